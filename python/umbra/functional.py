@@ -112,4 +112,5 @@ def unravel_index(indices, shape):
     steps = [1]
     for size in reversed(list(sizes)[1:]):
         steps.insert(0, steps[0] * size)
-    return tuple(indices.div(step, rounding_mode="floor") % size for step, size in zip(steps, sizes))
+    steps, sizes = (indices.new_tensor(numbers, dtype=umbra.int64) for numbers in (steps, list(sizes)))
+    return (indices.unsqueeze(-1).floor_divide(steps) % sizes).unbind(-1)

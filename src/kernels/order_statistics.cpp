@@ -177,10 +177,10 @@ void median(const Tensor& values, const Tensor& indices, const Tensor& self, int
 void mode(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim) {
   reduce_lines<RealOrBool>(values, indices, self, dim, "mode_cpu",
                            []<class T>(const std::vector<T>& line, std::vector<int64_t>& places) -> int64_t {
+                             // Which of equal elements comes last shows, and is left to the standard library.
                              std::iota(places.begin(), places.end(), 0);
-                             std::sort(places.begin(), places.end(), [&](int64_t a, int64_t b) {
-                               return before<T>(line[a], line[b]) || (!before<T>(line[b], line[a]) && a < b);
-                             });
+                             std::sort(places.begin(), places.end(),
+                                       [&](int64_t a, int64_t b) { return before<T>(line[a], line[b]); });
                              int64_t best = places[0], most = 0, run = 0;
                              for (size_t i = 0; i < places.size(); ++i) {
                                ++run;

@@ -34,9 +34,6 @@ void log_normal(const Tensor& self, double mean, double deviation, Generator& ge
 /// Draws out.size(-1) classes from each row of unnormalised probabilities, and puts them back; both have two
 /// dimensions.
 void multinomial(const Tensor& out, const Tensor& probabilities, Generator& generator);
-/// The places of each row's largest out.size(-1) elements, in falling order. Of equal ones those are taken, in that
-/// order, that the standard library's algorithms take for PyTorch.
-void largest_of_rows(const Tensor& out, const Tensor& scores);
 /// The numbers of events at the rates of `rate`.
 void poisson(const Tensor& out, const Tensor& rate, Generator& generator);
 /// The numbers of successes among `count` trials (broadcast) of probability `p` (broadcast).

@@ -259,28 +259,6 @@ void multinomial(const Tensor& out, const Tensor& probabilities, Generator& gene
   });
 }
 
-void largest_of_rows(const Tensor& out, const Tensor& scores) {
-  int64_t n = scores.size(-1), rows = n == 0 ? 0 : scores.numel() / n, count = out.size(-1);
-  visit<FloatingTypes>(scores.dtype(), "topk", [&](auto tag) {
-    using T = Compute<typename decltype(tag)::type>;
-    std::vector<T> values = read_vector<T>(scores);
-    std::vector<int64_t> chosen;
-    std::vector<std::pair<T, int64_t>> row(n);
-    auto larger = [](const auto& a, const auto& b) { return a.first > b.first; };
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t i = 0; i < n; ++i) row[i] = {values[r * n + i], i};
-      if (count * 64 <= n) {
-        std::partial_sort(row.begin(), row.begin() + count, row.end(), larger);
-      } else {
-        std::nth_element(row.begin(), row.begin() + count - 1, row.end(), larger);
-        std::sort(row.begin(), row.begin() + count - 1, larger);
-      }
-      for (int64_t k = 0; k < count; ++k) chosen.push_back(row[k].second);
-    }
-    write_vector(out, chosen);
-  });
-}
-
 void randomized_relu(const Tensor& out, const Tensor& noise, const Tensor& self, double lower, double upper,
                      Generator& generator) {
   std::lock_guard lock(generator.engine().mutex);

@@ -8,7 +8,10 @@ namespace umbra::kernels {
 /// The first elements of the sorted order, as many as `values` has along the dimension, and where they were. Equal
 /// elements keep their order.
 void sort(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool descending);
-/// The bytes that it takes while it runs, for the first `wanted` elements; the tensor needs no data.
+/// The largest or least elements, as many as `values` has along the dimension, and where they were: those of equal
+/// ones, and in that order, that PyTorch takes.
+void topk(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool largest, bool sorted);
+/// The bytes that `sort` takes while it runs, for the first `wanted` elements; the tensor needs no data.
 int64_t sort_workspace(const Tensor& self, int64_t dim, int64_t wanted);
 
 }  // namespace umbra::kernels

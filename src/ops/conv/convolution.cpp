@@ -31,15 +31,14 @@ Geometry geometry(size_t spatial, SymIntArrayRef stride, SymIntArrayRef padding,
   Geometry g{per_dimension(stride, spatial, "stride"), per_dimension(padding, spatial, "padding"),
              per_dimension(dilation, spatial, "dilation"), per_dimension(output_padding, spatial, "output_padding")};
   for (size_t i = 0; i < spatial; ++i) {
-    check(g.stride[i] > 0, "non-positive stride is not supported");
     check(g.padding[i] >= 0, "negative padding is not supported");
-    check(g.dilation[i] > 0, "dilation should be greater than zero");
+    check(g.dilation[i] >= 0, "dilation should be greater than zero");
+    check(g.stride[i] > 0, "non-positive stride is not supported");
   }
   return g;
 }
 
 void check_shapes(const Tensor& input, const Tensor& weight, const Tensor& bias, bool transposed, SymInt groups) {
-  check(groups > 0, "expected groups to be greater than 0, but got groups=", groups);
   check<IndexError>(!only_metadata_is_asked() || (weight.dim() > 1 && input.dim() > 1), "tuple index out of range");
   check(weight.dim() > 2 && input.dim() == weight.dim(), "Expected ", weight.dim(), "-dimensional input for ",
         weight.dim(), "-dimensional weight ", weight.sym_sizes(), ", but got ", input.dim(),
@@ -56,6 +55,18 @@ void check_shapes(const Tensor& input, const Tensor& weight, const Tensor& bias,
   check(!bias.defined() || (bias.dim() == 1 && bias.sym_numel() == produced), "Given weight of size ",
         weight.sym_sizes(), ", expected bias to be 1-dimensional with ", produced, " elements, but got bias of size ",
         bias.defined() ? bias.sym_sizes() : SymIntArrayRef(), " instead");
+}
+
+Geometry checked_geometry(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride,
+                          SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed,
+                          SymIntArrayRef output_padding, SymInt groups) {
+  auto spatial = static_cast<size_t>(std::max<int64_t>(weight.dim() - 2, 0));
+  Geometry g = geometry(spatial, stride, padding, dilation, output_padding);
+  check(groups > 0, "non-positive groups is not supported");
+  check_shapes(input, weight, bias, transposed, groups);
+  for (SymInt d : g.dilation)
+    check(d > 0, "dilation should be greater than zero, but got ", SymIntArrayRef(g.dilation));
+  return g;
 }
 
 [[noreturn]] void kernel_too_large(const Tensor& input, const Tensor& weight, const Geometry& g) {
@@ -162,8 +173,7 @@ UMBRA_OPERATOR(
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride,
              SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed, SymIntArrayRef output_padding,
              SymInt groups) {
-      check_shapes(input, weight, bias, transposed, groups);
-      Geometry g = geometry(static_cast<size_t>(weight.dim() - 2), stride, padding, dilation, output_padding);
+      Geometry g = checked_geometry(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
       SymShape shape = output_shape(input, weight, g, transposed, groups);
       return TensorSpec(shape, strides_for(shape, output_format(input, weight, transposed)), input.dtype(),
                         common_device({&input, &weight}));
@@ -225,8 +235,7 @@ UMBRA_OPERATOR(
     .meta([](const Tensor& grad, const Tensor& input, const Tensor& weight, std::optional<Ints>, SymIntArrayRef stride,
              SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed, SymIntArrayRef output_padding,
              SymInt groups, Mask mask) {
-      check_shapes(input, weight, {}, transposed, groups);
-      Geometry g = geometry(static_cast<size_t>(weight.dim() - 2), stride, padding, dilation, output_padding);
+      Geometry g = checked_geometry(input, weight, {}, stride, padding, dilation, transposed, output_padding, groups);
       SymShape shape = output_shape(input, weight, g, transposed, groups);
       check(any_symbolic(shape) || grad.sym_sizes() == SymIntArrayRef(shape), "Expected grad_output of size ", shape,
             ", but got ", grad.sym_sizes());

@@ -5,6 +5,7 @@
 
 #include "kernels/copy.h"
 #include "kernels/fits.h"
+#include "ops/common/number_text.h"
 #include "ops/factory/factory.h"
 #include "ops/pointwise/family.h"
 
@@ -36,7 +37,7 @@ SymInt range_length(const Scalar& start, const Scalar& end, const Scalar& step) 
   }
   double s = start.to_double(), e = end.to_double(), by = step.to_double();
   check(by != 0, "step must be nonzero");
-  check(std::isfinite(s) && std::isfinite(e), "unsupported range: ", s, " -> ", e);
+  check(std::isfinite(s) && std::isfinite(e), "unsupported range: ", number_text(s), " -> ", number_text(e));
   check((by > 0 && e >= s) || (by < 0 && e <= s), "upper bound and lower bound inconsistent with step sign");
   double length = std::ceil((e - s) / by);
   check_span(length);
@@ -84,7 +85,7 @@ UMBRA_OPERATOR(
 
 int64_t inclusive_length(const Scalar& start, const Scalar& end, const Scalar& step, DType dtype) {
   check(start.to_double() == start.to_double() && std::isfinite(start.to_double()) && std::isfinite(end.to_double()),
-        "unsupported range: ", start.to_double(), " -> ", end.to_double());
+        "unsupported range: ", number_text(start.to_double()), " -> ", number_text(end.to_double()));
   double by = step.to_double();
   check(by > 0 || by < 0, "step must be nonzero");
   check((by > 0 && end.to_double() >= start.to_double()) || (by < 0 && end.to_double() <= start.to_double()),

@@ -80,9 +80,9 @@ UMBRA_OPERATOR(
       return {TensorSpec(sizes, self.dtype(), self.device()), TensorSpec(sizes, DType::Int64, self.device())};
     })
     .cpu<2>([](const Tensor& values, const Tensor& indices, const Tensor& self, SymInt, int64_t dim, bool largest,
-               bool) {
+               bool sorted) {
       check<NotImplementedError>(self.dtype() != DType::Bool, "topk does not support bool dtypes on CPU");
-      kernels::sort(values, indices, self, wrap_dim(dim, self.dim()), largest);
+      kernels::topk(values, indices, self, wrap_dim(dim, self.dim()), largest, sorted);
     })
     .gradient("self", {"grad", "dim", "indices", "self.sym_sizes"}, unsort)
     .differentiable_outputs({true, false})

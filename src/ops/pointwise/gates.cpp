@@ -4,6 +4,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
+#include "ops/common/number_text.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
 #include "ops/pointwise/family.h"
@@ -271,12 +272,10 @@ UMBRA_OPERATOR("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
     .use(pointwise<Softshrink, 1>(Promotion::Default, [](const Scalar& bound) { return Softshrink{.bound = bound}; }))
     .meta([](const Tensor& self, const Scalar& bound) {
       check_kernel_type(is_floating(self.dtype()), "softshrink_check", self);
-      check(bound.is_symbolic() || bound.to_double() >= 0, "lambda must be greater or equal to 0, but found to be ",
-            bound.to_double(), ".");
-      check(bound.is_symbolic() || !is_floating(self.dtype()) ||
-                bound.to_double() <= kernels::largest_number(self.dtype()),
-            "lambda must be in range [0, ", kernels::largest_number(self.dtype()), "] for input dtype ",
-            kernel_name(self.dtype()), ", but found ", bound.to_double());
+      double largest = kernels::largest_number(self.dtype());
+      check(bound.is_symbolic() || (bound.to_double() >= 0 && bound.to_double() <= largest),
+            "lambda must be in range [0, ", number_text(largest), "] for input dtype ", kernel_name(self.dtype()),
+            ", but found ", number_text(bound.to_double()));
       return pointwise_spec({&self}, Promotion::Default);
     })
     .gradient("self", {"grad", "self", "lambd"},

@@ -1,4 +1,5 @@
 // Random tensors made from nothing, of given sizes or like another tensor.
+#include "ops/common/number_text.h"
 #include "ops/common/out_variant.h"
 #include "ops/random/random.h"
 
@@ -92,7 +93,7 @@ UMBRA_OPERATOR(
     "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
     .meta([](double, double std, SymIntArrayRef size, const GeneratorPointer&, OptionalDType dtype,
              OptionalLayout layout, OptionalDevice device, OptionalBool) {
-      check(std >= 0, "normal expects std >= 0.0, but found std ", std);
+      check(std >= 0, "normal expects std >= 0.0, but found std ", number_text(std));
       return random_spec(size, dtype, layout, device);
     })
     .cpu([](const Tensor& out, double mean, double std, SymIntArrayRef, const GeneratorPointer& generator,

@@ -2,6 +2,7 @@
 // records; they take the place of the tensor, whose contents do not matter.
 #include "dispatch/layers.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/number_text.h"
 #include "ops/common/out_variant.h"
 #include "ops/pointwise/family.h"
 #include "ops/random/random.h"
@@ -40,7 +41,8 @@ UMBRA_OPERATOR("uniform(Tensor self, float from=0, float to=1, *, Generator? gen
     .generated_out("uniform.out")
     .meta([](const Tensor& self, double from, double to, const GeneratorPointer&) {
       check_kernel_type(is_differentiable(self.dtype()), "check_uniform_bounds", self);
-      check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+      check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", number_text(from),
+            " > to=", number_text(to));
       return spec_like(self);
     })
     .cpu([](const Tensor& out, const Tensor&, double from, double to, const GeneratorPointer& generator) {
@@ -50,7 +52,7 @@ UMBRA_OPERATOR("uniform(Tensor self, float from=0, float to=1, *, Generator? gen
 
 UMBRA_OPERATOR("normal_functional(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor")
     .meta([](const Tensor& self, double, double std, const GeneratorPointer&) {
-      check(std >= 0, "normal expects std >= 0.0, but found std ", std);
+      check(std >= 0, "normal expects std >= 0.0, but found std ", number_text(std));
       check_normal(self);
       return spec_like(self);
     })
@@ -64,7 +66,7 @@ UMBRA_OPERATOR("normal_functional(Tensor self, float mean=0., float std=1., *, G
 
 UMBRA_OPERATOR("normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor(a!)")
     .meta([](const Tensor& self, double, double std, const GeneratorPointer&) {
-      check(std >= 0, "normal_ expects std >= 0.0, but found std ", std);
+      check(std >= 0, "normal_ expects std >= 0.0, but found std ", number_text(std));
       check_normal(self);
       return spec_like(self);
     })
@@ -86,7 +88,7 @@ UMBRA_OPERATOR("log_normal(Tensor self, float mean=1., float std=2., *, Generato
     .inplace("log_normal_")
     .generated_out("log_normal.out")
     .meta([](const Tensor& self, double, double std, const GeneratorPointer&) {
-      check(std > 0, "log_normal_ expects std > 0.0, but found std=", std);
+      check(std > 0, "log_normal_ expects std > 0.0, but found std=", number_text(std));
       check_meta_type("log_normal", self, is_floating(self.dtype()));
       return spec_like(self);
     })
@@ -101,7 +103,7 @@ UMBRA_OPERATOR("exponential(Tensor self, float lambd=1., *, Generator? generator
     .inplace("exponential_")
     .generated_out("exponential.out")
     .meta([](const Tensor& self, double lambda, const GeneratorPointer&) {
-      check(lambda > 0, "exponential_ expects lambda > 0.0, but found lambda=", lambda);
+      check(lambda > 0, "exponential_ expects lambda > 0.0, but found lambda=", number_text(lambda));
       check_meta_type("exponential", self, is_floating(self.dtype()));
       return spec_like(self);
     })
@@ -119,7 +121,7 @@ UMBRA_OPERATOR("cauchy(Tensor self, float median=0., float sigma=1., *, Generato
     .inplace("cauchy_")
     .generated_out("cauchy.out")
     .meta([](const Tensor& self, double, double sigma, const GeneratorPointer&) {
-      check(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
+      check(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", number_text(sigma));
       check(is_floating(self.dtype()),
             "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
             "specified ",
@@ -137,7 +139,7 @@ UMBRA_OPERATOR("geometric(Tensor self, float p, *, Generator? generator=None) ->
     .inplace("geometric_")
     .generated_out("geometric.out")
     .meta([](const Tensor& self, double p, const GeneratorPointer&) {
-      check(p > 0 && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
+      check(p > 0 && p < 1, "geometric_ expects p to be in (0, 1), but got p=", number_text(p));
       check_meta_type("geometric", self, self.dtype() != DType::Bool && !self.is_complex());
       return spec_like(self);
     })
@@ -221,7 +223,7 @@ UMBRA_OPERATOR("bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=
 
 UMBRA_OPERATOR("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor")
     .meta([](const Tensor& self, double p, const GeneratorPointer&) {
-      check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+      check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", number_text(p));
       return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor&, double p, const GeneratorPointer& generator) {
@@ -234,7 +236,7 @@ UMBRA_OPERATOR("bernoulli.p(Tensor self, float p, *, Generator? generator=None) 
 
 UMBRA_OPERATOR("bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)")
     .meta([](const Tensor& self, double p, const GeneratorPointer&) {
-      check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+      check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", number_text(p));
       return spec_like(self);
     })
     .mutate([](const Tensor& self, double p, const GeneratorPointer& generator) {

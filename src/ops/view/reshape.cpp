@@ -225,7 +225,9 @@ Tensor expand_to(const Tensor& self, SymIntArrayRef size, bool) {
            ".  Tensor sizes: ", to_string(self.sym_sizes()));
     }
   }
-  // New dimensions of size 1 keep a stride as a contiguous tensor would have it.
+  // New dimensions of size 1 have the stride that a contiguous tensor would have there.
+  for (int64_t d = std::min(lead, rank - 1) - 1; d >= 0; --d)
+    if (equal_or(sizes[d], 1, false)) strides[d] = sizes[d + 1] * strides[d + 1];
   return alias_tensor(self, sizes, strides, self.sym_storage_offset());
 }
 

@@ -33,6 +33,8 @@ def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weig
                          options=None):
     """The cross entropy of linear(input, linear_weight, linear_bias); a weight of more than two dimensions gives that many results a row."""
     not_built("torch.nn.functional.linear_cross_entropy", options=(options, None))
+    if ignore_index is not None and target.is_floating_point():
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     if not 1 <= input.dim() <= 2:
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
     if linear_weight.dim() < 2:
