@@ -1,4 +1,7 @@
 """Names of torch._C that other packages ask for and that are written in Python."""
+import sys
+import types
+
 from umbra import _C
 from umbra._C import Tensor, device as Device, dtype as DType
 from umbra._ops import ops
@@ -10,8 +13,8 @@ _C.Value, _C.Block, _C.Type = _C._jit_Value, _C._jit_Block, _C._jit_Type  # of T
 _C._are_functorch_transforms_active = lambda: _C._level_count() > 0
 
 
-class _FunctionsBehindNn:
-    """Where torch keeps the functions behind nn.functional."""
+class _FunctionsBehindNn(types.ModuleType):
+    """Where torch keeps the functions behind nn.functional; checkpoints name some of them (an activation of gelu)."""
 
     def __getattr__(self, name):
         return getattr(ops.aten, name)
@@ -36,7 +39,7 @@ class _FunctionsBehindNn:
         return None if device is None else Device(device), dtype, non_blocking, kwargs.get("memory_format")
 
 
-_C._nn = _FunctionsBehindNn()
+_C._nn = sys.modules["umbra._C._nn"] = _FunctionsBehindNn("umbra._C._nn")
 
 
 def _loaded_when_asked_for(name):

@@ -1,4 +1,6 @@
 """Optimisers and schedules: PyTorch's numbers after a few steps."""
+import re
+
 import pytest
 
 import umbra
@@ -305,3 +307,77 @@ def test_warm_restarts_begin_anew_after_a_milestone():
         optimizer.step()
         both.step()
     assert rates == pytest.approx([0.1, 0.1, 1.0, 0.75, 0.25, 1.0])
+
+
+COMPLEX_STEPS = {  # what PyTorch 2.15 gives after four steps from 1 + 2j, 3 - 1j, 0.5j
+    "Adam": ["1.0000+1.9960j", "2.9960-0.9960j", "0.0040+0.5040j"], "RMSprop": ["1.0000+1.7354j", "2.7277-0.7277j", "0.2646+0.7472j"],
+    "Adagrad": ["1.0000+1.9723j", "2.9722-0.9722j", "0.0277+0.5276j"], "Adadelta": ["1.0000+1.9870j", "2.9870-0.9870j", "0.0130+0.5130j"],
+    "Adamax": ["1.0000+1.9920j", "2.9920-0.9920j", "0.0080+0.5080j"], "NAdam": ["1.0000+1.9934j", "2.9934-0.9934j", "0.0066+0.5066j"],
+    "Rprop": ["1.0000+1.9463j", "2.9463-0.9463j", "0.0537+0.5537j"]}
+
+
+@pytest.mark.parametrize("name", sorted(COMPLEX_STEPS))
+def test_parts_of_complex_numbers_are_parameters_of_their_own(name):
+    parameter = nn.Parameter(umbra.tensor([1 + 2j, 3 - 1j, 0.5j]))
+    optimizer = getattr(optim, name)([parameter])
+    for _ in range(4):
+        optimizer.zero_grad()
+        ((parameter - (1 + 1j)).abs() ** 2 * umbra.tensor([1.0, 2, 3])).sum().backward()
+        optimizer.step()
+    assert [f"{z.real:.4f}{z.imag:+.4f}j" for z in parameter.tolist()] == COMPLEX_STEPS[name]
+    assert all(value.dtype in (umbra.complex64, umbra.float32) and (value.dim() == 0 or value.shape == (3,)) for value in optimizer.state[parameter].values())
+
+
+DIFFERENTIATED_STEPS = {  # the gradient by the start, from PyTorch 2.15
+    "SGD": [0.9990, 1.9960, 3.0090], "RAdam": [0.9990, 1.9960, 3.0090], "ASGD": [0.9900, 1.9600, 3.0900], "Adam": [1.0, 2.0, 3.0],
+    "RMSprop": [1.0, 2.0, 3.0], "Adagrad": [1.0, 2.0, 3.0], "NAdam": [1.0, 2.0, 3.0], "Adamax": [1.0, 2.0, 3.0]}
+
+
+@pytest.mark.parametrize("name", sorted(DIFFERENTIATED_STEPS))
+def test_a_step_can_be_differentiated(name):
+    start = umbra.tensor([1.0, 2, -3], requires_grad=True)
+    parameter = start.clone()
+    optimizer = getattr(optim, name)([parameter], differentiable=True)
+    parameter.grad = start * start * 0.5 + 1
+    optimizer.step()
+    (parameter * umbra.tensor([1.0, 2, 3])).sum().backward()
+    umbra.testing.assert_close(start.grad, umbra.tensor(DIFFERENTIATED_STEPS[name]), atol=1e-4, rtol=0)
+
+
+def test_parameters_with_and_without_names_are_not_mixed():
+    one, other = nn.Parameter(umbra.ones(2, 2)), nn.Parameter(umbra.ones(2, 2))
+    with pytest.raises(ValueError, match="all optimizer params should be with/without names. Some param names are missing"):
+        optim.Adam([("one", one), other])
+
+
+@pytest.mark.parametrize("options, text", [
+    ({"lr": umbra.ones(2)}, "Tensor lr must be 1-element"),
+    ({"lr": umbra.tensor(0.1), "foreach": True}, "lr as a Tensor is not supported for capturable=False and foreach=True"),
+    ({"betas": (0.9, umbra.tensor(0.99))}, "betas must be either both floats or both Tensors"),
+])
+def test_options_that_are_tensors_are_checked(options, text):
+    with pytest.raises(ValueError, match=re.escape(text)):
+        optim.Adam([nn.Parameter(umbra.ones(2))], **options)
+
+
+def test_a_descent_without_momentum_keeps_no_state():
+    parameter = nn.Parameter(umbra.ones(2))
+    optimizer = optim.SGD([parameter])
+    parameter.sum().backward()
+    optimizer.step()
+    assert optimizer.state_dict()["state"] == {}
+
+
+def test_lbfgs_climbs():
+    parameter = nn.Parameter(umbra.tensor([1.0]))
+    optimizer = optim.LBFGS([parameter], maximize=True)
+
+    def closure():
+        optimizer.zero_grad()
+        height = -(parameter - 3).square().sum()
+        height.backward()
+        return height
+
+    for _ in range(3):
+        optimizer.step(closure)
+    assert abs(parameter.item() - 3) < 1e-4

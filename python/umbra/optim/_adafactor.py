@@ -1,10 +1,11 @@
 """Adafactor: of the squares of a matrix's gradients it keeps the means of rows and columns only."""
 import umbra
-from umbra.optim.optimizer import Optimizer
+from umbra.optim.optimizer import Optimizer, check_rate
 
 
 class Adafactor(Optimizer):
     def __init__(self, params, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0, *, foreach=None, maximize=False):
+        check_rate(lr)
         if not 0.0 <= lr:
             raise ValueError(f"Learning rate should be >= 0 but is: {lr}")
         if not 0.0 >= beta2_decay:
@@ -20,9 +21,12 @@ class Adafactor(Optimizer):
         super().__init__(params, {"lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay, "foreach": foreach,
                                   "maximize": maximize})
 
-    def _update(self, parameter, gradient, group, state):
+    def _update_one(self, parameter, group):
         if parameter.is_complex():
             raise RuntimeError("Adafactor does not support complex parameters")
+        super()._update_one(parameter, group)
+
+    def _update(self, parameter, gradient, group, state):
         if not state:
             state["step"] = umbra.tensor(0.0)
             if gradient.dim() > 1:

@@ -2,7 +2,7 @@
 import math
 
 import umbra
-from umbra.optim.optimizer import Optimizer
+from umbra.optim.optimizer import Optimizer, check_rate
 
 
 def _orthogonalised(gradient, coefficients, steps, eps):
@@ -34,6 +34,7 @@ class Muon(Optimizer):
 
     def __init__(self, params, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True, ns_coefficients=(3.4445, -4.775, 2.0315), eps=1e-7, ns_steps=5,
                  adjust_lr_fn=None):
+        check_rate(lr)
         for name, value in (("Learning rate", lr), ("momentum", momentum), ("weight decay", weight_decay)):
             if not value >= 0.0:
                 raise ValueError(f"{name} should be >= 0 but is: {value}")
@@ -46,9 +47,12 @@ class Muon(Optimizer):
                 if parameter.ndim != 2:
                     raise ValueError(f"Muon only supports 2D parameters whereas we found a parameter with size: {parameter.size()}")
 
-    def _update(self, parameter, gradient, group, state):
+    def _update_one(self, parameter, group):
         if parameter.is_complex():
             raise RuntimeError("Muon does not support complex parameters")
+        super()._update_one(parameter, group)
+
+    def _update(self, parameter, gradient, group, state):
         if "momentum_buffer" not in state:
             state["momentum_buffer"] = umbra.zeros_like(gradient)
         buffer = state["momentum_buffer"].lerp_(gradient, 1 - group["momentum"])

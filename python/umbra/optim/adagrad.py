@@ -27,4 +27,4 @@ class Adagrad(Optimizer):
         state["step"] += 1
         rate = group["lr"] / (1 + (state["step"].item() - 1) * group["lr_decay"])
         state["sum"].addcmul_(gradient, gradient, value=1)
-        parameter.addcdiv_(gradient, state["sum"].sqrt().add_(group["eps"]), value=-rate)
+        parameter.addcdiv_(gradient, state["sum"].sqrt().add(group["eps"]), value=-rate)

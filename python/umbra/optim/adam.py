@@ -1,6 +1,6 @@
 """Adam."""
 import umbra
-from umbra.optim.optimizer import Optimizer, check_betas, check_implementation, check_options
+from umbra.optim.optimizer import Optimizer, check_betas, check_implementation, check_options, keep_largest
 
 
 class Adam(Optimizer):
@@ -8,8 +8,11 @@ class Adam(Optimizer):
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None, maximize=False,
                  capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False):
-        check_options(lr=lr, eps=eps)
-        check_betas(betas)
+        check_options(lr=lr)
+        if isinstance(lr, umbra.Tensor) and foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+        check_options(eps=eps)
+        check_betas(betas, foreach, capturable)
         check_options(weight_decay=weight_decay)
         check_implementation(foreach, fused, differentiable)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, "maximize": maximize,
@@ -44,6 +47,6 @@ class Adam(Optimizer):
         state["exp_avg_sq"].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
         squares = state["exp_avg_sq"]
         if group["amsgrad"]:
-            squares = state["max_exp_avg_sq"].copy_(umbra.maximum(state["max_exp_avg_sq"], squares))
+            squares = keep_largest(state["max_exp_avg_sq"], squares, group)
         denominator = (squares.sqrt() / (1 - beta2 ** step) ** 0.5).add_(group["eps"])
         parameter.addcdiv_(state["exp_avg"], denominator, value=-lr / (1 - beta1 ** step))

@@ -1,6 +1,6 @@
 """Adam by the largest gradients instead of their squares."""
 import umbra
-from umbra.optim.optimizer import Optimizer, check_betas, check_options, decayed
+from umbra.optim.optimizer import Optimizer, check_betas, check_options, decayed, keep_largest
 
 
 class Adamax(Optimizer):
@@ -21,5 +21,5 @@ class Adamax(Optimizer):
         beta1, beta2 = group["betas"]
         state["exp_avg"].lerp_(gradient, 1 - beta1)
         largest = state["exp_inf"]
-        largest.copy_(umbra.maximum(largest.mul_(beta2), gradient.abs().add_(group["eps"])))
+        keep_largest(largest.mul_(beta2), gradient.abs().add(group["eps"]), group)
         parameter.addcdiv_(state["exp_avg"], largest, value=-group["lr"] / (1 - beta1 ** state["step"].item()))

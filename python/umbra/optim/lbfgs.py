@@ -9,11 +9,11 @@ class LBFGS(Optimizer):
     `line_search_fn="strong_wolfe"`, of a length that a search along the direction finds."""
 
     def __init__(self, params, lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9, history_size=100,
-                 line_search_fn=None):
+                 line_search_fn=None, *, maximize=False):
         check_options(lr=lr)
         super().__init__(params, {"lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
                                   "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change, "history_size": history_size,
-                                  "line_search_fn": line_search_fn})
+                                  "line_search_fn": line_search_fn, "maximize": maximize})
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
         self._params = self.param_groups[0]["params"]
@@ -23,9 +23,10 @@ class LBFGS(Optimizer):
         self._params = self.param_groups[0]["params"]
 
     def _gradient(self):
-        """The gradients of all parameters as one vector of real numbers."""
+        """The gradients of all parameters as one vector of real numbers, of what is to become smaller."""
         parts = [umbra.zeros_like(p) if p.grad is None else p.grad for p in self._params]
-        return umbra.cat([(umbra.view_as_real(g) if g.is_complex() else g).reshape(-1) for g in parts])
+        gradient = umbra.cat([(umbra.view_as_real(g) if g.is_complex() else g).reshape(-1) for g in parts])
+        return -gradient if self.param_groups[0]["maximize"] else gradient
 
     def _move(self, length, direction):
         start = 0
@@ -41,9 +42,13 @@ class LBFGS(Optimizer):
         group, state = self.param_groups[0], self.state[self._params[0]]
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
-        evaluate = umbra.enable_grad()(closure)
-        first = evaluate()
-        loss, gradient, evaluations = float(first), self._gradient(), 1
+        run = umbra.enable_grad()(closure)
+
+        def evaluate():
+            return -float(run()) if group["maximize"] else float(run())
+
+        first = run()
+        loss, gradient, evaluations = -float(first) if group["maximize"] else float(first), self._gradient(), 1
         state["func_evals"] += 1
         if gradient.abs().max() <= group["tolerance_grad"]:
             return first
@@ -62,7 +67,7 @@ class LBFGS(Optimizer):
             else:
                 self._move(length, direction)
                 if count < group["max_iter"]:
-                    loss, gradient, calls = float(evaluate()), self._gradient(), 1
+                    loss, gradient, calls = evaluate(), self._gradient(), 1
             evaluations += calls
             state["func_evals"] += calls
             if (evaluations >= group["max_eval"] or gradient.abs().max() <= group["tolerance_grad"]
@@ -79,7 +84,7 @@ class LBFGS(Optimizer):
 
         def look(length):
             self._move(length, direction)
-            found = float(evaluate()), self._gradient()
+            found = evaluate(), self._gradient()
             for parameter, value in zip(self._params, start):
                 parameter.copy_(value)
             return found
@@ -108,6 +113,7 @@ class LBFGS(Optimizer):
             weights.append(1.0 / curvature)
             state["H_diag"] = curvature / change.dot(change)
         direction, shares = -gradient, []
+        state.setdefault("al", [None] * group["history_size"])  # PyTorch's room for the shares, part of its state
         for change, step, weight in zip(reversed(changes), reversed(steps), reversed(weights)):
             shares.append(step.dot(direction) * weight)
             direction = direction - change * shares[-1]

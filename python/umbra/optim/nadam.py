@@ -25,6 +25,6 @@ class NAdam(_Moments):
         momentum, following = (beta1 * (1.0 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
         state["mu_product"] *= momentum
         product = state["mu_product"].item()
-        size = state["exp_avg_sq"].div(1 - beta2 ** step).sqrt().add_(group["eps"])
+        size = state["exp_avg_sq"].div(1 - beta2 ** step).sqrt().add(group["eps"])
         parameter.addcdiv_(gradient, size, value=-group["lr"] * (1.0 - momentum) / (1.0 - product))
         parameter.addcdiv_(state["exp_avg"], size, value=-group["lr"] * following / (1.0 - product * following))

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, Iterable, Optional, Tuple, Union
 import umbra
 from umbra._C import Tensor
 from umbra._options import not_built
+from umbra.optim._real_parts import RealParts
 from umbra.utils.hooks import add_hook
 
 
@@ -52,20 +53,33 @@ def _get_value(x):
     return x.item() if isinstance(x, Tensor) else x
 
 
+_DEVICES_WITH_FUSED_STEPS = ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
 _OPTION_NAMES = {"lr": "learning rate", "eps": "epsilon value"}
+
+
+def check_rate(lr):
+    """A learning rate that is a tensor has one element."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
 
 
 def check_options(**options):
     """No option that is a size may be negative."""
+    check_rate(options.get("lr"))
     for name, value in options.items():
         if not value >= 0.0:
             raise ValueError(f"Invalid {_OPTION_NAMES.get(name, name + ' value')}: {value}")
 
 
-def check_betas(betas):
+def check_betas(betas, foreach=False, capturable=False):
     for i, beta in enumerate(betas):
         if not 0.0 <= beta < 1.0:
             raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+    tensors = [isinstance(beta, Tensor) for beta in betas]
+    if any(tensors) and not all(tensors):
+        raise ValueError("betas must be either both floats or both Tensors")
+    if any(tensors) and foreach and not capturable:
+        raise ValueError("betas[0] as a Tensor is not supported for capturable=False and foreach=True")
 
 
 def decayed(parameter, gradient, group):
@@ -73,6 +87,11 @@ def decayed(parameter, gradient, group):
     if group["maximize"]:
         gradient = -gradient
     return gradient.add(parameter, alpha=group["weight_decay"]) if group["weight_decay"] != 0 else gradient
+
+
+def keep_largest(largest, values, group):
+    """Writes the larger of both to `largest`; a step that is differentiated needs what was there."""
+    return largest.copy_(umbra.maximum(largest.clone() if group["differentiable"] else largest, values))
 
 
 def check_implementation(foreach, fused, differentiable):
@@ -154,6 +173,8 @@ class Optimizer:
         given = [given] if isinstance(given, Tensor) else list(given)
         members = [p[1] if isinstance(p, tuple) else p for p in given]
         if any(isinstance(p, tuple) for p in given):
+            if not all(isinstance(p, tuple) for p in given):
+                raise ValueError("all optimizer params should be with/without names. Some param names are missing")
             group["param_names"] = [name for name, _ in given]
         if self.param_groups and ("param_names" in group) != ("param_names" in self.param_groups[0]):
             kind = "with" if "param_names" in group else "without"
@@ -168,7 +189,7 @@ class Optimizer:
             group.setdefault(name, default)
         if group.get("fused") and group.get("foreach"):
             raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-        not_built(type(self).__name__, **{name: (group.get(name, False), False) for name in ("capturable", "differentiable")})
+        not_built(type(self).__name__, capturable=(group.get("capturable", False), False))
         taken = {id(p) for g in self.param_groups for p in g["params"]}
         if taken & {id(p) for p in members}:
             raise ValueError("some parameters appear in more than one parameter group")
@@ -186,12 +207,25 @@ class Optimizer:
         if closure is not None:
             with umbra.enable_grad():
                 loss = closure()
-        with umbra.no_grad():
+        with umbra.set_grad_enabled(bool(self.defaults.get("differentiable"))):
             for group in self.param_groups:
+                if group.get("differentiable") and group.get("foreach"):
+                    raise AssertionError("_foreach ops don't support autograd")
                 for parameter in group["params"]:
                     if parameter.grad is not None:
-                        self._update(parameter, parameter.grad, group, self.state[parameter])
+                        self._update_one(parameter, group)
         return loss
+
+    def _update_one(self, parameter, group):
+        if group.get("fused") and not parameter.is_floating_point():
+            raise RuntimeError("`fused=True` requires all the params to be floating point Tensors of supported devices: "
+                               f"{_DEVICES_WITH_FUSED_STEPS} but {parameter.dtype} and {parameter.device.type}")
+        state = self.state[parameter] if self._needs_state(group) else {}
+        if not parameter.is_complex():
+            return self._update(parameter, parameter.grad, group, state)
+        self._update(umbra.view_as_real(parameter), umbra.view_as_real(parameter.grad), group, RealParts(state, parameter))
+
+    _needs_state = staticmethod(lambda group: True)
 
     def _update(self, parameter, gradient, group, state):
         raise NotImplementedError

@@ -44,6 +44,6 @@ class RAdam(_Moments):
         length = longest - 2 * step * beta2 ** step / (1 - beta2 ** step)
         if length > 5.0:
             correction = math.sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length))
-            size = state["exp_avg_sq"].sqrt().add_(group["eps"])
+            size = state["exp_avg_sq"].sqrt().add(group["eps"])
             mean = mean * (correction * math.sqrt(1 - beta2 ** step)) / size
         parameter.add_(mean, alpha=-group["lr"])

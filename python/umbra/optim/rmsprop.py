@@ -25,7 +25,7 @@ class RMSprop(Optimizer):
         if group["centered"]:
             mean = state["grad_avg"].lerp_(gradient, 1 - alpha)
             squares = squares.addcmul(mean, mean, value=-1)
-        size = squares.sqrt().add_(group["eps"])
+        size = squares.sqrt().add(group["eps"])
         if group["momentum"] > 0:
             buffer = state["momentum_buffer"].mul_(group["momentum"]).addcdiv_(gradient, size)
             parameter.add_(buffer, alpha=-group["lr"])

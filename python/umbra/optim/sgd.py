@@ -13,6 +13,8 @@ class SGD(Optimizer):
         super().__init__(params, {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov,
                                   "maximize": maximize, "foreach": foreach, "differentiable": differentiable, "fused": fused})
 
+    _needs_state = staticmethod(lambda group: group["momentum"] != 0)
+
     def _update_fused(self, parameter, gradient, group, state):
         first = group["momentum"] != 0 and state.get("momentum_buffer") is None
         if first:

@@ -1,5 +1,5 @@
 """Adam for sparse gradients."""
-from umbra.optim.optimizer import Optimizer, check_betas, check_options
+from umbra.optim.optimizer import Optimizer, check_betas, check_options, check_rate
 
 
 class SparseAdam(Optimizer):
@@ -7,6 +7,7 @@ class SparseAdam(Optimizer):
     in Umbra yet."""
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False):
+        check_rate(lr)
         if not 0.0 < lr:
             raise ValueError(f"Invalid learning rate: {lr}")
         check_options(eps=eps)

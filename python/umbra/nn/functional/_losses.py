@@ -111,7 +111,8 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     if reduction == "batchmean" and size_average is None and reduce is None:
-        return umbra.kl_div(input, target, 2, log_target=log_target) / input.size(0)
+        total = umbra.kl_div(input, target, 2, log_target=log_target)
+        return total / input.size(0) if input.dim() > 0 else total
     if reduction == "mean" and size_average is None and reduce is None:
         warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only by the batch "
                       "size, and aligns with the KL div math definition.'mean' will be changed to behave the same as 'batchmean' in the next major "
