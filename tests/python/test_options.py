@@ -120,7 +120,6 @@ def not_built_calls():
         "_error_on_data_dependent_ops": lambda: make_fx(torch.sin, _error_on_data_dependent_ops=False),
         "decompose_custom_triton_ops": lambda: program.run_decompositions(decompose_custom_triton_ops=True),
         "compute_crc32": lambda: torch.serialization.set_crc32_options(False),
-        "capturable": lambda: torch.optim.Adam([parameter], capturable=True),
         "capturable": lambda: torch.optim.Adam([{"params": [parameter], "capturable": True}]),
         "min": lambda: torch._dynamo.mark_dynamic(x, 0, min=2),
         "banned_ops": lambda: importlib.import_module("umbra.fx.passes.dialect.common.cse_pass").CSEPass(banned_ops={1}),
