@@ -29,13 +29,41 @@ void Optimizer::take(const std::vector<Tensor>& parameters) {
   group_sizes_.push_back(parameters.size());
 }
 
+namespace {
+
+/// A complex parameter's state as pairs of real numbers, and back: views both ways, so that writes reach it.
+ParameterState with_pairs(const ParameterState& state) {
+  ParameterState pairs;
+  for (const auto& [name, value] : state) pairs[name] = value.is_complex() ? view_as_real(value) : value;
+  return pairs;
+}
+ParameterState without_pairs(const ParameterState& pairs, const Tensor& parameter) {
+  SymShape sizes(parameter.sym_sizes());
+  sizes.push_back(2);
+  ParameterState state;
+  for (const auto& [name, value] : pairs)
+    state[name] = value.sym_sizes() == SymIntArrayRef(sizes) ? view_as_complex(value) : value;
+  return state;
+}
+
+}  // namespace
+
 void Optimizer::step() {
   NoGrad no_grad;
   size_t number = 0;
   for (size_t group = 0; group < group_sizes_.size(); ++group) {
     for (size_t i = 0; i < group_sizes_[group]; ++i, ++number) {
       const Tensor& p = parameters_[number];
-      if (Tensor gradient = p.grad(); gradient.defined()) update(group, p, gradient, states_->of[p.impl()]);
+      Tensor gradient = p.grad();
+      if (!gradient.defined()) continue;
+      ParameterState& state = states_->of[p.impl()];
+      if (p.is_complex()) {  // real and imaginary parts are parameters of their own, as in PyTorch
+        ParameterState pairs = with_pairs(state);
+        update(group, view_as_real(p), view_as_real(gradient), pairs);
+        state = without_pairs(pairs, p);
+      } else {
+        update(group, p, gradient, state);
+      }
     }
   }
 }

@@ -37,6 +37,21 @@ TEST(Optim, Adam) {
               {0.80175, -2.20042, 3.20032});
 }
 
+TEST(Optim, PartsOfComplexNumbersAreParametersOfTheirOwn) {
+  Tensor p = view_as_complex(vector_of({1, 2, 3, -1, 0, .5}).to(DType::Float32).view({3, 2})).clone().requires_grad_();
+  Tensor aim = view_as_complex(vector_of({1, 1}).to(DType::Float32)), factors = vector_of({1, 2, 3}).to(DType::Float32);
+  optim::Adam optimizer({p}, {});
+  for (int i = 0; i < 4; ++i) {
+    optimizer.zero_grad();
+    ((p - aim).abs().pow(2) * factors).sum().backward();
+    optimizer.step();
+  }
+  std::vector<double> parts = values(view_as_real(p.detach())), expected{1, 1.996, 2.996, -0.996, 0.004, 0.504};
+  ASSERT_EQ(parts.size(), expected.size());
+  for (size_t i = 0; i < parts.size(); ++i) EXPECT_NEAR(parts[i], expected[i], 1e-4);
+  EXPECT_EQ(optimizer.state(p)["exp_avg"].dtype(), DType::Complex64);
+}
+
 TEST(Optim, AdamW) {
   expect_near(after_four_steps<optim::AdamW>(optim::AdamWOptions{.lr = .05}), {0.799966, -2.19627, 3.19416});
   expect_near(after_four_steps<optim::AdamW>(optim::AdamWOptions{.lr = .05, .amsgrad = true}),
