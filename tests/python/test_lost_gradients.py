@@ -84,3 +84,10 @@ def test_equal_elements_are_taken_in_the_order_of_pytorch():
 def test_places_are_whole_numbers_of_64_bits():
     places = torch.unravel_index(torch.tensor([3, 8], dtype=torch.uint8), (4, 5))
     assert [p.dtype for p in places] == [torch.int64] * 2 and [p.tolist() for p in places] == [[0, 1], [3, 3]]
+
+
+@pytest.mark.parametrize("name", ["fmax", "fmin", "maximum", "minimum"])
+def test_equal_numbers_share_the_gradient(name):
+    x, y = torch.tensor([1.0, 2.0, float("nan")], requires_grad=True), torch.tensor([1.0, 3.0, 3.0], requires_grad=True)
+    getattr(torch, name)(x, y)[:1].sum().backward()
+    assert x.grad.tolist() == y.grad.tolist() == [0.5, 0, 0]

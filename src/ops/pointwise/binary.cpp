@@ -18,8 +18,10 @@ template <class Functor> TensorSpec real_spec(const Tensor& self, const Tensor& 
                    " not implemented for complex tensors.");
   return pointwise_spec({&self, &other}, Promotion::Default);
 }
-Tensor chose_larger(const Tensor& self, const Tensor& other) { return self.ge(other).logical_or(other.isnan()); }
-Tensor chose_smaller(const Tensor& self, const Tensor& other) { return self.le(other).logical_or(other.isnan()); }
+/// Equal numbers share the gradient.
+Tensor shared(const Tensor& grad, const Tensor& self, const Tensor& other) {
+  return where(self.eq(other), grad.div(2), grad);
+}
 
 UMBRA_OPERATOR("fmax(Tensor self, Tensor other) -> Tensor")
     .out("fmax.out")
@@ -27,11 +29,11 @@ UMBRA_OPERATOR("fmax(Tensor self, Tensor other) -> Tensor")
     .meta(real_spec<Fmax>)
     .gradient("self", {"grad", "self", "other"},
               [](const Tensor& grad, const Tensor& self, const Tensor& other) {
-                return grad.masked_fill(chose_larger(self, other).logical_not(), 0);
+                return shared(grad, self, other).masked_fill(self.ge(other).logical_or(other.isnan()).logical_not(), 0);
               })
     .gradient("other", {"grad", "self", "other"},
               [](const Tensor& grad, const Tensor& self, const Tensor& other) {
-                return grad.masked_fill(chose_larger(self, other), 0);
+                return shared(grad, self, other).masked_fill(self.gt(other).logical_or(other.isnan()), 0);
               })
     .tangent(TangentRule::Pointwise)
     .tags({Tag::Pointwise});
@@ -42,11 +44,11 @@ UMBRA_OPERATOR("fmin(Tensor self, Tensor other) -> Tensor")
     .meta(real_spec<Fmin>)
     .gradient("self", {"grad", "self", "other"},
               [](const Tensor& grad, const Tensor& self, const Tensor& other) {
-                return grad.masked_fill(chose_smaller(self, other).logical_not(), 0);
+                return shared(grad, self, other).masked_fill(self.le(other).logical_or(other.isnan()).logical_not(), 0);
               })
     .gradient("other", {"grad", "self", "other"},
               [](const Tensor& grad, const Tensor& self, const Tensor& other) {
-                return grad.masked_fill(chose_smaller(self, other), 0);
+                return shared(grad, self, other).masked_fill(self.lt(other).logical_or(other.isnan()), 0);
               })
     .tangent(TangentRule::Pointwise)
     .tags({Tag::Pointwise});
