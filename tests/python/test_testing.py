@@ -1,0 +1,62 @@
+"""torch.testing: messages say what differs most and where; tensors to test with are PyTorch's."""
+import numpy
+import pytest
+
+import umbra as torch
+from umbra.testing import assert_close, make_tensor
+
+
+def message(actual, expected, **options):
+    with pytest.raises(AssertionError) as raised:
+        assert_close(actual, expected, **options)
+    return str(raised.value)
+
+
+def test_the_greatest_differences_are_told():
+    assert message(torch.tensor([[1.0, 2], [3, 4]]), torch.tensor([[1.0, 2.5], [3, 5]])) == (
+        "Tensor-likes are not close!\n\nMismatched elements: 2 / 4 (50.0%)\n"
+        "Greatest absolute difference: 1.0 at index (1, 1) (up to 1e-05 allowed)\n"
+        "Greatest relative difference: 0.20000000298023224 at index (0, 1) (up to 1.3e-06 allowed)")
+    assert message(torch.tensor([1, 2]), torch.tensor([1, 3])) == (
+        "Tensor-likes are not equal!\n\nMismatched elements: 1 / 2 (50.0%)\nGreatest absolute difference: 1 at index (1,)\n"
+        "Greatest relative difference: 0.3333333432674408 at index (1,)")
+
+
+@pytest.mark.parametrize("actual, expected, text", [
+    (1, 2, "Scalars are not equal!\n\nExpected 2 but got 1.\nAbsolute difference: 1\nRelative difference: 0.5"),
+    (1, 1.0, "The (d)types do not match: <class 'int'> != <class 'float'>."),
+    (True, False, "Booleans mismatch: True is not False"),
+    (None, 1, "None mismatch: None is not 1"),
+    ([1], [1, 2], "The length of the sequences mismatch: 1 != 2"),
+    ({"a": 1}, {"b": 1}, "The keys of the mappings do not match:\nMissing keys in the actual mapping: ['b']\nAdditional keys in the actual mapping: ['a']"),
+    ([1, {"x": 2}], [1, {"x": 3}], "Scalars are not equal!\n\nExpected 3 but got 2.\nAbsolute difference: 1\nRelative difference: 0.3333333333333333\n\n"
+                                   "The failure occurred for item [1]['x']"),
+])
+def test_other_differences(actual, expected, text):
+    assert message(actual, expected) == text
+
+
+def test_messages_of_ones_own():
+    assert message(1, 2, msg="no") == "no"
+    assert message(1, 2, msg=lambda text: text.split("!")[0]) == "Scalars are not equal"
+
+
+@pytest.mark.parametrize("actual, expected", [("a", "a"), (numpy.ones(1), torch.ones(1)), (1.0, torch.tensor(1.0)), ([1], "a")])
+def test_what_cannot_be_compared_is_named(actual, expected):
+    with pytest.raises(TypeError, match="No comparison pair was able to handle inputs of type"):
+        assert_close(actual, expected)
+
+
+def test_tolerances_come_in_pairs():
+    with pytest.raises(ValueError, match="must be either specified or omitted, but got no atol"):
+        assert_close(1.0, 1.0, rtol=0.1)
+
+
+def test_numbers_to_test_with():
+    torch.manual_seed(0)
+    assert make_tensor(2, 3, dtype=torch.int64, device="cpu", noncontiguous=True).tolist() == [[-5, -9, -2], [0, -5, -8]]
+    torch.manual_seed(0)
+    x = make_tensor((2, 3), dtype=torch.bfloat16, device="cpu", noncontiguous=True)
+    assert x.tolist() == [[4.8125, -6.625, 2.40625], [7.125, 2.375, -1.765625]] and x.stride() == (6, 2)
+    with pytest.raises(ValueError, match="`low` must be less than `high`, but got 3 >= 1"):
+        make_tensor(2, dtype=torch.float32, device="cpu", low=3, high=1)
