@@ -74,6 +74,39 @@ void copy(const Tensor& out, const Tensor& in) {
 
 namespace {
 
+/// Real and imaginary parts in turns, as bits: those of the latter get the other sign. Steps are in bytes.
+template <class Bits> void conjugate_run(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n) {
+  constexpr int64_t item = 2 * sizeof(Bits);
+  constexpr Bits sign = Bits(1) << (8 * sizeof(Bits) - 1);
+  auto one = [](Bits* out, const Bits* in) {
+    Bits real = in[0], imaginary = in[1];
+    out[0] = real;
+    out[1] = imaginary ^ sign;
+  };
+  auto* out = reinterpret_cast<Bits*>(to);
+  const auto* in = reinterpret_cast<const Bits*>(from);
+  if (to_step == item && from_step == item)
+    for (int64_t i = 0; i < n; ++i) one(out + 2 * i, in + 2 * i);
+  else
+    for (int64_t i = 0; i < n; ++i)
+      one(reinterpret_cast<Bits*>(to + i * to_step), reinterpret_cast<const Bits*>(from + i * from_step));
+}
+
+}  // namespace
+
+void copy_conjugated(const Tensor& out, const Tensor& in) {
+  Tensor source = in;
+  if (in.dtype() != out.dtype()) copy(source = out, in);
+  auto* run = out.item_size() == 4   ? &conjugate_run<uint16_t>
+              : out.item_size() == 8 ? &conjugate_run<uint32_t>
+                                     : &conjugate_run<uint64_t>;
+  LoopGeometry(out, {&source}).for_each_inner([&](char** data, const int64_t* strides, int64_t n) {
+    run(data[0], strides[0], data[1], strides[1], n);
+  });
+}
+
+namespace {
+
 void convert_element(void* element, DType dtype, const Scalar& value) {
   DType from = value.is_complex() ? DType::Complex128 : value.is_floating() ? DType::Float64 : DType::Int64;
   std::complex<double> wide_complex;

@@ -25,7 +25,12 @@ class IndexedLines {
     }
     outer_.simplify();
     length_ = {sizes[dim], 0, plain.strides()[dim], index.strides()[dim]};
-    if (last != dim) inner_ = {sizes[last], self.strides()[last], plain.strides()[last], index.strides()[last]};
+    if (last != dim) {
+      inner_ = {sizes[last], self.strides()[last], plain.strides()[last], index.strides()[last]};
+    } else if (sizes[dim] < kShortLine && !outer_.sizes.empty()) {  // many short lines: across them
+      inner_ = {outer_.sizes.back(), outer_.strides[0].back(), outer_.strides[1].back(), outer_.strides[2].back()};
+      outer_.pop();
+    }
   }
 
   /// Calls fn(self offset, plain offset) for every element of the index.
@@ -34,6 +39,7 @@ class IndexedLines {
   }
 
  private:
+  static constexpr int64_t kShortLine = 16;
   struct Loop {
     int64_t size = 1, self = 0, plain = 0, index = 0;
   };
@@ -166,9 +172,15 @@ void finish_mean(const Tensor& self, int64_t dim, const Tensor& index, const Ten
   Strided<2> walk(self.sizes(), {self.strides(), counts.strides()});
   visit<NumberTypes>(self.dtype(), kernel_of(ScatterReduce::Mean), [&](auto tag) {
     using T = typename decltype(tag)::type;
+    T* sums = self.data<T>();
+    if (self.is_contiguous()) {
+      for (int64_t i = 0, n = self.numel(); i < n; ++i)
+        if (count[i] > 1) sums[i] = divide(sums[i], count[i]);
+      return;
+    }
     Odometer<2> at(walk);
     for (int64_t i = 0, n = self.numel(); i < n; ++i, at.next())
-      if (count[at[1]] > 1) self.data<T>()[at[0]] = divide(self.data<T>()[at[0]], count[at[1]]);
+      if (count[at[1]] > 1) sums[at[0]] = divide(sums[at[0]], count[at[1]]);
   });
 }
 

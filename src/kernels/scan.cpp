@@ -132,7 +132,8 @@ void scan(const Tensor& out, const Tensor& self, int64_t dim, T first, const Com
   ScanGeometry geometry(self, dim, out);
   DType from = self.dtype(), to = out.dtype();
   if (geometry.n == 1) geometry.step = item_size(from), geometry.out_step[0] = item_size(to);
-  bool rows = geometry.rest.dims == 0 || geometry.step < geometry.rest.step[0];
+  constexpr int64_t kShortRow = 16;  // shorter ones are taken side by side, many at a time
+  bool rows = geometry.rest.dims == 0 || (geometry.step < geometry.rest.step[0] && geometry.n >= kShortRow);
   if (rows) return scan_rows<T>(geometry, from, to, first, combine);
   scan_blocks<T>(
       geometry, from, to, [&](T* state, int64_t*, int64_t count) { std::fill_n(state, count, first); },

@@ -2,7 +2,6 @@
 #include "kernels/special.h"
 
 #include <boost/math/special_functions/airy.hpp>
-#include <boost/math/special_functions/bessel.hpp>
 #include <boost/math/special_functions/digamma.hpp>
 #include <boost/math/special_functions/erf.hpp>
 #include <boost/math/special_functions/gamma.hpp>
@@ -10,6 +9,8 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+
+#include "kernels/functors/bessel.h"
 
 namespace umbra::kernels::special {
 namespace {
@@ -23,7 +24,6 @@ const Quiet kQuiet;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kPi = std::numbers::pi;
 
 }  // namespace
 
@@ -145,129 +145,9 @@ double ndtri(double p) {
   return p > 0 && p < 1 ? -std::numbers::sqrt2 * boost::math::erfc_inv(2 * p, kQuiet) : kNan;
 }
 
-namespace {
-
-// erfc(x) exp(x²) sqrt(pi) x = 1 - 1/(2x²) + 1·3/(2x²)² - ..., whose terms fall to nothing from x = 10 on.
-double erfcx_far(double x) {
-  double sum = 1, term = 1, factor = -0.5 / (x * x);
-  for (int k = 1; k < 40 && std::abs(term) > 1e-18; ++k) sum += term *= factor * (2 * k - 1);
-  return sum / (x * std::sqrt(kPi));
-}
-
-}  // namespace
-
-double erfcx(double x) {
-  if (std::isnan(x)) return x;
-  if (x > 10) return erfcx_far(x);
-  // The square with its rounding error, which the exponential would magnify.
-  double square = x * x, error = std::fma(x, x, -square);
-  return std::exp(square) * std::erfc(x) * (std::isinf(square) ? 1 : 1 + error);
-}
-
-double log_ndtr(double x) {
-  double t = x * (1 / std::numbers::sqrt2);
-  if (x < -1) return std::log(erfcx(-t) / 2) - t * t;
-  return std::log1p(-std::erfc(t) / 2);
-}
-
 // ---- Bessel and Airy functions ----
 
-namespace {
-
-double without_value(double x) { return std::isnan(x) ? x : kNan; }
-
-// sqrt(2 pi x) exp(-x) I(order, x), or sqrt(2 x / pi) exp(x) K(order, x) with the sign of the argument changed: for
-// large x, in powers of 1 / x.
-double modified_far(double order, double x) {
-  double sum = 1, term = 1, four = 4 * order * order;
-  for (int k = 1; k < 30 && std::abs(term) > 1e-18; ++k) {
-    double odd = 2 * k - 1;
-    sum += term *= -(four - odd * odd) / (8 * x * k);
-  }
-  return sum;
-}
-constexpr double kFar = 600;  // from here on exp(x) comes close to what a double holds
-
-double scaled_i(int order, double size) {
-  if (size > kFar) return modified_far(order, size) / std::sqrt(2 * kPi * size);
-  return std::exp(-size) * boost::math::cyl_bessel_i(order, size, kQuiet);
-}
-
-double unscaled_i(int order, double size) {
-  if (size <= kFar) return boost::math::cyl_bessel_i(order, size, kQuiet);
-  return std::exp(size) * scaled_i(order, size);
-}
-
-double modified_k(int order, double x, bool scaled) {
-  if (x == 0) return kInfinity;
-  if (!(x > 0)) return without_value(x);
-  if (x > kFar) {
-    double far = std::sqrt(kPi / (2 * x)) * modified_far(order, -x);
-    return scaled ? far : far * std::exp(-x);
-  }
-  double value = boost::math::cyl_bessel_k(order, x, kQuiet);
-  return scaled ? value * std::exp(x) : value;
-}
-
-/// Above 5, PyTorch's functions of the first and second kind are off in the seventh digit: the denominator of the
-/// quadrature part, a rational function of Cephes, lacks its leading term there. By how much, times sqrt(pi x / 2); its
-/// results are what these are compared with.
-double quadrature_offset(int order, double x) {
-  constexpr double kNumerators[2][8] = {
-      {-1.13663838898469149931e-02, -1.28252718670509318512e+00, -1.95539544257735972385e+01,
-       -9.32060152123768231369e+01, -1.77681167980488050595e+02, -1.47077505154951170175e+02,
-       -5.14105326766599330220e+01, -6.05014350600728481186e+00},
-      {5.10862594750176621635e-02, 4.98213872951233449420e+00, 7.58238284132545283818e+01, 3.66779609360150777800e+02,
-       7.10856304998926107277e+02, 5.97489612400613639965e+02, 2.11688757100572135698e+02, 2.52070205858023719784e+01}};
-  constexpr double kDenominators[2][7] = {
-      {6.43178256118178023184e+01, 8.56430025976980587198e+02, 3.88240183605401609683e+03, 7.24046774195652478189e+03,
-       5.93072701187316984827e+03, 2.06209331660327847417e+03, 2.42005740240291393179e+02},
-      {7.42373277035675149943e+01, 1.05644886038262816351e+03, 4.98641058337653607651e+03, 9.56231892404756170795e+03,
-       7.99704160447350683650e+03, 2.82619278517639096600e+03, 3.36093607810698293419e+02}};
-  constexpr double kEnd = 40;  // nothing is left of it from here on
-  if (!(x > 5 && x < kEnd)) return 0;
-  double w = 25 / (x * x), numerator = 0, denominator = 0;
-  for (double c : kNumerators[order]) numerator = numerator * w + c;
-  for (double c : kDenominators[order]) denominator = denominator * w + c;
-  return 5 / x * (numerator / denominator - numerator / (denominator + std::pow(w, 7)));
-}
-double phase(int order, double x) { return x - (order == 0 ? kPi / 4 : 3 * kPi / 4); }
-
-double second_kind(int order, double x) {
-  if (x == 0) return -kInfinity;
-  if (!(x > 0)) return without_value(x);
-  double offset = quadrature_offset(order, x) * std::cos(phase(order, x)) * std::sqrt(2 / (kPi * x));
-  return boost::math::cyl_neumann(order, x, kQuiet) + offset;
-}
-
-double first_kind(int order, double size) {
-  if (!std::isfinite(size)) return without_value(size);
-  double offset = quadrature_offset(order, size);
-  if (offset != 0) offset *= std::sin(phase(order, size)) * std::sqrt(2 / (kPi * size));
-  return boost::math::cyl_bessel_j(order, size, kQuiet) - offset;
-}
-
-}  // namespace
-
-double bessel_j0(double x) { return first_kind(0, std::abs(x)); }
-double bessel_j1(double x) { return x < 0 ? -first_kind(1, -x) : first_kind(1, x); }
-double bessel_y0(double x) { return second_kind(0, x); }
-double bessel_y1(double x) { return second_kind(1, x); }
-
-double bessel_i0(double x) { return unscaled_i(0, std::abs(x)); }
-double bessel_i1(double x) { return x < 0 ? -unscaled_i(1, -x) : unscaled_i(1, x); }
-double bessel_i0e(double x) { return std::isnan(x) ? x : scaled_i(0, std::abs(x)); }
-double bessel_i1e(double x) { return std::isnan(x) ? x : std::copysign(scaled_i(1, std::abs(x)), x); }
-double bessel_k0(double x) { return modified_k(0, x, false); }
-double bessel_k1(double x) { return modified_k(1, x, false); }
-double bessel_k0e(double x) { return modified_k(0, x, true); }
-double bessel_k1e(double x) { return modified_k(1, x, true); }
-
-double spherical_bessel_j0(double x) {
-  if (std::isinf(x)) return 0;
-  if (std::abs(x) > 1e-4) return std::sin(x) / x;
-  return 1 - x * x / 6;
-}
+double bessel_i0(double x) { return functors::bessel::i0(x, x); }
 
 double airy_ai(double x) {
   if (std::isinf(x) || std::isnan(x)) return kNan;

@@ -22,27 +22,10 @@ double upper_gamma(double a, double x);
 double erfinv(double y);
 /// The inverse of the normal distribution.
 double ndtri(double p);
-/// The logarithm of the normal distribution.
-double log_ndtr(double x);
-/// exp(x²) erfc(x).
-double erfcx(double x);
 
 // ---- Bessel and Airy functions ----
 
-double bessel_j0(double x);
-double bessel_j1(double x);
-double bessel_y0(double x);
-double bessel_y1(double x);
 double bessel_i0(double x);
-double bessel_i1(double x);
-double bessel_k0(double x);
-double bessel_k1(double x);
-/// exp(-|x|) times the function of the same name without e, or exp(x) times it for k.
-double bessel_i0e(double x);
-double bessel_i1e(double x);
-double bessel_k0e(double x);
-double bessel_k1e(double x);
-double spherical_bessel_j0(double x);
 double airy_ai(double x);
 
 }  // namespace umbra::kernels::special

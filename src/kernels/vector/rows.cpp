@@ -88,6 +88,18 @@ template <class T> T squared_distance(const T* a, const T* b, int64_t n) {
   return result;
 }
 
+template <class T> T absolute_distance(const T* a, const T* b, int64_t n) {
+  T result;
+  block_sums<T, 1>(n, &result, [&](auto at, Vec<T>* sums) { sums[0] += abs(at(a) - at(b)); });
+  return result;
+}
+
+template <class T> T largest_distance(const T* a, const T* b, int64_t n) {
+  Vec<T> most(0);
+  each<T>(n, [&](auto at) { most = maximum(abs(at(a) - at(b)), most); });
+  return reduce(most, [](Vec<T> x, Vec<T> y) { return maximum(x, y); });
+}
+
 template <class T> T smooth_distance(const T* a, const T* b, T limit, int64_t n) {
   T result;
   block_sums<T, 1>(n, &result, [&](auto at, Vec<T>* sums) {
@@ -319,6 +331,8 @@ template <class T> const RowFunctions<T>& functions() {
                                             &largest<T>,
                                             &squares<T>,
                                             &squared_distance<T>,
+                                            &absolute_distance<T>,
+                                            &largest_distance<T>,
                                             &smooth_distance<T>,
                                             &two_sums<T>,
                                             &sum_of_rows<T>,

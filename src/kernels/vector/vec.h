@@ -220,6 +220,18 @@ template <class T, class Fn> Vec<T> map(Vec<T> a, Vec<T> b, const Fn& fn) {
   return a;
 }
 
+/// `fn(x, float())` computed in double, in two halves; and in the lanes' own type.
+template <class Fn> Vec<float> in_double(Vec<float> a, const Fn& fn) {
+  typedef float Half __attribute__((vector_size(kVectorBytes / 2)));
+  Half halves[2];
+  std::memcpy(halves, &a.raw, sizeof(halves));
+  for (Half& half : halves)
+    half = __builtin_convertvector(fn(Vec<double>(__builtin_convertvector(half, Vec<double>::Raw)), 0.0f).raw, Half);
+  std::memcpy(&a.raw, halves, sizeof(halves));
+  return a;
+}
+template <class Fn> Vec<double> in_double(Vec<double> a, const Fn& fn) { return fn(a, 0.0); }
+
 /// The lanes `distance` further on, in the place of the first ones.
 template <int distance, class T> Vec<T> shifted(Vec<T> a) {
   typename Mask<T>::Raw lanes;
@@ -234,9 +246,13 @@ template <class T, class Fn> T reduce(Vec<T> a, const Fn& fn) {
   return fn(a, shifted<1>(a))[0];
 }
 template <class T> bool any(Mask<T> mask) {
-  typename Mask<T>::Int bits = 0;
-  for (int i = 0; i < Mask<T>::size; ++i) bits |= mask.raw[i];
-  return bits != 0;
+#ifdef __AVX512F__
+  auto raw = reinterpret_cast<__m512i>(mask.raw);
+  return _mm512_test_epi32_mask(raw, raw) != 0;
+#else
+  auto raw = reinterpret_cast<__m256i>(mask.raw);
+  return !_mm256_testz_si256(raw, raw);
+#endif
 }
 
 }  // namespace umbra::kernels::UMBRA_ISA

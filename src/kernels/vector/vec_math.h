@@ -3,6 +3,8 @@
 
 #include <sleef.h>
 
+#include <utility>
+
 #include "kernels/vector/vec.h"
 
 namespace umbra::kernels::UMBRA_ISA {
@@ -47,11 +49,25 @@ UMBRA_SLEEF_BINARY(pow, u10)
 UMBRA_SLEEF_BINARY(atan2, u10)
 UMBRA_SLEEF_BINARY(hypot, u05)
 UMBRA_SLEEF_BINARY(fmod, )
-UMBRA_SLEEF_BINARY(nextafter, )
 
 inline Vec<double> exp(Vec<double> a) { return Vec<double>(UMBRA_SLEEF_DOUBLE(exp, u10)(a.raw)); }
 inline Vec<double> tanh(Vec<double> a) { return Vec<double>(UMBRA_SLEEF_DOUBLE(tanh, u10)(a.raw)); }
 inline Vec<double> erf(Vec<double> a) { return Vec<double>(UMBRA_SLEEF_DOUBLE(erf, u10)(a.raw)); }
+
+inline std::pair<Vec<double>, Vec<double>> sine_cosine(Vec<double> a) {
+  auto both = UMBRA_SLEEF_DOUBLE(sincos, u35)(a.raw);
+  return {Vec<double>(both.x), Vec<double>(both.y)};
+}
+
+/// The neighbour of a in b's direction: one more or less in the bits, which are ordered as sizes are.
+template <class T> Vec<T> nextafter(Vec<T> a, Vec<T> b) {
+  const Vec<T> zero(0);
+  typename Mask<T>::Raw grows = ((a < b) ^ (a < zero)).raw;  // -1 where the size does
+  Vec<T> moved = from_bits<T>(bits(a) - (grows + grows + 1));
+  Vec<T> least = copysign(from_bits<T>(bits(zero) + 1), b);
+  Vec<T> value = select(a == b, b, select(a == zero, least, moved));
+  return select(isnan(a) | isnan(b), a + b, value);
+}
 
 // In float, softmax and the activations live on exp, tanh and erf. These are inlined and take a quarter to a half of
 // SLEEF's time. Their polynomials are least-maximum fits; all three are good to 2 ULP.

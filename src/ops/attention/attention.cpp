@@ -3,7 +3,9 @@
 
 #include <cmath>
 
+#include "kernels/copy.h"
 #include "ops/common/batching.h"
+#include "ops/common/may_read.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "ops/pointwise/family.h"
@@ -313,6 +315,14 @@ UMBRA_OPERATOR("_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num
             "expected qkv of [batch, length, 3 * width] and as many biases, but got ", to_string(qkv.sym_sizes()),
             " and ", to_string(bias.sym_sizes()));
       SymInt width = qkv.sym_size(2) / 3, head = width / heads;
+      bool full_width = qkv.dtype() == DType::Float32 || qkv.dtype() == DType::Float64;
+      if (full_width && qkv.dtype() == bias.dtype() && may_read(qkv) && may_read(bias)) {
+        std::array<Tensor, 3> parts;
+        for (Tensor& part : parts)
+          part = kernels::scratch({qkv.size(0), heads, qkv.size(1), head.guard_int()}, qkv.dtype());
+        kernels::split_heads(parts, kernels::contiguous(qkv), kernels::contiguous(bias));
+        return std::tuple(parts[0], parts[1], parts[2]);
+      }
       Tensor parts = qkv.add(bias).view({qkv.sym_size(0), qkv.sym_size(1), 3, heads, head}).permute({2, 0, 3, 1, 4});
       parts = parts.contiguous();
       double scale = 1 / std::sqrt(static_cast<double>(head.guard_int()));

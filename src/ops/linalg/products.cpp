@@ -72,9 +72,12 @@ Tensor addr_parts(const Tensor& self, const Tensor& vec1, const Tensor& vec2, co
     if (!a) product = zeros_like(product);
     return b ? wide.logical_or(product) : product;
   }
+  // What is multiplied by 0 does not count, not even where it is no number.
+  bool full_width = type == DType::Float32 || type == DType::Float64;
+  if (!beta.equals(0) && full_width && self.dtype() == type && vec1.dtype() == type && vec2.dtype() == type)
+    return (beta.equals(1) ? wide : wide.mul(beta)).addcmul(vec1.unsqueeze(1), vec2, alpha);
   Tensor product = outer(vec1, vec2);
   if (!alpha.equals(1)) product = product.mul(alpha);
-  // What is multiplied by 0 does not count, not even where it is no number.
   if (beta.equals(0)) return product.to(type);
   return (beta.equals(1) ? wide : wide.mul(beta)).add(product);
 }
@@ -436,6 +439,27 @@ Tensor with_dims(Tensor t, const std::vector<int64_t>& dims) {
   return t;
 }
 
+/// The product as an equation of Einstein's, which matrix products serve; none where a dimension is nobody's.
+std::optional<std::string> trilinear_equation(int64_t rank, std::array<const std::vector<int64_t>*, 3> expanded,
+                                              const std::vector<int64_t>& summed) {
+  auto has = [rank](const std::vector<int64_t>& dims, int64_t d) {
+    return std::find(dims.begin(), dims.end(), d) != dims.end() ||
+           std::find(dims.begin(), dims.end(), d - rank) != dims.end();
+  };
+  std::string equation, result;
+  for (const auto* dims : expanded) {
+    for (int64_t d = 0; d < rank; ++d)
+      if (!has(*dims, d)) equation += static_cast<char>('a' + d);
+    equation += ',';
+  }
+  for (int64_t d = 0; d < rank; ++d) {
+    if (equation.find(static_cast<char>('a' + d)) == std::string::npos) return std::nullopt;
+    if (!has(summed, d)) result += static_cast<char>('a' + d);
+  }
+  equation.back() = '-';
+  return equation + ">" + result;
+}
+
 Tensor trilinear_parts(const Tensor& i1, const Tensor& i2, const Tensor& i3, std::vector<int64_t> expand1,
                        std::vector<int64_t> expand2, std::vector<int64_t> expand3, std::vector<int64_t> sumdim,
                        int64_t unroll_dim) {
@@ -443,6 +467,10 @@ Tensor trilinear_parts(const Tensor& i1, const Tensor& i2, const Tensor& i3, std
   check(unroll_dim >= 0 && unroll_dim < rank, "unroll_dim must be in [0,", rank - 1, "]");
   // Narrow types are multiplied in float: three factors lose too much otherwise.
   DType wide = compute_type(i1.dtype());
+  bool one_type = i1.dtype() == i2.dtype() && i1.dtype() == i3.dtype() && !is_integral(i1.dtype(), true);
+  if (one_type && !sumdim.empty() && rank <= 26)
+    if (auto equation = trilinear_equation(rank, {&expand1, &expand2, &expand3}, sumdim))
+      return einsum(*equation, {i1.to(wide), i2.to(wide), i3.to(wide)}).contiguous().to(i1.dtype());
   Tensor product = with_dims(i1.to(wide), expand1).mul(with_dims(i2, expand2)).mul(with_dims(i3, expand3));
   return (sumdim.empty() ? product : product.sum(IntArrayRef(sumdim))).to(i1.dtype());
 }

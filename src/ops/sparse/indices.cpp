@@ -29,10 +29,12 @@ UMBRA_OPERATOR("_convert_indices_from_coo_to_csr(Tensor self, int size, *, bool 
              starts = kernels::scratch({size + 1}, DType::Int64);
       int64_t* start = starts.data<int64_t>();
       std::fill(start, start + size + 1, 0);
-      for (int64_t i = 0; i < rows.numel(); ++i) {
-        int64_t row = rows.data<int64_t>()[i];
-        check(row >= 0 && row < size, "index ", row, " is out of bounds for ", size, " rows");
-        ++start[row + 1];
+      const int64_t* row = rows.data<int64_t>();
+      for (int64_t i = 0, n = rows.numel(); i < n;) {
+        check(row[i] >= 0 && row[i] < size, "index ", row[i], " is out of bounds for ", size, " rows");
+        int64_t first = i;
+        while (i < n && row[i] == row[first]) ++i;
+        start[row[first] + 1] += i - first;
       }
       for (int64_t i = 0; i < size; ++i) start[i + 1] += start[i];
       kernels::copy(out, starts);
