@@ -5,6 +5,7 @@
 #include "kernels/loop.h"
 #include "kernels/math.h"
 #include "kernels/types.h"
+#include "kernels/walk.h"
 
 namespace umbra::kernels {
 
@@ -55,9 +56,21 @@ void copy(const Tensor& out, const Tensor& in) {
   if (loop.numel() == 0 || (to == from && loop.data(0) == loop.data(1) && out.strides() == in.strides())) return;
   if (to == from) {
     if (is_transpose(loop, to_item)) return copy_as_transposes(loop, to_item);
+    if (loop.dims() > 1 && loop.stride(0, 0) == to_item && loop.stride(0, 1) == to_item)
+      return loop.for_each_inner([&](char** data, const int64_t*, int64_t n) {
+        copy_bytes(data[0], data[1], static_cast<size_t>(n * to_item));
+      });
     return loop.for_each_inner([&](char** data, const int64_t* strides, int64_t n) {
       copy_strided(data[0], strides[0], data[1], strides[1], to_item, n);
     });
+  }
+  // What lies in another order is converted in its own first: in short runs, one by one, it takes longer.
+  constexpr int64_t kShortRun = 64, kWorthwhile = 1024;
+  bool other_order = loop.stride(0, 1) != from_item && loop.stride(0, 1) != 0 && in.is_contiguous();
+  if (other_order && loop.size(0) < kShortRun && loop.numel() >= kWorthwhile) {
+    Tensor converted = scratch(in.sizes(), to);
+    copy(converted, in);
+    return copy(out, converted);
   }
   loop.for_each_inner([&](char** data, const int64_t* strides, int64_t n) {
     if (strides[0] == to_item || n == 1) return convert(data[0], to, data[1], from, strides[1], n);

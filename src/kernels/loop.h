@@ -63,17 +63,14 @@ class LoopGeometry {
       fn(data, strides_[0], n);
       from += n;
       if (from >= to) return;
-      if (dims_ == 2) {
-        for (int k = 0; k < operands_; ++k) row[k] += strides_[1][k] - index[0] * strides_[0][k];
-        index[0] = 0;
-      } else {
-        next_row(index, row);
-      }
+      for (int k = 0; k < operands_; ++k) row[k] += strides_[1][k] - index[0] * strides_[0][k];
+      index[0] = 0;
+      if (dims_ > 2 && ++index[1] == sizes_[1]) next_plane(index, row);
     }
   }
   void seek(int64_t at, int64_t* index, char** row) const;
-  /// From anywhere in a row to the start of the next.
-  void next_row(int64_t* index, char** row) const;
+  /// From behind the last row of a plane to the start of the next.
+  void next_plane(int64_t* index, char** row) const;
 
   int operands_ = 0, dims_ = 0;
   int64_t numel_ = 1;

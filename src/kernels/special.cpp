@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <utility>
 
 #include "kernels/functors/bessel.h"
 
@@ -74,14 +75,8 @@ double zeta_remainder(double x, double a) {
 
 }  // namespace
 
-double zeta(double x, double q) {
+double zeta_sum(double x, double q) {
   constexpr int kDirectTerms = 10;
-  if (x == 1) return kInfinity;
-  if (x < 1) return kNan;
-  if (q <= 0) {
-    if (q == std::floor(q)) return kInfinity;
-    if (x != std::floor(x)) return kNan;
-  }
   double sum = 0;
   for (int k = 0; k < kDirectTerms || q < kDirectTerms; ++k, q += 1) {
     double term = std::pow(q, -x);
@@ -120,7 +115,84 @@ bool gamma_at_ends(double a, double x, double& lower) {
   return true;
 }
 
+// ---- to the precision of a float, in double ----
+
+constexpr double kFloatPrecision = 1e-8;
+/// Below, the logarithm of the gamma function loses what is left; above, series are long.
+bool has_short_series(double a) { return a >= 1e-4 && a <= 200; }
+
+/// log(gamma(1 + a)), by Stirling's series from 8 on.
+double log_gamma_plus_one(double a) {
+  double y = a + 1, product = 1;
+  for (; y < 8; y += 1) product *= y;
+  double w = 1 / (y * y);
+  double rest = (1.0 / 12 + w * (-1.0 / 360 + w * (1.0 / 1260 + w * (-1.0 / 1680 + w / 1188)))) / y;
+  constexpr double kHalfLogOfTwoPi = 0.91893853320467274178;
+  return (y - 0.5) * std::log(y) - y + kHalfLogOfTwoPi + rest - std::log(product);
+}
+
+/// The lower function over x^a exp(-x) / gamma(1 + a): the sum of x^n / ((a + 1) ... (a + n)).
+double lower_series(double a, double x) {
+  double sum = 1, term = 1;
+  do {
+    a += 1;
+    term *= x / a;
+    sum += term;
+  } while (term > sum * kFloatPrecision);
+  return sum;
+}
+
+/// The upper function over x^a exp(-x) / gamma(a): Legendre's continued fraction, by its numerators and denominators.
+double upper_fraction(double a, double x) {
+  constexpr int kMostSteps = 2000, kBetweenLooks = 4;
+  constexpr double kLarge = 1e30;
+  double y = 1 - a, z = x + y + 1, numerator = x + 1, numerator_before = 1, denominator = z * x, denominator_before = x;
+  double value = numerator / denominator;
+  for (int step = 1; step < kMostSteps; ++step) {
+    y += 1;
+    z += 2;
+    double factor = y * step, next = numerator * z - numerator_before * factor;
+    numerator_before = std::exchange(numerator, next);
+    next = denominator * z - denominator_before * factor;
+    denominator_before = std::exchange(denominator, next);
+    if (step % kBetweenLooks != 0) continue;
+    double before = std::exchange(value, numerator / denominator);
+    if (std::abs(before - value) <= std::abs(value) * kFloatPrecision) break;
+    if (std::abs(numerator) < kLarge) continue;
+    for (double* part : {&numerator, &numerator_before, &denominator, &denominator_before}) *part /= kLarge;
+  }
+  return value;
+}
+
+/// The upper function where it is what is left of 1: with `power` the logarithm of x^a / gamma(1 + a).
+double upper_near_zero(double a, double x, double power) {
+  double sum = 0, term = 1;
+  for (int n = 1; n < 100; ++n) {
+    term *= -x / n;
+    double part = a * term / (a + n);
+    sum += part;
+    if (std::abs(part) <= std::abs(sum) * kFloatPrecision) break;
+  }
+  return -std::expm1(power) - std::exp(power) * sum;
+}
+
 }  // namespace
+
+float lower_gamma(float a, float x) {
+  if (!has_short_series(a) || !(x > 0) || std::isinf(x)) return static_cast<float>(lower_gamma(double{a}, double{x}));
+  double factor = std::exp(a * std::log(double{x}) - x - log_gamma_plus_one(a));
+  if (x > 1 && x > a) return static_cast<float>(1 - factor * a * upper_fraction(a, x));
+  return static_cast<float>(factor * lower_series(a, x));
+}
+
+float upper_gamma(float a, float x) {
+  if (!has_short_series(a) || !(x > 0) || std::isinf(x)) return static_cast<float>(upper_gamma(double{a}, double{x}));
+  double logarithm = std::log(double{x}), power = a * logarithm - log_gamma_plus_one(a);
+  if (x > 1.1f && x >= a) return static_cast<float>(std::exp(power - x) * a * upper_fraction(a, x));
+  bool large = x > 1.1f || (x <= 0.5f ? -0.4 / logarithm < a : 1.1 * x < a);
+  if (!large) return static_cast<float>(upper_near_zero(a, x, power));
+  return static_cast<float>(1 - std::exp(power - x) * lower_series(a, x));
+}
 
 double lower_gamma(double a, double x) {
   double end;

@@ -47,6 +47,11 @@ template <class T, int Count, class Fn> void block_sums(int64_t n, T* out, const
   for (Vec<T>& total : totals) total = Vec<T>(0);
   // Several sums of each: an addition need not wait for the one before.
   constexpr int ways = 4, width = Vec<T>::size;
+  if (n < ways * width) {  // too short for that
+    each<T>(n, [&](auto at) { fn(at, totals); });
+    for (int k = 0; k < Count; ++k) out[k] = sum_lanes(totals[k]);
+    return;
+  }
   for (int64_t i = 0; i < n;) {
     Vec<T> sums[ways][Count];
     for (auto& each : sums)

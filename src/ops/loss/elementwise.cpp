@@ -262,8 +262,8 @@ UMBRA_OPERATOR("soft_margin_loss(Tensor self, Tensor target, int reduction=Mean)
     .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction) {
       Tensor loss = target.neg().mul(self).exp().log1p();
       if (!self.is_fake() && !self.is_meta()) {  // the kernel computes in the input's memory
-        check(self.sym_sizes() == loss.sym_sizes(), "output with shape ", to_string(self.sym_sizes()),
-              " doesn't match the broadcast shape ", to_string(loss.sym_sizes()));
+        check(self.sym_sizes() == loss.sym_sizes(), "output with shape ", self.sym_sizes(),
+              " doesn't match the broadcast shape ", loss.sym_sizes());
         check(self.dtype() == loss.dtype(), "result type ", kernel_name(loss.dtype()),
               " can't be cast to the desired output type ", kernel_name(self.dtype()));
       }

@@ -84,7 +84,7 @@ UMBRA_OPERATOR(
                   std::optional<bool> check_pinning) {
       if (check_pinning.value_or(true))
         check(is_pinned(indices) == is_pinned(values), "memory pinning of indices and values must match");
-      check(indices.dim() == 2, "indices must be sparse_dim x nnz, but got: ", to_string(indices.sym_sizes()));
+      check(indices.dim() == 2, "indices must be sparse_dim x nnz, but got: ", indices.sym_sizes());
       int64_t sparse_dim = indices.size(0), dense_dim = values.dim() - 1;
       check(static_cast<int64_t>(size.size()) == sparse_dim + dense_dim,
             "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = ", size.size(),
