@@ -504,13 +504,18 @@ void nonzero(const Tensor& out, const Tensor& self) {
         for (int64_t d = 0; d < last; ++d) {
           const int64_t digit = at.digit(d);
           int64_t* column = target + d * step;
-          if (row_step == 1) std::fill_n(column, count, digit);
+          if (row_step == 1)  // lines are short: a call would take longer
+            for (int64_t i = 0; i < count; ++i) column[i] = digit;
           else
             for (int64_t i = 0; i < count; ++i) column[i * row_step] = digit;
         }
-        if (last >= 0 && row_step == 1) std::copy_n(found, count, target + last * step);
-        else if (last >= 0)
-          for (int64_t i = 0; i < count; ++i) target[i * row_step + last * step] = found[i];
+        if (last >= 0) {
+          int64_t* column = target + last * step;
+          if (row_step == 1)
+            copy_bytes(reinterpret_cast<char*>(column), reinterpret_cast<const char*>(found), count * sizeof(int64_t));
+          else
+            for (int64_t i = 0; i < count; ++i) column[i * row_step] = found[i];
+        }
         target += count * row_step;
       }
     }

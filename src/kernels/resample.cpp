@@ -23,9 +23,8 @@ template <class W> struct Taps {
   std::vector<int64_t> places;
   std::vector<W> weights;
 
-  Taps() = default;
-  /// Room for that many output elements, of so many input elements each.
-  Taps(int64_t input, int64_t output, int64_t each) : input(input) {
+  /// Makes room for that many output elements, of so many input elements each.
+  void reserve(int64_t output, int64_t each) {
     ranges.reserve(static_cast<size_t>(output));
     places.reserve(static_cast<size_t>(output * each));
     weights.reserve(static_cast<size_t>(output * each));
@@ -60,7 +59,8 @@ struct Line {
 };
 
 template <class W> Taps<W> nearest_taps(const Line& line, bool exact) {
-  Taps<W> taps(line.input, line.output, 1);
+  Taps<W> taps{.input = line.input};
+  taps.reserve(line.output, 1);
   W step = step_of<W>(line.input, line.output, false, line.scale);
   for (int64_t o = 0; o < line.output; ++o) {
     W place = exact ? source(step, o, false, false) + W(0.5) : step * static_cast<W>(o);
@@ -71,7 +71,8 @@ template <class W> Taps<W> nearest_taps(const Line& line, bool exact) {
 }
 
 template <class W> Taps<W> linear_taps(const Line& line) {
-  Taps<W> taps(line.input, line.output, 2);
+  Taps<W> taps{.input = line.input};
+  taps.reserve(line.output, 2);
   W step = step_of<W>(line.input, line.output, line.align_corners, line.scale);
   for (int64_t o = 0; o < line.output; ++o) {
     int64_t left = o;
@@ -98,7 +99,8 @@ template <class W> W cubic(W x, W a) {
 
 template <class W> Taps<W> cubic_taps(const Line& line) {
   constexpr W a = W(-0.75);
-  Taps<W> taps(line.input, line.output, 4);
+  Taps<W> taps{.input = line.input};
+  taps.reserve(line.output, 4);
   W step = step_of<W>(line.input, line.output, line.align_corners, line.scale);
   for (int64_t o = 0; o < line.output; ++o) {
     W place = source(step, o, line.align_corners, true);
@@ -120,7 +122,8 @@ template <class W> W lanczos(W x) {
 
 /// A filter of `width` input elements; where the result is smaller, and `smooth`, it is as much wider.
 template <class W, class Filter> Taps<W> filter_taps(const Line& line, int width, bool smooth, const Filter& filter) {
-  Taps<W> taps(line.input, line.output, width);
+  Taps<W> taps{.input = line.input};
+  taps.reserve(line.output, width);
   W step = step_of<W>(line.input, line.output, line.align_corners, line.scale);
   bool wider = smooth && step >= 1;
   W support = W(width) * W(0.5) * (wider ? step : W(1)), inverse = wider ? W(1) / step : W(1);

@@ -121,14 +121,17 @@ constexpr double kFloatPrecision = 1e-8;
 /// Below, the logarithm of the gamma function loses what is left; above, series are long.
 bool has_short_series(double a) { return a >= 1e-4 && a <= 200; }
 
-/// log(gamma(1 + a)), by Stirling's series from 8 on.
-double log_gamma_plus_one(double a) {
+/// gamma(1 + a) is exp(logarithm) / product: by Stirling's series from 8 on.
+struct GammaPlusOne {
+  double logarithm, product;
+};
+GammaPlusOne gamma_plus_one(double a) {
   double y = a + 1, product = 1;
   for (; y < 8; y += 1) product *= y;
   double w = 1 / (y * y);
   double rest = (1.0 / 12 + w * (-1.0 / 360 + w * (1.0 / 1260 + w * (-1.0 / 1680 + w / 1188)))) / y;
   constexpr double kHalfLogOfTwoPi = 0.91893853320467274178;
-  return (y - 0.5) * std::log(y) - y + kHalfLogOfTwoPi + rest - std::log(product);
+  return {(y - 0.5) * std::log(y) - y + kHalfLogOfTwoPi + rest, product};
 }
 
 /// The lower function over x^a exp(-x) / gamma(1 + a): the sum of x^n / ((a + 1) ... (a + n)).
@@ -180,18 +183,20 @@ double upper_near_zero(double a, double x, double power) {
 
 float lower_gamma(float a, float x) {
   if (!has_short_series(a) || !(x > 0) || std::isinf(x)) return static_cast<float>(lower_gamma(double{a}, double{x}));
-  double factor = std::exp(a * std::log(double{x}) - x - log_gamma_plus_one(a));
+  auto [logarithm, product] = gamma_plus_one(a);
+  double factor = std::exp(a * std::log(double{x}) - x - logarithm) * product;
   if (x > 1 && x > a) return static_cast<float>(1 - factor * a * upper_fraction(a, x));
   return static_cast<float>(factor * lower_series(a, x));
 }
 
 float upper_gamma(float a, float x) {
   if (!has_short_series(a) || !(x > 0) || std::isinf(x)) return static_cast<float>(upper_gamma(double{a}, double{x}));
-  double logarithm = std::log(double{x}), power = a * logarithm - log_gamma_plus_one(a);
-  if (x > 1.1f && x >= a) return static_cast<float>(std::exp(power - x) * a * upper_fraction(a, x));
-  bool large = x > 1.1f || (x <= 0.5f ? -0.4 / logarithm < a : 1.1 * x < a);
-  if (!large) return static_cast<float>(upper_near_zero(a, x, power));
-  return static_cast<float>(1 - std::exp(power - x) * lower_series(a, x));
+  auto [of_gamma, product] = gamma_plus_one(a);
+  double logarithm = std::log(double{x}), power = a * logarithm - of_gamma;
+  bool near = x <= 1.1f && (x <= 0.5f ? -0.4 / logarithm >= a : 1.1 * x >= a);
+  if (near) return static_cast<float>(upper_near_zero(a, x, power + std::log(product)));
+  double factor = std::exp(power - x) * product;
+  return static_cast<float>(x > 1.1f && x >= a ? factor * a * upper_fraction(a, x) : 1 - factor * lower_series(a, x));
 }
 
 double lower_gamma(double a, double x) {

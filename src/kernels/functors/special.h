@@ -59,8 +59,8 @@ UMBRA_FUNCTOR_IN_DOUBLE(ScaledModifiedBesselK1, FullWidth, "scaled_modified_bess
 UMBRA_FUNCTOR_IN_DOUBLE(SphericalBesselJ0, FullWidth, "spherical_bessel_j0_cpu", bessel::spherical_j0);
 UMBRA_FUNCTOR_SPECIAL(AiryAi, FullWidthOneByOne, "airy_ai_cpu", airy_ai);
 UMBRA_FUNCTOR_SPECIAL_BINARY(Zeta, FullWidthOneByOne, "zeta_cpu", zeta);
-UMBRA_FUNCTOR_SPECIAL_BINARY(Igamma, OneByOne, "igamma_cpu", lower_gamma);
-UMBRA_FUNCTOR_SPECIAL_BINARY(Igammac, OneByOne, "igammac_cpu", upper_gamma);
+UMBRA_FUNCTOR_SPECIAL_BINARY(Igamma, OneByOne, "igamma_cpu", lower_gamma_or_nan);
+UMBRA_FUNCTOR_SPECIAL_BINARY(Igammac, OneByOne, "igammac_cpu", upper_gamma_or_nan);
 
 struct Erfcx : Unary, FullWidth {
   static constexpr const char* name = "erfcx_cpu";

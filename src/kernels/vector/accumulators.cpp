@@ -197,14 +197,26 @@ template <class Step, class T, class Stored = T> struct StepKernel {
     }
     constexpr int width = Lanes<Stored>::size, ways = 8;
     using V = std::conditional_t<width == 1, Partial, Vec<Partial>>;
-    V partial[ways];
-    for (V& p : partial) p = V(Step::first());
+    V whole(Step::first());
     int64_t i = 0;
-    for (; i + ways * width <= n; i += ways * width)
-      for (int w = 0; w < ways; ++w) partial[w] = op.step(partial[w], Lanes<Stored>::load(in + i + w * width));
-    for (; i + width <= n; i += width) partial[0] = op.step(partial[0], Lanes<Stored>::load(in + i));
-    auto pairs = [&](int a) { return op.combine(partial[a], partial[a + 1]); };
-    V whole = op.combine(op.combine(pairs(0), pairs(2)), op.combine(pairs(4), pairs(6)));
+    if (n >= ways * width) {
+      V partial[ways];
+      for (V& p : partial) p = V(Step::first());
+      for (; i + ways * width <= n; i += ways * width)
+        for (int w = 0; w < ways; ++w) partial[w] = op.step(partial[w], Lanes<Stored>::load(in + i + w * width));
+      auto pairs = [&](int a) { return op.combine(partial[a], partial[a + 1]); };
+      whole = op.combine(op.combine(pairs(0), pairs(2)), op.combine(pairs(4), pairs(6)));
+    }
+    V other(Step::first());  // of what is left, or of a short run: two by two
+    for (; i + 2 * width <= n; i += 2 * width) {
+      whole = op.step(whole, Lanes<Stored>::load(in + i));
+      other = op.step(other, Lanes<Stored>::load(in + i + width));
+    }
+    if (i + width <= n) {
+      whole = op.step(whole, Lanes<Stored>::load(in + i));
+      i += width;
+    }
+    whole = op.combine(whole, other);
     if constexpr (width == 1) {
       state = op.combine(state, State(whole));
     } else {

@@ -232,18 +232,18 @@ template <class Fn> Vec<float> in_double(Vec<float> a, const Fn& fn) {
 }
 template <class Fn> Vec<double> in_double(Vec<double> a, const Fn& fn) { return fn(a, 0.0); }
 
-/// The lanes `distance` further on, in the place of the first ones.
-template <int distance, class T> Vec<T> shifted(Vec<T> a) {
+/// Lanes that lie `distance` apart, each in the other's place: by halves of registers, which are fast to exchange.
+template <int distance, class T> Vec<T> swapped(Vec<T> a) {
   typename Mask<T>::Raw lanes;
-  for (int i = 0; i < Vec<T>::size; ++i) lanes[i] = (i + distance) % Vec<T>::size;
+  for (int i = 0; i < Vec<T>::size; ++i) lanes[i] = i ^ distance;
   return Vec<T>(__builtin_shuffle(a.raw, lanes));
 }
 /// Combines the lanes pairwise: `reduce(v, [](Vec<T> a, Vec<T> b) { return a + b; })`.
 template <class T, class Fn> T reduce(Vec<T> a, const Fn& fn) {
-  if constexpr (Vec<T>::size == 16) a = fn(a, shifted<8>(a));
-  if constexpr (Vec<T>::size >= 8) a = fn(a, shifted<4>(a));
-  a = fn(a, shifted<2>(a));
-  return fn(a, shifted<1>(a))[0];
+  if constexpr (Vec<T>::size == 16) a = fn(a, swapped<8>(a));
+  if constexpr (Vec<T>::size >= 8) a = fn(a, swapped<4>(a));
+  a = fn(a, swapped<2>(a));
+  return fn(a, swapped<1>(a))[0];
 }
 template <class T> bool any(Mask<T> mask) {
 #ifdef __AVX512F__

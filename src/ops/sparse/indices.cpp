@@ -30,12 +30,18 @@ UMBRA_OPERATOR("_convert_indices_from_coo_to_csr(Tensor self, int size, *, bool 
       int64_t* start = starts.data<int64_t>();
       std::fill(start, start + size + 1, 0);
       const int64_t* row = rows.data<int64_t>();
-      for (int64_t i = 0, n = rows.numel(); i < n;) {
+      int64_t n = rows.numel();
+      bool fits = true;
+      for (int64_t i = 0; i < n; ++i) fits &= static_cast<uint64_t>(row[i]) < static_cast<uint64_t>(size);
+      for (int64_t i = 0; i < n && !fits; ++i)
         check(row[i] >= 0 && row[i] < size, "index ", row[i], " is out of bounds for ", size, " rows");
-        int64_t first = i;
-        while (i < n && row[i] == row[first]) ++i;
-        start[row[first] + 1] += i - first;
-      }
+      // Counts of every other element apart: rows that follow each other are mostly one, and a count waits for the
+      // last.
+      std::vector<int64_t> others(static_cast<size_t>(size) + 1, 0);
+      int64_t i = 0;
+      for (; i + 2 <= n; i += 2) ++start[row[i] + 1], ++others[static_cast<size_t>(row[i + 1]) + 1];
+      if (i < n) ++start[row[i] + 1];
+      for (int64_t k = 0; k <= size; ++k) start[k] += others[static_cast<size_t>(k)];
       for (int64_t i = 0; i < size; ++i) start[i + 1] += start[i];
       kernels::copy(out, starts);
     })
