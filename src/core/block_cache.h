@@ -10,7 +10,7 @@ namespace umbra {
 /// power of two apart. Past the limit the blocks that were kept longest go.
 class BlockCache {
  public:
-  static constexpr size_t kSmallest = size_t{1} << 17;
+  static constexpr size_t kSmallest = size_t{1} << 14;
 
   /// 64-byte aligned; null where the system has no more.
   void* take(size_t bytes);

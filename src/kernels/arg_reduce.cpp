@@ -104,6 +104,7 @@ struct ArgReduction {
 };
 
 void arg_extreme(const Tensor& out, const Tensor& self, std::optional<int64_t> dim, bool largest, const char* name) {
+  if (dim && self.dim() > 0 && self.size(*dim) == 1 && !self.is_complex()) return fill(out, 0);
   if (dim) return ArgReduction({}, out, self, *dim, largest, name).run();
   Tensor whole = contiguous(self);
   int64_t numel = whole.numel(), one = 1;

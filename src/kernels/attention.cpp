@@ -303,4 +303,24 @@ void flash_attention_backward(const Tensor& grad_query, const Tensor& grad_key, 
   });
 }
 
+void split_heads(const std::array<Tensor, 3>& parts, const Tensor& rows, const Tensor& bias) {
+  visit<Floating>(rows.dtype(), "transform_bias_rescale_qkv", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const int64_t heads = parts[0].size(1), length = parts[0].size(2), features = parts[0].size(3);
+    const T *from = rows.data<T>(), *shift = bias.data<T>();
+    const std::array<T*, 3> to = {parts[0].data<T>(), parts[1].data<T>(), parts[2].data<T>()};
+    const T root = static_cast<T>(1 / std::sqrt(static_cast<double>(features)));
+    const int64_t width = 3 * heads * features;
+    parallel_for(0, rows.size(0) * length, 1 + kGrain / (width + 1), [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        for (int64_t h = 0; h < 3 * heads; ++h) {
+          const T *x = from + i * width + h * features, *b = shift + h * features;
+          T* out = to[h / heads] + ((i / length * heads + h % heads) * length + i % length) * features;
+          const T scale = h < heads ? root : T(1);
+          for (int64_t j = 0; j < features; ++j) out[j] = (x[j] + b[j]) * scale;
+        }
+    });
+  });
+}
+
 }  // namespace umbra::kernels

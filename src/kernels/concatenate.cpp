@@ -151,11 +151,12 @@ void flip(const Tensor& out, const Tensor& self, IntArrayRef dims) {
   walk.pop();
   visit_item_size(self.item_size(), [&](auto tag) {
     using T = typename decltype(tag)::type;
+    T* target = words<T>(out);
+    const T* source = words<T>(self) + base;
     parallel_for(0, walk.numel(), kGrain / n, [&](int64_t from, int64_t to) {
       Odometer<2> at(walk);
       at.seek(from);
-      for (int64_t i = from; i < to; ++i, at.next())
-        move_run(words<T>(out) + at[0], out_step, words<T>(self) + base + at[1], self_step, n);
+      for (int64_t i = from; i < to; ++i, at.next()) move_run(target + at[0], out_step, source + at[1], self_step, n);
     });
   });
 }

@@ -5,6 +5,7 @@
 #include "kernels/loop.h"
 #include "kernels/math.h"
 #include "kernels/types.h"
+#include "kernels/walk.h"
 
 namespace umbra::kernels {
 
@@ -55,9 +56,21 @@ void copy(const Tensor& out, const Tensor& in) {
   if (loop.numel() == 0 || (to == from && loop.data(0) == loop.data(1) && out.strides() == in.strides())) return;
   if (to == from) {
     if (is_transpose(loop, to_item)) return copy_as_transposes(loop, to_item);
+    if (loop.dims() > 1 && loop.stride(0, 0) == to_item && loop.stride(0, 1) == to_item)
+      return loop.for_each_inner([&](char** data, const int64_t*, int64_t n) {
+        copy_bytes(data[0], data[1], static_cast<size_t>(n * to_item));
+      });
     return loop.for_each_inner([&](char** data, const int64_t* strides, int64_t n) {
       copy_strided(data[0], strides[0], data[1], strides[1], to_item, n);
     });
+  }
+  // What lies in another order is converted in its own first: in short runs, one by one, it takes longer.
+  constexpr int64_t kShortRun = 64, kWorthwhile = 1024;
+  bool other_order = loop.stride(0, 1) != from_item && loop.stride(0, 1) != 0 && in.is_contiguous();
+  if (other_order && loop.size(0) < kShortRun && loop.numel() >= kWorthwhile) {
+    Tensor converted = scratch(in.sizes(), to);
+    copy(converted, in);
+    return copy(out, converted);
   }
   loop.for_each_inner([&](char** data, const int64_t* strides, int64_t n) {
     if (strides[0] == to_item || n == 1) return convert(data[0], to, data[1], from, strides[1], n);
@@ -69,6 +82,39 @@ void copy(const Tensor& out, const Tensor& in) {
       convert(buffer, to, data[1] + at * strides[1], from, strides[1], count);
       copy_strided(data[0] + at * strides[0], strides[0], buffer, to_item, to_item, count);
     }
+  });
+}
+
+namespace {
+
+/// Real and imaginary parts in turns, as bits: those of the latter get the other sign. Steps are in bytes.
+template <class Bits> void conjugate_run(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n) {
+  constexpr int64_t item = 2 * sizeof(Bits);
+  constexpr Bits sign = Bits(1) << (8 * sizeof(Bits) - 1);
+  auto one = [](Bits* out, const Bits* in) {
+    Bits real = in[0], imaginary = in[1];
+    out[0] = real;
+    out[1] = imaginary ^ sign;
+  };
+  auto* out = reinterpret_cast<Bits*>(to);
+  const auto* in = reinterpret_cast<const Bits*>(from);
+  if (to_step == item && from_step == item)
+    for (int64_t i = 0; i < n; ++i) one(out + 2 * i, in + 2 * i);
+  else
+    for (int64_t i = 0; i < n; ++i)
+      one(reinterpret_cast<Bits*>(to + i * to_step), reinterpret_cast<const Bits*>(from + i * from_step));
+}
+
+}  // namespace
+
+void copy_conjugated(const Tensor& out, const Tensor& in) {
+  Tensor source = in;
+  if (in.dtype() != out.dtype()) copy(source = out, in);
+  auto* run = out.item_size() == 4   ? &conjugate_run<uint16_t>
+              : out.item_size() == 8 ? &conjugate_run<uint32_t>
+                                     : &conjugate_run<uint64_t>;
+  LoopGeometry(out, {&source}).for_each_inner([&](char** data, const int64_t* strides, int64_t n) {
+    run(data[0], strides[0], data[1], strides[1], n);
   });
 }
 

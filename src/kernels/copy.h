@@ -7,6 +7,8 @@ namespace umbra::kernels {
 
 /// The elements of `in`, broadcast to out's sizes and converted to its type.
 void copy(const Tensor& out, const Tensor& in);
+/// The same into a complex tensor, with imaginary parts of the other sign.
+void copy_conjugated(const Tensor& out, const Tensor& in);
 void fill(const Tensor& out, const Scalar& value);
 /// start, start + step, ...: as many as `out` has elements.
 void arange(const Tensor& out, const Scalar& start, const Scalar& step);

@@ -1,9 +1,9 @@
 #include "kernels/distance.h"
 
 #include <cmath>
-#include <limits>
 
 #include "kernels/copy.h"
+#include "kernels/lanes.h"
 #include "kernels/parallel.h"
 #include "kernels/vector/rows.h"
 #include "kernels/visit.h"
@@ -20,35 +20,13 @@ Norm norm_of(double p) {
 
 template <class T> T sign(T x) { return static_cast<T>((x > 0) - (x < 0)); }
 
-/// Sums fn(i) over [0, n) in eight lanes, so that the compiler can take them together.
-template <class T, class Fn> T sum_lanes(int64_t n, const Fn& fn) {
-  T lanes[8] = {};
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    for (int lane = 0; lane < 8; ++lane) lanes[lane] += fn(i + lane);
-  T total = 0;
-  for (; i < n; ++i) total += fn(i);
-  for (T lane : lanes) total += lane;
-  return total;
-}
-
 template <class T> T distance(const T* a, const T* b, int64_t n, Norm norm, T p) {
   auto gap = [&](int64_t i) { return std::abs(a[i] - b[i]); };
   switch (norm) {
     case Norm::Zero: return sum_lanes<T>(n, [&](int64_t i) { return static_cast<T>(a[i] != b[i]); });
-    case Norm::One: return sum_lanes<T>(n, gap);
+    case Norm::One: return row_functions<T>().absolute_distance(a, b, n);
     case Norm::Two: return std::sqrt(row_functions<T>().squared_distance(a, b, n));
-    case Norm::Infinity: {
-      T lanes[8] = {}, most = 0;
-      bool nan = false;
-      int64_t i = 0;
-      for (; i + 8 <= n; i += 8)
-        for (int lane = 0; lane < 8; ++lane) lanes[lane] = gap(i + lane) > lanes[lane] ? gap(i + lane) : lanes[lane];
-      for (; i < n; ++i) most = gap(i) > most ? gap(i) : most;
-      for (T lane : lanes) most = lane > most ? lane : most;
-      for (i = 0; i < n; ++i) nan |= gap(i) != gap(i);
-      return nan ? std::numeric_limits<T>::quiet_NaN() : most;
-    }
+    case Norm::Infinity: return row_functions<T>().largest_distance(a, b, n);
     case Norm::Other: break;
   }
   return std::pow(sum_lanes<T>(n, [&](int64_t i) { return std::pow(gap(i), p); }), 1 / p);
@@ -68,7 +46,8 @@ void add_slope(T* __restrict out, const T* __restrict a, const T* __restrict b, 
   switch (norm) {
     case Norm::One: return each([&](T gap) { return scale * sign(gap); });
     case Norm::Two: return each([&](T gap) { return scale * gap; });
-    case Norm::Infinity: return each([&](T gap) { return std::abs(gap) == distance ? scale * sign(gap) : T(0); });
+    case Norm::Infinity:  // where it is attained, the gap is not 0
+      return each([=](T gap) { return gap == distance ? scale : gap == -distance ? -scale : T(0); });
     default: return each([&](T gap) { return gap == 0 ? T(0) : scale * sign(gap) * std::pow(std::abs(gap), p - 1); });
   }
 }

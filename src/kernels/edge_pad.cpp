@@ -32,23 +32,24 @@ void each_line(const Tensor& padded, const Tensor& inner, Edge edge, IntArrayRef
     places.push_back(places_along(padded.size(lead + d), inner.size(lead + d), before[d], edge));
   Strided<2> outer(inner.sizes().slice(0, lead), {padded.strides().slice(0, lead), inner.strides().slice(0, lead)});
   outer.simplify();
-  int64_t lines = 1;
-  for (int64_t d = 0; d + 1 < dims; ++d) lines *= padded.size(lead + d);
-  int64_t work = lines * static_cast<int64_t>(places.back().size()) + 1;
+  struct Line {
+    int64_t padded, inner;
+  };
+  std::vector<Line> lines = {{0, 0}};
+  for (int64_t d = 0; d + 1 < dims; ++d) {
+    std::vector<Line> finer;
+    for (const Line& line : lines)
+      for (int64_t o = 0; o < padded.size(lead + d); ++o)
+        finer.push_back(
+            {line.padded + o * padded.stride(lead + d), line.inner + places[d][o] * inner.stride(lead + d)});
+    lines = std::move(finer);
+  }
+  auto work = static_cast<int64_t>(lines.size() * places.back().size() + 1);
   parallel_for(0, outer.numel(), 1 + kGrain / work, [&](int64_t begin, int64_t end) {
     Odometer<2> at(outer);
     at.seek(begin);
     for (int64_t i = begin; i < end; ++i, at.next())
-      for (int64_t line = 0; line < lines; ++line) {
-        int64_t to = at[0], from = at[1], rest = line;
-        for (int64_t d = dims - 2; d >= 0; --d) {
-          int64_t o = rest % padded.size(lead + d);
-          rest /= padded.size(lead + d);
-          to += o * padded.stride(lead + d);
-          from += places[d][o] * inner.stride(lead + d);
-        }
-        fn(to, from, places.back());
-      }
+      for (const Line& line : lines) fn(at[0] + line.padded, at[1] + line.inner, places.back());
   });
 }
 
@@ -64,10 +65,10 @@ void edge_pad(const Tensor& out, const Tensor& self, Edge edge, IntArrayRef befo
     // Between the edges a line is the line of the inner tensor.
     int64_t ahead = before.back(), padded = out.size(-1), first = std::max<int64_t>(ahead, 0);
     int64_t last = std::clamp<int64_t>(ahead + self.size(-1), first, padded);
-    each_line(out, self, edge, before, [&](int64_t o, int64_t i, const std::vector<int64_t>& places) {
-      auto pick = [&](int64_t begin, int64_t end) {
-        for (int64_t k = begin; k < end; ++k)
-          to[o + k * to_step] = from[i + places[static_cast<size_t>(k)] * from_step];
+    each_line(out, self, edge, before, [=](int64_t o, int64_t i, const std::vector<int64_t>& places) {
+      const int64_t* place = places.data();
+      auto pick = [=](int64_t begin, int64_t end) {
+        for (int64_t k = begin; k < end; ++k) to[o + k * to_step] = from[i + place[k] * from_step];
       };
       pick(0, first);
       move_run(to + o + first * to_step, to_step, from + i + (first - ahead) * from_step, from_step, last - first);

@@ -5,6 +5,7 @@
 
 #include "kernels/copy.h"
 #include "kernels/index.h"
+#include "kernels/lanes.h"
 #include "kernels/parallel.h"
 #include "kernels/visit.h"
 #include "kernels/walk.h"
@@ -46,15 +47,17 @@ template <class T> struct RowSums {
 // The vector norm of a row; its sum is kept in the type that the row is computed in.
 template <class T> double row_norm(const T* row, int64_t width, int64_t stride, double p) {
   using C = Compute<T>;
+  auto size = [&](int64_t j) { return std::abs(static_cast<C>(row[j * stride])); };
   C sum = p == -INFINITY ? C(INFINITY) : C(0);
-  for (int64_t j = 0; j < width; ++j) {
-    C x = std::abs(static_cast<C>(row[j * stride]));
-    if (p == INFINITY) sum = std::max(sum, x);
-    else if (p == -INFINITY) sum = std::min(sum, x);
-    else if (p == 0) sum += x != 0;
-    else if (p == 1) sum += x;
-    else sum += p == 2 ? x * x : std::pow(x, static_cast<C>(p));
-  }
+  if (p == 1) sum = sum_lanes<C>(width, size);
+  else if (p == 2) sum = sum_lanes<C>(width, [&](int64_t j) { return size(j) * size(j); });
+  else
+    for (int64_t j = 0; j < width; ++j) {
+      C x = size(j);
+      if (p == INFINITY) sum = std::max(sum, x);
+      else if (p == -INFINITY) sum = std::min(sum, x);
+      else sum += p == 0 ? C(x != 0) : std::pow(x, static_cast<C>(p));
+    }
   if (p == 2) sum = std::sqrt(sum);
   else if (std::isfinite(p) && p != 0 && p != 1) sum = std::pow(sum, static_cast<C>(1 / p));
   return static_cast<double>(static_cast<C>(static_cast<T>(sum)));
@@ -66,10 +69,12 @@ void embedding_renorm(const Tensor& table, const Tensor& indices, double max_nor
   Tensor positions = cast(flattened(indices), DType::Int64);
   int64_t rows = table.size(0), width = table.size(1);
   std::vector<char> named(static_cast<size_t>(rows), 0);
-  for (int64_t i = 0; i < positions.numel(); ++i) {
-    int64_t row = positions.data<int64_t>()[i];
-    check<IndexError>(row >= -rows && row < rows, "select(): index ", row, " out of range for tensor of size ",
-                      to_string(table.sym_sizes()), " at dimension 0");
+  const int64_t* position = positions.data<int64_t>();
+  for (int64_t i = 0, count = positions.numel(); i < count; ++i) {
+    int64_t row = position[i];
+    if (row < -rows || row >= rows)
+      fail<IndexError>("select(): index ", row, " out of range for tensor of size ", to_string(table.sym_sizes()),
+                       " at dimension 0");
     named[static_cast<size_t>(row < 0 ? row + rows : row)] = 1;
   }
   visit<FloatingTypes>(table.dtype(), "embedding_renorm", [&](auto tag) {

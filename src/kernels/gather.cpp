@@ -25,7 +25,12 @@ class IndexedLines {
     }
     outer_.simplify();
     length_ = {sizes[dim], 0, plain.strides()[dim], index.strides()[dim]};
-    if (last != dim) inner_ = {sizes[last], self.strides()[last], plain.strides()[last], index.strides()[last]};
+    if (last != dim) {
+      inner_ = {sizes[last], self.strides()[last], plain.strides()[last], index.strides()[last]};
+    } else if (sizes[dim] < kShortLine && !outer_.sizes.empty()) {  // many short lines: across them
+      inner_ = {outer_.sizes.back(), outer_.strides[0].back(), outer_.strides[1].back(), outer_.strides[2].back()};
+      outer_.pop();
+    }
   }
 
   /// Calls fn(self offset, plain offset) for every element of the index.
@@ -34,6 +39,7 @@ class IndexedLines {
   }
 
  private:
+  static constexpr int64_t kShortLine = 16;
   struct Loop {
     int64_t size = 1, self = 0, plain = 0, index = 0;
   };
@@ -157,8 +163,36 @@ template <class T> T divide(T sum, int64_t count) {
   }
 }
 
+// Whether an index says the same at every place around the dimension, as that of index_reduce does.
+bool is_one_line(const Tensor& index, int64_t dim) {
+  for (int64_t d = 0; d < index.dim(); ++d)
+    if (d != dim && index.size(d) > 1 && index.stride(d) != 0) return false;
+  return index.dtype() == DType::Int64;
+}
+
+// The same for such an index and a target in order: one number divides whole rows.
+void finish_mean_of_slices(const Tensor& self, int64_t dim, const Tensor& index, bool include_self) {
+  int64_t inner = 1, outer = 1, slices = self.size(dim);
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (d != dim) (d < dim ? outer : inner) *= self.size(d);
+  std::vector<int64_t> counts(static_cast<size_t>(slices), include_self ? 1 : 0);
+  const int64_t* at = index.data<int64_t>();
+  for (int64_t i = 0; i < index.size(dim); ++i) ++counts[static_cast<size_t>(at[i * index.stride(dim)])];
+  visit<NumberTypes>(self.dtype(), kernel_of(ScatterReduce::Mean), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* row = self.data<T>();
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t s = 0; s < slices; ++s, row += inner)
+        if (int64_t count = counts[static_cast<size_t>(s)]; count > 1)
+          for (int64_t i = 0; i < inner; ++i) row[i] = divide(row[i], count);
+  });
+}
+
 // Divides each sum by how many elements went into it.
 void finish_mean(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, bool include_self) {
+  auto around = [&](const Tensor& t) { return std::pair(t.sizes().slice(0, dim), t.sizes().drop_front(dim + 1)); };
+  if (self.is_contiguous() && is_one_line(index, dim) && around(index) == around(self))
+    return finish_mean_of_slices(self, dim, index, include_self);
   Tensor counts = scratch(self.sizes(), DType::Int64);
   int64_t* count = counts.data<int64_t>();
   std::fill_n(count, counts.numel(), include_self ? 1 : 0);
@@ -166,9 +200,15 @@ void finish_mean(const Tensor& self, int64_t dim, const Tensor& index, const Ten
   Strided<2> walk(self.sizes(), {self.strides(), counts.strides()});
   visit<NumberTypes>(self.dtype(), kernel_of(ScatterReduce::Mean), [&](auto tag) {
     using T = typename decltype(tag)::type;
+    T* sums = self.data<T>();
+    if (self.is_contiguous()) {
+      for (int64_t i = 0, n = self.numel(); i < n; ++i)
+        if (count[i] > 1) sums[i] = divide(sums[i], count[i]);
+      return;
+    }
     Odometer<2> at(walk);
     for (int64_t i = 0, n = self.numel(); i < n; ++i, at.next())
-      if (count[at[1]] > 1) self.data<T>()[at[0]] = divide(self.data<T>()[at[0]], count[at[1]]);
+      if (count[at[1]] > 1) sums[at[0]] = divide(sums[at[0]], count[at[1]]);
   });
 }
 

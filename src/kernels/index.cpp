@@ -48,19 +48,23 @@ struct IndexColumn {
         stride(stride) {
     walk.simplify();
     int64_t least = rule.negative ? -size : 0;
+    // Each element once, however often it is taken; none where what it is broadcast with is empty.
+    Strided<1> own(index.sizes(), {index.strides()});
+    own.simplify();
+    int64_t count = walk.numel() == 0 ? 0 : own.numel();
     visit<IndexTypes>(dtype, "index", [&](auto tag) {
       using Index = typename decltype(tag)::type;
       std::atomic<bool> some_negative = false;
-      parallel_for(0, walk.numel(), kGrain, [&](int64_t from, int64_t to) {
+      parallel_for(0, count, kGrain, [&](int64_t from, int64_t to) {
         // One number says whether all fit: no branch for each.
         uint64_t misfits = 0, signs = 0;
-        each<Index>(from, to, [&, least = uint64_t(least), last = uint64_t(size - 1)](int64_t, int64_t position) {
+        each<Index>(own, from, to, [&, least = uint64_t(least), last = uint64_t(size - 1)](int64_t, int64_t position) {
           signs |= uint64_t(position);
           misfits |= (uint64_t(position) - least) | (last - uint64_t(position));  // the sign bit of either
         });
         if (static_cast<int64_t>(signs) < 0) some_negative = true;
         if (static_cast<int64_t>(misfits) >= 0) return;
-        each<Index>(from, to, [&](int64_t, int64_t position) {
+        each<Index>(own, from, to, [&](int64_t, int64_t position) {
           if (position < least || position >= size) rule.out_of_range(position, dim, size);
         });
       });
@@ -80,25 +84,35 @@ struct IndexColumn {
       auto offset = [stride = stride, size = size](int64_t position) {
         return stride * (position + (position < 0 ? size : 0));
       };
-      if (add) each<Index>(from, to, [=](int64_t i, int64_t position) { offsets[i - from] += offset(position); });
-      else each<Index>(from, to, [=](int64_t i, int64_t position) { offsets[i - from] = offset(position); });
+      if (add) each<Index>(walk, from, to, [=](int64_t i, int64_t position) { offsets[i - from] += offset(position); });
+      else each<Index>(walk, from, to, [=](int64_t i, int64_t position) { offsets[i - from] = offset(position); });
     });
   }
 
  private:
-  template <class Index, class Fn> void each(int64_t from, int64_t to, Fn fn) const {
+  /// Calls fn(number, position) for elements [from, to) of the index, in an order of its own or broadcast: row by row.
+  template <class Index, class Fn> void each(const Strided<1>& order, int64_t from, int64_t to, Fn fn) const {
     const Index* at = static_cast<const Index*>(data);
-    if (walk.sizes.size() <= 1) {
-      int64_t step = walk.sizes.empty() ? 0 : walk.strides[0][0];
+    auto run = [&](const Index* row, int64_t step, int64_t begin, int64_t end) {
       if (step == 1)
-        for (int64_t i = from; i < to; ++i) fn(i, at[i]);
+        for (int64_t i = begin; i < end; ++i) fn(i, row[i - begin]);
+      else if (step == 0)
+        for (int64_t i = begin, position = *row; i < end; ++i) fn(i, position);
       else
-        for (int64_t i = from; i < to; ++i) fn(i, at[i * step]);
-      return;
+        for (int64_t i = begin; i < end; ++i) fn(i, row[(i - begin) * step]);
+    };
+    if (from >= to) return;
+    if (order.sizes.empty()) return run(at, 0, from, to);
+    Strided<1> rows = order;
+    const int64_t length = order.sizes.back(), step = order.strides[0].back();
+    rows.pop();
+    Odometer<1> place(rows);
+    place.seek(from / length);
+    for (int64_t first = from % length; from < to; first = 0, place.next()) {
+      int64_t end = std::min(to, from + length - first);
+      run(at + place[0] + first * step, step, from, end);
+      from = end;
     }
-    Odometer<1> place(walk);
-    place.seek(from);
-    for (int64_t i = from; i < to; ++i, place.next()) fn(i, at[place[0]]);
   }
 };
 
@@ -328,11 +342,15 @@ template <class Holds> int64_t places_where(int64_t n, int64_t begin, int64_t* p
 // Offsets of elements of a tensor seen as one row.
 class FlatOffsets {
  public:
-  explicit FlatOffsets(const Tensor& t) : shape_(t.sizes(), {t.strides()}), numel_(t.numel()) { shape_.simplify(); }
+  explicit FlatOffsets(const Tensor& t)
+      : shape_(t.sizes(), {t.strides()}), numel_(t.numel()), side_by_side_(t.is_contiguous()) {
+    shape_.simplify();
+  }
   int64_t operator()(int64_t position) const {
     int64_t place = position < 0 ? position + numel_ : position;
-    check<IndexError>(place >= 0 && place < numel_, "out of range: tried to access index ", position,
-                      " on a tensor of ", numel_, " elements.");
+    if (static_cast<uint64_t>(place) >= static_cast<uint64_t>(numel_))
+      fail<IndexError>("out of range: tried to access index ", position, " on a tensor of ", numel_, " elements.");
+    if (side_by_side_) return place;
     int64_t offset = 0;
     for (size_t d = shape_.sizes.size(); d-- > 0;) {
       offset += place % shape_.sizes[d] * shape_.strides[0][d];
@@ -344,6 +362,7 @@ class FlatOffsets {
  private:
   Strided<1> shape_;
   int64_t numel_;
+  bool side_by_side_;
 };
 
 }  // namespace
@@ -402,31 +421,44 @@ void take(const Tensor& out, const Tensor& self, const Tensor& index) {
   walk.simplify();
   visit_item_size(self.item_size(), [&](auto tag) {
     using T = typename decltype(tag)::type;
+    T* target = words<T>(out);
+    const T* source = words<T>(self);
+    const int64_t* positions = index.data<int64_t>();
+    const bool in_order = out.is_contiguous() && index.is_contiguous();
     parallel_for(0, index.numel(), kGrain, [&](int64_t from, int64_t to) {
+      if (in_order) {
+        for (int64_t i = from; i < to; ++i) target[i] = source[offset(positions[i])];
+        return;
+      }
       Odometer<2> at(walk);
       at.seek(from);
-      for (int64_t i = from; i < to; ++i, at.next())
-        words<T>(out)[at[0]] = words<T>(self)[offset(index.data<int64_t>()[at[1]])];
+      for (int64_t i = from; i < to; ++i, at.next()) target[at[0]] = source[offset(positions[at[1]])];
     });
   });
 }
 
 void put(const Tensor& self, const Tensor& index, const Tensor& source, bool accumulate) {
   FlatOffsets offset(self);
-  Tensor positions = contiguous(index), values = contiguous(source);
+  if (index.numel() == 0) return;
+  Tensor places = contiguous(index), values = contiguous(source);
+  const int64_t* positions = places.data<int64_t>();
   auto each = [&](auto store) {
-    for (int64_t i = 0; i < positions.numel(); ++i) store(offset(positions.data<int64_t>()[i]), i);
+    for (int64_t i = 0, n = places.numel(); i < n; ++i) store(offset(positions[i]), i);
   };
   if (accumulate) {
     visit<AllTypes>(self.dtype(), "take_put_cpu", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      each([&](int64_t at, int64_t i) { self.data<T>()[at] = add_elements(self.data<T>()[at], values.data<T>()[i]); });
+      T* to = self.data<T>();
+      const T* from = values.data<T>();
+      each([=](int64_t at, int64_t i) { to[at] = add_elements(to[at], from[i]); });
     });
     return;
   }
   visit_item_size(self.item_size(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    each([&](int64_t at, int64_t i) { words<T>(self)[at] = words<T>(values)[i]; });
+    T* to = words<T>(self);
+    const T* from = words<T>(values);
+    each([=](int64_t at, int64_t i) { to[at] = from[i]; });
   });
 }
 
@@ -469,10 +501,21 @@ void nonzero(const Tensor& out, const Tensor& self) {
       for (int64_t begin = 0; begin < length; begin += kMaskChunk) {
         int64_t count = places_where(std::min(kMaskChunk, length - begin), begin, found,
                                      [&](int64_t j) { return is_nonzero(data[j]); });
-        for (int64_t d = 0; d < last; ++d)
-          for (int64_t i = 0; i < count; ++i) target[i * row_step + d * step] = at.digit(d);
-        if (last >= 0)
-          for (int64_t i = 0; i < count; ++i) target[i * row_step + last * step] = found[i];
+        for (int64_t d = 0; d < last; ++d) {
+          const int64_t digit = at.digit(d);
+          int64_t* column = target + d * step;
+          if (row_step == 1)  // lines are short: a call would take longer
+            for (int64_t i = 0; i < count; ++i) column[i] = digit;
+          else
+            for (int64_t i = 0; i < count; ++i) column[i * row_step] = digit;
+        }
+        if (last >= 0) {
+          int64_t* column = target + last * step;
+          if (row_step == 1)
+            copy_bytes(reinterpret_cast<char*>(column), reinterpret_cast<const char*>(found), count * sizeof(int64_t));
+          else
+            for (int64_t i = 0; i < count; ++i) column[i * row_step] = found[i];
+        }
         target += count * row_step;
       }
     }

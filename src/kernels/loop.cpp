@@ -120,14 +120,11 @@ void LoopGeometry::seek(int64_t at, int64_t* index, char** row) const {
   }
 }
 
-void LoopGeometry::next_row(int64_t* index, char** row) const {
-  for (int k = 0; k < operands_; ++k) row[k] -= index[0] * strides_[0][k];
-  index[0] = 0;
-  for (int d = 1; d < dims_; ++d) {
-    for (int k = 0; k < operands_; ++k) row[k] += strides_[d][k];
+void LoopGeometry::next_plane(int64_t* index, char** row) const {
+  for (int d = 2; d < dims_; ++d) {
+    for (int k = 0; k < operands_; ++k) row[k] += strides_[d][k] - sizes_[d - 1] * strides_[d - 1][k];
+    index[d - 1] = 0;
     if (++index[d] < sizes_[d]) return;
-    for (int k = 0; k < operands_; ++k) row[k] -= sizes_[d] * strides_[d][k];
-    index[d] = 0;
   }
 }
 

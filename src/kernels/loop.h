@@ -28,6 +28,16 @@ class LoopGeometry {
   /// In bytes.
   int64_t stride(int dim, int operand) const { return strides_[dim][operand]; }
   char* data(int operand) const { return data_[operand]; }
+  /// Whether the two innermost dimensions of an operand are one run.
+  bool inner_joins(int operand) const { return strides_[1][operand] == sizes_[0] * strides_[0][operand]; }
+  /// Puts a copy that is one run in the place of an operand's two innermost dimensions.
+  void replace_inner(int operand, char* data, int64_t item) {
+    data_[operand] = data;
+    strides_[0][operand] = item;
+    strides_[1][operand] = sizes_[0] * item;
+  }
+  /// Joins dimensions that every operand passes through as one.
+  void coalesce();
 
   /// Calls `fn(data, strides, n)` for each innermost run, on several threads where there is work enough.
   /// `data` has the address of each operand's first element (the caller may change the array), `strides` the byte
@@ -47,7 +57,6 @@ class LoopGeometry {
   void simplify();
   bool inner_first(int a, int b) const;
   void swap_dims(int a, int b);
-  void coalesce();
   /// The runs that make up elements [from, to).
   template <class Fn> void walk(int64_t from, int64_t to, const Fn& fn) const {
     int64_t index[kMaxDims];
@@ -63,17 +72,14 @@ class LoopGeometry {
       fn(data, strides_[0], n);
       from += n;
       if (from >= to) return;
-      if (dims_ == 2) {
-        for (int k = 0; k < operands_; ++k) row[k] += strides_[1][k] - index[0] * strides_[0][k];
-        index[0] = 0;
-      } else {
-        next_row(index, row);
-      }
+      for (int k = 0; k < operands_; ++k) row[k] += strides_[1][k] - index[0] * strides_[0][k];
+      index[0] = 0;
+      if (dims_ > 2 && ++index[1] == sizes_[1]) next_plane(index, row);
     }
   }
   void seek(int64_t at, int64_t* index, char** row) const;
-  /// From anywhere in a row to the start of the next.
-  void next_row(int64_t* index, char** row) const;
+  /// From behind the last row of a plane to the start of the next.
+  void next_plane(int64_t* index, char** row) const;
 
   int operands_ = 0, dims_ = 0;
   int64_t numel_ = 1;

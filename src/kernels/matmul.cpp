@@ -462,6 +462,7 @@ void multiply_add(const Tensor& out, const Tensor* self, const Tensor& a, const 
     } else if (!same_memory(added, out)) {
       copy(out, added);
     }
+    if (p.a.columns == 0 && p.beta.equals(1)) return;  // nothing is added
   }
   multiply(p, kernel);
 }
@@ -482,6 +483,24 @@ void mm(const Tensor& out, const Tensor& a, const Tensor& b) {
 void addmm(const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
            const Scalar& alpha) {
   multiply_add(out, &self, a, b, beta, alpha, "addmm_impl_cpu_");
+}
+
+void multiply_bytes(const Tensor& out, const Tensor& a, const Tensor& b) {
+  // Without these instructions products of bytes are added up in sixteen bits, which do not hold them.
+  static const bool exact = __builtin_cpu_supports("avx512vnni");
+  bool dense = out.is_contiguous() && a.is_contiguous() && b.is_contiguous() && out.numel() > 0 && a.numel() > 0;
+  if (!exact || !dense) return mm(out, cast(a, DType::Int32), cast(b, DType::Int32));
+  onednn::OneThread here;
+  int64_t m = a.size(0), k = a.size(1), n = b.size(1);
+  const int32_t zero = 0;
+  auto* left = a.raw_data();
+  auto* right = static_cast<const int8_t*>(b.raw_data());
+  auto* to = static_cast<int32_t*>(out.raw_data());
+  if (a.dtype() == DType::UInt8)
+    dnnl::gemm_u8s8s32('N', 'N', 'F', m, n, k, 1, static_cast<const uint8_t*>(left), k, 0, right, n, 0, 0, to, n,
+                       &zero);
+  else
+    dnnl::gemm_s8s8s32('N', 'N', 'F', m, n, k, 1, static_cast<const int8_t*>(left), k, 0, right, n, 0, 0, to, n, &zero);
 }
 
 void bmm(const Tensor& out, const Tensor& a, const Tensor& b) { multiply_add(out, nullptr, a, b, 0, 1, "bmm"); }

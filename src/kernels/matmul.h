@@ -8,6 +8,8 @@ namespace umbra::kernels {
 
 /// out = a b, with a [m, k], b [k, n].
 void mm(const Tensor& out, const Tensor& a, const Tensor& b);
+/// The product of int8 or uint8 with int8, in int32.
+void multiply_bytes(const Tensor& out, const Tensor& a, const Tensor& b);
 /// out = beta * self + alpha * a b; self is broadcast to out's shape, and not read where beta is zero. It may be out.
 void addmm(const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
            const Scalar& alpha);

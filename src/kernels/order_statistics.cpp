@@ -176,16 +176,17 @@ void median(const Tensor& values, const Tensor& indices, const Tensor& self, int
 
 void mode(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim) {
   reduce_lines<RealOrBool>(values, indices, self, dim, "mode_cpu",
-                           []<class T>(const std::vector<T>& line, std::vector<int64_t>& places) -> int64_t {
+                           []<class T>(const std::vector<T>& line, std::vector<int64_t>&) -> int64_t {
                              // Which of equal elements comes last shows, and is left to the standard library.
-                             std::iota(places.begin(), places.end(), 0);
-                             std::sort(places.begin(), places.end(),
-                                       [&](int64_t a, int64_t b) { return before<T>(line[a], line[b]); });
-                             int64_t best = places[0], most = 0, run = 0;
-                             for (size_t i = 0; i < places.size(); ++i) {
+                             std::vector<std::pair<T, int64_t>> sorted(line.size());
+                             for (size_t i = 0; i < line.size(); ++i) sorted[i] = {line[i], static_cast<int64_t>(i)};
+                             std::sort(sorted.begin(), sorted.end(),
+                                       [](const auto& a, const auto& b) { return before<T>(a.first, b.first); });
+                             int64_t best = sorted[0].second, most = 0, run = 0;
+                             for (size_t i = 0; i < sorted.size(); ++i) {
                                ++run;
-                               if (i + 1 < places.size() && line[places[i]] == line[places[i + 1]]) continue;
-                               if (run > most) most = run, best = places[i];
+                               if (i + 1 < sorted.size() && sorted[i].first == sorted[i + 1].first) continue;
+                               if (run > most) most = run, best = sorted[i].second;
                                run = 0;
                              }
                              return best;

@@ -63,7 +63,7 @@ struct Windows {
   }
   /// Whether it pays to go row by row.
   bool has_long_rows() const {
-    constexpr int64_t kLong = 8;
+    constexpr int64_t kLong = 4;
     return columns.taps > 0 && output[2] >= kLong;
   }
   /// Calls fn(first output position, span, span) for each row of output elements of a plane.
@@ -190,6 +190,20 @@ template <int Lanes, class C> void max_windows_of(const Windows& windows, const 
   });
 }
 
+// A row of numbers while a plane is worked on: small ones, of which there are many, take no memory of their own.
+template <class T> class RowBuffer {
+ public:
+  explicit RowBuffer(int64_t n) {
+    if (n > kSmall) large_.resize(static_cast<size_t>(n));
+  }
+  T* data() { return large_.empty() ? small_ : large_.data(); }
+
+ private:
+  static constexpr int64_t kSmall = 128;
+  T small_[kSmall];
+  std::vector<T> large_;
+};
+
 // Calls fn with the stride as a constant, where it is one of the usual ones: loops over them become vectors.
 template <class Fn> void with_stride(int64_t stride, const Fn& fn) {
   if (stride == 1) fn(std::integral_constant<int64_t, 1>());
@@ -202,7 +216,7 @@ template <class C> void max_rows_of(const Windows& windows, const C* x, C* y, in
   using Limits = std::numeric_limits<C>;
   using Place = std::conditional_t<sizeof(C) == 8, int64_t, int32_t>;  // as wide as the numbers
   int64_t n = windows.output[2];
-  std::vector<Place> places(static_cast<size_t>(n));
+  RowBuffer<Place> places(n);
   windows.each_row([&](int64_t o, const Span& a, const Span& b) {
     C* __restrict best = y + o;
     Place* __restrict place = places.data();
@@ -227,6 +241,27 @@ template <class C> void max_rows_of(const Windows& windows, const C* x, C* y, in
       });
     });
     std::copy_n(place, n, positions + o);
+  });
+}
+
+// The same without places.
+template <class C> void max_values_of(const Windows& windows, const C* x, C* y) {
+  using Limits = std::numeric_limits<C>;
+  int64_t n = windows.output[2];
+  windows.each_row([&](int64_t o, const Span& a, const Span& b) {
+    C* __restrict best = y + o;
+    std::fill_n(best, n, Limits::has_infinity ? -Limits::infinity() : Limits::lowest());
+    windows.rows_inside(a, b, [&](int64_t row) {
+      windows.columns.each_tap(windows.input[2], n, [&](int64_t column, int64_t begin, int64_t count) {
+        const C* __restrict values = x + row + column;
+        with_stride(windows.columns.stride, [&](auto stride) {
+          for (int64_t i = 0; i < count; ++i) {
+            C value = values[i * stride];
+            best[begin + i] = value > best[begin + i] || value != value ? value : best[begin + i];
+          }
+        });
+      });
+    });
   });
 }
 
@@ -268,9 +303,9 @@ void max_over(const Tensor& out, const Tensor& indices, const Tensor& self, cons
 template <class C, class Divisor>
 void average_rows_of(const Windows& windows, const C* x, C* y, const Divisor& divisor) {
   int64_t width = windows.input[2], n = windows.output[2];
-  std::vector<C> sums(static_cast<size_t>(width)), counts(static_cast<size_t>(n));
+  RowBuffer<C> sums(width), counts(n);
   windows.each_row([&](int64_t o, const Span& a, const Span& b) {
-    std::fill(sums.begin(), sums.end(), C(0));
+    std::fill_n(sums.data(), width, C(0));
     windows.rows_inside(a, b, [&](int64_t row) {
       C* __restrict sum = sums.data();
       const C* __restrict values = x + row;
@@ -362,6 +397,17 @@ int64_t full_count(const Span& a, const Span& b, const Span& c) {
 }
 
 }  // namespace
+
+void max_pool_values(const Tensor& out, const Tensor& self, const PoolOptions& options) {
+  if (out.numel() == 0) return;
+  auto dims = static_cast<int64_t>(options.kernel.size());
+  Windows windows = max_windows(self, out, options);
+  visit<FloatingTypes>(self.dtype(), "max_pool1d_impl", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    forward_planes<T, 1>(out, self, dims,
+                         [&](int64_t, const Compute<T>* x, Compute<T>* y) { max_values_of(windows, x, y); });
+  });
+}
 
 void max_pool(const Tensor& out, const Tensor& indices, const Tensor& self, const PoolOptions& options) {
   max_over(out, indices, self, max_windows(self, out, options), static_cast<int64_t>(options.kernel.size()),

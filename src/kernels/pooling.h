@@ -14,6 +14,8 @@ struct PoolOptions {
 
 /// The largest element of each window, and its position in the flattened spatial dimensions. A NaN is larger than all.
 void max_pool(const Tensor& out, const Tensor& indices, const Tensor& self, const PoolOptions& options);
+/// The values alone, of floating point numbers in contiguous planes.
+void max_pool_values(const Tensor& out, const Tensor& self, const PoolOptions& options);
 void max_pool_backward(const Tensor& grad_input, const Tensor& grad_output, const Tensor& indices,
                        int64_t spatial_dims);
 

@@ -114,6 +114,24 @@ class Reduction {
       return kernel_.run(state, begin + from * step, to - from, parameters_);
     LoopPosition row(reduced, 1);
     row.reach(from / inner);
+    if (!direct && from % inner == 0 && inner <= kRun / 2) {  // as many rows as the buffer holds are one run
+      int64_t item = item_size(kernel_.compute);
+      while (from < to) {
+        int64_t count = 0;
+        for (; count + inner <= kRun && from < to; count += inner) {
+          int64_t length = std::min(inner, to - from);
+          convert(buffer + count * item, kernel_.compute, begin + row.offset, from_, step, length);
+          from += length;
+          if (length < inner) {
+            count += length;
+            break;
+          }
+          if (from < to) row.next();
+        }
+        kernel_.run(state, buffer, count, parameters_);
+      }
+      return;
+    }
     for (int64_t at = from % inner; from < to;) {
       int64_t count = std::min({kRun, inner - at, to - from});
       const char* in = begin + row.offset + at * step;
@@ -136,6 +154,15 @@ class Reduction {
     const void* rows[kStripRows];
     int64_t step = geometry_.kept.step[0], row_bytes = block.columns * item_size(kernel_.compute);
     bool direct = from_ == kernel_.compute && (step == item_size(from_) || block.columns == 1);
+    if (direct && geometry_.reduced.dims == 1) {
+      const int64_t down = geometry_.reduced.step[0];
+      while (from < to) {
+        int count = static_cast<int>(std::min<int64_t>(kStripRows, to - from));
+        for (int r = 0; r < count; ++r, ++from) rows[r] = block.in + from * down;
+        kernel_.strip(states, rows, count, block.columns, parameters_);
+      }
+      return;
+    }
     LoopPosition row(geometry_.reduced);
     row.reach(from);
     while (from < to) {

@@ -6,6 +6,7 @@
 
 #include "kernels/copy.h"
 #include "kernels/planes.h"
+#include "kernels/walk.h"
 
 namespace umbra::kernels {
 namespace {
@@ -22,6 +23,12 @@ template <class W> struct Taps {
   std::vector<int64_t> places;
   std::vector<W> weights;
 
+  /// Makes room for that many output elements, of so many input elements each.
+  void reserve(int64_t output, int64_t each) {
+    ranges.reserve(static_cast<size_t>(output));
+    places.reserve(static_cast<size_t>(output * each));
+    weights.reserve(static_cast<size_t>(output * each));
+  }
   int64_t output() const { return static_cast<int64_t>(ranges.size()); }
   void begin() { ranges.push_back({static_cast<int64_t>(places.size()), 0}); }
   void add(int64_t place, W weight) {
@@ -53,6 +60,7 @@ struct Line {
 
 template <class W> Taps<W> nearest_taps(const Line& line, bool exact) {
   Taps<W> taps{.input = line.input};
+  taps.reserve(line.output, 1);
   W step = step_of<W>(line.input, line.output, false, line.scale);
   for (int64_t o = 0; o < line.output; ++o) {
     W place = exact ? source(step, o, false, false) + W(0.5) : step * static_cast<W>(o);
@@ -64,6 +72,7 @@ template <class W> Taps<W> nearest_taps(const Line& line, bool exact) {
 
 template <class W> Taps<W> linear_taps(const Line& line) {
   Taps<W> taps{.input = line.input};
+  taps.reserve(line.output, 2);
   W step = step_of<W>(line.input, line.output, line.align_corners, line.scale);
   for (int64_t o = 0; o < line.output; ++o) {
     int64_t left = o;
@@ -91,6 +100,7 @@ template <class W> W cubic(W x, W a) {
 template <class W> Taps<W> cubic_taps(const Line& line) {
   constexpr W a = W(-0.75);
   Taps<W> taps{.input = line.input};
+  taps.reserve(line.output, 4);
   W step = step_of<W>(line.input, line.output, line.align_corners, line.scale);
   for (int64_t o = 0; o < line.output; ++o) {
     W place = source(step, o, line.align_corners, true);
@@ -113,6 +123,7 @@ template <class W> W lanczos(W x) {
 /// A filter of `width` input elements; where the result is smaller, and `smooth`, it is as much wider.
 template <class W, class Filter> Taps<W> filter_taps(const Line& line, int width, bool smooth, const Filter& filter) {
   Taps<W> taps{.input = line.input};
+  taps.reserve(line.output, width);
   W step = step_of<W>(line.input, line.output, line.align_corners, line.scale);
   bool wider = smooth && step >= 1;
   W support = W(width) * W(0.5) * (wider ? step : W(1)), inverse = wider ? W(1) / step : W(1);
@@ -208,12 +219,31 @@ template <class C, class W> void gather_line(C* y, const C* x, const Taps<W>& ta
     }
 }
 
-template <class C, class W> void pick_line(C* y, const C* x, const Taps<W>& taps, int64_t outer, int64_t inner) {
-  for (int64_t a = 0; a < outer; ++a, x += taps.input * inner)
-    for (int64_t place : taps.places) {
-      if (inner == 1) *y++ = x[place];
-      else y = std::copy_n(x + place * inner, inner, y);
+/// y[o1][o2]...[lane] = x[place1][place2]...[lane] for the dimensions from d on. What was just picked is not picked
+/// again.
+template <class C, class W> C* pick(C* y, const C* x, const std::vector<Taps<W>>& taps, size_t d, int64_t lanes) {
+  const std::vector<int64_t>& places = taps[d].places;
+  if (d + 1 == taps.size() && lanes == 1) {
+    for (int64_t place : places) *y++ = x[place];
+    return y;
+  }
+  int64_t inner = lanes;
+  for (size_t k = d + 1; k < taps.size(); ++k) inner *= taps[k].input;
+  const C* before = nullptr;
+  for (size_t o = 0; o < places.size(); ++o) {
+    C* start = y;
+    const C* from = x + places[o] * inner;
+    if (before && places[o] == places[o - 1]) {
+      y += start - before;
+      copy_bytes(reinterpret_cast<char*>(start), reinterpret_cast<const char*>(before), (y - start) * sizeof(C));
+    } else if (d + 1 < taps.size()) {
+      y = pick(y, from, taps, d + 1, lanes);
+    } else {
+      y = std::copy_n(from, lanes, y);
     }
+    before = start;
+  }
+  return y;
 }
 
 /// The transpose: x[a][place][b] += weight * y[a][o][b], into zeros.
@@ -331,8 +361,13 @@ void resample_planes(const Tensor& out, const Tensor& self, const ResampleOption
   // The filters of several passes give tensors of the input's type in between.
   bool rounds = is_smooth(options.mode) && !std::is_same_v<T, C>;
   auto resampled = [&](const C* x, C* y, int64_t planes) {
+    if (nearest) {
+      int64_t size = Lanes;
+      for (const Taps<W>& t : taps) size *= t.input;
+      for (; planes > 0; --planes, x += size) y = pick(y, x, taps, 0, Lanes);
+      return;
+    }
     auto step = [&](C* to, const C* from, const Taps<W>& line, int64_t outer, int64_t inner) {
-      if (nearest) return pick_line(to, from, line, outer, inner);
       gather_line(to, from, line, outer, inner);
       if (rounds && to != y)
         for (int64_t i = 0; i < outer * line.output() * inner; ++i) to[i] = static_cast<C>(static_cast<T>(to[i]));

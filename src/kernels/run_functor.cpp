@@ -1,5 +1,7 @@
 #include "kernels/run_functor.h"
 
+#include <vector>
+
 #include "kernels/convert.h"
 #include "kernels/loop.h"
 
@@ -103,6 +105,36 @@ struct Run {
   }
 };
 
+/// Where rows are short, what is the same in every plane (a row or a column that is broadcast) is spread over a plane
+/// once, so that a plane becomes one run. Returns the memory of what was spread.
+std::vector<char> spread_over_planes(LoopGeometry& geometry, const Run& run) {
+  constexpr int64_t kShortRow = 128, kLargestPlane = 8192, kFewPlanes = 4;
+  if (geometry.dims() < 3 || geometry.size(0) >= kShortRow) return {};
+  int64_t rows = geometry.size(1), plane = geometry.size(0) * rows;
+  if (plane > kLargestPlane || geometry.numel() / plane < kFewPlanes) return {};
+  size_t bytes = 0;
+  for (int k = 0; k < run.operands; ++k) {
+    if (geometry.inner_joins(k)) continue;
+    bool same = k > 0;
+    for (int d = 2; d < geometry.dims(); ++d) same = same && geometry.stride(d, k) == 0;
+    if (!same) return {};
+    bytes += static_cast<size_t>(plane * run.operand[k].item);
+  }
+  std::vector<char> memory(bytes);
+  char* to = memory.data();
+  for (int k = 1; k < run.operands && bytes > 0; ++k) {
+    if (geometry.inner_joins(k)) continue;
+    int64_t item = run.operand[k].item, row = geometry.size(0) * item;
+    for (int64_t i = 0; i < rows; ++i)
+      copy_strided(to + i * row, item, geometry.data(k) + i * geometry.stride(1, k), geometry.stride(0, k), item,
+                   geometry.size(0));
+    geometry.replace_inner(k, to, item);
+    to += rows * row;
+  }
+  if (bytes > 0) geometry.coalesce();
+  return memory;
+}
+
 /// The type that an input takes on before it is computed with: PyTorch brings all operands to the common type.
 DType rounded_type(const PointwiseTable& table, size_t position, const Tensor& input, DType compute) {
   bool narrow = compute == DType::Float16 || compute == DType::BFloat16;
@@ -142,6 +174,7 @@ void run_pointwise(const PointwiseTable& table, const void* functor, const Tenso
     char* nothing[kMaxInputs + 1] = {};
     return entry.loops.all(functor, nothing, 0);
   }
+  std::vector<char> spread = spread_over_planes(geometry, run);
   run.settle(geometry);
   geometry.for_each_inner(run);
 }

@@ -2,7 +2,6 @@
 #include "kernels/special.h"
 
 #include <boost/math/special_functions/airy.hpp>
-#include <boost/math/special_functions/bessel.hpp>
 #include <boost/math/special_functions/digamma.hpp>
 #include <boost/math/special_functions/erf.hpp>
 #include <boost/math/special_functions/gamma.hpp>
@@ -10,6 +9,9 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <utility>
+
+#include "kernels/functors/bessel.h"
 
 namespace umbra::kernels::special {
 namespace {
@@ -23,7 +25,6 @@ const Quiet kQuiet;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kPi = std::numbers::pi;
 
 }  // namespace
 
@@ -74,14 +75,8 @@ double zeta_remainder(double x, double a) {
 
 }  // namespace
 
-double zeta(double x, double q) {
+double zeta_sum(double x, double q) {
   constexpr int kDirectTerms = 10;
-  if (x == 1) return kInfinity;
-  if (x < 1) return kNan;
-  if (q <= 0) {
-    if (q == std::floor(q)) return kInfinity;
-    if (x != std::floor(x)) return kNan;
-  }
   double sum = 0;
   for (int k = 0; k < kDirectTerms || q < kDirectTerms; ++k, q += 1) {
     double term = std::pow(q, -x);
@@ -120,7 +115,89 @@ bool gamma_at_ends(double a, double x, double& lower) {
   return true;
 }
 
+// ---- to the precision of a float, in double ----
+
+constexpr double kFloatPrecision = 1e-8;
+/// Below, the logarithm of the gamma function loses what is left; above, series are long.
+bool has_short_series(double a) { return a >= 1e-4 && a <= 200; }
+
+/// gamma(1 + a) is exp(logarithm) / product: by Stirling's series from 8 on.
+struct GammaPlusOne {
+  double logarithm, product;
+};
+GammaPlusOne gamma_plus_one(double a) {
+  double y = a + 1, product = 1;
+  for (; y < 8; y += 1) product *= y;
+  double w = 1 / (y * y);
+  double rest = (1.0 / 12 + w * (-1.0 / 360 + w * (1.0 / 1260 + w * (-1.0 / 1680 + w / 1188)))) / y;
+  constexpr double kHalfLogOfTwoPi = 0.91893853320467274178;
+  return {(y - 0.5) * std::log(y) - y + kHalfLogOfTwoPi + rest, product};
+}
+
+/// The lower function over x^a exp(-x) / gamma(1 + a): the sum of x^n / ((a + 1) ... (a + n)).
+double lower_series(double a, double x) {
+  double sum = 1, term = 1;
+  do {
+    a += 1;
+    term *= x / a;
+    sum += term;
+  } while (term > sum * kFloatPrecision);
+  return sum;
+}
+
+/// The upper function over x^a exp(-x) / gamma(a): Legendre's continued fraction, by its numerators and denominators.
+double upper_fraction(double a, double x) {
+  constexpr int kMostSteps = 2000, kBetweenLooks = 4;
+  constexpr double kLarge = 1e30;
+  double y = 1 - a, z = x + y + 1, numerator = x + 1, numerator_before = 1, denominator = z * x, denominator_before = x;
+  double value = numerator / denominator;
+  for (int step = 1; step < kMostSteps; ++step) {
+    y += 1;
+    z += 2;
+    double factor = y * step, next = numerator * z - numerator_before * factor;
+    numerator_before = std::exchange(numerator, next);
+    next = denominator * z - denominator_before * factor;
+    denominator_before = std::exchange(denominator, next);
+    if (step % kBetweenLooks != 0) continue;
+    double before = std::exchange(value, numerator / denominator);
+    if (std::abs(before - value) <= std::abs(value) * kFloatPrecision) break;
+    if (std::abs(numerator) < kLarge) continue;
+    for (double* part : {&numerator, &numerator_before, &denominator, &denominator_before}) *part /= kLarge;
+  }
+  return value;
+}
+
+/// The upper function where it is what is left of 1: with `power` the logarithm of x^a / gamma(1 + a).
+double upper_near_zero(double a, double x, double power) {
+  double sum = 0, term = 1;
+  for (int n = 1; n < 100; ++n) {
+    term *= -x / n;
+    double part = a * term / (a + n);
+    sum += part;
+    if (std::abs(part) <= std::abs(sum) * kFloatPrecision) break;
+  }
+  return -std::expm1(power) - std::exp(power) * sum;
+}
+
 }  // namespace
+
+float lower_gamma(float a, float x) {
+  if (!has_short_series(a) || !(x > 0) || std::isinf(x)) return static_cast<float>(lower_gamma(double{a}, double{x}));
+  auto [logarithm, product] = gamma_plus_one(a);
+  double factor = std::exp(a * std::log(double{x}) - x - logarithm) * product;
+  if (x > 1 && x > a) return static_cast<float>(1 - factor * a * upper_fraction(a, x));
+  return static_cast<float>(factor * lower_series(a, x));
+}
+
+float upper_gamma(float a, float x) {
+  if (!has_short_series(a) || !(x > 0) || std::isinf(x)) return static_cast<float>(upper_gamma(double{a}, double{x}));
+  auto [of_gamma, product] = gamma_plus_one(a);
+  double logarithm = std::log(double{x}), power = a * logarithm - of_gamma;
+  bool near = x <= 1.1f && (x <= 0.5f ? -0.4 / logarithm >= a : 1.1 * x >= a);
+  if (near) return static_cast<float>(upper_near_zero(a, x, power + std::log(product)));
+  double factor = std::exp(power - x) * product;
+  return static_cast<float>(x > 1.1f && x >= a ? factor * a * upper_fraction(a, x) : 1 - factor * lower_series(a, x));
+}
 
 double lower_gamma(double a, double x) {
   double end;
@@ -145,129 +222,9 @@ double ndtri(double p) {
   return p > 0 && p < 1 ? -std::numbers::sqrt2 * boost::math::erfc_inv(2 * p, kQuiet) : kNan;
 }
 
-namespace {
-
-// erfc(x) exp(x²) sqrt(pi) x = 1 - 1/(2x²) + 1·3/(2x²)² - ..., whose terms fall to nothing from x = 10 on.
-double erfcx_far(double x) {
-  double sum = 1, term = 1, factor = -0.5 / (x * x);
-  for (int k = 1; k < 40 && std::abs(term) > 1e-18; ++k) sum += term *= factor * (2 * k - 1);
-  return sum / (x * std::sqrt(kPi));
-}
-
-}  // namespace
-
-double erfcx(double x) {
-  if (std::isnan(x)) return x;
-  if (x > 10) return erfcx_far(x);
-  // The square with its rounding error, which the exponential would magnify.
-  double square = x * x, error = std::fma(x, x, -square);
-  return std::exp(square) * std::erfc(x) * (std::isinf(square) ? 1 : 1 + error);
-}
-
-double log_ndtr(double x) {
-  double t = x * (1 / std::numbers::sqrt2);
-  if (x < -1) return std::log(erfcx(-t) / 2) - t * t;
-  return std::log1p(-std::erfc(t) / 2);
-}
-
 // ---- Bessel and Airy functions ----
 
-namespace {
-
-double without_value(double x) { return std::isnan(x) ? x : kNan; }
-
-// sqrt(2 pi x) exp(-x) I(order, x), or sqrt(2 x / pi) exp(x) K(order, x) with the sign of the argument changed: for
-// large x, in powers of 1 / x.
-double modified_far(double order, double x) {
-  double sum = 1, term = 1, four = 4 * order * order;
-  for (int k = 1; k < 30 && std::abs(term) > 1e-18; ++k) {
-    double odd = 2 * k - 1;
-    sum += term *= -(four - odd * odd) / (8 * x * k);
-  }
-  return sum;
-}
-constexpr double kFar = 600;  // from here on exp(x) comes close to what a double holds
-
-double scaled_i(int order, double size) {
-  if (size > kFar) return modified_far(order, size) / std::sqrt(2 * kPi * size);
-  return std::exp(-size) * boost::math::cyl_bessel_i(order, size, kQuiet);
-}
-
-double unscaled_i(int order, double size) {
-  if (size <= kFar) return boost::math::cyl_bessel_i(order, size, kQuiet);
-  return std::exp(size) * scaled_i(order, size);
-}
-
-double modified_k(int order, double x, bool scaled) {
-  if (x == 0) return kInfinity;
-  if (!(x > 0)) return without_value(x);
-  if (x > kFar) {
-    double far = std::sqrt(kPi / (2 * x)) * modified_far(order, -x);
-    return scaled ? far : far * std::exp(-x);
-  }
-  double value = boost::math::cyl_bessel_k(order, x, kQuiet);
-  return scaled ? value * std::exp(x) : value;
-}
-
-/// Above 5, PyTorch's functions of the first and second kind are off in the seventh digit: the denominator of the
-/// quadrature part, a rational function of Cephes, lacks its leading term there. By how much, times sqrt(pi x / 2); its
-/// results are what these are compared with.
-double quadrature_offset(int order, double x) {
-  constexpr double kNumerators[2][8] = {
-      {-1.13663838898469149931e-02, -1.28252718670509318512e+00, -1.95539544257735972385e+01,
-       -9.32060152123768231369e+01, -1.77681167980488050595e+02, -1.47077505154951170175e+02,
-       -5.14105326766599330220e+01, -6.05014350600728481186e+00},
-      {5.10862594750176621635e-02, 4.98213872951233449420e+00, 7.58238284132545283818e+01, 3.66779609360150777800e+02,
-       7.10856304998926107277e+02, 5.97489612400613639965e+02, 2.11688757100572135698e+02, 2.52070205858023719784e+01}};
-  constexpr double kDenominators[2][7] = {
-      {6.43178256118178023184e+01, 8.56430025976980587198e+02, 3.88240183605401609683e+03, 7.24046774195652478189e+03,
-       5.93072701187316984827e+03, 2.06209331660327847417e+03, 2.42005740240291393179e+02},
-      {7.42373277035675149943e+01, 1.05644886038262816351e+03, 4.98641058337653607651e+03, 9.56231892404756170795e+03,
-       7.99704160447350683650e+03, 2.82619278517639096600e+03, 3.36093607810698293419e+02}};
-  constexpr double kEnd = 40;  // nothing is left of it from here on
-  if (!(x > 5 && x < kEnd)) return 0;
-  double w = 25 / (x * x), numerator = 0, denominator = 0;
-  for (double c : kNumerators[order]) numerator = numerator * w + c;
-  for (double c : kDenominators[order]) denominator = denominator * w + c;
-  return 5 / x * (numerator / denominator - numerator / (denominator + std::pow(w, 7)));
-}
-double phase(int order, double x) { return x - (order == 0 ? kPi / 4 : 3 * kPi / 4); }
-
-double second_kind(int order, double x) {
-  if (x == 0) return -kInfinity;
-  if (!(x > 0)) return without_value(x);
-  double offset = quadrature_offset(order, x) * std::cos(phase(order, x)) * std::sqrt(2 / (kPi * x));
-  return boost::math::cyl_neumann(order, x, kQuiet) + offset;
-}
-
-double first_kind(int order, double size) {
-  if (!std::isfinite(size)) return without_value(size);
-  double offset = quadrature_offset(order, size);
-  if (offset != 0) offset *= std::sin(phase(order, size)) * std::sqrt(2 / (kPi * size));
-  return boost::math::cyl_bessel_j(order, size, kQuiet) - offset;
-}
-
-}  // namespace
-
-double bessel_j0(double x) { return first_kind(0, std::abs(x)); }
-double bessel_j1(double x) { return x < 0 ? -first_kind(1, -x) : first_kind(1, x); }
-double bessel_y0(double x) { return second_kind(0, x); }
-double bessel_y1(double x) { return second_kind(1, x); }
-
-double bessel_i0(double x) { return unscaled_i(0, std::abs(x)); }
-double bessel_i1(double x) { return x < 0 ? -unscaled_i(1, -x) : unscaled_i(1, x); }
-double bessel_i0e(double x) { return std::isnan(x) ? x : scaled_i(0, std::abs(x)); }
-double bessel_i1e(double x) { return std::isnan(x) ? x : std::copysign(scaled_i(1, std::abs(x)), x); }
-double bessel_k0(double x) { return modified_k(0, x, false); }
-double bessel_k1(double x) { return modified_k(1, x, false); }
-double bessel_k0e(double x) { return modified_k(0, x, true); }
-double bessel_k1e(double x) { return modified_k(1, x, true); }
-
-double spherical_bessel_j0(double x) {
-  if (std::isinf(x)) return 0;
-  if (std::abs(x) > 1e-4) return std::sin(x) / x;
-  return 1 - x * x / 6;
-}
+double bessel_i0(double x) { return functors::bessel::i0(x, x); }
 
 double airy_ai(double x) {
   if (std::isinf(x) || std::isnan(x)) return kNan;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstring>
+#include <type_traits>
 
 #include "umbra/core/tensor.h"
 
@@ -97,10 +98,31 @@ inline SmallVector<int64_t> broadcast_strides(const Tensor& t, IntArrayRef sizes
   return strides;
 }
 
+/// Copies bytes that do not overlap. Short runs, of which there are many, go in two halves that may overlap: a call of
+/// memcpy takes longer than that.
+inline void copy_bytes(char* to, const char* from, size_t bytes) {
+  auto halves = [&](auto size) {
+    char first[size()], last[size()];
+    std::memcpy(first, from, size());
+    std::memcpy(last, from + bytes - size(), size());
+    std::memcpy(to, first, size());
+    std::memcpy(to + bytes - size(), last, size());
+  };
+  if (bytes > 128) std::memcpy(to, from, bytes);
+  else if (bytes > 64) halves(std::integral_constant<size_t, 64>());
+  else if (bytes > 32) halves(std::integral_constant<size_t, 32>());
+  else if (bytes > 16) halves(std::integral_constant<size_t, 16>());
+  else if (bytes >= 8) halves(std::integral_constant<size_t, 8>());
+  else if (bytes >= 4) halves(std::integral_constant<size_t, 4>());
+  else
+    for (size_t i = 0; i < bytes; ++i) to[i] = from[i];
+}
+
 /// Moves n elements, each side with its own step.
 template <class T> void move_run(T* to, int64_t to_stride, const T* from, int64_t from_stride, int64_t n) {
   if (n == 1) *to = *from;
-  else if (to_stride == 1 && from_stride == 1) std::memcpy(static_cast<void*>(to), from, n * sizeof(T));
+  else if (to_stride == 1 && from_stride == 1)
+    copy_bytes(reinterpret_cast<char*>(to), reinterpret_cast<const char*>(from), n * sizeof(T));
   else if (to_stride == 1 && from_stride == -1)
     for (int64_t i = 0; i < n; ++i) to[i] = from[-i];
   else

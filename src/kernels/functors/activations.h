@@ -45,6 +45,7 @@ struct Gelu : Unary {
   static constexpr const char* name = "GeluKernelImpl";
   using types = Floating;
   template <class T> T operator()(T x) const { return gelu(x); }
+  template <class V> V rough(V x) const { return rough_gelu(x); }
 };
 struct GeluTanh : Unary {
   static constexpr const char* name = "GeluKernelImpl";

@@ -1,7 +1,7 @@
 // Exponentials, logarithms, roots, error functions.
 #pragma once
 
-#include "kernels/functors/functor.h"
+#include "kernels/functors/error_function.h"
 
 namespace umbra::functors {
 
@@ -15,7 +15,15 @@ UMBRA_FUNCTOR_UNARY(Log1p, "log1p_vml_cpu", FloatingComplex, log1p(x));
 UMBRA_FUNCTOR_UNARY(Sqrt, "sqrt_vml_cpu", FloatingComplex, sqrt(x));
 UMBRA_FUNCTOR_UNARY(Rsqrt, "rsqrt_cpu", FloatingComplex, rsqrt(x));
 UMBRA_FUNCTOR_UNARY(Erf, "erf_vml_cpu", Floating, erf(x));
-UMBRA_FUNCTOR_UNARY(Erfc, "erfc_vml_cpu", Floating, erfc(x));
+struct Erfc : Unary {
+  static constexpr const char* name = "erfc_vml_cpu";
+  using types = Floating;
+  template <class T> T operator()(T x) const {
+    if constexpr (requires { requires std::is_same_v<typename T::Element, float>; })
+      return error_function::erfc_of_float(x);
+    else return erfc(x);
+  }
+};
 
 struct Xlogy : Binary {  // a log(b), and 0 where a is, whatever b
   static constexpr const char* name = "xlogy_cpu";

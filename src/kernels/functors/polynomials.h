@@ -26,8 +26,30 @@ template <class T, class Step> T recurrence(int64_t n, T first, const Step& step
   return now;
 }
 
+/// The same for a register of degrees, each with as many steps as it needs. NaN counts as below 0.
+inline constexpr double kMostSteps = 1 << 16;  // beyond, lanes go one by one
+template <class V, class Step> V recurrence(V n, V first, const Step& step) {
+  V before(1), now = first;
+  for (V k(1);; k += V(1)) {
+    auto goes_on = k < n;
+    if (!any(goes_on & (now == now))) break;
+    V next = step(k, before, now);
+    before = select(goes_on, now, before);
+    now = select(goes_on, next, now);
+  }
+  return select(n >= V(1), now, select(n >= V(0), V(1), V(0)));
+}
+template <class V> V degrees(V n) {
+  n = trunc(n);
+  return select(abs(n) < V(0x1p63), n, V(-1));
+}
+
 /// What a polynomial is at an end of its interval, where the recurrence is known to stay.
 template <class T> T alternating(int64_t n, T value) { return n % 2 == 0 ? value : -value; }
+template <class V> V alternating(V n, V value) {
+  V half = n * V(0.5);
+  return select(half == floor(half), value, -value);
+}
 
 }  // namespace polynomials
 
@@ -43,53 +65,74 @@ template <ChebyshevKind kind, bool shifted> struct Chebyshev : Binary {
                                            "shifted_chebyshev_polynomial_v_cpu", "shifted_chebyshev_polynomial_w_cpu"}};
     return kNames[shifted][static_cast<int>(kind)];
   }();
-  static constexpr bool scalar_only = true, full_width_only = true;
+  static constexpr bool full_width_only = true;
   using types = Floating;
 
   template <class T> T operator()(T at, T degree) const {
-    constexpr int64_t kHighDegree = 8;
-    int64_t n = polynomials::degree(degree);
     T x = shifted ? at + at - T(1) : at;
-    if (n > 1 && x == T(1)) return at_one<T>(n);
-    if (n > 1 && x == T(-1)) return at_minus_one<T>(n);
-    if (n > kHighDegree && abs(x) < T(1)) return by_angles(n, x);
-    T first = kind == ChebyshevKind::T ? x
-                                       : x + x +
-                                             T(kind == ChebyshevKind::V   ? -1
-                                               : kind == ChebyshevKind::W ? 1
-                                                                          : 0);
-    return polynomials::recurrence(n, first, [x](T, T before, T now) { return (x + x) * now - before; });
+    if constexpr (math::is_plain_real<T>) return of_number(x, polynomials::degree(degree));
+    else return of_register(x, polynomials::degrees(degree));
   }
 
  private:
-  template <class T> static T at_one(int64_t n) {
-    if constexpr (kind == ChebyshevKind::U) return static_cast<T>(n) + 1;
-    else if constexpr (kind == ChebyshevKind::W) return static_cast<T>(n) + static_cast<T>(n) + 1;
+  static constexpr int kHighDegree = 8;
+
+  template <class T> static T of_number(T x, int64_t n) {
+    if (n > 1 && x == T(1)) return at_one(static_cast<T>(n));
+    if (n > 1 && x == T(-1)) return polynomials::alternating(n, size_at_minus_one(static_cast<T>(n)));
+    if (n > kHighDegree && abs(x) < T(1)) return by_angles(static_cast<T>(n), x);
+    return polynomials::recurrence(n, first(x), [x](T, T before, T now) { return (x + x) * now - before; });
+  }
+  template <class V> static V of_register(V x, V n) {
+    if (any(n > V(polynomials::kMostSteps)))
+      return map(x, n, [](auto at, auto degree) { return of_number(at, polynomials::degree(degree)); });
+    const V one(1);
+    auto above_one = n > one, angular = (n > V(kHighDegree)) & (abs(x) < one);
+    V steps = select(angular, one, n);
+    V value = polynomials::recurrence(steps, first(x), [x](V, V before, V now) { return (x + x) * now - before; });
+    if (any(angular)) value = select(angular, by_angles(n, x), value);
+    value = select(above_one & (x == one), at_one(n), value);
+    return select(above_one & (x == -one), polynomials::alternating(n, size_at_minus_one(n)), value);
+  }
+
+  template <class T> static T first(T x) {
+    if constexpr (kind == ChebyshevKind::T) return x;
+    else if constexpr (kind == ChebyshevKind::V) return x + x - T(1);
+    else if constexpr (kind == ChebyshevKind::W) return x + x + T(1);
+    else return x + x;
+  }
+  template <class T> static T at_one(T n) {
+    if constexpr (kind == ChebyshevKind::U) return n + T(1);
+    else if constexpr (kind == ChebyshevKind::W) return n + n + T(1);
     else return T(1);
   }
-  template <class T> static T at_minus_one(int64_t n) {
-    if constexpr (kind == ChebyshevKind::U) return polynomials::alternating(n, static_cast<T>(n) + 1);
-    else if constexpr (kind == ChebyshevKind::V)
-      return polynomials::alternating(n, static_cast<T>(n) + static_cast<T>(n) + 1);
-    else return polynomials::alternating(n, T(1));
+  template <class T> static T size_at_minus_one(T n) {
+    if constexpr (kind == ChebyshevKind::U) return n + T(1);
+    else if constexpr (kind == ChebyshevKind::V) return n + n + T(1);
+    else return T(1);
   }
-  template <class T> static T by_angles(int64_t n, T x) {
-    T angle = acos(x), times = static_cast<T>(n);
-    if constexpr (kind == ChebyshevKind::T) return cos(times * angle);
-    else if constexpr (kind == ChebyshevKind::U) return sin((times + 1) * angle) / sin(angle);
-    else if constexpr (kind == ChebyshevKind::V) return cos((times + T(0.5)) * angle) / cos(angle / 2);
-    else return sin((times + T(0.5)) * angle) / sin(angle / 2);
+  template <class T> static T by_angles(T n, T x) {
+    T angle = acos(x);
+    if constexpr (kind == ChebyshevKind::T) return cos(n * angle);
+    else if constexpr (kind == ChebyshevKind::U) return sin((n + T(1)) * angle) / sin(angle);
+    else if constexpr (kind == ChebyshevKind::V) return cos((n + T(0.5)) * angle) / cos(angle / T(2));
+    else return sin((n + T(0.5)) * angle) / sin(angle / T(2));
   }
 };
 
 /// The others, by a family that says p(1), the step and what is special about it.
 template <class Family> struct Polynomial : Binary {
   static constexpr const char* name = Family::name;
-  static constexpr bool scalar_only = true, full_width_only = true;
+  static constexpr bool full_width_only = true;
   using types = Floating;
 
   template <class T> T operator()(T x, T degree) const {
-    int64_t n = polynomials::degree(degree);
+    if constexpr (math::is_plain_real<T>) return of_number(x, polynomials::degree(degree));
+    else return of_register(x, polynomials::degrees(degree));
+  }
+
+ private:
+  template <class T> static T of_number(T x, int64_t n) {
     if constexpr (requires { Family::template kHighest<T>; })
       if (n > Family::template kHighest<T>) return std::numeric_limits<T>::quiet_NaN();
     if constexpr (requires { Family::is_end(x); })
@@ -98,6 +141,22 @@ template <class Family> struct Polynomial : Binary {
       if (n > Family::kByRecurrence && x == x) return static_cast<T>(Family::of_high_degree(x, n));
     return polynomials::recurrence(n, Family::first(x),
                                    [x](T k, T before, T now) { return Family::next(x, k, before, now); });
+  }
+  template <class V> static V of_register(V x, V n) {
+    using T = typename V::Element;
+    const V nan(std::numeric_limits<T>::quiet_NaN());
+    auto too_high = n > V(polynomials::kMostSteps);
+    if constexpr (requires { Family::template kHighest<T>; }) {
+      too_high = n > V(Family::template kHighest<T>);
+      n = select(too_high, V(0), n);
+    } else if (any(too_high)) {
+      return map(x, n, [](T at, T degree) { return of_number(at, polynomials::degree(degree)); });
+    }
+    V value = polynomials::recurrence(n, Family::first(x),
+                                      [x](V k, V before, V now) { return Family::next(x, k, before, now); });
+    if constexpr (requires { Family::is_end(x); })
+      value = select((n > V(0)) & Family::is_end(x), Family::at_end(x, n), value);
+    return select(too_high, nan, value);
   }
 };
 
@@ -143,8 +202,8 @@ struct Laguerre : ByRecurrence {
   template <class T> static T next(T x, T k, T before, T now) {
     return (((k + k) + (T(1) - x)) * now - k * before) / (k + T(1));
   }
-  template <class T> static bool is_end(T x) { return x == T(0); }
-  template <class T> static T at_end(T, int64_t) { return T(1); }
+  template <class T> static auto is_end(T x) { return x == T(0); }
+  template <class T, class N> static T at_end(T, N) { return T(1); }
 };
 struct Legendre : ByRecurrence {
   static double of_high_degree(double x, int64_t n) {
@@ -160,8 +219,8 @@ struct Legendre : ByRecurrence {
   template <class T> static T next(T x, T k, T before, T now) {
     return ((k + k + T(1)) * x * now - k * before) / (k + T(1));
   }
-  template <class T> static bool is_end(T x) { return abs(x) == T(1); }
-  template <class T> static T at_end(T x, int64_t n) { return x > T(0) ? T(1) : alternating(n, T(1)); }
+  template <class T> static auto is_end(T x) { return abs(x) == T(1); }
+  template <class T, class N> static T at_end(T x, N n) { return select(x > T(0), T(1), alternating(n, T(1))); }
 };
 
 }  // namespace polynomials

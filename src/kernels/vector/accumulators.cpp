@@ -197,14 +197,26 @@ template <class Step, class T, class Stored = T> struct StepKernel {
     }
     constexpr int width = Lanes<Stored>::size, ways = 8;
     using V = std::conditional_t<width == 1, Partial, Vec<Partial>>;
-    V partial[ways];
-    for (V& p : partial) p = V(Step::first());
+    V whole(Step::first());
     int64_t i = 0;
-    for (; i + ways * width <= n; i += ways * width)
-      for (int w = 0; w < ways; ++w) partial[w] = op.step(partial[w], Lanes<Stored>::load(in + i + w * width));
-    for (; i + width <= n; i += width) partial[0] = op.step(partial[0], Lanes<Stored>::load(in + i));
-    auto pairs = [&](int a) { return op.combine(partial[a], partial[a + 1]); };
-    V whole = op.combine(op.combine(pairs(0), pairs(2)), op.combine(pairs(4), pairs(6)));
+    if (n >= ways * width) {
+      V partial[ways];
+      for (V& p : partial) p = V(Step::first());
+      for (; i + ways * width <= n; i += ways * width)
+        for (int w = 0; w < ways; ++w) partial[w] = op.step(partial[w], Lanes<Stored>::load(in + i + w * width));
+      auto pairs = [&](int a) { return op.combine(partial[a], partial[a + 1]); };
+      whole = op.combine(op.combine(pairs(0), pairs(2)), op.combine(pairs(4), pairs(6)));
+    }
+    V other(Step::first());  // of what is left, or of a short run: two by two
+    for (; i + 2 * width <= n; i += 2 * width) {
+      whole = op.step(whole, Lanes<Stored>::load(in + i));
+      other = op.step(other, Lanes<Stored>::load(in + i + width));
+    }
+    if (i + width <= n) {
+      whole = op.step(whole, Lanes<Stored>::load(in + i));
+      i += width;
+    }
+    whole = op.combine(whole, other);
     if constexpr (width == 1) {
       state = op.combine(state, State(whole));
     } else {
@@ -260,14 +272,27 @@ template <class Step, class T, class Stored = T> struct StepKernel {
       constexpr int most = kVectorBytes == 64 ? 16 : 8;  // as many as there are registers for
       while (j + most * width <= columns) take(std::integral_constant<int, most>());
       while (j + 4 * width <= columns) take(std::integral_constant<int, 4>());
-      while (j + width <= columns) take(std::integral_constant<int, 1>());
-      if (j < columns) {  // the last lanes
-        Vec<Partial> partial{Partial(Step::first())};
-        for (int r = 0; r < row_count; ++r) partial = op.step(partial, load_lanes(row(r) + j, columns - j));
-        for (int64_t k = 0; j + k < columns; ++k)
-          states[j + k] = op.combine(states[j + k], State(partial[static_cast<int>(k)]));
-        return;
-      }
+      // What is left, with a register that is not full as the last.
+      auto take_rest = [&](auto ways) {
+        constexpr int last = ways - 1;
+        const int64_t lanes = columns - j - last * width;
+        Vec<Partial> partial[ways];
+        for (auto& p : partial) p = Vec<Partial>(Step::first());
+        for (int r = 0; r < row_count; ++r) {
+#pragma GCC unroll 3
+          for (int w = 0; w < last; ++w) partial[w] = op.step(partial[w], Lanes<Stored>::load(row(r) + j + w * width));
+          partial[last] = op.step(partial[last], load_lanes(row(r) + j + last * width, lanes));
+        }
+        for (int w = 0; w < last; ++w) combine_lanes(op, states + j + w * width, partial[w]);
+        State* rest = states + j + last * width;
+        for (int64_t k = 0; k < lanes; ++k) rest[k] = op.combine(rest[k], State(partial[last][static_cast<int>(k)]));
+      };
+      int64_t registers = (columns - j + width - 1) / width;
+      if (registers == 1) take_rest(std::integral_constant<int, 1>());
+      else if (registers == 2) take_rest(std::integral_constant<int, 2>());
+      else if (registers == 3) take_rest(std::integral_constant<int, 3>());
+      else if (registers == 4) take_rest(std::integral_constant<int, 4>());
+      return;
     }
     for (; j < columns; ++j) {
       Partial partial = Step::first();

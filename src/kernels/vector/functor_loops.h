@@ -57,6 +57,12 @@ template <class Lanes, class Stored, class... Count> void store_as(Lanes lanes, 
   else lanes.store(to, count...);
 }
 
+/// A functor may have a form for results of which a bfloat16 holds no more than the first digits.
+template <class Fn, class... X> auto call_rough(const Fn& fn, const X&... x) {
+  if constexpr (requires { fn.rough(x...); }) return fn.rough(x...);
+  else return fn(x...);
+}
+
 template <class F, class T, class Stored, size_t... I>
 void vector_loop(const F& functor, char* const* data, int64_t n, std::index_sequence<I...>) {
   constexpr int width = Vec<T>::size;
@@ -67,7 +73,7 @@ void vector_loop(const F& functor, char* const* data, int64_t n, std::index_sequ
   if constexpr (std::is_same_v<StoredResult<F, T, Stored>, BFloat16> && masks_of<F>() == 0) {
     for (; i + TwoOfFloat::size <= n; i += TwoOfFloat::size)
       [&](const auto&... x) {
-        TwoOfFloat{f(x.even...), f(x.odd...)}.store(out + i);
+        TwoOfFloat{call_rough(f, x.even...), call_rough(f, x.odd...)}.store(out + i);
       }(TwoOfFloat::load(std::get<I>(in) + i)...);
   }
   for (; i + width <= n; i += width) store_as(f(load_as<VecInput<F, T, I>>(std::get<I>(in) + i)...), out + i);

@@ -1,4 +1,5 @@
 #include "kernels/functors/activations.h"
+#include "kernels/functors/losses.h"
 #include "kernels/vector/functor_loops.h"
 
 namespace umbra::kernels::UMBRA_ISA {
@@ -36,5 +37,7 @@ UMBRA_INSTANTIATE_POINTWISE(PreluWeightBackward);
 UMBRA_INSTANTIATE_POINTWISE(Hardshrink);
 UMBRA_INSTANTIATE_POINTWISE(Softshrink);
 UMBRA_INSTANTIATE_POINTWISE(ShrinkBackward);
+UMBRA_INSTANTIATE_POINTWISE(SmoothDistance);
+UMBRA_INSTANTIATE_POINTWISE(ClippedSlope);
 
 }  // namespace umbra::kernels::UMBRA_ISA

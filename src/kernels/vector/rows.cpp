@@ -47,6 +47,11 @@ template <class T, int Count, class Fn> void block_sums(int64_t n, T* out, const
   for (Vec<T>& total : totals) total = Vec<T>(0);
   // Several sums of each: an addition need not wait for the one before.
   constexpr int ways = 4, width = Vec<T>::size;
+  if (n < ways * width) {  // too short for that
+    each<T>(n, [&](auto at) { fn(at, totals); });
+    for (int k = 0; k < Count; ++k) out[k] = sum_lanes(totals[k]);
+    return;
+  }
   for (int64_t i = 0; i < n;) {
     Vec<T> sums[ways][Count];
     for (auto& each : sums)
@@ -86,6 +91,18 @@ template <class T> T squared_distance(const T* a, const T* b, int64_t n) {
     sums[0] = fma(distance, distance, sums[0]);
   });
   return result;
+}
+
+template <class T> T absolute_distance(const T* a, const T* b, int64_t n) {
+  T result;
+  block_sums<T, 1>(n, &result, [&](auto at, Vec<T>* sums) { sums[0] += abs(at(a) - at(b)); });
+  return result;
+}
+
+template <class T> T largest_distance(const T* a, const T* b, int64_t n) {
+  Vec<T> most(0);
+  each<T>(n, [&](auto at) { most = maximum(abs(at(a) - at(b)), most); });
+  return reduce(most, [](Vec<T> x, Vec<T> y) { return maximum(x, y); });
 }
 
 template <class T> T smooth_distance(const T* a, const T* b, T limit, int64_t n) {
@@ -319,6 +336,8 @@ template <class T> const RowFunctions<T>& functions() {
                                             &largest<T>,
                                             &squares<T>,
                                             &squared_distance<T>,
+                                            &absolute_distance<T>,
+                                            &largest_distance<T>,
                                             &smooth_distance<T>,
                                             &two_sums<T>,
                                             &sum_of_rows<T>,

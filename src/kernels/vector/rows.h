@@ -15,6 +15,9 @@ template <class T> struct RowFunctions {
   T (*squares)(const T* x, T center, int64_t n);
   /// The sum of (a - b)^2.
   T (*squared_distance)(const T* a, const T* b, int64_t n);
+  /// The sum, and the largest (NaN where there is one), of |a - b|.
+  T (*absolute_distance)(const T* a, const T* b, int64_t n);
+  T (*largest_distance)(const T* a, const T* b, int64_t n);
   /// The sum of c * (d - c / 2), where d is |a - b| and c no more than `limit`: a parabola that goes on as a line.
   T (*smooth_distance)(const T* a, const T* b, T limit, int64_t n);
   /// The sums of g * weight and of g * weight * (x - center); the weight is optional.

@@ -220,23 +220,39 @@ template <class T, class Fn> Vec<T> map(Vec<T> a, Vec<T> b, const Fn& fn) {
   return a;
 }
 
-/// The lanes `distance` further on, in the place of the first ones.
-template <int distance, class T> Vec<T> shifted(Vec<T> a) {
+/// `fn(x, float())` computed in double, in two halves; and in the lanes' own type.
+template <class Fn> Vec<float> in_double(Vec<float> a, const Fn& fn) {
+  typedef float Half __attribute__((vector_size(kVectorBytes / 2)));
+  Half halves[2];
+  std::memcpy(halves, &a.raw, sizeof(halves));
+  for (Half& half : halves)
+    half = __builtin_convertvector(fn(Vec<double>(__builtin_convertvector(half, Vec<double>::Raw)), 0.0f).raw, Half);
+  std::memcpy(&a.raw, halves, sizeof(halves));
+  return a;
+}
+template <class Fn> Vec<double> in_double(Vec<double> a, const Fn& fn) { return fn(a, 0.0); }
+
+/// Lanes that lie `distance` apart, each in the other's place: by halves of registers, which are fast to exchange.
+template <int distance, class T> Vec<T> swapped(Vec<T> a) {
   typename Mask<T>::Raw lanes;
-  for (int i = 0; i < Vec<T>::size; ++i) lanes[i] = (i + distance) % Vec<T>::size;
+  for (int i = 0; i < Vec<T>::size; ++i) lanes[i] = i ^ distance;
   return Vec<T>(__builtin_shuffle(a.raw, lanes));
 }
 /// Combines the lanes pairwise: `reduce(v, [](Vec<T> a, Vec<T> b) { return a + b; })`.
 template <class T, class Fn> T reduce(Vec<T> a, const Fn& fn) {
-  if constexpr (Vec<T>::size == 16) a = fn(a, shifted<8>(a));
-  if constexpr (Vec<T>::size >= 8) a = fn(a, shifted<4>(a));
-  a = fn(a, shifted<2>(a));
-  return fn(a, shifted<1>(a))[0];
+  if constexpr (Vec<T>::size == 16) a = fn(a, swapped<8>(a));
+  if constexpr (Vec<T>::size >= 8) a = fn(a, swapped<4>(a));
+  a = fn(a, swapped<2>(a));
+  return fn(a, swapped<1>(a))[0];
 }
 template <class T> bool any(Mask<T> mask) {
-  typename Mask<T>::Int bits = 0;
-  for (int i = 0; i < Mask<T>::size; ++i) bits |= mask.raw[i];
-  return bits != 0;
+#ifdef __AVX512F__
+  auto raw = reinterpret_cast<__m512i>(mask.raw);
+  return _mm512_test_epi32_mask(raw, raw) != 0;
+#else
+  auto raw = reinterpret_cast<__m256i>(mask.raw);
+  return !_mm256_testz_si256(raw, raw);
+#endif
 }
 
 }  // namespace umbra::kernels::UMBRA_ISA

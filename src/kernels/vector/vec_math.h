@@ -3,6 +3,8 @@
 
 #include <sleef.h>
 
+#include <utility>
+
 #include "kernels/vector/vec.h"
 
 namespace umbra::kernels::UMBRA_ISA {
@@ -47,11 +49,25 @@ UMBRA_SLEEF_BINARY(pow, u10)
 UMBRA_SLEEF_BINARY(atan2, u10)
 UMBRA_SLEEF_BINARY(hypot, u05)
 UMBRA_SLEEF_BINARY(fmod, )
-UMBRA_SLEEF_BINARY(nextafter, )
 
 inline Vec<double> exp(Vec<double> a) { return Vec<double>(UMBRA_SLEEF_DOUBLE(exp, u10)(a.raw)); }
 inline Vec<double> tanh(Vec<double> a) { return Vec<double>(UMBRA_SLEEF_DOUBLE(tanh, u10)(a.raw)); }
 inline Vec<double> erf(Vec<double> a) { return Vec<double>(UMBRA_SLEEF_DOUBLE(erf, u10)(a.raw)); }
+
+inline std::pair<Vec<double>, Vec<double>> sine_cosine(Vec<double> a) {
+  auto both = UMBRA_SLEEF_DOUBLE(sincos, u35)(a.raw);
+  return {Vec<double>(both.x), Vec<double>(both.y)};
+}
+
+/// The neighbour of a in b's direction: one more or less in the bits, which are ordered as sizes are.
+template <class T> Vec<T> nextafter(Vec<T> a, Vec<T> b) {
+  const Vec<T> zero(0);
+  typename Mask<T>::Raw grows = ((a < b) ^ (a < zero)).raw;  // -1 where the size does
+  Vec<T> moved = from_bits<T>(bits(a) - (grows + grows + 1));
+  Vec<T> least = copysign(from_bits<T>(bits(zero) + 1), b);
+  Vec<T> value = select(a == b, b, select(a == zero, least, moved));
+  return select(isnan(a) | isnan(b), a + b, value);
+}
 
 // In float, softmax and the activations live on exp, tanh and erf. These are inlined and take a quarter to a half of
 // SLEEF's time. Their polynomials are least-maximum fits; all three are good to 2 ULP.
@@ -109,16 +125,25 @@ inline Vec<float> erf(Vec<float> a) {
 }
 
 /// The normal distribution at -|a|: 2 to a parabola and a polynomial that is close to a constant further out.
-inline Vec<float> normal_tail(Vec<float> a) {
+/// `rough`: good to sixteen bits.
+template <bool rough = false> Vec<float> normal_tail(Vec<float> a) {
   Vec<float> size = abs(a), last(5), least(-200);  // beyond, it is 0
   Vec<float> bounded(size.raw < last.raw ? size.raw : last.raw);
-  Vec<float> rest = polynomial(bounded, -0.999999622f, -1.15112273f, 0.262267838f, -0.0528501269f, 0.00753516329f,
-                               -0.000472253566f, -5.68188218e-05f, 1.3945465e-05f, -8.46683302e-07f);
+  Vec<float> rest, fraction;
+  if constexpr (rough)
+    rest = polynomial(bounded, -1.00001764f, -1.15086725f, 0.261722104f, -0.0526063419f, 0.00774603668f,
+                      -0.000708787395f, 2.94584898e-05f);
+  else
+    rest = polynomial(bounded, -0.999999622f, -1.15112273f, 0.262267838f, -0.0528501269f, 0.00753516329f,
+                      -0.000472253566f, -5.68188218e-05f, 1.3945465e-05f, -8.46683302e-07f);
   Vec<float> power = fma(a * Vec<float>(-0.72134752f), a, rest);  // log2(e) / 2
   power.raw = least.raw > power.raw ? least.raw : power.raw;
   Vec<float> n = round(power);
-  Vec<float> fraction =
-      polynomial(power - n, 1.00000007f, 0.693146967f, 0.240221196f, 0.0555071329f, 0.00967554633f, 0.00132764817f);
+  if constexpr (rough)
+    fraction = polynomial(power - n, 1.00000015f, 0.693121036f, 0.240218659f, 0.0559220251f, 0.00968569618f);
+  else
+    fraction =
+        polynomial(power - n, 1.00000007f, 0.693146967f, 0.240221196f, 0.0555071329f, 0.00967554633f, 0.00132764817f);
   return times_power_of_two(fraction, n);
 }
 inline Vec<float> normal_cdf(Vec<float> a) {
@@ -126,11 +151,13 @@ inline Vec<float> normal_cdf(Vec<float> a) {
   return select(a > Vec<float>(0), Vec<float>(1) - tail, tail);
 }
 /// a Φ(a) = max(a, 0) - |a| Φ(-|a|)
-inline Vec<float> gelu(Vec<float> a) {
+template <bool rough> Vec<float> gelu_to(Vec<float> a) {
   const Vec<float> zero(0);
   Vec<float> positive(zero.raw > a.raw ? zero.raw : a.raw);
-  return fma(-abs(a), normal_tail(a), positive);
+  return fma(-abs(a), normal_tail<rough>(a), positive);
 }
+inline Vec<float> gelu(Vec<float> a) { return gelu_to<false>(a); }
+inline Vec<float> rough_gelu(Vec<float> a) { return gelu_to<true>(a); }
 
 /// erfinv(a) / a is close to a polynomial in w = -log(1 - a²), further out in its root. At ±1 infinite, beyond NaN.
 inline Vec<float> erfinv(Vec<float> a) {

@@ -3,7 +3,9 @@
 
 #include <cmath>
 
+#include "kernels/copy.h"
 #include "ops/common/batching.h"
+#include "ops/common/may_read.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "ops/pointwise/family.h"
@@ -36,7 +38,7 @@ void check_attention(const Tensor& query, const Tensor& key, const Tensor& value
   if (!mask.defined()) return;
   SymShape scores{q[0], q[1], q[2], k[2]};
   check(mask.dim() <= 4 && SymIntArrayRef(broadcast_shapes(mask.sym_sizes(), scores)) == SymIntArrayRef(scores), name,
-        "a mask of size ", to_string(mask.sym_sizes()), " does not fit scores of size ", to_string(scores));
+        "a mask of size ", mask.sym_sizes(), " does not fit scores of size ", to_string(scores));
 }
 
 /// The batch next to the one that attention has of its own.
@@ -98,10 +100,10 @@ UMBRA_OPERATOR(
       check_attention(query, key, value, mask);
       for (const Tensor* t : {&grad, &out})
         check(t->sym_sizes() == query.sym_sizes() && t->dtype() == query.dtype(),
-              "expected a gradient and an output of the query's size and type, ", to_string(query.sym_sizes()),
-              ", but got ", to_string(t->sym_sizes()));
+              "expected a gradient and an output of the query's size and type, ", query.sym_sizes(), ", but got ",
+              t->sym_sizes());
       check(logsumexp.sym_sizes() == query.sym_sizes().drop_back(), "expected logsumexp of size ",
-            to_string(query.sym_sizes().drop_back()), ", but got ", to_string(logsumexp.sym_sizes()));
+            to_string(query.sym_sizes().drop_back()), ", but got ", logsumexp.sym_sizes());
       auto spec = [](const Tensor& t) {
         SymIntArrayRef s = t.sym_sizes();
         SymInt row = s[3] * s[1];
@@ -274,8 +276,8 @@ Tensor shaped_mask(const Tensor& self, const Tensor& mask, std::optional<int64_t
     check(mask.dim() == 2 && self.dim() == 4, "Mask should be of shape (B, L) for mask_type 1");
     return mask.view({mask.sym_size(0), 1, 1, mask.sym_size(1)}).expand(self.sym_sizes());
   }
-  check(mask.sym_sizes() == self.sym_sizes(), "Mask shape should match input. mask: ", to_string(mask.sym_sizes()),
-        " input: ", to_string(self.sym_sizes()));
+  check(mask.sym_sizes() == self.sym_sizes(), "Mask shape should match input. mask: ", mask.sym_sizes(),
+        " input: ", self.sym_sizes());
   return mask;
 }
 
@@ -310,9 +312,17 @@ UMBRA_OPERATOR("_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num
       bias.sym_size(0);
       check(qkv.dim() == 3 && bias.dim() == 1 && heads > 0 && qkv.sym_size(2) == bias.sym_size(0) &&
                 bias.sym_size(0) % (3 * heads) == 0,
-            "expected qkv of [batch, length, 3 * width] and as many biases, but got ", to_string(qkv.sym_sizes()),
-            " and ", to_string(bias.sym_sizes()));
+            "expected qkv of [batch, length, 3 * width] and as many biases, but got ", qkv.sym_sizes(), " and ",
+            bias.sym_sizes());
       SymInt width = qkv.sym_size(2) / 3, head = width / heads;
+      bool full_width = qkv.dtype() == DType::Float32 || qkv.dtype() == DType::Float64;
+      if (full_width && qkv.dtype() == bias.dtype() && may_read(qkv) && may_read(bias)) {
+        std::array<Tensor, 3> parts;
+        for (Tensor& part : parts)
+          part = kernels::scratch({qkv.size(0), heads, qkv.size(1), head.guard_int()}, qkv.dtype());
+        kernels::split_heads(parts, kernels::contiguous(qkv), kernels::contiguous(bias));
+        return std::tuple(parts[0], parts[1], parts[2]);
+      }
       Tensor parts = qkv.add(bias).view({qkv.sym_size(0), qkv.sym_size(1), 3, heads, head}).permute({2, 0, 3, 1, 4});
       parts = parts.contiguous();
       double scale = 1 / std::sqrt(static_cast<double>(head.guard_int()));

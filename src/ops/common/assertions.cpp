@@ -10,7 +10,7 @@ std::tuple<> assert_tensor_metadata(const Tensor& a, const std::optional<std::ve
                                     std::optional<Device> device, std::optional<Layout> layout) {
   if (size)
     check(SymIntArrayRef(*size) == a.sym_sizes(), "Tensor sizes mismatch! Expected: ", to_string(SymIntArrayRef(*size)),
-          ", Got: ", to_string(a.sym_sizes()));
+          ", Got: ", a.sym_sizes());
   if (stride)
     check(SymIntArrayRef(*stride) == a.sym_strides(),
           "Tensor strides mismatch! Expected: ", to_string(SymIntArrayRef(*stride)),

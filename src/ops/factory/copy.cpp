@@ -17,22 +17,12 @@ namespace {
 
 void negate_in_place(const Tensor& t) { kernels::pointwise(functors::Negative{}, t, {&t}); }
 
-// The imaginary parts of a complex tensor as a real one over the same memory.
-Tensor imaginary_parts(const Tensor& t) {
-  SymShape strides;
-  for (SymInt s : t.sym_strides()) strides.push_back(s * 2);
-  Tensor parts = alias_tensor(t, t.sym_sizes(), strides, t.sym_storage_offset() * 2 + 1);
-  parts.impl()->set_dtype(real_type(t.dtype()));
-  parts.impl()->set_conj(false);
-  return parts;
-}
-
 // A copy that carries out lazy conjugation and negation on both sides.
 void copy_values(const Tensor& out, const Tensor& in) {
   check<NotImplementedError>(in.storage()->has_data(), "Cannot copy out of meta tensor; no data!");
-  kernels::copy(out, in);
   bool conjugate = in.is_conj() != out.is_conj(), negate = in.is_neg() != out.is_neg();
-  if (conjugate && is_complex(out.dtype())) negate_in_place(imaginary_parts(out));
+  if (conjugate && is_complex(out.dtype())) kernels::copy_conjugated(out, in);
+  else kernels::copy(out, in);
   if (negate && out.dtype() != DType::Bool) negate_in_place(out);
 }
 

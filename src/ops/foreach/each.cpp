@@ -77,7 +77,7 @@ void write_result(const Tensor& to, Value result) {
   DType dtype = result.tensor_ref().dtype();
   check(can_cast(dtype, to.dtype()), "result type ", kernel_name(dtype), " can't be cast to the desired output type ",
         kernel_name(to.dtype()));
-  check(result.tensor_ref().sym_sizes() == to.sym_sizes(), "output with shape ", to_string(to.sym_sizes()),
+  check(result.tensor_ref().sym_sizes() == to.sym_sizes(), "output with shape ", to.sym_sizes(),
         " doesn't match the broadcast shape ", to_string(result.tensor_ref().sym_sizes()));
   Value frame[3] = {Value::borrow(to), std::move(result), Value(false)};
   copy.call(frame);

@@ -1,6 +1,9 @@
 // Loss scaling for narrow types: gradients without their scale, and the scale's own growth and retreat.
+#include <algorithm>
 #include <cmath>
 
+#include "kernels/vector/rows.h"
+#include "ops/common/may_read.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -12,6 +15,32 @@ void check_single(const Tensor& t, const char* name) {
   check(t.dtype() == DType::Float32, name, " must be a float tensor.");
 }
 
+/// Whether all elements are finite, in one pass.
+bool all_finite(const Tensor& t) {
+  if (!t.is_contiguous() || (t.dtype() != DType::Float32 && t.dtype() != DType::Float64))
+    return t.isfinite().all().item().to_bool();
+  // x - x is 0 for every number, and NaN for the rest.
+  auto sum = [&](auto tag) {
+    using T = decltype(tag);
+    return static_cast<double>(kernels::row_functions<T>().squared_distance(t.data<T>(), t.data<T>(), t.numel()));
+  };
+  return (t.dtype() == DType::Float32 ? sum(float()) : sum(double())) == 0;
+}
+
+/// The same as by operators, on plain values: each gradient is read twice and written once.
+std::tuple<std::vector<Tensor>, Tensor> unscaled_values(TensorList grads, const Tensor& found_inf,
+                                                        const Tensor& inv_scale) {
+  bool met = false, scaled = !inv_scale.item().equals(1);
+  std::vector<Tensor> unscaled;
+  for (const Tensor& grad : grads) {
+    check(is_floating(grad.dtype()), "one of scaled_grads was not a floating point tensor.");
+    met = met || !all_finite(grad);
+    unscaled.push_back(scaled ? grad.mul(inv_scale).to(grad.dtype()) : grad.clone());
+  }
+  bool known = !found_inf.item().equals(0);
+  return {std::move(unscaled), met && !known ? ones_like(found_inf) : found_inf.clone()};
+}
+
 UMBRA_OPERATOR(
     "_amp_foreach_non_finite_check_and_unscale(Tensor[] self, Tensor found_inf, Tensor inv_scale) -> (Tensor[] "
     "self_out, Tensor found_inf_out)")
@@ -19,6 +48,8 @@ UMBRA_OPERATOR(
       if (self.empty()) return std::tuple(std::vector<Tensor>(), found_inf.clone());
       check_single(inv_scale, "inv_scale");
       check_single(found_inf, "found_inf");
+      if (may_read(inv_scale) && may_read(found_inf) && std::all_of(self.begin(), self.end(), may_read))
+        return unscaled_values(self, found_inf, inv_scale);
       Tensor found = found_inf;
       std::vector<Tensor> unscaled;
       for (const Tensor& grad : self) {

@@ -40,7 +40,7 @@ struct EdgePad {
       fits = self.sym_sizes()[d].is_symbolic() || self.sym_sizes()[d].value() != 0;
     check(fits, "Expected ", dims + 1, "D or ", dims + 2,
           "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: ",
-          to_string(self.sym_sizes()));
+          self.sym_sizes());
   }
   void check_sizes(const Tensor& grad, const Tensor& self) const {
     for (int64_t d = dims + 1; d >= 1; --d) self.sym_size(-d);
@@ -58,7 +58,7 @@ struct EdgePad {
       SymInt size = sizes[static_cast<size_t>(d)];
       check(edge != Edge::Reflect || (before < size && after < size), "Argument #", 4 + 2 * i,
             ": Padding size should be less than the corresponding input dimension, but got: padding (", before, ", ",
-            after, ") at dimension ", d, " of input ", to_string(self.sym_sizes()));
+            after, ") at dimension ", d, " of input ", self.sym_sizes());
       sizes[static_cast<size_t>(d)] = size + before + after;
       too_small |= !(sizes[static_cast<size_t>(d)] >= 1);
     }

@@ -41,8 +41,8 @@ void check_bags(const Tensor& weight, const Tensor& indices, const Tensor& offse
   check(per_sample_weights.dtype() == weight.dtype(), "expected scalar type ", kernel_name(weight.dtype()),
         " but found ", kernel_name(per_sample_weights.dtype()));
   check(per_sample_weights.dim() == 1 && per_sample_weights.sym_numel() == indices.sym_numel(),
-        "embedding_bag: per_sample_weights of size ", to_string(per_sample_weights.sym_sizes()),
-        " do not fit indices of size ", to_string(indices.sym_sizes()));
+        "embedding_bag: per_sample_weights of size ", per_sample_weights.sym_sizes(), " do not fit indices of size ",
+        indices.sym_sizes());
 }
 
 Bags bags_of(const Tensor& indices, const Tensor& offsets, int64_t mode, bool include_last_offset, int64_t padding) {
@@ -208,8 +208,7 @@ UMBRA_OPERATOR(
       grad.sym_size(1);
       check(weight.dim() == 2 && grad.dim() == 2 && grad.sym_size(1) == weight.sym_size(1) &&
                 grad.dtype() == weight.dtype(),
-            "embedding_bag: a gradient of ", to_string(grad.sym_sizes()), " does not fit weights of ",
-            to_string(weight.sym_sizes()));
+            "embedding_bag: a gradient of ", grad.sym_sizes(), " does not fit weights of ", weight.sym_sizes());
       return TensorSpec({indices.sym_numel()}, grad.dtype(), grad.device());
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& weight, const Tensor& indices, const Tensor& offsets,

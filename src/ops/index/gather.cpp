@@ -27,11 +27,11 @@ void check_fits(const char* name, const Tensor& self, int64_t dim, const Tensor&
   check(!source || rank(*source) == rank(index), "Index tensor must have the same number of dimensions as src tensor");
   for (int64_t d = 0; d < self.dim() && d < index.dim(); ++d) {
     if (d != at && index.sym_sizes()[d] > self.sym_sizes()[d])
-      fail("Size does not match at dimension ", d, " expected index ", to_string(index.sym_sizes()),
-           " to be no larger than self ", to_string(self.sym_sizes()), " apart from dimension ", at);
+      fail("Size does not match at dimension ", d, " expected index ", index.sym_sizes(), " to be no larger than self ",
+           self.sym_sizes(), " apart from dimension ", at);
     if (source && d < source->dim() && index.sym_sizes()[d] > source->sym_sizes()[d])
-      fail("Expected index ", to_string(index.sym_sizes()), " to be no larger than self ", to_string(self.sym_sizes()),
-           " apart from dimension ", at, " and to be no larger size than src ", to_string(source->sym_sizes()));
+      fail("Expected index ", index.sym_sizes(), " to be no larger than self ", self.sym_sizes(),
+           " apart from dimension ", at, " and to be no larger size than src ", source->sym_sizes());
   }
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 void check_vector(const char* name, const Tensor& index) {
   check<IndexError>(index.dim() <= 1, name, "(): Index is supposed to be a vector, but got dim: ", index.dim(),
-                    " with type: ", kernel_name(index.dtype()), " and size: ", to_string(index.sym_sizes()));
+                    " with type: ", kernel_name(index.dtype()), " and size: ", index.sym_sizes());
 }
 bool is_position(const Tensor& index) { return index.dtype() == DType::Int32 || index.dtype() == DType::Int64; }
 
@@ -47,9 +47,9 @@ UMBRA_OPERATOR("index_select(Tensor self, int dim, Tensor index) -> Tensor")
               })
     .tags({Tag::Core})
     .batch([](const Batched& self, int64_t dim, const Batched& index) {
-      check<IndexError>(
-          index.rank() <= 1, "index_select(): Index is supposed to be a vector, but got dim: ", index.rank(),
-          " with type: ", kernel_name(index.value.dtype()), " and size: ", to_string(index.value.sym_sizes()));
+      check<IndexError>(index.rank() <= 1,
+                        "index_select(): Index is supposed to be a vector, but got dim: ", index.rank(),
+                        " with type: ", kernel_name(index.value.dtype()), " and size: ", index.value.sym_sizes());
       int64_t at = wrap_dim(dim, self.rank()) + 1;
       bool scalar = self.rank() == 0;
       if (!index.is_batched() && !scalar) return Batched(batch_first(self).index_select(at, index.value), 0);
@@ -68,7 +68,7 @@ void check_slices(const Tensor& self, int64_t dim, const Tensor& index, const Te
   bool fits = self.dim() == source.dim();
   for (int64_t d = 0; fits && d < self.dim(); ++d) fits = d == dim || self.sym_sizes()[d] == source.sym_sizes()[d];
   check(fits, "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ",
-        to_string(self.sym_sizes()), " source.shape = ", to_string(source.sym_sizes()));
+        self.sym_sizes(), " source.shape = ", source.sym_sizes());
 }
 
 UMBRA_OPERATOR("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor")

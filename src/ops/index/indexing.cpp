@@ -29,9 +29,8 @@ std::vector<Tensor> positions(const Tensor& self, TensorList indices) {
     for (int64_t d = 0; d < index.dim(); ++d) {
       int64_t at = static_cast<int64_t>(out.size()) + d;
       if (at >= self.dim() || index.sym_sizes()[d] != self.sym_sizes()[at])
-        fail<IndexError>("The shape of the mask ", to_string(index.sym_sizes()), " at index ", d,
-                         " does not match the shape of the indexed tensor ", to_string(self.sym_sizes()), " at index ",
-                         at);
+        fail<IndexError>("The shape of the mask ", index.sym_sizes(), " at index ", d,
+                         " does not match the shape of the indexed tensor ", self.sym_sizes(), " at index ", at);
     }
     Tensor rows = index.nonzero();
     for (int64_t d = 0; d < index.dim(); ++d) out.push_back(rows.select(1, d));

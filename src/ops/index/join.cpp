@@ -142,8 +142,7 @@ UMBRA_OPERATOR("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]
 
 UMBRA_OPERATOR("cartesian_prod(Tensor[] tensors) -> Tensor")
     .composite([](TensorList tensors) {
-      for (const Tensor& t : tensors)
-        check(t.dim() == 1, "Expect a 1D vector, but got shape ", to_string(t.sym_sizes()));
+      for (const Tensor& t : tensors) check(t.dim() == 1, "Expect a 1D vector, but got shape ", t.sym_sizes());
       if (tensors.size() == 1) return tensors[0];
       Tensors flat;
       for (const Tensor& t : grid(tensors)) flat.push_back(t.flatten());
@@ -154,7 +153,7 @@ UMBRA_OPERATOR("cartesian_prod(Tensor[] tensors) -> Tensor")
 // Which positions are chosen is known without the elements: all places of a grid whose coordinates ascend.
 UMBRA_OPERATOR("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor")
     .composite([](const Tensor& self, int64_t r, bool with_replacement) {
-      check(self.dim() == 1, "Expect a 1D vector, but got shape ", to_string(self.sym_sizes()));
+      check(self.dim() == 1, "Expect a 1D vector, but got shape ", self.sym_sizes());
       check(r >= 0, "Expect a non-negative number, but got ", r);
       check(r <= 64, "combinations of ", r, " elements would need a grid of as many dimensions");
       if (r == 0) return empty({0}, self.options());

@@ -1,4 +1,7 @@
 // What belongs to no family: one_hot, hashes, casts by name, and helpers of PyTorch's own.
+#include <functional>
+#include <numeric>
+
 #include "dispatch/data_dependent.h"
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
@@ -62,22 +65,18 @@ UMBRA_OPERATOR("hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, i
     .cpu([](const Tensor& out, const Tensor& self, std::vector<int64_t> dims, bool, int64_t) {
       uint64_t mask = dim_mask(dims, self.dim());
       bool bits = is_floating(self.dtype());
-      Tensor wide = kernels::contiguous(kernels::cast(self, bits ? DType::Float64 : DType::Int64));
+      SymShape sizes, strides;  // what stays, then what is joined
+      for (bool joined : {false, true})
+        for (int64_t d = 0; d < self.dim(); ++d)
+          if ((mask >> d & 1) == joined) sizes.push_back(self.sym_size(d)), strides.push_back(self.sym_stride(d));
+      Tensor ordered = alias_tensor(self, sizes, strides, self.sym_storage_offset());
+      Tensor wide = kernels::contiguous(kernels::cast(ordered, bits ? DType::Float64 : DType::Int64));
       Tensor kept = kernels::scratch(out.sizes(), DType::UInt64);
       uint64_t* to = kept.data<uint64_t>();
-      std::fill_n(to, kept.numel(), 0);
       const auto* from = static_cast<const uint64_t*>(wide.raw_data());
-      for (int64_t i = 0, n = wide.numel(); i < n; ++i) {
-        int64_t rest = i, place = 0, step = 1;
-        for (int64_t d = self.dim(); d-- > 0;) {
-          int64_t size = self.sizes()[d], digit = rest % size;
-          rest /= size;
-          if (mask >> d & 1) continue;
-          place += digit * step;
-          step *= size;
-        }
-        to[place] ^= from[i];
-      }
+      int64_t rows = kept.numel(), n = wide.numel() / std::max<int64_t>(rows, 1);
+      for (int64_t i = 0; i < rows; ++i, from += n)
+        to[i] = std::accumulate(from, from + n, uint64_t{0}, std::bit_xor<uint64_t>());
       kernels::copy(out, kept);
     })
     .not_differentiable()

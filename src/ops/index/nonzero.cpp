@@ -43,14 +43,15 @@ UMBRA_OPERATOR("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -
       return TensorSpec({size, SymInt(self.dim())}, DType::Int64, self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, SymInt size, int64_t fill_value) {
-      int64_t found = kernels::count_nonzero(self), wanted = size.guard_int(), kept = std::min(found, wanted);
+      int64_t wanted = size.guard_int();
+      if (self.dim() == 0 || wanted == 0) return;
+      int64_t found = kernels::count_nonzero(self), kept = std::min(found, wanted);
       Tensor all = kernels::scratch(std::vector<int64_t>{found, self.dim()}, DType::Int64);
       kernels::nonzero(all, self);
       auto rows = [](const Tensor& t, int64_t from, int64_t to) {
         SymInt start = t.sym_storage_offset() + t.sym_stride(0) * from;
         return alias_tensor(t, {SymInt(to - from), t.sym_size(1)}, t.sym_strides(), start);
       };
-      if (self.dim() == 0) return;
       if (kept > 0) kernels::copy(rows(out, 0, kept), rows(all, 0, kept));
       if (kept < wanted) kernels::fill(rows(out, kept, wanted), fill_value);
     })

@@ -1,5 +1,7 @@
 // Padding with a number or round about, and the choice among all ways to pad.
+#include "kernels/copy.h"
 #include "ops/common/batching.h"
+#include "ops/common/may_read.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -43,11 +45,34 @@ Tensor crop(Tensor t, SymIntArrayRef pad, SymShape& positive) {
   return t;
 }
 
+/// The same of plain values, without views on the way; undefined where they are not plain, or more is taken than is
+/// there.
+Tensor padded_values(const Tensor& self, SymIntArrayRef pad, const Scalar& value, SymIntArrayRef sizes) {
+  if (!may_read(self) || self.is_conj() || self.is_neg()) return {};
+  for (SymInt p : pad)
+    if (p.is_symbolic()) return {};
+  SymShape strides = strides_for(sizes, self.suggested_format()), shared(self.sym_sizes());
+  SymInt from = self.sym_storage_offset(), to = 0;
+  for (size_t i = 0; i < pad.size() / 2; ++i) {
+    int64_t d = padded_dim(self, i), before = pad[2 * i].value(), after = pad[2 * i + 1].value();
+    int64_t size = self.size(d) + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
+    if (size < 0) return {};
+    shared[d] = size;
+    from += std::max<int64_t>(-before, 0) * self.stride(d);
+    to += std::max<int64_t>(before, 0) * strides[d];
+  }
+  Tensor out = allocate_tensor(sizes, strides, self.dtype(), self.device());
+  kernels::fill(out, value);
+  kernels::copy(alias_tensor(out, shared, strides, to), alias_tensor(self, shared, self.sym_strides(), from));
+  return out;
+}
+
 UMBRA_OPERATOR("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor")
     .generated_out("constant_pad_nd.out")
     .all_backends([](const Tensor& self, SymIntArrayRef pad, const Scalar& value) {
       check_padding(self, pad);
       SymShape sizes = padded_sizes(self, pad), positive;
+      if (Tensor plain = padded_values(self, pad, value, sizes); plain.defined()) return plain;
       Tensor inside = crop(self, pad, positive);
       MemoryFormat format = self.suggested_format();
       Tensor out = empty(sizes, self.options(), format).fill_(value);

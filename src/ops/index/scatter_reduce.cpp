@@ -143,7 +143,7 @@ void check_index_reduce(const Tensor& self, int64_t given, const Tensor& index, 
         "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", reduce, ".");
   int64_t dim = wrap_dim(given, self.dim());
   check<IndexError>(index.dim() <= 1, "index_reduce_(): Index is supposed to be a vector, but got dim: ", index.dim(),
-                    " with type: ", kernel_name(index.dtype()), " and size: ", to_string(index.sym_sizes()));
+                    " with type: ", kernel_name(index.dtype()), " and size: ", index.sym_sizes());
   check(index.dtype() == DType::Int32 || index.dtype() == DType::Int64,
         "index_reduce_(): Expected dtype int32/int64 for index but got: ", kernel_name(index.dtype()));
   check(self.dtype() == source.dtype(), "index_reduce_(): self (", kernel_name(self.dtype()), ") and source (",
@@ -153,7 +153,7 @@ void check_index_reduce(const Tensor& self, int64_t given, const Tensor& index, 
   bool fits = self.dim() == source.dim();
   for (int64_t d = 0; fits && d < self.dim(); ++d) fits = d == dim || self.sym_sizes()[d] == source.sym_sizes()[d];
   check(fits, "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ",
-        to_string(self.sym_sizes()), " source.shape = ", to_string(source.sym_sizes()));
+        self.sym_sizes(), " source.shape = ", source.sym_sizes());
   SymInt count = index.sym_numel(), slices = source.dim() == 0 ? SymInt(1) : source.sym_size(dim);
   check(count == slices, "index_reduce_(): Number of indices (", count, ") should be equal to source.size(dim): (",
         slices, "), for dim: ", dim);

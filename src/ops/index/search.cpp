@@ -46,7 +46,7 @@ void check_sorter(const Tensor& sorted, const Tensor& sorter) {
         sorter.device(), " and input value tensor device type ", sorted.device());
   check(sorter.sym_sizes() == sorted.sym_sizes(),
         "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor ",
-        to_string(sorted.sym_sizes()), "and got sorter tensor ", to_string(sorter.sym_sizes()));
+        sorted.sym_sizes(), "and got sorter tensor ", sorter.sym_sizes());
   check(sorter.dtype() == DType::Int64, "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype ",
         kernel_name(sorter.dtype()));
 }
@@ -70,7 +70,7 @@ void check_rows(const Tensor& sorted, const Tensor& values) {
       fits,
       "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
       "and input value tensor must match, but we got boundaries tensor ",
-      to_string(sorted.sym_sizes()), " and input value tensor ", to_string(values.sym_sizes()));
+      sorted.sym_sizes(), " and input value tensor ", values.sym_sizes());
 }
 
 TensorSpec search_spec(const Tensor& sorted, const Tensor& values, bool int32, bool right, const OptionalText& side,

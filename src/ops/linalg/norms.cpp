@@ -92,7 +92,9 @@ UMBRA_OPERATOR(
       uint64_t mask = reduced_dims(self, dims);
       check<NotImplementedError>(!is_integral(type, true) || self.is_meta() || self.sym_numel().same(0),
                                  "\"powsum_cpu\" not implemented for '", kernel_name(type), "'");
-      Tensor sizes = self.to(type).abs();
+      Tensor sizes = self.to(type);
+      bool sign_counts = ord.to_double() != 2 || is_complex(type);
+      if (sign_counts) sizes = sizes.abs();
       Tensor powers = ord.to_double() == 1 ? sizes : sizes.pow(ord);
       std::vector<int64_t> over = masked_dims(mask);
       return over.empty() ? powers : powers.sum(IntArrayRef(over), keepdim);

@@ -1,7 +1,9 @@
 // Products of vectors, matrices and batches beyond mm: outer, inner, tensordot, bilinear, chains of matrices.
 #include "kernels/copy.h"
 #include "kernels/matmul.h"
+#include "kernels/vector/rows.h"
 #include "ops/common/batching.h"
+#include "ops/common/may_read.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
 #include "ops/common/promotion.h"
@@ -49,6 +51,26 @@ UMBRA_OPERATOR("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Sca
       return addmm(column, mat, vec.unsqueeze(1), beta, alpha).squeeze(1);
     }));
 
+/// beta * self + alpha * outer(vec1, vec2) of plain numbers in order, row by row; undefined where they are not.
+Tensor addr_rows(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
+  if ((self.dtype() != DType::Float32 && self.dtype() != DType::Float64) || beta.equals(0)) return {};
+  for (const Tensor* t : {&self, &vec1, &vec2})
+    if (!may_read(*t) || t->dtype() != self.dtype() || !t->is_contiguous() || t->is_neg()) return {};
+  if (self.dim() != 2 || self.size(0) != vec1.size(0) || self.size(1) != vec2.size(0)) return {};
+  Tensor out = kernels::scratch(self.sizes(), self.dtype());
+  if (out.numel() == 0) return out;
+  auto run = [&](auto tag) {
+    using T = decltype(tag);
+    const T *from = self.data<T>(), *left = vec1.data<T>(), *right = vec2.data<T>();
+    T *to = out.data<T>(), b = static_cast<T>(beta.to_double()), a = static_cast<T>(alpha.to_double());
+    for (int64_t i = 0, n = vec2.size(0); i < vec1.size(0); ++i)
+      kernels::row_functions<T>().combine(to + i * n, from + i * n, right, b, a * left[i], T(0), n);
+  };
+  if (self.dtype() == DType::Float32) run(float());
+  else run(double());
+  return out;
+}
+
 /// beta * self + alpha * outer(vec1, vec2) by other operators, as types allow.
 Tensor addr_parts(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
   check(vec1.dim() == 1, "addr: Expected 1-D argument vec1, but got ", vec1.dim(), "-D");
@@ -72,6 +94,7 @@ Tensor addr_parts(const Tensor& self, const Tensor& vec1, const Tensor& vec2, co
     if (!a) product = zeros_like(product);
     return b ? wide.logical_or(product) : product;
   }
+  if (auto rows = addr_rows(self, vec1, vec2, beta, alpha); rows.defined()) return rows;
   Tensor product = outer(vec1, vec2);
   if (!alpha.equals(1)) product = product.mul(alpha);
   // What is multiplied by 0 does not count, not even where it is no number.
@@ -194,9 +217,7 @@ UMBRA_OPERATOR("_int_mm(Tensor self, Tensor mat2) -> Tensor")
       check(mat2.dtype() == DType::Int8, "Expected mat2 dtype to be of type int8 but got ", cpp_name(mat2.dtype()));
       return TensorSpec({self.sym_size(0), mat2.sym_size(1)}, DType::Int32, common_device({&self, &mat2}));
     })
-    .cpu([](const Tensor& out, const Tensor& self, const Tensor& mat2) {
-      kernels::mm(out, kernels::cast(self, DType::Int32), kernels::cast(mat2, DType::Int32));
-    })
+    .cpu([](const Tensor& out, const Tensor& self, const Tensor& mat2) { kernels::multiply_bytes(out, self, mat2); })
     .not_differentiable();
 
 // ---- vectors ----
@@ -436,6 +457,27 @@ Tensor with_dims(Tensor t, const std::vector<int64_t>& dims) {
   return t;
 }
 
+/// The product as an equation of Einstein's, which matrix products serve; none where a dimension is nobody's.
+std::optional<std::string> trilinear_equation(int64_t rank, std::array<const std::vector<int64_t>*, 3> expanded,
+                                              const std::vector<int64_t>& summed) {
+  auto has = [rank](const std::vector<int64_t>& dims, int64_t d) {
+    return std::find(dims.begin(), dims.end(), d) != dims.end() ||
+           std::find(dims.begin(), dims.end(), d - rank) != dims.end();
+  };
+  std::string equation, result;
+  for (const auto* dims : expanded) {
+    for (int64_t d = 0; d < rank; ++d)
+      if (!has(*dims, d)) equation += static_cast<char>('a' + d);
+    equation += ',';
+  }
+  for (int64_t d = 0; d < rank; ++d) {
+    if (equation.find(static_cast<char>('a' + d)) == std::string::npos) return std::nullopt;
+    if (!has(summed, d)) result += static_cast<char>('a' + d);
+  }
+  equation.back() = '-';
+  return equation + ">" + result;
+}
+
 Tensor trilinear_parts(const Tensor& i1, const Tensor& i2, const Tensor& i3, std::vector<int64_t> expand1,
                        std::vector<int64_t> expand2, std::vector<int64_t> expand3, std::vector<int64_t> sumdim,
                        int64_t unroll_dim) {
@@ -443,6 +485,10 @@ Tensor trilinear_parts(const Tensor& i1, const Tensor& i2, const Tensor& i3, std
   check(unroll_dim >= 0 && unroll_dim < rank, "unroll_dim must be in [0,", rank - 1, "]");
   // Narrow types are multiplied in float: three factors lose too much otherwise.
   DType wide = compute_type(i1.dtype());
+  bool one_type = i1.dtype() == i2.dtype() && i1.dtype() == i3.dtype() && !is_integral(i1.dtype(), true);
+  if (one_type && !sumdim.empty() && rank <= 26)
+    if (auto equation = trilinear_equation(rank, {&expand1, &expand2, &expand3}, sumdim))
+      return einsum(*equation, {i1.to(wide), i2.to(wide), i3.to(wide)}).contiguous().to(i1.dtype());
   Tensor product = with_dims(i1.to(wide), expand1).mul(with_dims(i2, expand2)).mul(with_dims(i3, expand3));
   return (sumdim.empty() ? product : product.sum(IntArrayRef(sumdim))).to(i1.dtype());
 }

@@ -23,7 +23,7 @@ void check_target(const Tensor& self, const Tensor& target, const Tensor& weight
     bool single = self.dim() == 1 && target.dim() == 0;
     check<IndexError>(single || target.dim() > 0, "tuple index out of range");
     check(single || expect_equal(self.sym_sizes()[0], target.sym_sizes()[0]),
-          "size mismatch (got input: ", to_string(self.sym_sizes()), ", target: ", to_string(target.sym_sizes()), ")");
+          "size mismatch (got input: ", self.sym_sizes(), ", target: ", target.sym_sizes(), ")");
   }
   check(target.dtype() == DType::Int64 || target.dtype() == DType::UInt8,
         "expected target dtype to be Long or Byte, but got ", kernel_name(target.dtype()));
@@ -34,7 +34,7 @@ void check_target(const Tensor& self, const Tensor& target, const Tensor& weight
                       "For 1D input, 1D target must have size 1, but got target size: ",
                       target.dim() ? target.sym_sizes()[0] : SymInt(1));
   check(self.dim() == 1 || expect_equal(self.sym_sizes()[0], target.sym_size(0)),
-        "size mismatch (got input: ", to_string(self.sym_sizes()), ", target: ", to_string(target.sym_sizes()), ")");
+        "size mismatch (got input: ", self.sym_sizes(), ", target: ", target.sym_sizes(), ")");
   SymInt classes = self.sym_sizes().back();
   check(
       !weight.defined() || (weight.dim() == 1 && weight.sym_numel() == classes),
@@ -105,15 +105,14 @@ UMBRA_OPERATOR(
              SymInt, const Tensor& total) {
       check_target(self, target, weight);
       common_device({&self, &target, &weight});
-      check(total.sym_numel() == 1,
-            "expected total_weight to be a single element tensor, got: ", to_string(total.sym_sizes()));
+      check(total.sym_numel() == 1, "expected total_weight to be a single element tensor, got: ", total.sym_sizes());
       if (reduction == 0 && self.dim() == 2)
         check(grad.dim() == 1 && grad.sym_sizes()[0] == self.sym_sizes()[0],
               "Expected a tensor of dimension 1 and tensor.size[0] == ", self.sym_sizes()[0],
-              " but got: ", to_string(grad.sym_sizes()));
+              " but got: ", grad.sym_sizes());
       else
         check(grad.dim() <= 1 && grad.sym_numel() == 1,
-              "Expected a single element grad_output tensor, but got: ", to_string(grad.sym_sizes()));
+              "Expected a single element grad_output tensor, but got: ", grad.sym_sizes());
       return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor&, const Tensor& target, const Tensor& weight,
@@ -153,7 +152,7 @@ UMBRA_OPERATOR(
       SymShape wanted(self.sym_sizes());
       wanted.erase(1);
       if (!(SymIntArrayRef(wanted) == target.sym_sizes()))
-        fail("Expected target size ", to_string(SymIntArrayRef(wanted)), ", got ", to_string(target.sym_sizes()));
+        fail("Expected target size ", to_string(SymIntArrayRef(wanted)), ", got ", target.sym_sizes());
       if (self.dim() == 4) return nll_loss2d(self, target, weight, reduction, ignore);
       SymInt samples = self.sym_sizes()[0], classes = self.sym_sizes()[1];
       SymInt pixels = self.sym_numel() == 0 ? SymInt(0) : SymInt(-1),

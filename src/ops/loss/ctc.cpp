@@ -127,8 +127,8 @@ TensorSpec backward_spec(const Tensor& grad, const Tensor& log_probs, const Tens
   check_kernel_type(has_ctc(log_probs.dtype()), "ctc_loss_backward_cpu", log_probs);
   for (int64_t d = 0; d < 3; ++d) log_probs.sym_size(d);  // too few dimensions are an IndexError
   check(log_probs.dim() == 3 && grad.sym_numel() == log_probs.sym_size(1) && losses.sym_numel() == grad.sym_numel(),
-        "ctc_loss_backward: gradients of ", to_string(grad.sym_sizes()), " and losses of ",
-        to_string(losses.sym_sizes()), " do not fit scores of ", to_string(log_probs.sym_sizes()));
+        "ctc_loss_backward: gradients of ", grad.sym_sizes(), " and losses of ", losses.sym_sizes(),
+        " do not fit scores of ", log_probs.sym_sizes());
   return TensorSpec(log_probs.sym_sizes(), log_probs.dtype(), log_probs.device());
 }
 
@@ -138,7 +138,7 @@ void ctc_backward(const Tensor& out, const Tensor& grad, const Tensor& log_probs
   int64_t longest = check_ctc(log_probs, targets, inputs, labels, blank);
   check(alpha.dim() == 3 && alpha.size(0) == log_probs.size(1) && alpha.size(1) == log_probs.size(0) &&
             alpha.size(2) >= 2 * longest + 1 && alpha.dtype() == log_probs.dtype(),
-        "ctc_loss_backward: log_alpha of size ", to_string(alpha.sym_sizes()), " does not fit");
+        "ctc_loss_backward: log_alpha of size ", alpha.sym_sizes(), " does not fit");
   kernels::ctc_loss_backward(out, grad, log_probs, targets, losses, alpha, {inputs, labels, blank, zero_infinity});
 }
 

@@ -79,10 +79,10 @@ UMBRA_OPERATOR(
       check(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported");
       if (target.dim() == 1) {
         check(a.dim() == 2 && b.dim() == 2, "1D target tensor expects 2D input tensors, but found inputs with sizes ",
-              to_string(a.sym_sizes()), " and ", to_string(b.sym_sizes()), ".");
+              a.sym_sizes(), " and ", b.sym_sizes(), ".");
       } else {
         check(a.dim() == 1 && b.dim() == 1, "0D target tensor expects 1D input tensors, but found inputs with sizes ",
-              to_string(a.sym_sizes()), " and ", to_string(b.sym_sizes()), ".");
+              a.sym_sizes(), " and ", b.sym_sizes(), ".");
       }
       std::vector<int64_t> last{target.dim()};
       Tensor product = a.mul(b).sum(last);

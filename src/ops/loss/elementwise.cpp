@@ -1,6 +1,10 @@
 // Losses that compare two tensors element by element: squared, absolute, huber, smooth, soft margin.
+#include <limits>
+
 #include "kernels/copy.h"
+#include "kernels/functors/losses.h"
 #include "kernels/loss.h"
+#include "kernels/run_functor.h"
 #include "ops/common/may_read.h"
 #include "ops/common/promotion.h"
 #include "ops/common/shape.h"
@@ -39,6 +43,31 @@ bool in_one_pass(const Tensor& self, const Tensor& target, int64_t reduction) {
          target.is_contiguous();
 }
 
+/// Whether one kernel makes all of a result from these: plain values of one full type, in order. Sizes may
+/// differ.
+bool by_one_kernel(std::initializer_list<const Tensor*> inputs) {
+  DType dtype = (*inputs.begin())->dtype();
+  bool fits = dtype == DType::Float32 || dtype == DType::Float64;
+  for (const Tensor* t : inputs)
+    fits = fits && t->dtype() == dtype && may_read(*t) && t->is_contiguous() && !t->is_neg();
+  return fits;
+}
+
+/// The gradient times self - target, which goes no further than `limit`, times `scale`.
+Tensor clipped_gradient(const Tensor& grad, const Tensor& self, const Tensor& target, double limit, double scale) {
+  SymShape sizes = broadcast_shapes(broadcast_shapes(self.sym_sizes(), target.sym_sizes()), grad.sym_sizes());
+  Tensor out = kernels::scratch(guard_ints(sizes), self.dtype());
+  functors::ClippedSlope slope;
+  slope.limit = limit;
+  slope.scale = scale;
+  kernels::pointwise(slope, out, {&grad, &self, &target});
+  return out;
+}
+/// What a mean divides by.
+double count_of(const Tensor& self, int64_t reduction) {
+  return reduction == kReduceMean ? static_cast<double>(self.numel()) : 1;
+}
+
 /// One of three; other losses take any other number for none.
 void check_known(int64_t reduction) {
   check(reduction >= 0 && reduction <= kReduceSum, "reduction == Reduction::Mean || reduction == Reduction::Sum ",
@@ -70,6 +99,9 @@ UMBRA_OPERATOR("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target
     .out("mse_loss_backward.grad_input", {"grad_input"})
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
       check_gradient_type(grad, self, target);
+      if (by_one_kernel({&grad, &self, &target}))
+        return clipped_gradient(grad, self, target, std::numeric_limits<double>::infinity(),
+                                2 / count_of(self, reduction));
       Tensor difference = difference_of("mse_backward_cpu_out", self, target, true);
       Tensor slope = reduction == 1 ? difference.mul(2.0).div(Scalar(self.sym_numel())) : difference.mul(2.0);
       return in_type_of(self, slope.mul(grad));
@@ -108,11 +140,21 @@ Tensor smooth_loss(const Tensor& self, const Tensor& target, int64_t reduction, 
   return out;
 }
 
+Tensor smooth_terms(const Tensor& self, const Tensor& target, double limit, double scale) {
+  Tensor out = kernels::scratch(guard_ints(broadcast_shapes(self.sym_sizes(), target.sym_sizes())), self.dtype());
+  functors::SmoothDistance distance;
+  distance.limit = limit;
+  distance.scale = scale;
+  kernels::pointwise(distance, out, {&self, &target});
+  return out;
+}
+
 UMBRA_OPERATOR("huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.) -> Tensor")
     .out("huber_loss.out")
     .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
       check(delta > 0, "huber_loss does not support non-positive values for delta.");
       if (in_one_pass(self, target, reduction)) return smooth_loss(self, target, reduction, delta, 1);
+      if (by_one_kernel({&self, &target})) return reduce_loss(smooth_terms(self, target, delta, 1), reduction);
       Tensor distance = difference_of("huber_cpu", self, target, false).abs();
       if (reduction == kReduceNone || !self.is_fake())
         check(self.dtype() == distance.dtype(), "result type ", kernel_name(distance.dtype()),
@@ -137,6 +179,8 @@ UMBRA_OPERATOR(
       for (const Tensor* t : {&target, &grad})
         check(t->dtype() == self.dtype(), "Found dtype ", kernel_name(t->dtype()), " but expected ",
               kernel_name(self.dtype()));
+      if (by_one_kernel({&grad, &self, &target}))
+        return clipped_gradient(grad, self, target, delta, 1 / count_of(self, reduction));
       Tensor slope = clipped_slope(difference_of("huber_backward_cpu_out", self, target, false), delta);
       return share_of_mean(slope.mul(grad), self, reduction);
     })
@@ -168,6 +212,8 @@ UMBRA_OPERATOR("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, f
       check(beta >= 0, "smooth_l1_loss does not support negative values for beta.");
       check_known(reduction);
       if (beta > 0 && in_one_pass(self, target, reduction)) return smooth_loss(self, target, reduction, beta, 1 / beta);
+      if (beta > 0 && by_one_kernel({&self, &target}))
+        return reduce_loss(smooth_terms(self, target, beta, 1 / beta), reduction);
       Tensor distance = difference_of("smooth_l1_cpu", self, target, false).abs();
       if (beta == 0) return reduce_loss(distance, reduction);
       Tensor loss = where(distance.lt(beta), distance.mul(0.5).mul(distance).div(beta), distance.sub(0.5 * beta));
@@ -187,6 +233,8 @@ UMBRA_OPERATOR(
     .out("smooth_l1_loss_backward.grad_input", {"grad_input"})
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
       check_gradient_type(grad, self, target);
+      if (beta > 0 && by_one_kernel({&grad, &self, &target}))
+        return clipped_gradient(grad, self, target, beta, 1 / (beta * count_of(self, reduction)));
       Tensor slope = smooth_slope(difference_of("smooth_l1_backward_cpu_out", self, target, true), beta);
       return in_type_of(self, share_of_mean(slope.mul(grad), self, reduction));
     })
@@ -214,8 +262,8 @@ UMBRA_OPERATOR("soft_margin_loss(Tensor self, Tensor target, int reduction=Mean)
     .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction) {
       Tensor loss = target.neg().mul(self).exp().log1p();
       if (!self.is_fake() && !self.is_meta()) {  // the kernel computes in the input's memory
-        check(self.sym_sizes() == loss.sym_sizes(), "output with shape ", to_string(self.sym_sizes()),
-              " doesn't match the broadcast shape ", to_string(loss.sym_sizes()));
+        check(self.sym_sizes() == loss.sym_sizes(), "output with shape ", self.sym_sizes(),
+              " doesn't match the broadcast shape ", loss.sym_sizes());
         check(self.dtype() == loss.dtype(), "result type ", kernel_name(loss.dtype()),
               " can't be cast to the desired output type ", kernel_name(self.dtype()));
       }

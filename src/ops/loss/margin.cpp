@@ -17,8 +17,7 @@ void check_scores(const Tensor& self) {
     SymInt classes = self.sym_sizes().back();
     fits = classes.is_symbolic() || classes.value() != 0;
   }
-  check(fits,
-        "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ", to_string(self.sym_sizes()));
+  check(fits, "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ", self.sym_sizes());
 }
 
 // ---- one target ----
@@ -31,7 +30,7 @@ void check_multi_margin(const Tensor& self, const Tensor& target, const Scalar& 
   check(target.dim() <= 1 && target.sym_numel() == samples,
         "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
         "Expected target size [",
-        samples, "], but got ", to_string(target.sym_sizes()), ". Input has shape ", to_string(self.sym_sizes()), ".");
+        samples, "], but got ", target.sym_sizes(), ". Input has shape ", self.sym_sizes(), ".");
   check(!weight.defined() || (weight.dim() <= 1 && weight.sym_numel() == classes),
         "inconsistent weight size, expected ", classes, " but got ",
         weight.defined() ? to_string(weight.sym_sizes()) : "");
@@ -71,8 +70,8 @@ UMBRA_OPERATOR(
       check_multi_margin(self, target, p, weight);
       bool each = reduction == kReduceNone && target.dim() > 0;
       check(each ? grad.sym_sizes() == target.sym_sizes() : grad.sym_numel() == 1,
-            "multi_margin_loss_backward: a gradient of ", to_string(grad.sym_sizes()), " does not fit targets of ",
-            to_string(target.sym_sizes()));
+            "multi_margin_loss_backward: a gradient of ", grad.sym_sizes(), " does not fit targets of ",
+            target.sym_sizes());
       return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& self, const Tensor& target, const Scalar& p,
@@ -87,8 +86,7 @@ void check_multilabel(const Tensor& self, const Tensor& target) {
   check_scores(self);
   check(target.sym_sizes() == self.sym_sizes() ||
             (self.dim() <= 1 && target.dim() <= 1 && target.sym_numel() == self.sym_numel()),
-        "inconsistent target size: ", to_string(target.sym_sizes()),
-        " for input of size: ", to_string(self.sym_sizes()));
+        "inconsistent target size: ", target.sym_sizes(), " for input of size: ", self.sym_sizes());
   check(target.dtype() == DType::Int64, "expected scalar type Long but found ", kernel_name(target.dtype()));
 }
 
@@ -122,8 +120,8 @@ UMBRA_OPERATOR(
       check_multilabel(self, target);
       bool each = reduction == kReduceNone && self.dim() == 2;
       check(each ? grad.dim() == 1 && grad.sym_sizes()[0] == self.sym_sizes()[0] : grad.sym_numel() == 1,
-            "multilabel_margin_loss_backward: a gradient of ", to_string(grad.sym_sizes()),
-            " does not fit an input of ", to_string(self.sym_sizes()));
+            "multilabel_margin_loss_backward: a gradient of ", grad.sym_sizes(), " does not fit an input of ",
+            self.sym_sizes());
       check(is_target.sym_sizes() == target.sym_sizes() && is_target.dtype() == self.dtype(),
             "inconsistent is_target size");
       return TensorSpec(self.sym_sizes(), self.dtype(), self.device());

@@ -75,15 +75,14 @@ UMBRA_OPERATOR(
       }
       check_images(self, target, weight);
       common_device({&self, &target, &weight});
-      check(total.sym_numel() == 1,
-            "expected total_weight to be a single element tensor, got: ", to_string(total.sym_sizes()), " (",
-            total.sym_numel(), " elements)");
+      check(total.sym_numel() == 1, "expected total_weight to be a single element tensor, got: ", total.sym_sizes(),
+            " (", total.sym_numel(), " elements)");
       if (reduction == 0)
         check(grad.sym_sizes() == target.sym_sizes(),
-              "grad_output must have same dimension as target (3) but got dimension: ", to_string(grad.sym_sizes()));
+              "grad_output must have same dimension as target (3) but got dimension: ", grad.sym_sizes());
       else
         check(grad.dim() <= 1 && grad.sym_numel() == 1,
-              "Expected a single element grad_output tensor, but got: ", to_string(grad.sym_sizes()));
+              "Expected a single element grad_output tensor, but got: ", grad.sym_sizes());
       return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor&, const Tensor& target, const Tensor& weight,

@@ -253,8 +253,8 @@ UMBRA_OPERATOR(
     .meta([](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
              const Tensor& save_mean, const Tensor& save_invstd, bool train, double,
              std::array<bool, 3> mask) -> Specs {
-      check(grad.sym_sizes() == input.sym_sizes(), "Expected grad_out of size ", to_string(input.sym_sizes()),
-            ", but got ", to_string(grad.sym_sizes()));
+      check(grad.sym_sizes() == input.sym_sizes(), "Expected grad_out of size ", input.sym_sizes(), ", but got ",
+            grad.sym_sizes());
       SymInt channels = input.sym_size(1);
       check_channels(channels, {{"weight", &weight}});
       if (train) check_channels(channels, {{"save_mean", &save_mean}, {"save_invstd", &save_invstd}});

@@ -15,13 +15,13 @@ void check_group_norm(const Tensor& input, const Tensor& weight, const Tensor& b
   check(groups > 0, "Expected num groups to be greater than 0, got ", groups);
   check(channels % groups == 0,
         "Expected number of channels in input to be divisible by num_groups, but got input of shape ",
-        to_string(input.sym_sizes()), " and num_groups=", groups);
+        input.sym_sizes(), " and num_groups=", groups);
   for (const Tensor* t : {&weight, &bias}) {
     if (!t->defined()) continue;
     const char* name = t == &weight ? "weight" : "bias";
     check(t->dim() == 1 && t->sym_size(0) == channels, "Expected ", name,
           " to be a vector of size equal to the number of channels in input, but got ", name, " of shape ",
-          to_string(t->sym_sizes()), " and input of shape ", to_string(input.sym_sizes()));
+          t->sym_sizes(), " and input of shape ", input.sym_sizes());
     if (input.device().type == DeviceType::CUDA) continue;
     bool mixed = is_reduced_floating(input.dtype()) && t->dtype() == DType::Float32;
     check(t->dtype() == input.dtype() || mixed, "mixed dtype (CPU): expect parameter to have scalar type of Float");
@@ -70,7 +70,7 @@ UMBRA_OPERATOR(
              int64_t group, double) -> NormSpecs {
       check_group_norm(input, weight, bias, channels, group);
       check(input.sym_numel() == n * channels * inner, "Expected an input of ", n * channels * inner,
-            " elements, but got one of shape ", to_string(input.sym_sizes()));
+            " elements, but got one of shape ", input.sym_sizes());
       bool as_weight = weight.defined() && input.device().type != DeviceType::CUDA;
       TensorSpec statistics({n, SymInt(group)}, as_weight ? weight.dtype() : input.dtype(), input.device());
       return {spec_like(input, {}, {}, input.suggested_format()), statistics, statistics};
@@ -116,9 +116,9 @@ UMBRA_OPERATOR(
              SymInt n, SymInt channels, SymInt inner, int64_t group, std::array<bool, 3> mask) -> NormSpecs {
       check_group_norm(input, weight, {}, channels, group);
       check(grad.sym_sizes() == input.sym_sizes() && grad.dtype() == input.dtype(), "Expected grad_out of size ",
-            to_string(input.sym_sizes()), ", but got ", to_string(grad.sym_sizes()));
+            input.sym_sizes(), ", but got ", grad.sym_sizes());
       check(input.sym_numel() == n * channels * inner, "Expected an input of ", n * channels * inner,
-            " elements, but got one of shape ", to_string(input.sym_sizes()));
+            " elements, but got one of shape ", input.sym_sizes());
       for (const Tensor* t : {&mean, &rstd})
         check(t->sym_numel() == n * group, "Expected mean and rstd to have ", n * group, " elements, but got ",
               t->sym_numel());

@@ -17,7 +17,7 @@ void check_shapes(const Tensor& input, SymIntArrayRef normalized, const Tensor& 
   for (const Tensor* t : {&weight, &bias})
     if (t->defined() && !(t->sym_sizes() == normalized))
       fail("Expected ", t == &weight ? "weight" : "bias", " to be of same shape as normalized_shape, but got ",
-           t == &weight ? "weight" : "bias", " of shape ", to_string(t->sym_sizes()),
+           t == &weight ? "weight" : "bias", " of shape ", t->sym_sizes(),
            " and normalized_shape = ", to_string(normalized));
   size_t rank = static_cast<size_t>(input.dim()), n = normalized.size();
   bool fits = rank >= n;
@@ -26,7 +26,7 @@ void check_shapes(const Tensor& input, SymIntArrayRef normalized, const Tensor& 
     std::string wanted = "[*";
     for (SymInt s : normalized) wanted += ", " + to_string(s);
     fail("Given normalized_shape=", to_string(normalized), ", expected input with shape ", wanted,
-         "], but got input of size", to_string(input.sym_sizes()));
+         "], but got input of size", input.sym_sizes());
   }
 }
 
@@ -110,8 +110,8 @@ UMBRA_OPERATOR(
     .meta([](const Tensor& grad, const Tensor& input, SymIntArrayRef normalized, const Tensor& mean, const Tensor& rstd,
              const Tensor& weight, const Tensor& bias, std::array<bool, 3> mask) -> NormSpecs {
       check_shapes(input, normalized, weight, bias);
-      check(grad.sym_sizes() == input.sym_sizes(), "Expected grad_out of size ", to_string(input.sym_sizes()),
-            ", but got ", to_string(grad.sym_sizes()));
+      check(grad.sym_sizes() == input.sym_sizes(), "Expected grad_out of size ", input.sym_sizes(), ", but got ",
+            grad.sym_sizes());
       SymInt rows = product(input.sym_sizes().drop_back(normalized.size()));
       for (const Tensor* t : {&mean, &rstd})
         check(t->sym_numel() == rows, "Expected mean and rstd to have ", rows, " elements, but got ", t->sym_numel());

@@ -1,7 +1,10 @@
 // Normalisation without a mean: of weights, of rows to their mean square, of slices to a largest norm.
 #include <limits>
 
+#include "kernels/copy.h"
+#include "kernels/vector/rows.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/may_read.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -27,7 +30,34 @@ Tensor norms_of(const Tensor& v, int64_t dim) {
 
 using Pair = std::tuple<Tensor, Tensor>;
 
+/// The same of rows of plain numbers, each read twice: by what its gradient is along it, and what is left.
+template <class T>
+void weight_norm_row_gradients(const Tensor& of_v, const Tensor& of_g, const Tensor& grad, const Tensor& v,
+                               const Tensor& g, const Tensor& norms) {
+  const auto& rows = kernels::row_functions<T>();
+  int64_t count = v.size(0), n = v.numel() / std::max<int64_t>(count, 1);
+  const T *from = grad.data<T>(), *x = v.data<T>(), *length = g.data<T>(), *norm = norms.data<T>();
+  T *to = of_v.data<T>(), *along = of_g.data<T>();
+  for (int64_t i = 0; i < count; ++i) {
+    T sum, product;
+    rows.two_sums(from + i * n, x + i * n, T(0), nullptr, n, &sum, &product);
+    along[i] = product / norm[i];
+    T scale = length[i] / norm[i];
+    rows.combine(to + i * n, from + i * n, x + i * n, scale, -scale * along[i] / norm[i], T(0), n);
+  }
+}
+
 Pair weight_norm_gradients(const Tensor& grad, const Tensor& v, const Tensor& g, const Tensor& norms, int64_t dim) {
+  bool by_rows = dim == 0 && v.dim() > 1 && (v.dtype() == DType::Float32 || v.dtype() == DType::Float64);
+  for (const Tensor* t : {&grad, &v, &g, &norms})
+    by_rows = by_rows && values_alone(*t) && t->is_contiguous() && t->dtype() == v.dtype() && !t->is_neg();
+  by_rows = by_rows && grad.sizes() == v.sizes() && g.numel() == v.size(0) && norms.numel() == v.size(0);
+  if (by_rows) {
+    Tensor of_v = kernels::scratch(v.sizes(), v.dtype()), of_g = kernels::scratch(g.sizes(), g.dtype());
+    if (v.dtype() == DType::Float32) weight_norm_row_gradients<float>(of_v, of_g, grad, v, g, norms);
+    else weight_norm_row_gradients<double>(of_v, of_g, grad, v, g, norms);
+    return {of_v, of_g};
+  }
   Tensor along = grad.mul(v).sum(all_but(dim, v.dim()), true).div(norms);
   Tensor of_v = grad.sub(v.mul(along.div(norms))).mul(g.div(norms));
   return {of_v.to(v.dtype()), along.to(g.dtype()).view(g.sym_sizes())};
@@ -86,15 +116,15 @@ void check_rms_shapes(const Tensor& input, SymIntArrayRef normalized, const Tens
         "normalized_shape = ",
         to_string(normalized));
   if (weight.defined() && !(weight.sym_sizes() == normalized))
-    fail("Expected weight to be of same shape as normalized_shape, but got weight of shape ",
-         to_string(weight.sym_sizes()), " and normalized_shape = ", to_string(normalized));
+    fail("Expected weight to be of same shape as normalized_shape, but got weight of shape ", weight.sym_sizes(),
+         " and normalized_shape = ", to_string(normalized));
   size_t rank = static_cast<size_t>(input.dim()), n = normalized.size();
   check<ValueError>(rank >= n, "Input tensor must have at least ", n, " dimensions, but got ", rank);
   bool fits = true;
   for (size_t i = 0; fits && i < n; ++i) fits = input.sym_sizes()[rank - n + i] == normalized[i];
   if (!fits)
     fail("Given normalized_shape=", to_string(normalized), ", expected input with shape [*",
-         to_string(normalized).substr(1), ", but got input of size", to_string(input.sym_sizes()));
+         to_string(normalized).substr(1), ", but got input of size", input.sym_sizes());
 }
 
 Pair rms_by_parts(const Tensor& input, SymIntArrayRef normalized, const Tensor& weight, std::optional<double> eps) {

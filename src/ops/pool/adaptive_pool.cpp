@@ -40,7 +40,7 @@ struct AdaptiveAverage {
         .meta([family](const Tensor& self, SymIntArrayRef size) {
           check(static_cast<int64_t>(size.size()) == family.dims, family.name, ": output_size must be ", family.dims);
           check(self.dim() == family.dims + 1 || self.dim() == family.dims + 2, family.name, "(): Expected ",
-                family.dims + 1, "D or ", family.dims + 2, "D tensor, but got ", to_string(self.sym_sizes()));
+                family.dims + 1, "D or ", family.dims + 2, "D tensor, but got ", self.sym_sizes());
           check_not_empty(std::string(family.name) + "(): Expected input", "input", self, self.dim() - family.dims);
           SymShape shape(self.sym_sizes().drop_back(static_cast<size_t>(family.dims)));
           for (SymInt s : size) {
@@ -70,12 +70,12 @@ struct AdaptiveAverage {
           std::string what = std::string(family.name) + "_backward()";
           if (family.dims == 3 && grad.dim() == self.dim()) grad.sym_size(-4);  // too few are an IndexError
           check((self.dim() == family.dims + 1 || self.dim() == family.dims + 2) && grad.dim() == self.dim(), what,
-                ": Expected ", family.dims + 1, "D or ", family.dims + 2, "D tensor, but got ",
-                to_string(self.sym_sizes()), " and a gradient of ", to_string(grad.sym_sizes()));
+                ": Expected ", family.dims + 1, "D or ", family.dims + 2, "D tensor, but got ", self.sym_sizes(),
+                " and a gradient of ", grad.sym_sizes());
           check_not_empty(what + ": Expected grad_output", "grad_output", grad, grad.dim() - family.dims);
           auto spatial = static_cast<size_t>(family.dims);
           check(grad.sym_sizes().drop_back(spatial) == self.sym_sizes().drop_back(spatial), what, ": a gradient of ",
-                to_string(grad.sym_sizes()), " does not fit an input of ", to_string(self.sym_sizes()));
+                grad.sym_sizes(), " does not fit an input of ", self.sym_sizes());
           check(grad.dtype() == self.dtype(), "expected scalar type ", kernel_name(self.dtype()), " but found ",
                 kernel_name(grad.dtype()));
           return family.spec(self, self.sym_sizes());
@@ -169,7 +169,7 @@ struct AdaptiveMaximum {
   }
   void check_image(const Tensor& self, const std::string& what) const {
     check(self.dim() == dims + 1 || self.dim() == dims + 2, what, ": Expected ", dims + 1, "D or ", dims + 2,
-          "D tensor, but got: ", to_string(self.sym_sizes()));
+          "D tensor, but got: ", self.sym_sizes());
   }
 
   void define_forward(OperatorBuilder& builder) const {
@@ -211,8 +211,8 @@ struct AdaptiveMaximum {
           check_not_empty(what + ": Expected grad_output", "grad_output", grad, grad.dim() - family.dims);
           check_gradient_type(grad, self, "grad_output");
           check(grad.sym_sizes() == indices.sym_sizes() && grad.dim() == self.dim(), what, ": a gradient of ",
-                to_string(grad.sym_sizes()), " does not fit indices of ", to_string(indices.sym_sizes()),
-                " and an input of ", to_string(self.sym_sizes()));
+                grad.sym_sizes(), " does not fit indices of ", indices.sym_sizes(), " and an input of ",
+                self.sym_sizes());
           check(indices.dtype() == DType::Int64, "expected scalar type Long but found ", kernel_name(indices.dtype()));
           return family.spec(self, self.sym_sizes(), self.dtype());
         })

@@ -20,10 +20,10 @@ struct FractionalPooling {
 
   void check_image(const Tensor& self) const {
     check(self.dim() == dims + 1 || self.dim() == dims + 2, checker, ": Expected ", dims + 1, "D or ", dims + 2,
-          "D tensor, but got: ", to_string(self.sym_sizes()));
+          "D tensor, but got: ", self.sym_sizes());
     for (int64_t d = self.dim() - dims - (self.dim() == dims + 2 ? 1 : 0); d < self.dim(); ++d)
       check(self.sym_sizes()[d].is_symbolic() || self.sym_sizes()[d].value() > 0, checker,
-            ": Expected input to have non-zero size for non-batch dimensions, but got", to_string(self.sym_sizes()),
+            ": Expected input to have non-zero size for non-batch dimensions, but got", self.sym_sizes(),
             " with dimension ", d, " being empty.");
   }
   void check_samples(const Tensor& self, const Tensor& samples) const {

@@ -1,4 +1,6 @@
 // Max pooling over one to three dimensions, and its inverse.
+#include "kernels/copy.h"
+#include "ops/common/may_read.h"
 #include "ops/common/sizes_only.h"
 #include "ops/pool/pool_window.h"
 
@@ -151,7 +153,7 @@ void check_max_pool1d(const Tensor& self, const Ints& kernel, const Ints& stride
   for (int64_t d = self.dim() == 2 ? 0 : 1; fits && d < self.dim(); ++d)
     fits = self.sym_sizes()[d].is_symbolic() || self.sym_sizes()[d].value() != 0;
   check(fits, "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:",
-        to_string(self.sym_sizes()));
+        self.sym_sizes());
   check(kernel.size() == 1,
         "max_pool1d() kernel_size must be an int, list of ints or tuple of ints of size 1 but got size ",
         kernel.size());
@@ -181,6 +183,20 @@ void check_max_pool1d(const Tensor& self, const Ints& kernel, const Ints& stride
   }
 }
 
+/// How many rows of a contiguous tensor make a row that is worth a loop of its own.
+int64_t rows_together(const Tensor& self) {
+  constexpr int64_t kLong = 4096;
+  int64_t rows = 1, width = std::max<int64_t>(self.size(-1), 1), count = self.numel() / width;
+  while (count > 0 && count % (2 * rows) == 0 && 2 * rows * width <= kLong) rows *= 2;
+  return rows;
+}
+/// A contiguous tensor as images of one row each, several of its own rows in a line.
+Tensor as_rows(const Tensor& t, int64_t rows) {
+  int64_t width = t.size(-1) * rows, count = width == 0 ? 0 : t.numel() / width;
+  SymShape sizes{SymInt(1), SymInt(count), SymInt(1), SymInt(width)};
+  return alias_tensor(t, sizes, contiguous_strides(sizes), t.sym_storage_offset());
+}
+
 UMBRA_OPERATOR(
     "max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool "
     "ceil_mode=False) -> Tensor")
@@ -188,6 +204,18 @@ UMBRA_OPERATOR(
       check_max_pool1d(self, kernel, stride, padding, dilation, ceil_mode);
       check<NotImplementedError>(self.is_floating_point() || self.is_fake() || self.is_meta(),
                                  "\"max_pool1d_impl\" not implemented for '", kernel_name(self.dtype()), "'");
+      if (values_alone(self) && self.is_contiguous() && !self.is_neg()) {
+        Ints steps = stride.empty() ? Ints() : Ints{1, stride[0]};
+        Window window = kMaxPool2d.window({1, kernel[0]}, steps, {0, padding[0]}, {1, dilation[0]});
+        Tensor image = self.unsqueeze(-2);
+        Tensor out =
+            kernels::scratch(guard_ints(pooled_shape(kMaxPool2d.name, image, window, ceil_mode)), self.dtype());
+        bool joins = padding[0] == 0 && (kernel[0] - 1) * dilation[0] < (steps.empty() ? kernel[0] : steps[1]) &&
+                     out.size(-1) * (steps.empty() ? kernel[0] : steps[1]) == self.size(-1);
+        int64_t rows = joins ? rows_together(self) : 1;
+        kernels::max_pool_values(as_rows(out, rows), as_rows(image, rows), window.options());
+        return out.squeeze(-2);
+      }
       return std::get<0>(max_pool_row(self, kernel, stride, padding, dilation, ceil_mode));
     });
 
@@ -204,7 +232,7 @@ SymShape unpooled_shape(const Tensor& self, const Tensor& indices, SymIntArrayRe
   check(self.dim() == rank + 1 || self.dim() == rank + 2, "Input to max_unpooling", dims, "d should be a ", dims + 1,
         "d or ", dims + 2, "d Tensor, but got a tensor with ", self.dim(), " dimensions.");
   check(self.sym_sizes() == indices.sym_sizes(), "Expected shape of indices to be same as that of the input tensor (",
-        to_string(self.sym_sizes()), ") but got indices tensor with shape: ", to_string(indices.sym_sizes()));
+        self.sym_sizes(), ") but got indices tensor with shape: ", indices.sym_sizes());
   check_not_empty("max_unpooling" + std::to_string(dims) + "d_forward_out_cpu(): Expected input", "input", self, 1);
   SymShape shape(self.sym_sizes().drop_back(dims));
   for (SymInt s : size) {

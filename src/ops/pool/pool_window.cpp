@@ -40,8 +40,7 @@ void check_image(const char* name, const Tensor& self, int64_t dims) {
   if (dims == 3) return check_not_empty(std::string(name) + "(): Expected input", "input", self, self.dim() - 4);
   for (int64_t d = 1; d <= 3; ++d)
     check(self.sym_size(-d).is_symbolic() || self.sym_size(-d).value() != 0,
-          "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:",
-          to_string(self.sym_sizes()));
+          "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:", self.sym_sizes());
 }
 
 // In PyTorch's order: what a size is computed from comes before what makes no sense.
@@ -54,10 +53,11 @@ void check_window(const Window& w) {
           ", kernel_size=", w.kernel[i], " and dilation=", w.dilation[i]);
   }
   auto all_positive = [](const Ints& values) { return std::ranges::all_of(values, [](int64_t v) { return v > 0; }); };
-  check(all_positive(w.kernel), "kernel size should be greater than zero, but got ", by_dimension("k", w.kernel));
-  check(all_positive(w.stride), "stride should be greater than zero, but got ", by_dimension("d", w.stride));
-  check(all_positive(w.dilation), "dilation should be greater than zero, but got ",
-        by_dimension("dilation", w.dilation));
+  // The texts are made where they are needed only.
+  if (!all_positive(w.kernel)) fail("kernel size should be greater than zero, but got ", by_dimension("k", w.kernel));
+  if (!all_positive(w.stride)) fail("stride should be greater than zero, but got ", by_dimension("d", w.stride));
+  if (!all_positive(w.dilation))
+    fail("dilation should be greater than zero, but got ", by_dimension("dilation", w.dilation));
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ void check_line(const char* operator_name, const Tensor& self) {
 void check_not_empty(const std::string& what, const char* name, const Tensor& t, int64_t first) {
   for (int64_t d = first; d < t.dim(); ++d)
     check(t.sym_sizes()[d].is_symbolic() || t.sym_sizes()[d].value() > 0, what,
-          " to have non-zero size for non-batch dimensions, but ", name, " has sizes ", to_string(t.sym_sizes()),
+          " to have non-zero size for non-batch dimensions, but ", name, " has sizes ", t.sym_sizes(),
           " with dimension ", d, " being empty");
 }
 
@@ -116,8 +116,7 @@ SymShape pooled_shape(const char* name, const Tensor& self, const Window& w, boo
 }
 
 void check_pooled(const Tensor& t, SymIntArrayRef shape, const char* name) {
-  check(t.sym_sizes() == shape, "Expected ", name, " of size ", to_string(shape), ", but got ",
-        to_string(t.sym_sizes()));
+  check(t.sym_sizes() == shape, "Expected ", name, " of size ", to_string(shape), ", but got ", t.sym_sizes());
 }
 
 void check_gradient_type(const Tensor& grad, const Tensor& self, const char* argument) {

@@ -187,7 +187,7 @@ UMBRA_OPERATOR("random(Tensor self, *, Generator? generator=None) -> Tensor")
 /// `p` has to fit the tensor it is used for.
 void check_expands(const Tensor& p, SymIntArrayRef sizes) {
   auto rank = static_cast<int64_t>(sizes.size());
-  check(p.dim() <= rank, "expand(", p.dtype(), "{", to_string(p.sym_sizes()), "}, size=", to_string(sizes),
+  check(p.dim() <= rank, "expand(", p.dtype(), "{", p.sym_sizes(), "}, size=", to_string(sizes),
         "): the number of sizes provided (", rank,
         ") must be greater or equal to the number of dimensions in the tensor (", p.dim(), ")");
   for (int64_t d = rank - p.dim(); d < rank; ++d) {
@@ -195,7 +195,7 @@ void check_expands(const Tensor& p, SymIntArrayRef sizes) {
     if (!have.same(sizes[d]) && have != 1 && have != sizes[d])
       fail("The expanded size of the tensor (", sizes[d], ") must match the existing size (", have,
            ") at non-singleton dimension ", d, ".  Target sizes: ", to_string(sizes),
-           ".  Tensor sizes: ", to_string(p.sym_sizes()));
+           ".  Tensor sizes: ", p.sym_sizes());
   }
 }
 

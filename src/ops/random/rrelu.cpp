@@ -10,8 +10,8 @@ double middle(const Scalar& lower, const Scalar& upper) { return (lower.to_doubl
 
 void check_noise(const Tensor& self, const Tensor& noise) {
   check(self.sym_sizes() == noise.sym_sizes(),
-        "noise tensor shape must match self tensor shape. Got self.shape = ", to_string(self.sym_sizes()),
-        " noise.shape = ", to_string(noise.sym_sizes()));
+        "noise tensor shape must match self tensor shape. Got self.shape = ", self.sym_sizes(),
+        " noise.shape = ", noise.sym_sizes());
 }
 
 // The result, and the slopes; without training they stay as they were.

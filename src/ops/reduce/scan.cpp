@@ -157,7 +157,7 @@ TensorSpec helper_spec(const char* kernel, const Tensor& self, const Tensor& val
   check(indices.dtype() == DType::Int64, "expected scalar type Long but found ", kernel_name(indices.dtype()));
   wrap_dim(dim, self.dim());
   check(values.sym_sizes() == self.sym_sizes() && indices.sym_sizes() == self.sym_sizes(),
-        "values and indices must have the sizes of the input, ", to_string(self.sym_sizes()));
+        "values and indices must have the sizes of the input, ", self.sym_sizes());
   return spec_like(values);
 }
 

@@ -32,8 +32,7 @@ void check_softmax_type(const char* kernel, const char* last_kernel, const Tenso
 TensorSpec backward_spec(const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
   check(grad.sym_sizes() == output.sym_sizes(),
         "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'; but ",
-        to_string(grad.sym_sizes()), " does not equal ", to_string(output.sym_sizes()),
-        " (while checking arguments for softmax_backward)");
+        grad.sym_sizes(), " does not equal ", output.sym_sizes(), " (while checking arguments for softmax_backward)");
   check(grad.dtype() == output.dtype(), "expected scalar type ", kernel_name(output.dtype()), " but found ",
         kernel_name(grad.dtype()));
   wrap_dim(dim, grad.dim());

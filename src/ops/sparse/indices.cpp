@@ -29,11 +29,19 @@ UMBRA_OPERATOR("_convert_indices_from_coo_to_csr(Tensor self, int size, *, bool 
              starts = kernels::scratch({size + 1}, DType::Int64);
       int64_t* start = starts.data<int64_t>();
       std::fill(start, start + size + 1, 0);
-      for (int64_t i = 0; i < rows.numel(); ++i) {
-        int64_t row = rows.data<int64_t>()[i];
-        check(row >= 0 && row < size, "index ", row, " is out of bounds for ", size, " rows");
-        ++start[row + 1];
-      }
+      const int64_t* row = rows.data<int64_t>();
+      int64_t n = rows.numel();
+      bool fits = true;
+      for (int64_t i = 0; i < n; ++i) fits &= static_cast<uint64_t>(row[i]) < static_cast<uint64_t>(size);
+      for (int64_t i = 0; i < n && !fits; ++i)
+        check(row[i] >= 0 && row[i] < size, "index ", row[i], " is out of bounds for ", size, " rows");
+      // Counts of every other element apart: rows that follow each other are mostly one, and a count waits for the
+      // last.
+      std::vector<int64_t> others(static_cast<size_t>(size) + 1, 0);
+      int64_t i = 0;
+      for (; i + 2 <= n; i += 2) ++start[row[i] + 1], ++others[static_cast<size_t>(row[i + 1]) + 1];
+      if (i < n) ++start[row[i] + 1];
+      for (int64_t k = 0; k <= size; ++k) start[k] += others[static_cast<size_t>(k)];
       for (int64_t i = 0; i < size; ++i) start[i + 1] += start[i];
       kernels::copy(out, starts);
     })
@@ -82,7 +90,7 @@ UMBRA_OPERATOR(
                   std::optional<bool> check_pinning) {
       if (check_pinning.value_or(true))
         check(is_pinned(indices) == is_pinned(values), "memory pinning of indices and values must match");
-      check(indices.dim() == 2, "indices must be sparse_dim x nnz, but got: ", to_string(indices.sym_sizes()));
+      check(indices.dim() == 2, "indices must be sparse_dim x nnz, but got: ", indices.sym_sizes());
       int64_t sparse_dim = indices.size(0), dense_dim = values.dim() - 1;
       check(static_cast<int64_t>(size.size()) == sparse_dim + dense_dim,
             "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = ", size.size(),

@@ -31,7 +31,7 @@ void check_plain(const Tensor& part) {
 bool has_data(const Tensor& tensor) { return !tensor.is_meta() && tensor.numel() > 0; }
 
 void check_coo_shapes(const Tensor& indices, const Tensor& values, size_t rank) {
-  check(indices.dim() == 2, "indices must be sparse_dim x nnz, but got: ", to_string(indices.sym_sizes()));
+  check(indices.dim() == 2, "indices must be sparse_dim x nnz, but got: ", indices.sym_sizes());
   check(!is_floating(indices.dtype()) && !is_complex(indices.dtype()), "indices must be an int64 tensor");
   check(values.dim() > 0 && indices.size(1) == values.size(0),
         "indices and values must have same nnz, but got nnz from indices: ", indices.size(1),
@@ -69,8 +69,7 @@ void check_compressed(Layout layout, const Tensor& compressed, const Tensor& pla
                              "batched tensors of layout ", to_string(layout),
                              " and ones with dense dimensions are not in Umbra yet");
   check(plain.dim() == 1 && plain.size(0) == values.size(0), plain_name,
-        " and values must have the same number of elements, but got ", to_string(plain.sym_sizes()), " and ",
-        to_string(values.sym_sizes()));
+        " and values must have the same number of elements, but got ", plain.sym_sizes(), " and ", values.sym_sizes());
   int64_t block_rows = in_blocks(layout) ? values.size(1) : 1, block_columns = in_blocks(layout) ? values.size(2) : 1;
   check(block_rows > 0 && block_columns > 0, "expected a blocksize of positive numbers, but got (", block_rows, ", ",
         block_columns, ")");
@@ -114,7 +113,7 @@ void check_options(Layout made, OptionalLayout layout, OptionalDevice device, co
 Tensor converted(const Tensor& values, OptionalDType dtype) { return dtype ? values.to(*dtype) : values; }
 
 std::vector<int64_t> size_of(const Tensor& indices, const Tensor& values) {
-  check(indices.dim() == 2, "indices must be sparse_dim x nnz, but got: ", to_string(indices.sym_sizes()));
+  check(indices.dim() == 2, "indices must be sparse_dim x nnz, but got: ", indices.sym_sizes());
   std::vector<int64_t> size;
   for (int64_t d = 0; d < indices.size(0); ++d)
     size.push_back(has_data(indices) ? indices.select(0, d).amax().item().to_int() + 1 : 0);
@@ -384,7 +383,8 @@ Tensor to_layout(const Tensor& self, OptionalLayout layout, std::optional<SymInt
                  OptionalInt dense_dim) {
   Layout wanted = layout.value_or(Layout::SparseCoo);
   if (self.is_meta())
-    fail<NotImplementedError>("aten::_to_", to_string(wanted).substr(6), ": attempted to run this operator with Meta tensors, ",
+    fail<NotImplementedError>("aten::_to_", to_string(wanted).substr(6),
+                              ": attempted to run this operator with Meta tensors, ",
                               "but there was no fake impl or Meta kernel registered.");
   check(is_sparse(wanted), "to_sparse: conversion from ", short_name(self.layout()), " to ", short_name(wanted),
         " is not supported");

@@ -19,14 +19,14 @@ enum : int64_t { kZeros, kBorder, kReflection };
 void check_grid(const Tensor& input, const Tensor& grid) {
   check<IndexError>(input.dim() > 0 && grid.dim() > 0, "Dimension specified as 0 but tensor has no dimensions");
   check(input.sym_size(0) == grid.sym_size(0),
-        "grid_sampler(): expected grid and input to have same batch size, but got input with sizes ",
-        to_string(input.sym_sizes()), " and grid with sizes ", to_string(grid.sym_sizes()));
+        "grid_sampler(): expected grid and input to have same batch size, but got input with sizes ", input.sym_sizes(),
+        " and grid with sizes ", grid.sym_sizes());
   check(grid.sym_size(-1) == input.dim() - 2, "grid_sampler(): expected grid to have size ", input.dim() - 2,
-        " in last dimension, but got grid with sizes ", to_string(grid.sym_sizes()));
+        " in last dimension, but got grid with sizes ", grid.sym_sizes());
   for (int64_t d = 2; d < input.dim(); ++d)
     check(input.sym_size(d) > 0,
           "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes ",
-          to_string(input.sym_sizes()), " with dimension ", d, " being empty");
+          input.sym_sizes(), " with dimension ", d, " being empty");
 }
 
 void check_grid(const Tensor& input, const Tensor& grid, int64_t rank, int64_t mode, int64_t padding) {
@@ -40,8 +40,8 @@ void check_grid(const Tensor& input, const Tensor& grid, int64_t rank, int64_t m
   if (input.is_meta() && rank == 4) check_modes();
   check_grid(input, grid);
   check(input.dim() == rank && grid.dim() == rank, "grid_sampler(): expected ", rank,
-        "D input and grid with same number of dimensions, but got input with sizes ", to_string(input.sym_sizes()),
-        " and grid with sizes ", to_string(grid.sym_sizes()));
+        "D input and grid with same number of dimensions, but got input with sizes ", input.sym_sizes(),
+        " and grid with sizes ", grid.sym_sizes());
   check_modes();
 }
 
@@ -280,7 +280,7 @@ struct GridSamplerBackward {
           SymShape sizes(input.sym_sizes().slice(0, 2));
           for (SymInt s : grid.sym_sizes().slice(1, static_cast<size_t>(rank - 2))) sizes.push_back(s);
           check(grad.sym_sizes() == SymIntArrayRef(sizes), "grid_sampler(): expected a gradient of size ",
-                to_string(sizes), ", but got ", to_string(grad.sym_sizes()));
+                to_string(sizes), ", but got ", grad.sym_sizes());
           TensorSpec image(input.sym_sizes(), input.dtype(), input.device());
           image.defined = mask[0];
           return std::tuple(image, TensorSpec(grid.sym_sizes(), grid.dtype(), grid.device()));

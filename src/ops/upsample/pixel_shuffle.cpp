@@ -78,8 +78,7 @@ UMBRA_OPERATOR("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor")
     .use(BatchInFront{});
 
 Tensor shuffle_channels(const Tensor& self, SymInt groups) {
-  check(self.dim() > 2, "channel_shuffle expects input with > 2 dims, but got input with sizes ",
-        to_string(self.sym_sizes()));
+  check(self.dim() > 2, "channel_shuffle expects input with > 2 dims, but got input with sizes ", self.sym_sizes());
   SymInt channels = self.sym_size(1);
   check(groups > 0, "Number of groups to divide channels in must be positive.", " Value of groups:", groups);
   check(channels % groups == 0, "Number of channels must be divisible by groups. Got ", channels, " channels and ",

@@ -69,7 +69,7 @@ Blocks im2col_blocks(const Tensor& self, const Ints& kernel, const Ints& dilatio
   check(fits,
         "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but "
         "got: ",
-        to_string(self.sym_sizes()));
+        self.sym_sizes());
   Blocks blocks(self.sym_size(-2), self.sym_size(-1), kernel, dilation, padding, stride);
   check(blocks.rows >= 1 && blocks.columns >= 1, "Given input with spatial size (", blocks.height, ", ", blocks.width,
         "), kernel_size=", two(kernel), ", dilation=", two(dilation), ", padding=", two(padding),
@@ -112,7 +112,7 @@ void check_col2im(const Tensor& self, const Blocks& b) {
   check(fits,
         "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, "
         "but got: ",
-        to_string(self.sym_sizes()));
+        self.sym_sizes());
   SymInt rows = self.sym_size(-2), have = self.sym_size(-1);
   int64_t block = 0;
   check(!__builtin_mul_overflow(b.kernel[0], b.kernel[1], &block), "Given kernel_width = ", b.kernel[1],

@@ -44,7 +44,7 @@ TensorSpec upsampled(const Tensor& self, SymIntArrayRef output, size_t spatial) 
   SymShape sizes = resized(self.sym_sizes(), output, spatial);
   // A batch may be empty; channels may not.
   if (const SymInt channels = self.sym_sizes()[1]; !channels.is_symbolic() && channels.value() == 0)
-    fail("Non-empty ", self.dim(), "D data tensor expected but got a tensor with sizes ", to_string(self.sym_sizes()));
+    fail("Non-empty ", self.dim(), "D data tensor expected but got a tensor with sizes ", self.sym_sizes());
   return TensorSpec(sizes, strides_for(sizes, self.suggested_format()), self.dtype(), self.device());
 }
 

@@ -201,7 +201,7 @@ UMBRA_OPERATOR("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)")
 
 Tensor expand_to(const Tensor& self, SymIntArrayRef size, bool) {
   int64_t rank = static_cast<int64_t>(size.size()), lead = rank - self.dim();
-  check(lead >= 0, "expand(", self.dtype(), "{", to_string(self.sym_sizes()), "}, size=", to_string(size),
+  check(lead >= 0, "expand(", self.dtype(), "{", self.sym_sizes(), "}, size=", to_string(size),
         "): the number of sizes provided (", rank,
         ") must be greater or equal to the number of dimensions in the tensor (", self.dim(), ")");
   SymShape sizes(size), strides(size.size(), 0);
@@ -222,7 +222,7 @@ Tensor expand_to(const Tensor& self, SymIntArrayRef size, bool) {
     } else {
       fail("The expanded size of the tensor (", size[d], ") must match the existing size (", have,
            ") at non-singleton dimension ", d, ".  Target sizes: ", to_string(size),
-           ".  Tensor sizes: ", to_string(self.sym_sizes()));
+           ".  Tensor sizes: ", self.sym_sizes());
     }
   }
   // New dimensions of size 1 have the stride that a contiguous tensor would have there.
@@ -273,7 +273,7 @@ UMBRA_OPERATOR("sum_to_size(Tensor self, SymInt[] size) -> Tensor")
         SymInt wanted = size[size.size() - i];
         fits = wanted == self.sym_size(-static_cast<int64_t>(i)) || wanted == 1;
       }
-      check(fits, "size {", to_string(size), "} is not expandable to size {", to_string(self.sym_sizes()), "}.");
+      check(fits, "size {", to_string(size), "} is not expandable to size {", self.sym_sizes(), "}.");
       return size.empty() ? self.sum() : ops::sum_to_size(self, size);
     });
 

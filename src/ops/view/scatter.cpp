@@ -10,8 +10,8 @@ namespace {
 
 void check_part(const Tensor& view, const Tensor& source) {
   if (!(view.sym_sizes() == source.sym_sizes()))
-    fail("expected src to have a size equal to the slice of self. src size = ", to_string(source.sym_sizes()),
-         ", slice size = ", to_string(view.sym_sizes()));
+    fail("expected src to have a size equal to the slice of self. src size = ", source.sym_sizes(),
+         ", slice size = ", view.sym_sizes());
 }
 
 // A copy with the strides of `self`, so that the part lies in it as it lies in `self`.

@@ -21,7 +21,7 @@ Tensor select_view(const Tensor& self, int64_t dim, SymInt index) {
     offset = unknown_size("aten::select.int", INT64_MAX);
   } else {
     if (!expect_at_most(-size, index) || !expect_less(index, size))
-      fail<IndexError>("select(): index ", index, " out of range for tensor of size ", to_string(self.sym_sizes()),
+      fail<IndexError>("select(): index ", index, " out of range for tensor of size ", self.sym_sizes(),
                        " at dimension ", at);
     offset = self.sym_storage_offset() + (index < 0 ? index + size : index) * strides[at];
   }
@@ -205,7 +205,7 @@ UMBRA_OPERATOR(
       SymInt offset = src.sym_storage_offset();
       SymInt need = storage_bytes(src.sym_sizes(), src.sym_strides(), offset, self.item_size());
       SymInt have = self.storage()->bytes();
-      check(need.is_symbolic() || have.is_symbolic() || need <= have, "setStorage: sizes ", to_string(src.sym_sizes()),
+      check(need.is_symbolic() || have.is_symbolic() || need <= have, "setStorage: sizes ", src.sym_sizes(),
             ", strides ", to_string(src.sym_strides()), ", storage offset ", offset, ", and itemsize ",
             self.item_size(), " requiring a storage size of ", need, " are out of bounds for storage of size ", have);
       return alias_tensor(self, src.sym_sizes(), src.sym_strides(), offset);
