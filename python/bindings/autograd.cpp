@@ -150,8 +150,9 @@ void bind_passes(nb::module_& m) {
   m.def("_register_post_accumulate_grad_hook", [](const Tensor& t, nb::handle hook) {
     return autograd::register_post_accumulate_grad_hook(t, [function = Callable(hook)](const Tensor& leaf) {
       nb::gil_scoped_acquire lock;
-      nb::object result = nb::handle(function.get())(nb::steal(wrap(leaf)));
-      check<TypeError>(result.is_none(), "Tensor post accumulate grad hooks should return None.");
+      nb::object given = nb::steal(wrap(leaf)), result = nb::handle(function.get())(given);
+      // The tensor itself is what an in-place operator at the end of a lambda gives.
+      check(result.is_none() || result.is(given), "Tensor post accumulate grad hooks should return None.");
     });
   });
   nb::class_<autograd::HookHandle>(m, "_HookHandle").def("remove", &autograd::HookHandle::remove);

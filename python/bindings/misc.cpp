@@ -1,5 +1,9 @@
 #include "misc.h"
 
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
+
 #include <cmath>
 #include <numbers>
 #include <set>
@@ -56,6 +60,17 @@ void bind_misc(nb::module_& m) {
   m.def("set_num_threads", [](int count) {
     check(count > 0, "expected positive number of threads");
     umbra::set_num_threads(count);
+  });
+  m.def("set_flush_denormal", [](bool enabled) {
+#ifdef __SSE2__
+    // Results and operands that are too small to be normal numbers count as zero, in this thread.
+    constexpr unsigned kFlushToZero = 1u << 15, kDenormalsAreZero = 1u << 6;
+    unsigned flags = _mm_getcsr() & ~(kFlushToZero | kDenormalsAreZero);
+    _mm_setcsr(enabled ? flags | kFlushToZero | kDenormalsAreZero : flags);
+    return true;
+#else
+    return !enabled;
+#endif
   });
   m.def("_set_print_options", &set_print_options, nb::arg("precision").none(), nb::arg("threshold").none(),
         nb::arg("edgeitems").none(), nb::arg("linewidth").none(), nb::arg("sci_mode").none());

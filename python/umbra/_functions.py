@@ -4,7 +4,7 @@ import math
 
 import umbra
 from umbra import _C
-from umbra._C import SymBool, SymFloat, SymInt, Tensor, can_cast, get_num_threads, promote_types, set_num_threads
+from umbra._C import SymBool, SymFloat, SymInt, Tensor, can_cast, get_num_threads, promote_types, set_flush_denormal, set_num_threads
 from umbra.overrides import handle_torch_function, overridable
 
 __all__ = [
@@ -14,7 +14,7 @@ __all__ = [
     "set_default_device", "set_num_interop_threads", "set_num_threads", "set_rng_state", "split", "sym_int", "sym_sum",
     "typename", "is_conj", "is_neg", "is_same_size", "is_signed", "is_inference", "_check", "_check_is_size", "_check_value",
     "_check_index", "_check_type", "_check_not_implemented", "_check_with", "_check_tensor_all", "_check_tensor_all_with", "_assert",
-    "use_deterministic_algorithms", "are_deterministic_algorithms_enabled", "is_deterministic_algorithms_warn_only_enabled",
+    "use_deterministic_algorithms", "are_deterministic_algorithms_enabled", "is_deterministic_algorithms_warn_only_enabled", "set_flush_denormal",
 ]
 
 
@@ -33,7 +33,7 @@ def as_tensor(data, dtype=None, device=None):
     return umbra.tensor(data, dtype=dtype, device=device)
 
 
-def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     if isinstance(obj, Tensor):
         result = obj if copy is not True else obj.clone()
     elif isinstance(obj, _C.UntypedStorage):
@@ -47,15 +47,15 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     else:
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
-        return umbra.tensor(obj, dtype=dtype, device=device, requires_grad=requires_grad)
+        return umbra.tensor(obj, dtype=dtype, device=device, requires_grad=bool(requires_grad))
     converted = result.to(device=device, dtype=dtype)
     if copy is False and converted is not result:
         raise ValueError(f"can't alias tensor with dtype '{result.dtype}' into dtype '{dtype}'.")
     if copy is True and converted is result and not isinstance(obj, Tensor):
         converted = result.clone()
-    if requires_grad:
-        converted = converted.detach().requires_grad_()
-    return converted
+    if requires_grad is False and converted.requires_grad:
+        return converted.detach()
+    return converted.requires_grad_() if requires_grad and not converted.requires_grad else converted
 
 
 @overridable

@@ -2,7 +2,7 @@
 import umbra
 from umbra._C import Tensor
 
-__all__ = []
+__all__ = ["set_default_tensor_type"]
 
 
 class _LegacyType(type):
@@ -18,3 +18,16 @@ for _name, _dtype in (("Float", umbra.float32), ("Double", umbra.float64), ("Hal
                       ("Bool", umbra.bool)):
     __all__.append(_name + "Tensor")
     globals()[_name + "Tensor"] = _LegacyType(_name + "Tensor", (), {"_legacy_dtype": _dtype, "__module__": "torch"})
+
+
+def set_default_tensor_type(t, /):
+    """The type of floating point tensors that nobody gave one, by the name of its old class: `set_default_tensor_type(torch.DoubleTensor)`."""
+    if isinstance(t, str):
+        module, _, name = t.rpartition(".")
+        t = getattr(umbra, name) if module == "torch" else globals().get(t)
+    dtype = getattr(t, "_legacy_dtype", None)
+    if dtype is None:
+        raise TypeError("invalid type object: only floating-point types are supported as the default type")
+    if not dtype.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    umbra.set_default_dtype(dtype)

@@ -5,7 +5,6 @@ import functools
 
 from umbra import _C
 from umbra._C import Tensor
-from umbra._options import not_built
 
 _SPARSE = (_C.sparse_coo, _C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc)  # layouts without memory of their own
 
@@ -293,8 +292,19 @@ def is_set_to(self, other):
 
 @_overridable
 def dim_order(self, *, ambiguity_check=False):
-    not_built("Tensor.dim_order", ambiguity_check=(ambiguity_check, False))
-    return tuple(sorted(range(self.dim()), key=lambda d: -self.stride(d)))
+    """The dimensions from the outermost to the innermost in memory. With `ambiguity_check` no other order may be as good; with a list of
+    memory formats, one of them has to decide."""
+    formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+    if not isinstance(ambiguity_check, (bool, list)) or not all(isinstance(f, _C.memory_format) for f in formats):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    if ambiguity_check is not False and (len(set(self.stride())) < self.dim() or 1 in self.shape):
+        if 0 in self.stride():
+            raise RuntimeError("The tensor does not have unique dim order.")
+        if sum(self.is_contiguous(memory_format=f) for f in formats) != 1:
+            raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory formats.")
+    if self.numel() == 0:
+        return tuple(range(self.dim()))
+    return tuple(sorted(range(self.dim()), key=lambda d: (-self.stride(d), -self.size(d))))
 
 
 @_overridable
@@ -437,3 +447,16 @@ for _function in (untyped_storage, new_tensor, split, as_subclass, is_same_size,
                   unique_consecutive, new, chalf, set_):
     _attach(_function.__name__, _function)
 Tensor.storage = Tensor._typed_storage = _storage
+
+
+def _get_grad_dtype(self):
+    """The type of gradients that are accumulated in `grad`."""
+    return self.dtype
+
+
+def _set_grad_dtype(self, dtype):
+    if dtype != self.dtype:
+        raise NotImplementedError(f"Tensor.grad_dtype = {dtype} is not in Umbra yet")
+
+
+Tensor.grad_dtype = property(_get_grad_dtype, _set_grad_dtype)

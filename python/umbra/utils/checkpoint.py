@@ -4,6 +4,7 @@
 """
 import contextlib
 import enum
+import functools
 import warnings
 
 import umbra
@@ -184,12 +185,18 @@ class CheckpointFunction(Function):
         return (None, None, *(i.grad if isinstance(i, umbra.Tensor) else None for i in inputs))
 
 
-def checkpoint(function, *args, use_reentrant=None, preserve_rng_state=True, context_fn=noop_context_fn, determinism_check="default",
+def checkpoint(function=None, *args, use_reentrant=None, preserve_rng_state=True, context_fn=noop_context_fn, determinism_check="default",
                debug=False, early_stop=True, **kwargs):
     """`function(*args)`, of which only the inputs are kept; the backward pass calls it again.
 
         y = checkpoint(block, x, use_reentrant=False)
+
+    Without a function it is a decorator: `@checkpoint(use_reentrant=False)`.
     """
+    if function is None:
+        options = {"use_reentrant": use_reentrant, "preserve_rng_state": preserve_rng_state, "context_fn": context_fn,
+                   "determinism_check": determinism_check, "debug": debug, "early_stop": early_stop, **kwargs}
+        return lambda decorated: functools.wraps(decorated)(functools.partial(checkpoint, decorated, **options))
     if use_reentrant is None:
         warnings.warn("torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is recommended, "
                       "but if you need to preserve the current default behavior, you can pass use_reentrant=True.", stacklevel=2)
