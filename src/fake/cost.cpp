@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fake/counted.h"
 #include "umbra/autograd/running.h"
 
 namespace umbra {
@@ -150,10 +151,18 @@ bool CostTrace::handle(const Operator& op, Value* frame) {
   int32_t phase = static_cast<int32_t>(report_.phases.size()) - 1;
   report_.operations.push_back({op.name(), scope_now(), phase, 0});
   size_t number = report_.operations.size() - 1;
-  std::vector<Value> arguments(frame, frame + op.argument_count());
-  op.call(frame);
-  report_.operations[number].flops = count_flops(op, arguments.data(), frame);
-  if (int64_t bytes = counts_ == Counts::All ? count_workspace(op, arguments.data(), frame) : 0) {
+  bool all = counts_ == Counts::All;
+  int64_t bytes = 0;
+  if (has_flops(op) || has_workspace(op)) {
+    std::vector<Value> arguments(frame, frame + op.argument_count());  // results take their places
+    op.call(frame);
+    report_.operations[number].flops = count_flops(op, arguments.data(), frame);
+    if (all) bytes = count_workspace(op, arguments.data(), frame);
+  } else {
+    if (all) bytes = resolved_bytes(op, frame);
+    op.call(frame);
+  }
+  if (bytes) {
     std::lock_guard lock(mutex_);
     change(bytes);
     change(-bytes);
