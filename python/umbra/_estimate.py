@@ -155,18 +155,18 @@ class _Step:
         self.optimizer = _make_optimizer(optimizer, self.parameters) if training else None
 
     def state(self):
-        return _tensors([list(s.values()) for s in self.optimizer.state.values()]) if self.optimizer else []
+        kept = [value for s in self.optimizer.state.values() for value in s.values()] if self.optimizer else []
+        return [t for t in kept if isinstance(t, umbra.Tensor)] + _tensors([value for value in kept if isinstance(value, (list, tuple, dict))])
 
-    def prepare(self, args, kwargs):
-        """What the first step leaves behind: what the model keeps once it has computed it, and the optimizer's state."""
-        with umbra.set_grad_enabled(self.training):
-            self.model(*args, **kwargs)
-        if self.optimizer:
-            for p in self.parameters:
-                p.grad = umbra.empty_like(p) if p.requires_grad else None
-            self.optimizer.step()
-            for p in self.parameters:
-                p.grad = None
+    def make_state(self):
+        """The optimizer's state, as the first step leaves it behind."""
+        if not self.optimizer:
+            return
+        for p in self.parameters:
+            p.grad = umbra.empty_like(p) if p.requires_grad else None
+        self.optimizer.step()
+        for p in self.parameters:
+            p.grad = None
 
     def forget_unused(self):
         """Parameters that got no gradient have no state. Whether one of them had."""
@@ -220,10 +220,15 @@ def _values_kept(tensors):
 
 
 def _trace(step, args, kwargs, with_data):
-    # The first step makes the optimizer's state, and some things are kept once prepared; the second is like all others.
-    (step.run if with_data else step.prepare)(args, kwargs)
-    traced = _traced(step, args, kwargs, with_data)
-    return _traced(step, args, kwargs, with_data) if step.forget_unused() else traced
+    # The first step makes the optimizer's state, and some models keep what they have computed once; the second is like all others.
+    if with_data:
+        step.run(args, kwargs)
+        return _traced(step, args, kwargs, with_data)
+    step.make_state()
+    trace, before, *sizes = _traced(step, args, kwargs, with_data)
+    if step.forget_unused() or trace.bytes_in_use != before:
+        return _traced(step, args, kwargs, with_data)
+    return trace, before, *sizes
 
 
 def _traced(step, args, kwargs, with_data):

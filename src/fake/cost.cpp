@@ -9,15 +9,6 @@ namespace umbra {
 
 namespace {
 
-/// Takes a number of the autograd graph's order: nodes that are made later have greater ones.
-uint64_t place_among_nodes() {
-  struct Marker final : autograd::Node {
-    std::string name() const override { return "Marker"; }
-    autograd::Gradients apply(autograd::Gradients) override { return {}; }
-  };
-  return Marker().sequence_number();
-}
-
 /// The trace that sees the call of an operator that takes functions, from its handler to where the functions run.
 thread_local CostTrace* t_sees_call = nullptr;
 
@@ -121,7 +112,7 @@ void CostTrace::begin(std::string phase) {
 }
 
 void CostTrace::note_scope() {
-  scopes_by_node_.emplace_back(place_among_nodes(), scope_stack_.empty() ? 0 : scope_stack_.back());
+  scopes_by_node_.emplace_back(autograd::upcoming_sequence_number(), scope_stack_.empty() ? 0 : scope_stack_.back());
 }
 
 void CostTrace::enter_scope(const std::string& name) {
