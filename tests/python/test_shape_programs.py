@@ -1,7 +1,7 @@
 """Random programs of shape arithmetic, exported with dynamic sizes and run over a grid of them: each equals the eager run or refuses.
 
 Programs of the second kind ask how their tensors lie in memory and write to what may or may not share it; those are run as `run_decompositions` gives them,
-too, which is functional. `UMBRA_SHAPE_PROGRAMS=5000 pytest tests/python/test_shape_programs.py` draws more, `UMBRA_SHAPE_SEED=5000` others.
+too, which is functional; what the model refuses, such as a -1 to infer from a tensor without elements, such a program may take. `UMBRA_SHAPE_PROGRAMS=5000 pytest tests/python/test_shape_programs.py` draws more, `UMBRA_SHAPE_SEED=5000` others.
 """
 import math
 import os
@@ -166,7 +166,7 @@ def test_exported_programs_equal_the_eager_run_or_refuse(block, layouts):
         model = Program(seed, layouts)
         for place, module in enumerate(modules_of(model, random.Random(-seed - 1), decomposed=layouts)):
             found, same = differences(model, module)
-            wrong += [(seed, place, *one) for one in found]
+            wrong += [(seed, place, *one) for one in found if place == 0 or one[2] != ("raises",)]
             equal += same
     assert not wrong, wrong[:3]
     assert equal > 0
