@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include "../examples/cpp/models.h"
+#include "umbra/fake/cost.h"
 
 namespace umbra {
 namespace {
@@ -76,6 +77,37 @@ void BM_FakeLlama70B(benchmark::State& state) {
   });
 }
 BENCHMARK(BM_FakeLlama70B)->Unit(benchmark::kMillisecond);
+
+/// What a step of training it costs: forward, backward and AdamW, with memory over time and operations.
+void BM_EstimateLlama70BStep(benchmark::State& state) {
+  FakeMode fake;
+  auto scope = fake.enter();
+  examples::Llama model;
+  optim::AdamW optimizer(model.parameters());
+  Tensor tokens = zeros({4, 8192}, {.dtype = DType::Int64});
+  auto step = [&](auto begin) {
+    begin("forward");
+    Tensor loss = nn::functional::cross_entropy(model(tokens).flatten(0, 1), tokens.flatten());
+    begin("backward");
+    loss.backward();
+    begin("optimizer");
+    optimizer.step();
+    optimizer.zero_grad();
+  };
+  step([](const char*) {});  // the first one makes the optimizer's state
+  repeat(state, [&] {
+    auto cost = make_counted<CostTrace>(CostTrace::Counts::All);
+    for (const Tensor& p : model.parameters()) cost->hold(p);
+    cost->start();
+    {
+      EnterMode counting(cost);
+      step([&](const char* phase) { cost->begin(phase); });
+    }
+    cost->stop();
+    return cost->report().peak;
+  });
+}
+BENCHMARK(BM_EstimateLlama70BStep)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace umbra

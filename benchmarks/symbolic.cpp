@@ -1,7 +1,7 @@
 // What symbolic sizes cost: operations and questions that have been met before, and new ones.
 #include <benchmark/benchmark.h>
 
-#include "umbra/sym/shape_env.h"
+#include "umbra/umbra.h"
 
 namespace {
 
@@ -74,5 +74,43 @@ void new_questions(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(e.batch * e.length > -++i);
 }
 BENCHMARK(new_questions);
+
+// ---- what has to grow in proportion: items per second stay the same ----
+
+void layers(benchmark::State& state) {
+  for (auto _ : state) {
+    FakeMode fake(FakeOptions{.shape_env = make_counted<sym::ShapeEnv>()});
+    SymbolicContext context{"L['x']", std::vector<sym::SymbolOptions>(2)};
+    Tensor x = fake.from_tensor(ones({8, 16}), context), start = x;
+    for (int64_t i = 0; i < state.range(0); ++i) x = relu(x + start).reshape({-1}).view({start.sym_size(0), -1});
+    benchmark::DoNotOptimize(x.sym_size(1) == start.sym_size(1));
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(layers)->Arg(2000)->Arg(20000)->Unit(benchmark::kMillisecond);
+
+void symbols_in_one_sum(benchmark::State& state) {
+  for (auto _ : state) {
+    auto env = make_counted<sym::ShapeEnv>();
+    std::vector<const sym::Expression*> symbols;
+    for (int64_t i = 0; i < state.range(0); ++i) symbols.push_back(env->expression(env->create_unbacked({0, 9})));
+    const sym::Expression* sum = env->table().add(symbols);
+    benchmark::DoNotOptimize(env->range(sum).upper);
+    benchmark::DoNotOptimize(env->known(env->table().relation(sym::Kind::Lt, sum, env->table().integer(5))));
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(symbols_in_one_sum)->Arg(100)->Arg(1000)->Unit(benchmark::kMicrosecond);
+
+void nested_mods(benchmark::State& state) {
+  for (auto _ : state) {
+    Env e;
+    SymInt value = e.batch;
+    for (int64_t i = 0; i < state.range(0); ++i) value = (value + e.length) % (e.batch + i % 7);
+    benchmark::DoNotOptimize(value > 3);
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(nested_mods)->Arg(2000)->Arg(20000)->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Fake tensors and symbolic sizes: the examples of docs/fake_tensors.md and docs/symbolic_shapes.md.
+// Fake tensors and symbolic sizes: the examples of docs/fake_tensors.md, symbolic_shapes.md and shape_errors.md.
 #include <umbra/fake/cost.h>
 #include <umbra/umbra.h>
 
@@ -44,9 +44,23 @@ void symbolic_sizes() {
   expect(large && env->guards().size() == 1, "a branch leaves a guard");
 }
 
+void errors_about_shapes() {
+  FakeMode fake(FakeOptions{.shape_env = make_counted<sym::ShapeEnv>(), .allow_dynamic_output_shapes = true});
+  auto scope = fake.enter();
+  SymInt count = ones({8}).nonzero().sym_size(0);  // only the run will tell
+  try {
+    if (count > 2) std::puts("many");
+  } catch (const GuardOnDataDependentSymNode& error) {
+    std::puts(error.what());  // the expression, the line that asks, and what to do
+  }
+  if (!sym_gt(count, 2).expect_true()) return;  // say what you know: the program asserts it when it runs
+  if (count > 2) std::puts("many");
+}
+
 }  // namespace
 
 int main() {
   fake_tensors();
   symbolic_sizes();
+  errors_about_shapes();
 }

@@ -1,5 +1,7 @@
 #include "fake.h"
 
+#include <unordered_set>
+
 #include "arguments.h"
 #include "construct.h"
 #include "operators.h"
@@ -135,6 +137,17 @@ std::string page(const CostObject& c, const std::string& title, nb::handle summa
   return cost_page(c.trace->report(), title, rows);
 }
 
+/// The bytes behind tensors; what some of them share counts once.
+int64_t storage_bytes_of(nb::sequence tensors) {
+  std::unordered_set<const StorageImpl*> seen;
+  int64_t sum = 0;
+  for (nb::handle object : tensors) {
+    const StorageImpl* storage = tensor_of(object.ptr()).storage().get();
+    if (seen.insert(storage).second && storage->bytes().has_hint()) sum += storage->bytes().hint();
+  }
+  return sum;
+}
+
 void bind_cost(nb::module_& m) {
   nb::class_<CostObject>(m, "_CostTrace")
       .def("__init__",
@@ -159,6 +172,7 @@ void bind_cost(nb::module_& m) {
       .def_prop_ro("bytes_in_use", [](const CostObject& c) { return c.trace->bytes_in_use(); })
       .def("report", &report_data, nb::arg("timeline") = false)
       .def("page", &page);
+  m.def("_storage_bytes", &storage_bytes_of);
 }
 
 /// The options of a mode, by the names that FakeTensorMode has for them.

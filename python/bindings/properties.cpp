@@ -70,7 +70,10 @@ PyObject* get_version(PyObject* self, void*) {
 }
 PyObject* get_cdata(PyObject* self, void*) { return PyLong_FromVoidPtr(tensor_of(self).impl()); }
 PyObject* get_base(PyObject* self, void*) {
-  return property(self, [](const Tensor& t) { return wrap(Tensor(t.impl()->view_base())); });
+  return property(self, [](const Tensor& t) {
+    ops::rely_on_layout(t);
+    return wrap(Tensor(t.impl()->view_base()));
+  });
 }
 PyObject* get_names(PyObject* self, void*) {
   return property(self, [](const Tensor& t) {
@@ -147,6 +150,7 @@ PyObject* size(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject
 PyObject* stride(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
   return property(self, [&](const Tensor& t) {
     check(!is_compressed(t.layout()), "Sparse CSR tensors do not have strides");
+    ops::rely_on_layout(t);
     return list_or_entry(
         args, count, keywords, "stride", [&] { return wrap_tuple(t.sym_strides()); },
         [&](int64_t d) { return wrap(t.sym_stride(d)); });
@@ -162,7 +166,10 @@ PyObject* numel(PyObject* self, PyObject*) {
   });
 }
 PyObject* storage_offset(PyObject* self, PyObject*) {
-  return property(self, [](const Tensor& t) { return wrap(t.sym_storage_offset()); });
+  return property(self, [](const Tensor& t) {
+    ops::rely_on_layout(t);
+    return wrap(t.sym_storage_offset());
+  });
 }
 PyObject* element_size(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self).item_size()); }
 PyObject* data_ptr(PyObject* self, PyObject*) {
@@ -180,12 +187,6 @@ PyObject* data_ptr(PyObject* self, PyObject*) {
     return PyLong_FromVoidPtr(t.numel() ? t.raw_data() : nullptr);
   });
 }
-/// The program goes by an answer that is another one for sizes of 0 and 1.
-void rely_on_sizes_above_one(const Tensor& t) {
-  for (SymIntArrayRef numbers : {t.sym_sizes(), t.sym_strides()})  // strides are products of other tensors' sizes
-    for (SymInt number : numbers)
-      for (int64_t small : {0, 1}) sym::rely_on(SymOp::Eq, number, small);
-}
 PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
   return property(self, [&](const Tensor& t) {
     check(!is_compressed(t.layout()), "Sparse CSR tensors do not have is_contiguous");
@@ -199,8 +200,7 @@ PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t count,
       format = static_cast<MemoryFormat>(constant_of(args[0]));
     }
     bool answer = format == MemoryFormat::Contiguous ? ops::decide_contiguity(t) : t.is_contiguous(format);
-    // Sizes of 0 and 1 make more tensors contiguous than larger ones do.
-    if (!answer) rely_on_sizes_above_one(t);
+    ops::rely_on_contiguity(t, answer && format == MemoryFormat::Contiguous);
     return PyBool_FromLong(answer);
   });
 }
@@ -223,7 +223,10 @@ PyObject* is_inference(PyObject* self, PyObject*) {
   return flag(self, [](const Tensor& t) { return t.impl()->is_inference(); });
 }
 PyObject* is_view(PyObject* self, PyObject*) {
-  return flag(self, [](const Tensor& t) { return t.is_view(); });
+  return flag(self, [](const Tensor& t) {
+    ops::rely_on_layout(t);
+    return t.is_view();
+  });
 }
 /// The same view of another base.
 PyObject* view_func(PyObject* self, PyObject* base) {

@@ -1,5 +1,6 @@
 // UntypedStorage: the memory behind tensors as Python sees it, and its bytes through the buffer protocol.
 #include "construct.h"
+#include "ops/view/contiguity.h"
 #include "tensor_type.h"
 #include "umbra/core/shared_memory.h"
 #include "values.h"
@@ -117,11 +118,17 @@ void bind_storage(nb::module_& m) {
       .def("_has_data", [](const StorageObject& s) { return s.storage->has_data() || s.storage->bytes().same(0); })
       .def("_buffer", [](const StorageObject& s) { return nb::steal(storage_buffer(s.storage)); })
       .def("__repr__", &describe);
-  m.def("_untyped_storage", [](const Tensor& t) { return StorageObject{t.storage()}; });
+  m.def("_untyped_storage", [](const Tensor& t) {
+    ops::rely_on_layout(t);
+    return StorageObject{t.storage()};
+  });
   m.def("_shared_storage",
         [](int descriptor, int64_t bytes) { return StorageObject{shared_storage(descriptor, bytes)}; });
   m.def("_storage_id", [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.storage().get()); });
-  m.def("_is_alias_of", [](const Tensor& a, const Tensor& b) { return a.storage() == b.storage(); });
+  m.def("_is_alias_of", [](const Tensor& a, const Tensor& b) {
+    ops::rely_on_layout(a);
+    return a.storage() == b.storage();
+  });
   m.def("_set_storage", [](const Tensor& t, const StorageObject& s, int64_t offset, const std::vector<int64_t>& sizes,
                            const std::vector<int64_t>& strides) {
     t.impl()->set_storage(s.storage);

@@ -6,6 +6,7 @@
 #include "fake.h"
 #include "tensor_type.h"
 #include "umbra/sym/expression.h"
+#include "umbra/sym/functions.h"
 #include "umbra/sym/shape_env.h"
 #include "values.h"
 
@@ -247,30 +248,17 @@ template <SymOp kOp> PyObject* round_float(PyObject* self, PyObject*) {
   return guarded([&] { return is_sym_int(self) ? Py_NewRef(self) : wrap(sym_round(kOp, SymFloat(node_of(self)))); });
 }
 
-/// One of two numbers, by a condition that is not asked.
-PyObject* choose(const SymBool& condition, const Operand& yes, const Operand& no) {
-  if (!condition.is_symbolic()) {
-    const Operand& chosen = condition.value() ? yes : no;
-    return chosen.is_float ? wrap(chosen.real) : wrap(chosen.integer);
-  }
-  sym::ShapeEnv& env = env_of(condition.node());
-  auto expression = [&](const Operand& o) { return o.is_float ? env.expression(o.real) : env.expression(o.integer); };
-  const sym::Expression* chosen = env.table().where(env.expression(condition), expression(yes), expression(no));
-  return yes.is_float || no.is_float ? wrap(sym::ShapeEnv::sym_float(chosen)) : wrap(sym::ShapeEnv::sym_int(chosen));
-}
-
 /// Python's round(): to the nearest integer, halves to the even one.
 PyObject* round_half_even(PyObject* self, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject* digits = Py_None;
     if (!PyArg_ParseTuple(args, "|O", &digits)) throw nb::python_error();
     if (is_sym_int(self)) return Py_NewRef(self);
-    check<NotImplementedError>(digits == Py_None, "round() of a symbolic float to a number of digits is not supported");
-    SymFloat above = sym_float_binary(SymOp::Add, SymFloat(node_of(self)), SymFloat(0.5));
-    SymInt nearest = sym_round(SymOp::Floor, above);
-    SymBool half = sym_float_compare(SymOp::Eq, sym_float(nearest), above);
-    SymBool odd = sym_eq(nearest % 2, 1);
-    return choose(sym_and(half, odd), {.integer = nearest - 1}, {.integer = nearest});
+    SymFloat value(node_of(self));
+    if (digits == Py_None) return wrap(sym_round_half_even(value));
+    long long count = PyLong_AsLongLong(digits);
+    if (count == -1 && PyErr_Occurred()) throw nb::python_error();
+    return wrap(sym_round_decimal(value, count));
   });
 }
 PyObject* is_integer(PyObject* self, PyObject*) {
@@ -448,11 +436,12 @@ void bind_sym(nb::module_& m) {
     for (SymInt term : terms) expressions.push_back(env.simplify(env.expression(term)));
     return nb::steal(wrap(sym::ShapeEnv::sym_int(env.table().add(expressions))));
   });
-  m.def("sym_sqrt", [](nb::handle a) {
-    Operand x;
-    check<TypeError>(read_operand(a.ptr(), x), "expected a number");
-    return nb::steal(wrap(sym_sqrt(x.as_float())));
-  });
+  for (const char* name : {"sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "log2"})
+    m.def(("_sym_" + std::string(name)).c_str(), [name](nb::handle a) {
+      Operand x;
+      check<TypeError>(read_operand(a.ptr(), x), "expected a number");
+      return nb::steal(wrap(sym_function(name, x.as_float())));
+    });
   m.def("sym_float", [](nb::handle a) {
     Operand x;
     check<TypeError>(read_operand(a.ptr(), x), "expected a number");
@@ -471,7 +460,8 @@ void bind_sym(nb::module_& m) {
     if (!read_operand(yes.ptr(), a) || !read_operand(no.ptr(), b)) fail<TypeError>("sym_ite(): expected numbers");
     check<AssertionError>(a.is_float == b.is_float, "sym_ite(): both numbers must be of one type, got ",
                           short_type_name(Py_TYPE(yes.ptr())), " and ", short_type_name(Py_TYPE(no.ptr())));
-    return nb::steal(choose(*which, a, b));
+    return nb::steal(a.is_float ? wrap(sym_where(*which, a.real, b.real))
+                                : wrap(sym_where(*which, a.integer, b.integer)));
   });
   m.def("_sym_statically_known_true", [](nb::handle a) {
     auto x = read_bool(a.ptr());

@@ -11,7 +11,11 @@ from umbra._C import (  # noqa: F401  (the package's surface)
     Generator, OutOfMemoryError, Size, SymBool, SymFloat, SymInt, Tensor, UntypedStorage, default_generator, device, dtype,
     finfo, from_dlpack, from_numpy, frombuffer, get_default_dtype, iinfo, is_anomaly_check_nan_enabled,
     is_anomaly_enabled, layout, memory_format, set_default_dtype, sym_float,
-    sym_ite, sym_max, sym_min, sym_not, sym_sqrt, tensor)
+    sym_ite, sym_max, sym_min, sym_not, tensor)
+from umbra._C import (  # noqa: E402, F401
+    _sym_acos, _sym_asin, _sym_atan, _sym_cos, _sym_cosh, _sym_log2, _sym_sin, _sym_sinh, _sym_sqrt, _sym_tan, _sym_tanh)
+
+sym_sqrt = _sym_sqrt
 
 from umbra.torch_version import __version__  # noqa: E402, F401  (that of PyTorch; Umbra's own is umbra.version.umbra)
 

@@ -96,8 +96,10 @@ class Estimate:
         return low
 
 
-def _storage_bytes(tensors):
-    return sum({t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in tensors}.values())
+def _own_tensors(modules):
+    """The parameters and the buffers of modules, each once."""
+    parameters, buffers = ({id(t): t for module in modules for t in getattr(module, name).values() if t is not None} for name in ("_parameters", "_buffers"))
+    return list(parameters.values()), list(buffers.values())
 
 
 def _tensors(tree):
@@ -127,12 +129,11 @@ def _default_loss(outputs):
 
 
 @contextlib.contextmanager
-def _scopes(trace, model):
+def _scopes(trace, names):
     """Tells the trace which module runs."""
-    if not isinstance(model, Module):
+    if not names:
         yield
         return
-    names = {id(module): name for name, module in model.named_modules()}
     hooks = [register_module_forward_pre_hook(lambda module, args: trace.enter_scope(names.get(id(module), type(module).__name__))),
              register_module_forward_hook(lambda module, args, output: trace.leave_scope())]
     try:
@@ -147,12 +148,29 @@ class _Step:
 
     def __init__(self, model, training, optimizer, loss):
         self.model, self.training, self.loss = model, training, loss or _default_loss
-        self.parameters = list(model.parameters()) if isinstance(model, Module) else []
-        self.buffers = list(model.buffers()) if isinstance(model, Module) else []
+        modules = list(model.named_modules()) if isinstance(model, Module) else []  # going through them takes time: once
+        self.names = {id(module): name for name, module in modules}
+        self.parameters, self.buffers = _own_tensors([module for _, module in modules])
+        self.without_gradient = []
         self.optimizer = _make_optimizer(optimizer, self.parameters) if training else None
 
     def state(self):
-        return _tensors([list(s.values()) for s in self.optimizer.state.values()]) if self.optimizer else []
+        kept = [value for s in self.optimizer.state.values() for value in s.values()] if self.optimizer else []
+        return [t for t in kept if isinstance(t, umbra.Tensor)] + _tensors([value for value in kept if isinstance(value, (list, tuple, dict))])
+
+    def make_state(self):
+        """The optimizer's state, as the first step leaves it behind."""
+        if not self.optimizer:
+            return
+        for p in self.parameters:
+            p.grad = umbra.empty_like(p) if p.requires_grad else None
+        self.optimizer.step()
+        for p in self.parameters:
+            p.grad = None
+
+    def forget_unused(self):
+        """Parameters that got no gradient have no state. Whether one of them had."""
+        return any([self.optimizer.state.pop(p, None) is not None for p in self.without_gradient]) if self.optimizer else False
 
     def run(self, args, kwargs, begin=lambda phase: None):
         """The bytes of the loss, and those of gradients."""
@@ -162,11 +180,12 @@ class _Step:
                 self.model(*args, **kwargs)
             return 0, 0
         loss = self.loss(self.model(*args, **kwargs))
-        kept = _storage_bytes([loss])
+        kept = _C._storage_bytes([loss])
         begin("backward")
         loss.backward()
         del loss
-        gradients = _storage_bytes([p.grad for p in self.parameters if p.grad is not None])
+        self.without_gradient = [p for p in self.parameters if p.grad is None]
+        gradients = _C._storage_bytes([p.grad for p in self.parameters if p.grad is not None])
         if self.optimizer:
             begin("optimizer")
             self.optimizer.step()
@@ -201,13 +220,24 @@ def _values_kept(tensors):
 
 
 def _trace(step, args, kwargs, with_data):
-    step.run(args, kwargs)  # the first step makes the optimizer's state, and some things are kept once prepared; the second is like all others
+    # The first step makes the optimizer's state, and some models keep what they have computed once; the second is like all others.
+    if with_data:
+        step.run(args, kwargs)
+        return _traced(step, args, kwargs, with_data)
+    step.make_state()
+    trace, before, *sizes = _traced(step, args, kwargs, with_data)
+    if step.forget_unused() or trace.bytes_in_use != before:
+        return _traced(step, args, kwargs, with_data)
+    return trace, before, *sizes
+
+
+def _traced(step, args, kwargs, with_data):
     trace = _C._CostTrace(with_data)
     held = [*step.parameters, *step.buffers, *_tensors((args, kwargs)), *step.state()]
     for tensor in held:
         trace.hold(tensor)
     before = trace.bytes_in_use
-    with _scopes(trace, step.model):
+    with _scopes(trace, step.names):
         trace.start()
         try:
             kept, gradients = step.run(args, kwargs, trace.begin)
@@ -232,9 +262,10 @@ def estimate(model, args=(), kwargs=None, *, training=False, optimizer=None, los
         step = _Step(model, training, optimizer, loss)
         with _gradients_aside(step.parameters), _values_kept([*step.parameters, *step.buffers]):
             return _finish(step, *_trace(step, args, kwargs, True), args, kwargs, None)
-    fakes = [t for t in [*(model.parameters() if isinstance(model, Module) else ()), *_tensors((args, kwargs))] if isinstance(t, FakeTensor)]
-    mode = fakes[0].fake_mode if fakes else FakeTensorMode(allow_non_fake_inputs=True)
-    if isinstance(model, Module) and not all(isinstance(t, FakeTensor) for t in [*model.parameters(), *model.buffers()]):
+    parameters, buffers = _own_tensors(list(model.modules()) if isinstance(model, Module) else [])
+    fake = next((t for t in [*parameters, *_tensors((args, kwargs))] if isinstance(t, FakeTensor)), None)
+    mode = fake.fake_mode if fake is not None else FakeTensorMode(allow_non_fake_inputs=True)
+    if not all(isinstance(t, FakeTensor) for t in [*parameters, *buffers]):
         with FakeCopyMode(mode):
             model = copy.deepcopy(model)
     convert = lambda tree: pytree.tree_map(lambda t: mode.from_tensor(t, static_shapes=True) if isinstance(t, umbra.Tensor) else t, tree)  # noqa: E731
@@ -265,8 +296,8 @@ def _finish(step, trace, before, kept, gradients, args, kwargs, again):
     report = trace.report()
     saved = report["phase_ends"]["forward"] - before - kept if step.training else 0
     return Estimate(
-        parameters=_storage_bytes(step.parameters), buffers=_storage_bytes(step.buffers), inputs=_storage_bytes(_tensors((args, kwargs))),
-        gradients=gradients, optimizer_state=_storage_bytes(step.state()), saved_activations=max(0, saved), peak=report["peak"],
+        parameters=_C._storage_bytes(step.parameters), buffers=_C._storage_bytes(step.buffers), inputs=_C._storage_bytes(_tensors((args, kwargs))),
+        gradients=gradients, optimizer_state=_C._storage_bytes(step.state()), saved_activations=max(0, saved), peak=report["peak"],
         peak_operator=report["peak_operator"], peak_module=report["peak_module"], peak_phase=report["peak_phase"], flops=report["flops"],
         flops_by_module=report["flops_by_module"], flops_by_operator=report["flops_by_operator"], operators=report["operators"], _trace=trace,
         _again=again or no_data)

@@ -28,10 +28,22 @@ const char* function_name(sym::Kind kind) {
     case sym::Kind::IntTrueDiv:
     case sym::Kind::FloatTrueDiv: return "operator.truediv";
     case sym::Kind::ToFloat: return "torch.sym_float";
-    case sym::Kind::Sqrt: return "torch._sym_sqrt";
     case sym::Kind::FloorToInt: return "math.floor";
     case sym::Kind::CeilToInt: return "math.ceil";
     case sym::Kind::TruncToInt: return "math.trunc";
+    case sym::Kind::RoundToInt:
+    case sym::Kind::RoundDecimal: return "builtins.round";
+    case sym::Kind::Sqrt: return "torch._sym_sqrt";
+    case sym::Kind::Sin: return "torch._sym_sin";
+    case sym::Kind::Cos: return "torch._sym_cos";
+    case sym::Kind::Tan: return "torch._sym_tan";
+    case sym::Kind::Sinh: return "torch._sym_sinh";
+    case sym::Kind::Cosh: return "torch._sym_cosh";
+    case sym::Kind::Tanh: return "torch._sym_tanh";
+    case sym::Kind::Asin: return "torch._sym_asin";
+    case sym::Kind::Acos: return "torch._sym_acos";
+    case sym::Kind::Atan: return "torch._sym_atan";
+    case sym::Kind::Log2: return "torch._sym_log2";
     case sym::Kind::Eq: return "operator.eq";
     case sym::Kind::Ne: return "operator.ne";
     case sym::Kind::Lt: return "operator.lt";
@@ -80,6 +92,7 @@ fx::Argument SymbolCalls::compute(const sym::Expression* e) const {
     for (const sym::Expression* a : e->args()) arguments.push_back(part(a));
     // A coefficient stands first in an expression and last in code: `size * 2`.
     if (e->is(sym::Kind::Mul) && e->arg(0)->is(sym::Kind::Integer)) std::swap(arguments[0], arguments[1]);
+    if (e->is(sym::Kind::RoundToInt)) arguments.push_back(fx::Argument());  // round(size, None), as PyTorch writes it
     return call(name, std::move(arguments), e);
   }
   // Sums and products of many terms, two at a time.

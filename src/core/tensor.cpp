@@ -2,6 +2,9 @@
 
 #include <cstring>
 
+#include "core/layout_asked.h"
+#include "umbra/core/call_site.h"
+
 namespace umbra {
 
 constinit thread_local GradModeState detail::grad_mode_state;
@@ -166,7 +169,10 @@ void Tensor::refuse_symbolic(SymIntArrayRef values) {
 }
 
 SymInt Tensor::sym_size(int64_t d) const { return sym_sizes()[wrap_dim(d, dim(), false)]; }
-SymInt Tensor::sym_stride(int64_t d) const { return sym_strides()[wrap_dim(d, dim(), false)]; }
+SymInt Tensor::sym_stride(int64_t d) const {
+  if (is_symbolic() && is_user_code(__builtin_return_address(0))) layout_asked(*this, false);
+  return sym_strides()[wrap_dim(d, dim(), false)];
+}
 
 void* Tensor::raw_data() const {
   const StorageImpl* memory = storage().get();
@@ -237,22 +243,42 @@ bool strides_like_channels_last(SymIntArrayRef sizes, SymIntArrayRef strides, Ar
 
 }  // namespace
 
-bool Tensor::follows_format(MemoryFormat format) const {
-  SymIntArrayRef sizes = sym_sizes(), strides = sym_strides();
-  if (format == MemoryFormat::ChannelsLast) return dim() == 4 && follows_order(sizes, strides, {kChannelsLast, 4});
-  if (format == MemoryFormat::ChannelsLast3d) return dim() == 5 && follows_order(sizes, strides, {kChannelsLast3d, 5});
-  if (!sym_numel().is_symbolic() && sym_numel().value() == 0) return true;
+namespace {
+bool is_row_major(const Tensor& t) {
+  SymIntArrayRef sizes = t.sym_sizes(), strides = t.sym_strides();
+  if (!t.sym_numel().is_symbolic() && t.sym_numel().value() == 0) return true;
   SymInt expected = 1;
-  for (int64_t d = dim(); d-- > 0;) {
+  for (int64_t d = t.dim(); d-- > 0;) {
     if (strides[d].same(expected)) {
       expected *= sizes[d];
       continue;
     }
     if (surely_equal(sizes[d], 1)) continue;
-    if (!spans(strides[d], expected, sizes.slice(d + 1, dim() - d - 1))) return false;
+    if (!spans(strides[d], expected, sizes.slice(d + 1, t.dim() - d - 1))) return false;
     expected *= sizes[d];
   }
   return true;
+}
+
+bool follows(const Tensor& t, MemoryFormat format) {
+  SymIntArrayRef sizes = t.sym_sizes(), strides = t.sym_strides();
+  if (format == MemoryFormat::ChannelsLast) return t.dim() == 4 && follows_order(sizes, strides, {kChannelsLast, 4});
+  if (format == MemoryFormat::ChannelsLast3d)
+    return t.dim() == 5 && follows_order(sizes, strides, {kChannelsLast3d, 5});
+  return is_row_major(t);
+}
+}  // namespace
+
+namespace {
+void nobody_wants_to_know(const Tensor&, bool) {}
+}  // namespace
+void (*layout_asked)(const Tensor& tensor, bool contiguous) = nobody_wants_to_know;
+
+bool Tensor::follows_format(MemoryFormat format) const {
+  bool answer = follows(*this, format);
+  if (is_symbolic() && is_user_code(__builtin_return_address(0)))
+    layout_asked(*this, answer && format == MemoryFormat::Contiguous);
+  return answer;
 }
 
 bool Tensor::is_non_overlapping_and_dense() const {

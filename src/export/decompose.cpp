@@ -1,9 +1,12 @@
 #include "umbra/export/decompose.h"
 
+#include "export/guard_text.h"
 #include "export/names.h"
 #include "export/used_symbols.h"
+#include "sym/layout_watch.h"
 #include "umbra/capture/functionalize.h"
 #include "umbra/capture/retrace.h"
+#include "umbra/capture/runtime_asserts.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/generated/functions.h"
 #include "umbra/graph/interpreter.h"
@@ -13,6 +16,34 @@
 namespace umbra {
 
 namespace {
+
+/// What a decomposition asks of sizes, and which the program did not ask: from here on it is captured for less.
+class NewConditions {
+ public:
+  explicit NewConditions(sym::ShapeEnv& env)
+      : env_(env),
+        layouts_(env),
+        suppressed_(env.suppress_guards(false)),
+        guards_(env.guards().size()),
+        assumptions_(env.assumptions().size()) {}
+  ~NewConditions() { env_.suppress_guards(suppressed_); }
+  NewConditions(const NewConditions&) = delete;
+  NewConditions& operator=(const NewConditions&) = delete;
+
+  std::vector<const sym::Expression*> found() const {
+    std::vector<const sym::Expression*> conditions;
+    for (size_t i = guards_; i < env_.guards().size(); ++i) conditions.push_back(env_.guards()[i].condition);
+    for (size_t i = assumptions_; i < env_.assumptions().size(); ++i)
+      conditions.push_back(env_.assumptions()[i].condition);
+    return conditions;
+  }
+
+ private:
+  sym::ShapeEnv& env_;
+  sym::LayoutWatch layouts_;
+  bool suppressed_;
+  size_t guards_, assumptions_;
+};
 
 /// One program being run again.
 class Decomposer {
@@ -31,6 +62,7 @@ class Decomposer {
   ExportedProgram run() {
     add_inputs();
     record();
+    if (program_.shape_env) insert_runtime_asserts(program_.graph(), *program_.shape_env);
     take_sources_of_copies();
     remove_dead_code();
     read_sizes_first();
@@ -62,6 +94,8 @@ class Decomposer {
     EnterMode fake(mode_);
     EnterMode recording(tracer_);
     EnterMode functional(make_counted<FunctionalMode>());
+    std::optional<NewConditions> conditions;
+    if (program_.shape_env) conditions.emplace(*program_.shape_env);
     std::vector<Value> inputs = wrapped_inputs();
     fx::Interpreter interpreter(from_.graph_module);
     interpreter.on_call([this](fx::NodeCall& call) { return run_node(call); });
@@ -69,6 +103,23 @@ class Decomposer {
     std::vector<Value> results = interpreter.run(inputs);
     add_outputs(inputs, results);
     rename_calls();
+    if (!conditions) return;
+    for (const sym::Expression* condition : conditions->found())
+      program_.guards.push_back(guard_text(from_, condition));
+  }
+
+  /// What is written, or read by its place in memory, may share memory with another tensor that it was copied from.
+  static void note_sharing(const Operator& op, const Value* arguments) {
+    static const Operator& by_strides = get_operator("aten::as_strided");
+    sym::LayoutWatch* layouts = sym::LayoutWatch::current();
+    if (!layouts || !layouts->has_copies()) return;
+    for (size_t i = 0; i < op.schema().arguments.size(); ++i) {
+      if (!op.schema().arguments[i].alias.write && !(&op == &by_strides && i == 0)) continue;
+      mapped(arguments[i], [&](const Tensor& t) {
+        if (layouts->knows(t)) layouts->rely_on(t);
+        return t;
+      });
+    }
   }
 
   /// Inputs that are one tensor stay one.
@@ -89,11 +140,20 @@ class Decomposer {
 
   Value run_node(fx::NodeCall& call) {
     const Operator* op = call.node().target().op();
+    if (op == &assertion_) return expect(call);
     // A composite would come apart before the recorder could look into the table.
+    if (op) note_sharing(*op, call.arguments());
     const DecompositionTable::Function* parts = op && op->is_composite() ? options_.table.find(*op) : nullptr;
     return call_with_origin(call, [&] {
       return parts ? run_parts(*parts, *op, call) : op && stays_whole(*op) ? record_whole(*op, call) : call.run();
     });
+  }
+
+  /// What the program asserts is taken to hold; the assertions are put into the new graph once it is there.
+  static Value expect(fx::NodeCall& call) {
+    SymBool condition = call.arguments()[0].to_scalar().to_sym_bool();
+    check(condition.expect_true(), call.arguments()[1].to_string());
+    return {};
   }
 
   /// Composites that write or give back what they are given without their schemas saying so.
@@ -289,6 +349,7 @@ class Decomposer {
     }
   }
 
+  const Operator& assertion_ = get_operator("aten::_assert_scalar");
   const ExportedProgram& from_;
   const DecomposeOptions& options_;
   ExportedProgram program_;

@@ -4,6 +4,7 @@
 
 #include "export/names.h"
 #include "export/used_symbols.h"
+#include "sym/layout_watch.h"
 #include "sym/source_hash.h"
 #include "umbra/autograd/autocast.h"
 #include "umbra/autograd/autograd.h"
@@ -336,6 +337,7 @@ class Exporter {
   Tree run_source(const Tree& both) {
     EnterMode fake(mode_);
     EnterMode recording(tracer_);
+    sym::LayoutWatch layouts(*env_);
     CallBoundary boundary;
     WithoutAutocastCache each_cast_is_made_where_it_stands;
     return source_.forward(both.children[0], both.children[1]);
@@ -446,7 +448,7 @@ class Exporter {
     std::vector<std::string> assumptions = env_->assumption_texts();
     program_.guards.insert(program_.guards.end(), assumptions.begin(), assumptions.end());
     program_.guards.insert(program_.guards.begin(), derived_guards_.begin(), derived_guards_.end());
-    env_->freeze();
+    env_->suppress_guards(true);  // run_decompositions goes on with them
   }
 
   const ExportSource& source_;

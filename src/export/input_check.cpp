@@ -1,5 +1,6 @@
 #include "umbra/export/input_check.h"
 
+#include "export/guard_text.h"
 #include "umbra/sym/parse.h"
 #include "umbra/sym/print.h"
 
@@ -110,6 +111,12 @@ std::vector<std::pair<std::string, std::string>> input_texts(const ExportedProgr
   return texts;
 }
 
+/// What users are told, "parts['b'][0]", as guards have it: "L['parts']['b'][0]".
+std::string guard_source(const std::string& text) {
+  size_t end = text.find_first_of("[.");
+  return "L['" + text.substr(0, end) + "']" + (end == std::string::npos ? "" : text.substr(end));
+}
+
 /// "L['x'].size()[0] > 4" as users are told of it: "x.size()[0] > 4".
 std::string without_locals(std::string text) {
   for (size_t at; (at = text.find("L['")) != std::string::npos;) {
@@ -130,7 +137,33 @@ std::vector<std::string> other_names(std::string_view path) {
   return {"L['" + name + "_" + number + "']" + rest, "L['args'][" + number + "]" + rest};
 }
 
+/// The input or the size that is this symbol; empty where none is.
+std::string source_of(const ExportedProgram& program, const sym::Expression* symbol) {
+  auto is_symbol = [&](SymInt number) { return number.is_symbolic() && number.node() == symbol; };
+  std::vector<fx::Node*> placeholders = program.graph().placeholders();
+  auto texts = input_texts(program);
+  size_t next = 0;
+  for (size_t i = 0; i < program.signature.inputs.size(); ++i) {
+    const InputSpec& spec = program.signature.inputs[i];
+    if (spec.kind != InputKind::ConstantInput && spec.kind != InputKind::UserInput) continue;
+    std::string source = guard_source(next < texts.size() ? texts[next].first : spec.name);
+    ++next;
+    const Value& value = placeholders.at(i)->meta.val;
+    if (value.is_sym_int() && is_symbol(value.to_sym_int())) return source;
+    for (int64_t d = 0; value.is_tensor() && d < value.tensor_ref().dim(); ++d)
+      if (is_symbol(value.tensor_ref().sym_sizes()[d])) return concat(source, ".size()[", d, "]");
+  }
+  return {};
+}
+
 }  // namespace
+
+std::string guard_text(const ExportedProgram& program, const sym::Expression* condition) {
+  return sym::to_python(condition, [&](const sym::Expression* symbol) {
+    std::string source = source_of(program, symbol);
+    return source.empty() ? symbol->to_string() : source;
+  });
+}
 
 InputCheck::InputCheck(const ExportedProgram& program) : env_(program.shape_env) {
   std::vector<fx::Node*> placeholders = program.graph().placeholders();
@@ -153,9 +186,7 @@ void InputCheck::read_guards(const std::vector<std::string>& guards) {
   guards_env_ = make_counted<sym::ShapeEnv>();
   std::unordered_map<std::string, Source> places;
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    const std::string& text = inputs_[i].text;
-    size_t end = text.find_first_of("[.");
-    std::string path = "L['" + text.substr(0, end) + "']" + (end == std::string::npos ? "" : text.substr(end));
+    std::string path = guard_source(inputs_[i].text);
     places.emplace(path, Source{i, -1, nullptr});
     int64_t rank = inputs_[i].expected.is_tensor() ? inputs_[i].expected.tensor_ref().dim() : 0;
     for (int64_t d = 0; d < rank; ++d)

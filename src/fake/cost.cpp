@@ -2,20 +2,12 @@
 
 #include <algorithm>
 
+#include "fake/counted.h"
 #include "umbra/autograd/running.h"
 
 namespace umbra {
 
 namespace {
-
-/// Takes a number of the autograd graph's order: nodes that are made later have greater ones.
-uint64_t place_among_nodes() {
-  struct Marker final : autograd::Node {
-    std::string name() const override { return "Marker"; }
-    autograd::Gradients apply(autograd::Gradients) override { return {}; }
-  };
-  return Marker().sequence_number();
-}
 
 /// The trace that sees the call of an operator that takes functions, from its handler to where the functions run.
 thread_local CostTrace* t_sees_call = nullptr;
@@ -120,7 +112,7 @@ void CostTrace::begin(std::string phase) {
 }
 
 void CostTrace::note_scope() {
-  scopes_by_node_.emplace_back(place_among_nodes(), scope_stack_.empty() ? 0 : scope_stack_.back());
+  scopes_by_node_.emplace_back(autograd::upcoming_sequence_number(), scope_stack_.empty() ? 0 : scope_stack_.back());
 }
 
 void CostTrace::enter_scope(const std::string& name) {
@@ -150,10 +142,18 @@ bool CostTrace::handle(const Operator& op, Value* frame) {
   int32_t phase = static_cast<int32_t>(report_.phases.size()) - 1;
   report_.operations.push_back({op.name(), scope_now(), phase, 0});
   size_t number = report_.operations.size() - 1;
-  std::vector<Value> arguments(frame, frame + op.argument_count());
-  op.call(frame);
-  report_.operations[number].flops = count_flops(op, arguments.data(), frame);
-  if (int64_t bytes = counts_ == Counts::All ? count_workspace(op, arguments.data(), frame) : 0) {
+  bool all = counts_ == Counts::All;
+  int64_t bytes = 0;
+  if (has_flops(op) || has_workspace(op)) {
+    std::vector<Value> arguments(frame, frame + op.argument_count());  // results take their places
+    op.call(frame);
+    report_.operations[number].flops = count_flops(op, arguments.data(), frame);
+    if (all) bytes = count_workspace(op, arguments.data(), frame);
+  } else {
+    if (all) bytes = resolved_bytes(op, frame);
+    op.call(frame);
+  }
+  if (bytes) {
     std::lock_guard lock(mutex_);
     change(bytes);
     change(-bytes);

@@ -2,7 +2,7 @@
 #include <functional>
 #include <unordered_map>
 
-#include "umbra/fake/cost.h"
+#include "fake/counted.h"
 
 namespace umbra {
 
@@ -100,7 +100,8 @@ const std::unordered_map<std::string, Formula>& formulas() {
 
 }  // namespace
 
-int64_t count_flops(const Operator& op, const Value* arguments, const Value* results) {
+namespace {
+const Formula* formula_of(const Operator& op) {
   static const std::unordered_map<const Operator*, const Formula*> known = [] {
     std::unordered_map<const Operator*, const Formula*> out;
     for (const Operator* op : all_operators())
@@ -109,7 +110,15 @@ int64_t count_flops(const Operator& op, const Value* arguments, const Value* res
     return out;
   }();
   auto found = known.find(&op);
-  return found == known.end() ? 0 : (*found->second)(arguments, results);
+  return found == known.end() ? nullptr : found->second;
+}
+}  // namespace
+
+bool has_flops(const Operator& op) { return formula_of(op); }
+
+int64_t count_flops(const Operator& op, const Value* arguments, const Value* results) {
+  const Formula* formula = formula_of(op);
+  return formula ? (*formula)(arguments, results) : 0;
 }
 
 }  // namespace umbra

@@ -2,9 +2,9 @@
 #include <functional>
 #include <unordered_map>
 
+#include "fake/counted.h"
 #include "kernels/convolution.h"
 #include "kernels/sort.h"
-#include "umbra/fake/cost.h"
 
 namespace umbra {
 
@@ -64,15 +64,21 @@ int64_t lu_solution(const Value* a, const Value* results) {
 }
 
 using Rule = int64_t (*)(const Value* arguments, const Value* results);
-const std::unordered_map<std::string_view, Rule>& rules() {
-  static const std::unordered_map<std::string_view, Rule> table = {{"aten::convolution", convolution},
+Rule rule_of(const Operator& op) {
+  static const std::unordered_map<std::string_view, Rule> rules = {{"aten::convolution", convolution},
                                                                    {"aten::convolution_backward", convolution_backward},
                                                                    {"aten::sort", sorted<1>},
                                                                    {"aten::sort.stable", sorted<2>},
                                                                    {"aten::topk", sorted<2>},
                                                                    {"aten::linalg_inv_ex", inverse},
                                                                    {"aten::linalg_lu_solve", lu_solution}};
-  return table;
+  static const std::unordered_map<const Operator*, Rule> table = [] {
+    std::unordered_map<const Operator*, Rule> out;
+    for (const auto& [name, rule] : rules) out.emplace(&get_operator(name), rule);
+    return out;
+  }();
+  auto found = table.find(&op);
+  return found == table.end() ? nullptr : found->second;
 }
 
 /// Kernels are of the CPU, and for sizes that are numbers.
@@ -82,7 +88,8 @@ bool has_kernel(const Value& value) {
   return yes;
 }
 
-/// Kernels get plain copies of lazily conjugated or negated tensors.
+}  // namespace
+
 int64_t resolved_bytes(const Operator& op, const Value* arguments) {
   int64_t bytes = 0;
   if (!op.definition().meta || op.is_view()) return 0;
@@ -94,15 +101,15 @@ int64_t resolved_bytes(const Operator& op, const Value* arguments) {
   return bytes;
 }
 
-}  // namespace
+bool has_workspace(const Operator& op) { return rule_of(op); }
 
 int64_t count_workspace(const Operator& op, const Value* arguments, const Value* results) {
   int64_t bytes = resolved_bytes(op, arguments);
-  auto found = rules().find(op.name());
-  if (found == rules().end()) return bytes;
+  Rule rule = rule_of(op);
+  if (!rule) return bytes;
   for (size_t i = 0; i < op.argument_count(); ++i)
     if (!has_kernel(arguments[i]) || arguments[i].is_symbolic()) return bytes;
-  return bytes + found->second(arguments, results);
+  return bytes + rule(arguments, results);
 }
 
 }  // namespace umbra

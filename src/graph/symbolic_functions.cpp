@@ -4,6 +4,7 @@
 
 #include "umbra/core/error.h"
 #include "umbra/core/integer.h"
+#include "umbra/sym/functions.h"
 
 namespace umbra::fx {
 
@@ -122,15 +123,23 @@ Function::Evaluate rounding(SymOp op) {
   };
 }
 
+/// Python's round: to an integer, or where there are digits to a number of the same type.
 Value round_half_even(Inputs in) {
-  check_count(in, 1);
-  if (!is_floating(in[0])) return in[0].to_sym_int();
-  return sym_round(SymOp::Floor, std::nearbyint(in[0].to_double()));
+  bool digits = in.size() == 2 && !in[1].is_none();
+  check_count(digits ? in : Inputs(in.data(), 1), digits ? 2 : 1);
+  if (!is_floating(in[0])) {
+    check<NotImplementedError>(!digits || in[1].to_int() >= 0, "round() of an integer to tens is not supported");
+    return in[0].to_sym_int();
+  }
+  if (digits) return sym_round_decimal(in[0].to_sym_float(), in[1].to_int());
+  return sym_round_half_even(in[0].to_sym_float());
 }
 
-Value square_root(Inputs in) {
-  check_count(in, 1);
-  return sym_sqrt(in[0].to_sym_float());
+Function::Evaluate function_of_float(const char* name) {
+  return [name](Inputs in) -> Value {
+    check_count(in, 1);
+    return sym_function(name, in[0].to_sym_float());
+  };
 }
 
 Value to_float(Inputs in) {
@@ -140,7 +149,10 @@ Value to_float(Inputs in) {
 
 Value choose(Inputs in) {
   check_count(in, 3);
-  return in[0].to_bool() ? in[1] : in[2];
+  SymBool condition = in[0].to_sym_bool();
+  if (!condition.is_symbolic()) return condition.value() ? in[1] : in[2];
+  if (is_floating(in[1]) || is_floating(in[2])) return sym_where(condition, in[1].to_sym_float(), in[2].to_sym_float());
+  return sym_where(condition, in[1].to_sym_int(), in[2].to_sym_int());
 }
 
 Value sum_of(Inputs in) {
@@ -221,11 +233,9 @@ std::vector<Function> named_functions() {
       {"torch.sym_int", "", rounding(SymOp::Trunc)},
       {"torch.sym_ite", "", choose},
       {"torch.sym_sum", "", sum_of},
-      {"torch._sym_sqrt", "", square_root},
       {"math.floor", "", rounding(SymOp::Floor)},
       {"math.ceil", "", rounding(SymOp::Ceil)},
       {"math.trunc", "", rounding(SymOp::Trunc)},
-      {"math.sqrt", "", square_root},
       {"math.pow", "", float_power},
       {"builtins.round", "", round_half_even},
   };
@@ -236,6 +246,9 @@ std::vector<Function> named_functions() {
 std::vector<Function> symbolic_functions() {
   std::vector<Function> out = python_operators();
   for (Function& f : named_functions()) out.push_back(std::move(f));
+  for (const char* name : {"sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "log2"})
+    for (const char* place : {"torch._sym_", "math."})
+      out.push_back({std::string(place) + name, "", function_of_float(name)});
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include "umbra/autograd/grad_mode.h"
 #include "umbra/generated/functions.h"
 #include "umbra/ops/operators.h"
+#include "umbra/ops/tensor_of.h"
 
 namespace umbra::optim {
 
@@ -242,7 +243,7 @@ template <class Options> void visit_adam(Options& o, const std::function<void(co
 template <class Options>
 void adaptive_step(const Options& options, const Tensor& parameter, const Tensor& gradient, ParameterState& state) {
   if (state.empty()) {
-    state["step"] = zeros({}, {.dtype = DType::Float32});
+    state["step"] = tensor(0.0, {.dtype = DType::Float32});  // a literal: fake tensors know it
     state["exp_avg"] = zeros_like(parameter);
     state["exp_avg_sq"] = zeros_like(parameter);
     if (options.amsgrad) state["max_exp_avg_sq"] = zeros_like(parameter);
@@ -308,7 +309,7 @@ void RMSprop::visit_options(size_t group, const OptionVisitor& visit) {
 void RMSprop::update(size_t group, const Tensor& parameter, Tensor gradient, ParameterState& state) {
   const RMSpropOptions& options = options_of(group);
   if (state.empty()) {
-    state["step"] = zeros({}, {.dtype = DType::Float32});
+    state["step"] = tensor(0.0, {.dtype = DType::Float32});  // a literal: fake tensors know it
     state["square_avg"] = zeros_like(parameter);
     if (options.momentum > 0) state["momentum_buffer"] = zeros_like(parameter);
     if (options.centered) state["grad_avg"] = zeros_like(parameter);
@@ -350,7 +351,7 @@ void Adagrad::visit_options(size_t group, const OptionVisitor& visit) {
 void Adagrad::update(size_t group, const Tensor& parameter, Tensor gradient, ParameterState& state) {
   const AdagradOptions& options = options_of(group);
   if (state.empty()) {
-    state["step"] = zeros({}, {.dtype = DType::Float32});
+    state["step"] = tensor(0.0, {.dtype = DType::Float32});  // a literal: fake tensors know it
     state["sum"] = full_like(parameter, options.initial_accumulator_value);
   }
   gradient = decayed(options, parameter, gradient);

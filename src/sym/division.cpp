@@ -258,10 +258,17 @@ const Expression* ExpressionTable::to_float(const Expression* a) {
   return intern(Kind::ToFloat, Type::Float, Terms(&a, 1));
 }
 
-const Expression* ExpressionTable::square_root(const Expression* a) {
+const Expression* ExpressionTable::function(Kind kind, const Expression* a) {
   a = to_float(a);
-  if (a->is(Kind::Float)) return real(std::sqrt(a->real()));
-  return intern(Kind::Sqrt, Type::Float, Terms(&a, 1));
+  const Expression* result = intern(kind, Type::Float, Terms(&a, 1));
+  check<ValueError>(!a->has_hint() || result->has_hint(), "math domain error");
+  return a->is(Kind::Float) ? real(result->hint().real) : result;
+}
+
+const Expression* ExpressionTable::round_decimal(const Expression* a, int64_t digits) {
+  const Expression* args[] = {to_float(a), integer(digits)};
+  const Expression* result = intern(Kind::RoundDecimal, Type::Float, Terms(args, 2));
+  return args[0]->is(Kind::Float) ? real(result->hint().real) : result;
 }
 
 const Expression* ExpressionTable::round(Kind kind, const Expression* a) {

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "sym/checked.h"
+#include "sym/float_functions.h"
 #include "umbra/sym/expression.h"
 
 namespace umbra::sym {
@@ -26,7 +27,12 @@ bool evaluate_condition(Kind kind, ArrayRef<Number> values, Integer& result) {
 }
 
 bool round_to_integer(Kind kind, double value, Integer& result) {
-  value = kind == Kind::FloorToInt ? std::floor(value) : kind == Kind::CeilToInt ? std::ceil(value) : std::trunc(value);
+  switch (kind) {
+    case Kind::FloorToInt: value = std::floor(value); break;
+    case Kind::CeilToInt: value = std::ceil(value); break;
+    case Kind::RoundToInt: value = std::nearbyint(value); break;
+    default: value = std::trunc(value);
+  }
   if (!(value > -1.7e38 && value < 1.7e38)) return false;
   result = static_cast<Integer>(value);
   return true;
@@ -67,7 +73,8 @@ bool evaluate_integer(Kind kind, ArrayRef<Number> values, Integer& result) {
     case Kind::Where: result = values[0].integer ? values[1].integer : values[2].integer; return true;
     case Kind::FloorToInt:
     case Kind::CeilToInt:
-    case Kind::TruncToInt: return round_to_integer(kind, values[0].as_double(), result);
+    case Kind::TruncToInt:
+    case Kind::RoundToInt: return round_to_integer(kind, values[0].as_double(), result);
     default: return evaluate_two(kind, values[0].integer, values[1].integer, result);
   }
 }
@@ -79,6 +86,10 @@ template <class Combine> double fold_real(ArrayRef<Number> values, Combine combi
 }
 
 bool evaluate_real(Kind kind, ArrayRef<Number> values, double& result) {
+  if (const FloatFunction* function = float_function(kind)) {
+    result = function->of(values[0].as_double());
+    return !std::isnan(result);
+  }
   switch (kind) {
     case Kind::Add: result = fold_real(values, [](double a, double b) { return a + b; }); return true;
     case Kind::Mul: result = fold_real(values, [](double a, double b) { return a * b; }); return true;
@@ -86,7 +97,7 @@ bool evaluate_real(Kind kind, ArrayRef<Number> values, double& result) {
     case Kind::Max: result = fold_real(values, [](double a, double b) { return std::max(a, b); }); return true;
     case Kind::Where: result = (values[0].integer ? values[1] : values[2]).as_double(); return true;
     case Kind::ToFloat: result = values[0].as_double(); return true;
-    case Kind::Sqrt: result = std::sqrt(values[0].as_double()); return true;
+    case Kind::RoundDecimal: result = round_decimal(values[0].as_double(), to_int64(values[1].integer)); return true;
     case Kind::FloatPow: result = std::pow(values[0].as_double(), values[1].as_double()); return true;
     case Kind::IntTrueDiv:
       if (values[1].integer == 0) return false;

@@ -64,7 +64,7 @@ SymFloat Expression::float_unary(SymOp op, SymFloat a) const {
   const Expression* x = env_->simplify(env_->expression(a));
   switch (op) {
     case SymOp::Neg: return ShapeEnv::sym_float(env_->table().negate(x));
-    case SymOp::Sqrt: return ShapeEnv::sym_float(env_->table().square_root(x));
+    case SymOp::Sqrt: return ShapeEnv::sym_float(env_->table().function(Kind::Sqrt, x));
     default: fail<NotImplementedError>("this operation on symbolic floats is not supported");
   }
 }

@@ -75,7 +75,8 @@ Range ShapeEnv::range_of_node(const Expression* a, const std::function<Range(con
     case Kind::Where: return of(a->arg(1)).unite(of(a->arg(2)));
     case Kind::FloorToInt:
     case Kind::CeilToInt:
-    case Kind::TruncToInt: return to_integers(float_range(a->arg(0)));
+    case Kind::TruncToInt:
+    case Kind::RoundToInt: return to_integers(float_range(a->arg(0)));
     default: return {};
   }
 }

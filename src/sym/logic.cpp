@@ -1,6 +1,7 @@
 // Minimum and maximum, relations, and, or, not.
 #include <unordered_set>
 
+#include "sym/float_functions.h"
 #include "umbra/core/error.h"
 #include "umbra/sym/expression.h"
 #include "umbra/sym/shape_env.h"
@@ -149,10 +150,13 @@ const Expression* ExpressionTable::make(Kind kind, Terms args) {
     case Kind::IntTrueDiv:
     case Kind::FloatTrueDiv: return true_divide(args[0], args[1]);
     case Kind::ToFloat: return to_float(args[0]);
-    case Kind::Sqrt: return square_root(args[0]);
+    case Kind::RoundDecimal:
+      check<ValueError>(args[1]->is(Kind::Integer), "round() of a symbolic float takes a number of digits");
+      return round_decimal(args[0], to_int64(args[1]->integer()));
     case Kind::FloorToInt:
     case Kind::CeilToInt:
-    case Kind::TruncToInt: return round(kind, args[0]);
+    case Kind::TruncToInt:
+    case Kind::RoundToInt: return round(kind, args[0]);
     case Kind::Where: return where(args[0], args[1], args[2]);
     case Kind::Eq:
     case Kind::Ne:
@@ -161,7 +165,7 @@ const Expression* ExpressionTable::make(Kind kind, Terms args) {
     case Kind::And:
     case Kind::Or: return logical(kind, args);
     case Kind::Not: return logical_not(args[0]);
-    default: fail<Error>("an atom has no arguments");
+    default: check<Error>(float_function(kind), "an atom has no arguments"); return function(kind, args[0]);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sym/float_functions.h"
 #include "umbra/core/error.h"
 #include "umbra/sym/shape_env.h"
 
@@ -51,10 +52,9 @@ constexpr Function kFunctions[] = {
     {"FloatTrueDiv", Kind::FloatTrueDiv, 2},
     {"ToFloat", Kind::ToFloat, 1},
     {"torch.sym_float", Kind::ToFloat, 1},
-    {"OpaqueUnaryFn_sqrt", Kind::Sqrt, 1},
-    {"torch._sym_sqrt", Kind::Sqrt, 1},
     {"torch.sym_sqrt", Kind::Sqrt, 1},
-    {"math.sqrt", Kind::Sqrt, 1},
+    {"RoundToInt", Kind::RoundToInt, 1},
+    {"RoundDecimal", Kind::RoundDecimal, 2},
     {"FloorToInt", Kind::FloorToInt, 1},
     {"CeilToInt", Kind::CeilToInt, 1},
     {"TruncToInt", Kind::TruncToInt, 1},
@@ -70,6 +70,14 @@ constexpr Function kFunctions[] = {
     {"StrictLessThan", Kind::Lt, 2},
     {"LessThan", Kind::Le, 2},
 };
+
+/// "OpaqueUnaryFn_cos", "torch._sym_cos" or "math.cos".
+const FloatFunction* function_of_float(std::string_view word) {
+  for (std::string_view prefix : {"OpaqueUnaryFn_", "torch._sym_", "math."})
+    for (const FloatFunction& function : float_functions())
+      if (word.starts_with(prefix) && word.substr(prefix.size()) == function.name) return &function;
+  return nullptr;
+}
 
 class Parser {
  public:
@@ -386,6 +394,10 @@ class Parser {
     if (args.size() == 3 && word == "ModularIndexing")
       return make(Kind::Mod, {make(Kind::FloorDiv, {args[0], args[1]}), args[2]});
     if (args.size() == 1 && word == "Identity") return args[0];
+    if (word == "round" && !args.empty() && args.size() <= 2)
+      return make(args.size() == 1 ? Kind::RoundToInt : Kind::RoundDecimal, args);
+    if (const FloatFunction* function = args.size() == 1 ? function_of_float(word) : nullptr)
+      return make(function->kind, args);
     for (const Function& function : kFunctions) {
       if (function.name != word) continue;
       if (args.empty() || (function.arity != 0 && args.size() != function.arity))

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "sym/float_functions.h"
 #include "umbra/core/error.h"
 #include "umbra/sym/shape_env.h"
 
@@ -46,11 +47,12 @@ int precedence(const Expression* a) {
     case Kind::Or: return kOr;
     case Kind::Not: return kNot;
     case Kind::ToFloat:
-    case Kind::Sqrt:
     case Kind::FloorToInt:
     case Kind::CeilToInt:
-    case Kind::TruncToInt: return kFunction;
-    default: return kAtom;
+    case Kind::TruncToInt:
+    case Kind::RoundToInt:
+    case Kind::RoundDecimal: return kFunction;
+    default: return float_function(a->kind()) ? kFunction : kAtom;
   }
 }
 
@@ -241,10 +243,11 @@ class PythonPrinter final : public Printer {
       case Kind::Min: return call("torch.sym_min", a->args());
       case Kind::Max: return call("torch.sym_max", a->args());
       case Kind::ToFloat: return call("torch.sym_float", a->args());
-      case Kind::Sqrt: return call("torch._sym_sqrt", a->args());
       case Kind::FloorToInt: return call("math.floor", a->args());
       case Kind::CeilToInt: return call("math.ceil", a->args());
       case Kind::TruncToInt: return call("math.trunc", a->args());
+      case Kind::RoundToInt:
+      case Kind::RoundDecimal: return call("round", a->args());
       case Kind::Where: return print(a->arg(1)) + " if " + print(a->arg(0)) + " else " + print(a->arg(2));
       case Kind::Eq:
       case Kind::Ne:
@@ -253,8 +256,8 @@ class PythonPrinter final : public Printer {
       case Kind::And: return join(a->args(), " and ", kAnd);
       case Kind::Or: return join(a->args(), " or ", kOr);
       case Kind::Not: return "not (" + print(a->arg(0)) + ")";
+      default: return call("torch._sym_" + std::string(float_function(a->kind())->name), a->args());
     }
-    return {};
   }
 
  private:
@@ -301,9 +304,21 @@ std::string_view function_name(const Expression* a) {
                                                 "FloatPow",
                                                 "ToFloat",
                                                 "OpaqueUnaryFn_sqrt",
+                                                "OpaqueUnaryFn_sin",
+                                                "OpaqueUnaryFn_cos",
+                                                "OpaqueUnaryFn_tan",
+                                                "OpaqueUnaryFn_sinh",
+                                                "OpaqueUnaryFn_cosh",
+                                                "OpaqueUnaryFn_tanh",
+                                                "OpaqueUnaryFn_asin",
+                                                "OpaqueUnaryFn_acos",
+                                                "OpaqueUnaryFn_atan",
+                                                "OpaqueUnaryFn_log2",
                                                 "FloorToInt",
                                                 "CeilToInt",
                                                 "TruncToInt",
+                                                "RoundToInt",
+                                                "RoundDecimal",
                                                 "Where",
                                                 "Equality",
                                                 "Unequality",

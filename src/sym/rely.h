@@ -12,4 +12,9 @@ inline void rely_on_least(ShapeEnv& env, const Symbol& symbol) {
     env.rely_on(SymOp::Lt, ShapeEnv::sym_int(symbol.expression), 2);
 }
 
+/// The same of every size that inputs are taken to have.
+inline void rely_on_sizes_above_one(ShapeEnv& env) {
+  for (const Symbol& symbol : env.symbols()) rely_on_least(env, symbol);
+}
+
 }  // namespace umbra::sym

@@ -63,8 +63,10 @@ std::string ShapeEnv::symbol_name(const std::string& source) {
 }
 
 SymInt ShapeEnv::create_symbol(int64_t hint, const std::string& source, const SymbolOptions& options) {
-  if (options.range)
-    check<ConstraintViolationError>(options.range->contains(hint), hint, " not in range ", to_string(*options.range));
+  if (options.range && !options.range->contains(hint)) {
+    Range shown = options.range->upper < 2 ? *options.range : options.range->intersect({2});
+    fail<ConstraintViolationError>(hint, " not in range ", to_string(shown));
+  }
   if (options.policy == Policy::Static) return hint;
   if (options_.specialize_zero_one && !options.keep_zero_one && (hint == 0 || hint == 1)) {
     if (!options.dim.empty() || options.marked_dynamic) specialized_dims_.push_back({options.dim, source, hint});

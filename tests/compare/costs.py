@@ -1,6 +1,7 @@
 """What umbra.estimate says of five models, against PyTorch's FlopCounterMode and MemTracker on fake tensors: operations and time.
 
     python tests/compare/costs.py --torch PYTHON_WITH_TORCH
+    python tests/compare/costs.py --llama                     # a step of training a Llama of 70 billion parameters with AdamW, Umbra alone
 
 Each package runs in a process of its own, the two in turn, and the best of some rounds counts.
 """
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from transformer import transformer
+from transformer import llama, transformer
 
 MODELS = ("mlp", "convolutions", "residual", "gpt", "encoder")
 
@@ -68,6 +69,20 @@ def of_umbra(name):
         return cost.flops, time.perf_counter() - start
 
 
+def estimate_llama(rounds):
+    """The cost of a step of training with AdamW, and the best time that it took to tell."""
+    import umbra
+    from umbra._subclasses.fake_tensor import FakeTensorMode
+    seconds = []
+    with FakeTensorMode():
+        model, tokens = llama(umbra)(), umbra.zeros(4, 8192, dtype=umbra.int64)
+        for _ in range(rounds):
+            start = time.perf_counter()
+            cost = umbra.estimate(model, (tokens,), training=True, optimizer="adamw")
+            seconds.append(time.perf_counter() - start)
+    return cost, min(seconds)
+
+
 def run(python, package, rounds):
     """By model: operations, and the best time of some rounds."""
     command = [python, os.path.abspath(__file__), "--inside", package, "--rounds", str(rounds)]
@@ -77,9 +92,14 @@ def run(python, package, rounds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--torch", help="a Python that has torch")
+    parser.add_argument("--llama", action="store_true")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--inside", choices=["torch", "umbra"], help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.llama:
+        cost, seconds = estimate_llama(options.rounds)
+        print(f"{cost}\n{cost.operators} operators in {1000 * seconds:.1f} ms")
+        return
     if options.inside:
         measure = of_torch if options.inside == "torch" else of_umbra
         out = {}

@@ -1,6 +1,7 @@
 """Random programs of shape arithmetic, exported with dynamic sizes and run over a grid of them: each equals the eager run or refuses.
 
-`UMBRA_SHAPE_PROGRAMS=5000 pytest tests/python/test_shape_programs.py` draws more of them.
+Programs of the second kind ask how their tensors lie in memory and write to what may or may not share it; those are run as `run_decompositions` gives them,
+too, which is functional; what the model refuses, such as a -1 to infer from a tensor without elements, such a program may take. `UMBRA_SHAPE_PROGRAMS=5000 pytest tests/python/test_shape_programs.py` draws more, `UMBRA_SHAPE_SEED=5000` others.
 """
 import math
 import os
@@ -13,6 +14,7 @@ from umbra import nn
 from umbra.export import Dim, export
 
 PROGRAMS = int(os.environ.get("UMBRA_SHAPE_PROGRAMS", "150"))
+FIRST_SEED = int(os.environ.get("UMBRA_SHAPE_SEED", "0"))
 GRID = [0, 1, 2, 3, 4, 5, 7, 8, 12]
 
 
@@ -65,11 +67,50 @@ def step(draw):
     ])
 
 
+def maybe_shared(draw):
+    """From a tensor of two dimensions to one of the same elements, which is a copy for some sizes and shares memory for others."""
+    k = draw.randint(1, 3)
+    return draw.choice([
+        lambda x: x.t().reshape(-1), lambda x: x.t().contiguous(), lambda x: x[:, ::k].flatten(), lambda x: x[:, k - 1:].contiguous(), lambda x: x.reshape(-1, 2) if x.numel() % 2 == 0 else x,
+        lambda x: x.unsqueeze(0).permute(2, 0, 1).reshape(x.shape[1], -1), lambda x: x[::k].reshape(-1), lambda x: x.sum_to_size(1, x.shape[1]), lambda x: x.t().ravel(),
+        lambda x: x.unsqueeze(0).expand(k, -1, -1).reshape(-1, x.shape[1]), lambda x: x.unsqueeze(-1).transpose(0, 1).contiguous(), lambda x: x.t().to(memory_format=umbra.contiguous_format),
+        lambda x: x[x.sum(1) > k].t().contiguous(), lambda x: x.t()[:, :k].reshape(-1), lambda x: x.movedim(0, 1).flatten(), lambda x: x.view(x.shape[0], 1, x.shape[1]).transpose(0, 2).reshape(x.shape[1], -1),
+    ])
+
+
+def layout_step(draw):
+    """A step that asks how a tensor lies in memory, or writes to one that may share it with another."""
+    shared, k = maybe_shared(draw), draw.randint(1, 3)
+
+    def write_copy(x):
+        y = shared(x)
+        y.mul_(k + 1)
+        return x + y.sum()
+
+    def write_source(x):
+        y = shared(x)
+        x.add_(k)
+        return x * 2 + y.sum()
+
+    def write_part(x):
+        x = x.clone()
+        shared(x)[:k] = 7.
+        return x
+    return draw.choice([
+        write_copy, write_source, write_part, lambda x: x + shared(x).stride(0), lambda x: x + shared(x).stride(-1), lambda x: x * (shared(x).storage_offset() + 1),
+        lambda x: x + 1 if shared(x).is_contiguous() else x * 2, lambda x: x * 3 if (shared(x) + 1).is_contiguous() else x - 1, lambda x: x + sum(shared(x * 2).stride()),
+        lambda x: x + 1 if shared(x)._is_view() else x * 2, lambda x: x - 1 if shared(x).is_set_to(x) else x * 3, lambda x: x + shared(x).untyped_storage().nbytes(),
+        lambda x: x + 1 if shared(x)._base is not None else x * 2, lambda x: x + (y.as_strided((k,), (1,)).sum() if (y := shared(x)).numel() >= k else 1),
+    ])
+
+
 class Program(nn.Module):
-    def __init__(self, seed):
+    def __init__(self, seed, layouts=False):
         super().__init__()
         draw = random.Random(seed)
         self.steps = [step(draw) for _ in range(draw.randint(1, 4))]
+        if layouts:
+            self.steps[draw.randint(1, len(self.steps)):] = [layout_step(draw)] + [step(draw) for _ in range(draw.randint(0, 1))]
 
     def forward(self, x):
         for one in self.steps:
@@ -81,30 +122,51 @@ def run(function, *args):
     """("ok", the result) or ("raises",)."""
     try:
         result, total = function(*args)
-        return "ok", tuple(result.shape), result.nan_to_num(nan=-7.).tolist(), int(total)
+        return "ok", tuple(result.shape), result.nan_to_num(nan=-7.).tolist(), int(total), args[0].tolist()
     except (RuntimeError, ValueError, IndexError, AssertionError, ZeroDivisionError):
         return ("raises",)
 
 
+def modules_of(model, draw, decomposed):
+    """The program of a model, and what `run_decompositions` makes of it; none where it is refused."""
+    example = umbra.arange(float((a := draw.choice([2, 3, 5, 6])) * (b := draw.choice([2, 4, 5])))).view(a, b)
+    modules = []
+    try:
+        program = export(model, (example,), dynamic_shapes=({0: draw.choice([Dim.AUTO, Dim("a", min=0, max=64)]), 1: Dim.AUTO},))
+        modules.append(program.module())
+        if decomposed:
+            modules.append(program.run_decompositions().module())
+    except Exception:  # noqa: BLE001  (what cannot be captured so is refused: fine)
+        pass
+    return modules
+
+
+def differences(model, module):
+    """Sizes for which the program gives something, and another thing than the model; and for how many it gives the same."""
+    wrong, equal = [], 0
+    for rows in GRID:
+        for columns in GRID:
+            def example():
+                return umbra.arange(float(rows * columns)).view(rows, columns)
+            got = run(module, example())
+            if got == ("raises",):
+                continue
+            expected = run(model, example())
+            equal += got == expected
+            if got != expected:
+                wrong.append(((rows, columns), got, expected))
+    return wrong, equal
+
+
+@pytest.mark.parametrize("layouts", [False, True])
 @pytest.mark.parametrize("block", range(10))
-def test_exported_programs_equal_the_eager_run_or_refuse(block):
-    wrong, exported, equal = [], 0, 0
-    for seed in range(block * PROGRAMS // 10, (block + 1) * PROGRAMS // 10):
-        model, draw = Program(seed), random.Random(-seed - 1)
-        example = umbra.arange(float((a := draw.choice([2, 3, 5, 6])) * (b := draw.choice([2, 4, 5])))).view(a, b)
-        try:
-            module = export(model, (example,), dynamic_shapes=({0: draw.choice([Dim.AUTO, Dim("a", min=0, max=64)]), 1: Dim.AUTO},)).module()
-        except Exception:  # noqa: BLE001  (what cannot be captured so is refused: fine)
-            continue
-        exported += 1
-        for rows in GRID:
-            for columns in GRID:
-                x = umbra.arange(float(rows * columns)).view(rows, columns)
-                got = run(module, x)
-                if got == ("raises",):
-                    continue
-                equal += 1
-                if got != run(model, x):
-                    wrong.append((seed, (a, b), (rows, columns), got, run(model, x)))
+def test_exported_programs_equal_the_eager_run_or_refuse(block, layouts):
+    wrong, equal = [], 0
+    for seed in range(FIRST_SEED + block * PROGRAMS // 10, FIRST_SEED + (block + 1) * PROGRAMS // 10):
+        model = Program(seed, layouts)
+        for place, module in enumerate(modules_of(model, random.Random(-seed - 1), decomposed=layouts)):
+            found, same = differences(model, module)
+            wrong += [(seed, place, *one) for one in found if place == 0 or one[2] != ("raises",)]
+            equal += same
     assert not wrong, wrong[:3]
-    assert exported > 0 and equal > 0
+    assert equal > 0

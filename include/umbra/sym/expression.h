@@ -44,10 +44,22 @@ enum class Kind : uint8_t {
   FloatPow,
   ToFloat,
   Sqrt,
+  Sin,
+  Cos,
+  Tan,
+  Sinh,
+  Cosh,
+  Tanh,
+  Asin,
+  Acos,
+  Atan,
+  Log2,
   FloorToInt,
   CeilToInt,
   TruncToInt,
-  Where,  // condition, value if true, value if false
+  RoundToInt,    // halves to the even one
+  RoundDecimal,  // a float, and how many digits it keeps behind the point
+  Where,         // condition, value if true, value if false
   Eq,
   Ne,
   Lt,
@@ -186,8 +198,10 @@ class ExpressionTable {
   const Expression* extremum(Kind kind, Terms values);
   const Expression* true_divide(const Expression* a, const Expression* b);
   const Expression* to_float(const Expression* a);
-  const Expression* square_root(const Expression* a);
-  /// Kind::FloorToInt, CeilToInt or TruncToInt.
+  /// A function of one float: Kind::Sqrt to Kind::Log2.
+  const Expression* function(Kind kind, const Expression* a);
+  const Expression* round_decimal(const Expression* a, int64_t digits);
+  /// Kind::FloorToInt, CeilToInt, TruncToInt or RoundToInt.
   const Expression* round(Kind kind, const Expression* a);
   const Expression* where(const Expression* condition, const Expression* yes, const Expression* no);
   /// Any of Eq, Ne, Lt, Le. A flipped one was written with its sides exchanged, `b > a`, and prints so.

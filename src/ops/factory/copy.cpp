@@ -8,6 +8,7 @@
 #include "ops/common/factory_arguments.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
+#include "sym/layout_watch.h"
 #include "umbra/core/sparse.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -164,7 +165,10 @@ bool already(const Tensor& self, DType dtype, Device device, bool copy, Optional
 Tensor convert(const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool pin,
                bool non_blocking, bool copy, OptionalFormat format) {
   if (already(self, dtype.value_or(self.dtype()), device.value_or(self.device()), copy, format)) return self;
-  return _to_copy(self, {.dtype = dtype, .layout = layout, .device = device, .pin_memory = pin}, non_blocking, format);
+  Tensor out =
+      _to_copy(self, {.dtype = dtype, .layout = layout, .device = device, .pin_memory = pin}, non_blocking, format);
+  return out.dtype() == self.dtype() && !copy ? sym::with_noted_copy(self, std::move(out), sym::CopyIs::Contiguous)
+                                              : out;
 }
 
 UMBRA_OPERATOR(
@@ -204,7 +208,8 @@ UMBRA_OPERATOR("type_as(Tensor self, Tensor other) -> Tensor").composite([](cons
 UMBRA_OPERATOR("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
     .composite([](const Tensor& self, MemoryFormat format) {
       check(format != MemoryFormat::Preserve, "preserve memory format is unsupported by the contiguous operator");
-      return self.is_contiguous(format) ? self : self.clone(format);
+      return self.is_contiguous(format) ? self
+                                        : sym::with_noted_copy(self, self.clone(format), sym::CopyIs::Contiguous);
     })
     .unchanged([](const Tensor& self, MemoryFormat format) { return self.is_contiguous(format); });
 

@@ -13,5 +13,12 @@ SymBool contiguity(const Tensor& t);
 /// The same as an answer: a data-dependent error where a size that only the run tells decides it.
 bool decide_contiguity(const Tensor& t);
 
+/// The program goes by how a tensor lies in memory: its strides, its offset, whether it shares memory with another one.
+/// Where sizes are 0 or 1 all of these may be others, so inputs that have them are refused.
+void rely_on_layout(const Tensor& t);
+/// The same where it asks whether a tensor is contiguous, or follows another format; `contiguous`: the former, and it
+/// is.
+void rely_on_contiguity(const Tensor& t, bool contiguous);
+
 }  // namespace ops
 }  // namespace umbra

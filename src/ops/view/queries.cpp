@@ -1,10 +1,13 @@
 // Questions about tensors that are operators too: what a program asks without reading data.
 #include <algorithm>
 
+#include "core/layout_asked.h"
 #include "dispatch/data_dependent.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/promotion.h"
 #include "ops/view/contiguity.h"
+#include "sym/layout_watch.h"
+#include "sym/rely.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/dispatch/writes.h"
 #include "umbra/generated/functions.h"
@@ -22,11 +25,37 @@ SymBool contiguity(const Tensor& t) {
 
 bool decide_contiguity(const Tensor& t) {
   SymIntArrayRef sizes = t.sym_sizes();
+  SymInt count = t.sym_numel();
+  if (count.has_hint() && count.hint() == 0) return count == 0;
   bool unknown = std::any_of(sizes.begin(), sizes.end(), [](SymInt s) { return !s.has_hint(); });
   return unknown ? contiguity(t).guard_bool() : t.is_contiguous();
 }
 
+void rely_on_layout(const Tensor& t) {
+  sym::LayoutWatch* watch = sym::LayoutWatch::current();
+  if (watch && (t.is_symbolic() || watch->has_copies())) return watch->rely_on(t);
+  if (!t.is_symbolic()) return;
+  for (SymIntArrayRef numbers : {t.sym_sizes(), t.sym_strides()})
+    for (SymInt number : numbers)
+      if (number.is_symbolic())
+        return sym::rely_on_sizes_above_one(static_cast<const sym::Expression*>(number.node())->env());
+}
+
+void rely_on_contiguity(const Tensor& t, bool contiguous) {
+  // What is contiguous stays so for sizes of 0 and 1, but for what was copied and then is a view.
+  sym::LayoutWatch* watch = sym::LayoutWatch::current();
+  if (!contiguous || (watch && watch->has_reshaped())) rely_on_layout(t);
+}
+
 namespace {
+
+const bool g_asked = (layout_asked = rely_on_contiguity, true);
+
+bool asked_contiguity(const Tensor& t, MemoryFormat format) {
+  bool answer = t.is_contiguous(format);
+  rely_on_contiguity(t, answer && format == MemoryFormat::Contiguous);
+  return answer;
+}
 
 // ---- geometry ----
 
@@ -36,16 +65,20 @@ UMBRA_OPERATOR("size.int(Tensor self, int dim) -> int").composite([](const Tenso
   return self.size(dim);
 });
 UMBRA_OPERATOR("stride.int(Tensor self, int dim) -> int").composite([](const Tensor& self, int64_t dim) {
+  rely_on_layout(self);
   return self.stride(dim);
 });
 UMBRA_OPERATOR("storage_offset(Tensor self) -> int").composite([](const Tensor& self) {
+  rely_on_layout(self);
   return self.storage_offset();
 });
-UMBRA_OPERATOR("is_contiguous(Tensor self) -> bool").composite([](const Tensor& self) { return self.is_contiguous(); });
+UMBRA_OPERATOR("is_contiguous(Tensor self) -> bool").composite([](const Tensor& self) {
+  return asked_contiguity(self, MemoryFormat::Contiguous);
+});
 UMBRA_OPERATOR("is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool")
-    .composite([](const Tensor& self, MemoryFormat format) { return self.is_contiguous(format); });
+    .composite([](const Tensor& self, MemoryFormat format) { return asked_contiguity(self, format); });
 UMBRA_OPERATOR("sym_is_contiguous(Tensor self, MemoryFormat memory_format=contiguous_format) -> SymBool")
-    .composite([](const Tensor& self, MemoryFormat format) { return SymBool(self.is_contiguous(format)); })
+    .composite([](const Tensor& self, MemoryFormat format) { return SymBool(asked_contiguity(self, format)); })
     .tags({Tag::Core});
 
 // 0: no two elements share memory, 1: some do, 2: not known.
@@ -94,6 +127,7 @@ UMBRA_OPERATOR("is_nonzero(Tensor self) -> bool").composite([](const Tensor& sel
 
 UMBRA_OPERATOR("is_set_to(Tensor self, Tensor tensor) -> bool")
     .all_backends([](const Tensor& self, const Tensor& other) {
+      rely_on_layout(self);
       return self.storage() == other.storage() && self.sym_storage_offset().same(other.sym_storage_offset()) &&
              self.sym_sizes() == other.sym_sizes() && self.sym_strides() == other.sym_strides();
     })

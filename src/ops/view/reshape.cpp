@@ -3,6 +3,7 @@
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
 #include "ops/view/contiguity.h"
+#include "sym/layout_watch.h"
 #include "umbra/core/sparse.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -51,7 +52,8 @@ UMBRA_OPERATOR("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)")
       // A contiguous tensor is viewed by the shape as it was given, -1 and all: graphs show it so.
       if (view_strides(self.sym_sizes(), self.sym_strides(), shape))
         return self.view(self.is_contiguous() ? size : SymIntArrayRef(shape));
-      return _unsafe_view(self.clone(MemoryFormat::Contiguous), shape);
+      return sym::with_noted_copy(self, _unsafe_view(self.clone(MemoryFormat::Contiguous), shape),
+                                  sym::CopyIs::Reshaped);
     });
 
 UMBRA_OPERATOR("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)")
@@ -274,7 +276,8 @@ UMBRA_OPERATOR("sum_to_size(Tensor self, SymInt[] size) -> Tensor")
         fits = wanted == self.sym_size(-static_cast<int64_t>(i)) || wanted == 1;
       }
       check(fits, "size {", to_string(size), "} is not expandable to size {", self.sym_sizes(), "}.");
-      return size.empty() ? self.sum() : ops::sum_to_size(self, size);
+      return size.empty() ? self.sum()
+                          : sym::with_noted_copy(self, ops::sum_to_size(self, size), sym::CopyIs::Reshaped);
     });
 
 // ---- several tensors as one row, as data parallel training sends gradients ----

@@ -137,6 +137,24 @@ TEST(Export, GuardsOnTheRootOfADerivedDimAreAboutTheSize) {
   EXPECT_THAT(error_of<AssertionError>([&] { module(randn({14})); }), HasSubstr("(x.size()[0] // 2) != 7"));
 }
 
+TEST(Export, AProgramThatAsksHowATensorLiesRefusesSizesOfOne) {
+  struct Asks : nn::Module {
+    bool strides;
+    explicit Asks(bool strides) : strides(strides) {}
+    Tensor forward(Tensor x) override {
+      Tensor turned = x.t();
+      if (strides) return x * turned.contiguous().sym_stride(1);
+      return turned.is_contiguous() ? x + 1 : x * 2;
+    }
+  };
+  for (bool strides : {false, true}) {
+    ExportedModule program = export_program(Asks(strides), {ones({3, 4})}, dynamic_batch()).module();
+    Tensor x = ones({5, 4});
+    EXPECT_EQ(difference(program(x), Asks(strides)(x)), 0);
+    EXPECT_THROW(program(ones({1, 4})), InputMismatch);
+  }
+}
+
 TEST(Export, BranchesOfCondMayCloseOverSizesAndTensors) {
   struct Model : nn::Module {
     nn::Linear layer = add("layer", nn::Linear(4, 4));

@@ -130,6 +130,18 @@ TEST(Fake, ALlamaOf70BillionParametersFits) {
   EXPECT_EQ(model(empty({4, 8192}, {.dtype = DType::Int64})).sizes(), IntArrayRef({4, 8192, 128256}));
 }
 
+TEST(Fake, OptimizersStep) {
+  FakeMode fake;
+  auto scope = fake.enter();
+  nn::Linear model(4, 2);
+  optim::AdamW optimizer(model.parameters());
+  for (int i = 0; i < 2; ++i) {
+    model(ones({3, 4})).sum().backward();
+    optimizer.step();
+  }
+  EXPECT_TRUE(model.parameters()[0].is_fake());
+}
+
 #ifdef __GLIBC__
 size_t heap_in_use() { return mallinfo2().uordblks; }
 

@@ -1,0 +1,132 @@
+"""Programs that go by how tensors lie in memory, captured for sizes of two and more: at 0 and 1 they give what the eager run gives, or refuse."""
+import pytest
+
+import umbra
+from umbra import nn
+from umbra.export import Dim, export
+
+
+def write_to_a_reshape(x):
+    y = x.t().reshape(-1)  # a copy, and where a size is 1 a view of x
+    y.add_(1)
+    return x * 2, y
+
+
+def write_to_a_contiguous_one(x):
+    y = x.t().contiguous()
+    y.add_(1)
+    return x * 2, y
+
+
+def write_to_what_was_copied(x):
+    y = x.t().flatten()
+    x.mul_(3)
+    return y + 1
+
+
+def write_to_a_sum_to_size(x):
+    y = x.sum_to_size(1, x.shape[1])
+    y.add_(1)
+    return x * 2, y
+
+
+def write_between_copies(x):
+    y = x.clone()
+    y.t().contiguous().mul_(3)
+    return y
+
+
+PROGRAMS = {
+    "a write to a reshape": write_to_a_reshape, "a write to contiguous()": write_to_a_contiguous_one, "a write to what was copied": write_to_what_was_copied,
+    "a write to sum_to_size": write_to_a_sum_to_size, "a write to a copy of a copy": write_between_copies,
+    "contiguity": lambda x: x + 1 if x.t().is_contiguous() else x * 2,
+    "contiguity of a reshape": lambda x: x + 1 if x.unsqueeze(0).expand(3, -1, -1).reshape(-1, x.shape[1]).is_contiguous() else x * 2,
+    "contiguity of what a reshape became": lambda x: x + 1 if (x.unsqueeze(0).permute(2, 0, 1).reshape(x.shape[1], -1) + 1).is_contiguous() else x * 2,
+    "contiguity as an operator": lambda x: x + 1 if umbra.ops.aten.is_contiguous(x.t()) else x * 2,
+    "contiguity of a part": lambda x: x + 1 if x[:, 2:].is_contiguous() else x * 2,
+    "a stride": lambda x: x * x.t().contiguous().stride(1), "an input's strides": lambda x: x * x.stride(0),
+    "a stride of a part": lambda x: x + x[:, 2:].contiguous().stride(0),
+    "an offset": lambda x: x + x[:, 1:].contiguous().storage_offset(),
+    "being a view": lambda x: x + 1 if x.t().reshape(-1)._is_view() else x * 2, "a base": lambda x: x + 1 if x.t().reshape(-1)._base is not None else x * 2,
+    "the same memory": lambda x: x + 1 if x.t().contiguous().is_set_to(x.t()) else x * 2,
+    "the size of a storage": lambda x: x + x[:, 1:].reshape(-1).untyped_storage().nbytes(),
+    "elements by their place": lambda x: x[:, :-1].reshape(-1).as_strided((2,), (1,)) if x.numel() > 2 else x,
+}
+SIZES = [0, 1, 2, 3, 5]
+
+
+class Model(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+def outcome(function, rows, columns):
+    x = umbra.arange(float(rows * columns)).view(rows, columns)
+    try:
+        result = function(x)
+    except (RuntimeError, ValueError, IndexError, AssertionError):
+        return "refused"
+    return [t.tolist() for t in (result if isinstance(result, tuple) else (result,))] + [x.tolist()]
+
+
+@pytest.mark.parametrize("dim", [Dim.AUTO, Dim("a", min=0)], ids=["AUTO", "min=0"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_that_go_by_layouts_are_right_or_refuse(name, dim):
+    model = Model(PROGRAMS[name])
+    program = export(model, (umbra.ones(3, 4),), dynamic_shapes=({0: dim, 1: Dim.AUTO},))
+    accepted = 0
+    for module in (program.module(), program.run_decompositions().module()):
+        for rows in SIZES:
+            for columns in SIZES:
+                got = outcome(module, rows, columns)
+                accepted += got != "refused"
+                assert got in ("refused", outcome(model, rows, columns)), (rows, columns)
+    assert accepted >= 4  # those of two and more
+
+
+def test_what_does_not_ask_for_layouts_takes_sizes_of_one():
+    program = export(Model(lambda x: x.t().reshape(-1).view(-1, 1) + x.t().contiguous().sum()), (umbra.ones(3, 4),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},))
+    for module in (program.module(), program.run_decompositions().module()):
+        assert module(umbra.ones(1, 4)).shape == (4, 1) and module(umbra.ones(3, 1)).shape == (3, 1)
+
+
+def test_an_input_that_is_contiguous_takes_sizes_of_one():
+    program = export(Model(lambda x: x + 1 if x.is_contiguous() else x * 2), (umbra.ones(3, 4),), dynamic_shapes=({0: Dim.AUTO},))
+    assert program.module()(umbra.ones(1, 4)).tolist() == [[2.0] * 4]
+
+
+@pytest.mark.parametrize("number", [
+    lambda n, m: round(n * 0.75 + m * 0.25), lambda n, m: umbra.sym_ite(n < m, n, m + 2), lambda n, m: round(n / 3, 1), lambda n, m: umbra._sym_cos(n * 1.0),
+    lambda n, m: umbra.sym_ite(n < m, n * 0.5, m / 2), lambda n, m: umbra._sym_log2(n * m)], ids=["round", "ite", "decimal", "cos", "ite of floats", "log2"])
+def test_decomposed_programs_compute_with_sizes_as_the_model_does(number):
+    model = Model(lambda x: x * number(x.shape[0], x.shape[1]))
+    program = export(model, (umbra.ones(3, 4),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},))
+    for module in (program.module(), program.run_decompositions().module()):
+        for sizes in [(2, 4), (4, 2), (5, 5), (3, 7)]:
+            assert module(umbra.ones(sizes)).tolist() == model(umbra.ones(sizes)).tolist()
+
+
+def test_decomposed_programs_keep_what_the_model_checks():
+    def check(x):
+        count = (x > 0).nonzero().shape[0]
+        umbra._check(count >= 3)
+        return x * count
+    module = export(Model(check), (umbra.ones(3, 4),)).run_decompositions().module()
+    assert module(umbra.ones(3, 4)).tolist() == [[12.0] * 4] * 3
+    with pytest.raises(RuntimeError, match=">= 3"):
+        module(umbra.zeros(3, 4))
+
+
+def test_a_layout_that_only_the_run_tells_is_refused():
+    def write(x):
+        y = x[x.sum(1) > 1]
+        y.t().contiguous().mul_(3)
+        return y
+    program = export(Model(write), (umbra.ones(3, 4),))
+    assert program.module()(umbra.ones(3, 4)).tolist() == umbra.ones(3, 4).tolist()
+    with pytest.raises(NotImplementedError, match="only the run tells"):
+        program.run_decompositions()
