@@ -18,6 +18,7 @@ import weakref
 import umbra
 from umbra import _C
 from umbra._C import OpOverload
+from umbra._library import effects
 from umbra._library.autograd import Formula, check_functional
 from umbra._library.custom_ops import CustomOpDef, custom_op
 from umbra._library.infer_schema import infer_schema
@@ -97,8 +98,8 @@ class Library:
             raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self.m = _C._Library(ns, kind)
-        self._op_defs, self._op_impls, self._dispatch_rules = set(), set(), []
-        self._finalizer = weakref.finalize(self, _take_back, self.m, self._op_defs, self._op_impls, self._dispatch_rules)
+        self._op_defs, self._op_impls, self._dispatch_rules, self._effects = set(), set(), [], set()
+        self._finalizer = weakref.finalize(self, _take_back, self.m, self._op_defs, self._op_impls, self._dispatch_rules, self._effects)
         self._finalizer.atexit = False
 
     def __repr__(self):
@@ -150,6 +151,11 @@ class Library:
         _registered.add((name, "Fake"))
         self._op_impls.add((name, "Fake"))
 
+    def _register_effectful_op(self, op_name, effect):
+        name = op_name if "::" in op_name else f"{self.ns}::{op_name}"
+        effects.register(name, effect)
+        self._effects.add(name)
+
     def _register_torch_dispatch_rule(self, op_name, torch_dispatch_class, fn):
         _C._torch_dispatch_rules.setdefault(op_name, {})[torch_dispatch_class] = fn
         self._dispatch_rules.append((op_name, torch_dispatch_class))
@@ -169,8 +175,10 @@ def _scoped_library(*args, **kwargs):
         library._destroy()
 
 
-def _take_back(module, definitions, implementations, dispatch_rules):
+def _take_back(module, definitions, implementations, dispatch_rules, effectful):
     module.reset()
+    for name in effectful:
+        effects.register(name, None)
     for name, cls in dispatch_rules:
         rules = _C._torch_dispatch_rules.get(name, {})
         rules.pop(cls, None)
@@ -299,6 +307,14 @@ def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None)
     name = _qualified(op)
     _library_for(name, lib)._register_torch_dispatch_rule(name, torch_dispatch_class, func)
     return func
+
+
+def _register_effectful_op(op, effect, *, lib=None):
+    """Says that an operator does something besides computing (`EffectType.ORDERED`): captures keep the order of its calls. None: it does not."""
+    if not isinstance(op, (str, OpOverload, CustomOpDef)):
+        raise ValueError(f"register_effectful_op({op}): got unexpected type for op: {type(op)}")
+    name = _qualified(op)
+    _library_for(name, lib)._register_effectful_op(name, effect)
 
 
 # ---- what is not there yet ----

@@ -4,6 +4,7 @@
 
 #include "aot/outputs.h"
 #include "umbra/autograd/autograd.h"
+#include "umbra/capture/effects.h"
 #include "umbra/capture/lift.h"
 
 namespace umbra::aot {
@@ -101,7 +102,9 @@ class Analysis {
         if (inputs[i].defined()) lift->set(inputs[i], arguments[i]);
       for (const Tensor& t : arguments) starts.push_back(t.defined() ? Start(t) : Start());
       EnterMode lift_scope(lift);
+      EffectScope effects([this] { return info_.mode->make(token_spec()); });
       results = function(values_of(arguments));
+      info_.has_effects = effects.token().defined();
     }
     for (Value& v : results)
       if (v.is_tensor()) v = Value(lift->replace(v.tensor_ref()));
@@ -291,6 +294,7 @@ std::string to_string(const CallInfo& info) {
                   p.tracked ? " with history" : "", "\n");
   }
   for (size_t i = 0; i < info.outputs.size(); ++i) out += concat("output ", i, ": ", to_string(info.outputs[i]), "\n");
+  if (info.has_effects) out += "has effects\n";
   return out;
 }
 

@@ -89,7 +89,8 @@ bool write_file(const std::filesystem::path& path, const std::string& bytes) {
 }
 
 void write(ByteWriter& out, const JointGraph& joint, const Partition& partition) {
-  for (size_t n : {joint.primals, joint.tangents, joint.intermediates}) out.number<uint32_t>(static_cast<uint32_t>(n));
+  for (size_t n : {joint.primals, joint.tangents, joint.intermediates, joint.tokens, joint.backward_tokens})
+    out.number<uint32_t>(static_cast<uint32_t>(n));
   out.number<uint8_t>(joint.differentiable);
   for (const std::vector<size_t>* list : {&joint.updated, &joint.written_in_graph, &joint.results, &joint.changed,
                                           &joint.written_by_backward, &joint.tangent_outputs})
@@ -119,6 +120,8 @@ StoredGraphs read(ByteReader& in, const CallInfo& info) {
   joint.primals = in.number<uint32_t>();
   joint.tangents = in.count(1);
   joint.intermediates = in.number<uint32_t>();
+  joint.tokens = in.number<uint32_t>();
+  joint.backward_tokens = in.number<uint32_t>();
   joint.differentiable = in.number<uint8_t>() != 0;
   joint.updated = in.indices(info.primals.size());
   joint.written_in_graph = in.indices(info.primals.size());
@@ -128,6 +131,7 @@ StoredGraphs read(ByteReader& in, const CallInfo& info) {
   joint.tangent_outputs = in.indices(joint.forward_outputs());
   for (size_t i = 0; i < joint.tangents; ++i) joint.tangent_specs.push_back(in.spec());
   check<ValueError>(joint.primals == info.primals.size() && joint.intermediates == info.intermediates.size() &&
+                        joint.tokens == info.has_effects && joint.backward_tokens <= 1 &&
                         joint.tangent_outputs.size() == joint.tangents,
                     "a stored graph is damaged: it is for other calls");
   Partition& parts = out.partition;
@@ -136,9 +140,10 @@ StoredGraphs read(ByteReader& in, const CallInfo& info) {
   for (std::string& name : parts.saved) name = in.text();
   parts.saved_bytes = in.number<int64_t>();
   size_t saved = parts.saved.size(), later = joint.written_by_backward.size();
-  parts.forward = read_graph(in, *info.mode, joint.primals, joint.forward_outputs() + saved);
+  size_t first = joint.tokens, last = joint.backward_tokens;
+  parts.forward = read_graph(in, *info.mode, first + joint.primals, first + joint.forward_outputs() + saved);
   if (joint.differentiable)
-    parts.backward = read_graph(in, *info.mode, saved + joint.tangents + later, joint.primals + later);
+    parts.backward = read_graph(in, *info.mode, saved + joint.tangents + later + last, joint.primals + later + last);
   check<ValueError>(in.done(), "a stored graph is damaged: it goes on after its end");
   return out;
 }

@@ -1,13 +1,13 @@
 #include "aot/graph_bytes.h"
 
-#include "umbra/dispatch/operator.h"
+#include "umbra/graph/operator_value.h"
 
 namespace umbra::aot {
 
 namespace {
 
 constexpr int kDeepest = 8;  // lists inside of lists
-enum ArgumentForm : uint8_t { OfNode, OfValue, OfList, OfTuple };
+enum ArgumentForm : uint8_t { OfNode, OfValue, OfList, OfTuple, OfOperator };
 enum NodeForm : uint8_t { Placeholder, OperatorCall, FunctionCall, Output };
 enum Described : uint8_t { Nothing, OneTensor, ManyValues, PlainValue };
 
@@ -71,7 +71,10 @@ void ByteWriter::argument(const fx::Argument& argument, const std::vector<uint32
   using Kind = fx::Argument::Kind;
   switch (argument.kind()) {
     case Kind::Node: number<uint8_t>(OfNode); return number<uint32_t>(places[argument.node()->id()]);
-    case Kind::Value: number<uint8_t>(OfValue); return plain(argument.value());
+    case Kind::Value:
+      if (const Operator* op = fx::operator_in(argument.value())) return number<uint8_t>(OfOperator), text(op->name());
+      number<uint8_t>(OfValue);
+      return plain(argument.value());
     case Kind::List:
     case Kind::Tuple:
       number<uint8_t>(argument.kind() == Kind::List ? OfList : OfTuple);
@@ -229,6 +232,11 @@ fx::Argument ByteReader::argument(const std::vector<fx::Node*>& nodes, int depth
   require(depth < kDeepest, "lists are too deep");
   auto form = number<uint8_t>();
   if (form == OfValue) return fx::Argument(plain());
+  if (form == OfOperator) {
+    const Operator* op = find_operator(text());
+    require(op, "an operator that is not there");
+    return fx::Argument(fx::operator_value(*op));
+  }
   if (form == OfNode) {
     uint32_t place = number<uint32_t>();
     require(place < nodes.size(), "a node refers to a later one");

@@ -66,6 +66,7 @@ struct CallInfo {
   std::vector<MetadataChange> changes;  // by argument
   std::vector<OutputInfo> outputs;
   std::vector<IntermediateInfo> intermediates;
+  bool has_effects = false;         // it makes calls whose order matters (capture/effects.h)
   IntrusivePtr<FakeModeImpl> mode;  // of the tensors without data that the function runs on; it has the symbols
 
   size_t input_count() const { return layout.primals(); }

@@ -278,7 +278,7 @@ class _ForKind:
             if subclasses.has_subclasses(results):
                 raise subclasses.HasSubclasses
             return results
-        self.plain = _C._aot_compile(run_plain, *options)
+        self.plain = _C._aot_compile(run_plain, *options, unlift_tokens=config.unlift_effect_tokens)
         _, forward, backward, inference, decompositions, _, _, keep_writes, _ = options
         # Sizes are numbers there: what a class makes of sizes that are symbols is not known.
         static = ("default", None, None, forward if inference is None else inference, decompositions, False, 0, keep_writes)
