@@ -53,6 +53,20 @@ nb::tuple cut(const GraphModuleObject& module, const std::string& partitioner, s
   return nb::make_tuple(GraphModuleObject{parts.forward}, GraphModuleObject{parts.backward});
 }
 
+/// What a table of decompositions is made of, where all of it is the library's own; else nothing.
+std::optional<std::string> key_of_table(nb::handle table) {
+  std::string key;
+  if (table.is_none()) return key;
+  for (auto [op, function] : nb::borrow<nb::dict>(table)) {
+    std::string module = str_of(nb::getattr(function, "__module__", nb::str("")).ptr()),
+                name = str_of(nb::getattr(function, "__qualname__", nb::str("<>")).ptr());
+    bool core = PyObject_HasAttrString(function.ptr(), "_core_operator");
+    if (!core && (!module.starts_with("umbra.") || name.find('<') != std::string::npos)) return std::nullopt;
+    key += concat(str_of(op.ptr()), " ", core ? std::string("core") : module + "." + name, "\n");
+  }
+  return key;
+}
+
 CompiledObject compile(nb::handle function, nb::handle partitioner, nb::handle forward, nb::handle backward,
                        nb::handle inference, nb::handle decompositions, bool dynamic, size_t fixed_inputs,
                        bool keep_writes, std::vector<std::string> names, bool unlift_tokens) {
@@ -67,6 +81,8 @@ CompiledObject compile(nb::handle function, nb::handle partitioner, nb::handle f
   options.keep_writes = keep_writes;
   options.unlift_tokens = unlift_tokens;
   options.input_names = std::move(names);
+  if (std::optional<std::string> key = key_of_table(decompositions))
+    options.decompositions_key = [key = std::move(*key)] { return key; };
   if (nb::isinstance<nb::str>(partitioner))
     options.partitioner_key = [name = nb::cast<std::string>(partitioner)] {
       nb::gil_scoped_acquire lock;

@@ -130,6 +130,16 @@ nb::object run_core_decomposition(nb::handle which, nb::tuple args, nb::dict kwa
   });
 }
 
+/// Past autograd, which what the kernel calls is not.
+nb::object call_below_autograd(nb::handle which, nb::tuple args, nb::dict kwargs) {
+  const Operator* op = operator_of(which.ptr());
+  check<TypeError>(op, "an operator is called");
+  return with_frame(*op, args, kwargs, [&](Value* frame) {
+    op->redispatch(op->keys(frame).below(DispatchKey::Autograd), frame);
+    return owned(wrap_results(*op, frame));
+  });
+}
+
 nb::object call_with_effects(const Tensor& token, nb::handle which, nb::tuple args, nb::dict kwargs) {
   const Operator* op = operator_of(which.ptr());
   check<TypeError>(op, "with_effects takes an operator");
@@ -143,6 +153,7 @@ nb::object call_with_effects(const Tensor& token, nb::handle which, nb::tuple ar
 void bind_capture(nb::module_& m) {
   m.def("_run_core_decomposition", &run_core_decomposition);
   m.def("_with_effects", &call_with_effects);
+  m.def("_call_below_autograd", &call_below_autograd);
   m.def("_set_effect", &set_effect);
   m.def("_is_effectful", &is_effectful);
   m.def("_make_fx", &capture, nb::arg("function"), nb::arg("inputs"), nb::arg("names"), nb::arg("mode"),

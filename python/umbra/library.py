@@ -19,6 +19,7 @@ import umbra
 from umbra import _C
 from umbra._C import OpOverload
 from umbra._library import effects
+from umbra._library.keys import with_keyset as given_keys
 from umbra._library.autograd import Formula, check_functional
 from umbra._library.custom_ops import CustomOpDef, custom_op
 from umbra._library.infer_schema import infer_schema
@@ -118,11 +119,9 @@ class Library:
         return schema.split("(")[0].strip()
 
     def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=True):
-        """A kernel of an operator, at a dispatch key."""
+        """A kernel of an operator, at a dispatch key. `with_keyset`: it is given the keys of its call before its arguments."""
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
-        if with_keyset:
-            raise NotImplementedError("Library.impl(with_keyset=True) is not in Umbra yet")
         if not isinstance(op_name, (str, OpOverload)):
             raise RuntimeError("impl should be passed either a name or an OpOverload object as the first argument")
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
@@ -134,7 +133,7 @@ class Library:
         if fn is fallthrough_kernel:
             self.m.fall_through(name, key)
         else:
-            self.m.impl(name, fn, key)
+            self.m.impl(name, given_keys(fn, key) if with_keyset else fn, key)
         _registered.add(entry)
         self._op_impls.add(entry)
 

@@ -83,13 +83,15 @@ void trace_stored(const ValueFunction& function, const CompileOptions& options, 
   CallRecord record;
   graphs.info = analyse_call(record.watch(function), inputs, analysis);
   std::string why_not, recorded = record.finish(graphs.info, why_not), cut = partitioner_key(options);
-  if (options.dynamic) why_not = "sizes that are symbols";
   if (cut.empty()) why_not = "a partitioner without a key";
-  if (!options.decompositions.empty()) why_not = "a table of decompositions";
+  if (!options.decompositions.empty() && !options.decompositions_key) why_not = "a table of decompositions";
+  const sym::ShapeEnv* env = graphs.info.mode->shape_env();
+  size_t guards = env ? env->guards().size() : 0, assumptions = env ? env->assumptions().size() : 0;
   std::string key;
   try {
-    key = concat(library_identity(), "\n", cut, "\n", options.keep_writes, "\n", Guards(inputs, inputs.size()).key(),
-                 recorded);
+    key = concat(library_identity(), "\n", cut, "\n", options.keep_writes, options.dynamic, "\n",
+                 options.decompositions.empty() ? std::string() : options.decompositions_key(), "\n",
+                 Guards(inputs, inputs.size()).key(), analysis.fixed_inputs, recorded);
   } catch (const NotStorable& reason) {
     why_not = reason.why;
   }
@@ -101,7 +103,8 @@ void trace_stored(const ValueFunction& function, const CompileOptions& options, 
     return;
   }
   trace(function, options, graphs);
-  if (why_not.empty()) store_graphs(key, graphs.joint, graphs.partition);
+  if (why_not.empty())
+    store_graphs(key, graphs.joint, graphs.partition, FoundConditions::since(env, guards, assumptions));
 }
 
 /// A graph with effects gets a token at each call, first or last among its inputs, and nobody looks at the one it

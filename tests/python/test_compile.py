@@ -88,3 +88,127 @@ def test_backends_are_refused_by_name():
         torch.compile(lambda x: x, backend="nope")
     with pytest.raises(RuntimeError, match="Either mode or options"):
         torch.compile(lambda x: x, backend="eager", mode="default", options={})
+
+def test_attributes_of_classes_and_modules_are_watched():
+    import types
+
+    class Settings:
+        factor, numbers = 2.0, [1.0]
+
+    class Scaled(torch.nn.Module):
+        scale = 2.0
+
+        def forward(self, x):
+            return x * self.scale
+    place = types.ModuleType("place")
+    place.factor = 2.0
+    settings, module = Settings(), Scaled()
+    functions = {
+        "class": (lambda x: x * Settings.factor, lambda: setattr(Settings, "factor", 3.0)),
+        "object": (lambda x: x * settings.factor, lambda: setattr(Settings, "factor", 4.0)),
+        "list": (lambda x: x * Settings.numbers[0], lambda: Settings.numbers.__setitem__(0, 5.0)),
+        "module": (lambda x: x * place.factor, lambda: setattr(place, "factor", 6.0)),
+    }
+    x = torch.ones(3)
+    for name, (function, change) in functions.items():
+        compiled = torch.compile(function, backend="eager")
+        assert torch.equal(compiled(x), function(x)), name
+        change()
+        assert torch.equal(compiled(x), function(x)), name
+    compiled = torch.compile(module, backend="eager")
+    assert compiled(x).tolist() == [2, 2, 2]
+    Scaled.scale = 7.0
+    assert compiled(x).tolist() == [7, 7, 7]
+
+
+def compiled_twice(function, change):
+    """What it gives before and after a change, compiled and as it is."""
+    compiled, x = torch.compile(function, backend="eager"), torch.ones(3)
+    for _ in range(2):
+        assert torch.equal(compiled(x), function(x))
+        change()
+    assert torch.equal(compiled(x), function(x))
+
+
+def test_what_lies_deep_in_objects_is_watched():
+    import collections
+    import types
+
+    class Slots:
+        __slots__ = ("factor",)
+    deep = types.SimpleNamespace(a=types.SimpleNamespace(b=types.SimpleNamespace(factor=2.0)))
+    nested, queue, slots = [[[2.0]]], collections.deque([2.0]), Slots()
+    slots.factor = 2.0
+
+    def with_default(x, *, factor=2.0):
+        return x * factor
+    compiled_twice(lambda x: x * deep.a.b.factor, lambda: setattr(deep.a.b, "factor", deep.a.b.factor + 1))
+    compiled_twice(lambda x: x * nested[0][0][0], lambda: nested[0][0].__setitem__(0, nested[0][0][0] + 1))
+    compiled_twice(lambda x: x * queue[0], lambda: queue.append(queue.popleft() + 1))
+    compiled_twice(lambda x: x * slots.factor, lambda: setattr(slots, "factor", slots.factor + 1))
+    compiled_twice(with_default, lambda: with_default.__kwdefaults__.update(factor=with_default.__kwdefaults__["factor"] + 1))
+
+
+total = 0
+
+
+def test_a_function_that_changes_what_it_reads_runs_as_it_is():
+    class Counter:
+        count = 0
+
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.steps, self.kept = 0, []
+
+        def forward(self, x):
+            self.steps += 1
+            self.kept.append(x.sum())
+            return x * self.steps
+    counter, kept, local = Counter(), [], 0
+
+    def attribute(x):
+        counter.count += 1
+        return x * counter.count
+
+    def appended(x):
+        kept.append(x.sum())
+        return x * len(kept)
+
+    def cell(x):
+        nonlocal local
+        local += 1
+        return x * local
+
+    def of_module(x):
+        global total
+        total += 1
+        return x * total
+    x = torch.ones(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for function in (attribute, appended, cell, of_module, Module()):
+            compiled = torch.compile(function, backend="eager")
+            assert [compiled(x)[0].item() for _ in range(5)] == [1, 2, 3, 4, 5]
+    assert counter.count == 5 and [type(t) is torch.Tensor and t.item() for t in kept] == [3.0] * 5 and local == 5 and total == 5
+
+
+def test_what_a_module_keeps_for_later_is_captured_from_the_second_call_on():
+    class Cached(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = None
+
+        def forward(self, x):
+            if self.table is None:
+                self.table = torch.arange(3.0)
+            return x + self.table
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph
+    module, x = Cached(), torch.ones(3)
+    compiled = torch.compile(module, backend=backend)
+    assert [compiled(x).tolist() for _ in range(3)] == [[1, 2, 3]] * 3
+    assert not isinstance(module.table, torch._subclasses.FakeTensor) and len(graphs) == 2

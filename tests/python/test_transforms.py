@@ -465,3 +465,12 @@ def test_branches_are_captured_inside_vmap():
     assert torch.allclose(module(x, torch.tensor(True)), x.sin()) and torch.allclose(module(x, torch.tensor(False)), x.cos() * 2)
     with pytest.raises(NotImplementedError, match="cannot be captured"):
         make_fx(lambda x, p: torch.func.grad(lambda x: function(x, p).sum())(x))(x, torch.tensor(True))
+
+
+def test_counts_are_made_for_one_element_of_a_batch_after_the_other():
+    x = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert vmap(lambda row: row.bincount(minlength=8))(x).tolist() == [[0, 1, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1, 1, 0]]
+        with pytest.raises(RuntimeError, match="equal size"):
+            vmap(lambda row: row.bincount())(x)

@@ -31,6 +31,8 @@ struct CompileOptions {
   /// `inference_compiler` gets the graphs of calls that need no gradients; left out, the forward compiler does.
   GraphCompiler forward_compiler = {}, backward_compiler = {}, inference_compiler = {};
   DecompositionTable decompositions = {};
+  /// What tells the table from others, for the cache on disk; without it graphs made by a table are not kept.
+  std::function<std::string()> decompositions_key = {};
   /// Writes to inputs that are no part of autograd are carried out by the graphs (copy_).
   bool keep_writes = false;
   /// Where calls have effects, compilers get graphs that make their tokens themselves, rather than take and give them.

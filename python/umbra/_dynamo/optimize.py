@@ -2,7 +2,7 @@
 
 There is no analysis of bytecode. The function runs once on tensors without data; the graphs of its forward and backward go to the backend. Calls of another
 kind (types, layouts, sizes, values of plain arguments, flags and numbers that the function reads from modules, closures and globals) are captured anew.
-What the function does besides computing (prints, counters) happens when it is captured.
+A function that changes what it reads (counters, lists) runs as it is; what else it does besides computing (prints) happens when it is captured.
 """
 import collections
 import functools
@@ -14,7 +14,7 @@ from umbra import _C
 from umbra._C import DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, Tensor
 from umbra._dynamo import config
 from umbra._dynamo.exc import FailOnRecompileLimitHit, InvalidBackend, RecompileError, Unsupported
-from umbra._functorch.aot_autograd import _compile, _compile_module
+from umbra._functorch.aot_autograd import KNOWN_TYPES, _compile, _compile_module
 from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition
 from umbra._options import not_built
 from umbra.compiler import _capturing
@@ -145,6 +145,7 @@ class _Optimized:
     def reset(self):
         self.backend.calls = 0
         self.gave_up = False
+        self.effects = 0
         self.at_limit = False
         self.first_numbers = {}
         self.reasons = collections.Counter()
@@ -163,10 +164,13 @@ class _Optimized:
 
     def _captures(self, moving):
         options = {"partition_fn": self.partition, "decompositions": None, "inference_compiler": None, "dynamic": moving,
-                   "reads": lambda objects: _C._Reads(list(_functions_of(self.model)), [*self.owners, *objects]), "call": self.call}
+                   "reads": self._reads, "call": self.call}
         if isinstance(self.model, Module):
             return _compile_module(self.model, self.backend, _interpret, **options)
         return _compile(self.model, self.backend, _interpret, fixed_inputs=0, keep_writes=False, **options)
+
+    def _reads(self, objects, restorable=False):
+        return _C._Reads(list(_functions_of(self.model)), [*self.owners, *objects], restorable)
 
     def _limit(self):
         if self.limit is not None:
@@ -191,15 +195,33 @@ class _Optimized:
                                  f"    - {captures.why_not(*args, **kwargs)}")
         if captures is self.moving and not self.moving.entries:
             self.reasons[self.static.why_not(*args, **kwargs)] += 1
+        before = self._reads([leaf for leaf in pytree.tree_leaves((args, kwargs)) if not isinstance(leaf, KNOWN_TYPES)], restorable=True)
         try:
+            with _capturing():
+                captures.prepare(*args, **kwargs)
+            why = before.broken()
+            if why is not None:
+                return self._run_with_effects(captures, before, why, args, kwargs)
             with _capturing():
                 return captures.run(*args, **kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode) as error:
             if self.fullgraph:
                 raise Unsupported(f"Data-dependent branching\n  {error}") from error
             self.gave_up = True
+            before.restore()
             self._warn(f"not captured, since data decide what it does: {error}")
             return self.model(*args, **kwargs)
+
+    def _run_with_effects(self, captures, before, why, args, kwargs):
+        """A call of a function that changes what it reads (a counter, a list): that happened while it was captured, and is put back; then it runs as it is.
+        What happens once (something that it keeps for later calls) may be captured without it the next time."""
+        before.restore()
+        captures.reset()
+        self.effects += 1
+        if self.effects > 2:
+            self.gave_up = True
+            self._warn(f"not captured, since it changes what it reads: {why}")
+        return self.model(*args, **kwargs)
 
     def _reach_limit(self, why):
         if not self.at_limit:
