@@ -60,6 +60,15 @@ bool is_deque(PyObject* object) {
   return PyObject_IsInstance(object, type) == 1;
 }
 
+/// An array of numpy's that is small enough to be compared.
+bool is_array(PyObject* object) {
+  constexpr Py_ssize_t kLargest = 1 << 20;  // in bytes
+  if (std::string_view(Py_TYPE(object)->tp_name) != "numpy.ndarray") return false;
+  return nb::cast<Py_ssize_t>(nb::handle(object).attr("nbytes")) <= kLargest;
+}
+
+nb::object bytes_of(PyObject* array) { return nb::handle(array).attr("tobytes")(); }
+
 /// The objects of a class keep attributes in places of its own (`__slots__`).
 bool has_slots(PyTypeObject* type) { return is_changeable(type) && type->tp_dictoffset == 0; }
 
@@ -88,19 +97,25 @@ bool changed(std::string* why, const std::string& step) {
 // ---- one object ----
 
 Watched::Watched(PyObject* object, Scope& scope, int depth) : object_(nb::borrow(object)) {
-  if (is_plain(object)) {
-    kind_ = Kind::Plain;
-  } else if (is_tensor(object) || is_opaque(object)) {
-    kind_ = Kind::Same;
-  } else if (depth == 0 || scope.left == 0 || !scope.seen.insert(object).second) {
-    object_ = {};  // as deep as one looks, or looked at already
-    return;
-  } else if (is_module(object)) {
+  if (is_plain(object)) kind_ = Kind::Plain;
+  else if (is_tensor(object) || is_opaque(object)) kind_ = Kind::Same;
+  else if (scope.seen.contains(object)) kind_ = Kind::Same;  // it is watched where it was met first
+  else if (depth == 0 || scope.left == 0) object_ = {};      // as deep as one looks
+  else look_into(object, scope, depth);
+}
+
+void Watched::look_into(PyObject* object, Scope& scope, int depth) {
+  scope.seen.insert(object);
+  --scope.left;
+  if (is_module(object)) {
     watch_module(object, scope);
   } else if (PyList_Check(object) || PyTuple_Check(object) || PyAnySet_Check(object) || is_deque(object)) {
     watch_sequence(object, scope, depth);
   } else if (PyDict_Check(object)) {
     watch_dict(object, scope, depth, false);
+  } else if (is_array(object)) {
+    kind_ = Kind::Array;
+    copy_ = bytes_of(object);
   } else if (PyType_Check(object)) {
     watch_class(reinterpret_cast<PyTypeObject*>(object), scope, depth);
   } else if (nb::object attributes = attributes_of(object)) {
@@ -110,7 +125,6 @@ Watched::Watched(PyObject* object, Scope& scope, int depth) : object_(nb::borrow
   } else {
     object_ = {};
   }
-  if (scope.left > 0) --scope.left;
 }
 
 void Watched::watch_slots(PyObject* object, Scope& scope, int depth) {
@@ -173,15 +187,15 @@ void Watched::watch_sequence(PyObject* object, Scope& scope, int depth) {
 
 void Watched::watch_dict(PyObject* object, Scope& scope, int depth, bool attributes) {
   kind_ = Kind::Dict;
-  exact_ = !attributes;
   module_ = attributes && PyDict_GetItemString(object, "__spec__");
+  exact_ = !module_;
   length_ = PyDict_GET_SIZE(object);
   Py_ssize_t position = 0;
   PyObject *key, *value;
   nb::object copy = owned(PyDict_Copy(object));  // looking at values may run code
   if (scope.restorable) copy_ = copy;
   while (PyDict_Next(copy.ptr(), &position, &key, &value)) {
-    bool named = PyUnicode_CheckExact(key) && PySet_Contains(scope.names, key) == 1;
+    bool named = PySet_Contains(scope.names, key) == 1;
     if (attributes && !named && (module_ || !is_plain(value))) continue;
     add(key, value, scope, depth - 1);
   }
@@ -201,6 +215,8 @@ void Watched::watch_module(PyObject* object, Scope& scope) {
     PyObject *key, *value;
     nb::object copy = owned(PyDict_Copy(attributes.ptr()));  // looking at values may run code
     if (scope.restorable) own->copy_ = copy;
+    own->exact_ = true;
+    own->length_ = PyDict_GET_SIZE(copy.ptr());
     while (PyDict_Next(copy.ptr(), &position, &key, &value)) {
       bool named = PySet_Contains(scope.names, key) == 1 && !is_module(value);
       if (is_plain(value) || named) own->add(key, value, scope, 2);
@@ -252,6 +268,8 @@ bool Watched::holds(PyObject* now, std::string* why) {
       return attributes ? known.dict_holds(attributes.ptr(), why) : changed(why, " has no attributes");
     }
     case Kind::Slots: return slots_hold(now, why);
+    case Kind::Array:
+      return (now == object_.ptr() && equal(bytes_of(now).ptr(), copy_.ptr())) || changed(why, " is another array");
     case Kind::Class: return class_holds(now, why);
     case Kind::Module:
       if (now != object_.ptr()) return changed(why, " is another module");
@@ -353,10 +371,18 @@ void Watched::restore() {
 
 // ---- functions ----
 
+namespace {
+/// The names that a function uses, and functions inside of it do.
+void add_names(PyObject* code, PyObject* names) {
+  for (nb::handle name : nb::handle(code).attr("co_names")) check_set(PySet_Add(names, name.ptr()));
+  for (nb::handle constant : nb::handle(code).attr("co_consts"))
+    if (PyCode_Check(constant.ptr())) add_names(constant.ptr(), names);
+}
+}  // namespace
+
 Reads::Reads(nb::handle functions, nb::handle owners, bool restorable) {
   nb::object names = owned(PySet_New(nullptr));
-  for (nb::handle f : functions)
-    for (nb::handle name : f.attr("__code__").attr("co_names")) checked(PySet_Add(names.ptr(), name.ptr()));
+  for (nb::handle f : functions) add_names(nb::object(f.attr("__code__")).ptr(), names.ptr());
   Watched::Scope scope{{}, names.ptr(), restorable};
   for (nb::handle owner : owners) owners_.emplace_back(nb::borrow(owner), Watched(owner.ptr(), scope, kDeepest));
   for (nb::handle f : functions) add(f, scope);
@@ -382,7 +408,9 @@ void Reads::add(nb::handle function, Watched::Scope& scope) {
       f.cells.push_back(Watched(content ? content : Py_None, scope, kDeepest));
       if (scope.restorable) f.cell_contents.push_back(nb::borrow(content));
     }
-  for (nb::handle name : f.code.attr("co_names"))
+  nb::object used = owned(PySet_New(nullptr));
+  add_names(f.code.ptr(), used.ptr());
+  for (nb::handle name : used)
     if (PyObject* value = PyDict_GetItem(f.globals.ptr(), name.ptr())) {
       f.names.emplace_back(nb::borrow(name), Watched(value, scope, kDeepest));
       if (scope.restorable) f.global_values.push_back(nb::borrow(value));

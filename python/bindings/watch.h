@@ -38,12 +38,13 @@ class Watched {
   bool is_known(PyObject* now) const { return is_fixed() || object_.ptr() == now; }
 
  private:
-  enum class Kind : uint8_t { Anything, Plain, Same, Sequence, Dict, Attributes, Slots, Class, Module };
+  enum class Kind : uint8_t { Anything, Plain, Same, Sequence, Dict, Attributes, Slots, Array, Class, Module };
   struct Item {
     nb::object key;
     std::unique_ptr<Watched> value;
   };
   bool is_fixed() const { return kind_ == Kind::Anything || kind_ == Kind::Plain || kind_ == Kind::Same; }
+  void look_into(PyObject* object, Scope& scope, int depth);
   void watch_sequence(PyObject* object, Scope& scope, int depth);
   void watch_dict(PyObject* object, Scope& scope, int depth, bool attributes);
   void watch_attributes(PyObject* object, PyObject* attributes, Scope& scope, int depth);

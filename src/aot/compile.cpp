@@ -90,7 +90,7 @@ void trace_stored(const ValueFunction& function, const CompileOptions& options, 
   std::string key;
   try {
     key = concat(library_identity(), "\n", cut, "\n", options.keep_writes, options.dynamic, "\n",
-                 options.decompositions.empty() ? std::string() : options.decompositions_key(), "\n",
+                 options.decompositions_key ? options.decompositions_key() : std::string(), "\n",
                  Guards(inputs, inputs.size()).key(), analysis.fixed_inputs, recorded);
   } catch (const NotStorable& reason) {
     why_not = reason.why;

@@ -211,4 +211,83 @@ def test_what_a_module_keeps_for_later_is_captured_from_the_second_call_on():
     module, x = Cached(), torch.ones(3)
     compiled = torch.compile(module, backend=backend)
     assert [compiled(x).tolist() for _ in range(3)] == [[1, 2, 3]] * 3
-    assert not isinstance(module.table, torch._subclasses.FakeTensor) and len(graphs) == 2
+    assert not isinstance(module.table, torch._subclasses.FakeTensor) and len(graphs) == 1
+
+
+def test_containers_that_a_function_is_given_may_be_changed():
+    def collect(x, found, named):
+        found.append(x * 2)
+        named["last"] = x
+        return x + len(found)
+    compiled, found, named, x = torch.compile(collect, backend="eager"), [], {}, torch.ones(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert [compiled(x, found, named)[0].item() for _ in range(4)] == [2, 3, 4, 5]
+    assert len(found) == 4 and found[0].tolist() == [2, 2, 2] and named["last"] is x
+
+
+def test_functions_that_are_reached_by_objects_are_watched():
+    import types
+
+    class Owner:
+        def __init__(self):
+            self.inner, self.settings = types.SimpleNamespace(secret=2.0), {"factor": 2.0}
+
+        def __call__(self, x):
+            return x * self.inner.secret
+
+        def helper(self, x):
+            return x * self.settings["factor"]
+
+        def go(self, x):
+            return self.helper(x) + 1
+
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.settings, self.table = {"factor": 2.0}, torch.ones(3)
+
+        def helper(self, x):
+            return x * self.settings["factor"]
+
+        def forward(self, x):
+            return self.helper(x) + self.table
+    owner, module, factor = Owner(), Module(), [2.0]
+    functions = [lambda x: x * factor[0]]
+    compiled_twice(lambda x: owner(x), lambda: setattr(owner.inner, "secret", owner.inner.secret + 1))
+    compiled_twice(owner.go, lambda: owner.settings.update(factor=owner.settings["factor"] + 1))
+    compiled_twice(lambda x: functions[0](x), lambda: factor.__setitem__(0, factor[0] + 1))
+    compiled_twice(module, lambda: module.settings.update(factor=module.settings["factor"] + 1))
+    compiled_twice(module, lambda: setattr(module, "table", module.table + 1))
+
+
+def test_attributes_that_appear_and_arrays_are_watched():
+    import types
+    numpy = pytest.importorskip("numpy")
+    place, array = types.SimpleNamespace(), numpy.array([2.0])
+    compiled_twice(lambda x: x * getattr(place, "factor", 2.0), lambda: setattr(place, "factor", 3.0))
+    compiled_twice(lambda x: x * float(array[0]), lambda: array.__iadd__(1))
+
+
+def test_what_cannot_be_captured_runs_as_it_is():
+    class Result:
+        def __init__(self, value):
+            self.value = value
+    x = torch.arange(3.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert torch.compile(lambda x: Result(x * 2), backend="eager")(x).value.tolist() == [0, 2, 4]
+        assert torch.compile(lambda x: x.tolist(), backend="eager")(x) == [0, 1, 2]
+        with pytest.raises(ValueError, match="its own"):
+            torch.compile(fails, backend="eager")(x)
+    with pytest.raises(RuntimeError):
+        torch.compile(lambda x: x.tolist(), backend="eager", fullgraph=True)(x)
+
+    def backend(graph, inputs):
+        raise KeyError("the backend's")
+    with pytest.raises(KeyError, match="the backend's"):
+        torch.compile(lambda x: x * 2, backend=backend)(x)
+
+
+def fails(x):
+    raise ValueError("its own")
