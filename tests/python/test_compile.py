@@ -291,3 +291,9 @@ def test_what_cannot_be_captured_runs_as_it_is():
 
 def fails(x):
     raise ValueError("its own")
+
+
+def test_the_environment_is_watched(monkeypatch):
+    import os
+    monkeypatch.setenv("UMBRA_TEST_FACTOR", "2")
+    compiled_twice(lambda x: x * int(os.environ["UMBRA_TEST_FACTOR"]), lambda: monkeypatch.setenv("UMBRA_TEST_FACTOR", "3"))

@@ -284,7 +284,7 @@ class _Functions:
     methods by the names that other functions use."""
 
     def __init__(self, roots):
-        self.functions, self.classes, self.names, self.seen = [], [], set(_OPERATORS), set()
+        self.functions, self.classes, self.modules, self.names, self.seen = [], [], [], set(_OPERATORS), set()
         for root in roots:
             self._visit(root, 4)
         known = None
@@ -292,6 +292,10 @@ class _Functions:
             known = len(self.functions), len(self.classes), len(self.names)
             for cls in list(self.classes):
                 self._visit_methods(cls)
+            for module in list(self.modules):
+                for name in self.names & vars(module).keys():
+                    if not callable(vars(module)[name]):
+                        self._visit(vars(module)[name], 2)
 
     def _visit(self, value, depth):
         if depth == 0 or id(value) in self.seen or len(self.seen) > _MOST or isinstance(value, (Tensor, str, bytes, int, float, type(None))):
@@ -317,7 +321,10 @@ class _Functions:
         elif isinstance(value, (list, tuple, set, frozenset, collections.deque)):
             for part in list(value):
                 self._visit(part, depth - 1)
-        elif not isinstance(value, types.ModuleType):
+        elif isinstance(value, types.ModuleType):
+            if not _is_own(value.__name__):
+                self.modules.append(value)
+        else:
             self._visit_class(type(value))
             for part in list(getattr(value, "__dict__", {}).values()):
                 self._visit(part, depth - 1)
