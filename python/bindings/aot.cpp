@@ -69,7 +69,7 @@ std::optional<std::string> key_of_table(nb::handle table) {
 
 CompiledObject compile(nb::handle function, nb::handle partitioner, nb::handle forward, nb::handle backward,
                        nb::handle inference, nb::handle decompositions, bool dynamic, size_t fixed_inputs,
-                       bool keep_writes, std::vector<std::string> names, bool unlift_tokens) {
+                       bool keep_writes, std::vector<std::string> names, bool unlift_tokens, bool tokens) {
   aot::CompileOptions options;
   options.partitioner = partitioner_of(partitioner);
   options.forward_compiler = graph_compiler(forward);
@@ -80,6 +80,7 @@ CompiledObject compile(nb::handle function, nb::handle partitioner, nb::handle f
   options.fixed_inputs = fixed_inputs;
   options.keep_writes = keep_writes;
   options.unlift_tokens = unlift_tokens;
+  options.tokens = tokens;
   options.input_names = std::move(names);
   if (std::optional<std::string> key = key_of_table(decompositions))
     options.decompositions_key = [key = std::move(*key)] { return key; };
@@ -185,7 +186,7 @@ void bind_aot(nb::module_& m) {
   m.def("_aot_compile", &compile, nb::arg("function"), nb::arg("partitioner"), nb::arg("forward").none(),
         nb::arg("backward").none(), nb::arg("inference").none(), nb::arg("decompositions").none(), nb::arg("dynamic"),
         nb::arg("fixed_inputs"), nb::arg("keep_writes"), nb::arg("names") = std::vector<std::string>(),
-        nb::arg("unlift_tokens") = false);
+        nb::arg("unlift_tokens") = false, nb::arg("tokens") = true);
   m.def("_cache_directory", &aot::cache_directory);
   m.def("_set_cache_directory", &aot::set_cache_directory);
   m.def("_disk_cache_info", &wrap_disk_info);

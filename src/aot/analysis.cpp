@@ -1,6 +1,7 @@
 #include "umbra/aot/analysis.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "aot/outputs.h"
 #include "umbra/autograd/autograd.h"
@@ -81,6 +82,7 @@ class Analysis {
     info_.layout = std::move(layout);
     info_.inputs = inputs;
     info_.mode = fake_mode();
+    info_.tokens = options.tokens;
   }
 
   CallInfo run(const ValueFunction& function) {
@@ -102,9 +104,10 @@ class Analysis {
         if (inputs[i].defined()) lift->set(inputs[i], arguments[i]);
       for (const Tensor& t : arguments) starts.push_back(t.defined() ? Start(t) : Start());
       EnterMode lift_scope(lift);
-      EffectScope effects([this] { return info_.mode->make(token_spec()); });
+      std::optional<EffectScope> effects;
+      if (options_.tokens) effects.emplace([this] { return info_.mode->make(token_spec()); });
       results = function(values_of(arguments));
-      info_.has_effects = effects.token().defined();
+      info_.has_effects = effects && effects->token().defined();
     }
     for (Value& v : results)
       if (v.is_tensor()) v = Value(lift->replace(v.tensor_ref()));

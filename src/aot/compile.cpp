@@ -89,7 +89,7 @@ void trace_stored(const ValueFunction& function, const CompileOptions& options, 
   size_t guards = env ? env->guards().size() : 0, assumptions = env ? env->assumptions().size() : 0;
   std::string key;
   try {
-    key = concat(library_identity(), "\n", cut, "\n", options.keep_writes, options.dynamic, "\n",
+    key = concat(library_identity(), "\n", cut, "\n", options.keep_writes, options.dynamic, options.tokens, "\n",
                  options.decompositions_key ? options.decompositions_key() : std::string(), "\n",
                  Guards(inputs, inputs.size()).key(), analysis.fixed_inputs, recorded);
   } catch (const NotStorable& reason) {
@@ -144,7 +144,7 @@ std::shared_ptr<const Executable> build(const ValueFunction& function, const Com
   autograd::WithoutSavedTensorHooks of_the_run_alone;
   auto e = std::make_shared<Executable>();
   CompiledGraphs& graphs = e->graphs;
-  AnalysisOptions analysis{options.dynamic, fixed, options.keep_writes};
+  AnalysisOptions analysis{options.dynamic, fixed, options.keep_writes, options.tokens};
   if (whole || cache_directory().empty()) {
     graphs.info = analyse_call(function, inputs, analysis);
     trace(function, options, graphs);

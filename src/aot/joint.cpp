@@ -1,5 +1,7 @@
 #include "umbra/aot/joint.h"
 
+#include <optional>
+
 #include "umbra/autograd/autograd.h"
 #include "umbra/capture/effects.h"
 #include "umbra/capture/functionalize.h"
@@ -31,15 +33,17 @@ class Joint {
         primals.push_back(start_of(i, leaves[i]));
       }
       {
-        EffectScope effects([&] { return all[0].tensor(); });
+        std::optional<EffectScope> effects;
+        if (info_.has_effects) effects.emplace([&] { return all[0].tensor(); });
         forward = run_forward(primals, inputs);
-        if (layout_.tokens > 0) tokens.push_back(Value(effects.token()));
+        if (effects) tokens.push_back(effects->token().defined() ? Value(effects->token()) : all[0]);
       }
       // What the backward writes comes later than what the forward gives.
       if (!layout_.written_by_backward.empty()) results = values_of(forward);
-      EffectScope effects([this] { return add_backward_token(); });
+      std::optional<EffectScope> effects;
+      if (info_.tokens) effects.emplace([this] { return add_backward_token(); });
       if (layout_.differentiable) gradients = run_backward(leaves, primals, forward, inputs);
-      backward_token = effects.token();
+      if (effects) backward_token = effects->token();
     }
     for (size_t i : layout_.written_in_graph) write_in_graph(i, from_functional(primals[i]), inputs);
     if (layout_.written_by_backward.empty()) results = values_of(forward);

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "aot/min_cut.h"
+#include "umbra/dispatch/effects.h"
 #include "umbra/fake/cost.h"
 #include "umbra/graph/passes.h"
 
@@ -26,9 +27,10 @@ int64_t bytes_of(const Value& value) {
 /// A size, or what is computed of sizes: kept as a number, not as a tensor.
 bool is_number(const fx::Node* node) { return node->meta.val.is_symbolic(); }
 
-/// Checks give nothing, and belong to the graph that has what they look at.
+/// Checks, and calls with effects whose results nobody uses, belong to the graph that has what they look at.
 bool is_check(const fx::Node* node) {
-  return node->op() == fx::Op::CallFunction && node->is_impure() && node->users().empty() && node->meta.val.is_none();
+  if (node->op() != fx::Op::CallFunction || !node->is_impure() || !node->users().empty()) return false;
+  return node->meta.val.is_none() || (node->target().op() && has_effect(*node->target().op()));
 }
 
 /// A write to an input, which the forward graph carries out at its end.

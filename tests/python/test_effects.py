@@ -232,3 +232,48 @@ def test_graphs_with_tokens_are_kept_on_disk(tmp_path):
         assert umbra._C._disk_cache_info()["hits"] == counts["hits"] + 1
     finally:
         umbra._C._set_cache_directory(before)
+
+
+class Pair(Tensor):
+    """Two tensors, each computed with by itself."""
+
+    @staticmethod
+    def __new__(cls, first, second):
+        return Tensor._make_wrapper_subclass(cls, first.shape, strides=first.stride(), dtype=first.dtype, device=first.device,
+                                             requires_grad=first.requires_grad)
+
+    def __init__(self, first, second):
+        self.first, self.second = first, second
+
+    def __tensor_flatten__(self):
+        return ["first", "second"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner, context, size, stride):
+        return Pair(inner["first"], inner["second"])
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args, kwargs=None):
+        pytree = umbra.utils._pytree
+        both = [pytree.tree_flatten(function(*pytree.tree_map_only(Pair, lambda t, part=part: getattr(t, part), args),
+                                             **pytree.tree_map_only(Pair, lambda t, part=part: getattr(t, part), kwargs or {})))
+                for part in ("first", "second")]
+        return pytree.tree_unflatten([Pair(a, b) if isinstance(a, Tensor) else a for a, b in zip(both[0][0], both[1][0])], both[0][1])
+
+
+def test_tensor_classes_beside_effects():
+    def function(t):
+        note(t, "unused")
+        return note(note(t, "a").sin(), "b") * 3
+
+    def pair():
+        return Pair(umbra.ones(3), umbra.full((3,), 2.0)).requires_grad_()
+    eager, given = pair(), pair()
+    function(eager).sum().backward()
+    expected = list(calls)
+    calls.clear()
+    aot_function(function, lambda graph, inputs: graph)(given).sum().backward()
+    assert calls == expected and umbra.equal(given.grad.second, eager.grad.second)
+    matrix = Pair(umbra.eye(2), umbra.eye(2) * 2).requires_grad_()
+    aot_function(lambda t: umbra.linalg.inv(t).sum(), lambda graph, inputs: graph)(matrix).backward()
+    assert umbra.allclose(matrix.grad.second, umbra.full((2, 2), -0.25))

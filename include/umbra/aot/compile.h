@@ -37,6 +37,8 @@ struct CompileOptions {
   bool keep_writes = false;
   /// Where calls have effects, compilers get graphs that make their tokens themselves, rather than take and give them.
   bool unlift_tokens = false;
+  /// False: such calls stand in the graphs as they are, without tokens.
+  bool tokens = true;
   /// Tensors the function closes over, looked up at each call. They come before the inputs among the graph's inputs.
   std::function<std::vector<Tensor>()> state = {};
   /// What else the function decides by: it is captured anew for each text this gives.
