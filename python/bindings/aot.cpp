@@ -34,9 +34,10 @@ aot::Partitioner partitioner_of(nb::handle partitioner) {
     return nb::cast<std::string>(partitioner) == "default" ? aot::default_partition : within_budget;
   return [cut = Callable(partitioner)](const aot::JointGraph& joint) {
     nb::gil_scoped_acquire lock;
-    nb::object parts = nb::handle(cut.get())(GraphModuleObject{joint.module}, joint.primals, joint.forward_outputs());
+    size_t outputs = joint.tokens + joint.forward_outputs();
+    nb::object parts = nb::handle(cut.get())(GraphModuleObject{joint.module}, joint.tokens + joint.primals, outputs);
     IntrusivePtr<fx::GraphModule> forward(&module_of(parts[0])), backward(&module_of(parts[1]));
-    return aot::partition_of(std::move(forward), std::move(backward), joint.forward_outputs());
+    return aot::partition_of(std::move(forward), std::move(backward), outputs);
   };
 }
 
@@ -52,9 +53,23 @@ nb::tuple cut(const GraphModuleObject& module, const std::string& partitioner, s
   return nb::make_tuple(GraphModuleObject{parts.forward}, GraphModuleObject{parts.backward});
 }
 
+/// What a table of decompositions is made of, where all of it is the library's own; else nothing.
+std::optional<std::string> key_of_table(nb::handle table) {
+  std::string key;
+  if (table.is_none()) return key;
+  for (auto [op, function] : nb::borrow<nb::dict>(table)) {
+    std::string module = str_of(nb::getattr(function, "__module__", nb::str("")).ptr()),
+                name = str_of(nb::getattr(function, "__qualname__", nb::str("<>")).ptr());
+    bool core = PyObject_HasAttrString(function.ptr(), "_core_operator");
+    if (!core && (!module.starts_with("umbra.") || name.find('<') != std::string::npos)) return std::nullopt;
+    key += concat(str_of(op.ptr()), " ", core ? std::string("core") : module + "." + name, "\n");
+  }
+  return key;
+}
+
 CompiledObject compile(nb::handle function, nb::handle partitioner, nb::handle forward, nb::handle backward,
                        nb::handle inference, nb::handle decompositions, bool dynamic, size_t fixed_inputs,
-                       bool keep_writes, std::vector<std::string> names) {
+                       bool keep_writes, std::vector<std::string> names, bool unlift_tokens, bool tokens) {
   aot::CompileOptions options;
   options.partitioner = partitioner_of(partitioner);
   options.forward_compiler = graph_compiler(forward);
@@ -64,7 +79,11 @@ CompiledObject compile(nb::handle function, nb::handle partitioner, nb::handle f
   options.dynamic = dynamic;
   options.fixed_inputs = fixed_inputs;
   options.keep_writes = keep_writes;
+  options.unlift_tokens = unlift_tokens;
+  options.tokens = tokens;
   options.input_names = std::move(names);
+  if (std::optional<std::string> key = key_of_table(decompositions))
+    options.decompositions_key = [key = std::move(*key)] { return key; };
   if (nb::isinstance<nb::str>(partitioner))
     options.partitioner_key = [name = nb::cast<std::string>(partitioner)] {
       nb::gil_scoped_acquire lock;
@@ -82,7 +101,9 @@ nb::dict wrap_graphs(const aot::CompiledGraphs& graphs) {
   put("joint", graphs.joint.module);
   put("forward", graphs.partition.forward);
   put("backward", graphs.partition.backward);
-  out["forward_outputs"] = graphs.joint.forward_outputs();
+  out["tokens"] = graphs.joint.tokens;
+  out["backward_tokens"] = graphs.joint.backward_tokens;
+  out["forward_outputs"] = graphs.joint.tokens + graphs.joint.forward_outputs();
   out["saved"] = graphs.partition.saved;
   out["saved_bytes"] = graphs.partition.saved_bytes;
   out["info"] = to_string(graphs.info);
@@ -164,7 +185,8 @@ void bind_aot(nb::module_& m) {
   m.def("_aot_cut", &cut);
   m.def("_aot_compile", &compile, nb::arg("function"), nb::arg("partitioner"), nb::arg("forward").none(),
         nb::arg("backward").none(), nb::arg("inference").none(), nb::arg("decompositions").none(), nb::arg("dynamic"),
-        nb::arg("fixed_inputs"), nb::arg("keep_writes"), nb::arg("names") = std::vector<std::string>());
+        nb::arg("fixed_inputs"), nb::arg("keep_writes"), nb::arg("names") = std::vector<std::string>(),
+        nb::arg("unlift_tokens") = false, nb::arg("tokens") = true);
   m.def("_cache_directory", &aot::cache_directory);
   m.def("_set_cache_directory", &aot::set_cache_directory);
   m.def("_disk_cache_info", &wrap_disk_info);

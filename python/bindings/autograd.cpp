@@ -46,8 +46,15 @@ int set_grad(PyObject* self, PyObject* value, void*) {
                       short_type_name(Py_TYPE(value)));
     const Tensor& grad = tensor_of(value);
     check(grad.impl() != t.impl(), "can't assign Variable as its own grad");
-    check(grad.dtype() == t.dtype(), "assigned grad has data of a different type");
-    check(grad.sym_sizes() == t.sym_sizes(), "assigned grad has data of a different size");
+    check(grad.dtype() == t.dtype(), "attempting to assign a gradient with dtype '", grad.dtype(),
+          "' to a tensor with grad_dtype '", t.dtype(),
+          "'. The gradient must match the tensor's grad_dtype (defaults to ", "the tensor's dtype).");
+    check(grad.device().type == t.device().type, "attempting to assign a gradient with device type '",
+          to_string(grad.device().type), "' to a tensor with device type '", to_string(t.device().type),
+          "'. Please ensure that the gradient and the tensor are on the same device");
+    check(grad.sym_sizes() == t.sym_sizes(), "attempting to assign a gradient of size '", to_string(grad.sym_sizes()),
+          "' to a tensor of size '", to_string(t.sym_sizes()),
+          "'. Please ensure that the gradient and the tensor are the same size");
     t.set_grad(grad);
   });
 }
@@ -120,7 +127,36 @@ nb::object wrap_tensors(const std::vector<Tensor>& tensors) {
   return out;
 }
 
+/// The edge of a tensor, or one that is given as (node, number of its output).
+autograd::Edge edge_of(nb::handle object) {
+  if (is_tensor(object.ptr())) {
+    const Tensor& t = tensor_of(object.ptr());
+    check(t.requires_grad(), "One of the differentiated Tensors does not require grad");
+    return autograd::gradient_edge(t);
+  }
+  nb::tuple pair = nb::cast<nb::tuple>(object);
+  IntrusivePtr<autograd::Node> node = node_of_object(nb::object(pair[0]).ptr());
+  check<TypeError>(node.get() != nullptr, "autograd: expected a Tensor or a GradientEdge");
+  return {std::move(node), nb::cast<uint32_t>(pair[1])};
+}
+
+std::vector<autograd::Edge> edges_of(nb::handle list) {
+  std::vector<autograd::Edge> out;
+  for (nb::handle item : nb::borrow<nb::sequence>(list)) out.push_back(edge_of(item));
+  return out;
+}
+
 void bind_passes(nb::module_& m) {
+  m.def("_autograd_grad_of_edges",
+        [](nb::handle outputs, nb::handle inputs, nb::handle grad_outputs, bool retain_graph, bool create_graph) {
+          std::vector<autograd::Edge> from = edges_of(outputs), to = edges_of(inputs);
+          std::vector<Tensor> weights = tensors_of(grad_outputs), result;
+          {
+            nb::gil_scoped_release unlocked;
+            result = autograd::grad_of_edges(from, weights, to, {retain_graph || create_graph, create_graph});
+          }
+          return wrap_tensors(result);
+        });
   m.def("_autograd_grad", [](nb::handle outputs, nb::handle inputs, nb::handle grad_outputs, bool retain_graph,
                              bool create_graph, bool allow_unused) {
     std::vector<Tensor> from = tensors_of(outputs), to = tensors_of(inputs), weights = tensors_of(grad_outputs), result;

@@ -6,8 +6,11 @@
 #include "fake.h"
 #include "operators.h"
 #include "signatures.h"
+#include "tensor_type.h"
+#include "umbra/capture/effects.h"
 #include "umbra/capture/higher_order.h"
 #include "umbra/capture/tracer.h"
+#include "umbra/dispatch/effects.h"
 #include "umbra/transform/transform.h"
 
 namespace umbra::python {
@@ -33,7 +36,9 @@ DecompositionTable read_decompositions(nb::handle table) {
     out.set(*op, [op, function = Callable(value)](Value* frame) {
       nb::gil_scoped_acquire lock;
       auto [args, kwargs] = wrap_arguments(*op, frame);
-      store_results(*op, owned(PyObject_Call(function.get(), args.ptr(), kwargs.ptr())).ptr(), frame);
+      nb::object results = owned(PyObject_Call(function.get(), args.ptr(), kwargs.ptr()));
+      if (results.ptr() == Py_NotImplemented) throw DecompositionDeclined{};
+      store_results(*op, results.ptr(), frame);
     });
   }
   return out;
@@ -99,28 +104,58 @@ nb::object call_higher_order(const std::string& name, nb::args arguments) {
   return wrap_values(FunctionCall(op, std::move(values)).call());
 }
 
-nb::object run_core_decomposition(nb::handle which, nb::tuple args, nb::dict kwargs) {
-  const Operator* op = operator_of(which.ptr());
-  const DecompositionTable::Function* parts = op ? core_table().find(*op) : nullptr;
-  check<TypeError>(op && (parts || op->is_composite()), "no entry of the core table: ", str_of(which.ptr()));
+/// Reads an operator's arguments into a frame, and runs something on it while they are there.
+template <class Run>
+auto with_frame(const Operator& op, const nb::tuple& args, const nb::dict& kwargs, const Run& run) {
   std::vector<PyObject*> values;
   for (nb::handle value : args) values.push_back(value.ptr());
   for (auto [key, value] : kwargs) values.push_back(value.ptr());
   nb::object names = owned(PySequence_Tuple(nb::list(kwargs.keys()).ptr()));
   CallArguments call{values.data(), args.size(), kwargs.size() ? names.ptr() : nullptr};
   Scratch scratch;
-  Frame frame(*op);
+  Frame frame(op);
   Mismatch why;
-  if (!Matcher::of(*op).read(call, Reading::Operator, frame.data(), scratch, why)) fail_schema(*op, call, why);
-  if (parts) (*parts)(frame.data());
-  else op->call(frame.data());
-  return owned(wrap_results(*op, frame.data()));
+  if (!Matcher::of(op).read(call, Reading::Operator, frame.data(), scratch, why)) fail_schema(op, call, why);
+  return run(frame.data());
+}
+
+nb::object run_core_decomposition(nb::handle which, nb::tuple args, nb::dict kwargs) {
+  const Operator* op = operator_of(which.ptr());
+  const DecompositionTable::Function* parts = op ? core_table().find(*op) : nullptr;
+  check<TypeError>(op && (parts || op->is_composite()), "no entry of the core table: ", str_of(which.ptr()));
+  return with_frame(*op, args, kwargs, [&](Value* frame) {
+    if (parts) (*parts)(frame);
+    else op->call(frame);
+    return owned(wrap_results(*op, frame));
+  });
+}
+
+/// Past autograd, which what the kernel calls is not.
+nb::object call_below_autograd(nb::handle which, nb::tuple args, nb::dict kwargs) {
+  const Operator* op = operator_of(which.ptr());
+  check<TypeError>(op, "an operator is called");
+  return with_frame(*op, args, kwargs, [&](Value* frame) {
+    op->redispatch(op->keys(frame).below(DispatchKey::Autograd), frame);
+    return owned(wrap_results(*op, frame));
+  });
+}
+
+nb::object call_with_effects(const Tensor& token, nb::handle which, nb::tuple args, nb::dict kwargs) {
+  const Operator* op = operator_of(which.ptr());
+  check<TypeError>(op, "with_effects takes an operator");
+  return with_frame(*op, args, kwargs, [&](Value* frame) {
+    return wrap_values(with_effects(token, *op, std::vector<Value>(frame, frame + op->argument_count())));
+  });
 }
 
 }  // namespace
 
 void bind_capture(nb::module_& m) {
   m.def("_run_core_decomposition", &run_core_decomposition);
+  m.def("_with_effects", &call_with_effects);
+  m.def("_call_below_autograd", &call_below_autograd);
+  m.def("_set_effect", &set_effect);
+  m.def("_is_effectful", &is_effectful);
   m.def("_make_fx", &capture, nb::arg("function"), nb::arg("inputs"), nb::arg("names"), nb::arg("mode"),
         nb::arg("pre_dispatch"), nb::arg("decompositions").none(), nb::arg("fake_mode").none(), nb::arg("locations"));
   m.def("_arrange_output", [](GraphModuleObject& g, nb::handle pattern) {

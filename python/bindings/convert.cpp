@@ -1,8 +1,10 @@
 // Single values between Python and C++: by the type a schema asks for on the way in, by what they are on the way out.
 #include "arguments.h"
 #include "generator.h"
+#include "operators.h"
 #include "tensor_type.h"
 #include "umbra/dispatch/dispatcher.h"
+#include "umbra/graph/operator_value.h"
 #include "umbra/jit/trace.h"
 #include "umbra/sym/shape_env.h"
 #include "values.h"
@@ -323,6 +325,7 @@ Value read_any(PyObject* object) {
       values.push_back(read_any(PySequence_Fast_GET_ITEM(object, i)));
     return Value(std::move(values));
   }
+  if (const Operator* op = operator_of(object)) return fx::operator_value(*op);
   return Value::object(make_counted<PythonObject>(object));
 }
 
@@ -372,6 +375,7 @@ PyObject* wrap(const Value& value) {
     case Tag::List: return list(value.list().size(), [&](size_t i) { return wrap(value.list()[i]); });
     case Tag::Object:
       if (auto* object = dynamic_cast<PythonObject*>(value.object())) return Py_NewRef(object->get());
+      if (const Operator* op = fx::operator_in(value)) return wrap(*op);
       fail<TypeError>("a C++ object that Python does not know");
   }
   return Py_NewRef(Py_None);

@@ -129,7 +129,8 @@ ProgramObject export_module(nb::handle forward, nb::handle leaves, nb::handle in
 
 nb::object wrap_value(const Value& value) { return nb::steal(checked(wrap(value))); }
 
-constexpr const char* kInputKinds[] = {"PARAMETER", "BUFFER", "CONSTANT_TENSOR", "USER_INPUT", "CONSTANT_INPUT"};
+constexpr const char* kInputKinds[] = {"PARAMETER",  "BUFFER",         "CONSTANT_TENSOR",
+                                       "USER_INPUT", "CONSTANT_INPUT", "TOKEN"};
 
 nb::list input_specs(const ProgramObject& p) {
   nb::list out;
@@ -162,7 +163,7 @@ void set_signature(ProgramObject& p, nb::sequence inputs, nb::sequence outputs) 
                    read_values(nb::make_tuple(spec[3])).at(0)};
     std::string name = nb::cast<std::string>(spec[0]);
     bool known = false;
-    for (int kind = 0; kind <= static_cast<int>(OutputKind::GradientToUserInput) && !known; ++kind) {
+    for (int kind = 0; kind <= static_cast<int>(OutputKind::Token) && !known; ++kind) {
       out.kind = static_cast<OutputKind>(kind);
       known = name == to_string(out.kind);
     }

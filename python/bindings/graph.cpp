@@ -51,7 +51,7 @@ bool has_slice(const fx::Argument& argument) {
 
 /// Whether C++ computes a function of these arguments: its operators are those on numbers, Python's are on anything.
 bool computed_natively(const fx::Node& node, const fx::Function& function) {
-  if (!node.kwargs().empty() || python_functions().contains(&function)) return false;
+  if ((!node.kwargs().empty() && !function.positional) || python_functions().contains(&function)) return false;
   if (!function.name.starts_with("operator.")) return true;
   bool selects = function.name == "operator.getitem";
   return std::ranges::all_of(node.inputs(), [&](const fx::Node* input) {

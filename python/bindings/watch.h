@@ -19,7 +19,9 @@ class Watched {
   /// What all the objects of one watch share.
   struct Scope {
     std::unordered_set<PyObject*> seen;
-    PyObject* names;  // a set of the names that the functions use: attributes of other names are read by nobody
+    PyObject* names;          // a set of the names that the functions use: attributes of other names are read by nobody
+    bool restorable = false;  // what is watched can be put back
+    size_t left = 5000;       // objects that are looked into, at most
   };
   Watched() = default;
   Watched(Watched&&) noexcept = default;
@@ -30,22 +32,30 @@ class Watched {
   bool holds(PyObject* now, std::string* why = nullptr);
   /// The same of the object itself, where it is known to stand in its place still: only what can change is looked at.
   bool still_holds(std::string* why) { return is_fixed() || holds(object_.ptr(), why); }
+  /// Puts back what lists, dicts and attributes held; only where the scope was `restorable`.
+  void restore();
   /// Whether `still_holds` may be asked while this object stands there.
   bool is_known(PyObject* now) const { return is_fixed() || object_.ptr() == now; }
 
  private:
-  enum class Kind : uint8_t { Anything, Plain, Same, Sequence, Dict, Attributes, Module };
+  enum class Kind : uint8_t { Anything, Plain, Same, Sequence, Dict, Attributes, Slots, Array, Class, Module };
   struct Item {
     nb::object key;
     std::unique_ptr<Watched> value;
   };
   bool is_fixed() const { return kind_ == Kind::Anything || kind_ == Kind::Plain || kind_ == Kind::Same; }
+  void look_into(PyObject* object, Scope& scope, int depth);
   void watch_sequence(PyObject* object, Scope& scope, int depth);
   void watch_dict(PyObject* object, Scope& scope, int depth, bool attributes);
+  void watch_attributes(PyObject* object, PyObject* attributes, Scope& scope, int depth);
+  void watch_slots(PyObject* object, Scope& scope, int depth);
+  void watch_class(PyTypeObject* type, Scope& scope, int depth);
   void watch_module(PyObject* object, Scope& scope);
   void add(PyObject* key, PyObject* value, Scope& scope, int depth);
   bool items_hold(PyObject* now, std::string* why);
   bool dict_holds(PyObject* now, std::string* why);
+  bool class_holds(PyObject* now, std::string* why);
+  bool slots_hold(PyObject* now, std::string* why);
 
   Kind kind_ = Kind::Anything;
   nb::object object_;
@@ -53,15 +63,19 @@ class Watched {
   uint64_t version_ = 0;
   bool exact_ = false;   // no other keys may be there
   bool moving_ = false;  // an item can change while its dict does not
+  bool module_ = false;  // the dict of a Python module: of its names only those that are read
+  nb::object copy_;      // what it held, where it is to be put back
   std::vector<Item> items_;
 };
 
 /// What functions decide by beside their arguments: what they take from closures, globals, defaults and their owners.
 class Reads {
  public:
-  Reads(nb::handle functions, nb::handle owners);
+  /// `restorable`: what they change besides their results can be put back.
+  Reads(nb::handle functions, nb::handle owners, bool restorable = false);
   Reads(const Reads&) = delete;
   bool hold(std::string* why = nullptr);
+  void restore();
 
  private:
   struct Function {
@@ -69,6 +83,9 @@ class Reads {
     uint64_t version = 0;
     std::vector<std::pair<nb::object, Watched>> names;
     std::vector<Watched> cells, default_values;
+    nb::object keyword_defaults;
+    Watched keyword_values;
+    std::vector<nb::object> cell_contents, global_values;  // to be put back
   };
   void add(nb::handle function, Watched::Scope& scope);
   static bool holds(Function& f, std::string* why);

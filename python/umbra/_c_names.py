@@ -17,7 +17,9 @@ class _FunctionsBehindNn(types.ModuleType):
     """Where torch keeps the functions behind nn.functional; checkpoints name some of them (an activation of gelu)."""
 
     def __getattr__(self, name):
-        return getattr(ops.aten, name)
+        from umbra.nn import functional
+        found = vars(functional).get(name)
+        return found if type(found).__name__ == "Function" else getattr(ops.aten, name)
 
     @staticmethod
     def _parse_to(*args, **kwargs):

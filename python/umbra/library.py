@@ -18,6 +18,8 @@ import weakref
 import umbra
 from umbra import _C
 from umbra._C import OpOverload
+from umbra._library import effects
+from umbra._library.keys import with_keyset as given_keys
 from umbra._library.autograd import Formula, check_functional
 from umbra._library.custom_ops import CustomOpDef, custom_op
 from umbra._library.infer_schema import infer_schema
@@ -97,8 +99,8 @@ class Library:
             raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self.m = _C._Library(ns, kind)
-        self._op_defs, self._op_impls, self._dispatch_rules = set(), set(), []
-        self._finalizer = weakref.finalize(self, _take_back, self.m, self._op_defs, self._op_impls, self._dispatch_rules)
+        self._op_defs, self._op_impls, self._dispatch_rules, self._effects = set(), set(), [], set()
+        self._finalizer = weakref.finalize(self, _take_back, self.m, self._op_defs, self._op_impls, self._dispatch_rules, self._effects)
         self._finalizer.atexit = False
 
     def __repr__(self):
@@ -117,11 +119,9 @@ class Library:
         return schema.split("(")[0].strip()
 
     def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=True):
-        """A kernel of an operator, at a dispatch key."""
+        """A kernel of an operator, at a dispatch key. `with_keyset`: it is given the keys of its call before its arguments."""
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
-        if with_keyset:
-            raise NotImplementedError("Library.impl(with_keyset=True) is not in Umbra yet")
         if not isinstance(op_name, (str, OpOverload)):
             raise RuntimeError("impl should be passed either a name or an OpOverload object as the first argument")
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
@@ -133,7 +133,7 @@ class Library:
         if fn is fallthrough_kernel:
             self.m.fall_through(name, key)
         else:
-            self.m.impl(name, fn, key)
+            self.m.impl(name, given_keys(fn, key) if with_keyset else fn, key)
         _registered.add(entry)
         self._op_impls.add(entry)
 
@@ -149,6 +149,11 @@ class Library:
         self.m.impl(name, fn, "Fake")
         _registered.add((name, "Fake"))
         self._op_impls.add((name, "Fake"))
+
+    def _register_effectful_op(self, op_name, effect):
+        name = op_name if "::" in op_name else f"{self.ns}::{op_name}"
+        effects.register(name, effect)
+        self._effects.add(name)
 
     def _register_torch_dispatch_rule(self, op_name, torch_dispatch_class, fn):
         _C._torch_dispatch_rules.setdefault(op_name, {})[torch_dispatch_class] = fn
@@ -169,8 +174,10 @@ def _scoped_library(*args, **kwargs):
         library._destroy()
 
 
-def _take_back(module, definitions, implementations, dispatch_rules):
+def _take_back(module, definitions, implementations, dispatch_rules, effectful):
     module.reset()
+    for name in effectful:
+        effects.register(name, None)
     for name, cls in dispatch_rules:
         rules = _C._torch_dispatch_rules.get(name, {})
         rules.pop(cls, None)
@@ -299,6 +306,14 @@ def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None)
     name = _qualified(op)
     _library_for(name, lib)._register_torch_dispatch_rule(name, torch_dispatch_class, func)
     return func
+
+
+def _register_effectful_op(op, effect, *, lib=None):
+    """Says that an operator does something besides computing (`EffectType.ORDERED`): captures keep the order of its calls. None: it does not."""
+    if not isinstance(op, (str, OpOverload, CustomOpDef)):
+        raise ValueError(f"register_effectful_op({op}): got unexpected type for op: {type(op)}")
+    name = _qualified(op)
+    _library_for(name, lib)._register_effectful_op(name, effect)
 
 
 # ---- what is not there yet ----

@@ -1,9 +1,11 @@
 #include "umbra/aot/analysis.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "aot/outputs.h"
 #include "umbra/autograd/autograd.h"
+#include "umbra/capture/effects.h"
 #include "umbra/capture/lift.h"
 
 namespace umbra::aot {
@@ -80,6 +82,7 @@ class Analysis {
     info_.layout = std::move(layout);
     info_.inputs = inputs;
     info_.mode = fake_mode();
+    info_.tokens = options.tokens;
   }
 
   CallInfo run(const ValueFunction& function) {
@@ -101,7 +104,10 @@ class Analysis {
         if (inputs[i].defined()) lift->set(inputs[i], arguments[i]);
       for (const Tensor& t : arguments) starts.push_back(t.defined() ? Start(t) : Start());
       EnterMode lift_scope(lift);
+      std::optional<EffectScope> effects;
+      if (options_.tokens) effects.emplace([this] { return info_.mode->make(token_spec()); });
       results = function(values_of(arguments));
+      info_.has_effects = effects && effects->token().defined();
     }
     for (Value& v : results)
       if (v.is_tensor()) v = Value(lift->replace(v.tensor_ref()));
@@ -291,6 +297,7 @@ std::string to_string(const CallInfo& info) {
                   p.tracked ? " with history" : "", "\n");
   }
   for (size_t i = 0; i < info.outputs.size(); ++i) out += concat("output ", i, ": ", to_string(info.outputs[i]), "\n");
+  if (info.has_effects) out += "has effects\n";
   return out;
 }
 

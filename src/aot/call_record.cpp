@@ -37,13 +37,18 @@ class CallRecord::Recorder final : public DispatchMode {
 
   std::string finish(const CallInfo& info, std::string& why_not) const {
     why_not = why_not_;
-    for (const Tensor& t : foreign_) {
-      auto is_it = [&](const PrimalInfo& p) { return p.tensor.defined() && p.tensor.is_same(t); };
-      if (!std::any_of(info.primals.begin(), info.primals.end(), is_it)) why_not = "a constant tensor";
-    }
     ByteWriter out;
     out.bytes() = bytes_.bytes();
     out.text(to_string(info));
+    for (const Tensor& t : foreign_) {
+      auto is_it = [&](const PrimalInfo& p) { return p.tensor.defined() && p.tensor.is_same(t); };
+      if (std::any_of(info.primals.begin(), info.primals.end(), is_it)) continue;
+      try {
+        out.contents(t);
+      } catch (const NotStorable& reason) {
+        why_not = reason.why;
+      }
+    }
     return std::move(out.bytes());
   }
 

@@ -10,6 +10,7 @@
 #include "aot/runtime.h"
 #include "autograd/hooks_off.h"
 #include "umbra/autograd/grad_mode.h"
+#include "umbra/capture/effects.h"
 
 namespace umbra::aot {
 
@@ -82,13 +83,15 @@ void trace_stored(const ValueFunction& function, const CompileOptions& options, 
   CallRecord record;
   graphs.info = analyse_call(record.watch(function), inputs, analysis);
   std::string why_not, recorded = record.finish(graphs.info, why_not), cut = partitioner_key(options);
-  if (options.dynamic) why_not = "sizes that are symbols";
   if (cut.empty()) why_not = "a partitioner without a key";
-  if (!options.decompositions.empty()) why_not = "a table of decompositions";
+  if (!options.decompositions.empty() && !options.decompositions_key) why_not = "a table of decompositions";
+  const sym::ShapeEnv* env = graphs.info.mode->shape_env();
+  size_t guards = env ? env->guards().size() : 0, assumptions = env ? env->assumptions().size() : 0;
   std::string key;
   try {
-    key = concat(library_identity(), "\n", cut, "\n", options.keep_writes, "\n", Guards(inputs, inputs.size()).key(),
-                 recorded);
+    key = concat(library_identity(), "\n", cut, "\n", options.keep_writes, options.dynamic, options.tokens, "\n",
+                 options.decompositions_key ? options.decompositions_key() : std::string(), "\n",
+                 Guards(inputs, inputs.size()).key(), analysis.fixed_inputs, recorded);
   } catch (const NotStorable& reason) {
     why_not = reason.why;
   }
@@ -100,7 +103,39 @@ void trace_stored(const ValueFunction& function, const CompileOptions& options, 
     return;
   }
   trace(function, options, graphs);
-  if (why_not.empty()) store_graphs(key, graphs.joint, graphs.partition);
+  if (why_not.empty())
+    store_graphs(key, graphs.joint, graphs.partition, FoundConditions::since(env, guards, assumptions));
+}
+
+/// A graph with effects gets a token at each call, first or last among its inputs, and nobody looks at the one it
+/// gives.
+ValueFunction with_token(ValueFunction run, bool first) {
+  return [run = std::move(run), first](std::vector<Value> inputs) {
+    inputs.insert(first ? inputs.begin() : inputs.end(), Value(make_token()));
+    std::vector<Value> results = run(inputs);
+    results.erase(first ? results.begin() : results.end() - 1);
+    return results;
+  };
+}
+
+ValueFunction prepare_backward(const CompileOptions& options, const CompiledGraphs& graphs) {
+  const IntrusivePtr<fx::GraphModule>& module = graphs.partition.backward;
+  // A compiler may ask about sizes: the guards that leaves have to be there before another call is let in.
+  ValueFunction run =
+      options.dynamic ? prepare(options.backward_compiler, module) : prepare_later(options.backward_compiler, module);
+  return graphs.joint.backward_tokens > 0 && !options.unlift_tokens ? with_token(std::move(run), false) : run;
+}
+
+ValueFunction prepare_forward(const CompileOptions& options, const CompiledGraphs& graphs) {
+  bool inference = !graphs.joint.differentiable && options.inference_compiler;
+  ValueFunction run =
+      prepare(inference ? options.inference_compiler : options.forward_compiler, graphs.partition.forward);
+  return graphs.joint.tokens > 0 && !options.unlift_tokens ? with_token(std::move(run), true) : run;
+}
+
+void unlift_tokens(CompiledGraphs& graphs) {
+  if (graphs.joint.tokens > 0) unlift_token(graphs.partition.forward->graph(), true);
+  if (graphs.joint.backward_tokens > 0) unlift_token(graphs.partition.backward->graph(), false);
 }
 
 /// All phases, one after the other. `whole`: the joint graph is wanted too, which no file has.
@@ -109,22 +144,16 @@ std::shared_ptr<const Executable> build(const ValueFunction& function, const Com
   autograd::WithoutSavedTensorHooks of_the_run_alone;
   auto e = std::make_shared<Executable>();
   CompiledGraphs& graphs = e->graphs;
-  AnalysisOptions analysis{options.dynamic, fixed, options.keep_writes};
+  AnalysisOptions analysis{options.dynamic, fixed, options.keep_writes, options.tokens};
   if (whole || cache_directory().empty()) {
     graphs.info = analyse_call(function, inputs, analysis);
     trace(function, options, graphs);
   } else {
     trace_stored(function, options, inputs, analysis, graphs);
   }
-  if (graphs.joint.differentiable) {
-    e->forward = prepare(options.forward_compiler, graphs.partition.forward);
-    // A compiler may ask about sizes: the guards that leaves have to be there before another call is let in.
-    e->backward = options.dynamic ? prepare(options.backward_compiler, graphs.partition.backward)
-                                  : prepare_later(options.backward_compiler, graphs.partition.backward);
-  } else {
-    e->forward = prepare(options.inference_compiler ? options.inference_compiler : options.forward_compiler,
-                         graphs.partition.forward);
-  }
+  if (options.unlift_tokens) unlift_tokens(graphs);
+  e->forward = prepare_forward(options, graphs);
+  if (graphs.joint.differentiable) e->backward = prepare_backward(options, graphs);
   if (options.dynamic) e->sizes = DynamicSizes(graphs.info, fixed);
   e->finish();
   graphs.info.inputs.clear();

@@ -16,7 +16,7 @@ namespace umbra::aot {
 
 namespace {
 
-constexpr std::string_view kMagic = "umbra graphs 1\n";
+constexpr std::string_view kMagic = "umbra graphs 2\n";
 constexpr uintmax_t kLargest = uintmax_t{1} << 30;
 
 struct State {
@@ -89,28 +89,40 @@ bool write_file(const std::filesystem::path& path, const std::string& bytes) {
 }
 
 void write(ByteWriter& out, const JointGraph& joint, const Partition& partition) {
-  for (size_t n : {joint.primals, joint.tangents, joint.intermediates}) out.number<uint32_t>(static_cast<uint32_t>(n));
+  for (size_t n : {joint.primals, joint.tangents, joint.intermediates, joint.tokens, joint.backward_tokens})
+    out.number<uint32_t>(static_cast<uint32_t>(n));
   out.number<uint8_t>(joint.differentiable);
   for (const std::vector<size_t>* list : {&joint.updated, &joint.written_in_graph, &joint.results, &joint.changed,
                                           &joint.written_by_backward, &joint.tangent_outputs})
     out.indices(*list);
   for (const TensorSpec& spec : joint.tangent_specs) out.spec(spec);
-  if (partition.saved_numbers > 0) throw NotStorable("sizes that are symbols");
+  out.number<uint32_t>(static_cast<uint32_t>(partition.saved_numbers));
   out.number<uint32_t>(static_cast<uint32_t>(partition.saved.size()));
   for (const std::string& name : partition.saved) out.text(name);
   out.number<int64_t>(partition.saved_bytes);
   for (const IntrusivePtr<fx::GraphModule>& module : {partition.forward, partition.backward}) {
-    if (!module) continue;
-    if (!module->attributes().empty()) throw NotStorable("a graph with attributes");
-    out.graph(module->graph());
+    if (module) out.module(*module);
   }
 }
 
+void write(ByteWriter& out, const std::vector<const sym::Expression*>& conditions) {
+  out.number<uint32_t>(static_cast<uint32_t>(conditions.size()));
+  for (const sym::Expression* condition : conditions) out.expression(condition);
+}
+
+/// What tracing has found out about sizes beyond what the analysis had: each holds for this call too, whose numbers are
+/// the same, and other calls have to keep it.
+void read_conditions(ByteReader& in, sym::ShapeEnv* env) {
+  for (size_t n = in.count(4); n > 0; --n)
+    check<ValueError>(env->guard_bool(in.expression()), "a stored graph is damaged: a guard does not hold");
+  for (size_t n = in.count(4); n > 0; --n) env->rely_on(in.expression());
+}
+
 IntrusivePtr<fx::GraphModule> read_graph(ByteReader& in, FakeModeImpl& mode, size_t inputs, size_t outputs) {
-  IntrusivePtr<fx::Graph> graph = in.graph(mode);
-  check<ValueError>(graph->placeholders().size() == inputs && graph->outputs().size() == outputs,
+  IntrusivePtr<fx::GraphModule> module = in.module(mode);
+  check<ValueError>(module->graph().placeholders().size() == inputs && module->graph().outputs().size() == outputs,
                     "a stored graph is damaged: it has other inputs or outputs");
-  return make_counted<fx::GraphModule>(graph);
+  return module;
 }
 
 StoredGraphs read(ByteReader& in, const CallInfo& info) {
@@ -119,6 +131,8 @@ StoredGraphs read(ByteReader& in, const CallInfo& info) {
   joint.primals = in.number<uint32_t>();
   joint.tangents = in.count(1);
   joint.intermediates = in.number<uint32_t>();
+  joint.tokens = in.number<uint32_t>();
+  joint.backward_tokens = in.number<uint32_t>();
   joint.differentiable = in.number<uint8_t>() != 0;
   joint.updated = in.indices(info.primals.size());
   joint.written_in_graph = in.indices(info.primals.size());
@@ -128,17 +142,22 @@ StoredGraphs read(ByteReader& in, const CallInfo& info) {
   joint.tangent_outputs = in.indices(joint.forward_outputs());
   for (size_t i = 0; i < joint.tangents; ++i) joint.tangent_specs.push_back(in.spec());
   check<ValueError>(joint.primals == info.primals.size() && joint.intermediates == info.intermediates.size() &&
+                        joint.tokens == info.has_effects && joint.backward_tokens <= 1 &&
                         joint.tangent_outputs.size() == joint.tangents,
                     "a stored graph is damaged: it is for other calls");
   Partition& parts = out.partition;
   parts.forward_outputs = joint.forward_outputs();
+  parts.saved_numbers = in.number<uint32_t>();
   parts.saved.resize(in.count(4));
   for (std::string& name : parts.saved) name = in.text();
   parts.saved_bytes = in.number<int64_t>();
   size_t saved = parts.saved.size(), later = joint.written_by_backward.size();
-  parts.forward = read_graph(in, *info.mode, joint.primals, joint.forward_outputs() + saved);
+  size_t first = joint.tokens, last = joint.backward_tokens;
+  parts.forward = read_graph(in, *info.mode, first + joint.primals, first + joint.forward_outputs() + saved);
   if (joint.differentiable)
-    parts.backward = read_graph(in, *info.mode, saved + joint.tangents + later, joint.primals + later);
+    parts.backward = read_graph(in, *info.mode, saved + joint.tangents + later + last, joint.primals + later + last);
+  check<ValueError>(parts.saved_numbers <= saved, "a stored graph is damaged: it saves more numbers than values");
+  read_conditions(in, info.mode->shape_env());
   check<ValueError>(in.done(), "a stored graph is damaged: it goes on after its end");
   return out;
 }
@@ -158,6 +177,15 @@ void set_cache_directory(std::string directory) {
 DiskCacheInfo disk_cache_info() {
   std::lock_guard lock(state().mutex);
   return state().counts;
+}
+
+FoundConditions FoundConditions::since(const sym::ShapeEnv* env, size_t guards, size_t assumptions) {
+  FoundConditions out;
+  if (!env) return out;
+  for (size_t i = guards; i < env->guards().size(); ++i) out.guards.push_back(env->guards()[i].condition);
+  for (size_t i = assumptions; i < env->assumptions().size(); ++i)
+    out.assumptions.push_back(env->assumptions()[i].condition);
+  return out;
 }
 
 void note_bypass(const std::string& why) {
@@ -180,7 +208,7 @@ std::optional<StoredGraphs> load_graphs(const std::string& key, const CallInfo& 
   }
   try {
     check<ValueError>(bytes->starts_with(kMagic), "no file of graphs");
-    ByteReader in(std::string_view(*bytes).substr(kMagic.size()));
+    ByteReader in(std::string_view(*bytes).substr(kMagic.size()), info.mode->shape_env());
     uint64_t sum = in.number<uint64_t>();
     check<ValueError>(hash_of(std::string_view(*bytes).substr(kMagic.size() + sizeof(sum)), 3) == sum, "damaged");
     check<ValueError>(in.text() == key, "another key");
@@ -193,11 +221,14 @@ std::optional<StoredGraphs> load_graphs(const std::string& key, const CallInfo& 
   }
 }
 
-void store_graphs(const std::string& key, const JointGraph& joint, const Partition& partition) {
+void store_graphs(const std::string& key, const JointGraph& joint, const Partition& partition,
+                  const FoundConditions& found) {
   ByteWriter payload;
   try {
     payload.text(key);
     write(payload, joint, partition);
+    write(payload, found.guards);
+    write(payload, found.assumptions);
   } catch (const NotStorable& reason) {
     return note_bypass(reason.why);
   }

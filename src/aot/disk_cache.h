@@ -15,7 +15,14 @@ struct StoredGraphs {
 
 /// The graphs of this key, made for calls like `info`; nothing where there are none, or the file is not right.
 std::optional<StoredGraphs> load_graphs(const std::string& key, const CallInfo& info);
-void store_graphs(const std::string& key, const JointGraph& joint, const Partition& partition);
+/// Conditions on sizes that were found after the analysis.
+struct FoundConditions {
+  std::vector<const sym::Expression*> guards, assumptions;
+  /// Those of an environment beyond the first ones; none where there is none.
+  static FoundConditions since(const sym::ShapeEnv* env, size_t guards, size_t assumptions);
+};
+void store_graphs(const std::string& key, const JointGraph& joint, const Partition& partition,
+                  const FoundConditions& found);
 /// Notes that a capture is not kept.
 void note_bypass(const std::string& why);
 /// The library that made a file: its version, and the file it was loaded from.

@@ -1,18 +1,23 @@
 #include "aot/graph_bytes.h"
 
-#include "umbra/dispatch/operator.h"
+#include "umbra/generated/functions.h"
+#include "umbra/graph/operator_value.h"
+#include "umbra/sym/parse.h"
+#include "umbra/sym/print.h"
 
 namespace umbra::aot {
 
 namespace {
 
 constexpr int kDeepest = 8;  // lists inside of lists
-enum ArgumentForm : uint8_t { OfNode, OfValue, OfList, OfTuple };
-enum NodeForm : uint8_t { Placeholder, OperatorCall, FunctionCall, Output };
+enum ArgumentForm : uint8_t { OfNode, OfValue, OfList, OfTuple, OfOperator };
+enum NodeForm : uint8_t { Placeholder, OperatorCall, FunctionCall, Attribute, Output };
+enum SizeForm : uint8_t { OfNumber, OfSymbols };
 enum Described : uint8_t { Nothing, OneTensor, ManyValues, PlainValue };
 
 void require(bool holds, const char* what) { check<ValueError>(holds, "a stored graph is damaged: ", what); }
 
+constexpr int64_t kLargestConstant = int64_t{1} << 20;  // in bytes
 constexpr auto kLastDType = static_cast<uint8_t>(kDTypeCount - 1);
 constexpr auto kLastDevice = static_cast<uint8_t>(DeviceType::HPU);
 
@@ -20,12 +25,33 @@ constexpr auto kLastDevice = static_cast<uint8_t>(DeviceType::HPU);
 
 // ---- writing ----
 
+void ByteWriter::expression(const SymNode* node) {
+  auto* e = static_cast<const sym::Expression*>(node);
+  if (!e->has_hint()) throw NotStorable("sizes that only the run tells");
+  std::string written = sym::to_text(e);
+  if (sym::parse(e->env(), written) != e) throw NotStorable("a size whose text means another");
+  text(written);
+}
+
+void ByteWriter::size(SymInt size) {
+  number<uint8_t>(size.is_symbolic() ? OfSymbols : OfNumber);
+  if (size.is_symbolic()) expression(size.node());
+  else number<int64_t>(size.value());
+}
+
 void ByteWriter::sizes(const SymShape& sizes) {
   number<uint32_t>(static_cast<uint32_t>(sizes.size()));
-  for (SymInt s : sizes) {
-    if (s.is_symbolic()) throw NotStorable("sizes that are symbols");
-    number<int64_t>(s.value());
-  }
+  for (SymInt s : sizes) size(s);
+}
+
+void ByteWriter::contents(const Tensor& tensor) {
+  bool plain_tensor = tensor.storage() && tensor.storage()->has_data() && !tensor.is_fake() && tensor.is_contiguous() &&
+                      !tensor.is_conj() && !tensor.is_neg() && tensor.device().type == DeviceType::CPU &&
+                      !tensor.keys().has(DispatchKey::Subclass) && !tensor.keys().has(DispatchKey::Sparse);
+  int64_t bytes = plain_tensor ? tensor.numel() * tensor.item_size() : 0;
+  if (!plain_tensor || bytes > kLargestConstant) throw NotStorable("a constant tensor");
+  spec(TensorSpec(tensor.sym_sizes(), tensor.sym_strides(), tensor.dtype(), tensor.device()));
+  text({reinterpret_cast<const char*>(tensor.data<std::byte>()), static_cast<size_t>(bytes)});
 }
 
 void ByteWriter::spec(const TensorSpec& spec) {
@@ -55,11 +81,10 @@ void ByteWriter::plain(const Value& value) {
     case Tag::Device:
       number<uint8_t>(static_cast<uint8_t>(value.to_device().type));
       return number<int8_t>(value.to_device().index);
-    case Tag::IntList:
-      return list(value.int_list(), [&](SymInt n) {
-        if (n.is_symbolic()) throw NotStorable("sizes that are symbols");
-        number<int64_t>(n.value());
-      });
+    case Tag::SymInt: return size(value.to_sym_int());
+    case Tag::SymBool: return expression(value.to_sym_bool().node());
+    case Tag::SymFloat: return expression(value.to_sym_float().node());
+    case Tag::IntList: return list(value.int_list(), [&](SymInt n) { size(n); });
     case Tag::DoubleList: return list(value.double_list(), [&](double n) { number(n); });
     case Tag::BoolList: return list(value.bool_list(), [&](bool b) { number<uint8_t>(b); });
     case Tag::List: return list(value.list(), [&](const Value& v) { plain(v); });
@@ -71,7 +96,10 @@ void ByteWriter::argument(const fx::Argument& argument, const std::vector<uint32
   using Kind = fx::Argument::Kind;
   switch (argument.kind()) {
     case Kind::Node: number<uint8_t>(OfNode); return number<uint32_t>(places[argument.node()->id()]);
-    case Kind::Value: number<uint8_t>(OfValue); return plain(argument.value());
+    case Kind::Value:
+      if (const Operator* op = fx::operator_in(argument.value())) return number<uint8_t>(OfOperator), text(op->name());
+      number<uint8_t>(OfValue);
+      return plain(argument.value());
     case Kind::List:
     case Kind::Tuple:
       number<uint8_t>(argument.kind() == Kind::List ? OfList : OfTuple);
@@ -112,6 +140,7 @@ void ByteWriter::graph(const fx::Graph& graph) {
     else if (node->op() == fx::Op::Output) number<uint8_t>(Output);
     else if (op) number<uint8_t>(OperatorCall), text(op->name());
     else if (function && function->evaluate) number<uint8_t>(FunctionCall), text(function->name);
+    else if (node->op() == fx::Op::GetAttr) number<uint8_t>(Attribute), text(node->target().name());
     else throw NotStorable("a graph that calls modules or has attributes");
     if (!node->meta.custom.empty()) throw NotStorable("annotations of nodes");
     text(node->name());
@@ -121,6 +150,17 @@ void ByteWriter::graph(const fx::Graph& graph) {
     for (const auto& [key, value] : node->kwargs()) text(key), argument(value, places);
     described(node->meta.val);
   }
+}
+
+void ByteWriter::module(const fx::GraphModule& module) {
+  number<uint32_t>(static_cast<uint32_t>(module.attributes().size()));
+  for (const fx::Attribute& a : module.attributes()) {
+    if (!a.value.is_tensor()) throw NotStorable("a graph that calls modules");
+    text(a.path);
+    number<uint8_t>(static_cast<uint8_t>(a.kind));
+    contents(a.value.tensor_ref());
+  }
+  graph(module.graph());
 }
 
 // ---- reading ----
@@ -147,20 +187,53 @@ std::vector<size_t> ByteReader::indices(size_t bound) {
   return out;
 }
 
+const sym::Expression* ByteReader::expression() {
+  require(env_, "symbols where there are none");
+  sym::ParseOptions options;
+  options.symbol = [this](std::string_view name, std::optional<bool>) -> const sym::Expression* {
+    for (const sym::Symbol& s : env_->symbols())
+      if (s.name == name) return s.expression;
+    fail<ValueError>("a stored graph is damaged: no such symbol");
+  };
+  std::string_view written = text();
+  const sym::Expression* e = sym::parse(*env_, written, options);
+  require(sym::to_text(e) == written, "an expression is another one here");
+  return e;
+}
+
+SymInt ByteReader::size() {
+  auto form = number<uint8_t>();
+  require(form <= OfSymbols, "no such kind of size");
+  return form == OfNumber ? SymInt(number<int64_t>()) : SymInt(expression());
+}
+
 SymShape ByteReader::sizes() {
-  std::vector<SymInt> out(count(sizeof(int64_t)));
+  std::vector<SymInt> out(count(1 + sizeof(uint32_t)));
   require(out.size() <= 64, "too many dimensions");
   for (SymInt& s : out) {
-    int64_t size = number<int64_t>();
-    require(size >= 0 && size < int64_t{1} << 48, "a size or stride is no size");
-    s = size;
+    s = size();
+    require(s.is_symbolic() || (s.value() >= 0 && s.value() < int64_t{1} << 48), "a size or stride is no size");
   }
   return SymShape(SymIntArrayRef(out));
+}
+
+Tensor ByteReader::contents() {
+  TensorSpec look = spec();
+  require(!any_symbolic(SymIntArrayRef(look.sizes)) && look.device.type == DeviceType::CPU, "no constant tensor");
+  std::string_view data = text();
+  SymInt elements = 1;
+  for (SymInt s : look.sizes) elements = elements * s;
+  require(static_cast<int64_t>(data.size()) == elements.value() * item_size(look.dtype), "a tensor of another size");
+  Tensor out = empty(SymIntArrayRef(look.sizes), {.dtype = look.dtype});
+  require(out.storage()->has_data(), "its constants have no data in the thread's mode");
+  if (!data.empty()) std::memcpy(out.data<std::byte>(), data.data(), data.size());
+  return out;
 }
 
 TensorSpec ByteReader::spec() {
   SymShape own = sizes(), strides = sizes();
   require(own.size() == strides.size(), "sizes and strides differ in number");
+  if (any_symbolic(SymIntArrayRef(own)) || any_symbolic(SymIntArrayRef(strides))) return read_look(own, strides);
   int64_t last = 0;  // place of the last element
   for (size_t i = 0; i < own.size(); ++i) {
     int64_t reach = 0;
@@ -171,11 +244,15 @@ TensorSpec ByteReader::spec() {
   for (SymInt s : own)
     require(!__builtin_mul_overflow(elements, s.value(), &elements) && elements < int64_t{1} << 56,
             "a tensor is too large");
+  return read_look(own, strides);
+}
+
+TensorSpec ByteReader::read_look(const SymShape& sizes, const SymShape& strides) {
   uint8_t type = number<uint8_t>(), device = number<uint8_t>();
   int8_t index = number<int8_t>();
   require(type <= kLastDType, "no such type");
   require(device <= kLastDevice, "no such device");
-  return TensorSpec(own, strides, static_cast<DType>(type), Device(static_cast<DeviceType>(device), index));
+  return TensorSpec(sizes, strides, static_cast<DType>(type), Device(static_cast<DeviceType>(device), index));
 }
 
 Value ByteReader::plain(int depth) {
@@ -201,10 +278,17 @@ Value ByteReader::plain(int depth) {
       auto type = static_cast<DeviceType>(small(kLastDevice));
       return Value(Device(type, number<int8_t>()));
     }
+    case Tag::SymInt: return Value(size());
+    case Tag::SymBool:
+    case Tag::SymFloat: {
+      const sym::Expression* e = expression();
+      require((e->type() == sym::Type::Bool) == (tag == Tag::SymBool), "an expression of another type");
+      return tag == Tag::SymBool ? Value(SymBool(e)) : Value(SymFloat(e));
+    }
     case Tag::IntList: {
-      std::vector<int64_t> out(count(sizeof(int64_t)));
-      for (int64_t& n : out) n = number<int64_t>();
-      return Value(out);
+      std::vector<SymInt> out(count(1 + sizeof(uint32_t)));
+      for (SymInt& n : out) n = size();
+      return Value(std::move(out));
     }
     case Tag::DoubleList: {
       std::vector<double> out(count(sizeof(double)));
@@ -229,6 +313,11 @@ fx::Argument ByteReader::argument(const std::vector<fx::Node*>& nodes, int depth
   require(depth < kDeepest, "lists are too deep");
   auto form = number<uint8_t>();
   if (form == OfValue) return fx::Argument(plain());
+  if (form == OfOperator) {
+    const Operator* op = find_operator(text());
+    require(op, "an operator that is not there");
+    return fx::Argument(fx::operator_value(*op));
+  }
   if (form == OfNode) {
     uint32_t place = number<uint32_t>();
     require(place < nodes.size(), "a node refers to a later one");
@@ -258,7 +347,8 @@ Value ByteReader::described(FakeModeImpl& mode, int depth) {
 fx::Node* ByteReader::node(fx::Graph& graph, const std::vector<fx::Node*>& nodes) {
   auto form = number<uint8_t>();
   require(form <= Output, "no such kind of node");
-  std::string target(form == OperatorCall || form == FunctionCall ? text() : std::string_view());
+  bool named = form == OperatorCall || form == FunctionCall || form == Attribute;
+  std::string target(named ? text() : std::string_view());
   std::string name(text());
   const Operator* op = form == OperatorCall ? find_operator(target) : nullptr;
   const fx::Function* function = form == FunctionCall ? fx::find_function(target) : nullptr;
@@ -277,6 +367,7 @@ fx::Node* ByteReader::node(fx::Graph& graph, const std::vector<fx::Node*>& nodes
     return graph.create_node(fx::Op::CallFunction, *op, std::move(args), std::move(kwargs), name);
   if (form == FunctionCall)
     return graph.create_node(fx::Op::CallFunction, *function, std::move(args), std::move(kwargs), name);
+  if (form == Attribute) return graph.create_node(fx::Op::GetAttr, target, {}, {}, name);
   require(args.size() == 1 && !graph.output_node(), "more than one output");
   return graph.output(std::move(args[0]));
 }
@@ -290,6 +381,22 @@ IntrusivePtr<fx::Graph> ByteReader::graph(FakeModeImpl& mode) {
   }
   require(graph->output_node() != nullptr && graph->last() == graph->output_node(), "the output is not the end");
   return graph;
+}
+
+IntrusivePtr<fx::GraphModule> ByteReader::module(FakeModeImpl& mode) {
+  std::vector<std::tuple<std::string, fx::AttributeKind, Tensor>> attributes;
+  for (size_t n = count(8); n > 0; --n) {
+    std::string path(text());
+    uint8_t kind = number<uint8_t>();
+    require(kind <= static_cast<uint8_t>(fx::AttributeKind::Constant), "no such kind of attribute");
+    attributes.emplace_back(std::move(path), static_cast<fx::AttributeKind>(kind), contents());
+  }
+  auto out = make_counted<fx::GraphModule>(graph(mode));
+  for (auto& [path, kind, tensor] : attributes) out->set(path, Value(tensor), kind);
+  for (fx::Node* node : out->graph().nodes())
+    require(node->op() != fx::Op::GetAttr || out->find(node->target().name()), "an attribute that is not there");
+  if (env_) out->graph().keep_alive(mode.options().shape_env);
+  return out;
 }
 
 }  // namespace umbra::aot

@@ -10,6 +10,7 @@
 
 #include "umbra/fake/fake_mode.h"
 #include "umbra/graph/graph_module.h"
+#include "umbra/sym/shape_env.h"
 
 namespace umbra::aot {
 
@@ -33,15 +34,22 @@ class ByteWriter {
     number<uint32_t>(static_cast<uint32_t>(list.size()));
     for (size_t i : list) number<uint32_t>(static_cast<uint32_t>(i));
   }
+  /// A number, or the text of what it is of symbols.
+  void size(SymInt size);
   void sizes(const SymShape& sizes);
   void spec(const TensorSpec& spec);
+  /// A tensor with its contents.
+  void contents(const Tensor& tensor);
   /// A value that is no tensor, or a list of such.
   void plain(const Value& value);
-  void graph(const fx::Graph& graph);
+  void expression(const SymNode* node);
+  /// The graph, and the tensors that are its attributes.
+  void module(const fx::GraphModule& module);
   std::string& bytes() { return bytes_; }
   const std::string& bytes() const { return bytes_; }
 
  private:
+  void graph(const fx::Graph& graph);
   void argument(const fx::Argument& argument, const std::vector<uint32_t>& places);
   void described(const Value& value);  // what a node gives: tensors by their looks
   std::string bytes_;
@@ -49,7 +57,8 @@ class ByteWriter {
 
 class ByteReader {
  public:
-  explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
+  /// Symbols are those of `env`.
+  explicit ByteReader(std::string_view bytes, sym::ShapeEnv* env = nullptr) : bytes_(bytes), env_(env) {}
   template <class T>
   requires std::is_arithmetic_v<T> T number() {
     T value;
@@ -60,19 +69,25 @@ class ByteReader {
   /// A count of things that take at least so many bytes each.
   size_t count(size_t least);
   std::vector<size_t> indices(size_t bound);
+  SymInt size();
   SymShape sizes();
   TensorSpec spec();
+  Tensor contents();
   Value plain(int depth = 0);
+  const sym::Expression* expression();
   /// A graph whose nodes' values are tensors of the mode.
-  IntrusivePtr<fx::Graph> graph(FakeModeImpl& mode);
+  IntrusivePtr<fx::GraphModule> module(FakeModeImpl& mode);
   bool done() const { return bytes_.empty(); }
 
  private:
+  IntrusivePtr<fx::Graph> graph(FakeModeImpl& mode);
   std::string_view take(size_t count);
+  TensorSpec read_look(const SymShape& sizes, const SymShape& strides);
   fx::Argument argument(const std::vector<fx::Node*>& nodes, int depth);
   Value described(FakeModeImpl& mode, int depth);
   fx::Node* node(fx::Graph& graph, const std::vector<fx::Node*>& nodes);
   std::string_view bytes_;
+  sym::ShapeEnv* env_;
 };
 
 }  // namespace umbra::aot

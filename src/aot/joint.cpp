@@ -1,6 +1,9 @@
 #include "umbra/aot/joint.h"
 
+#include <optional>
+
 #include "umbra/autograd/autograd.h"
+#include "umbra/capture/effects.h"
 #include "umbra/capture/functionalize.h"
 #include "umbra/capture/lift.h"
 #include "umbra/capture/runtime_asserts.h"
@@ -17,8 +20,10 @@ class Joint {
   Joint(const ValueFunction& function, const CallInfo& info, JointGraph& layout)
       : function_(function), info_(info), layout_(layout) {}
 
-  std::vector<Value> operator()(const std::vector<Value>& inputs) const {
-    std::vector<Value> forward, results;
+  std::vector<Value> operator()(const std::vector<Value>& all) const {
+    std::vector<Value> inputs(all.begin() + static_cast<ptrdiff_t>(layout_.tokens), all.end()), forward, results,
+        tokens;
+    Tensor backward_token;
     std::vector<Tensor> gradients, leaves, primals;
     {
       EnterMode functional_scope(make_counted<FunctionalMode>());
@@ -27,20 +32,39 @@ class Joint {
         if (info_.primals[i].requires_grad) leaves.back().requires_grad_();
         primals.push_back(start_of(i, leaves[i]));
       }
-      forward = run_forward(primals, inputs);
+      {
+        std::optional<EffectScope> effects;
+        if (info_.has_effects) effects.emplace([&] { return all[0].tensor(); });
+        forward = run_forward(primals, inputs);
+        if (effects) tokens.push_back(effects->token().defined() ? Value(effects->token()) : all[0]);
+      }
       // What the backward writes comes later than what the forward gives.
       if (!layout_.written_by_backward.empty()) results = values_of(forward);
+      std::optional<EffectScope> effects;
+      if (info_.tokens) effects.emplace([this] { return add_backward_token(); });
       if (layout_.differentiable) gradients = run_backward(leaves, primals, forward, inputs);
+      if (effects) backward_token = effects->token();
     }
     for (size_t i : layout_.written_in_graph) write_in_graph(i, from_functional(primals[i]), inputs);
     if (layout_.written_by_backward.empty()) results = values_of(forward);
     give_written_inputs(results, primals, forward, inputs);
     for (const Tensor& t : gradients) results.push_back(t.defined() ? Value(from_functional(t)) : Value());
     for (size_t i : layout_.written_by_backward) results.push_back(Value(from_functional(primals[i])));
+    results.insert(results.begin(), tokens.begin(), tokens.end());
+    if (backward_token.defined()) results.push_back(Value(backward_token));
     return results;
   }
 
  private:
+  /// That the backward has effects is found when it is traced: its token becomes the last input then.
+  Tensor add_backward_token() const {
+    Tracer* tracer = active_tracer(DispatchKey::Proxy);
+    Tensor token = info_.mode->make(token_spec());
+    tracer->add_input_after(tracer->graph().placeholders().back(), "tangents_token", Value(token));
+    layout_.backward_tokens = 1;
+    return token;
+  }
+
   /// What the function is given for a primal: a leaf must not be changed where autograd sees it.
   Tensor start_of(size_t i, const Tensor& leaf) const {
     const PrimalInfo& primal = info_.primals[i];
@@ -171,6 +195,7 @@ bool same_look(const TensorSpec& a, const TensorSpec& b) {
 JointGraph plan(const CallInfo& info, bool keep_writes) {
   JointGraph layout;
   layout.primals = info.primals.size();
+  layout.tokens = info.has_effects;
   for (size_t i = 0; i < info.primals.size(); ++i) {
     const PrimalInfo& p = info.primals[i];
     bool in_graph = keep_writes && p.written && !p.tracked && !p.changed && same_look(p.after, p.stand_in);
@@ -208,20 +233,23 @@ IntrusivePtr<fx::GraphModule> trace(const ValueFunction& function, const CallInf
   capture.fake_mode = info.mode;
   capture.decompositions = options.decompositions;
   std::vector<Value> stand_ins;
-  for (const PrimalInfo& p : info.primals) {
+  auto add = [&](Value value) {
     size_t number = stand_ins.size();
-    stand_ins.push_back(stand_in_for(info, p));
+    stand_ins.push_back(std::move(value));
     capture.names.push_back(joint.differentiable ? concat("primals_", number + 1) : concat("arg", number, "_1"));
-  }
+  };
+  if (joint.tokens > 0) add(Value(info.mode->make(token_spec())));
+  for (const PrimalInfo& p : info.primals) add(stand_in_for(info, p));
+  size_t first_tangent = stand_ins.size();
   for (const TensorSpec& spec : joint.tangent_specs) {
     stand_ins.push_back(Value(info.mode->make(spec)));
-    capture.names.push_back(concat("tangents_", stand_ins.size() - info.primals.size()));
+    capture.names.push_back(concat("tangents_", stand_ins.size() - first_tangent));
   }
   for (size_t i : joint.written_by_backward) {
     stand_ins.push_back(Value(info.mode->make(info.primals[i].after)));
     capture.names.push_back(concat("later_", i + 1));
   }
-  capture.later_inputs = stand_ins.size() - info.primals.size();
+  capture.later_inputs = stand_ins.size() - first_tangent;
   return make_fx(ValueFunction(Joint(function, info, joint)), stand_ins, capture);
 }
 
@@ -268,7 +296,7 @@ JointGraph trace_joint(const ValueFunction& function, const CallInfo& info, cons
   refuse_lost_tensors(*joint.module, info.mode.get());
   name_writes(joint.module->graph());
   if (info.mode->shape_env()) insert_runtime_asserts(joint.module->graph(), *info.mode->shape_env(), false);
-  fx::eliminate_dead_code(joint.module->graph());
+  fx::eliminate_dead_code(*joint.module);
   return joint;
 }
 

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "aot/min_cut.h"
+#include "umbra/dispatch/effects.h"
 #include "umbra/fake/cost.h"
 #include "umbra/graph/passes.h"
 
@@ -26,9 +27,10 @@ int64_t bytes_of(const Value& value) {
 /// A size, or what is computed of sizes: kept as a number, not as a tensor.
 bool is_number(const fx::Node* node) { return node->meta.val.is_symbolic(); }
 
-/// Checks give nothing, and belong to the graph that has what they look at.
+/// Checks, and calls with effects whose results nobody uses, belong to the graph that has what they look at.
 bool is_check(const fx::Node* node) {
-  return node->op() == fx::Op::CallFunction && node->is_impure() && node->users().empty() && node->meta.val.is_none();
+  if (node->op() != fx::Op::CallFunction || !node->is_impure() || !node->users().empty()) return false;
+  return node->meta.val.is_none() || (node->target().op() && has_effect(*node->target().op()));
 }
 
 /// A write to an input, which the forward graph carries out at its end.
@@ -40,13 +42,14 @@ class Analysis {
   explicit Analysis(const JointGraph& joint)
       : joint_(joint), graph_(joint.module->graph()), placeholders_(graph_.placeholders()) {
     needs_tangent_.resize(graph_.id_bound());
-    for (size_t k = joint.primals; k < placeholders_.size(); ++k) needs_tangent_[placeholders_[k]->id()] = true;
+    for (size_t k = forward_inputs(); k < placeholders_.size(); ++k) needs_tangent_[placeholders_[k]->id()] = true;
     for (fx::Node* node : graph_.nodes())
       for (fx::Node* input : node->inputs())
         if (needs_tangent_[input->id()]) needs_tangent_[node->id()] = true;
     fx::Arguments all = graph_.outputs();
-    forward_outputs_.assign(all.begin(), all.begin() + static_cast<ptrdiff_t>(joint.forward_outputs()));
-    gradients_.assign(all.begin() + static_cast<ptrdiff_t>(joint.forward_outputs()), all.end());
+    auto first_gradient = all.begin() + static_cast<ptrdiff_t>(joint.tokens + joint.forward_outputs());
+    forward_outputs_.assign(all.begin(), first_gradient);
+    gradients_.assign(first_gradient, all.end());
   }
 
   fx::Graph& graph() const { return graph_; }
@@ -91,18 +94,19 @@ class Analysis {
     return seen;
   }
 
-  /// Cuts the graph at the values to be saved.
-  Partition cut(std::vector<fx::Node*> saved) const {
+  /// Cuts the graph at the values to be saved. `recomputes`: the backward computes forward values again, each where it
+  /// is first needed.
+  Partition cut(std::vector<fx::Node*> saved, bool recomputes = false) const {
     Partition out;
-    out.forward_outputs = forward_outputs_.size();
+    out.forward_outputs = joint_.forward_outputs();
     fx::Arguments forward = forward_outputs_;
     std::vector<fx::Node*> primals(placeholders_.begin(),
-                                   placeholders_.begin() + static_cast<ptrdiff_t>(joint_.primals));
+                                   placeholders_.begin() + static_cast<ptrdiff_t>(forward_inputs()));
     auto first_number = std::stable_partition(saved.begin(), saved.end(), [](fx::Node* n) { return !is_number(n); });
     out.saved_numbers = static_cast<size_t>(saved.end() - first_number);
     std::vector<fx::Node*> backward_inputs(first_number, saved.end());
     backward_inputs.insert(backward_inputs.end(), saved.begin(), first_number);
-    backward_inputs.insert(backward_inputs.end(), placeholders_.begin() + static_cast<ptrdiff_t>(joint_.primals),
+    backward_inputs.insert(backward_inputs.end(), placeholders_.begin() + static_cast<ptrdiff_t>(forward_inputs()),
                            placeholders_.end());
     for (fx::Node* n : saved) {
       forward.push_back(n);
@@ -110,12 +114,46 @@ class Analysis {
       out.saved_bytes += bytes_of(n->meta.val);
     }
     out.forward = extract(primals, forward, false);
-    keep_before_writes(out.forward->graph(), out.forward_outputs);
+    keep_before_writes(out.forward->graph(), forward_outputs_.size());
     out.backward = extract(backward_inputs, gradients_, true);
+    if (recomputes) order_by_need(out.backward->graph(), saved.size());
     return out;
   }
 
  private:
+  size_t forward_inputs() const { return joint_.tokens + joint_.primals; }
+
+  /// Moves what stands before the first use of a tangent to where it is needed, so that it lives no longer than it
+  /// must.
+  static void order_by_need(fx::Graph& graph, size_t first_tangent) {
+    std::vector<fx::Node*> inputs = graph.placeholders(), nodes;
+    std::vector<int64_t> place(graph.id_bound(), -1);  // in the order that was; inputs have none
+    for (fx::Node* node : graph.nodes()) nodes.push_back(node);
+    size_t start = nodes.size();
+    for (size_t i = 0; i < nodes.size(); ++i)
+      if (nodes[i]->op() != fx::Op::Placeholder) place[nodes[i]->id()] = static_cast<int64_t>(i);
+    for (size_t k = first_tangent; k < inputs.size(); ++k)
+      for (fx::Node* user : inputs[k]->users()) start = std::min(start, static_cast<size_t>(place[user->id()]));
+    std::vector<bool> seen(graph.id_bound());
+    for (size_t i = start; i < nodes.size(); ++i) {
+      std::vector<fx::Node*> needed, stack{nodes[i]};
+      while (!stack.empty()) {
+        fx::Node* node = stack.back();
+        stack.pop_back();
+        for (fx::Node* input : node->inputs()) {
+          int64_t at = place[input->id()];
+          if (at < 0 || at >= static_cast<int64_t>(start) || seen[input->id()]) continue;
+          seen[input->id()] = true;
+          needed.push_back(input);
+          stack.push_back(input);
+        }
+      }
+      std::sort(needed.begin(), needed.end(),
+                [&](fx::Node* a, fx::Node* b) { return place[a->id()] < place[b->id()]; });
+      for (fx::Node* node : needed) node->move_before(nodes[i]);
+    }
+  }
+
   /// What lies in an input that the graph writes is kept as it was before.
   static void keep_before_writes(fx::Graph& graph, size_t first_saved) {
     std::vector<fx::Node*> writes;
@@ -431,7 +469,7 @@ Partition min_cut_partition(const JointGraph& joint) {
   fx::eliminate_common_subexpressions(joint.module->graph());
   Analysis analysis(joint);
   auto again = [](fx::Node* node) { return can_recompute(node) ? 0 : FlowNetwork::kUnlimited; };
-  return analysis.cut(CutFinder(analysis, price_of).cut(again));
+  return analysis.cut(CutFinder(analysis, price_of).cut(again), true);
 }
 
 Partition budget_partition(const JointGraph& joint, double budget) {
@@ -440,7 +478,7 @@ Partition budget_partition(const JointGraph& joint, double budget) {
   if (budget == 1) return min_cut_partition(joint);
   fx::eliminate_common_subexpressions(joint.module->graph());
   Analysis analysis(joint);
-  return analysis.cut(Budget(analysis, budget).choose());
+  return analysis.cut(Budget(analysis, budget).choose(), true);
 }
 
 }  // namespace umbra::aot

@@ -1,7 +1,9 @@
 #include "umbra/capture/functionalize.h"
 
 #include "capture/functional_values.h"
+#include "umbra/capture/effects.h"
 #include "umbra/core/sparse.h"
+#include "umbra/dispatch/effects.h"
 #include "umbra/dispatch/writes.h"
 #include "umbra/generated/functions.h"
 
@@ -399,10 +401,27 @@ void call_mutable(const Operator& op, Value* frame) {
   for (size_t i = 0; i < results.size(); ++i) frame[i] = std::move(results[i]);
 }
 
+/// What was written has other memory than the tensor: it would not be the tensor's that gets another size.
+void check_own_memory(const Operator& op, const Value* frame) {
+  static const Operator* resize = find_operator("inductor::resize_storage_bytes_");
+  if (&op != resize || !is_wrapper(frame[0].tensor_ref())) return;
+  check<NotImplementedError>(state_of(frame[0].tensor_impl()).base->generation == 0, op.name(),
+                             ": the tensor was written before: that cannot be captured");
+}
+
 void call_plain(const Operator& op, Value* frame) {
+  check_own_memory(op, frame);
   Frame inner(op);
   for (size_t i = 0; i < op.argument_count(); ++i) inner[i] = unwrap_value(frame[i]);
   op.call(inner.data());
+  for (size_t i = 0; i < op.return_count(); ++i) frame[i] = wrap_value(inner[i]);
+}
+
+/// A call whose effect has its place among others: it is handed the token of the one before.
+void call_in_order(const Operator& op, Value* frame, EffectScope& effects) {
+  Frame inner(op);
+  for (size_t i = 0; i < op.argument_count(); ++i) inner[i] = unwrap_value(frame[i]);
+  effects.call(op, inner.data());
   for (size_t i = 0; i < op.return_count(); ++i) frame[i] = wrap_value(inner[i]);
 }
 
@@ -410,6 +429,8 @@ void call_functional(const Operator& op, Value* frame) {
   if (op.is_view() && !op.has_tag(Tag::LiftsData)) call_view(op, frame);
   else if (op.has_tag(Tag::InPlaceView)) call_metadata(op, frame);
   else if (op.is_mutable()) call_mutable(op, frame);
+  else if (EffectScope* effects = g_level ? nullptr : EffectScope::current(); effects && has_effect(op))
+    call_in_order(op, frame, *effects);
   else call_plain(op, frame);
 }
 

@@ -172,9 +172,10 @@ void Tracer::set_output(const std::vector<Value>& results) {
   graph().output(fx::Argument::tuple(std::move(items)));
 }
 
-fx::Node* Tracer::record_call(const fx::Function& function, fx::Arguments arguments, const Value& result) {
+fx::Node* Tracer::record_call(const fx::Function& function, fx::Arguments arguments, const Value& result,
+                              fx::KeywordArguments keywords) {
   record_grad_mode();
-  fx::Node* node = graph().call(function, std::move(arguments));
+  fx::Node* node = graph().call(function, std::move(arguments), std::move(keywords));
   finish(node, result);
   track(node, result);
   return node;
@@ -255,22 +256,25 @@ fx::Argument Tracer::symbol_argument(SymInt value) {
 
 // ---- the layer ----
 
-void Tracer::record(const Operator& op, const Value* arguments, Value* results) {
-  record_grad_mode();
+Tracer::CallArguments Tracer::arguments_of(const Operator& op, const Value* arguments) {
   const auto& schema = op.schema().arguments;
-  fx::Arguments positional;
-  fx::KeywordArguments keywords;
-  // Trailing arguments that have their default are left out, as a caller would leave them out.
+  CallArguments out;
   size_t count = 0;
   for (size_t i = 0; i < schema.size() && !schema[i].keyword_only; ++i)
     if (!schema[i].default_value || !arguments[i].equals(*schema[i].default_value)) count = i + 1;
-  for (size_t i = 0; i < count; ++i) positional.push_back(argument(arguments[i]));
+  for (size_t i = 0; i < count; ++i) out.positional.push_back(argument(arguments[i]));
   for (size_t i = 0; i < schema.size(); ++i)
     if (schema[i].keyword_only && !(schema[i].default_value && arguments[i].equals(*schema[i].default_value)))
-      keywords.emplace_back(schema[i].name, argument(arguments[i]));
+      out.keywords.emplace_back(schema[i].name, argument(arguments[i]));
+  return out;
+}
+
+void Tracer::record(const Operator& op, const Value* arguments, Value* results) {
+  record_grad_mode();
+  CallArguments given = arguments_of(op, arguments);
   bool some = false;
   bool constant = refuses_data && all_constant(op, arguments, some) && some && !op.definition().random;
-  fx::Node* node = graph().call(op, std::move(positional), std::move(keywords));
+  fx::Node* node = graph().call(op, std::move(given.positional), std::move(given.keywords));
   size_t returns = op.return_count();
   if (returns == 1) {
     finish(node, results[0]);
@@ -344,7 +348,12 @@ void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
     ExcludeKeys below(DispatchKey::Autograd);
     return pass_to_subclass(op, keys, frame);
   }
-  if (const DecompositionTable::Function* parts = tracer->decompositions.find(op)) return (*parts)(frame);
+  if (const DecompositionTable::Function* parts = tracer->decompositions.find(op)) {
+    try {
+      return (*parts)(frame);
+    } catch (const DecompositionDeclined&) {
+    }
+  }
   if (op.has_tag(Tag::SizeOnDemand)) {  // sizes are values, not calls: they get a node when something needs one
     ExcludeKeys off(key);
     return op.redispatch(keys.below(key), frame);

@@ -4,6 +4,7 @@
 #include "export/names.h"
 #include "export/used_symbols.h"
 #include "sym/layout_watch.h"
+#include "umbra/capture/effects.h"
 #include "umbra/capture/functionalize.h"
 #include "umbra/capture/retrace.h"
 #include "umbra/capture/runtime_asserts.h"
@@ -97,11 +98,12 @@ class Decomposer {
     std::optional<NewConditions> conditions;
     if (program_.shape_env) conditions.emplace(*program_.shape_env);
     std::vector<Value> inputs = wrapped_inputs();
+    EffectScope effects([this] { return add_token(); });
     fx::Interpreter interpreter(from_.graph_module);
     interpreter.on_call([this](fx::NodeCall& call) { return run_node(call); });
     interpreter.on_value([this](fx::Node& node, const Value& value) { note_value(node, value); });
     std::vector<Value> results = interpreter.run(inputs);
-    add_outputs(inputs, results);
+    add_outputs(inputs, results, effects.token());
     rename_calls();
     if (!conditions) return;
     for (const sym::Expression* condition : conditions->found())
@@ -120,6 +122,14 @@ class Decomposer {
         return t;
       });
     }
+  }
+
+  /// The token of the first call with effects is the program's first input.
+  Tensor add_token() {
+    Tensor token = mode_->make(token_spec());
+    tracer_->add_input_after(nullptr, "token", Value(token));
+    program_.signature.inputs.insert(program_.signature.inputs.begin(), {InputKind::Token, "token", "", true, {}});
+    return token;
   }
 
   /// Inputs that are one tensor stay one.
@@ -145,7 +155,13 @@ class Decomposer {
     if (op) note_sharing(*op, call.arguments());
     const DecompositionTable::Function* parts = op && op->is_composite() ? options_.table.find(*op) : nullptr;
     return call_with_origin(call, [&] {
-      return parts ? run_parts(*parts, *op, call) : op && stays_whole(*op) ? record_whole(*op, call) : call.run();
+      if (parts) {
+        try {
+          return run_parts(*parts, *op, call);
+        } catch (const DecompositionDeclined&) {
+        }
+      }
+      return op && stays_whole(*op) ? record_whole(*op, call) : call.run();
     });
   }
 
@@ -235,9 +251,13 @@ class Decomposer {
 
   // ---- results ----
 
-  void add_outputs(const std::vector<Value>& inputs, const std::vector<Value>& results) {
+  void add_outputs(const std::vector<Value>& inputs, const std::vector<Value>& results, const Tensor& token) {
     std::vector<OutputSpec> specs;
     std::vector<Value> values;
+    if (token.defined()) {
+      specs.push_back({OutputKind::Token, "", "", {}});
+      values.push_back(Value(token));
+    }
     std::unordered_set<const TensorImpl*> seen;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const InputSpec& input = from_.signature.inputs[i];

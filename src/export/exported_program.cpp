@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "umbra/capture/effects.h"
 #include "umbra/capture/retrace.h"
 #include "umbra/export/input_check.h"
 #include "umbra/generated/functions.h"
@@ -52,7 +53,8 @@ ExportedModule::ExportedModule(ExportedProgram program)
     for (const auto& [name, tensor] : *list) tensors.try_emplace(name, tensor);
   for (const InputSpec& spec : program_.signature.inputs) {
     bool given = spec.kind == InputKind::UserInput || spec.kind == InputKind::ConstantInput;
-    lifted_.push_back(given ? std::nullopt : std::optional<Tensor>(tensors[spec.target]));
+    if (spec.kind == InputKind::Token) lifted_.push_back(make_token());
+    else lifted_.push_back(given ? std::nullopt : std::optional<Tensor>(tensors[spec.target]));
   }
   for (const OutputSpec& spec : program_.signature.outputs) {
     int64_t written = -1;

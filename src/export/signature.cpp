@@ -35,14 +35,14 @@ bool GraphSignature::has_mutations() const {
 }
 
 const char* to_string(InputKind kind) {
-  constexpr const char* kNames[] = {"PARAMETER", "BUFFER", "CONSTANT_TENSOR", "USER_INPUT", "USER_INPUT"};
+  constexpr const char* kNames[] = {"PARAMETER", "BUFFER", "CONSTANT_TENSOR", "USER_INPUT", "USER_INPUT", "TOKEN"};
   return kNames[static_cast<int>(kind)];
 }
 
 const char* to_string(OutputKind kind) {
-  constexpr const char* kNames[] = {"USER_OUTPUT",           "LOSS_OUTPUT",         "BUFFER_MUTATION",
-                                    "PARAMETER_MUTATION",    "USER_INPUT_MUTATION", "GRADIENT_TO_PARAMETER",
-                                    "GRADIENT_TO_USER_INPUT"};
+  constexpr const char* kNames[] = {
+      "USER_OUTPUT",         "LOSS_OUTPUT",           "BUFFER_MUTATION",        "PARAMETER_MUTATION",
+      "USER_INPUT_MUTATION", "GRADIENT_TO_PARAMETER", "GRADIENT_TO_USER_INPUT", "TOKEN"};
   return kNames[static_cast<int>(kind)];
 }
 

@@ -1,5 +1,7 @@
 #include "umbra/export/unlift.h"
 
+#include "umbra/capture/effects.h"
+
 namespace umbra {
 
 namespace {
@@ -28,6 +30,7 @@ std::unordered_map<std::string, fx::Node*> replace_lifted(const ExportedProgram&
       nodes.emplace(spec.name, placeholders[i]);
       continue;
     }
+    if (spec.kind == InputKind::Token) continue;
     module.set(spec.target, Value(program.find(spec.target)), attribute_kind(spec));
     auto scope = graph.inserting_after(last);
     fx::Node* node = last = graph.get_attr(spec.target);
@@ -35,8 +38,6 @@ std::unordered_map<std::string, fx::Node*> replace_lifted(const ExportedProgram&
     placeholders[i]->replace_all_uses_with(node);
     nodes.emplace(spec.target, node);
   }
-  for (size_t i = 0; i < placeholders.size(); ++i)
-    if (!is_user_input(program.signature.inputs[i])) graph.erase_node(placeholders[i]);
   return nodes;
 }
 
@@ -45,6 +46,7 @@ std::unordered_map<std::string, fx::Node*> replace_lifted(const ExportedProgram&
 IntrusivePtr<fx::GraphModule> unlift(const ExportedProgram& program) {
   IntrusivePtr<fx::GraphModule> module = program.graph_module->copy();
   fx::Graph& graph = module->graph();
+  std::vector<fx::Node*> lifted = graph.placeholders();
   std::unordered_map<std::string, fx::Node*> targets = replace_lifted(program, *module);
   fx::Node* output = graph.output_node();
   fx::Arguments results = graph.outputs(), kept;
@@ -54,9 +56,12 @@ IntrusivePtr<fx::GraphModule> unlift(const ExportedProgram& program) {
     bool mutation = spec.kind == OutputKind::BufferMutation || spec.kind == OutputKind::ParameterMutation ||
                     spec.kind == OutputKind::UserInputMutation;
     if (mutation) graph.call(get_operator("aten::copy_"), {targets.at(spec.target), results[i]});
-    else kept.push_back(results[i]);
+    else if (spec.kind != OutputKind::Token) kept.push_back(results[i]);
   }
   output->set_args({fx::Argument::tuple(std::move(kept))});
+  drop_tokens(graph);
+  for (size_t i = 0; i < lifted.size(); ++i)
+    if (!is_user_input(program.signature.inputs[i])) graph.erase_node(lifted[i]);
   return module;
 }
 

@@ -40,6 +40,7 @@ struct Registry {
       found->second->format = std::move(definition.format);
       found->second->evaluate = std::move(definition.evaluate);
       found->second->has_side_effects = definition.has_side_effects;
+      found->second->positional = std::move(definition.positional);
       return *found->second;
     }
     auto made = std::make_unique<Function>(std::move(definition));

@@ -1,5 +1,6 @@
 #include "umbra/graph/node.h"
 
+#include "umbra/dispatch/effects.h"
 #include "umbra/graph/graph.h"
 
 namespace umbra::fx {
@@ -179,7 +180,7 @@ bool Node::is_impure() const {
     return target_.name().ends_with('_') && !target_.name().ends_with("__");
   if (const Operator* op = target_.op())
     return op->is_mutable() || op->return_count() == 0 || op->definition().random ||
-           op->has_tag(Tag::NondeterministicSeeded);
+           op->has_tag(Tag::NondeterministicSeeded) || has_effect(*op);
   if (const Function* function = target_.function()) return function->has_side_effects;
   return false;
 }

@@ -172,6 +172,11 @@ void Plan::add_call(const GraphModule& module, Node* node, Step& step) {
   step.function = node->target().function();
   step.kind = step.function ? Step::Kind::Function : Step::Kind::Module;
   if (!step.function) step.attribute = &module.get(node->target().name());
+  if (step.function && step.function->positional) {
+    for (const Argument& argument : step.function->positional(*node))
+      step.operands.push_back(operand(argument, nullptr));
+    return;
+  }
   if (!node->kwargs().empty()) fail<TypeError>(node->target().text(), " takes no keyword arguments in a graph");
   for (const Argument& argument : node->args()) step.operands.push_back(operand(argument, nullptr));
 }

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "graph/names.h"
+#include "umbra/graph/operator_value.h"
 #include "umbra/graph/print.h"
 
 namespace umbra::fx {
@@ -97,7 +98,9 @@ std::string python_repr(const Value& value) {
     case Value::Tag::BoolList:
     case Value::Tag::TensorList:
     case Value::Tag::List: return list_text(value, [](const Value& v) { return python_repr(v); });
-    case Value::Tag::Object: return g_object_printer ? g_object_printer(*value.object()) : umbra::to_string(value);
+    case Value::Tag::Object:
+      if (const Operator* op = operator_in(value)) return Target(*op).text();
+      return g_object_printer ? g_object_printer(*value.object()) : umbra::to_string(value);
     default: return umbra::to_string(value);
   }
 }
@@ -108,6 +111,10 @@ std::string python_str(const Value& value) {
     case Value::Tag::Device: return umbra::to_string(value.to_device());
     case Value::Tag::Complex: return umbra::to_string(value.to_scalar());
     case Value::Tag::List: return list_text(value, [](const Value& v) { return python_str(v); });
+    case Value::Tag::Object:
+      if (const Operator* op = operator_in(value))
+        return Target(*op).text().substr(std::string_view("torch.ops.").size());
+      return python_repr(value);
     default: return python_repr(value);
   }
 }

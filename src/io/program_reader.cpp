@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "umbra/fake/fake_mode.h"
+#include "umbra/graph/operator_value.h"
 #include "umbra/graph/passes.h"
 #include "umbra/io/program.h"
 #include "umbra/io/pt2_program.h"
@@ -182,8 +183,13 @@ class GraphReader {
     std::string name = stored.target.starts_with("_operator.") ? stored.target.substr(1) : stored.target;
     const fx::Function* function = &fx::function(name);
     fx::Arguments arguments;
-    for (const pt2::NamedArgument& a : stored.inputs) arguments.push_back(argument(a.arg));
-    fx::Node* node = graph_.create_node(fx::Op::CallFunction, function, std::move(arguments), {}, node_name(stored));
+    fx::KeywordArguments keywords;
+    for (const pt2::NamedArgument& a : stored.inputs) {
+      if (a.kind == pt2::ArgumentKind::Keyword) keywords.emplace_back(a.name, argument(a.arg));
+      else arguments.push_back(argument(a.arg));
+    }
+    fx::Node* node = graph_.create_node(fx::Op::CallFunction, function, std::move(arguments), std::move(keywords),
+                                        node_name(stored));
     bool single = stored.is_hop_single_tensor_return.value_or(!stored.target.starts_with("torch.ops.higher_order."));
     results(stored, node, single);
     return node;
@@ -254,6 +260,15 @@ class GraphReader {
     module_.set_submodule(path, sub);
     return graph_.get_attr(path);
   }
+  fx::Argument convert(const pt2::OperatorArgument& v) {
+    size_t dot = v.target.find('.', 10);
+    bool named = v.target.starts_with("torch.ops.") && dot != std::string::npos;
+    const Operator* op =
+        named ? find_operator(v.target.substr(10, dot - 10) + "::" + v.target.substr(dot + 1)) : nullptr;
+    check<NotImplementedError>(op, "the program has the operator ", v.target,
+                               " among its arguments, which this build does not have");
+    return fx::operator_value(*op);
+  }
   template <class T>
   requires(std::is_constructible_v<Value, T>) fx::Argument convert(const T& v) { return Value(v); }
   template <class T>
@@ -316,8 +331,9 @@ struct ReadInput {
   InputSpec operator()(const pt2::InputToConstantInputSpec& s) const {
     return {InputKind::ConstantInput, s.name, "", true, constant_value(s.value)};
   }
-  template <class T> InputSpec operator()(const T&) const {
-    fail<NotImplementedError>("the program takes custom objects or tokens, which this build does not read");
+  InputSpec operator()(const pt2::InputTokenSpec& s) const { return {InputKind::Token, s.arg.name, "", true, {}}; }
+  InputSpec operator()(const pt2::InputToCustomObjSpec&) const {
+    fail<NotImplementedError>("the program takes custom objects, which this build does not read");
   }
 };
 
@@ -341,9 +357,7 @@ struct ReadOutput {
   OutputSpec operator()(const pt2::GradientToUserInputSpec& s) const {
     return {OutputKind::GradientToUserInput, s.arg.name, s.user_input_name, {}};
   }
-  OutputSpec operator()(const pt2::OutputTokenSpec&) const {
-    fail<NotImplementedError>("the program returns tokens, which this build does not read");
-  }
+  OutputSpec operator()(const pt2::OutputTokenSpec& s) const { return {OutputKind::Token, s.arg.name, "", {}}; }
 };
 
 /// The symbol that an expression is: "s77", "Symbol('s77', positive=True, integer=True)". Empty where it is more.

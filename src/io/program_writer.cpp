@@ -1,4 +1,5 @@
 // From an ExportedProgram to the plain data of a .pt2 file.
+#include "umbra/graph/operator_value.h"
 #include "umbra/io/program.h"
 #include "umbra/io/pt2_program.h"
 #include "umbra/sym/print.h"
@@ -229,6 +230,8 @@ class Writer {
     for (size_t i = 0; i < node.args().size(); ++i)
       out.inputs.push_back(
           {higher_order || i > 2 ? "" : kNames[i], argument(node.args()[i], nullptr), pt2::ArgumentKind::Positional});
+    for (const auto& [key, value] : node.kwargs())
+      out.inputs.push_back({key, argument(value, nullptr), pt2::ArgumentKind::Keyword});
     const Value& value = node.meta.val;
     if (value.is_tensor_list() || value.is_list()) {
       size_t count = value.is_tensor_list() ? value.tensor_list().size() : value.list().size();
@@ -256,7 +259,10 @@ class Writer {
 
   pt2::Argument argument(const fx::Argument& a, const SchemaType* type) {
     if (fx::Node* node = a.node()) return node_argument(node);
-    if (a.is_value()) return a.value().is_object() ? graph_argument(a.value()) : plain(a.value(), type);
+    if (a.is_value()) {
+      bool graph = a.value().is_object() && !fx::operator_in(a.value());
+      return graph ? graph_argument(a.value()) : plain(a.value(), type);
+    }
     return list_argument(a.items(), type);
   }
 
@@ -337,6 +343,9 @@ class Writer {
       case Value::Tag::List:
         if (type && type->base != SchemaType::Base::Tensor) return {std::vector<int64_t>()};
         return {std::vector<pt2::TensorArgument>()};
+      case Value::Tag::Object:
+        if (const Operator* op = fx::operator_in(v)) return {pt2::OperatorArgument{fx::Target(*op).text()}};
+        [[fallthrough]];
       default: fail("a value of type ", tag_name(v.tag()), " cannot be written to a .pt2 file");
     }
   }
@@ -363,6 +372,7 @@ class Writer {
                                                               : pt2::Argument{pt2::TensorArgument{name}}});
           break;
         }
+        case InputKind::Token: out.input_specs.push_back(pt2::InputTokenSpec{{s.name}}); break;
         case InputKind::ConstantInput:
           out.input_specs.push_back(pt2::InputToConstantInputSpec{s.name, constant(s.value)});
           break;
@@ -391,6 +401,7 @@ class Writer {
       case OutputKind::UserInputMutation: return pt2::UserInputMutationSpec{tensor, s.target};
       case OutputKind::GradientToParameter: return pt2::GradientToParameterSpec{tensor, s.target};
       case OutputKind::GradientToUserInput: return pt2::GradientToUserInputSpec{tensor, s.target};
+      case OutputKind::Token: return pt2::OutputTokenSpec{tensor};
       case OutputKind::UserOutput: break;
     }
     if (!a.node()) return pt2::UserOutputSpec{plain(s.value)};

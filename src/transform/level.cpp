@@ -1,5 +1,7 @@
 #include "umbra/transform/level.h"
 
+#include <algorithm>
+
 #include "umbra/capture/higher_order.h"
 #include "umbra/transform/tracked.h"
 #include "umbra/transform/vmap.h"
@@ -48,17 +50,33 @@ void level_layer(const Operator& op, DispatchKeySet, Value* frame) {
   innermost->call(op, frame);
 }
 
-/// Operators that take functions simply run: what the functions do comes back to the level. A captured one would have
-/// to be recorded with what the level makes of it.
+bool is_captured() {
+  for (DispatchKey key : {DispatchKey::Proxy, DispatchKey::PreProxy, DispatchKey::Functionalize, DispatchKey::Fake})
+    if (active_mode(key)) return true;
+  return false;
+}
+
+/// Whether all ways of a call may run, for each element of a batch to take its own. A derivative of a way that was not
+/// taken may be infinite, and spoil that of the one that was.
+bool may_take_all_ways(const Value& decides) {
+  if (!decides.is_tensor()) return false;
+  if (is_batched_inside(decides.tensor_ref())) return true;
+  return is_captured() && std::ranges::all_of(levels(), [](const IntrusivePtr<Level>& level) {
+           return dynamic_cast<const VmapLevel*>(level.get()) != nullptr;
+         });
+}
+
+/// Operators that take functions simply run: what the functions do comes back to the level, and is captured where calls
+/// are. That takes a run whose course follows from sizes.
 void level_functions(const Operator& op, DispatchKeySet, Value* frame) {
   const HigherOrder& rule = *op.definition().higher_order;
-  if (rule.run_undecided && frame[0].is_tensor() && is_batched_inside(frame[0].tensor_ref())) {
+  if (rule.run_undecided && may_take_all_ways(frame[0])) {
     frame[0] = Value(rule.run_undecided(FunctionCall(op, frame)));
     return;
   }
-  for (DispatchKey key : {DispatchKey::Proxy, DispatchKey::PreProxy, DispatchKey::Functionalize, DispatchKey::Fake})
-    check<NotImplementedError>(!active_mode(key), op.schema().name,
-                               ": inside a transform (grad, vmap, ...) it cannot be captured yet");
+  bool follows_data = rule.rehearse != nullptr;
+  check<NotImplementedError>(!follows_data || !is_captured(), op.schema().name,
+                             ": inside a transform (grad, vmap, ...) it cannot be captured yet");
   op.redispatch(DispatchKey::CPU, frame);
 }
 

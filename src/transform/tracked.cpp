@@ -54,6 +54,11 @@ bool TrackedLevel::in_inference() const { return is_inference_mode_enabled() && 
 
 bool TrackedLevel::owns(const TensorImpl* t) const { return is_tracked(t) && state_of(t).level.get() == this; }
 
+bool TrackedLevel::differentiates(const TensorImpl* t) const {
+  if (kind_ == Kind::Forward) return autograd::tangent_at(t, dual_level_) != nullptr;
+  return Tensor(IntrusivePtr<TensorImpl>(const_cast<TensorImpl*>(t))).requires_grad();
+}
+
 Tensor TrackedLevel::unwrap(const Tensor& tensor) const {
   return tensor.defined() && owns(tensor.impl()) ? state_of(tensor.impl()).value : tensor;
 }
@@ -73,10 +78,20 @@ Tensor TrackedLevel::wrap(const Tensor& value, bool captured) const {
 
 namespace {
 
+/// Whether the level differentiates any of the arguments.
+bool is_differentiated(const Operator& op, const TrackedLevel& level, const Value* frame) {
+  bool any = false;
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    frame[i].each_tensor([&](const TensorImpl* t) { any |= level.owns(t) && level.differentiates(t); });
+  return any;
+}
+
+/// A view of a captured tensor may get contents that have no derivative (the statistics of a norm): others would be
+/// lost to those who read the tensor.
 void refuse_captured_write(const Operator& op, const TrackedLevel& level, const Value* frame) {
   if (!op.is_inplace() || !frame[0].is_tensor()) return;
   const TensorImpl* self = frame[0].tensor_ref().impl();
-  check(level.owns(self) && !state_of(self).captured,
+  check(level.owns(self) && (!state_of(self).captured || !is_differentiated(op, level, frame)),
         "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation (",
         op.name(),
         ") that would mutate a captured Tensor. This is not supported; please rewrite the function being transformed "

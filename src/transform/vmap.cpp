@@ -161,10 +161,30 @@ int64_t place_of_batch(const Operator& view, const Value* frame, int64_t dim) {
   return place;
 }
 
+/// A call that gives the tensor another size (resize_): each element of the batch gets it, as all lie one after the
+/// other.
+void VmapLevel::become_size(const Operator& op, Value* frame) {
+  Tensor self = frame[0].tensor();
+  Batched all = value(self);
+  bool sized = op.argument_count() > 1 && frame[1].is_int_list() && op.schema().arguments[1].name == "size";
+  check<NotImplementedError>(sized && all.dim == 0 && all.value.is_contiguous(), op.name(),
+                             " changes sizes and strides in place, which vmap cannot carry");
+  SymShape sizes{all.value.sym_size(0)};
+  for (SymInt s : frame[1].int_list()) sizes.push_back(s);
+  WithoutLevel off;
+  Frame inner(op, frame);
+  inner[0] = Value(all.value);
+  inner[1] = Value(SymIntArrayRef(sizes).vec());
+  op.call(inner.data());
+  Tensor shown = wrap(all.value, 0);
+  self.impl()->set_geometry(shown.sym_sizes(), shown.sym_strides(), shown.sym_storage_offset());
+  self.impl()->bump_version();
+  frame[0] = Value(std::move(self));
+}
+
 /// A view in place (t_): the tensor, and the value behind it, become what the view is.
 void VmapLevel::become_view(const Operator& op, const Operator& view, Value* frame) {
-  check<NotImplementedError>(&view != &op && view.is_view(), op.name(),
-                             " changes sizes and strides in place, which vmap cannot carry");
+  if (&view == &op || !view.is_view()) return become_size(op, frame);
   Tensor self = frame[0].tensor();
   Frame inner(view, frame);
   call(view, inner.data());

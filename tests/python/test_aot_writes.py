@@ -46,3 +46,53 @@ def test_random_programs(length, dynamic, keep):
     for seed in range(150):
         program, eager, compiled = both(seed, length, dynamic, keep)
         assert agree(eager, compiled), (seed, program.steps, eager, compiled)
+
+
+# ---- the size of memory ----
+
+def resized(function, x, **options):
+    codes = []
+
+    def compiler(graph, inputs):
+        codes.append(graph.code.strip().splitlines()[1:])
+        return graph
+    return aot_function(function, compiler, keep_inference_input_mutations=True, **options)(x), codes
+
+
+def test_the_memory_of_an_input_gets_another_size():
+    def shrink(a):
+        out = a.sin()
+        torch.ops.inductor.resize_storage_bytes_(a, 0)
+        return out
+    x = torch.ones(8)
+    result, ((first, second, last),) = resized(shrink, x)
+    assert "sin" in first and "resize_storage_bytes_" in second and "return" in last
+    assert torch.allclose(result, torch.ones(8).sin()) and x.untyped_storage().nbytes() == 0
+
+    def grow(a):
+        torch.ops.inductor.resize_storage_bytes_(a, 32)
+        with torch.no_grad():
+            a.copy_(torch.ones(8))
+        return a.sin()
+    result, _ = resized(grow, x)
+    assert torch.allclose(result, torch.ones(8).sin()) and x.tolist() == [1] * 8
+
+
+def test_memory_that_is_not_there_is_not_read_in_the_backward():
+    def shrink(a):
+        out = a.sin()
+        torch.ops.inductor.resize_storage_bytes_(a, 0)
+        return out
+    x = torch.ones(8, requires_grad=True)
+    result, _ = resized(shrink, x)
+    with pytest.raises(RuntimeError, match="out of bounds for a storage of 0 bytes"):
+        result.sum().backward()
+
+
+def test_the_memory_of_what_was_written_before_keeps_its_size():
+    def shrink(a):
+        a.mul_(2)
+        torch.ops.inductor.resize_storage_bytes_(a, 0)
+        return a
+    with pytest.raises(NotImplementedError, match="written before"):
+        resized(shrink, torch.ones(8))

@@ -88,3 +88,212 @@ def test_backends_are_refused_by_name():
         torch.compile(lambda x: x, backend="nope")
     with pytest.raises(RuntimeError, match="Either mode or options"):
         torch.compile(lambda x: x, backend="eager", mode="default", options={})
+
+def test_attributes_of_classes_and_modules_are_watched():
+    import types
+
+    class Settings:
+        factor, numbers = 2.0, [1.0]
+
+    class Scaled(torch.nn.Module):
+        scale = 2.0
+
+        def forward(self, x):
+            return x * self.scale
+    place = types.ModuleType("place")
+    place.factor = 2.0
+    settings, module = Settings(), Scaled()
+    functions = {
+        "class": (lambda x: x * Settings.factor, lambda: setattr(Settings, "factor", 3.0)),
+        "object": (lambda x: x * settings.factor, lambda: setattr(Settings, "factor", 4.0)),
+        "list": (lambda x: x * Settings.numbers[0], lambda: Settings.numbers.__setitem__(0, 5.0)),
+        "module": (lambda x: x * place.factor, lambda: setattr(place, "factor", 6.0)),
+    }
+    x = torch.ones(3)
+    for name, (function, change) in functions.items():
+        compiled = torch.compile(function, backend="eager")
+        assert torch.equal(compiled(x), function(x)), name
+        change()
+        assert torch.equal(compiled(x), function(x)), name
+    compiled = torch.compile(module, backend="eager")
+    assert compiled(x).tolist() == [2, 2, 2]
+    Scaled.scale = 7.0
+    assert compiled(x).tolist() == [7, 7, 7]
+
+
+def compiled_twice(function, change):
+    """What it gives before and after a change, compiled and as it is."""
+    compiled, x = torch.compile(function, backend="eager"), torch.ones(3)
+    for _ in range(2):
+        assert torch.equal(compiled(x), function(x))
+        change()
+    assert torch.equal(compiled(x), function(x))
+
+
+def test_what_lies_deep_in_objects_is_watched():
+    import collections
+    import types
+
+    class Slots:
+        __slots__ = ("factor",)
+    deep = types.SimpleNamespace(a=types.SimpleNamespace(b=types.SimpleNamespace(factor=2.0)))
+    nested, queue, slots = [[[2.0]]], collections.deque([2.0]), Slots()
+    slots.factor = 2.0
+
+    def with_default(x, *, factor=2.0):
+        return x * factor
+    compiled_twice(lambda x: x * deep.a.b.factor, lambda: setattr(deep.a.b, "factor", deep.a.b.factor + 1))
+    compiled_twice(lambda x: x * nested[0][0][0], lambda: nested[0][0].__setitem__(0, nested[0][0][0] + 1))
+    compiled_twice(lambda x: x * queue[0], lambda: queue.append(queue.popleft() + 1))
+    compiled_twice(lambda x: x * slots.factor, lambda: setattr(slots, "factor", slots.factor + 1))
+    compiled_twice(with_default, lambda: with_default.__kwdefaults__.update(factor=with_default.__kwdefaults__["factor"] + 1))
+
+
+total = 0
+
+
+def test_a_function_that_changes_what_it_reads_runs_as_it_is():
+    class Counter:
+        count = 0
+
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.steps, self.kept = 0, []
+
+        def forward(self, x):
+            self.steps += 1
+            self.kept.append(x.sum())
+            return x * self.steps
+    counter, kept, local = Counter(), [], 0
+
+    def attribute(x):
+        counter.count += 1
+        return x * counter.count
+
+    def appended(x):
+        kept.append(x.sum())
+        return x * len(kept)
+
+    def cell(x):
+        nonlocal local
+        local += 1
+        return x * local
+
+    def of_module(x):
+        global total
+        total += 1
+        return x * total
+    x = torch.ones(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for function in (attribute, appended, cell, of_module, Module()):
+            compiled = torch.compile(function, backend="eager")
+            assert [compiled(x)[0].item() for _ in range(5)] == [1, 2, 3, 4, 5]
+    assert counter.count == 5 and [type(t) is torch.Tensor and t.item() for t in kept] == [3.0] * 5 and local == 5 and total == 5
+
+
+def test_what_a_module_keeps_for_later_is_captured_from_the_second_call_on():
+    class Cached(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = None
+
+        def forward(self, x):
+            if self.table is None:
+                self.table = torch.arange(3.0)
+            return x + self.table
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph
+    module, x = Cached(), torch.ones(3)
+    compiled = torch.compile(module, backend=backend)
+    assert [compiled(x).tolist() for _ in range(3)] == [[1, 2, 3]] * 3
+    assert not isinstance(module.table, torch._subclasses.FakeTensor) and len(graphs) == 1
+
+
+def test_containers_that_a_function_is_given_may_be_changed():
+    def collect(x, found, named):
+        found.append(x * 2)
+        named["last"] = x
+        return x + len(found)
+    compiled, found, named, x = torch.compile(collect, backend="eager"), [], {}, torch.ones(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert [compiled(x, found, named)[0].item() for _ in range(4)] == [2, 3, 4, 5]
+    assert len(found) == 4 and found[0].tolist() == [2, 2, 2] and named["last"] is x
+
+
+def test_functions_that_are_reached_by_objects_are_watched():
+    import types
+
+    class Owner:
+        def __init__(self):
+            self.inner, self.settings = types.SimpleNamespace(secret=2.0), {"factor": 2.0}
+
+        def __call__(self, x):
+            return x * self.inner.secret
+
+        def helper(self, x):
+            return x * self.settings["factor"]
+
+        def go(self, x):
+            return self.helper(x) + 1
+
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.settings, self.table = {"factor": 2.0}, torch.ones(3)
+
+        def helper(self, x):
+            return x * self.settings["factor"]
+
+        def forward(self, x):
+            return self.helper(x) + self.table
+    owner, module, factor = Owner(), Module(), [2.0]
+    functions = [lambda x: x * factor[0]]
+    compiled_twice(lambda x: owner(x), lambda: setattr(owner.inner, "secret", owner.inner.secret + 1))
+    compiled_twice(owner.go, lambda: owner.settings.update(factor=owner.settings["factor"] + 1))
+    compiled_twice(lambda x: functions[0](x), lambda: factor.__setitem__(0, factor[0] + 1))
+    compiled_twice(module, lambda: module.settings.update(factor=module.settings["factor"] + 1))
+    compiled_twice(module, lambda: setattr(module, "table", module.table + 1))
+
+
+def test_attributes_that_appear_and_arrays_are_watched():
+    import types
+    numpy = pytest.importorskip("numpy")
+    place, array = types.SimpleNamespace(), numpy.array([2.0])
+    compiled_twice(lambda x: x * getattr(place, "factor", 2.0), lambda: setattr(place, "factor", 3.0))
+    compiled_twice(lambda x: x * float(array[0]), lambda: array.__iadd__(1))
+
+
+def test_what_cannot_be_captured_runs_as_it_is():
+    class Result:
+        def __init__(self, value):
+            self.value = value
+    x = torch.arange(3.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert torch.compile(lambda x: Result(x * 2), backend="eager")(x).value.tolist() == [0, 2, 4]
+        assert torch.compile(lambda x: x.tolist(), backend="eager")(x) == [0, 1, 2]
+        with pytest.raises(ValueError, match="its own"):
+            torch.compile(fails, backend="eager")(x)
+    with pytest.raises(RuntimeError):
+        torch.compile(lambda x: x.tolist(), backend="eager", fullgraph=True)(x)
+
+    def backend(graph, inputs):
+        raise KeyError("the backend's")
+    with pytest.raises(KeyError, match="the backend's"):
+        torch.compile(lambda x: x * 2, backend=backend)(x)
+
+
+def fails(x):
+    raise ValueError("its own")
+
+
+def test_the_environment_is_watched(monkeypatch):
+    import os
+    monkeypatch.setenv("UMBRA_TEST_FACTOR", "2")
+    compiled_twice(lambda x: x * int(os.environ["UMBRA_TEST_FACTOR"]), lambda: monkeypatch.setenv("UMBRA_TEST_FACTOR", "3"))

@@ -425,3 +425,10 @@ def test_functions_of_several_tensors_take_proxies_outside_of_a_trace():
     graph.output(umbra.einsum("ij->j", [umbra.split(first, 1)[0]]).node)
     run = fx.GraphModule({}, graph)
     assert run(umbra.ones(2, 3), umbra.ones(3)).tolist() == [1, 1, 1]
+
+
+def test_functions_of_networks_are_called_by_torchs_names():
+    functional = umbra.nn.functional
+    module = umbra.fx.symbolic_trace(lambda x: functional.gelu(functional.linear(x, x)))
+    assert "torch._C._nn.linear(x, x)" in module.code and "torch._C._nn.gelu(linear)" in module.code
+    assert umbra.allclose(module(umbra.ones(2, 2)), functional.gelu(functional.linear(umbra.ones(2, 2), umbra.ones(2, 2))))

@@ -11,6 +11,7 @@ import pytest
 import umbra as torch
 from umbra._functorch.aot_autograd import aot_export_module, aot_function, aot_module, make_boxed_func
 from umbra._functorch.compilers import nop
+from umbra._functorch.partitioners import min_cut_rematerialization_partition
 
 info = torch.compiler.cache_info
 
@@ -422,14 +423,81 @@ def test_what_only_this_process_knows_is_not_kept(cache):
         y.register_hook(lambda gradient: gradient * 10)
         return y
     x = torch.randn(3, requires_grad=True)
-    constant = lambda x: x * torch.tensor([1.0, 2.0, 3.0])  # noqa: E731
+    constant = lambda x: x * torch.tensor([[1.0] * 600] * 600)  # noqa: E731
     before = torch.compiler.disk_cache_info().bypassed
-    for f in (Doubled.apply, hooked, constant):
+    for f in (Doubled.apply, hooked):
         expected = torch.autograd.grad(f(x).sum(), x)[0]
         assert torch.equal(torch.autograd.grad(aot_function(f, nop)(x).sum(), x)[0], expected)
-    aot_function(lambda x: x * 2, nop, dynamic=True)(x)
+    aot_function(constant, nop)(torch.ones(600))  # more than a megabyte
+    aot_function(lambda x: x[x > 0] * 2, nop, dynamic=True)(x.detach())  # a size that only the run tells
+    aot_function(lambda x: x.sin(), nop, decompositions={torch.ops.aten.sin.default: lambda x: x.cos()})(x.detach())
     after = torch.compiler.disk_cache_info().bypassed
-    assert stored(cache) == 0 and sum(after.values()) == sum(before.values()) + 4
+    assert stored(cache) == 0 and sum(after.values()) == sum(before.values()) + 5
+
+
+def test_constants_are_kept_by_their_contents(cache):
+    def times(numbers):
+        return lambda x: x * torch.tensor(numbers)
+    x = torch.randn(3, requires_grad=True)
+    for numbers in ([1.0, 2.0, 3.0], [1.0, 2.0, 4.0], [1, 2, 3]):
+        before = stored(cache)
+        for _ in range(2):
+            result = aot_function(times(numbers), nop)(x)
+            assert torch.equal(result, x * torch.tensor(numbers))
+            assert torch.equal(torch.autograd.grad(result.sum(), x)[0], torch.tensor(numbers) * torch.ones(3))
+        assert stored(cache) == before + 1
+
+
+def test_tables_of_the_librarys_own_functions_are_part_of_the_key(cache):
+    from umbra._decomp import core_aten_decompositions
+    x = torch.randn(3)
+    for table in ({}, core_aten_decompositions()):
+        before = stored(cache)
+        for _ in range(2):
+            assert torch.allclose(aot_function(torch.nn.functional.silu, nop, decompositions=table)(x), torch.nn.functional.silu(x))
+        assert stored(cache) == before + 1
+
+
+def test_graphs_of_symbolic_sizes_come_back_with_their_guards(cache):
+    def f(x, y, n):
+        z = x.reshape(-1) if x.shape[0] > 3 else x.t().reshape(-1) * 2
+        return (z * y.sum() * n).view(x.shape[1], -1), x.shape[0] * 2, torch.cat([x, x])[: x.shape[0]]
+
+    def leaf(*sizes):
+        return torch.arange(1.0, 1 + sizes[0] * sizes[1]).reshape(sizes).requires_grad_()
+    hits = torch.compiler.disk_cache_info().hits
+    for _ in range(2):
+        compiled = aot_function(f, nop, partition_fn=min_cut_rematerialization_partition, dynamic=True)
+        for sizes in ((4, 3), (5, 2), (2, 3), (1, 3), (8, 3), (0, 2)):
+            x, again, y = leaf(*sizes), leaf(*sizes), torch.ones(sizes[1] + 1, requires_grad=True)
+            if 0 in sizes:
+                continue
+            found, expected = compiled(x, y, 3), f(again, y, 3)
+            assert torch.allclose(found[0], expected[0]) and found[1] == expected[1] and torch.equal(found[2], expected[2])
+            (found[0].sin().sum() + found[2].sum()).backward()
+            (expected[0].sin().sum() + expected[2].sum()).backward()
+            assert torch.allclose(x.grad, again.grad)
+    assert torch.compiler.disk_cache_info().hits > hits
+
+
+DYNAMIC = """
+import umbra as torch
+from umbra._functorch.aot_autograd import aot_module
+from umbra._functorch.compilers import nop
+torch.manual_seed(0)
+layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0)
+compiled = aot_module(layer, nop, dynamic=True)
+for sizes in ((2, 5, 16), (3, 7, 16), (4, 6, 16)):
+    x = torch.randn(*sizes, requires_grad=True)
+    compiled(x).sin().sum().backward()
+    assert torch.allclose(torch.autograd.grad(layer(x).sin().sum(), x)[0], x.grad, atol=1e-5)
+print(torch.compiler.disk_cache_info())
+"""
+
+
+def test_another_process_finds_graphs_of_symbolic_sizes(tmp_path):
+    first, second = run_program(tmp_path, DYNAMIC), run_program(tmp_path, DYNAMIC)
+    assert "hits=0" in first and "misses=0" in second and "bypassed={}" in second
 
 
 def test_writes_views_and_plain_results_come_from_files_too(cache):

@@ -96,8 +96,6 @@ def test_what_is_no_key_is_an_error(lib):
     lib.define("k(Tensor x) -> Tensor")
     with pytest.raises(RuntimeError, match="could not parse dispatch key: cpu"):
         lib.impl("k", lambda x: x, "cpu")
-    with pytest.raises(NotImplementedError, match="with_keyset"):
-        lib.impl("k", lambda keys, x: x, "CPU", with_keyset=True)
     with pytest.raises(TypeError, match="callable"):
         lib.impl("k", 3, "CPU")
     with pytest.raises(RuntimeError, match="namespace"):
@@ -444,3 +442,23 @@ def test_a_library_says_what_a_mode_or_class_does_with_an_operator():
     assert "rules::twice" not in torch._C._torch_dispatch_rules
     with pytest.raises(AttributeError):
         torch.ops.rules.twice
+
+
+def test_a_kernel_may_ask_for_the_keys_of_its_call(lib):
+    seen = []
+
+    def above(keys, x):
+        seen.append(str(keys))
+        return torch.ops.testlib.keyed.default.redispatch(keys & torch._C._after_autograd_keyset, x)
+
+    def below(keys, x):
+        seen.append(str(keys))
+        return x * 2
+    lib.define("keyed(Tensor x) -> Tensor")
+    lib.impl("keyed", below, "CPU", with_keyset=True)
+    assert torch.ops.testlib.keyed(torch.ones(2)).tolist() == [2, 2] and seen == ["DispatchKeySet(CPU)"]
+    lib.impl("keyed", above, "Autograd", with_keyset=True)
+    seen.clear()
+    x = torch.ones(2, requires_grad=True)
+    torch.ops.testlib.keyed(x).sum().backward()
+    assert seen == ["DispatchKeySet(CPU, AutogradCPU)", "DispatchKeySet(CPU)"] and x.grad.tolist() == [2, 2]

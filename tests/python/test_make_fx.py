@@ -283,3 +283,23 @@ def test_lift_is_recorded_as_it_is():
     graph = make_fx(lambda x: umbra.ops.aten.lift(x) + 1)(umbra.ones(2))
     assert "aten.lift.default(x_1)" in graph.code
     assert umbra.equal(graph(umbra.zeros(2)), umbra.ones(2))
+
+
+def test_a_decomposition_may_leave_a_call_whole():
+    def parts(x, y, alpha=1):
+        return x - y if alpha == 2 else NotImplemented
+    table = {umbra.ops.aten.add.Tensor: parts}
+    calls = [str(node.target) for node in make_fx(lambda x: umbra.add(x, x, alpha=2) + 1, decomposition_table=table)(umbra.ones(2)).graph.nodes
+             if node.op == "call_function"]
+    assert calls == ["aten.sub.Tensor", "aten.add.Tensor"]
+
+
+def test_code_of_nested_arguments_names_them_as_the_function_does():
+    code = make_fx(lambda d, e: [d["x"] * 2, e])({"x": umbra.ones(2)}, umbra.ones(2)).code
+    assert "def forward(self, d, e):" in code and "tree_flatten_spec([d, e], self._in_spec)" in code
+    assert "pytree.tree_unflatten([" in code
+
+
+def test_the_gradient_of_a_power_computes_in_floating_point_numbers():
+    code = make_fx(lambda x: umbra.autograd.grad((x ** 2).sum(), x)[0])(umbra.ones(2, requires_grad=True)).code
+    assert "pow.Tensor_Scalar(x_1, 1.0)" in code and "mul.Scalar(pow_2, 2.0)" in code

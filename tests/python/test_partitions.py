@@ -90,3 +90,14 @@ def test_random_numbers_of_the_cpu_are_not_made_functional():
         assert aot_function(lambda x: x.sin(), nop)(umbra.zeros(2)).tolist() == [0, 0]
         with pytest.raises(RuntimeError, match="CPU RNG operator"):
             aot_function(lambda x: nn.functional.dropout(x, .5), nop)(umbra.ones(2))
+
+
+def test_what_is_computed_again_stands_where_the_backward_first_needs_it():
+    codes = []
+
+    def compiler(graph, inputs):
+        codes.append([str(node.target) for node in graph.graph.nodes if node.op == "call_function"])
+        return graph
+    x = umbra.ones(3, requires_grad=True)
+    aot_function(lambda a: (a.sin().cos() * 2).sum(), compiler, partition_fn=min_cut_rematerialization_partition)(x).backward()
+    assert codes[1][:4] == ["aten.expand.default", "aten.mul.Tensor", "aten.sin.default", "aten.sin.default"]

@@ -390,3 +390,87 @@ def test_a_compiled_function_inside_a_transform_is_the_function():
     f = torch.compile(lambda x: (x.sin() * x).sum(), backend="eager")
     x = torch.randn(3, 2)
     assert torch.allclose(vmap(grad(f))(x), vmap(grad(lambda x: (x.sin() * x).sum()))(x))
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_statistics_of_instance_norm_are_written_inside_a_derivative(training):
+    def module():
+        made = torch.nn.InstanceNorm1d(3, track_running_stats=True).train(training)
+        made.running_mean.fill_(0.5)
+        return made
+    x = torch.arange(24.0).reshape(2, 3, 4) ** 2
+    eager, transformed = module(), module()
+    leaf = x.clone().requires_grad_()
+    (eager(leaf) ** 3).sum().backward()
+    found = torch.func.grad(lambda x: (transformed(x) ** 3).sum())(x)
+    assert torch.allclose(found, leaf.grad, rtol=1e-4, atol=1e-4)
+    assert torch.allclose(transformed.running_mean, eager.running_mean) and torch.allclose(transformed.running_var, eager.running_var)
+    result, derive = torch.func.vjp(module(), x)
+    assert torch.allclose(result, module()(x)) and derive(result)[0].shape == x.shape
+    result, tangent = torch.func.jvp(module(), (x,), (torch.ones_like(x),))
+    assert torch.allclose(result, module()(x)) and tangent.shape == x.shape
+
+
+def test_what_has_a_derivative_is_not_written_to_a_view_of_a_captured_tensor():
+    captured = torch.zeros(3)
+
+    def write(x):
+        captured.view(3).copy_(x)
+        return (captured * x).sum()
+    with pytest.raises(RuntimeError, match="mutate a captured Tensor"):
+        torch.func.grad(write)(torch.ones(3))
+    with pytest.raises(RuntimeError, match="mutate a captured Tensor"):
+        torch.func.jvp(write, (torch.ones(3),), (torch.ones(3),))
+    assert captured.tolist() == [0, 0, 0]
+
+
+def test_elements_of_a_batch_get_another_size():
+    def resized(x, sizes):
+        y = x.clone()
+        y.resize_(sizes)
+        return y * 1
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    assert torch.func.vmap(lambda x: resized(x, (4, 3)))(x).tolist() == x.reshape(2, 4, 3).tolist()
+    assert torch.func.vmap(lambda x: resized(x, (12,)))(x).shape == (2, 12)
+
+
+@pytest.mark.parametrize("name", ["associative_scan", "scan", "map"])
+def test_operators_whose_course_follows_from_sizes_are_captured_inside_transforms(name):
+    from umbra._higher_order_ops import associative_scan, map, scan
+    from umbra.fx.experimental.proxy_tensor import make_fx
+    function = {"associative_scan": lambda v: associative_scan(lambda a, b: a * b, v, dim=0, combine_mode="generic"),
+                "scan": lambda v: scan(lambda c, x: (c + x.sin(), c * x), v.sum() * 0, v)[1],
+                "map": lambda v: map(lambda r, y: r.sin() * y, v, torch.tensor(2.0))}[name]
+    x = torch.arange(1.0, 7).reshape(2, 3)
+    by_row = torch.stack([function(row) for row in x])
+
+    def gradient(v):
+        return torch.func.grad(lambda v: function(v).sum())(v)
+    rows = [row.clone().requires_grad_() for row in x]
+    for row in rows:
+        function(row).sum().backward()
+    for transformed, expected in ((torch.func.vmap(function), by_row), (torch.func.vmap(gradient), torch.stack([row.grad for row in rows]))):
+        module = make_fx(lambda x: transformed(x))(x)
+        assert torch.allclose(transformed(x), expected) and torch.allclose(module(x), expected)
+        assert torch.allclose(module(x + 1), transformed(x + 1))
+
+
+def test_branches_are_captured_inside_vmap():
+    from umbra.fx.experimental.proxy_tensor import make_fx
+
+    def function(x, p):
+        return torch.cond(p, lambda x: x.sin(), lambda x: x.cos() * 2, (x,))
+    x = torch.arange(1.0, 7).reshape(2, 3)
+    module = make_fx(lambda x, p: torch.func.vmap(lambda row: function(row, p))(x))(x, torch.tensor(True))
+    assert torch.allclose(module(x, torch.tensor(True)), x.sin()) and torch.allclose(module(x, torch.tensor(False)), x.cos() * 2)
+    with pytest.raises(NotImplementedError, match="cannot be captured"):
+        make_fx(lambda x, p: torch.func.grad(lambda x: function(x, p).sum())(x))(x, torch.tensor(True))
+
+
+def test_counts_are_made_for_one_element_of_a_batch_after_the_other():
+    x = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert vmap(lambda row: row.bincount(minlength=8))(x).tolist() == [[0, 1, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1, 1, 0]]
+        with pytest.raises(RuntimeError, match="equal size"):
+            vmap(lambda row: row.bincount())(x)

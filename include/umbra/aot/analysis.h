@@ -66,6 +66,8 @@ struct CallInfo {
   std::vector<MetadataChange> changes;  // by argument
   std::vector<OutputInfo> outputs;
   std::vector<IntermediateInfo> intermediates;
+  bool has_effects = false;         // it makes calls that hand on tokens (capture/effects.h)
+  bool tokens = true;               // such calls do
   IntrusivePtr<FakeModeImpl> mode;  // of the tensors without data that the function runs on; it has the symbols
 
   size_t input_count() const { return layout.primals(); }
@@ -85,6 +87,7 @@ struct AnalysisOptions {
   bool dynamic = false;
   size_t fixed_inputs = 0;
   bool keep_writes = false;  // graphs may write inputs
+  bool tokens = true;        // calls with effects hand on tokens; else they stand in the graphs as they are
 };
 
 /// A primal as it is when a graph is captured: a tensor without data, or a plain value.

@@ -31,8 +31,14 @@ struct CompileOptions {
   /// `inference_compiler` gets the graphs of calls that need no gradients; left out, the forward compiler does.
   GraphCompiler forward_compiler = {}, backward_compiler = {}, inference_compiler = {};
   DecompositionTable decompositions = {};
+  /// What tells the table from others, for the cache on disk; without it graphs made by a table are not kept.
+  std::function<std::string()> decompositions_key = {};
   /// Writes to inputs that are no part of autograd are carried out by the graphs (copy_).
   bool keep_writes = false;
+  /// Where calls have effects, compilers get graphs that make their tokens themselves, rather than take and give them.
+  bool unlift_tokens = false;
+  /// False: such calls stand in the graphs as they are, without tokens.
+  bool tokens = true;
   /// Tensors the function closes over, looked up at each call. They come before the inputs among the graph's inputs.
   std::function<std::vector<Tensor>()> state = {};
   /// What else the function decides by: it is captured anew for each text this gives.

@@ -4,9 +4,10 @@
 //
 // A function is still run once on tensors without data: what it does then, operator by operator, the kinds of its
 // inputs, the thread's modes, the options and the version of the library are the key. Joint tracing and partitioning
-// are what a hit saves. Not kept are graphs of symbolic sizes, of constants, of operators of a user's library, and
-// those with code of the user's in the backward (functions with gradients of their own, hooks); they are counted by
-// their reason.
+// are what a hit saves. Graphs of symbolic sizes are found by calls of the sizes that they were captured with; the
+// guards that tracing has left come back with them. Not kept are graphs of sizes that only the run tells, of constants
+// above a megabyte, of operators of a user's library, and those with code of the user's in the backward (functions with
+// gradients of their own, hooks) or in a table of decompositions; they are counted by their reason.
 //
 // Several processes may use one folder: files appear by renaming, whole or not at all, and are named by their key. A
 // file that is damaged, or made by another version, is replaced.

@@ -15,16 +15,20 @@ namespace aot {
 /// A primal that the backward writes (a hook or a custom function's backward may) is an input once more, after the
 /// tangents, for what it holds by then; its new contents come after the gradients.
 ///
+/// Where the forward makes calls whose order matters, a token comes first among inputs and outputs; where the backward
+/// does, one comes last.
+///
 /// Outputs that are views of something are computed in the graph as well, as PyTorch has it; the caller gets views of
 /// what they are views of.
 struct JointGraph {
   IntrusivePtr<fx::GraphModule> module;
   size_t primals = 0, tangents = 0;
-  bool differentiable = false;           // for calls that take part in autograd
-  std::vector<size_t> updated;           // primals whose new contents, or whose look, are outputs
-  std::vector<size_t> written_in_graph;  // primals that the forward itself writes
-  std::vector<size_t> results;           // function outputs that are outputs
-  std::vector<size_t> changed;           // arguments, by their places among CallInfo::changes
+  size_t tokens = 0, backward_tokens = 0;  // none or one; the other counts and positions are without them
+  bool differentiable = false;             // for calls that take part in autograd
+  std::vector<size_t> updated;             // primals whose new contents, or whose look, are outputs
+  std::vector<size_t> written_in_graph;    // primals that the forward itself writes
+  std::vector<size_t> results;             // function outputs that are outputs
+  std::vector<size_t> changed;             // arguments, by their places among CallInfo::changes
   size_t intermediates = 0;
   std::vector<size_t> written_by_backward;  // primals
   std::vector<size_t> tangent_outputs;      // which forward output each tangent belongs to

@@ -9,6 +9,9 @@
 
 namespace UMBRA_API umbra {
 
+/// Thrown by an entry of a table that leaves a call whole.
+struct DecompositionDeclined {};
+
 /// From operators to what they are recorded as: `table.add("aten::silu", [](const Tensor& x) { return x * x.sigmoid();
 /// })`.
 class DecompositionTable {

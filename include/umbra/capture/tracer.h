@@ -50,7 +50,14 @@ class Tracer final : public Mode {
   /// Records that the program has set the grad mode, to what it was too, where `keeps_switches`.
   void record_switch();
   /// A node for a call that is no operator (a higher-order one); `result` is what it gave.
-  fx::Node* record_call(const fx::Function& function, fx::Arguments arguments, const Value& result);
+  fx::Node* record_call(const fx::Function& function, fx::Arguments arguments, const Value& result,
+                        fx::KeywordArguments keywords = {});
+  /// An operator's arguments as a node has them: those that have their default are left out, as a caller would.
+  struct CallArguments {
+    fx::Arguments positional;
+    fx::KeywordArguments keywords;
+  };
+  CallArguments arguments_of(const Operator& op, const Value* arguments);
 
   /// Declares an input between earlier ones and the rest: parameters and constants found on the way. After `after`, or
   /// first.

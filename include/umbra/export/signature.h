@@ -8,7 +8,14 @@
 
 namespace UMBRA_API umbra {
 
-enum class InputKind : uint8_t { Parameter, Buffer, TensorConstant, UserInput, ConstantInput };
+enum class InputKind : uint8_t {
+  Parameter,
+  Buffer,
+  TensorConstant,
+  UserInput,
+  ConstantInput,
+  Token,  // of the first call with effects (capture/effects.h); nobody gives it
+};
 
 struct InputSpec {
   InputKind kind = InputKind::UserInput;
@@ -26,6 +33,7 @@ enum class OutputKind : uint8_t {
   UserInputMutation,
   GradientToParameter,
   GradientToUserInput,
+  Token,  // of the last call with effects
 };
 
 struct OutputSpec {

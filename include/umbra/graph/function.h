@@ -12,6 +12,9 @@ namespace UMBRA_API umbra {
 namespace fx {
 
 /// A named function; lives as long as the process, so a pointer to it is its identity.
+class Argument;
+class Node;
+
 struct Function {
   /// What it computes from its positional arguments; a tuple among them is a list. Empty: the graph cannot be run, only
   /// read.
@@ -21,6 +24,8 @@ struct Function {
   std::string format;  // how code writes it, "{} + {}"; empty: a call
   Evaluate evaluate;
   bool has_side_effects = false;  // stays in a graph though nobody uses its result
+  /// A call's arguments, keywords among them, in the order of `evaluate`; without it a call has no keywords.
+  std::function<std::vector<Argument>(const Node& node)> positional = {};
 
   /// "add": the part after the last dot, from which nodes get their names.
   std::string_view short_name() const;

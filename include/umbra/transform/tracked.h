@@ -29,6 +29,8 @@ class TrackedLevel final : public Level {
   Tensor wrap(const Tensor& value, bool captured = false) const;
   /// Whether the tensor is a wrapper of this level.
   bool owns(const TensorImpl* tensor) const;
+  /// Whether the level follows derivatives through a wrapper of its own.
+  bool differentiates(const TensorImpl* wrapper) const;
   /// Where this level's tangents are kept.
   int dual_level() const { return dual_level_; }
 

@@ -27,6 +27,7 @@ class VmapLevel final : public Level {
   void call_outside(const Operator& op, Value* frame) const;
   void call_by_rule(const Operator& op, Value* frame);
   void call_inplace(const Operator& op, Value* frame);
+  void become_size(const Operator& op, Value* frame);
   void become_view(const Operator& op, const Operator& view, Value* frame);
   void call_random(const Operator& op, Value* frame, bool batched);
   void call_one_by_one(const Operator& op, Value* frame);

@@ -2,7 +2,7 @@
 
 There is no analysis of bytecode. The function runs once on tensors without data; the graphs of its forward and backward go to the backend. Calls of another
 kind (types, layouts, sizes, values of plain arguments, flags and numbers that the function reads from modules, closures and globals) are captured anew.
-What the function does besides computing (prints, counters) happens when it is captured.
+A function that changes what it reads (counters, lists) runs as it is; what else it does besides computing (prints) happens when it is captured.
 """
 import collections
 import functools
@@ -13,8 +13,8 @@ import weakref
 from umbra import _C
 from umbra._C import DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, Tensor
 from umbra._dynamo import config
-from umbra._dynamo.exc import FailOnRecompileLimitHit, InvalidBackend, RecompileError, Unsupported
-from umbra._functorch.aot_autograd import _compile, _compile_module
+from umbra._dynamo.exc import FailOnRecompileLimitHit, InvalidBackend, RecompileError, TorchDynamoException, Unsupported
+from umbra._functorch.aot_autograd import KNOWN_TYPES, ChangesArguments, _compile, _compile_module
 from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition
 from umbra._options import not_built
 from umbra.compiler import _capturing
@@ -122,11 +122,15 @@ class _Backend:
     """A backend whose calls are counted."""
 
     def __init__(self, backend):
-        self.backend, self.calls = backend, 0
+        self.backend, self.calls, self.error = backend, 0, None
 
     def __call__(self, module, inputs):
         self.calls += 1
-        return self.backend(module, inputs)
+        try:
+            return self.backend(module, inputs)
+        except Exception as error:
+            self.error = error
+            raise
 
 
 class _Optimized:
@@ -145,6 +149,7 @@ class _Optimized:
     def reset(self):
         self.backend.calls = 0
         self.gave_up = False
+        self.effects = self.prepared = 0  # calls that changed what they read; captures that the next lookup finds, which is no hit
         self.at_limit = False
         self.first_numbers = {}
         self.reasons = collections.Counter()
@@ -158,15 +163,19 @@ class _Optimized:
         total = {name: total[name] + more[name] for name in total}
         reasons.update({why: count for why, count in more_reasons.items() if why != "first call"})
         reasons.update(self.reasons)
+        total["hits"] -= self.prepared
         total["limit"] = self._limit()
         return total, reasons
 
     def _captures(self, moving):
         options = {"partition_fn": self.partition, "decompositions": None, "inference_compiler": None, "dynamic": moving,
-                   "reads": lambda objects: _C._Reads(list(_functions_of(self.model)), [*self.owners, *objects]), "call": self.call}
+                   "reads": self._reads, "call": self.call}
         if isinstance(self.model, Module):
             return _compile_module(self.model, self.backend, _interpret, **options)
         return _compile(self.model, self.backend, _interpret, fixed_inputs=0, keep_writes=False, **options)
+
+    def _reads(self, objects, restorable=False):
+        return _C._Reads(_Functions([self.model, *self.owners, *objects]).functions, [*self.owners, *objects], restorable)
 
     def _limit(self):
         if self.limit is not None:
@@ -191,15 +200,46 @@ class _Optimized:
                                  f"    - {captures.why_not(*args, **kwargs)}")
         if captures is self.moving and not self.moving.entries:
             self.reasons[self.static.why_not(*args, **kwargs)] += 1
+        before = self._reads([leaf for leaf in pytree.tree_leaves((args, kwargs)) if not isinstance(leaf, KNOWN_TYPES)], restorable=True)
         try:
             with _capturing():
-                return captures.run(*args, **kwargs)
+                captures.prepare(*args, **kwargs)
+            why = before.broken()
+        except ChangesArguments:
+            why = "what it is given"
         except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode) as error:
             if self.fullgraph:
                 raise Unsupported(f"Data-dependent branching\n  {error}") from error
+            return self._give_up(before, f"data decide what it does: {error}", args, kwargs)
+        except Exception as error:  # what cannot be done fails as it is, too
+            if self.fullgraph or error is self.backend.error or isinstance(error, TorchDynamoException):
+                raise
+            why = before.broken()
+            if why is None:
+                return self._give_up(before, f"{type(error).__name__}: {error}", args, kwargs)
+        if why is not None:
+            return self._run_with_effects(captures, before, why, args, kwargs)
+        self.prepared += 1
+        with _capturing():
+            return captures.run(*args, **kwargs)
+
+    def _give_up(self, before, why, args, kwargs):
+        before.restore()
+        result = self.model(*args, **kwargs)
+        self.gave_up = True
+        self._warn(f"not captured, since {why}")
+        return result
+
+    def _run_with_effects(self, captures, before, why, args, kwargs):
+        """A call of a function that changes what it reads (a counter, a list): that happened while it was captured, and is put back; then it runs as it is.
+        What happens once (something that it keeps for later calls) may be captured without it the next time."""
+        before.restore()
+        captures.reset()
+        self.effects += 1
+        if self.effects > 2:
             self.gave_up = True
-            self._warn(f"not captured, since data decide what it does: {error}")
-            return self.model(*args, **kwargs)
+            self._warn(f"not captured, since it changes what it reads: {why}")
+        return self.model(*args, **kwargs)
 
     def _reach_limit(self, why):
         if not self.at_limit:
@@ -231,33 +271,103 @@ class _Optimized:
         return self.first_numbers.setdefault(kind, numbers) != numbers
 
 
-def _functions_of(model):
-    """The Python functions whose names a call of the model may read."""
-    seen = set()
-    if not isinstance(model, Module):
-        yield from _functions(model, seen)
-        return
-    for part in model.modules():
-        yield from _functions(type(part).forward, seen)
+_MOST = 2000  # objects that are looked into for functions
+_OPERATORS = ("__call__", "__getitem__", "__iter__", "__len__", "__contains__", "__enter__", "__exit__", "__add__", "__mul__", "__bool__", "__getattr__")
 
 
-def _functions(function, seen):
-    """The function and the Python functions that it calls by name."""
-    function = getattr(function, "__func__", function)
-    if isinstance(function, functools.partial):
-        yield from _functions(function.func, seen)
-    if not isinstance(function, types.FunctionType) or function in seen or (function.__module__ or "").split(".")[0] in ("umbra", "torch"):
-        return
-    seen.add(function)
-    yield function
-    for name in function.__code__.co_names:
-        if isinstance(function.__globals__.get(name), types.FunctionType):
-            yield from _functions(function.__globals__[name], seen)
-    for cell in function.__closure__ or ():
-        try:
-            yield from _functions(cell.cell_contents, seen)
-        except ValueError:
-            pass
+def _is_own(name):
+    return (name or "").split(".")[0] in ("umbra", "torch")
+
+
+class _Functions:
+    """The Python functions that a call of something may run, as far as that can be told: those that closures, globals, containers and objects hold, and
+    methods by the names that other functions use."""
+
+    def __init__(self, roots):
+        self.functions, self.classes, self.modules, self.names, self.seen = [], [], [], set(_OPERATORS), set()
+        for root in roots:
+            self._visit(root, 4)
+        known = None
+        while known != (len(self.functions), len(self.classes), len(self.names)):
+            known = len(self.functions), len(self.classes), len(self.names)
+            for cls in list(self.classes):
+                self._visit_methods(cls)
+            for module in list(self.modules):
+                for name in self.names & vars(module).keys():
+                    if not callable(vars(module)[name]):
+                        self._visit(vars(module)[name], 2)
+
+    def _visit(self, value, depth):
+        if depth == 0 or id(value) in self.seen or len(self.seen) > _MOST or isinstance(value, (Tensor, str, bytes, int, float, type(None))):
+            return
+        self.seen.add(id(value))
+        if isinstance(value, types.FunctionType):
+            self._visit_function(value)
+        elif isinstance(value, types.MethodType):
+            self._visit(value.__func__, depth)
+            self._visit(value.__self__, depth)
+        elif isinstance(value, functools.partial):
+            for part in (value.func, *value.args, *value.keywords.values()):
+                self._visit(part, depth)
+        elif isinstance(value, Module):
+            for part in value.modules():
+                self._visit_function(type(part).forward)
+                self._visit_class(type(part))
+        elif isinstance(value, type):
+            self._visit_class(value)
+        elif isinstance(value, dict):
+            for part in list(value.values()):
+                self._visit(part, depth - 1)
+        elif isinstance(value, (list, tuple, set, frozenset, collections.deque)):
+            for part in list(value):
+                self._visit(part, depth - 1)
+        elif isinstance(value, types.ModuleType):
+            if not _is_own(value.__name__):
+                self.modules.append(value)
+        else:
+            self._visit_class(type(value))
+            for part in list(getattr(value, "__dict__", {}).values()):
+                self._visit(part, depth - 1)
+
+    def _visit_class(self, cls):
+        if cls not in self.classes and cls.__flags__ & (1 << 9) and not _is_own(cls.__module__):  # made by a class statement
+            self.classes.append(cls)
+
+    def _visit_methods(self, cls):
+        for base in cls.__mro__:
+            for name in self.names & vars(base).keys():
+                method = vars(base)[name]
+                if isinstance(method, property):
+                    method = method.fget
+                method = getattr(method, "__func__", method)
+                if isinstance(method, types.FunctionType):
+                    self._visit_function(method)
+
+    def _visit_function(self, function):
+        if function in self.functions or not isinstance(function, types.FunctionType) or _is_own(function.__module__):
+            return
+        self.functions.append(function)
+        names = _names_in(function.__code__)
+        self.names |= names
+        for name in names:
+            if name in function.__globals__:
+                self._visit(function.__globals__[name], 3)
+        for cell in function.__closure__ or ():
+            try:
+                self._visit(cell.cell_contents, 4)
+            except ValueError:  # nothing is in it
+                pass
+        for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            self._visit(default, 3)
+
+
+def _names_in(code):
+    """The names that code uses, functions inside of it included."""
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names |= _names_in(constant)
+    return names
 
 
 __all__ = ["OptimizedModule", "compile", "list_backends", "reset"]

@@ -212,7 +212,8 @@ class _Compiled:
         # Before the function runs, which may change what it reads.
         reads = None if self.reads is None else self.reads([leaf for leaf in kept.values() if not isinstance(leaf, KNOWN_TYPES)])
         names = [name for i, name in enumerate(_names_of(self.function, args, kwargs)) if i not in kept]
-        graphs = _ForKind(functools.partial(_run, self.function, spec, kept), (*self.options, names), self.partition)
+        run = functools.partial(_run, self.function, spec, kept, reads is not None)
+        graphs = _ForKind(run, (*self.options, names), self.partition)
         kinds.append((reads, graphs))
         if sum(len(kinds) for kinds in self.entries.values()) > KEPT_KINDS:
             self._drop_oldest()
@@ -235,10 +236,20 @@ class _Compiled:
         self.dropped += 1
 
 
-def _run(function, spec, kept, inputs):
-    """The function on leaves. It is what C++ holds, and has no reference to what holds that."""
-    args, kwargs = pytree.tree_unflatten(_with_kept(inputs, kept), spec)
-    leaves, form = pytree.tree_flatten(function(*args, **kwargs))
+class ChangesArguments(Exception):
+    """A function puts something into a list or dict that it is given: graphs know the tensors inside of these alone."""
+
+
+def _run(function, spec, kept, watched, inputs):
+    """The function on leaves. It is what C++ holds, and has no reference to what holds that. `watched`: containers that it is given stay what they are."""
+    given = _with_kept(inputs, kept)
+    args, kwargs = pytree.tree_unflatten(given, spec)
+    result = function(*args, **kwargs)
+    if watched:
+        after, spec_after = pytree.tree_flatten((args, kwargs))
+        if spec_after != spec or any(a is not b for a, b in zip(after, given)):
+            raise ChangesArguments
+    leaves, form = pytree.tree_flatten(result)
     _check_results(leaves)
     kept_results = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
     # The last result is no part of the graphs: it says how the others belong together.
@@ -278,7 +289,7 @@ class _ForKind:
             if subclasses.has_subclasses(results):
                 raise subclasses.HasSubclasses
             return results
-        self.plain = _C._aot_compile(run_plain, *options)
+        self.plain = _C._aot_compile(run_plain, *options, unlift_tokens=config.unlift_effect_tokens)
         _, forward, backward, inference, decompositions, _, _, keep_writes, _ = options
         # Sizes are numbers there: what a class makes of sizes that are symbols is not known.
         static = ("default", None, None, forward if inference is None else inference, decompositions, False, 0, keep_writes)

@@ -4,6 +4,7 @@ import dataclasses
 from umbra import _C
 from umbra._C import Tensor
 from umbra._functorch.subclasses import has_subclasses
+from umbra._higher_order_ops.effects import has_effects
 from umbra._options import not_built
 from umbra.func.functionalization import _run as _functional
 from umbra.fx.experimental.proxy_tensor import make_fx
@@ -77,6 +78,10 @@ def _flat_results(result, message):
     return pytree.tree_flatten(result)
 
 
+def _placeholders(module):
+    return [node for node in module.graph.nodes if node.op == "placeholder"]
+
+
 def _output_node(module):
     return next(node for node in module.graph.nodes if node.op == "output")
 
@@ -102,7 +107,8 @@ def _start_from_one(module, loss_node):
     graph = module.graph
     (tangent,) = [node for node in graph.nodes if node.op == "placeholder" and node.name.startswith("tangents_")]
     with graph.inserting_after(loss_node):
-        ones = graph.call_function(umbra.ops.aten.ones_like.default, (loss_node,))
+        ones = graph.create_node("call_function", umbra.ops.aten.ones_like.default, (loss_node,),
+                                 {"pin_memory": False, "memory_format": umbra.preserve_format}, name="ones_like")
     tangent.replace_all_uses_with(ones)
     graph.erase_node(tangent)
 
@@ -133,7 +139,16 @@ def aot_export_module(mod, args, *, decompositions=None, trace_joint, output_los
     module, found = _graphs(run, inputs, decompositions, trace_joint)
     if pre_dispatch:
         module = _graph_above_autograd(run, inputs, decompositions)
+        if any(has_effects(node.target) for node in module.graph.nodes):
+            raise NotImplementedError("aot_export_module(pre_dispatch=True) of a module with effects is not in Umbra yet")
+        found["forward_outputs"] -= found["tokens"]
+        found["tokens"] = 0
+    for i, node in enumerate(_placeholders(module)[:found["tokens"] + len(inputs)]):
+        node.target = f"arg{i}_1"
+        node.name = node.target
     signature = _sign(module, found, list(parameters), list(buffers), in_spec, out_spec)
+    if found["backward_tokens"]:
+        raise NotImplementedError("aot_export_module of a module whose backward has effects is not in Umbra yet")
     if trace_joint:
         _check_loss(found["outputs"], output_loss_index)
         if any(primal["tracked"] for primal in found["primals"]):
@@ -162,8 +177,10 @@ def _graph_above_autograd(function, inputs, decompositions):
 
 
 def _sign(module, found, parameters, buffers, in_spec, out_spec):
-    inputs = [node.name for node in module.graph.nodes if node.op == "placeholder"]
+    inputs = [node.name for node in _placeholders(module)]
     outputs = [node.name for node in _output_node(module).args[0][:found["forward_outputs"]]]
+    tokens, inputs = inputs[:found["tokens"]], inputs[found["tokens"]:]
+    last_tokens, outputs = outputs[:found["tokens"]], outputs[found["tokens"]:]
     kinds = [*[("parameter", name) for name in parameters], *[("buffer", name) for name in buffers]]
     kinds += [("input", name) for name in inputs[len(kinds):len(found["primals"])]]
     changed = {"parameter": {}, "buffer": {}, "input": {}}
@@ -172,7 +189,7 @@ def _sign(module, found, parameters, buffers, in_spec, out_spec):
         changed[kind][output] = name
     return GraphSignature(parameters, buffers, [name for kind, name in kinds if kind == "input"], outputs[len(written):],
                           dict(zip(inputs, parameters)), dict(zip(inputs[len(parameters):], buffers)), changed["buffer"], changed["parameter"],
-                          changed["input"], in_spec, out_spec)
+                          changed["input"], in_spec, out_spec, input_tokens=tokens, output_tokens=last_tokens)
 
 
 def _keep_gradients(module, found, parameters, loss):
@@ -180,8 +197,8 @@ def _keep_gradients(module, found, parameters, loss):
     count = found["forward_outputs"]
     node = _output_node(module)
     outputs = list(node.args[0])
-    loss_node = outputs[sum(primal["written"] for primal in found["primals"]) + loss]
-    inputs = [n.name for n in module.graph.nodes if n.op == "placeholder"]
+    loss_node = outputs[found["tokens"] + sum(primal["written"] for primal in found["primals"]) + loss]
+    inputs = [n.name for n in _placeholders(module)[found["tokens"]:]]
     signature = BackwardSignature({}, {}, loss_node.name)
     kept = outputs[:count]
     for i, (primal, gradient) in enumerate(zip(found["primals"], outputs[count:])):
@@ -217,6 +234,8 @@ def aot_export_joint_simple(func, args, *, trace_joint, num_params_buffers=0, de
     def run(tensors):
         return _flat_results(func(*tensors), "aot_export_joint_simple requires outputs to be a single list/tuple.")[0]
     module, found = _graphs(run, list(args), decompositions, trace_joint)
+    if found["tokens"] or found["backward_tokens"]:
+        raise RuntimeError("aot_export_joint_simple does not support effects: the graph would take and give tokens.")
     if any(primal["written"] for primal in found["primals"]):
         raise RuntimeError("aot_export_joint_simple does not support input mutations.")
     if any(output["aliases_input"] for output in found["outputs"]):

@@ -10,6 +10,7 @@ debug_assert = False
 fake_tensor_allow_meta = True
 fake_tensor_propagate_real_tensors = False
 functionalize_rng_ops = False
+unlift_effect_tokens = False  # graphs with effects make their tokens themselves
 view_replay_for_aliased_outputs = True
 
 patch = patcher(__name__)

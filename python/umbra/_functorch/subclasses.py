@@ -164,7 +164,7 @@ class _Plain:
                 leaves.append(leaves[first] if first < len(leaves) else value)
             values, results = _results_of(leaves, owner.run(leaves))
             return [*all_parts(results.own(values)), results]
-        self.compiled = _C._aot_compile(run, *owner.options)
+        self.compiled = _C._aot_compile(run, *owner.options, tokens=False)
         _check_writes(leaves, self.graphs(leaves))
 
     def __call__(self, leaves):
@@ -184,9 +184,9 @@ class _Differentiable:
         self.owner, self.kind = owner, kind
         inputs = [part.detach() if isinstance(part, Tensor) else part for part in all_parts(leaves)]
         with umbra.no_grad():  # what is differentiated are the wrappers, which are made inside
-            _C._aot_compile(self._look, "default", None, None, None, *owner.options[4:-1], False).graphs(inputs)
+            _C._aot_compile(self._look, "default", None, None, None, *owner.options[4:-1], False, tokens=False).graphs(inputs)
             tangents = [umbra.empty_strided(size, stride, dtype=dtype, device=device) for dtype, device, size, stride in self.tangent_parts]
-            found = _C._aot_compile(self._joint, "default", None, None, None, *owner.options[4:-1], False).graphs([*inputs, *tangents])
+            found = _C._aot_compile(self._joint, "default", None, None, None, *owner.options[4:-1], False, tokens=False).graphs([*inputs, *tangents])
         _check_writes(leaves, found, self.copied)
         self._check(found, len(inputs) + len(tangents))
         self._cut(found, len(inputs))

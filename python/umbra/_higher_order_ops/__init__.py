@@ -3,6 +3,7 @@ import types
 
 from umbra._higher_order_ops.auto_functionalize import auto_functionalized, auto_functionalized_v2
 from umbra._higher_order_ops.cond import cond, cond_op
+from umbra._higher_order_ops.effects import with_effects
 from umbra._higher_order_ops.invoke_subgraph import invoke_subgraph
 from umbra._higher_order_ops.map import map, map_impl
 from umbra._higher_order_ops.out_dtype import out_dtype
@@ -21,5 +22,5 @@ namespace = types.SimpleNamespace(associative_scan=associative_scan_op, auto_fun
                                   auto_functionalized_v2=auto_functionalized_v2, cond=cond_op, hints_wrapper=hints_wrapper,
                                   invoke_subgraph=invoke_subgraph, map_impl=map_impl, out_dtype=out_dtype, run_const_graph=run_const_graph,
                                   scan=scan_op, strict_mode=strict_mode_op, tag_activation_checkpoint=tag_activation_checkpoint,
-                                  while_loop=while_loop_op, wrap=wrap, wrap_activation_checkpoint=wrap_activation_checkpoint,
+                                  while_loop=while_loop_op, with_effects=with_effects, wrap=wrap, wrap_activation_checkpoint=wrap_activation_checkpoint,
                                   wrap_with_autocast=wrap_with_autocast, wrap_with_set_grad_enabled=wrap_with_set_grad_enabled)

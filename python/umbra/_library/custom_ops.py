@@ -134,7 +134,8 @@ class CustomOpDef:
         register_autocast(self._opoverload, device_type, cast_inputs)
 
     def register_effect(self, effect):
-        raise NotImplementedError("CustomOpDef.register_effect is not in Umbra yet")
+        """Says that it does something besides computing (`EffectType.ORDERED`): captures keep the order of its calls. None: it does not."""
+        self._lib._register_effectful_op(self._qualname, effect)
 
 
 def _check_mutates_args(schema, name, mutates_args):

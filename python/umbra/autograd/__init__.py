@@ -65,11 +65,33 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     retain_graph = create_graph if retain_graph is None else retain_graph
     allow_unused = materialize_grads if allow_unused is None else allow_unused
     def differentiate(weights):
+        from umbra.autograd import graph
+        if any(isinstance(value, graph.GradientEdge) for value in (*outputs, *inputs)):
+            return _grad_of_edges(outputs, inputs, weights, retain_graph, create_graph, allow_unused)
         return _C._autograd_grad(outputs, inputs, weights, retain_graph, create_graph, allow_unused)
     gradients = _of_each(differentiate, weights) if is_grads_batched else differentiate(weights)
     if materialize_grads:
         import umbra
         gradients = tuple(umbra.zeros_like(i) if g is None else g for g, i in zip(gradients, inputs))
+    return gradients
+
+
+def _grad_of_edges(outputs, inputs, weights, retain_graph, create_graph, allow_unused):
+    """The same where outputs or inputs are places in the graph rather than tensors."""
+    import umbra
+    from umbra.autograd import graph
+    weights = list(weights)
+    for i, output in enumerate(outputs):
+        if weights[i] is not None:
+            continue
+        if isinstance(output, graph.GradientEdge) or output.numel() != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        weights[i] = umbra.ones_like(output)
+    gradients = _C._autograd_grad_of_edges(outputs, inputs, weights, retain_graph, create_graph)
+    for i, gradient in enumerate(gradients):
+        if gradient is None and not allow_unused:
+            raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if this is the "
+                               "desired behavior.")
     return gradients
 
 

@@ -10,6 +10,11 @@ class TensorArgument:
 
 
 @dataclasses.dataclass
+class TokenArgument:
+    name: str
+
+
+@dataclasses.dataclass
 class SymIntArgument:
     name: str
 
@@ -30,7 +35,7 @@ class ConstantArgument:
     value: Any
 
 
-ArgumentSpec = Union[TensorArgument, SymIntArgument, SymFloatArgument, SymBoolArgument, ConstantArgument]
+ArgumentSpec = Union[TensorArgument, SymIntArgument, SymFloatArgument, SymBoolArgument, ConstantArgument, TokenArgument]
 
 
 class InputKind(Enum):
@@ -219,10 +224,12 @@ def read_signature(program, values):
     for kind, name, target, persistent, value in program.inputs:
         if kind == "CONSTANT_INPUT":
             inputs.append(InputSpec(InputKind.USER_INPUT, ConstantArgument(name, value), None))
+        elif kind == "TOKEN":
+            inputs.append(InputSpec(InputKind.TOKEN, TokenArgument(name), None))
         else:
             inputs.append(InputSpec(InputKind[kind], argument(name, value, values.get(name)), target or None,
                                     persistent if kind == "BUFFER" else None))
-    outputs = [OutputSpec(OutputKind[kind], argument(name, value, values.get(name)), target or None)
+    outputs = [OutputSpec(OutputKind[kind], TokenArgument(name) if kind == "TOKEN" else argument(name, value, values.get(name)), target or None)
                for kind, name, target, value in program.outputs]
     return ExportGraphSignature(inputs, outputs)
 

@@ -87,7 +87,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
             if not isinstance(output, Tensor):
                 raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}")
             if output.dim() != 0:
-                raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got tensor with {output.dim()} dims. "
+                raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. "
                                    "Maybe you wanted to use the vjp or jacrev APIs instead?")
         leaves, spec = pytree.tree_flatten(wanted)
         gradients = spec.unflatten(level.pull([output], leaves, [], False, umbra.is_grad_enabled()))

@@ -5,6 +5,9 @@ import sys
 
 _ROOTS = {"torch": "umbra", "_operator": "operator", "operator": "operator", "math": "math", "builtins": "builtins"}
 _known = {}
+# What PyTorch has among the built-in functions of networks, and not among those of tensors.
+_OF_NN = ("avg_pool2d", "avg_pool3d", "elu_", "gelu", "hardtanh_", "leaky_relu_", "linear", "one_hot", "scaled_dot_product_attention", "softplus",
+          "softshrink")
 _WRITING = [getattr(operator, name) for name in dir(operator) if name in ("setitem", "delitem") or (name[0] == "i" and hasattr(operator, name[1:]))]
 _EFFECTS = ("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "normal", "multinomial", "dropout",
             "manual_seed", "set_grad_enabled", "_assert", "_assert_is_none", "_assert_async", "_check", "_check_is_size", "_check_value")
@@ -59,6 +62,8 @@ def name_of(function):
     base = getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or type(function).__name__
     if getattr(operator, base, None) is function:
         module = "operator"
+    elif base in _OF_NN and getattr(sys.modules["umbra"]._C._nn, base, None) is function:
+        module = "torch._C._nn"
     elif module.startswith("umbra.") and getattr(sys.modules["umbra"], base, None) is function:
         module = "torch"
     elif module == "umbra" or module.startswith("umbra."):

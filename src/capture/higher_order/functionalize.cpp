@@ -2,6 +2,7 @@
 #include "umbra/capture/functionalize.h"
 
 #include "capture/higher_order/layers.h"
+#include "umbra/capture/effects.h"
 
 namespace umbra {
 
@@ -16,6 +17,7 @@ Value to_wrapper(const Value& v) { return v.is_tensor() ? Value(to_functional(v.
 ValueFunction lower(const ValueFunction& function) {
   return [function, exclude = dispatch_state().exclude](const std::vector<Value>& values) {
     SaveDispatchState state;
+    WithoutEffectScope without_tokens;
     dispatch_state().exclude = exclude;
     std::vector<Value> wrappers;
     for (const Value& v : values) wrappers.push_back(to_wrapper(v));

@@ -1,4 +1,6 @@
 // Checks that exported programs carry: they give nothing and fail where a promise does not hold.
+#include <iostream>
+
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -55,6 +57,26 @@ UMBRA_OPERATOR("_assert_async.msg(Tensor self, str assert_msg) -> ()")
       return std::tuple<>();
     })
     .fake([](const Tensor&, const std::string&) { return std::tuple<>(); });
+
+// ---- effects (capture/effects.h) ----
+
+UMBRA_OPERATOR("_print(str s) -> ()")
+    .real([](const std::string& text) {
+      std::cout << text << std::endl;
+      return std::tuple<>();
+    })
+    .fake([](const std::string&) { return std::tuple<>(); });
+UMBRA_OPERATOR("prims::_make_token() -> Tensor").all_backends([] { return empty({0}, {.dtype = DType::Float32}); });
+UMBRA_OPERATOR("prims::_sink_tokens(Tensor[] tokens) -> ()").all_backends([](TensorList) { return std::tuple<>(); });
+
+// Its schema says nothing of a write: captures keep it where it stands.
+UMBRA_OPERATOR("inductor::resize_storage_bytes_(Tensor variable, SymInt new_size) -> ()")
+    .real([](const Tensor& variable, int64_t size) {
+      check(size >= 0, "a storage cannot have ", size, " bytes");
+      variable.storage()->resize(size);
+      return std::tuple<>();
+    })
+    .fake([](const Tensor&, SymInt) { return std::tuple<>(); });
 
 // ---- as functions of a token, so that nothing moves them ----
 

@@ -5,6 +5,7 @@
 
 #include "dispatch/data_dependent.h"
 #include "kernels/copy.h"
+#include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/out_asks.h"
@@ -335,6 +336,7 @@ UMBRA_OPERATOR("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) 
       return empty({length}, {.dtype = count_dtype(self, weights), .device = self.device()});
     })
     .tags({Tag::DynamicOutputShape})
+    .use(BatchOneByOne{})
     .use(NeedsData{});
 
 }  // namespace

@@ -35,10 +35,7 @@ void power_kernel(const Tensor& out, const Tensor& base, const Scalar& exponent)
   else kernels::pointwise(Power{}, out, {&base, &number}, compute);
 }
 
-Scalar minus_one(const Scalar& s) {
-  if (s.is_complex()) return s.to_complex() - 1.0;
-  return s.is_integral(true) ? Scalar(s.to_int() - 1) : Scalar(s.to_double() - 1);
-}
+Scalar minus_one(const Scalar& s) { return s.is_complex() ? Scalar(s.to_complex() - 1.0) : Scalar(s.to_double() - 1); }
 Scalar logarithm(const Scalar& s) {
   return s.is_complex() ? Scalar(std::log(s.to_complex())) : Scalar(std::log(s.to_double()));
 }
@@ -58,7 +55,8 @@ UMBRA_OPERATOR("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
     .gradient("self", {"grad", "self", "exponent"},
               [](const Tensor& grad, const Tensor& self, const Scalar& exponent) {
                 if (exponent.equals(0)) return zeros_like(grad);
-                return grad.mul(self.pow(minus_one(exponent)).mul(exponent).conj());
+                Scalar factor = exponent.is_complex() ? exponent : Scalar(exponent.to_double());
+                return grad.mul(self.pow(minus_one(exponent)).mul(factor).conj());
               })
     .tangent(TangentRule::Pointwise)
     .tags({Tag::Core, Tag::Pointwise});

@@ -66,7 +66,8 @@ def _capture(function, args, options):
     if flat:
         _C._arrange_output(handle, _pattern(out_spec))
     else:
-        handle.graph._set_pytree([name + "_1" for name in _argument_names(function, len(args))], None, True)
+        _C._arrange_output(handle, list(range(out_spec.num_leaves)))
+        handle.graph._set_pytree(_argument_names(function, len(args)), None, True)
     handle.class_name = getattr(function, "__name__", type(function).__name__)
     _name_parameters(handle)
     module = GraphModule._wrap(handle)
