@@ -10,7 +10,7 @@ namespace umbra::python {
 namespace {
 
 /// "file.py:12:0" of an instruction.
-class Instruction final : public jit::LateText {
+class Instruction final : public jit::LateText, public jit::RecycledObject<Instruction> {
  public:
   Instruction(PyCodeObject* code, int offset) : code_(code), offset_(offset) {}  // takes the reference
   ~Instruction() override {
