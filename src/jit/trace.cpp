@@ -44,8 +44,7 @@ TraceScope::~TraceScope() { g_active = before_; }
 TracePause::TracePause() : before_(std::exchange(g_active, nullptr)) {}
 TracePause::~TracePause() { g_active = before_; }
 
-Trace::Trace(bool force_outplace)
-    : graph_(std::make_shared<Graph>()), force_outplace_(force_outplace), env_(make_counted<sym::ShapeEnv>()) {
+Trace::Trace(bool force_outplace) : graph_(std::make_shared<Graph>()), force_outplace_(force_outplace) {
   scopes_.push_back({0, &graph_->block(), nullptr, {}});
 }
 
@@ -165,6 +164,7 @@ SymInt Trace::integer(const Tensor& tensor, const Kind* kind) {
     return known->second;
   }
   sym::SymbolOptions options{.policy = sym::Policy::Dynamic, .size = false, .keep_zero_one = true};
+  if (!env_) env_ = make_counted<sym::ShapeEnv>();
   SymInt s = env_->create_symbol(value, concat("trace", symbol_count_++), options);
   if (!s.is_symbolic()) return s;
   symbols_[s.raw()] = v;

@@ -38,6 +38,8 @@ class Methods {
   struct Call {
     Variables captures, results;
   };
+  /// What a block reads of the outside, and the method's input that stands for it.
+  using Arguments = std::vector<std::pair<Variable*, Variable*>, RecyclingAllocator<std::pair<Variable*, Variable*>>>;
 
   static bool add(Variables& values, Variable* v) {
     if (std::ranges::find(values, v) != values.end()) return false;
@@ -78,10 +80,12 @@ class Methods {
     std::string method = free_method_name(*cls);
     function->name = cls->name + "." + method;
     function->graph = std::make_shared<Graph>();
-    ValueMap arguments;
+    Arguments arguments;
+    arguments.reserve(call.captures.size() + 1);
+    function->parameters.reserve(call.captures.size() + 1);
     auto parameter = [&](Variable* v, const std::string& name, const TypePtr& type) {
-      arguments[v] = function->graph->add_input(name, type);
-      function->parameters.push_back({arguments[v]->debug_name(), without_details(type), {}, false});
+      arguments.emplace_back(v, function->graph->add_input(name, type));
+      function->parameters.push_back({arguments.back().second->debug_name(), without_details(type), {}, false});
     };
     parameter(block.input(0), "self", block.input(0)->type());
     for (Variable* v : call.captures) {
@@ -142,11 +146,11 @@ class Methods {
     return found == stand_ins_.end() ? v : found->second;
   }
 
-  void replace_inputs(Block& block, const ValueMap& arguments) {
+  void replace_inputs(Block& block, const Arguments& arguments) {
     for (const auto& n : block.nodes())
       for (Variable*& v : n->inputs) {
         if (v->node()->block() == &block && v->node() != block.parameter()) continue;
-        auto found = arguments.find(v);
+        auto found = std::ranges::find(arguments, v, &Arguments::value_type::first);
         v = found == arguments.end() ? stand_in(v) : found->second;
       }
   }

@@ -35,7 +35,7 @@ const SimpleName* simple_name(TypeKind kind) {
 }
 
 std::shared_ptr<Type> make(TypeKind kind, std::vector<TypePtr> elements = {}) {
-  auto type = std::make_shared<Type>();
+  auto type = std::allocate_shared<Type>(RecyclingAllocator<Type>());
   type->kind = kind;
   type->elements = std::move(elements);
   return type;

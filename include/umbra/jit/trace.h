@@ -137,7 +137,7 @@ class Trace final : public transform::Level {
   std::unordered_map<int64_t, Variable*> symbols_;
   std::unordered_map<const Operator*, const Kind*> kinds_;
   std::vector<std::pair<double, Variable*>> pending_;  // floats that were read off tensors for the next call
-  IntrusivePtr<sym::ShapeEnv> env_;
+  IntrusivePtr<sym::ShapeEnv> env_;                    // of the numbers, once there is one
   std::vector<Scope> scopes_;
   SharedText place_;               // of the call that is being recorded
   std::array<TypePtr, 16> types_;  // those last seen
