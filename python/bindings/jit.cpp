@@ -242,12 +242,12 @@ void bind_types(nb::module_& m) {
 
 // ---- graphs ----
 
-std::vector<VariableRef> refs(const GraphPtr& graph, const std::vector<std::unique_ptr<Variable>>& values) {
+std::vector<VariableRef> refs(const GraphPtr& graph, const jit::OwnVariables& values) {
   std::vector<VariableRef> out;
   for (const auto& v : values) out.push_back({graph, v.get()});
   return out;
 }
-std::vector<VariableRef> refs(const GraphPtr& graph, const std::vector<Variable*>& values) {
+std::vector<VariableRef> refs(const GraphPtr& graph, const jit::Variables& values) {
   std::vector<VariableRef> out;
   for (Variable* v : values) out.push_back({graph, v});
   return out;
@@ -421,7 +421,7 @@ FunctionRef function_of_graph(const std::string& name, const GraphPtr& graph) {
   for (const auto& v : graph->block().inputs())
     f->parameters.push_back({v->debug_name(), jit::without_details(v->type()), {}, false});
   if (graph->block().outputs.size() != 1) {
-    std::vector<Variable*> outputs = graph->block().outputs;
+    jit::Variables outputs = graph->block().outputs;
     std::vector<TypePtr> types;
     for (Variable* v : outputs) types.push_back(v->type());
     graph->block().outputs.clear();

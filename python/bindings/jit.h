@@ -32,6 +32,19 @@ nb::object from_jit(const Value& value, const jit::TypePtr& type = nullptr);
 /// Arguments by position and name to the values of a function's parameters; `skipped` of them are known (self).
 std::vector<Value> read_arguments(const jit::Function& function, size_t skipped, nb::args args, nb::kwargs kwargs);
 
+/// A call of a module while a trace runs on this thread: a method of its own where it is a part of the program.
+class TracedModuleCall {
+ public:
+  explicit TracedModuleCall(PyObject* module);
+  ~TracedModuleCall();
+  TracedModuleCall(const TracedModuleCall&) = delete;
+  /// Whether a trace runs that makes methods of modules' calls.
+  static bool possible();
+
+ private:
+  jit::Trace* trace_ = nullptr;  // null: the call is no part of a program
+};
+
 void bind_jit_values(nb::module_& m);
 void bind_jit(nb::module_& m);
 void bind_jit_trace(nb::module_& m);

@@ -10,7 +10,7 @@ namespace umbra::python {
 namespace {
 
 /// "file.py:12:0" of an instruction.
-class Instruction final : public jit::LateText {
+class Instruction final : public jit::LateText, public jit::RecycledObject<Instruction> {
  public:
   Instruction(PyCodeObject* code, int offset) : code_(code), offset_(offset) {}  // takes the reference
   ~Instruction() override {
@@ -60,17 +60,60 @@ std::string variable_name(const Tensor& tensor) {
   return "";
 }
 
-/// The name that a class has in programs, with a number where another one has it already.
-std::string qualified_name(nb::handle cls) {
-  static std::unordered_map<std::string, int> in_use;
+/// The name that a class has in programs, without the number that tells it from others of the name.
+std::string plain_name(nb::handle cls) {
   std::string module = nb::cast<std::string>(cls.attr("__module__"));
   std::string name = nb::cast<std::string>(cls.attr("__name__"));
-  std::string path = "__torch__";
-  if (module == "umbra" || module.starts_with("umbra.")) path += ".torch" + module.substr(5);
-  else if (module != "__main__") path += "." + module;
-  int count = in_use[path + "." + name]++;
-  return count == 0 ? path + "." + name : concat(path, ".___torch_mangle_", count - 1, ".", name);
+  std::string path = "__torch__.";
+  if (module == "umbra" || module.starts_with("umbra.")) path += "torch" + module.substr(5) + ".";
+  else if (module != "__main__") path += module + ".";
+  return path + name;
 }
+
+/// How often each name was given.
+int& count_of(const std::string& name) {
+  static std::unordered_map<std::string, int> counts;
+  return counts[name];
+}
+
+std::string numbered(const std::string& name, int& count) {
+  if (count++ == 0) return name;
+  size_t dot = name.rfind('.');
+  return concat(std::string_view(name).substr(0, dot), ".___torch_mangle_", count - 2,
+                std::string_view(name).substr(dot));
+}
+
+/// The name that a class has in programs, with a number where another one has it already.
+std::string qualified_name(nb::handle cls) {
+  std::string name = plain_name(cls);
+  return numbered(name, count_of(name));
+}
+
+/// The objects of a program by the modules that they are of.
+using TracedModules = std::unordered_map<PyObject*, Value>;
+struct TracedModulesRef {
+  std::shared_ptr<const TracedModules> modules;
+};
+
+/// What the trace on this thread makes methods of.
+struct RunningTrace {
+  jit::Trace* trace = nullptr;
+  const TracedModules* modules = nullptr;
+};
+thread_local RunningTrace g_running;
+
+/// A trace that records on this thread.
+class Recording {
+ public:
+  Recording(jit::Trace& trace, const TracedModules* modules)
+      : scope_(trace), before_(std::exchange(g_running, {&trace, modules})) {}
+  ~Recording() { g_running = before_; }
+  Recording(const Recording&) = delete;
+
+ private:
+  jit::TraceScope scope_;
+  RunningTrace before_;
+};
 
 /// Makes the objects of a program for a module and for those inside it: tensors and modules, and no methods yet.
 class ModuleBuilder {
@@ -78,64 +121,88 @@ class ModuleBuilder {
   explicit ModuleBuilder(nb::handle marked_methods) : marked_methods_(marked_methods) {}
 
   Value build(nb::handle module) {
-    nb::dict own = nb::cast<nb::dict>(module.attr("__dict__"));
-    if (PyObject* compiled = PyDict_GetItemString(own.ptr(), "_c"))
-      return nb::cast<JitObject>(nb::handle(compiled)).value;
-    if (auto found = known_.find(module.ptr()); found != known_.end()) return found->second;
+    nb::object own = owned(PyObject_GenericGetDict(module.ptr(), nullptr));
+    auto entry = [&](const char* name) { return PyDict_GetItemWithError(own.ptr(), interned(name)); };
+    if (PyObject* compiled = entry("_c")) return nb::cast<JitObject>(nb::handle(compiled)).value;
+    if (auto found = modules.find(module.ptr()); found != modules.end()) return found->second;
     for (const char* hooks : {"_backward_hooks", "_backward_pre_hooks"})
-      if (PyObject* found = PyDict_GetItemString(own.ptr(), hooks); found && PyObject_IsTrue(found) == 1)
+      if (PyObject* found = entry(hooks); found && PyObject_IsTrue(found) == 1)
         fail<ValueError>("Modules that have backward hooks assigned can't be compiled: ", nb::str(module).c_str());
+    return finish(
+        module, make(module, members(module, "_parameters"), members(module, "_buffers"), members(module, "_modules")));
+  }
+
+  TracedModules modules;
+  nb::list marked;  // (module, object) of classes with marks
+
+ private:
+  struct Known {
+    std::string name;
+    int* count;
+    bool has_marks;
+  };
+
+  static PyObject* interned(const char* name) {
+    static std::unordered_map<std::string_view, PyObject*> names;
+    PyObject*& found = names[name];
+    return found ? found : found = PyUnicode_InternFromString(name);
+  }
+  static nb::dict members(nb::handle module, const char* kind) {
+    return nb::borrow<nb::dict>(owned(PyObject_GetAttr(module.ptr(), interned(kind))));
+  }
+
+  const Known& known(nb::handle type) {
+    auto [found, fresh] = types_.try_emplace(type.ptr());
+    if (fresh) {
+      std::string name = plain_name(type);
+      int& count = count_of(name);
+      found->second = {std::move(name), &count, nb::len(marked_methods_(type)) > 0};
+    }
+    return found->second;
+  }
+
+  Value make(nb::handle module, nb::dict parameters, nb::dict buffers, nb::dict children) {
+    static const jit::TypePtr tensor = jit::tensor_type(), none = jit::simple_type(jit::TypeKind::None),
+                              truth = jit::simple_type(jit::TypeKind::Bool), maybe = jit::optional_type(truth);
     auto cls = std::make_shared<jit::ClassType>();
-    cls->name = qualified_name(module.type());
+    const Known& type = known(module.type());
+    cls->name = numbered(type.name, *type.count);
     cls->is_module = true;
     std::vector<Value> values;
-    auto add = [&](std::string name, jit::TypePtr type, Value value, bool parameter = false, bool buffer = false) {
-      cls->add_attribute({std::move(name), std::move(type), parameter, buffer});
+    size_t count = parameters.size() + buffers.size() + children.size() + 2;
+    cls->attributes.reserve(count);
+    values.reserve(count);
+    auto add = [&](std::string name, const jit::TypePtr& of, Value value, bool parameter = false, bool buffer = false) {
+      cls->add_attribute({std::move(name), of, parameter, buffer});
       values.push_back(std::move(value));
     };
     for (bool parameter : {true, false})
-      each(module, parameter ? "_parameters" : "_buffers", [&](std::string name, nb::handle tensor) {
-        bool none = tensor.is_none();
-        jit::TypePtr type = none ? jit::simple_type(jit::TypeKind::None) : jit::tensor_type();
-        Value value = to_jit(tensor.ptr(), type);
-        add(std::move(name), std::move(type), std::move(value), parameter && !none, !parameter && !none);
-      });
-    static const jit::TypePtr truth = jit::simple_type(jit::TypeKind::Bool), maybe = jit::optional_type(truth);
+      for (auto [name, value] : parameter ? parameters : buffers) {
+        const jit::TypePtr& of = value.is_none() ? none : tensor;
+        add(std::string(text_of(name.ptr())), of, to_jit(value.ptr(), of), parameter && of == tensor,
+            !parameter && of == tensor);
+      }
     add("training", truth, Value(nb::cast<bool>(module.attr("training"))));
     add("_is_full_backward_hook", maybe, Value());
-    each(module, "_modules", [&](std::string name, nb::handle child) {
-      if (child.is_none()) return;
+    for (auto [name, child] : children) {
+      if (child.is_none()) continue;
       Value made = build(child);
-      jit::TypePtr type = jit::class_type(jit::expect_object<jit::Instance>(made, "a module").cls);
-      add(std::move(name), std::move(type), std::move(made));
-    });
-    auto instance = make_counted<jit::Instance>(cls);
+      jit::TypePtr of = jit::class_type(jit::expect_object<jit::Instance>(made, "a module").cls);
+      add(std::string(text_of(name.ptr())), of, std::move(made));
+    }
+    auto instance = make_counted<jit::Instance>(std::move(cls));
     instance->slots = std::move(values);
-    return finish(module, Value::object(instance));
-  }
-
-  nb::dict objects;  // by the modules' ids
-  nb::list marked;   // (module, object) of classes with marks
-
- private:
-  template <class F> static void each(nb::handle module, const char* kind, F&& visit) {
-    nb::object members = module.attr(kind);
-    for (auto [name, value] : nb::borrow<nb::dict>(members)) visit(std::string(text_of(name.ptr())), value);
+    return Value::object(instance);
   }
 
   Value finish(nb::handle module, Value made) {
-    known_[module.ptr()] = made;
-    nb::object object = nb::cast(JitObject{made});
-    objects[nb::steal(PyLong_FromVoidPtr(module.ptr()))] = object;
-    auto [found, fresh] = has_marks_.try_emplace(module.type().ptr(), false);
-    if (fresh) found->second = nb::len(marked_methods_(module.type())) > 0;
-    if (found->second) marked.append(nb::make_tuple(module, object));
+    modules.emplace(module.ptr(), made);
+    if (known(module.type()).has_marks) marked.append(nb::make_tuple(module, JitObject{made}));
     return made;
   }
 
   nb::handle marked_methods_;
-  std::unordered_map<PyObject*, Value> known_;
-  std::unordered_map<PyObject*, bool> has_marks_;
+  std::unordered_map<PyObject*, Known> types_;
 };
 
 void warn_in_python(const std::string& text) {
@@ -146,22 +213,37 @@ void warn_in_python(const std::string& text) {
 
 }  // namespace
 
+TracedModuleCall::TracedModuleCall(PyObject* module) {
+  if (!possible()) return;
+  auto found = g_running.modules->find(module);
+  if (found == g_running.modules->end()) return;
+  g_running.trace->enter_module(found->second);
+  trace_ = g_running.trace;
+}
+TracedModuleCall::~TracedModuleCall() {
+  if (trace_) trace_->leave_module();
+}
+bool TracedModuleCall::possible() { return g_running.modules != nullptr; }
+
 void bind_jit_trace(nb::module_& m) {
   jit::set_trace_front_end({running_line, variable_name, warn_in_python});
   using TracePtr = IntrusivePtr<jit::Trace>;
   struct TraceRef {
     TracePtr trace;
-    std::shared_ptr<jit::TraceScope> scope;
+    std::shared_ptr<const TracedModules> modules;  // null: none has a method of its own
+    std::unique_ptr<Recording> recording;
   };
+  nb::class_<TracedModulesRef>(m, "_jit_TracedModules");
   nb::class_<TraceRef>(m, "_jit_Trace")
       .def(
           "__init__",
           [](TraceRef* t, bool force_outplace) {
-            new (t) TraceRef{make_counted<jit::Trace>(force_outplace), nullptr};
+            new (t) TraceRef{make_counted<jit::Trace>(force_outplace), nullptr, nullptr};
           },
           nb::arg("force_outplace") = false)
-      .def("enter", [](TraceRef& t) { t.scope = std::make_shared<jit::TraceScope>(*t.trace); })
-      .def("leave", [](TraceRef& t) { t.scope = nullptr; })
+      .def("enter", [](TraceRef& t) { t.recording = std::make_unique<Recording>(*t.trace, t.modules.get()); })
+      .def("leave", [](TraceRef& t) { t.recording = nullptr; })
+      .def("set_modules", [](TraceRef& t, const TracedModulesRef& m) { t.modules = m.modules; })
       .def("set_self", [](TraceRef& t, const JitObject& o) { t.trace->set_self(o.value); })
       .def("add_input", [](TraceRef& t, const std::string& name,
                            nb::handle value) { t.trace->add_input(name, to_jit(value.ptr(), nullptr)); })
@@ -169,8 +251,6 @@ void bind_jit_trace(nb::module_& m) {
           "set_output",
           [](TraceRef& t, nb::handle value, bool strict) { t.trace->set_output(to_jit(value.ptr(), nullptr), strict); },
           nb::arg("value").none(), nb::arg("strict"))
-      .def("enter_module", [](TraceRef& t, const JitObject& module) { t.trace->enter_module(module.value); })
-      .def("leave_module", [](TraceRef& t) { t.trace->leave_module(); })
       .def("make_methods", [](TraceRef& t, const std::string& method) { t.trace->make_methods(method); })
       .def("record_python",
            [](TraceRef& t, const std::string& name, nb::object function, nb::args args) {
@@ -190,9 +270,9 @@ void bind_jit_trace(nb::module_& m) {
   m.def("_jit_build", [](nb::handle module, nb::handle marked_methods) {
     ModuleBuilder builder(marked_methods);
     Value made = builder.build(module);
-    builder.objects.attr("pop")(nb::steal(PyLong_FromVoidPtr(module.ptr())),
-                                nb::none());  // calls of the root are no calls
-    return nb::make_tuple(JitObject{made}, builder.objects, builder.marked);
+    builder.modules.erase(module.ptr());  // calls of the root are no calls
+    TracedModulesRef modules{std::make_shared<TracedModules>(std::move(builder.modules))};
+    return nb::make_tuple(JitObject{made}, std::move(modules), builder.marked);
   });
   m.def("_get_tracing_state", [] {
     bool tracing = jit::active_trace() != nullptr && jit::active_trace()->on;

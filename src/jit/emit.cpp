@@ -71,13 +71,13 @@ class TreePlace final : public LateText {
 };
 }  // namespace
 
-Node* Emitter::insert(const Tree& at, std::string kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs) {
+Node* Emitter::insert(const Tree& at, std::string kind, Variables inputs, std::vector<TypePtr> outputs) {
   Node* node = graph_.insert(std::move(kind), std::move(inputs), std::move(outputs));
   node->source = make_counted<TreePlace>(at);
   return node;
 }
 
-Variable* Emitter::tuple(const Tree& at, const std::vector<Variable*>& parts) {
+Variable* Emitter::tuple(const Tree& at, const Variables& parts) {
   std::vector<TypePtr> types;
   for (Variable* v : parts) types.push_back(v->type());
   return one(at, "prim::TupleConstruct", parts, tuple_type(std::move(types)));
@@ -179,7 +179,7 @@ void Emitter::statement(const Tree& s) {
 /// Objects are entered in order and left in the opposite one. What is open when a program raises is left by the
 /// interpreter.
 void Emitter::with_statement(const Tree& s) {
-  std::vector<Variable*> open;
+  Variables open;
   for (const TreePtr& item : s.children) {
     const Tree& e = item->kind == Syntax::Keyword ? *item->children[0] : *item;
     Variable* object = value(e);

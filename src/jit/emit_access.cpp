@@ -20,7 +20,7 @@ SugaredPtr Emitter::subscript(const Tree& e) {
   if (fixed) return part_of(e, of, index);
   Variable* v = as_value(*e.children[0], of);
   if (v->type()->is(TypeKind::Tensor)) {
-    std::vector<Variable*> indices;
+    Variables indices;
     Variable* part = index_tensor(e, v, index, indices);
     if (indices.empty()) return sugar(part);
     Variable* list = one(e, "prim::ListConstruct", indices, list_type(optional_type(tensor_type())));
@@ -107,11 +107,11 @@ Variable* Emitter::slice_tensor(const Tree& at, Variable* tensor, int64_t dim, c
 }
 
 /// Slices, numbers and None one after the other; tensors are gathered in `indices`, with None for dimensions they skip.
-Variable* Emitter::index_tensor(const Tree& at, Variable* tensor, const Tree& index, std::vector<Variable*>& indices) {
+Variable* Emitter::index_tensor(const Tree& at, Variable* tensor, const Tree& index, Variables& indices) {
   std::vector<TreePtr> items;
   if (index.kind == Syntax::Tuple) items = index.children;
   else items.push_back(std::make_shared<Tree>(index));
-  std::vector<Variable*> values;  // null for slices and the ellipsis
+  Variables values;  // null for slices and the ellipsis
   for (const TreePtr& i : items) values.push_back(i->kind == Syntax::Slice || is_ellipsis(*i) ? nullptr : value(*i));
   Place place;
   std::vector<std::pair<int64_t, Variable*>> tensors;

@@ -76,7 +76,7 @@ void Emitter::unpack(const Tree& target, const SugaredPtr& v) {
     parts = parts_of(target, v);
   }
   if (starred && parts.size() + 1 >= count) {
-    std::vector<Variable*> rest;
+    Variables rest;
     auto first = parts.begin() + static_cast<long>(star), last = first + static_cast<long>(parts.size() + 1 - count);
     for (auto p = first; p != last; ++p) rest.push_back(as_value(target, *p));
     parts.insert(parts.erase(first, last), sugar(tuple(target, rest)));
@@ -100,7 +100,7 @@ void Emitter::assign_subscript(const Tree& target, Variable* v) {
     return void(call_method(target, object, "__setitem__", {{"", value(index)}, {"", v}}));
   if (!object->type()->is(TypeKind::Tensor))
     fail_at(target, "'", object->type()->annotation(), "' object does not support item assignment");
-  std::vector<Variable*> indices;
+  Variables indices;
   Variable* part = index_tensor(target, object, index, indices);
   if (!v->type()->is(TypeKind::Tensor)) {
     v = as_value(target, builtin(target, "aten::tensor",
@@ -153,7 +153,7 @@ void Emitter::augmented(const Tree& s) {
     Variable* result = computed(old);
     Variable* object = value(*target.children[0]);
     if (!object->type()->is(TypeKind::Tensor)) return assign_subscript(target, result);
-    std::vector<Variable*> indices;
+    Variables indices;
     index_tensor(target, object, *target.children[1], indices);
     if (!indices.empty()) assign_subscript(target, result);
     return;

@@ -33,9 +33,9 @@ Variable* Emitter::convert(const Tree& at, Variable* v, const TypePtr& type, boo
   if (is_subtype(v->type(), type)) return v;
   TypePtr inner = type->is(TypeKind::Optional) ? type->element() : type;
   if (is_list(inner) && inner->broadcast > 0 && is_subtype(v->type(), inner->element()))
-    return one(at, "prim::ListConstruct", std::vector<Variable*>(static_cast<size_t>(inner->broadcast), v), inner);
+    return one(at, "prim::ListConstruct", Variables(static_cast<size_t>(inner->broadcast), v), inner);
   if (is_list(inner) && v->type()->is(TypeKind::Tuple)) {  // (2, 3) for a list of ints
-    std::vector<Variable*> parts;
+    Variables parts;
     for (const SugaredPtr& p : parts_of(at, sugar(v))) {
       Variable* part = convert(at, as_value(at, p), inner->element(), implicit);
       if (!part) return nullptr;
@@ -65,7 +65,7 @@ Variable* Emitter::coerced(const Tree& at, Variable* v, const TypePtr& type, con
   }
   if (v->type()->is(TypeKind::Tuple) && type->is(TypeKind::Tuple) &&
       v->type()->elements.size() == type->elements.size()) {
-    std::vector<Variable*> parts;
+    Variables parts;
     auto given = parts_of(at, sugar(v));
     for (size_t i = 0; i < given.size(); ++i)
       parts.push_back(coerced(at, as_value(at, given[i]), type->elements[i], what));
@@ -98,10 +98,10 @@ std::vector<Argument> Emitter::arguments_of(const Tree& call) {
 
 // ---- functions of the program ----
 
-std::vector<Variable*> Emitter::match(const Tree& at, const Function& function, size_t skipped,
-                                      const std::vector<Argument>& arguments) {
+Variables Emitter::match(const Tree& at, const Function& function, size_t skipped,
+                         const std::vector<Argument>& arguments) {
   const auto& parameters = function.parameters;
-  std::vector<Variable*> out(parameters.size() - skipped);
+  Variables out(parameters.size() - skipped);
   auto refuse = [&](const auto&... why) { fail_at(at, "\n\n", function.schema(), ":\n", why..., "\n"); };
   size_t next = 0;
   for (const Argument& a : arguments) {
@@ -138,7 +138,7 @@ SugaredPtr Emitter::call_function(const Tree& at, const FunctionPtr& function, s
     fail_at(at, "function '", function->name.substr(function->name.rfind('.') + 1),
             "' is called recursively. Recursive calls are not supported");
   if (!function->ignored) function->ensure();
-  std::vector<Variable*> inputs = match(at, *function, 0, arguments);
+  Variables inputs = match(at, *function, 0, arguments);
   Variable* callee = as_value(at, sugar_function(function));
   inputs.insert(inputs.begin(), callee);
   return sugar(one(at, "prim::CallFunction", inputs, function->result));
@@ -178,7 +178,7 @@ SugaredPtr Emitter::call_method(const Tree& at, Variable* self, const std::strin
   if (!method) fail_at(at, "'", cls->name, "' object has no attribute or method '", name, "'.");
   if (method->compiling) fail_at(at, "method '", name, "' is called recursively. Recursive calls are not supported");
   if (!method->ignored && !cls->is_interface && !method->result) method->ensure();
-  std::vector<Variable*> inputs = match(at, *method, 1, arguments);
+  Variables inputs = match(at, *method, 1, arguments);
   inputs.insert(inputs.begin(), self);
   Node* node = insert(at, "prim::CallMethod", inputs, {method->result});
   node->set_attribute("name", Value(name));
@@ -190,7 +190,7 @@ SugaredPtr Emitter::call_module(const Tree& at, Variable* self, std::vector<Argu
   const ClassPtr& cls = self->type()->cls;
   if (cls->pre_hooks.empty() && cls->hooks.empty()) return call_method(at, self, "forward", std::move(arguments));
   auto given = [&] {
-    std::vector<Variable*> parts;
+    Variables parts;
     for (const Argument& a : arguments) {
       if (!a.name.empty()) fail_at(at, "a module with hooks takes its arguments by position in TorchScript");
       parts.push_back(a.value);
@@ -296,7 +296,7 @@ SugaredPtr Emitter::call_chosen(const Tree& e, const Sugared* callee) {
 SugaredPtr Emitter::call_builtin(const Tree& e, const Sugared& callee, const TypePtr& hint) {
   if (callee.name == "__new__") return sugar(one(e, "prim::CreateObject", {}, callee.type));
   if (callee.name == "prim::RaiseException") {
-    std::vector<Variable*> inputs;
+    Variables inputs;
     for (const Argument& a : arguments_of(e)) inputs.push_back(a.value);
     insert(e, "prim::RaiseException", inputs, {});
     raises_ = true;

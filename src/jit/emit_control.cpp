@@ -205,7 +205,7 @@ void Emitter::loop(const Tree& s, Variable* trips, const std::function<Variable*
   std::vector<std::string> carried = carried_by(s, head);
   Variable* first = condition ? condition() : constant(Value(true));
   Environment before = env_;
-  std::vector<Variable*> inputs{trips, first};
+  Variables inputs{trips, first};
   for (const std::string& n : carried) inputs.push_back(before[n]->variable);
   Node* node = insert(s, "prim::Loop", inputs, {});
   Block* block = node->add_block();

@@ -46,7 +46,7 @@ Variable* Emitter::as_value(const Tree& at, const SugaredPtr& s) {
     case Sugared::Kind::Variable: return s->variable;
     case Sugared::Kind::Constant: return constant(s->value);
     case Sugared::Kind::Values: {
-      std::vector<Variable*> parts;
+      Variables parts;
       for (const SugaredPtr& p : s->parts) parts.push_back(as_value(at, p));
       Variable* v = tuple(at, parts);
       if (s->type) v->set_type(s->type);
@@ -402,7 +402,7 @@ SugaredPtr Emitter::if_else(const Tree& e, const TypePtr& hint) {
 // ---- containers ----
 
 SugaredPtr Emitter::list(const Tree& e, const TypePtr& hint) {
-  std::vector<Variable*> parts;
+  Variables parts;
   TypePtr inner = hint && hint->is(TypeKind::Optional) ? hint->element() : hint;
   TypePtr element = inner && inner->is(TypeKind::List) ? inner->element() : nullptr;
   for (const TreePtr& c : e.children) {
@@ -424,7 +424,7 @@ SugaredPtr Emitter::list(const Tree& e, const TypePtr& hint) {
 }
 
 SugaredPtr Emitter::dict(const Tree& e, const TypePtr& hint) {
-  std::vector<Variable*> parts;
+  Variables parts;
   TypePtr key, element;
   if (hint && hint->is(TypeKind::Dict)) key = hint->element(0), element = hint->element(1);
   bool typed = key != nullptr;
@@ -456,7 +456,7 @@ SugaredPtr Emitter::comprehension(const Tree& e, const TypePtr& hint) {
     key = inner->element(0), element = inner->elements.back();
   if (it.is_fixed && !is_dict) {
     Environment before = env_;
-    std::vector<Variable*> parts;
+    Variables parts;
     for (const SugaredPtr& item : it.fixed) {
       assign(target, item);
       parts.push_back(value(*e.children[0], element));

@@ -47,7 +47,7 @@ Emitter::Iterable Emitter::iterable(const Tree& at, const SugaredPtr& given) {
 
 Emitter::Iterable Emitter::range_of(const Tree& at, const Sugared& s) {
   Iterable it;
-  std::vector<Variable*> a;
+  Variables a;
   for (const SugaredPtr& p : s.parts) {
     a.push_back(as_value(at, p));
     if (a.back()->type()->is(TypeKind::Tensor)) a.back() = one(at, "aten::IntImplicit", {a.back()}, int_type());
@@ -117,7 +117,7 @@ Emitter::Iterable Emitter::zipped(const Tree& at, const Sugared& s) {
 
 /// `for member in Colour`: a list of the enum's members.
 Emitter::Iterable Emitter::members_of(const Tree& at, const TypePtr& type) {
-  std::vector<Variable*> members;
+  Variables members;
   for (size_t i = 0; i < type->cls->constants.size(); ++i)
     members.push_back(constant(Value::object(make_counted<EnumValue>(type->cls, i)), type));
   return iterable(at, sugar(one(at, "prim::ListConstruct", members, list_type(type))));

@@ -36,7 +36,7 @@ Variable* Emitter::spelt_out(const Tree& at, const std::vector<Argument>& argume
   while (last < arguments.size() && arguments[last].name.empty() && arguments[last].value->type()->is(element->kind))
     ++last;
   if (last != arguments.size() && arguments[last].name.empty()) return nullptr;
-  std::vector<Variable*> parts;
+  Variables parts;
   for (size_t j = k; j < last; ++j) parts.push_back(arguments[j].value);
   k = last - 1;
   return one(at, "prim::ListConstruct", parts, list_type(element));
@@ -51,7 +51,7 @@ Variable* Emitter::operand(const Tree& at, Variable* v, const SchemaType& type, 
   if (type.list && is_subtype(given, inner->element()) &&
       (type.list_size > 0 || (place <= 1 && is_int(given) && convert_values))) {
     size_t times = type.list_size > 0 ? static_cast<size_t>(type.list_size) : 1;
-    return one(at, "prim::ListConstruct", std::vector<Variable*>(times, v), inner);
+    return one(at, "prim::ListConstruct", Variables(times, v), inner);
   }
   if (type.base == SchemaType::Base::Bool && !is_subtype(given, wanted)) return nullptr;
   return convert(at, v, wanted, convert_values);
@@ -62,7 +62,7 @@ Variable* Emitter::default_operand(const Tree& at, const SchemaArgument& argumen
   const Value& d = *argument.default_value;
   TypePtr type = type_of_schema(argument.type);
   TypePtr inner = type->is(TypeKind::Optional) ? type->element() : type;
-  std::vector<Variable*> parts;
+  Variables parts;
   switch (d.tag()) {
     case Value::Tag::IntList:
       for (SymInt s : d.int_list()) parts.push_back(constant(Value(s)));
@@ -85,10 +85,10 @@ Variable* Emitter::default_operand(const Tree& at, const SchemaArgument& argumen
 }
 
 /// The operands of a call, in the schema's order; empty with a reason where the operator does not take the arguments.
-std::vector<Variable*> Emitter::operands(const Tree& at, const Operator& op, const std::vector<Argument>& arguments,
-                                         bool convert_values, std::string& why) {
+Variables Emitter::operands(const Tree& at, const Operator& op, const std::vector<Argument>& arguments,
+                            bool convert_values, std::string& why) {
   const auto& schema = op.schema().arguments;
-  std::vector<Variable*> inputs(schema.size());
+  Variables inputs(schema.size());
   size_t next = 0;
   for (size_t k = 0; k < arguments.size(); ++k) {
     const Argument& a = arguments[k];
@@ -104,10 +104,10 @@ std::vector<Variable*> Emitter::operands(const Tree& at, const Operator& op, con
     } else {
       int found = op.schema().find(a.name);
       if (found < 0 && a.name == "input") found = op.schema().find("self");
-      if (found < 0) return why = concat("Keyword argument ", a.name, " unknown."), std::vector<Variable*>{};
+      if (found < 0) return why = concat("Keyword argument ", a.name, " unknown."), Variables{};
       place = static_cast<size_t>(found);
     }
-    if (inputs[place]) return why = concat("Argument ", a.name, " specified twice."), std::vector<Variable*>{};
+    if (inputs[place]) return why = concat("Argument ", a.name, " specified twice."), Variables{};
     const SchemaType& type = schema[place].type;
     bool ints = type.list && (type.base == SchemaType::Base::Int || type.base == SchemaType::Base::SymInt);
     bool is_last = place + 1 == schema.size() || schema[place + 1].keyword_only;
@@ -123,8 +123,7 @@ std::vector<Variable*> Emitter::operands(const Tree& at, const Operator& op, con
   }
   for (size_t i = 0; i < schema.size(); ++i) {
     if (inputs[i]) continue;
-    if (!schema[i].default_value)
-      return why = concat("Argument ", schema[i].name, " not provided."), std::vector<Variable*>{};
+    if (!schema[i].default_value) return why = concat("Argument ", schema[i].name, " not provided."), Variables{};
     inputs[i] = default_operand(at, schema[i]);
   }
   return inputs;
@@ -147,7 +146,7 @@ void refuse_older_meaning(const Tree& at, const Operator& op, std::optional<int6
 
 SugaredPtr Emitter::try_operator(const Tree& at, const Operator& op, const std::vector<Argument>& arguments,
                                  bool convert_values, std::string& why) {
-  std::vector<Variable*> inputs = operands(at, op, arguments, convert_values, why);
+  Variables inputs = operands(at, op, arguments, convert_values, why);
   if (inputs.empty() && !why.empty()) return nullptr;
   refuse_older_meaning(at, op, resolver_.version());
   Node* node = insert(at, op.schema().space + "::" + op.schema().name, inputs, {});
@@ -245,7 +244,7 @@ std::vector<Argument> Emitter::rearranged(const Tree& at, const std::string& nam
   if (name == "aten::tensor" || name == "aten::as_tensor") return tensor_arguments(at, name, arguments);
   auto type = [&](size_t i) { return arguments[i].value->type(); };
   if (name == "aten::einsum" && arguments.size() > 1 && is_tensor(type(1))) {
-    std::vector<Variable*> operands;
+    Variables operands;
     for (size_t i = 1; i < arguments.size(); ++i) operands.push_back(arguments[i].value);
     arguments.resize(1);
     arguments.push_back({"", one(at, "prim::ListConstruct", operands, list_type(tensor_type()))});
@@ -308,7 +307,7 @@ SugaredPtr Emitter::builtin(const Tree& at, const std::string& name, std::vector
     if (!has_keywords(arguments)) {
       TypePtr result;
       if (find_builtin(name, types_of(arguments), &result)) {
-        std::vector<Variable*> inputs;
+        Variables inputs;
         for (const Argument& a : arguments) inputs.push_back(a.value);
         return sugar(one(at, name, inputs, result));
       }

@@ -112,7 +112,7 @@ SugaredPtr Emitter::call_len(const SpecialCall& c) {
 }
 
 SugaredPtr Emitter::call_print(const SpecialCall& c) {
-  std::vector<Variable*> inputs;
+  Variables inputs;
   for (const Argument& a : arguments_of(c.e)) inputs.push_back(a.value);
   insert(c.e, "prim::Print", inputs, {});
   return sugar(constant(Value()));
@@ -134,7 +134,7 @@ SugaredPtr Emitter::call_list(const SpecialCall& c) {
     return sugar(one(c.e, "prim::ListConstruct", {}, c.hint && is_list(c.hint) ? c.hint : list_type(tensor_type())));
   Iterable it = iterable_of(c.argument(0));
   if (it.is_fixed) {
-    std::vector<Variable*> parts;
+    Variables parts;
     for (const SugaredPtr& p : it.fixed) {
       parts.push_back(as_value(c.e, p));
       if (!is_subtype(parts.back()->type(), without_details(parts[0]->type())))
@@ -162,7 +162,7 @@ SugaredPtr Emitter::call_dict(const SpecialCall& c) {
     if (given.size() > 1) fail_at(c.e, "dict() takes one sequence of pairs, or keywords");
     return builtin(c.e, "aten::dict", given);
   }
-  std::vector<Variable*> parts;
+  Variables parts;
   TypePtr element;
   for (const Argument& a : given) {
     parts.push_back(constant(Value(a.name)));

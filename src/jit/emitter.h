@@ -81,7 +81,7 @@ class Emitter {
   SugaredPtr part_of(const Tree& e, const SugaredPtr& of, const Tree& index);
   Variable* slice_tensor(const Tree& at, Variable* tensor, int64_t dim, const Tree& item);
   SugaredPtr modules_of(const Tree& at, const SugaredPtr& s);
-  Variable* index_tensor(const Tree& at, Variable* tensor, const Tree& index, std::vector<Variable*>& indices);
+  Variable* index_tensor(const Tree& at, Variable* tensor, const Tree& index, Variables& indices);
   SugaredPtr list(const Tree& e, const TypePtr& hint);
   SugaredPtr dict(const Tree& e, const TypePtr& hint);
   SugaredPtr comprehension(const Tree& e, const TypePtr& hint);
@@ -135,13 +135,12 @@ class Emitter {
   bool widened(const Tree& at, std::vector<Argument>& arguments);
   SugaredPtr try_operator(const Tree& at, const Operator& op, const std::vector<Argument>& arguments, bool convert,
                           std::string& why);
-  std::vector<Variable*> operands(const Tree& at, const Operator& op, const std::vector<Argument>& arguments,
-                                  bool convert, std::string& why);
+  Variables operands(const Tree& at, const Operator& op, const std::vector<Argument>& arguments, bool convert,
+                     std::string& why);
   Variable* operand(const Tree& at, Variable* v, const SchemaType& type, size_t place, bool convert);
   Variable* default_operand(const Tree& at, const SchemaArgument& argument);
   Variable* spelt_out(const Tree& at, const std::vector<Argument>& arguments, size_t& k);
-  std::vector<Variable*> match(const Tree& at, const Function& function, size_t skipped,
-                               const std::vector<Argument>& arguments);
+  Variables match(const Tree& at, const Function& function, size_t skipped, const std::vector<Argument>& arguments);
   std::vector<Argument> arguments_of(const Tree& call);
   Variable* convert(const Tree& at, Variable* v, const TypePtr& type, bool implicit);
   Variable* coerced(const Tree& at, Variable* v, const TypePtr& type, const std::string& what);
@@ -162,13 +161,13 @@ class Emitter {
   Iterable members_of(const Tree& at, const TypePtr& type);
 
   // ---- nodes ----
-  Node* insert(const Tree& at, std::string kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs);
-  Variable* one(const Tree& at, std::string kind, std::vector<Variable*> inputs, TypePtr output) {
+  Node* insert(const Tree& at, std::string kind, Variables inputs, std::vector<TypePtr> outputs);
+  Variable* one(const Tree& at, std::string kind, Variables inputs, TypePtr output) {
     return insert(at, std::move(kind), std::move(inputs), {std::move(output)})->output();
   }
   Variable* constant(const Value& v, TypePtr type = nullptr) { return graph_.insert_constant(v, std::move(type)); }
   Variable* negated(const Tree& at, Variable* v) { return one(at, "aten::__not__", {v}, simple_type(TypeKind::Bool)); }
-  Variable* tuple(const Tree& at, const std::vector<Variable*>& parts);
+  Variable* tuple(const Tree& at, const Variables& parts);
   SugaredPtr lookup(const Tree& at, const std::string& name);
   void refine(const Refinements& what);
 

@@ -120,8 +120,8 @@ void FunctionPrinter::find_inlined(const Block& block) {
   }
 }
 
-FunctionPrinter::Position FunctionPrinter::scan(const Block& block, Position before,
-                                                const std::vector<Variable*>& inputs, bool named) {
+FunctionPrinter::Position FunctionPrinter::scan(const Block& block, Position before, const Variables& inputs,
+                                                bool named) {
   for (auto v = inputs.rbegin(); v != inputs.rend(); ++v) {
     while (before != block.nodes().rend() && (*before)->is("prim::Constant")) ++before;
     if (before == block.nodes().rend()) return before;
@@ -140,16 +140,17 @@ bool FunctionPrinter::can_inline(const Variable* v) const {
          !n.is("prim::TupleUnpack") && !n.is("prim::ListUnpack") && !n.is("prim::CreateObject");
 }
 
-void FunctionPrinter::gather_before(const std::vector<Variable*>& inputs, const Node* user, size_t count,
+void FunctionPrinter::gather_before(const Variables& inputs, const Node* user, size_t count,
                                     std::vector<const Node*>& out) {
   for (size_t i = count; i-- > 0;)
     if (inlined_.contains(inputs[i]->node())) out.push_back(inputs[i]->node());
   if (!user || !inlined_.contains(user)) return;
-  const Reader& reader = readers_.at(user->output());  // what stands before the user in its own place comes earlier still
+  const Reader& reader =
+      readers_.at(user->output());  // what stands before the user in its own place comes earlier still
   if (reader.node) gather_before(reader.node->inputs, reader.node, reader.place, out);
 }
 
-void FunctionPrinter::split_long(const std::vector<Variable*>& inputs, const Node* user) {
+void FunctionPrinter::split_long(const Variables& inputs, const Node* user) {
   constexpr size_t kLong = 40;
   for (size_t i = 0; i < inputs.size(); ++i) {
     auto found = expressions_.find(inputs[i]->node());
@@ -197,13 +198,13 @@ std::string FunctionPrinter::text(const Variable* v) {
   return to_source(*value);
 }
 
-std::string FunctionPrinter::texts(const std::vector<Variable*>& values, size_t first) {
+std::string FunctionPrinter::texts(const Variables& values, size_t first) {
   std::string out;
   for (size_t i = first; i < values.size(); ++i) out += (i > first ? ", " : "") + text(values[i]);
   return out;
 }
 
-std::string FunctionPrinter::arguments(const std::vector<Variable*>& values) {
+std::string FunctionPrinter::arguments(const Variables& values) {
   return "(" + texts(values, 1) + (values.size() > 1 ? ", )" : ")");
 }
 

@@ -23,19 +23,18 @@ class FunctionPrinter {
   using Position = Block::Nodes::const_reverse_iterator;
   void count_uses(const Block& block);
   void find_inlined(const Block& block);
-  Position scan(const Block& block, Position before, const std::vector<Variable*>& inputs, bool named);
+  Position scan(const Block& block, Position before, const Variables& inputs, bool named);
   bool can_inline(const Variable* v) const;
   /// Gives values that would make a line too long a line of their own, and all that are computed before them.
-  void split_long(const std::vector<Variable*>& inputs, const Node* user);
-  void gather_before(const std::vector<Variable*>& inputs, const Node* user, size_t count,
-                     std::vector<const Node*>& out);
+  void split_long(const Variables& inputs, const Node* user);
+  void gather_before(const Variables& inputs, const Node* user, size_t count, std::vector<const Node*>& out);
 
   // ---- names and values ----
   std::string fresh(std::string wanted);
   std::string name_of(const Variable* v, const std::string& wanted = "");
   std::string text(const Variable* v);
-  std::string texts(const std::vector<Variable*>& values, size_t first = 0);
-  std::string arguments(const std::vector<Variable*>& values);
+  std::string texts(const Variables& values, size_t first = 0);
+  std::string arguments(const Variables& values);
   /// An object before a dot.
   std::string owner_text(const Variable* v);
 
@@ -64,7 +63,7 @@ class FunctionPrinter {
     size_t place = 0;
   };
   std::unordered_map<const Variable*, size_t> uses_;
-  std::unordered_map<const Variable*, Reader> readers_;        // the last of each
+  std::unordered_map<const Variable*, Reader> readers_;       // the last of each
   std::unordered_map<const Node*, std::string> expressions_;  // of those that are written where they are read
   std::unordered_map<std::string, size_t> next_;
   std::unordered_set<std::string> used_;

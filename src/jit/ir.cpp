@@ -1,6 +1,7 @@
 #include "umbra/jit/ir.h"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <unordered_set>
 
@@ -25,23 +26,34 @@ SharedText::SharedText(std::string text) {
 
 // ---- values ----
 
+namespace {
+/// A name without the number that tells it from others.
+std::string_view base_of(std::string_view name) {
+  size_t digits = name.size();
+  while (digits > 0 && std::isdigit(static_cast<unsigned char>(name[digits - 1]))) --digits;
+  bool numbered = digits > 0 && digits < name.size() && name[digits - 1] == '.';
+  return numbered ? name.substr(0, digits - 1) : name;
+}
+}  // namespace
+
+Graph::Names::value_type& Graph::numbered_name(Names::value_type& base) {
+  for (;;) {
+    Names::value_type& found = *names_.try_emplace(concat(base.first, ".", ++base.second.number)).first;
+    if (!found.second.holder) return found;
+  }
+}
+
 std::string Graph::fresh_name(const std::string& wanted) {
   know_names();
-  size_t dot = wanted.rfind('.');
-  bool numbered = dot != std::string::npos && dot + 1 < wanted.size() &&
-                  std::all_of(wanted.begin() + static_cast<long>(dot) + 1, wanted.end(), ::isdigit);
-  std::string base = numbered ? wanted.substr(0, dot) : wanted, name;
-  do name = base + "." + std::to_string(++suffixes_[base]);
-  while (names_.contains(name));
-  return name;
+  return numbered_name(*names_.try_emplace(std::string(base_of(wanted))).first).first;
 }
 
 void Graph::know_names() {
   if (std::exchange(names_known_, true)) return;
-  names_.clear();
-  auto note = [&](const std::vector<std::unique_ptr<Variable>>& values) {
+  for (auto& [text, name] : names_) name.holder = nullptr;
+  auto note = [&](const OwnVariables& values) {
     for (const auto& v : values)
-      if (!v->name_.empty()) names_[v->name_] = v.get();
+      if (!v->name_.empty()) names_[v->name_].holder = v.get();
   };
   note(block_->inputs());
   each_node(*block_, [&](const Node& n) {
@@ -56,12 +68,12 @@ void Variable::set_name(const std::string& name) {
   name_.clear();
   if (name.empty()) return;
   graph_->know_names();
-  auto [found, fresh] = graph_->names_.try_emplace(name, this);
-  if (!fresh) {
-    Variable* older = found->second;
-    older->name_ = graph_->fresh_name(name);
-    graph_->names_[older->name_] = older;
-    graph_->names_[name] = this;
+  Graph::Names::value_type& entry = *graph_->names_.try_emplace(name).first;
+  if (Variable* older = std::exchange(entry.second.holder, this)) {
+    std::string_view base = base_of(name);
+    auto& renamed = graph_->numbered_name(base == name ? entry : *graph_->names_.try_emplace(std::string(base)).first);
+    renamed.second.holder = older;
+    older->name_ = renamed.first;
   }
   name_ = name;
 }
@@ -79,65 +91,7 @@ std::unique_ptr<Variable> Graph::make_variable(Node* node, size_t offset, TypePt
 // ---- nodes and blocks ----
 
 namespace {
-/// The one text of a kind. Kinds are few, and never forgotten.
-const std::string* interned(std::string_view kind) {
-  thread_local std::unordered_map<std::string_view, const std::string*> known;
-  auto [found, fresh] = known.try_emplace(kind, nullptr);
-  if (!fresh) return found->second;
-  known.erase(found);  // its key is not ours
-  static std::mutex mutex;
-  static std::unordered_set<std::string> all;
-  const std::string* kept = nullptr;
-  {
-    std::lock_guard lock(mutex);
-    kept = &*all.insert(std::string(kind)).first;
-  }
-  return known[*kept] = kept;
-}
-}  // namespace
-
-std::unique_ptr<Node> Graph::make_node(std::string_view kind) {
-  auto node = std::make_unique<Node>();
-  node->graph_ = this;
-  node->kind_ = interned(kind);
-  return node;
-}
-
-Node* Node::previous() const { return position_ == block_->nodes_.begin() ? nullptr : std::prev(position_)->get(); }
-
-Variable* Node::add_output(TypePtr type) {
-  outputs_.push_back(graph_->make_variable(this, outputs_.size(), std::move(type)));
-  return outputs_.back().get();
-}
-
-void Node::erase_output(size_t i) {
-  graph_->forget_name(*outputs_[i]);
-  outputs_.erase(outputs_.begin() + static_cast<long>(i));
-  for (size_t k = i; k < outputs_.size(); ++k) outputs_[k]->offset_ = k;
-}
-
-Block* Node::add_block() {
-  auto block = std::make_unique<Block>();
-  block->owner_ = this;
-  block->parameter_ = graph_->make_node("prim::Param");
-  block->parameter_->block_ = block.get();
-  blocks_.push_back(std::move(block));
-  return blocks_.back().get();
-}
-
-const umbra::Value* Node::attribute(std::string_view name) const {
-  for (const auto& [key, value] : attributes)
-    if (key == name) return &value;
-  return nullptr;
-}
-
-void Node::set_attribute(std::string_view name, umbra::Value value) {
-  for (auto& [key, old] : attributes)
-    if (key == name) return void(old = std::move(value));
-  attributes.emplace_back(name, std::move(value));
-}
-
-bool Node::has_side_effects() const {
+bool has_effects(std::string_view kind) {
   static const std::unordered_set<std::string_view> kKinds = {"prim::RaiseException",
                                                               "prim::Print",
                                                               "prim::SetAttr",
@@ -168,7 +122,64 @@ bool Node::has_side_effects() const {
                                                               "aten::manual_seed",
                                                               "aten::set_grad_enabled",
                                                               "aten::is_grad_enabled"};
-  if (kKinds.contains(*kind_)) return true;
+  return kKinds.contains(kind);
+}
+}  // namespace
+
+const Kind* Kind::of(std::string_view text) {
+  thread_local std::unordered_map<std::string_view, const Kind*> known;
+  if (auto found = known.find(text); found != known.end()) return found->second;
+  static std::mutex mutex;
+  static std::map<std::string, Kind, std::less<>> all;
+  std::lock_guard lock(mutex);
+  auto found = all.find(text);
+  if (found == all.end()) found = all.emplace(text, Kind{std::string(text), jit::has_effects(text)}).first;
+  return known[found->first] = &found->second;
+}
+
+std::unique_ptr<Node> Graph::make_node(const Kind* kind) {
+  auto node = std::make_unique<Node>();
+  node->graph_ = this;
+  node->kind_ = kind;
+  return node;
+}
+
+Node* Node::previous() const { return position_ == block_->nodes_.begin() ? nullptr : std::prev(position_)->get(); }
+
+Variable* Node::add_output(TypePtr type) {
+  outputs_.push_back(graph_->make_variable(this, outputs_.size(), std::move(type)));
+  return outputs_.back().get();
+}
+
+void Node::erase_output(size_t i) {
+  graph_->forget_name(*outputs_[i]);
+  outputs_.erase(outputs_.begin() + static_cast<long>(i));
+  for (size_t k = i; k < outputs_.size(); ++k) outputs_[k]->offset_ = k;
+}
+
+Block* Node::add_block() {
+  auto block = std::make_unique<Block>();
+  block->owner_ = this;
+  block->parameter_ = graph_->make_node(Kind::of("prim::Param"));
+  block->parameter_->block_ = block.get();
+  blocks_.push_back(std::move(block));
+  return blocks_.back().get();
+}
+
+const umbra::Value* Node::attribute(std::string_view name) const {
+  for (const auto& [key, value] : attributes)
+    if (key == name) return &value;
+  return nullptr;
+}
+
+void Node::set_attribute(std::string_view name, umbra::Value value) {
+  for (auto& [key, old] : attributes)
+    if (key == name) return void(old = std::move(value));
+  attributes.emplace_back(name, std::move(value));
+}
+
+bool Node::has_side_effects() const {
+  if (kind_->has_effects) return true;
   if (op && (op->is_mutable() || op->definition().random)) return true;
   for (const auto& block : blocks_)
     for (const auto& node : block->nodes())
@@ -183,17 +194,22 @@ Variable* Block::add_input(TypePtr type, const std::string& name) {
 }
 
 Graph::Graph() : block_(std::make_unique<Block>()) {
-  block_->parameter_ = make_node("prim::Param");
+  block_->parameter_ = make_node(Kind::of("prim::Param"));
   block_->parameter_->block_ = block_.get();
   current_ = block_.get();
 }
 
-Node* Graph::insert(std::string_view kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs) {
+Node* Graph::insert(std::string_view kind, Variables inputs, std::vector<TypePtr> outputs) {
+  Node* node = insert(Kind::of(kind), std::move(inputs));
+  for (TypePtr& type : outputs) node->add_output(std::move(type));
+  return node;
+}
+
+Node* Graph::insert(const Kind* kind, Variables inputs) {
   auto made = make_node(kind);
   Node* node = made.get();
   node->inputs = std::move(inputs);
   node->block_ = current_;
-  for (TypePtr& type : outputs) node->add_output(std::move(type));
   auto place = current_->nodes_.end();
   if (before_) place = before_->position_;
   node->position_ = current_->nodes_.insert(place, std::move(made));
@@ -262,17 +278,17 @@ void Graph::take_nodes(Block& from) {
     });
     if (!taken) continue;
     input->name_ = fresh_name(input->name_);
-    names_[input->name_] = input.get();
+    names_[input->name_].holder = input.get();
   }
 }
 
-std::vector<Variable*> copy_into(Graph& graph, const Block& block, ValueMap& values) {
+Variables copy_into(Graph& graph, const Block& block, ValueMap& values) {
   auto mapped = [&](Variable* v) {
     auto found = values.find(v);
     return found == values.end() ? v : found->second;
   };
   for (const auto& node : block.nodes()) {
-    std::vector<Variable*> inputs;
+    Variables inputs;
     for (Variable* v : node->inputs) inputs.push_back(mapped(v));
     Node* copy = graph.insert(node->kind(), std::move(inputs), {});
     copy->op = node->op;
@@ -297,7 +313,7 @@ std::vector<Variable*> copy_into(Graph& graph, const Block& block, ValueMap& val
     graph.set_current(current);
     if (before) graph.set_before(before);
   }
-  std::vector<Variable*> outputs;
+  Variables outputs;
   for (Variable* v : block.outputs) outputs.push_back(mapped(v));
   return outputs;
 }

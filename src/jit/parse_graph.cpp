@@ -159,8 +159,8 @@ class GraphParser {
     }
     return out;
   }
-  std::vector<Variable*> values() {
-    std::vector<Variable*> out;
+  Variables values() {
+    Variables out;
     expect("(");
     while (!take(")")) {
       std::string called = value_name();
@@ -263,7 +263,7 @@ class GraphParser {
     }
     check<ValueError>(!is("^"), "the text of a graph calls Python, which cannot be read");
     std::string kind = name();
-    std::vector<std::pair<std::string, Value>> attributes;
+    Node::Attributes attributes;
     if (take("["))
       while (!take("]")) {
         std::string key = name();

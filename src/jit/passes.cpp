@@ -15,7 +15,7 @@ namespace {
 using Live = std::vector<bool>;  // by the values' numbers
 
 void sweep(Graph& graph, Block& block, Live& live) {
-  auto mark = [&](const std::vector<Variable*>& values) {
+  auto mark = [&](const Variables& values) {
     for (Variable* v : values) live[v->unique()] = true;
   };
   mark(block.outputs);
@@ -153,7 +153,7 @@ bool fold_branches(Graph& graph) {
   ValueMap values;
   graph.set_current(n->block());
   graph.set_before(n);
-  std::vector<Variable*> outputs = copy_into(graph, taken, values);
+  Variables outputs = copy_into(graph, taken, values);
   graph.set_before(nullptr);
   for (size_t i = 0; i < outputs.size(); ++i) {
     std::string name = n->output(i)->name();
@@ -197,7 +197,7 @@ void pool_constants(Graph& graph) {
     replaced[n->output()] = same;
   }
   graph.set_before(nullptr);
-  auto replace = [&](std::vector<Variable*>& values) {
+  auto replace = [&](Variables& values) {
     for (Variable*& v : values)
       if (auto at = replaced.find(v); at != replaced.end()) v = at->second;
   };
@@ -237,7 +237,7 @@ void inline_in(Graph& graph, Block& block, std::vector<const Function*>& inside)
     ValueMap values;
     for (size_t i = 0; i < body->block().inputs().size(); ++i) values[body->block().input(i)] = n->inputs[i + skipped];
     graph.set_before(n);
-    std::vector<Variable*> outputs = copy_into(graph, body->block(), values);
+    Variables outputs = copy_into(graph, body->block(), values);
     graph.set_before(nullptr);
     if (!n->outputs().empty() && !outputs.empty()) {
       std::string name = n->output()->name();
@@ -297,7 +297,7 @@ bool same_blocks(const Block& a, const Block& b, Numbers& left, Numbers& right) 
       right[y[i].get()] = right.size();
     }
   };
-  auto same = [&](const std::vector<Variable*>& x, const std::vector<Variable*>& y) {
+  auto same = [&](const Variables& x, const Variables& y) {
     if (x.size() != y.size()) return false;
     for (size_t i = 0; i < x.size(); ++i)
       if (left[x[i]] != right[y[i]]) return false;

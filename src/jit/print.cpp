@@ -28,10 +28,10 @@ struct Printer {
   std::string out;
   bool sources;
 
-  void values(const std::vector<Variable*>& list) {
+  void values(const Variables& list) {
     for (size_t i = 0; i < list.size(); ++i) out += (i ? ", %" : "%") + list[i]->debug_name();
   }
-  void typed(const std::vector<std::unique_ptr<Variable>>& list, const char* separator = ", ") {
+  void typed(const OwnVariables& list, const char* separator = ", ") {
     for (size_t i = 0; i < list.size(); ++i)
       out += (i ? separator : "") + ("%" + list[i]->debug_name() + " : " + list[i]->type()->text());
   }

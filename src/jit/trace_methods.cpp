@@ -36,10 +36,12 @@ class Methods {
 
  private:
   struct Call {
-    std::vector<Variable*> captures, results;
+    Variables captures, results;
   };
+  /// What a block reads of the outside, and the method's input that stands for it.
+  using Arguments = std::vector<std::pair<Variable*, Variable*>, RecyclingAllocator<std::pair<Variable*, Variable*>>>;
 
-  static bool add(std::vector<Variable*>& values, Variable* v) {
+  static bool add(Variables& values, Variable* v) {
     if (std::ranges::find(values, v) != values.end()) return false;
     values.push_back(v);
     return true;
@@ -78,10 +80,12 @@ class Methods {
     std::string method = free_method_name(*cls);
     function->name = cls->name + "." + method;
     function->graph = std::make_shared<Graph>();
-    ValueMap arguments;
+    Arguments arguments;
+    arguments.reserve(call.captures.size() + 1);
+    function->parameters.reserve(call.captures.size() + 1);
     auto parameter = [&](Variable* v, const std::string& name, const TypePtr& type) {
-      arguments[v] = function->graph->add_input(name, type);
-      function->parameters.push_back({arguments[v]->debug_name(), without_details(type), {}, false});
+      arguments.emplace_back(v, function->graph->add_input(name, type));
+      function->parameters.push_back({arguments.back().second->debug_name(), without_details(type), {}, false});
     };
     parameter(block.input(0), "self", block.input(0)->type());
     for (Variable* v : call.captures) {
@@ -89,7 +93,7 @@ class Methods {
       parameter(v, now->name().empty() ? "argument_" + std::to_string(function->parameters.size()) : now->name(),
                 now->type());
     }
-    std::vector<Variable*> given = ordered(block, call.results), results;
+    Variables given = ordered(block, call.results), results;
     for (Variable* v : given) results.push_back(stand_in(v));
     replace_inputs(block, arguments);
     function->graph->take_nodes(block);
@@ -101,9 +105,9 @@ class Methods {
   }
 
   /// Results in the order in which the block computes them.
-  std::vector<Variable*> ordered(const Block& block, const std::vector<Variable*>& results) {
+  Variables ordered(const Block& block, const Variables& results) {
     if (results.size() < 2) return results;
-    std::vector<Variable*> out;
+    Variables out;
     for (const auto& n : block.nodes())
       for (const auto& output : n->outputs())
         for (Variable* v : results)
@@ -112,10 +116,10 @@ class Methods {
   }
 
   /// Puts a call of the method in the place of the block, and its results in the place of the block's values.
-  void call_instead(Node* node, const std::string& method, const Function& function,
-                    const std::vector<Variable*>& captures, const std::vector<Variable*>& given) {
+  void call_instead(Node* node, const std::string& method, const Function& function, const Variables& captures,
+                    const Variables& given) {
     graph_.set_before(node);
-    std::vector<Variable*> inputs{node->inputs[0]};
+    Variables inputs{node->inputs[0]};
     inputs.insert(inputs.end(), captures.begin(), captures.end());
     Node* made = graph_.insert("prim::CallMethod", std::move(inputs), {function.result});
     made->set_attribute("name", Value(method));
@@ -129,7 +133,7 @@ class Methods {
     graph_.erase(node);
   }
 
-  static Variable* packed(Graph& graph, const std::vector<Variable*>& values) {
+  static Variable* packed(Graph& graph, const Variables& values) {
     if (values.size() == 1) return values[0];
     if (values.empty()) return graph.insert_constant(Value());
     std::vector<TypePtr> types;
@@ -142,11 +146,11 @@ class Methods {
     return found == stand_ins_.end() ? v : found->second;
   }
 
-  void replace_inputs(Block& block, const ValueMap& arguments) {
+  void replace_inputs(Block& block, const Arguments& arguments) {
     for (const auto& n : block.nodes())
       for (Variable*& v : n->inputs) {
         if (v->node()->block() == &block && v->node() != block.parameter()) continue;
-        auto found = arguments.find(v);
+        auto found = std::ranges::find(arguments, v, &Arguments::value_type::first);
         v = found == arguments.end() ? stand_in(v) : found->second;
       }
   }

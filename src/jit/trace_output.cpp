@@ -24,22 +24,22 @@ Variable* Trace::output(const Value& value, bool strict, size_t place) {
   const char* kNot =
       "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions";
   if (value.is_list()) {
-    std::vector<Variable*> parts;
+    Variables parts;
     std::vector<TypePtr> types;
     for (const Value& v : value.list()) {
       parts.push_back(output(v, strict, place++));
       types.push_back(parts.back()->type());
     }
-    Node* node = insert("prim::TupleConstruct", std::move(parts), {tuple_type(std::move(types))});
+    Node* node = insert("prim::TupleConstruct", std::move(parts), tuple_type(std::move(types)));
     node->source.clear();
     return node->output();
   }
   if (auto* list = object_as<ListObject>(value)) {
     for (const Value& v : list->items) check(v.is_tensor(), kNot);
     if (strict) trace_warning(concat("Encountering a list at the output of the tracer", kContainers));
-    std::vector<Variable*> parts;
+    Variables parts;
     for (const Value& v : list->items) parts.push_back(output(v, strict, place));
-    return insert("prim::ListConstruct", std::move(parts), {list_type(tensor_type())})->output();
+    return insert("prim::ListConstruct", std::move(parts), list_type(tensor_type()))->output();
   }
   if (auto* dict = object_as<DictObject>(value)) {
     check(!strict, "Encountering a dict at the output of the tracer", kContainers);
@@ -52,7 +52,7 @@ Variable* Trace::output(const Value& value, bool strict, size_t place) {
 }
 
 Variable* Trace::dict_output(const Value& value, const DictObject& dict, bool strict) {
-  std::vector<Variable*> parts;
+  Variables parts;
   TypePtr type;
   for (const auto& [k, v] : dict.items) {
     bool fits = v.is_tensor();
@@ -70,7 +70,7 @@ Variable* Trace::dict_output(const Value& value, const DictObject& dict, bool st
   }
   check(type != nullptr, "a traced function gives a dict that is empty, or whose values are of different types");
   TypePtr key = dict.items.empty() ? simple_type(TypeKind::String) : type_of(dict.items[0].first);
-  return insert("prim::DictConstruct", std::move(parts), {dict_type(key, type)})->output();
+  return insert("prim::DictConstruct", std::move(parts), dict_type(key, type))->output();
 }
 
 void Trace::set_output(const Value& result, bool strict) {

@@ -35,7 +35,7 @@ const SimpleName* simple_name(TypeKind kind) {
 }
 
 std::shared_ptr<Type> make(TypeKind kind, std::vector<TypePtr> elements = {}) {
-  auto type = std::make_shared<Type>();
+  auto type = std::allocate_shared<Type>(RecyclingAllocator<Type>());
   type->kind = kind;
   type->elements = std::move(elements);
   return type;
@@ -103,7 +103,7 @@ std::string Type::annotation() const {
   }
 }
 
-TypePtr simple_type(TypeKind kind) {
+const TypePtr& simple_type(TypeKind kind) {
   static const std::vector<TypePtr> types = [] {
     std::vector<TypePtr> out(static_cast<size_t>(TypeKind::Future) + 1);
     for (const SimpleName& s : kSimple) out[static_cast<size_t>(s.kind)] = make(s.kind);
@@ -111,7 +111,7 @@ TypePtr simple_type(TypeKind kind) {
   }();
   return types[static_cast<size_t>(kind)];
 }
-TypePtr tensor_type() { return simple_type(TypeKind::Tensor); }
+const TypePtr& tensor_type() { return simple_type(TypeKind::Tensor); }
 
 TypePtr tensor_type_of(const umbra::Tensor& tensor) {
   auto type = make(TypeKind::Tensor);

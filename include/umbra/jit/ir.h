@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "umbra/dispatch/operator.h"
+#include "umbra/jit/recycled.h"
 #include "umbra/jit/type.h"
 
 namespace UMBRA_API umbra {
@@ -24,50 +25,10 @@ namespace jit {
 class Graph;
 class Node;
 class Block;
-
-/// Memory for objects of one size, which graphs make and drop by the thousand: what is given back is kept for the next.
-template <size_t size> class Recycled {
- public:
-  static void* take() {
-    Slot*& free = list().first;
-    if (!free) return ::operator new(std::max(size, sizeof(Slot)));
-    return std::exchange(free, free->next);
-  }
-  static void give(void* memory) {
-    Slot*& free = list().first;
-    free = new (memory) Slot{free};
-  }
-
- private:
-  struct Slot {
-    Slot* next;
-  };
-  struct List {
-    Slot* first = nullptr;
-    ~List() {
-      while (first) ::operator delete(std::exchange(first, first->next));
-    }
-  };
-  static List& list() {
-    thread_local List list;
-    return list;
-  }
-};
-
-/// The same for the standard's containers; several objects at once are not recycled.
-template <class T> struct RecyclingAllocator {
-  using value_type = T;
-  RecyclingAllocator() = default;
-  template <class U> RecyclingAllocator(const RecyclingAllocator<U>&) {}
-  T* allocate(size_t n) {
-    return static_cast<T*>(n == 1 ? Recycled<sizeof(T)>::take() : ::operator new(n * sizeof(T)));
-  }
-  void deallocate(T* p, size_t n) {
-    if (n == 1) Recycled<sizeof(T)>::give(p);
-    else ::operator delete(p);
-  }
-  bool operator==(const RecyclingAllocator&) const { return true; }
-};
+class Variable;
+using Variables = std::vector<Variable*, RecyclingAllocator<Variable*>>;
+/// Those that a node or block owns.
+using OwnVariables = std::vector<std::unique_ptr<Variable>, RecyclingAllocator<std::unique_ptr<Variable>>>;
 
 /// A text that is made when it is read: where a node came from.
 class LateText : public RefCounted {
@@ -94,10 +55,8 @@ class SharedText {
 };
 
 /// A value of the program: an input of a block or an output of a node.
-class Variable {
+class Variable : public RecycledObject<Variable> {
  public:
-  static void* operator new(size_t) { return Recycled<sizeof(Variable)>::take(); }
-  static void operator delete(void* memory) { Recycled<sizeof(Variable)>::give(memory); }
   const TypePtr& type() const { return type_; }
   void set_type(TypePtr type) { type_ = std::move(type); }
   Node* node() const { return node_; }
@@ -120,18 +79,23 @@ class Variable {
   std::string name_;
 };
 
+/// What nodes do ("aten::add", "prim::If"): one object for all nodes of the kind, kept for ever. Kinds are few.
+struct Kind {
+  std::string text;
+  bool has_effects;  // taking such a node away could be noticed, whatever its operator says
+  static const Kind* of(std::string_view text);
+};
+
 /// A step. `op` is the registry's operator where there is one; other kinds are prim:: and the built-in functions of
 /// numbers and containers.
-class Node {
+class Node : public RecycledObject<Node> {
  public:
   using List = std::list<std::unique_ptr<Node>, RecyclingAllocator<std::unique_ptr<Node>>>;
-  static void* operator new(size_t) { return Recycled<sizeof(Node)>::take(); }
-  static void operator delete(void* memory) { Recycled<sizeof(Node)>::give(memory); }
   Graph* graph() const { return graph_; }
   Block* block() const { return block_; }
-  const std::string& kind() const { return *kind_; }
-  std::vector<Variable*> inputs;
-  const std::vector<std::unique_ptr<Variable>>& outputs() const { return outputs_; }
+  const std::string& kind() const { return kind_->text; }
+  Variables inputs;
+  const OwnVariables& outputs() const { return outputs_; }
   Variable* output(size_t i = 0) const { return outputs_.at(i).get(); }
   const std::vector<std::unique_ptr<Block>>& blocks() const { return blocks_; }
   /// The node before it in its block, or null.
@@ -141,15 +105,17 @@ class Node {
   Block* add_block();
 
   const umbra::Operator* op = nullptr;
-  std::vector<std::pair<std::string, umbra::Value>> attributes;  // in the order in which they print
-  SharedText scope;                                              // "__module.first": the module that was running
-  SharedText source;                                             // "file.py:12:0"
-  FunctionPtr callee;                                            // of prim::CallFunction's constant
-  std::vector<TypePtr> op_types;                                 // of prim::isinstance
+  using Attributes =
+      std::vector<std::pair<std::string, umbra::Value>, RecyclingAllocator<std::pair<std::string, umbra::Value>>>;
+  Attributes attributes;          // in the order in which they print
+  SharedText scope;               // "__module.first": the module that was running
+  SharedText source;              // "file.py:12:0"
+  FunctionPtr callee;             // of prim::CallFunction's constant
+  std::vector<TypePtr> op_types;  // of prim::isinstance
 
   const umbra::Value* attribute(std::string_view name) const;
   void set_attribute(std::string_view name, umbra::Value value);
-  bool is(std::string_view kind) const { return *kind_ == kind; }
+  bool is(std::string_view kind) const { return kind_->text == kind; }
   /// Whether taking it away could be noticed: it writes, prints, raises or draws random numbers.
   bool has_side_effects() const;
 
@@ -158,8 +124,8 @@ class Node {
   friend class Block;
   Graph* graph_ = nullptr;
   Block* block_ = nullptr;
-  const std::string* kind_ = nullptr;  // one for all nodes of the kind
-  std::vector<std::unique_ptr<Variable>> outputs_;
+  const Kind* kind_ = nullptr;
+  OwnVariables outputs_;
   std::vector<std::unique_ptr<Block>> blocks_;
   List::iterator position_;  // among its block's nodes
 };
@@ -167,11 +133,11 @@ class Node {
 class Block {
  public:
   using Nodes = Node::List;
-  const std::vector<std::unique_ptr<Variable>>& inputs() const { return parameter_->outputs(); }
+  const OwnVariables& inputs() const { return parameter_->outputs(); }
   Variable* input(size_t i) const { return parameter_->output(i); }
   Variable* add_input(TypePtr type, const std::string& name = "");
   void erase_input(size_t i) { parameter_->erase_output(i); }
-  std::vector<Variable*> outputs;
+  Variables outputs;
   Nodes& nodes() { return nodes_; }
   const Nodes& nodes() const { return nodes_; }
   Node* owner() const { return owner_; }  // null: the graph's own
@@ -195,7 +161,8 @@ class Graph {
   void add_output(Variable* v) { block_->outputs.push_back(v); }
 
   /// Adds a node at the end of the current block (or before the insertion point).
-  Node* insert(std::string_view kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs);
+  Node* insert(const Kind* kind, Variables inputs);
+  Node* insert(std::string_view kind, Variables inputs, std::vector<TypePtr> outputs);
   Variable* insert_constant(const umbra::Value& value, TypePtr type = nullptr);
   Block* current() const { return current_; }
   /// Nodes go to the end of this block from here on.
@@ -220,16 +187,25 @@ class Graph {
   friend class Node;
   friend class Block;
   std::unique_ptr<Variable> make_variable(Node* node, size_t offset, TypePtr type);
-  std::unique_ptr<Node> make_node(std::string_view kind);
+  std::unique_ptr<Node> make_node(const Kind* kind);
   void adopt(Node& node);
   size_t next_ = 0;
   void know_names();
   void forget_name(const Variable& v) {
-    if (names_known_ && !v.name().empty()) names_.erase(v.name());
+    if (!names_known_ || v.name().empty()) return;
+    if (auto found = names_.find(v.name()); found != names_.end()) found->second.holder = nullptr;
   }
-  std::unordered_map<std::string, Variable*> names_;
+  /// A name, who has it, and the last number that was put behind it for another.
+  struct Name {
+    Variable* holder = nullptr;
+    size_t number = 0;
+  };
+  using Names = std::unordered_map<std::string, Name, std::hash<std::string>, std::equal_to<>,
+                                   RecyclingAllocator<std::pair<const std::string, Name>>>;
+  /// `base` with the next number with which nobody has it.
+  Names::value_type& numbered_name(Names::value_type& base);
+  Names names_;
   bool names_known_ = true;  // false: nodes came or went, and the table is made anew when a name is needed
-  std::unordered_map<std::string, size_t> suffixes_;
   std::unique_ptr<Block> block_;
   Block* current_ = nullptr;
   Node* before_ = nullptr;
@@ -250,7 +226,7 @@ template <class F> void each_node(const Block& block, F&& visit) {
 /// Copies the nodes of a block to the insertion point of a graph; `values` says what stands for the block's inputs and
 /// is filled with what stands for the others. Gives the copies of the block's outputs.
 using ValueMap = std::unordered_map<const Variable*, Variable*>;
-std::vector<Variable*> copy_into(Graph& graph, const Block& block, ValueMap& values);
+Variables copy_into(Graph& graph, const Block& block, ValueMap& values);
 
 /// An argument of a function, and its default.
 struct Parameter {

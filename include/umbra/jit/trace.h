@@ -45,7 +45,7 @@ class Trace final : public transform::Level {
   Tensor size(const Tensor& tensor, int64_t dim);
   Tensor numel(const Tensor& tensor);
   /// The number that a tensor holds, as what an operator's argument may be.
-  SymInt integer(const Tensor& tensor, const char* kind = "aten::Int");
+  SymInt integer(const Tensor& tensor) { return integer(tensor, kinds().integer); }
   /// The same for an argument that is any number. Of floats the next call's one argument of that value is meant.
   Scalar scalar(const Tensor& tensor);
 
@@ -72,8 +72,7 @@ class Trace final : public transform::Level {
   /// A module of the program, and where it is found: the first way to it counts.
   struct Part {
     Value module;
-    int parent;
-    std::string name;  // in its parent
+    int parent, attribute;  // where it is in its parent
     SharedText scope;
   };
   /// A tensor or module of the program: an attribute of a part, or (-1) the part itself.
@@ -86,9 +85,24 @@ class Trace final : public transform::Level {
     int part;
     Block* block;
     Variable* self;
-    std::unordered_map<int64_t, Variable*> attributes;
+    std::vector<std::pair<int64_t, Variable*>, RecyclingAllocator<std::pair<int64_t, Variable*>>> attributes;
   };
-  Node* insert(std::string_view kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs);
+  /// The kinds of nodes that traces have most.
+  struct Kinds {
+    const Kind *constant = Kind::of("prim::Constant"), *list_construct = Kind::of("prim::ListConstruct"),
+               *list_unpack = Kind::of("prim::ListUnpack"), *get_attr = Kind::of("prim::GetAttr"),
+               *module_forward = Kind::of("prim::TracedModuleForward"), *integer = Kind::of("aten::Int"),
+               *scalar = Kind::of("aten::ScalarImplicit"), *size = Kind::of("aten::size"),
+               *numel = Kind::of("aten::numel"), *number = Kind::of("prim::NumToTensor");
+  };
+  static const Kinds& kinds();
+  /// A node with one output, or (null) none yet.
+  Node* insert(const Kind* kind, Variables inputs, TypePtr output = nullptr);
+  Node* insert(std::string_view kind, Variables inputs, TypePtr output = nullptr) {
+    return insert(Kind::of(kind), std::move(inputs), std::move(output));
+  }
+  const Kind* kind_of(const Operator& op);
+  static TypePtr traced_type(const Value& value);
   TypePtr type_of_tensor(const Tensor& tensor);
   Variable* constant(const Value& value, TypePtr type = nullptr);
   Variable* variable(const Value& value, const SchemaType* type = nullptr);
@@ -98,25 +112,32 @@ class Trace final : public transform::Level {
   Variable* attribute_in(Scope& scope, Path path);
   bool is_inside(int part, int outer) const;
   Variable* symbol(SymInt value);
+  SymInt integer(const Tensor& tensor, const Kind* kind);
   void take_apart(const Value& value, Variable* from);
-  void record(const Operator& op, std::vector<Variable*> inputs, const std::vector<Value>& arguments, Value* results);
+  Variable* take_pending(const Value& argument, const Operator& op, const Value* frame);
+  Variables inputs_of(const Operator& op, const Operator& form, const Value* frame);
+  void record(const Operator& op, Variables inputs, const Value& first, Value* results);
   void know(const Tensor& tensor, Variable* v);
   void give(const Value& value, Variable* v);
   Variable* output(const Value& value, bool strict, size_t place);
   Variable* dict_output(const Value& value, const DictObject& dict, bool strict);
-  void find_attributes(const Value& module, int parent, const std::string& name, const std::string& path);
-  void number(Node* node, Variable*& tensor, const Tensor& value);
+  void find_attributes(const Value& module, int parent, int attribute, const std::string& path);
+  const Attribute& attribute_of(Path path) const;
+  Tensor number(const Kind* kind, Variables inputs, SymInt value);
 
   std::shared_ptr<Graph> graph_;
   bool force_outplace_;
-  std::unordered_map<const TensorImpl*, Entry> tensors_;
+  std::unordered_map<const TensorImpl*, Entry, std::hash<const TensorImpl*>, std::equal_to<>,
+                     RecyclingAllocator<std::pair<const TensorImpl* const, Entry>>>
+      tensors_;
   std::unordered_map<const RefCounted*, std::pair<Value, Variable*>> objects_;
   std::unordered_map<const TensorImpl*, Path> paths_;
   std::vector<Part> parts_;
   std::unordered_map<const RefCounted*, int> part_of_;
   std::unordered_map<int64_t, Variable*> symbols_;
+  std::unordered_map<const Operator*, const Kind*> kinds_;
   std::vector<std::pair<double, Variable*>> pending_;  // floats that were read off tensors for the next call
-  IntrusivePtr<sym::ShapeEnv> env_;
+  IntrusivePtr<sym::ShapeEnv> env_;                    // of the numbers, once there is one
   std::vector<Scope> scopes_;
   SharedText place_;               // of the call that is being recorded
   std::array<TypePtr, 16> types_;  // those last seen
@@ -138,6 +159,18 @@ class TraceScope {
  private:
   Trace* before_;
   transform::EnterLevel level_;
+};
+
+/// Nothing is recorded while this lives.
+class TracePause {
+ public:
+  TracePause();
+  ~TracePause();
+  TracePause(const TracePause&) = delete;
+
+ private:
+  Trace* before_;
+  transform::WithoutLevel level_;
 };
 
 /// What a trace runs: arguments in, a result out (a tensor, or several as a Value's list).

@@ -70,8 +70,8 @@ struct Type {
   std::string annotation() const;
 };
 
-TypePtr simple_type(TypeKind kind);
-TypePtr tensor_type();
+const TypePtr& simple_type(TypeKind kind);
+const TypePtr& tensor_type();
 /// The type of this very tensor.
 TypePtr tensor_type_of(const umbra::Tensor& tensor);
 TypePtr optional_type(TypePtr element);

@@ -11,6 +11,7 @@ import types
 import warnings
 
 import umbra
+from umbra import _C
 from umbra._C import Tensor
 from umbra._ops import OpOverload
 from umbra.fx.graph import Graph
@@ -332,6 +333,7 @@ class Tracer(TracerBase):
             yield
         finally:
             patches.close()
+            _C._look_up_all_members_in_c()
 
     def _patch_functions(self, patches, function_globals):
         for module in (umbra.nn.functional, umbra):

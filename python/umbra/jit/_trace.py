@@ -4,6 +4,7 @@ import difflib
 import functools
 import inspect
 import threading
+import types
 import warnings
 
 from umbra import _C
@@ -11,7 +12,6 @@ from umbra._C import Tensor
 from umbra._options import not_built
 from umbra.jit._annotations import marked_methods
 from umbra.jit._script_module import Compiled, RecursiveScriptModule, ScriptModule, wrap_object
-from umbra.nn.modules import module as _module
 from umbra.nn.modules.module import Module
 
 _state = threading.local()
@@ -67,21 +67,16 @@ def _active():
 
 
 @contextlib.contextmanager
-def _running(trace, objects=None):
-    """Records what runs inside; `objects` are those of the modules, by id, whose calls become methods."""
-    before = _active(), getattr(_module._capture, "jit", None)
+def _running(trace):
+    """Records what runs inside."""
+    before = _active()
     _state.trace = trace
-    _module._capture.jit = _Modules(trace, objects) if objects else None
-    with _module._captures_lock:
-        _module._captures += 1
     trace.enter()
     try:
         yield
     finally:
         trace.leave()
-        with _module._captures_lock:
-            _module._captures -= 1
-        _state.trace, _module._capture.jit = before
+        _state.trace = before
 
 
 @contextlib.contextmanager
@@ -93,28 +88,6 @@ def _paused():
         yield trace
     finally:
         trace.enter()
-
-
-class _Modules:
-    """Which modules have a method of their own in the program."""
-
-    def __init__(self, trace, objects):
-        self.enter, self.leave, self.object_of = trace.enter_module, trace.leave_module, objects.get
-
-    def forward(self, module):
-        """The forward of a module, recorded as a method of it where it is a part of the program."""
-        made, forward = self.object_of(id(module)), module.forward
-        if made is None:
-            return forward
-
-        def scoped(*args, **kwargs):
-            self.enter(made)
-            try:
-                return forward(*args, **kwargs)
-            finally:
-                self.leave()
-
-        return scoped
 
 
 def _apply_function(cls, args, kwargs):
@@ -184,20 +157,27 @@ def _as_tuple(inputs):
     return inputs if isinstance(inputs, tuple) else tuple(inputs)
 
 
+def _positional_names(function):
+    """The names of a function's parameters by position, and that of its `*args`, or None."""
+    plain = getattr(function, "__func__", function)
+    if type(plain) is types.FunctionType and not plain.__dict__:  # what decorators leave there may say something else
+        code, skipped = plain.__code__, plain is not function
+        named = code.co_argcount + code.co_kwonlyargcount
+        return code.co_varnames[skipped:code.co_argcount], code.co_varnames[named] if code.co_flags & inspect.CO_VARARGS else None
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return (), None
+    return ([p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)],
+            next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None))
+
+
 def _argument_names(function, count):
     """The names of a function's first parameters, as far as it says them."""
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    names = []
-    for p in parameters:
-        if p.kind is p.VAR_POSITIONAL:
-            names += [f"{p.name}_{i}" for i in range(count - len(names))]
-        elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
-            names.append(p.name)
-    names = names[:count]
-    return names + [f"argument_{i + 1}" for i in range(len(names), count)]
+    named, rest = _positional_names(function)
+    names = list(named[:count])
+    missing = range(len(names), count)
+    return names + [f"argument_{i + 1}" if rest is None else f"{rest}_{i - len(names)}" for i in missing]
 
 
 def _function_name(function):
@@ -205,13 +185,13 @@ def _function_name(function):
     return "_lambda" if name == "<lambda>" else name
 
 
-def _record(trace, function, inputs, keywords, strict, names, objects=None, force_outplace=False):
+def _record(trace, function, inputs, keywords, strict, names, force_outplace=False):
     """Runs the function on inputs of its own, and gives what it gave."""
     args, kwargs = _clone(inputs), _clone(keywords)
     for name, value in zip(names, (*args, *kwargs.values())):
         trace.add_input(name, value)
     _state.force_outplace = force_outplace
-    with _running(trace, objects):
+    with _running(trace):
         result = function(*args, **kwargs)
         trace.set_output(result, strict)
     return result
@@ -345,22 +325,23 @@ class TopLevelTracedModule(TracedModule):
 
 
 def _build(module):
-    """The object of a program for a module, those of the modules inside by id, and (module, object) of those whose classes have marks."""
+    """The object of a program for a module, those of the modules inside, and (module, object) of those whose classes have marks."""
     from umbra.jit._script import compile_exports
-    made, objects, marked = _C._jit_build(module, marked_methods)
+    made, modules, marked = _C._jit_build(module, marked_methods)
     for m, o in marked:
         compile_exports(m, o)
-    return made, objects, marked
+    return made, modules, marked
 
 
-def _trace_into(module, made, objects, method, inputs, keywords, strict, force_outplace):
+def _trace_into(module, made, modules, method, inputs, keywords, strict, force_outplace):
     function = module if method == "forward" else getattr(module, method)
     _check_inputs((*inputs, *keywords.values()))
     recorder = _C._jit_Trace(force_outplace)
     recorder.set_self(made)
+    recorder.set_modules(modules)
     signature = module.forward if method == "forward" else function
     names = [*_argument_names(signature, len(inputs)), *keywords]
-    _record(recorder, function, inputs, keywords, strict, names, objects, force_outplace)
+    _record(recorder, function, inputs, keywords, strict, names, force_outplace)
     recorder.make_methods(method)
 
 
@@ -386,10 +367,10 @@ def _trace_module(mod, inputs, check_trace, check_inputs, check_tolerance, stric
         return _as_tuple(given), {}
 
     def traced_once(chosen):
-        made, objects, marked = _build(mod)
+        made, modules, marked = _build(mod)
         for method, given in chosen.items():
             args, kwargs = examples(method, given)
-            _trace_into(mod, made, objects, method, args, kwargs, strict, force_outplace)
+            _trace_into(mod, made, modules, method, args, kwargs, strict, force_outplace)
         return made, {o.identity(): m for m, o in marked}
 
     made, originals = traced_once(inputs)

@@ -229,8 +229,11 @@ Scalar read_element(const Tensor& self) {
                : is_floating(self.dtype())   ? DType::Float64
                : self.dtype() == DType::Bool ? DType::Bool
                                              : DType::Int64;
-  Tensor one = allocate_tensor({}, {}, wide, Device());
-  copy_values(one, alias_tensor(self, {}, {}, self.sym_storage_offset()));
+  Tensor one = self;
+  if (self.dtype() != wide || self.is_conj() || self.is_neg() || self.device() != Device()) {
+    one = allocate_tensor({}, {}, wide, Device());
+    copy_values(one, alias_tensor(self, {}, {}, self.sym_storage_offset()));
+  }
   switch (wide) {
     case DType::Complex128: return *one.data<std::complex<double>>();
     case DType::Float64: return *one.data<double>();

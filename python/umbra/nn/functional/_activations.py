@@ -53,23 +53,23 @@ def glu(input, dim=-1):
     return umbra.glu(input, dim)
 
 
-def _softmax_dim(name, dim, rank):
+def _softmax_dim(name, dim, rank, stacklevel):
     if dim is not None:
         return dim
-    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.", stacklevel=5)
+    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.", stacklevel=stacklevel)
     return 0 if rank in (0, 1, 3) else 1
 
 
 def softmax(input, dim=None, _stacklevel=3, dtype=None):
-    return umbra.softmax(input, _softmax_dim("softmax", dim, input.dim()), dtype)
+    return umbra.softmax(input, _softmax_dim("softmax", dim, input.dim(), _stacklevel), dtype)
 
 
 def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
-    return umbra.log_softmax(input, _softmax_dim("log_softmax", dim, input.dim()), dtype)
+    return umbra.log_softmax(input, _softmax_dim("log_softmax", dim, input.dim(), _stacklevel), dtype)
 
 
 def softmin(input, dim=None, _stacklevel=3, dtype=None):
-    return umbra.softmax(-input, _softmax_dim("softmin", dim, input.dim()), dtype)
+    return umbra.softmax(-input, _softmax_dim("softmin", dim, input.dim(), _stacklevel), dtype)
 
 
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):

@@ -146,7 +146,7 @@ def _call_always(module, remaining, args, kwargs, output):
                 _after(module, key, hook, args, kwargs, output)
             except Exception as error:
                 warnings.warn(f"module forward hook with ``always_call=True`` raised an exception that was silenced as another error was raised in "
-                              f"forward: {error}", stacklevel=4)
+                              f"forward: {error}", stacklevel=3)
 
 
 def _first_tensor(output):

@@ -17,8 +17,6 @@ from umbra.utils.hooks import add_hook
 # While a program is exported: the path of each module in it, for the nodes that are recorded. Each thread has its own; the count of
 # exports in progress spares calls outside of them the look.
 _capture = threading.local()
-_captures = 0
-_captures_lock = threading.Lock()
 
 T_destination = TypeVar("T_destination", bound=dict)
 
@@ -35,10 +33,8 @@ class _IncompatibleKeys(NamedTuple):
 
 def set_paths(paths):
     """Gives this thread's export the paths of modules, or takes them back with None; says which there were before."""
-    global _captures
     before = getattr(_capture, "paths", None)
-    with _captures_lock:
-        _captures += (paths is not None) - (before is not None)
+    _C._count_module_captures((paths is not None) - (before is not None))
     _capture.paths = paths
     return before
 
@@ -68,6 +64,7 @@ class Module:
     T_destination = T_destination
     training: bool
     call_super_init = False
+    _compiled_call_impl = None
 
     def __init__(self, *args, **kwargs):
         if not self.call_super_init and (args or kwargs):
@@ -92,14 +89,6 @@ class Module:
     forward = _forward_unimplemented
 
     # ---- attributes ----
-
-    def __getattr__(self, name):
-        values = self.__dict__
-        for kind in ("_parameters", "_buffers", "_modules"):
-            if kind in values and name in values[kind]:
-                return values[kind][name]
-        raise_missing_method(type(self), name)
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _forget(self, name, *kinds):
         for kind in kinds:
@@ -246,24 +235,11 @@ class Module:
 
     # ---- calls and hooks ----
 
-    def __call__(self, *args, **kwargs):
-        forward = self.forward
-        if _captures:
-            traced = getattr(_capture, "jit", None)
-            if traced is not None:
-                forward = traced.forward(self)
-            path = (getattr(_capture, "paths", None) or {}).get(id(self))
-            if path is not None:
-                _C._enter_module(path, type_path(self))
-                try:
-                    return _hooks.call_with_hooks(self, args, kwargs)
-                finally:
-                    _C._leave_module()
-        if not (self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks or any(_hooks.AROUND_CALLS)):
-            return forward(*args, **kwargs)
-        return _hooks.call_with_hooks(self, args, kwargs, forward)
+    # __call__, _call_impl and __getattr__ are in C (python/bindings/nn_module.cpp).
 
-    _call_impl = __call__
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        _C._look_up_members_in_c(cls)
 
     def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
         """`hook(module, args)`, or with_kwargs `hook(module, args, kwargs)`, before forward; what it returns takes the place of the arguments."""
@@ -614,6 +590,26 @@ class Module:
             return f"{self._get_name()}({lines[0]})"
         parts = lines + children
         return f"{self._get_name()}(" + ("\n  " + "\n  ".join(parts) + "\n" if parts else "") + ")"
+
+
+def _captured_call(module, args, kwargs, forward):
+    """A call of a module while some thread exports a program."""
+    path = (getattr(_capture, "paths", None) or {}).get(id(module))
+    if path is None:
+        return _hooks.call_with_hooks(module, args, kwargs, forward)
+    _C._enter_module(path, type_path(module))
+    try:
+        return _hooks.call_with_hooks(module, args, kwargs)
+    finally:
+        _C._leave_module()
+
+
+def _missing_attribute(module, name):
+    raise_missing_method(type(module), name)
+    raise AttributeError(f"'{type(module).__name__}' object has no attribute '{name}'")
+
+
+_C._set_module_class(Module, _hooks.AROUND_CALLS, _hooks.call_with_hooks, _captured_call, _missing_attribute)
 
 
 def _type_name(value):

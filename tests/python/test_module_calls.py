@@ -1,0 +1,152 @@
+"""What users may put around a module's call and its attributes, and what they get."""
+import inspect
+
+import pytest
+
+import umbra as torch
+from umbra import nn
+
+x = torch.ones(1, 2)
+
+
+def test_a_patched_call_sees_every_module():
+    called, original = [], nn.Module.__call__
+
+    def call(self, *args, **kwargs):
+        called.append(type(self).__name__)
+        return original(self, *args, **kwargs)
+    nn.Module.__call__ = call
+    try:
+        nn.Sequential(nn.Linear(2, 2), nn.ReLU())(x)
+    finally:
+        nn.Module.__call__ = original
+    nn.ReLU()(x)
+    assert called == ["Sequential", "Linear", "ReLU"]
+
+
+def test_a_patched_call_impl_is_what_a_call_runs():
+    called, original = [], nn.Module._call_impl
+
+    def call(self, *args, **kwargs):
+        called.append(type(self).__name__)
+        return original(self, *args, **kwargs)
+    nn.Module._call_impl = call
+    try:
+        nn.ReLU()(x)
+    finally:
+        nn.Module._call_impl = original
+    assert called == ["ReLU"]
+
+
+def test_a_compiled_call_takes_the_place_of_the_call():
+    module = nn.ReLU()
+    module._compiled_call_impl = lambda y: "compiled"
+    assert module(x) == "compiled" and torch.equal(module._call_impl(x), x)
+
+
+def test_a_class_may_have_a_call_of_its_own():
+    class Own(nn.Linear):
+        def __call__(self, *args, **kwargs):
+            return "own", super().__call__(*args, **kwargs).shape
+
+    assert Own(2, 2)(x) == ("own", (1, 2))
+
+
+def test_members_are_found_after_attributes_of_the_class():
+    class Named(nn.Linear):
+        pass
+
+    module = Named(2, 2)
+    assert module.weight is module._parameters["weight"]
+    Named.weight = 3
+    assert module.weight == 3
+    del Named.weight
+    assert module.weight is module._parameters["weight"]
+
+
+def test_a_class_may_look_attributes_up_itself_at_any_time():
+    class Late(nn.Linear):
+        pass
+
+    module = Late(2, 2)
+    assert module.weight.shape == (2, 2)
+    Late.__getattr__ = lambda self, name: "late " + name
+    assert (module.weight, module.other) == ("late weight", "late other")
+    del Late.__getattr__
+    assert module.weight.shape == (2, 2)
+
+    class Fallback(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(2, 2)
+
+        def __getattr__(self, name):
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                return getattr(self.inner, name)
+
+    assert Fallback().in_features == 2 and Fallback().inner.weight.shape == (2, 2)
+
+    class Magic(nn.Linear):
+        def __getattribute__(self, name):
+            return 7 if name == "magic" else super().__getattribute__(name)
+
+    assert Magic(2, 2).magic == 7 and Magic(2, 2)(x).shape == (1, 2)
+
+
+def test_subclasses_may_be_made_without_telling_the_base():
+    class Silent(nn.Linear):
+        def __init_subclass__(cls, **kwargs):
+            cls.given = kwargs
+
+    class Inner(Silent, tag=3):
+        pass
+
+    assert Inner.given == {"tag": 3} and Inner(2, 2).bias.shape == (2,)
+
+
+def test_errors_name_what_is_missing():
+    class NoState(nn.Module):
+        def __init__(self):
+            pass
+
+        def forward(self, y):
+            return y
+
+    class Property(nn.Module):
+        @property
+        def broken(self):
+            return self.not_there
+
+    with pytest.raises(AttributeError, match="'Linear' object has no attribute 'nothing'"):
+        nn.Linear(2, 2).nothing
+    with pytest.raises(AttributeError, match="'NoState' object has no attribute '_backward_hooks'"):
+        NoState()(x)
+    with pytest.raises(AttributeError, match="'Property' object has no attribute 'broken'"):
+        Property().broken
+    with pytest.raises(NotImplementedError, match='missing the required "forward" function'):
+        nn.Module()(x)
+
+
+def test_a_call_shows_its_signature():
+    assert str(inspect.signature(nn.Linear(2, 2))) == "(*args, **kwargs)"
+
+
+def test_hooks_of_one_call_are_those_of_the_module_and_of_all():
+    seen, module = [], nn.ReLU()
+    handles = [module.register_forward_pre_hook(lambda m, a, k: seen.append(("pre", k)), with_kwargs=True),
+               module.register_forward_hook(lambda m, a, o: o + 1),
+               nn.modules.module.register_module_forward_hook(lambda m, a, o: seen.append("all"))]
+    assert torch.equal(module(input=x), x + 1)
+    for handle in handles:
+        handle.remove()
+    assert torch.equal(module(x), x) and seen == [("pre", {"input": x}), "all"]
+
+
+def test_traced_modules_with_hooks_are_methods_without_them():
+    inner = nn.Linear(2, 2)
+    inner.register_forward_hook(lambda m, a, o: o * 2)
+    traced = torch.jit.trace(nn.Sequential(inner, nn.ReLU()), x)
+    assert "aten::mul" in str(traced.graph) and "aten::mul" not in str(getattr(traced, "0").graph)
+    assert torch.allclose(traced(x), torch.relu(inner(x)))
