@@ -34,6 +34,11 @@ def signs(n=2):
     return R(n, 6), torch.where(R(n, 6) > 0, 1.0, -1.0)
 
 
+def whole_signs(n=2):
+    x, y = signs(n)
+    return x, y.long()  # a target without a gradient
+
+
 def classes(n=2):
     return R(n, 6), torch.randint(6, (n,))
 
@@ -91,7 +96,7 @@ TABLE |= {
                            (lambda: nn.MultiheadAttention(6, 2, kdim=4, vdim=5, add_bias_kv=True), lambda n=2: (R(3, n, 6), R(5, n, 4), R(5, n, 5)))],
     "NLLLoss": (nn.NLLLoss, classes), "NLLLoss2d": (nn.NLLLoss2d, lambda n=2: (R(n, 4, 3, 3), torch.randint(4, (n, 3, 3)))), "PairwiseDistance": (nn.PairwiseDistance, pair),
     "PixelShuffle": (lambda: nn.PixelShuffle(2), image), "PixelUnshuffle": (lambda: nn.PixelUnshuffle(2), image), "PoissonNLLLoss": (nn.PoissonNLLLoss, probabilities),
-    "SmoothL1Loss": (nn.SmoothL1Loss, pair), "SoftMarginLoss": (nn.SoftMarginLoss, signs), "Softmax": (lambda: nn.Softmax(1), image), "Softmax2d": (nn.Softmax2d, image),
+    "SmoothL1Loss": (nn.SmoothL1Loss, pair), "SoftMarginLoss": (nn.SoftMarginLoss, whole_signs), "Softmax": (lambda: nn.Softmax(1), image), "Softmax2d": (nn.Softmax2d, image),
     "Softmin": (lambda: nn.Softmin(1), image), "Threshold": (lambda: nn.Threshold(0.1, 2.0), rows),
     "TripletMarginLoss": (nn.TripletMarginLoss, lambda n=2: (*pair(n), R(n, 6))),
     "TripletMarginWithDistanceLoss": (nn.TripletMarginWithDistanceLoss, lambda n=2: (*pair(n), R(n, 6))),
