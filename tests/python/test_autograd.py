@@ -466,3 +466,47 @@ def test_gradients_flow_between_places_of_a_graph():
     with pytest.raises(RuntimeError, match="appears to not have been used in the graph"):
         umbra.autograd.grad(result, [other], retain_graph=True)
     assert umbra.autograd.grad(result, [other], allow_unused=True) == (None,)
+
+
+def test_what_is_saved_may_be_written_where_that_is_allowed():
+    x = umbra.ones(3, requires_grad=True)
+    with umbra.autograd.graph.allow_mutation_on_saved_tensors():
+        y = x.clone()
+        loss = (y ** 2).sum() + (y[1:] ** 3).sum()
+        y[1:].mul_(5)
+        y.zero_()
+        loss.backward()
+        late = (x.clone() ** 2).sum()
+    assert x.grad.tolist() == [2, 5, 5]
+    with pytest.raises(AssertionError, match="Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"):
+        late.backward()
+
+
+def test_callbacks_wait_for_the_end_of_a_backward_pass():
+    seen, x = [], umbra.ones(2, requires_grad=True)
+    y = x * 2
+    y.register_hook(lambda gradient: umbra.autograd.graph.queue_callback(lambda: seen.append("end")))
+    x.register_hook(lambda gradient: seen.append("x"))
+    y.sum().backward()
+    assert seen == ["x", "end"]
+    with pytest.raises(RuntimeError, match="Final callbacks can only be installed during backward pass."):
+        umbra.autograd.graph.queue_callback(lambda: None)
+
+
+def test_a_write_that_autograd_did_not_see_can_be_told():
+    x = umbra.ones(3, requires_grad=True)
+    y = x.clone()
+    loss = (y ** 2).sum()
+    umbra.autograd.graph.increment_version(y)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_a_hook_after_accumulation_may_end_with_a_write():
+    x = umbra.zeros(3, requires_grad=True)
+    x.register_post_accumulate_grad_hook(lambda parameter: parameter.sub_(parameter.grad))
+    x.sum().backward()
+    assert x.tolist() == [-1, -1, -1]
+    x.register_post_accumulate_grad_hook(lambda parameter: parameter.detach())
+    with pytest.raises(RuntimeError, match="Tensor post accumulate grad hooks should return None."):
+        x.sum().backward()

@@ -127,3 +127,23 @@ def test_copies_of_views_have_memory_of_their_own():
     copy = umbra.ops.aten.unsqueeze_copy.default(x, 0)
     copy.zero_()
     assert copy.shape == (1, 2, 3) and x.sum() == 6
+
+
+@pytest.mark.parametrize("pattern, lengths, shape", [
+    ("b c h w -> b h w c", {}, (2, 4, 5, 3)), ("b c (h1 h2) w -> b h1 c (h2 w)", {"h2": 2}, (2, 2, 3, 10)), ("b ... -> b (...)", {}, (2, 60)),
+    ("... w -> w ...", {}, (5, 2, 3, 4)), ("b c h w -> () b c (h w) 1", {}, (1, 2, 3, 20, 1))])
+def test_patterns_move_join_and_split_dimensions(pattern, lengths, shape):
+    x = umbra.arange(120.0).reshape(2, 3, 4, 5)
+    y = umbra.func.rearrange(x, pattern, **lengths)
+    assert y.shape == shape and y.sort().values.flatten().sum() == x.sum()
+    back = " -> ".join(reversed(pattern.split(" -> ")))
+    if "..." not in pattern:
+        assert umbra.equal(umbra.func.rearrange(y, back, **(lengths or {"h": 4})), x)
+
+
+@pytest.mark.parametrize("pattern, text", [
+    ("b c -> b c", "must be equal to the number of dimensions in the tensor"), ("a b c d -> a b c", "Identifiers only on one side"),
+    ("a b c d", "single '->'"), ("a b c d -> a b c d d", "duplicate dimension 'd'"), ("a (b e) c d -> a b c d e", "Could not infer")])
+def test_patterns_that_do_not_fit_are_refused(pattern, text):
+    with pytest.raises(ValueError, match=text):
+        umbra.func.rearrange(umbra.ones(2, 3, 4, 5), pattern)

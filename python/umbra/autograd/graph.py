@@ -110,3 +110,24 @@ def get_gradient_edge(tensor):
         with umbra.enable_grad():
             node = tensor.view_as(tensor).grad_fn.next_functions[0][0]
     return GradientEdge(node, tensor.output_nr)
+
+
+def queue_callback(callback):
+    """Calls `callback()` when the backward pass that is running has ended."""
+    if not _C._backward_pass():
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    _C._after_backward(callback)
+
+
+def increment_version(tensor):
+    """Tells autograd that the tensor, or each of several, was written by something it does not see."""
+    with umbra.no_grad():
+        for written in (tensor,) if isinstance(tensor, umbra.Tensor) else tensor:
+            written.detach().as_strided((0,), (1,)).zero_()
+
+
+def __getattr__(name):
+    if name != "allow_mutation_on_saved_tensors":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from umbra.autograd._saved_mutation import allow_mutation_on_saved_tensors  # needs modes, which need this module
+    return allow_mutation_on_saved_tensors
