@@ -40,26 +40,6 @@ void change_tensors(std::vector<Value>& values, Tensor (*change)(const Tensor&))
   }
 }
 
-/// The operator's arguments in a row, as with_effects has them after the operator.
-std::vector<Value> row_of(const Operator& op, ArrayRef<Value> given) {
-  const auto& schema = op.schema().arguments;
-  check<TypeError>(given.size() <= schema.size(), op.name(), "() takes ", schema.size(), " arguments but ",
-                   given.size(), " were given");
-  std::vector<Value> row(given.begin(), given.end());
-  for (size_t i = row.size(); i < schema.size(); ++i) {
-    check<TypeError>(schema[i].default_value.has_value(), op.name(), "() is missing value for argument '",
-                     schema[i].name, "'");
-    row.push_back(*schema[i].default_value);
-  }
-  return row;
-}
-
-const Operator& operator_of(ArrayRef<Value> arguments) {
-  const Operator* op = arguments.size() > 1 ? fx::operator_in(arguments[1]) : nullptr;
-  check<TypeError>(op, "with_effects takes a token, an operator and its arguments");
-  return *op;
-}
-
 /// A node's arguments without keywords: those of the operator in the order of its schema.
 fx::Arguments positional(const fx::Node& node) {
   fx::Arguments row = node.args();
@@ -82,9 +62,11 @@ fx::Arguments positional(const fx::Node& node) {
     .format = {},
     .evaluate =
         [](ArrayRef<Value> arguments) {
-          const Operator& op = operator_of(arguments);
-          return Value(with_effects(arguments[0].tensor(), op,
-                                    row_of(op, ArrayRef<Value>(arguments.data() + 2, arguments.size() - 2))));
+          const Operator* op = arguments.size() > 1 ? fx::operator_in(arguments[1]) : nullptr;
+          check<TypeError>(op && arguments.size() == 2 + op->argument_count(),
+                           "with_effects takes a token, an operator and its arguments");
+          return Value(
+              with_effects(arguments[0].tensor(), *op, std::vector<Value>(arguments.begin() + 2, arguments.end())));
         },
     .has_side_effects = true,
     .positional = positional,

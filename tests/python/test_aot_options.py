@@ -82,8 +82,11 @@ def test_partition_functions_of_the_users_own():
 def test_a_joint_graph_is_cut_by_hand():
     x = torch.arange(3.0).requires_grad_()
     joint = aot_export_joint_simple(lambda x: (x.exp() * x,), (x,), trace_joint=True)
+    assert "def forward(self, primals, tangents):" in joint.code
+    (result,), (gradient,) = joint([x.detach()], [torch.ones(3)])
+    assert torch.allclose(gradient, (x + 1) * x.exp()) and torch.allclose(result, x.exp() * x)
     for partition in (default_partition, min_cut_rematerialization_partition):
-        forward, backward = partition(joint.module, (), num_fwd_outputs=1)
+        forward, backward = partition(joint, (), num_fwd_outputs=1)
         result, *saved = forward(x.detach())
         (gradient,) = backward(*saved, torch.ones(3))
         assert torch.allclose(gradient, (x + 1) * x.exp()) and torch.allclose(result, x.exp() * x)

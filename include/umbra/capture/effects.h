@@ -32,7 +32,6 @@ class EffectScope {
   static EffectScope* current();
 
  private:
-  friend class WithoutEffectScope;
   std::function<Tensor()> first_;
   Tensor token_;
   EffectScope* before_;

@@ -215,18 +215,19 @@ def _keep_gradients(module, found, parameters, loss):
     return signature
 
 
-class _Joint:
-    """A joint graph as a function of primals and tangents, which gives outputs and gradients."""
-
-    def __init__(self, module, outputs):
-        self.module, self.outputs = module, outputs
-
-    def __call__(self, primals, tangents):
-        values = list(self.module(*primals, *tangents))
-        return values[:self.outputs], values[self.outputs:]
-
-    def __getattr__(self, name):
-        return getattr(self.module, name)
+def _of_primals_and_tangents(module, found):
+    """The joint graph as a function of (primals, tangents) that gives (outputs, gradients)."""
+    primals, output = len(found["primals"]), _output_node(module)
+    results = list(output.args[0])
+    output.args = (results,)
+    count = found["forward_outputs"]
+    in_spec = pytree.tree_structure(([0] * primals, [0] * (len(_placeholders(module)) - primals)))
+    out_spec = pytree.tree_structure(((0,) * count, (0,) * (len(results) - count)))
+    module.graph._set_pytree(["primals", "tangents"], None, True)
+    object.__setattr__(module, "_specs", (in_spec, out_spec))
+    module._in_spec, module._out_spec = in_spec, out_spec
+    module.recompile()
+    return module
 
 
 def aot_export_joint_simple(func, args, *, trace_joint, num_params_buffers=0, decompositions=None):
@@ -241,4 +242,4 @@ def aot_export_joint_simple(func, args, *, trace_joint, num_params_buffers=0, de
     if any(output["aliases_input"] for output in found["outputs"]):
         raise RuntimeError("aot_export_joint_simple does not support outputs that alias inputs.")
     differentiable = any(node.op == "placeholder" and node.name.startswith("tangents_") for node in module.graph.nodes)
-    return _Joint(module, found["forward_outputs"]) if differentiable else module
+    return _of_primals_and_tangents(module, found) if differentiable else module
