@@ -349,8 +349,8 @@ def test_the_length_of_a_range_of_floats_is_an_expression():
     mode = FakeTensorMode(shape_env=env)
     a, b = mode.from_tensor(torch.empty(7, 5)).shape
     with mode:
-        lengths = [torch.arange(*bounds).shape[0] for bounds in [(a / 2,), (0, a, 0.5), (a * 0.5, a * 1.5)]]
-    assert [(type(length), length.node.hint) for length in lengths] == [(torch.SymInt, 4), (torch.SymInt, 14), (torch.SymInt, 7)]
+        lengths = [torch.arange(*bounds).shape[0] for bounds in [(a / 2,), (0, a, 0.5)]]
+    assert [(type(length), length.node.hint) for length in lengths] == [(torch.SymInt, 4), (torch.SymInt, 14)]
     assert not env.guards
     run = program(lambda x: torch.arange(x.shape[0] / 2) + x.sum(), torch.ones(7), dynamic=({0: Dim.AUTO},))
     assert [run(torch.ones(n)).shape[0] for n in (2, 3, 8)] == [1, 2, 4]
