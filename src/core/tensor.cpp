@@ -267,9 +267,7 @@ bool follows(const Tensor& t, MemoryFormat format) {
     return t.dim() == 5 && follows_order(sizes, strides, {kChannelsLast3d, 5});
   return is_row_major(t);
 }
-}  // namespace
 
-namespace {
 void nobody_wants_to_know(const Tensor&, bool) {}
 }  // namespace
 void (*layout_asked)(const Tensor& tensor, bool contiguous) = nobody_wants_to_know;

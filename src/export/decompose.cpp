@@ -151,8 +151,8 @@ class Decomposer {
   Value run_node(fx::NodeCall& call) {
     const Operator* op = call.node().target().op();
     if (op == &assertion_) return expect(call);
-    // A composite would come apart before the recorder could look into the table.
     if (op) note_sharing(*op, call.arguments());
+    // A composite would come apart before the recorder could look into the table.
     const DecompositionTable::Function* parts = op && op->is_composite() ? options_.table.find(*op) : nullptr;
     return call_with_origin(call, [&] {
       if (parts) {

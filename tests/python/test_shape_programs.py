@@ -141,7 +141,14 @@ def modules_of(model, draw, decomposed):
     return modules
 
 
-def differences(model, module):
+def same(got, expected, exactly):
+    """Decompositions round in other places (linspace, softmax), so what they give is compared as floats are."""
+    if exactly or got == expected or expected == ("raises",):
+        return got == expected
+    return got[1] == expected[1] and got[3:] == expected[3:] and umbra.allclose(umbra.tensor(got[2]), umbra.tensor(expected[2]))
+
+
+def differences(model, module, exactly=True):
     """Sizes for which the program gives something, and another thing than the model; and for how many it gives the same."""
     wrong, equal = [], 0
     for rows in GRID:
@@ -152,8 +159,9 @@ def differences(model, module):
             if got == ("raises",):
                 continue
             expected = run(model, example())
-            equal += got == expected
-            if got != expected:
+            if same(got, expected, exactly):
+                equal += 1
+            else:
                 wrong.append(((rows, columns), got, expected))
     return wrong, equal
 
@@ -165,8 +173,8 @@ def test_exported_programs_equal_the_eager_run_or_refuse(block, layouts):
     for seed in range(FIRST_SEED + block * PROGRAMS // 10, FIRST_SEED + (block + 1) * PROGRAMS // 10):
         model = Program(seed, layouts)
         for place, module in enumerate(modules_of(model, random.Random(-seed - 1), decomposed=layouts)):
-            found, same = differences(model, module)
+            found, right = differences(model, module, exactly=place == 0)
             wrong += [(seed, place, *one) for one in found if place == 0 or one[2] != ("raises",)]
-            equal += same
+            equal += right
     assert not wrong, wrong[:3]
     assert equal > 0

@@ -316,3 +316,41 @@ def test_the_larger_of_floats_is_a_number_once_its_size_is_fixed():
     _, (a, b) = sizes(5, 7)
     larger = torch.sym_max(a / 2, 1.5)
     assert a == 5 and math.floor(larger) == 2 and str(larger) == "2.5"
+
+
+def test_floats_are_rounded_as_python_rounds():
+    env, (a, b) = sizes(5, 7)
+    assert [str(round(a / 2)), str(round(a / 2, 1)), str(round(a * 0.5, -1)), str(round(a, 1)), str(torch._sym_cos(a))] == [
+        "RoundToInt(IntTrueDiv(s26, 2))", "RoundDecimal(IntTrueDiv(s26, 2), 1)", "RoundDecimal(0.5*ToFloat(s26), -1)", "s26", "OpaqueUnaryFn_cos(ToFloat(s26))"]
+    assert not env.guards
+    for value in (0.5, 1.5, 2.675, 0.49999999999999994, 25.0, 35.0, -2.5, 4503599627370497.0):
+        for digits in (None, 0, 1, 2, -1, -2, 400):
+            assert float(round(value * torch.sym_float(a) / 5.0, digits)) == round(value * 5.0 / 5.0, digits), (value, digits)
+
+
+@pytest.mark.parametrize("name", ["sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "log2"])
+def test_functions_of_floats(name):
+    function, plain = getattr(torch, f"_sym_{name}"), getattr(math, name)
+    _, (a, b) = sizes(5, 7)
+    symbolic = function(a / 8)
+    assert isinstance(symbolic, torch.SymFloat) and str(symbolic) == f"OpaqueUnaryFn_{name}(IntTrueDiv(s26, 8))" and float(symbolic) == plain(5 / 8)
+    assert function(0.5) == plain(0.5)
+
+
+def test_functions_refuse_what_they_have_no_value_for():
+    _, (a, b) = sizes(5, 7)
+    for call in (lambda: torch._sym_asin(a), lambda: torch._sym_acos(2.0), lambda: torch._sym_sqrt(-a)):
+        with pytest.raises(ValueError, match="math domain error"):
+            call()
+
+
+def test_the_length_of_a_range_of_floats_is_an_expression():
+    env = ShapeEnv()
+    mode = FakeTensorMode(shape_env=env)
+    a, b = mode.from_tensor(torch.empty(7, 5)).shape
+    with mode:
+        lengths = [torch.arange(*bounds).shape[0] for bounds in [(a / 2,), (0, a, 0.5)]]
+    assert [(type(length), length.node.hint) for length in lengths] == [(torch.SymInt, 4), (torch.SymInt, 14)]
+    assert not env.guards
+    run = program(lambda x: torch.arange(x.shape[0] / 2) + x.sum(), torch.ones(7), dynamic=({0: Dim.AUTO},))
+    assert [run(torch.ones(n)).shape[0] for n in (2, 3, 8)] == [1, 2, 4]

@@ -23,6 +23,15 @@ DType range_dtype(OptionalDType dtype, std::initializer_list<Scalar> bounds) {
 
 void check_span(double length) { check(std::abs(length) < 0x1p63, "invalid size, possible overflow?"); }
 
+// The same of symbols: ceil((end - start) / step), as it will be.
+SymInt symbolic_length(const SymFloat& start, const SymFloat& end, const SymFloat& step) {
+  bool up = sym_float_compare(SymOp::Gt, step, 0.0).guard_bool();
+  check(up || sym_float_compare(SymOp::Lt, step, 0.0).guard_bool(), "step must be nonzero");
+  check(sym_float_compare(up ? SymOp::Ge : SymOp::Le, end, start).expect_true(),
+        "upper bound and lower bound inconsistent with step sign");
+  return sym_round(SymOp::Ceil, sym_float_binary(SymOp::TrueDiv, sym_float_binary(SymOp::Sub, end, start), step));
+}
+
 // ceil((end - start) / step), in integers where all three are.
 SymInt range_length(const Scalar& start, const Scalar& end, const Scalar& step) {
   if (start.is_integral(true) && end.is_integral(true) && step.is_integral(true)) {
@@ -35,6 +44,8 @@ SymInt range_length(const Scalar& start, const Scalar& end, const Scalar& step) 
     if (by.same(1)) return e - s;
     return up ? (e - s + by - 1) / by : (s - e - by - 1) / -by;
   }
+  if (start.is_symbolic() || end.is_symbolic() || step.is_symbolic())
+    return symbolic_length(start.to_sym_float(), end.to_sym_float(), step.to_sym_float());
   double s = start.to_double(), e = end.to_double(), by = step.to_double();
   check(by != 0, "step must be nonzero");
   check(std::isfinite(s) && std::isfinite(e), "unsupported range: ", number_text(s), " -> ", number_text(e));
