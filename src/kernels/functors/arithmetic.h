@@ -13,7 +13,7 @@ template <class T, class X> X scaled(T scale, X x) { return multiply(X(scale), x
 
 struct Add : Binary {  // a + alpha * b
   static constexpr const char* name = "add_stub";
-  using types = All;
+  using types = AllAndHalfComplex;
   Scalar alpha = 1;
   void round_parameters(DType dtype) { alpha = rounded(alpha, dtype); }
   template <class T> auto bind() const {
@@ -23,7 +23,7 @@ struct Add : Binary {  // a + alpha * b
 
 struct Subtract : Binary {  // a - alpha * b
   static constexpr const char* name = "add_stub";
-  using types = NumericComplex;
+  using types = NumericComplexAndHalf;
   Scalar alpha = 1;
   void round_parameters(DType dtype) { alpha = rounded(alpha, dtype); }
   template <class T> auto bind() const {
@@ -34,7 +34,7 @@ struct Subtract : Binary {  // a - alpha * b
 struct Multiply : Binary {
   static constexpr const char* name = "mul_cpu";
   static constexpr unsigned exact_numbers = 2;
-  using types = AllAndUnsigned;
+  using types = EveryType;
   template <class T> auto operator()(T a, T b) const { return multiply(a, b); }
 };
 struct Divide : Binary {
@@ -73,6 +73,16 @@ struct DivideTrunc : Binary {
   }
 };
 
+/// The whole number below a quotient (a - remainder) / b, as Python divides: from the exact remainder, so that the two
+/// agree; then to the nearest integer, from which rounding may have taken it.
+template <class T> T floor_of_quotient(T quotient, T remainder, T b) {
+  T sign = copysign(T(1), remainder) * copysign(T(1), b);  // a and its remainder have one sign
+  quotient = select((remainder != 0) & ((b < 0) ^ (remainder < 0)), quotient - T(1), quotient);
+  T whole = floor(quotient);
+  whole = select(quotient - whole > T(0.5), whole + T(1), whole);
+  return select(quotient == 0, copysign(T(0), sign), whole);
+}
+
 struct DivideFloor : Binary {
   static constexpr const char* name = "div_floor_cpu";
   static constexpr unsigned exact_numbers = 2;
@@ -85,16 +95,23 @@ struct DivideFloor : Binary {
       }
       return quotient;
     } else {
-      // As Python divides: from the exact remainder, so that the quotient agrees with it; then to the nearest integer,
-      // from which rounding may have taken it.
       T remainder = fmod(a, b);
-      T quotient = (a - remainder) / b;
-      quotient = select((remainder != 0) & ((b < 0) ^ (remainder < 0)), quotient - T(1), quotient);
-      T whole = floor(quotient);
-      whole = select(quotient - whole > T(0.5), whole + T(1), whole);
-      whole = select(quotient == 0, copysign(T(0), a / b), whole);
-      return select(b == 0, a / b, whole);
+      return select(b == 0, a / b, floor_of_quotient((a - remainder) / b, remainder, b));
     }
+  }
+};
+
+// The steps of that division, where what each gives is rounded to a narrow type.
+struct Divisible : Binary {  // what of a is a multiple of b; all of it where b is 0
+  static constexpr const char* name = "div_floor_cpu";
+  using types = Floating;
+  template <class T> T operator()(T a, T b) const { return select(b == 0, a, a - fmod(a, b)); }
+};
+struct FloorOfQuotient : Ternary {
+  static constexpr const char* name = "div_floor_cpu";
+  using types = Floating;
+  template <class T> T operator()(T quotient, T remainder, T b) const {
+    return select(b == 0, quotient, floor_of_quotient(quotient, remainder, b));
   }
 };
 
@@ -134,14 +151,15 @@ UMBRA_FUNCTOR_BINARY(Minimum, "minimum_cpu", AllNoComplexAndUnsigned, minimum(a,
 
 struct Negative : Unary {
   static constexpr const char* name = "neg_cpu";
-  using types = NumericComplex;
+  using types = NumericComplexAndHalf;
   template <class T> T operator()(T x) const {
     if constexpr (is_integer<T>) return subtract(T(0), x);
     else return -x;
   }
 };
 
-UMBRA_FUNCTOR_UNARY(Absolute, "abs_cpu", NumericComplex, abs(x));
+using AbsoluteTypes = kernels::detail::Join<NumericComplexAndHalf, Float8>;
+UMBRA_FUNCTOR_UNARY(Absolute, "abs_cpu", AbsoluteTypes, abs(x));
 
 struct Sign : Unary {
   static constexpr const char* name = "sign_cpu";
@@ -156,12 +174,12 @@ struct Sign : Unary {
 // The larger and the smaller, where NaN counts as nothing.
 struct Fmax : Binary {
   static constexpr const char* name = "fmax_cpu";
-  using types = AllNoComplex;
+  using types = AllNoComplexAndUnsigned;
   template <class T> T operator()(T a, T b) const { return select(isnan(a), b, select(isnan(b), a, maximum(a, b))); }
 };
 struct Fmin : Binary {
   static constexpr const char* name = "fmin_cpu";
-  using types = AllNoComplex;
+  using types = AllNoComplexAndUnsigned;
   template <class T> T operator()(T a, T b) const { return select(isnan(a), b, select(isnan(b), a, minimum(a, b))); }
 };
 
@@ -195,7 +213,7 @@ struct Lcm : Binary {
   }
 };
 
-UMBRA_FUNCTOR_UNARY(SignBit, "signbit_cpu", AllNoComplex, signbit(x));
+UMBRA_FUNCTOR_UNARY(SignBit, "signbit_cpu", AllNoComplexAndUnsigned, signbit(x));
 
 struct Angle : Unary {  // of a complex number; of a real one, 0 or pi
   static constexpr const char* name = "angle_cpu";
@@ -208,7 +226,7 @@ struct Angle : Unary {  // of a complex number; of a real one, 0 or pi
 
 struct Sgn : Unary {  // the sign; of a complex number, the number of length 1 in its direction
   static constexpr const char* name = "sgn_cpu";
-  using types = All;
+  using types = AllAndHalfComplex;
   template <class T> T operator()(T x) const {
     if constexpr (is_complex<T>) return x == T(0) ? T(0) : x / std::abs(x);
     else return Sign()(x);
@@ -217,7 +235,7 @@ struct Sgn : Unary {  // the sign; of a complex number, the number of length 1 i
 
 struct Addcmul : Ternary {  // a + value * b * c
   static constexpr const char* name = "addcmul_cpu_out";
-  using types = NumericComplex;
+  using types = NumericComplexAndHalf;
   Scalar value = 1;
   template <class T> auto bind() const {
     return [value = constant<T>(value)](auto a, auto b, auto c) { return add(a, multiply(scaled(value, b), c)); };
