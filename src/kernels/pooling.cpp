@@ -392,6 +392,21 @@ void max_backward_lanes(const Tensor& grad_input, const Tensor& grad_output, con
   });
 }
 
+/// Averages whose every step is rounded to the elements' narrow type, as PyTorch's in three dimensions are.
+void average_in_steps(const Tensor& out, const Tensor& self, const Windows& windows) {
+  visit<Types<Half, BFloat16>>(self.dtype(), "adaptive_avg_pool3d_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    forward_planes<T, 1>(out, self, 3, [&](int64_t, const float* x, float* y) {
+      windows.each([&](int64_t o, const Span& a, const Span& b, const Span& c) {
+        T sum(0);
+        windows.inside(a, b, c, [&](int64_t i) { sum = T(sum + x[i]); });
+        for (const Span* span : {&a, &b, &c}) sum = T(sum / static_cast<float>(span->last - span->first));
+        y[o] = sum;
+      });
+    });
+  });
+}
+
 int64_t full_count(const Span& a, const Span& b, const Span& c) {
   return (a.last - a.first) * (b.last - b.first) * (c.last - c.first);
 }
@@ -436,7 +451,10 @@ void average_pool_backward(const Tensor& grad_input, const Tensor& grad_output, 
 }
 
 void adaptive_average_pool(const Tensor& out, const Tensor& self, int64_t spatial_dims) {
-  average_over(out, self, adaptive_windows(self, out, spatial_dims), spatial_dims, "adaptive_avg_pool", full_count);
+  Windows windows = adaptive_windows(self, out, spatial_dims);
+  if (spatial_dims == 3 && is_reduced_floating(self.dtype()) && out.numel() != 0)
+    return average_in_steps(out, self, windows);
+  average_over(out, self, windows, spatial_dims, "adaptive_avg_pool", full_count);
 }
 
 void adaptive_average_pool_backward(const Tensor& grad_input, const Tensor& grad_output, int64_t spatial_dims) {
