@@ -81,6 +81,13 @@ def test_cubic_interpolation_of_bytes_counts_the_edge_as_often_as_it_is_hit():
     assert F.interpolate(x, (1, 3), mode="bicubic", align_corners=True).flatten().tolist() == [10, 127, 90]
 
 
+def test_numbers_are_scaled_by_powers_that_are_out_of_range():
+    tiny, exponent = torch.tensor([2.0 ** -100, 0.0, 3.0]), torch.tensor([200, 300, -150])
+    assert torch.ldexp(tiny, exponent).tolist() == [2.0 ** 100, 0, 2.0 ** -148]
+    assert torch.ldexp(torch.tensor([2.0 ** -10]).half(), torch.tensor([20])).tolist() == [1024]
+    assert tiny.ldexp_(exponent).tolist() == [2.0 ** 100, 0, 2.0 ** -148]
+
+
 def test_polar_of_halfs_is_rounded_once():
     torch.manual_seed(0)
     size, angle = torch.rand(500).half(), torch.randn(500).half()

@@ -186,6 +186,16 @@ struct Fmin : Binary {
 UMBRA_FUNCTOR_BINARY(Copysign, "copysign_cpu", Floating, copysign(a, b));
 UMBRA_FUNCTOR_BINARY(Hypot, "hypot_cpu", Floating, hypot(a, b));
 
+struct ScaleByPower : Binary {  // a * 2^b for whole b, exact where 2^b itself is out of range
+  static constexpr const char* name = "ldexp_cpu";
+  static constexpr bool scalar_only = true;
+  using types = Floating;
+  template <class T> T operator()(T a, T b) const {
+    constexpr T far = 100000;  // beyond all exponents
+    return std::ldexp(a, static_cast<int>(std::clamp(b, -far, far)));
+  }
+};
+
 struct Heaviside : Binary {  // 0 below 0, 1 above, b at 0
   static constexpr const char* name = "heaviside_cpu";
   using types = AllNoComplex;
