@@ -267,6 +267,8 @@ void scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor&
 }
 
 void scatter(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, ScatterReduce reduce) {
+  if (reduce == ScatterReduce::Assign && index.numel() > 0)
+    check_type<AllTypesAndUnsigned>(self.dtype(), "scatter_gather_scalar_cpu");
   Tensor number = scratch({}, self.dtype());
   write_element(number.raw_data(), self.dtype(), value);
   SymShape strides(index.dim(), 0);

@@ -426,7 +426,7 @@ void max_pool_values(const Tensor& out, const Tensor& self, const PoolOptions& o
 
 void max_pool(const Tensor& out, const Tensor& indices, const Tensor& self, const PoolOptions& options) {
   max_over(out, indices, self, max_windows(self, out, options), static_cast<int64_t>(options.kernel.size()),
-           "max_pool");
+           options.kernel.size() < 3 ? "max_pool2d" : "max_pool3d");
 }
 
 void max_pool_backward(const Tensor& grad_input, const Tensor& grad_output, const Tensor& indices,
@@ -440,7 +440,8 @@ void max_pool_backward(const Tensor& grad_input, const Tensor& grad_output, cons
 }
 
 void average_pool(const Tensor& out, const Tensor& self, const PoolOptions& options) {
-  average_over(out, self, average_windows(self, out, options), static_cast<int64_t>(options.kernel.size()), "avg_pool",
+  average_over(out, self, average_windows(self, out, options), static_cast<int64_t>(options.kernel.size()),
+               options.kernel.size() < 3 ? "avg_pool2d" : "avg_pool3d_out_frame",
                [&](const Span& a, const Span& b, const Span& c) { return divisor_of(a, b, c, options); });
 }
 
@@ -463,7 +464,8 @@ void adaptive_average_pool_backward(const Tensor& grad_input, const Tensor& grad
 }
 
 void adaptive_max_pool(const Tensor& out, const Tensor& indices, const Tensor& self, int64_t spatial_dims) {
-  max_over(out, indices, self, adaptive_windows(self, out, spatial_dims), spatial_dims, "adaptive_max_pool");
+  max_over(out, indices, self, adaptive_windows(self, out, spatial_dims), spatial_dims,
+           spatial_dims < 3 ? "adaptive_max_pool2d" : "adaptive_max_pool3d_cpu");
 }
 
 void fractional_max_pool(const Tensor& out, const Tensor& indices, const Tensor& self, const Tensor& samples,

@@ -146,6 +146,7 @@ Both both_specs(const Tensor& self, OptionalInt dim, bool keepdim) {
   return {spec, spec};
 }
 void run_both(const Tensor& low, const Tensor& high, const Tensor& self, OptionalInt dim) {
+  check_ordered("aminmax_cpu", self);
   uint64_t mask = !dim ? all_dims(self) : self.dim() == 0 ? 0 : uint64_t{1} << wrap_dim(*dim, self.dim());
   kernels::amin(low, self, masked_dims(mask));
   kernels::amax(high, self, masked_dims(mask));
