@@ -42,6 +42,8 @@ def test_complex32_computes_what_pytorch_computes_with_it():
     assert torch.addcmul(x, x, y).tolist() == [3 + 6j, 3 + 3j] and torch.stack([x, y]).flip(0).tolist() == [[2, 1j], [1 + 2j, 3]]
     x += 1
     assert x.tolist() == [2 + 2j, 4]
+    # The factor is rounded, and so is the product before it is added.
+    assert torch.add(chalf(0.37), chalf(1.13 + 0.3j), alpha=2.7).tolist() == [3.41796875 + 0.81005859375j]
 
 
 @pytest.mark.parametrize("name, call", [

@@ -11,23 +11,43 @@ namespace umbra::functors {
 /// scale * x. Of complex numbers it is their product, also by a real scale: an infinite part leaves the other a NaN.
 template <class T, class X> X scaled(T scale, X x) { return multiply(X(scale), x); }
 
+/// The factor of a sum's second term. complex32 rounds it, and the product before it is added.
+struct SumFactor {
+  Scalar alpha = 1;
+  bool rounds = false;
+  void round_to(DType dtype) {
+    rounds = dtype == DType::Complex32;
+    if (rounds) alpha = std::complex<double>(std::complex<float>(ComplexHalf(std::complex<float>(alpha.to_complex()))));
+    else alpha = rounded(alpha, dtype);
+  }
+  /// The callable that gives alpha * b.
+  template <class T> auto bind() const {
+    if constexpr (std::is_same_v<T, std::complex<float>>)
+      return [alpha = constant<T>(alpha), rounds = rounds](T b) {
+        T product = scaled(alpha, b);
+        return rounds ? T(ComplexHalf(product)) : product;
+      };
+    else return [alpha = constant<T>(alpha)](auto b) { return scaled(alpha, b); };
+  }
+};
+
 struct Add : Binary {  // a + alpha * b
   static constexpr const char* name = "add_stub";
   using types = AllAndHalfComplex;
-  Scalar alpha = 1;
-  void round_parameters(DType dtype) { alpha = rounded(alpha, dtype); }
+  SumFactor factor;
+  void round_parameters(DType dtype) { factor.round_to(dtype); }
   template <class T> auto bind() const {
-    return [alpha = constant<T>(alpha)](auto a, auto b) { return add(a, scaled(alpha, b)); };
+    return [times = factor.bind<T>()](auto a, auto b) { return add(a, times(b)); };
   }
 };
 
 struct Subtract : Binary {  // a - alpha * b
   static constexpr const char* name = "add_stub";
   using types = NumericComplexAndHalf;
-  Scalar alpha = 1;
-  void round_parameters(DType dtype) { alpha = rounded(alpha, dtype); }
+  SumFactor factor;
+  void round_parameters(DType dtype) { factor.round_to(dtype); }
   template <class T> auto bind() const {
-    return [alpha = constant<T>(alpha)](auto a, auto b) { return subtract(a, scaled(alpha, b)); };
+    return [times = factor.bind<T>()](auto a, auto b) { return subtract(a, times(b)); };
   }
 };
 

@@ -207,6 +207,8 @@ UMBRA_OPERATOR("ldexp.Tensor(Tensor self, Tensor other) -> Tensor")
     .tags({Tag::Pointwise});
 UMBRA_OPERATOR("ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)")
     .composite([](const Tensor& self, const Tensor& other) {
+      check(!is_integral(self.dtype(), true), "ldexp can't be cast to the desired output type ",
+            kernel_name(self.dtype()));
       return scales(self, other) ? self.copy_(ldexp(self, other)) : self.mul_(pow(2.0, other));
     })
     .tags({Tag::Pointwise});
