@@ -49,6 +49,10 @@ Matcher::Matcher(const Operator& op) : op_(op), numbers_as_tensors_(takes_number
     if (!a.keyword_only) ++positional_;
   }
   check(parameters_.size() <= 64, op.name(), ": more than 64 arguments");
+  if (op.schema().space == "aten") {
+    int reduction = op.schema().find("reduction");
+    if (reduction >= 0 && parameters_[reduction].default_value) reduction_ = reduction;
+  }
   if (is_factory(op.schema())) {
     pin_memory_ = op.schema().find("pin_memory");
     if (op.schema().arguments[0].type.base != SchemaType::Base::Tensor) device_ = op.schema().find("device");
@@ -201,6 +205,9 @@ bool Matcher::read(const CallArguments& call, Reading reading, Value* frame, Scr
     if (!parameters_[i].default_value) return why.set(Mismatch::Reason::Missing, i, nullptr);
     frame[i] = Value::borrow(*parameters_[i].default_value);
   }
+  // PyTorch's functions read the default of losses, the word Mean, as no reduction; operators know it.
+  if (reduction_ >= 0 && reading != Reading::Operator && !(filled >> reduction_ & 1))
+    frame[reduction_] = Value(int64_t{0});
   if (pin_memory_ >= 0) check_factory_options(op_, frame[pin_memory_], frame);
   return true;
 }

@@ -19,7 +19,7 @@ class Scratch {
     used_ = 0;
     saw_subclass = false;
   }
-  bool saw_subclass = false;  // a tensor of a user's class: __torch_function__ may want the call
+  bool saw_subclass = false;   // a tensor of a user's class: __torch_function__ may want the call
   bool split_tensors = false;  // a tensor may stand for the list of its rows, as operators (not functions) have it
 
  private:
@@ -94,6 +94,7 @@ class Matcher {
   std::vector<Parameter> parameters_;
   size_t positional_ = 0;
   int device_ = -1, pin_memory_ = -1;  // of factories
+  int reduction_ = -1;                 // of losses, where it has a default
   bool numbers_as_tensors_ = false, method_ints_ = false, function_ints_ = false;
 };
 

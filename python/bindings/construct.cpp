@@ -1,6 +1,7 @@
 #include "construct.h"
 
 #include "call.h"
+#include "core/stored_types.h"
 #include "kernels/fits.h"
 #include "tensor_type.h"
 #include "torch_function.h"
@@ -53,12 +54,15 @@ template <class F> decltype(auto) with_type(DType dtype, F&& body) {
     case DType::Bool: return body(bool{});
     case DType::Float8E4M3: return body(Float8E4M3{});
     case DType::Float8E5M2: return body(Float8E5M2{});
-    default: fail("elements of dtype ", dtype, " cannot be read or written one by one");
+    case DType::Complex32: return body(ComplexHalf{});
+    case DType::Undefined: break;
   }
+  fail("elements of dtype ", dtype, " cannot be read or written one by one");
 }
 
 template <class T>
-constexpr bool is_complex_type = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+constexpr bool is_complex_type =
+    std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>> || std::is_same_v<T, ComplexHalf>;
 
 bool is_nested(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object); }
 bool is_array(PyObject* object) { return PyObject_CheckBuffer(object) && !PyBytes_Check(object) && !is_tensor(object); }
@@ -320,6 +324,7 @@ void store_scalar(void* to, DType dtype, const Scalar& value) {
     T v;
     if constexpr (std::is_same_v<T, bool>) v = value.to_bool();
     else if constexpr (std::is_integral_v<T>) v = static_cast<T>(value.to_int());
+    else if constexpr (std::is_same_v<T, ComplexHalf>) v = T(std::complex<float>(value.to_complex()));
     else if constexpr (is_complex_type<T>) v = T(value.to_complex());
     else if constexpr (std::is_same_v<T, double>) v = value.to_double();
     else v = T(static_cast<float>(value.to_double()));

@@ -35,10 +35,12 @@ constexpr const char* kName = "dltensor";
 constexpr const char* kUsed = "used_dltensor";
 
 enum Code : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBFloat = 4, kComplex = 5, kBool = 6 };
+constexpr std::pair<DType, uint8_t> kFloat8Codes[] = {{DType::Float8E4M3, 10}, {DType::Float8E5M2, 12}};
 
 DLDataType type_code(DType t) {
   auto bits = static_cast<uint8_t>(8 * item_size(t));
-  check<TypeError>(t != DType::Float8E4M3 && t != DType::Float8E5M2, "float8 types are not supported by dlpack");
+  for (auto [dtype, code] : kFloat8Codes)
+    if (dtype == t) return {code, bits, 1};
   Code code = t == DType::Bool                        ? kBool
               : t == DType::BFloat16                  ? kBFloat
               : is_complex(t)                         ? kComplex
@@ -52,7 +54,6 @@ DType dtype_of(DLDataType type) {
   check(type.lanes == 1, "ATen does not support lanes != 1");
   for (int i = 0; i < kDTypeCount; ++i) {
     auto t = static_cast<DType>(i);
-    if (t == DType::Float8E4M3 || t == DType::Float8E5M2) continue;
     DLDataType candidate = type_code(t);
     if (candidate.code == type.code && candidate.bits == type.bits) return t;
   }

@@ -1,6 +1,7 @@
 // Memory shared with NumPy and everything else that speaks Python's buffer protocol.
 #include "call.h"
 #include "construct.h"
+#include "core/stored_types.h"
 #include "tensor_type.h"
 #include "umbra/jit/trace.h"
 #include "values.h"
@@ -58,8 +59,8 @@ std::shared_ptr<HeldBuffer> hold(PyObject* object) {
 }
 
 const char* numpy_name(DType t) {
-  check<TypeError>(t != DType::BFloat16 && t != DType::Complex32 && t != DType::Float8E4M3 && t != DType::Float8E5M2,
-                   "Got unsupported ScalarType ", kernel_name(t));
+  check<TypeError>(t != DType::BFloat16 && t != DType::Complex32 && !is_float8(t), "Got unsupported ScalarType ",
+                   kernel_name(t));
   return name(t);
 }
 

@@ -2,6 +2,7 @@
 import contextlib
 import copy as _copy
 import functools
+import warnings
 
 from umbra import _C
 from umbra._C import Tensor
@@ -390,6 +391,31 @@ def chalf(self, memory_format=None):
     return self.to(umbra.complex32) if memory_format is None else self.to(umbra.complex32, memory_format=memory_format)
 
 
+def _reshaped(self, sizes):
+    numel = 1
+    for size in sizes:
+        numel = numel * size
+    if numel != self.numel():
+        raise RuntimeError(f"requested resize to {'x'.join(map(str, sizes))} ({numel} elements in total), but the given tensor has a size of "
+                           f"{'x'.join(map(str, self.size()))} ({self.numel()} elements). autograd's resize can only change the shape of a given "
+                           "tensor, while preserving the number of elements. ")
+    return self.contiguous().view(sizes)
+
+
+@_overridable
+def resize(self, *sizes):
+    """The elements in another shape, as many as there are; `resize_` gives and takes elements."""
+    warnings.warn("non-inplace resize is deprecated", stacklevel=3)
+    return _reshaped(self, sizes)
+
+
+@_overridable
+def resize_as(self, tensor):
+    """The elements in the other tensor's shape."""
+    warnings.warn("non-inplace resize_as is deprecated", stacklevel=3)
+    return _reshaped(self, tensor.size())
+
+
 _set_to_tensor, _new_empty = Tensor.set_, Tensor.new_empty
 _C_NAMES = {"float32": "float", "float64": "double", "int32": "int", "int64": "long", "int16": "short", "int8": "signed char",
             "uint8": "unsigned char", "bool": "bool", "float16": "Half", "bfloat16": "BFloat16", "complex64": "ComplexFloat",
@@ -444,7 +470,7 @@ for _protocol, _function in (("reduce_ex", _reduce_ex), ("deepcopy", _deepcopy),
                              ("reversed", _reversed)):
     _attach(f"__{_protocol}__", _function)
 for _function in (untyped_storage, new_tensor, split, as_subclass, is_same_size, is_signed, is_set_to, dim_order, apply_, map_, map2_, unique,
-                  unique_consecutive, new, chalf, set_):
+                  unique_consecutive, new, chalf, resize, resize_as, set_):
     _attach(_function.__name__, _function)
 Tensor.storage = Tensor._typed_storage = _storage
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/stored_types.h"
 #include "umbra/core/error.h"
 
 namespace umbra {
@@ -80,6 +81,7 @@ DType real_type(DType t) {
 }
 
 DType complex_type(DType t) {
+  check(!is_float8(t), "Unknown Complex ScalarType for ", kernel_name(t));
   switch (t) {
     case DType::Float16: return DType::Complex32;
     case DType::Float64: return DType::Complex128;
@@ -93,15 +95,15 @@ DType promote_types(DType a, DType b) {
   if (a == b) return a;
   if (a == DType::Undefined) return b;
   if (b == DType::Undefined) return a;
+  check(!is_float8(a) && !is_float8(b), "Promotion for Float8 Types is not supported, attempted to promote ",
+        kernel_name(a), " and ", kernel_name(b));
+  auto wide_with_other = [](DType t, DType other) { return is_wide_unsigned(t) && !is_floating(other); };
+  check(!wide_with_other(a, b) && !wide_with_other(b, a),
+        "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", kernel_name(a), " and ",
+        kernel_name(b));
   auto category = [](DType t) { return is_complex(t) ? 3 : is_floating(t) ? 2 : t == DType::Bool ? 0 : 1; };
   int ca = category(a), cb = category(b);
   if (ca < cb) std::swap(a, b), std::swap(ca, cb);  // a is of the higher category
-  auto narrow = [](DType t) { return t == DType::Float8E4M3 || t == DType::Float8E5M2; };
-  if (narrow(a) || narrow(b)) {
-    check(ca != cb || ca != 2, "Promotion for Float8 Types is not supported, attempted to promote ", kernel_name(a),
-          " and ", kernel_name(b));
-    return a;
-  }
   if (ca == 3) {
     if (cb < 2) return a;
     DType other = complex_type(b);
@@ -116,10 +118,7 @@ DType promote_types(DType a, DType b) {
   if (cb == 0) return a;
   auto is_signed = [](DType t) { return t >= DType::Int8 && t <= DType::Int64; };
   if (is_signed(a) == is_signed(b)) return item_size(a) > item_size(b) ? a : b;
-  DType plus = is_signed(a) ? a : b, minus = is_signed(a) ? b : a;  // minus: the unsigned one
-  if (minus != DType::UInt8)
-    fail("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", kernel_name(a), " and ",
-         kernel_name(b));
+  DType plus = is_signed(a) ? a : b;  // the other one is uint8
   return plus == DType::Int8 ? DType::Int16 : plus;
 }
 

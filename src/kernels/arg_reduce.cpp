@@ -32,7 +32,7 @@ struct ArgReduction {
         largest(largest),
         n(geometry.reduced.numel),
         step(geometry.reduced.dims ? geometry.reduced.step[0] : item_size(from)) {
-    if (is_complex(from)) unsupported_dtype(name, from);
+    if (is_complex(from) || is_float8(from) || is_wide_unsigned(from)) unsupported_dtype(name, from);
   }
 
   bool direct(int64_t by, int64_t count) const { return from == compute && (by == item_size(from) || count == 1); }

@@ -1,5 +1,6 @@
 #include "kernels/concatenate.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/convert.h"
@@ -139,6 +140,11 @@ void cat(const Tensor& out, TensorList tensors, int64_t dim) {
 
 void flip(const Tensor& out, const Tensor& self, IntArrayRef dims) {
   if (self.numel() == 0) return;
+  // Lines that stay as they are are moved whole, whatever they hold.
+  int64_t last = self.dim() - 1;
+  while (last > 0 && self.size(last) == 1) --last;
+  if (std::find(dims.begin(), dims.end(), last) != dims.end() && self.size(last) > 1)
+    check_type<AllTypesAndUnsigned>(self.dtype(), "flip_cpu");
   Strided<2> walk(self.sizes(), {out.strides(), self.strides()});
   int64_t base = 0;
   for (int64_t d : dims) {
@@ -202,6 +208,7 @@ int64_t diagonal_inside(const Tensor& self, int64_t diagonal) {
 }  // namespace
 
 void tril(const Tensor& out, const Tensor& self, int64_t diagonal) {
+  check_type<AllOrHalfComplex>(self.dtype(), "tril");
   if (lie_by_columns(out, self)) return triu(turned(out), turned(self), -diagonal_inside(self, diagonal));
   diagonal = diagonal_inside(self, diagonal);
   keep_part(
@@ -209,6 +216,7 @@ void tril(const Tensor& out, const Tensor& self, int64_t diagonal) {
 }
 
 void triu(const Tensor& out, const Tensor& self, int64_t diagonal) {
+  check_type<AllOrHalfComplex>(self.dtype(), "triu");
   if (lie_by_columns(out, self)) return tril(turned(out), turned(self), -diagonal_inside(self, diagonal));
   diagonal = diagonal_inside(self, diagonal);
   int64_t columns = self.size(-1);

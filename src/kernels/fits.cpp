@@ -42,8 +42,11 @@ const char* spelling(DType dtype) {
     case DType::BFloat16: return "c10::BFloat16";
     case DType::Float32: return "float";
     case DType::Float64: return "double";
+    case DType::Complex32: return "c10::complex<c10::Half>";
     case DType::Complex64: return "c10::complex<float>";
     case DType::Complex128: return "c10::complex<double>";
+    case DType::Float8E4M3: return "c10::Float8_e4m3fn";
+    case DType::Float8E5M2: return "c10::Float8_e5m2";
     default: return name(dtype);
   }
 }

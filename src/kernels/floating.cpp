@@ -11,7 +11,7 @@
 namespace umbra::kernels {
 
 void frexp(const Tensor& mantissa, const Tensor& exponent, const Tensor& self) {
-  visit<FloatingTypes>(self.dtype(), "frexp", [&](auto tag) {
+  visit<FloatingTypes>(self.dtype(), "frexp_cpu", [&](auto tag) {
     using T = Compute<typename decltype(tag)::type>;
     std::vector<T> values = read_vector<T>(self);
     std::vector<int32_t> exponents(values.size());

@@ -225,6 +225,8 @@ ScatterReduce scatter_reduce_from_name(const std::string& name) {
 
 void gather(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index) {
   if (index.numel() == 0) return;
+  check_type<AllTypesAndUnsigned>(self.dtype(),
+                                  is_float8(self.dtype()) ? "gather_expanded_index" : "scatter_gather_tensor_cpu");
   Tensor target = at_least_1d(out), source = at_least_1d(self);
   IndexedLines lines(source, target, dim, at_least_1d(index));
   visit_item_size(self.item_size(), [&](auto tag) {
@@ -241,6 +243,7 @@ void scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor&
   Tensor target = at_least_1d(self), values = at_least_1d(source), positions = at_least_1d(index);
   IndexedLines lines(target, values, dim, positions);
   if (reduce == ScatterReduce::Assign) {
+    check_type<AllTypesAndUnsigned>(self.dtype(), "scatter_gather_tensor_cpu");
     visit_item_size(self.item_size(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       T* to = words<T>(target);
@@ -252,7 +255,8 @@ void scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor&
   bool ordered = reduce == ScatterReduce::Max || reduce == ScatterReduce::Min;
   if ((ordered && self.is_complex()) || (reduce == ScatterReduce::Mean && self.dtype() == DType::Bool))
     unsupported_dtype(kernel_of(reduce), self.dtype());
-  visit<AllTypes>(self.dtype(), kernel_of(reduce), [&](auto tag) {
+  if (reduce != ScatterReduce::Sum) check_type<AllTypes>(self.dtype(), kernel_of(reduce));
+  visit<AllTypesAndUnsigned>(self.dtype(), kernel_of(reduce), [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* to = target.data<T>();
     T start = neutral<T>(reduce);
@@ -263,6 +267,8 @@ void scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor&
 }
 
 void scatter(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, ScatterReduce reduce) {
+  if (reduce == ScatterReduce::Assign && index.numel() > 0)
+    check_type<AllTypesAndUnsigned>(self.dtype(), "scatter_gather_scalar_cpu");
   Tensor number = scratch({}, self.dtype());
   write_element(number.raw_data(), self.dtype(), value);
   SymShape strides(index.dim(), 0);

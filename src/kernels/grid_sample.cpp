@@ -30,8 +30,9 @@ template <class T> struct Rounding {
 };
 template <class T> Rounding<T> floor(Rounding<T> x) { return double{std::floor(x.value)}; }
 template <class T> Rounding<T> trunc(Rounding<T> x) { return double{std::trunc(x.value)}; }
+template <class T> Rounding<T> fmod(Rounding<T> a, Rounding<T> b) { return double{std::fmod(a.value, b.value)}; }
 template <class T> Rounding<T> nearbyint(Rounding<T> x) { return double{std::nearbyint(x.value)}; }
-using std::floor, std::nearbyint, std::trunc;
+using std::floor, std::fmod, std::nearbyint, std::trunc;
 
 /// A coordinate among elements, and how fast it moves with the grid's number.
 template <class C> struct Coordinate { C at, slope; };
@@ -48,20 +49,21 @@ template <class C> Coordinate<C> clipped(C x, int64_t size) {
 }
 
 /// Mirrored at the first and the last element's centre, or at their edges.
-template <class C> Coordinate<C> reflected(C x, C low, int64_t twice_span) {
+template <int N, class C> Coordinate<C> reflected(C x, C low, int64_t twice_span) {
   if (twice_span <= 0) return {C(0), C(0)};
   C span = static_cast<C>(twice_span), from_low = x - low;
   bool below = from_low < 0;
   C distance = below ? -from_low : from_low;
-  C extra = distance - trunc(distance / span) * span, back = span - extra;
+  C extra = N == 2 ? distance - trunc(distance / span) * span : fmod(distance, span), back = span - extra;
   bool turned = extra > back;
   return {(turned ? back : extra) + low, below != turned ? C(-1) : C(1)};
 }
 
-template <class C> Coordinate<C> padded(C x, int64_t size, const GridOptions& options) {
+template <int N, class C> Coordinate<C> padded(C x, int64_t size, const GridOptions& options) {
   if (options.padding == GridPadding::Zeros) return {x, C(1)};
   if (options.padding == GridPadding::Border) return clipped(x, size);
-  auto [mirrored, sign] = options.align_corners ? reflected(x, C(0), 2 * (size - 1)) : reflected(x, C(-0.5), 2 * size);
+  auto [mirrored, sign] =
+      options.align_corners ? reflected<N>(x, C(0), 2 * (size - 1)) : reflected<N>(x, C(-0.5), 2 * size);
   auto [inside, slope] = clipped(mirrored, size);
   return {inside, sign * slope};
 }
@@ -82,7 +84,7 @@ template <class C> void cubic_weights(C t, C* weights, C* slopes) {
 
 /// Along one dimension: the elements that count (-1: outside), their weights, and how the weights change with the
 /// grid's number.
-template <class C> struct Line {
+template <class C, int N> struct Line {
   int count = 0;
   int64_t places[4];
   C weights[4], slopes[4];
@@ -95,12 +97,12 @@ template <class C> struct Line {
       count = 4;
       cubic_weights(at - left, weights, slopes);
       for (int k = 0; k < 4; ++k) {
-        places[k] = inside(whole(padded(left + C(k - 1), size, options).at));
+        places[k] = inside(whole(padded<N>(left + C(k - 1), size, options).at));
         slopes[k] *= slope;
       }
       return;
     }
-    auto [place, turn] = padded(at, size, options);
+    auto [place, turn] = padded<N>(at, size, options);
     slope *= turn;
     if (options.interpolation == GridInterpolation::Nearest) {
       count = 1;
@@ -111,7 +113,7 @@ template <class C> struct Line {
     C left = floor(place);
     count = 2;
     places[0] = inside(whole(left)), places[1] = inside(whole(left + 1));
-    weights[1] = place - left, weights[0] = C(1) - weights[1];
+    weights[1] = place - left, weights[0] = N == 2 ? C(1) - weights[1] : left + 1 - place;
     slopes[0] = -slope, slopes[1] = slope;
   }
 };
@@ -127,7 +129,7 @@ template <class C, int N> struct Neighbours {
   One all[N == 2 ? 16 : 64];
 
   /// `lines` in the order of the image's dimensions.
-  Neighbours(const Line<C>* lines, const int64_t* strides) {
+  Neighbours(const Line<C, N>* lines, const int64_t* strides) {
     int at[N] = {};
     for (;;) {
       add(lines, strides, at);
@@ -138,13 +140,13 @@ template <class C, int N> struct Neighbours {
   }
 
  private:
-  void add(const Line<C>* lines, const int64_t* strides, const int* at) {
+  void add(const Line<C, N>* lines, const int64_t* strides, const int* at) {
     One one{0, C(1), {}};
     for (int d = 0; d < N; ++d) {
       if (lines[d].places[at[d]] < 0) return;
       one.offset += lines[d].places[at[d]] * strides[d];
-      one.weight *= lines[d].weights[at[d]];
     }
+    for (int d = N - 1; d >= 0; --d) one.weight *= lines[d].weights[at[d]];
     for (int d = 0; d < N; ++d) {
       one.slopes[d] = lines[d].slopes[at[d]];
       for (int e = 0; e < N; ++e)
@@ -155,7 +157,7 @@ template <class C, int N> struct Neighbours {
 };
 
 /// Nested sums, the last dimension innermost: what cubics are computed by.
-template <class C, int N, class T> C nested_sum(const Line<C>* lines, const int64_t* strides, const T* from, int d) {
+template <class C, int N, class T> C nested_sum(const Line<C, N>* lines, const int64_t* strides, const T* from, int d) {
   C sum = 0;
   for (int k = 0; k < lines[d].count; ++k) {
     int64_t place = lines[d].places[k];
@@ -187,13 +189,13 @@ template <class T, class C, int N> struct GridWalk {
         rest /= grid.size(d);
       }
       auto line = [&](int d) {
-        return Line<C>(static_cast<C>(data[offset + (N - 1 - d) * grid.stride(N + 1)]), image.size(d + 2), options);
+        return Line<C, N>(static_cast<C>(data[offset + (N - 1 - d) * grid.stride(N + 1)]), image.size(d + 2), options);
       };
       if constexpr (N == 2) {
-        Line<C> lines[2] = {line(0), line(1)};
+        Line<C, N> lines[2] = {line(0), line(1)};
         fn(sample, i % places, lines, strides);
       } else {
-        Line<C> lines[3] = {line(0), line(1), line(2)};
+        Line<C, N> lines[3] = {line(0), line(1), line(2)};
         fn(sample, i % places, lines, strides);
       }
     }
@@ -208,22 +210,23 @@ void sample(const Tensor& out, const Tensor& image, const Tensor& grid, const Gr
   T* to = out.data<T>();  // contiguous
   bool nested = options.interpolation == GridInterpolation::Cubic;
   parallel_for(0, grid.size(0) * walk.places, 1 + kGrain / (16 * channels), [&](int64_t begin, int64_t end) {
-    walk.each(begin, end, image, options, [&](int64_t n, int64_t place, const Line<C>* lines, const int64_t* strides) {
-      const T* base = from + n * image.stride(0);
-      T* target = to + n * channels * walk.places + place;
-      if (nested) {
-        for (int64_t c = 0; c < channels; ++c)
-          target[c * walk.places] = static_cast<T>(nested_sum<C, N>(lines, strides, base + c * step, 0));
-        return;
-      }
-      Neighbours<C, N> near(lines, strides);
-      for (int64_t c = 0; c < channels; ++c) {
-        C sum = 0;
-        for (int k = 0; k < near.count; ++k)
-          sum += near.all[k].weight * static_cast<C>(base[near.all[k].offset + c * step]);
-        target[c * walk.places] = static_cast<T>(sum);
-      }
-    });
+    walk.each(begin, end, image, options,
+              [&](int64_t n, int64_t place, const Line<C, N>* lines, const int64_t* strides) {
+                const T* base = from + n * image.stride(0);
+                T* target = to + n * channels * walk.places + place;
+                if (nested) {
+                  for (int64_t c = 0; c < channels; ++c)
+                    target[c * walk.places] = static_cast<T>(nested_sum<C, N>(lines, strides, base + c * step, 0));
+                  return;
+                }
+                Neighbours<C, N> near(lines, strides);
+                for (int64_t c = 0; c < channels; ++c) {
+                  C sum = 0;
+                  for (int k = 0; k < near.count; ++k)
+                    sum += near.all[k].weight * static_cast<C>(base[near.all[k].offset + c * step]);
+                  target[c * walk.places] = static_cast<T>(sum);
+                }
+              });
   });
 }
 
@@ -244,7 +247,7 @@ void sample_backward(const Tensor& grad_image, const Tensor& grad_grid, const Te
   // Samples are independent of each other; within one, places may share elements.
   parallel_for(0, grid.size(0), 1, [&](int64_t begin, int64_t end) {
     walk.each(begin * walk.places, end * walk.places, values, options,
-              [&](int64_t n, int64_t place, const Line<C>* lines, const int64_t* strides) {
+              [&](int64_t n, int64_t place, const Line<C, N>* lines, const int64_t* strides) {
                 Neighbours<C, N> near(lines, strides);
                 C slopes[N] = {};
                 for (int64_t c = 0; c < channels; ++c) {
@@ -274,10 +277,11 @@ void grid_sample(const Tensor& out, const Tensor& image, const Tensor& grid, con
   visit<FloatingTypes>(image.dtype(), name_of(image), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (out.numel() == 0) return;
-    // Two dimensions are PyTorch's vector kernel, in which narrow types round at each step.
+    // PyTorch's kernels compute in the elements' type, narrow ones round at each step; save cubics in three dimensions.
     using Narrow = std::conditional_t<std::is_same_v<T, Compute<T>>, T, Rounding<T>>;
-    image.dim() == 4 ? sample<T, Narrow, 2>(out, image, grid, options)
-                     : sample<T, Compute<T>, 3>(out, image, grid, options);
+    if (image.dim() == 4) sample<T, Narrow, 2>(out, image, grid, options);
+    else if (options.interpolation == GridInterpolation::Cubic) sample<T, Compute<T>, 3>(out, image, grid, options);
+    else sample<T, Narrow, 3>(out, image, grid, options);
   });
 }
 

@@ -15,6 +15,7 @@ namespace {
 template <class T> struct Bins {
   std::vector<T> edges;
   BinSearch search;
+  DType stored;  // what the elements are stored as: even bins are found by steps that are rounded to it
 
   int64_t count() const { return static_cast<int64_t>(edges.size()) - 1; }
   bool holds(T x) const { return x >= edges.front() && x <= edges.back(); }
@@ -24,13 +25,19 @@ template <class T> struct Bins {
     if (search == BinSearch::Edges) {
       at = std::upper_bound(edges.begin(), edges.end(), x) - edges.begin() - 1;
     } else {
-      at = static_cast<int64_t>((x - edges.front()) * static_cast<T>(count()) / (edges.back() - edges.front()));
+      T scaled = rounded(rounded(x - edges.front()) * rounded(static_cast<T>(count())));
+      at = static_cast<int64_t>(rounded(scaled / rounded(edges.back() - edges.front())));
       if (search == BinSearch::EvenWithEdges) {
         int64_t low = std::max<int64_t>(0, at - 1), high = std::min<int64_t>(at + 2, count() + 1);
         at = std::upper_bound(edges.begin() + low, edges.begin() + high, x) - edges.begin() - 1;
       }
     }
     return std::min(at, count() - 1);
+  }
+  T rounded(T x) const {
+    if (stored == DType::BFloat16) return static_cast<float>(BFloat16(static_cast<float>(x)));
+    if (stored == DType::Float16) return static_cast<float>(Half(static_cast<float>(x)));
+    return x;
   }
 };
 
@@ -75,7 +82,7 @@ void histogram(const Tensor& out, const Tensor& self, TensorList edges, const Te
   visit<Floating>(wide, "histogram_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     std::vector<Bins<T>> bins;
-    for (const Tensor& e : edges) bins.push_back({read_vector<T>(e), search});
+    for (const Tensor& e : edges) bins.push_back({read_vector<T>(e), search, self.dtype()});
     std::vector<T> cells(out.numel(), T(0));
     if (!cells.empty()) count_points(cells, points, bins, weights);
     if (density) make_density(cells, bins);

@@ -286,23 +286,22 @@ template <class T> void add_run(T* to, const T* from, int64_t n) {
     for (int64_t i = 0; i < n; ++i) to[i] = add_elements(to[i], from[i]);
   } else {
     constexpr int64_t kChunk = 512;
-    float sums[kChunk], added[kChunk];
-    constexpr DType narrow = dtype_of<T>;
+    Compute<T> sums[kChunk], added[kChunk];
+    constexpr DType narrow = dtype_of<T>, wide = dtype_of<Compute<T>>;
     for (int64_t at = 0; at < n; at += kChunk) {
       int64_t count = std::min(kChunk, n - at);
       auto* place = reinterpret_cast<char*>(to + at);
-      convert(reinterpret_cast<char*>(sums), DType::Float32, place, narrow, sizeof(T), count);
-      convert(reinterpret_cast<char*>(added), DType::Float32, reinterpret_cast<const char*>(from + at), narrow,
-              sizeof(T), count);
+      convert(reinterpret_cast<char*>(sums), wide, place, narrow, sizeof(T), count);
+      convert(reinterpret_cast<char*>(added), wide, reinterpret_cast<const char*>(from + at), narrow, sizeof(T), count);
       for (int64_t i = 0; i < count; ++i) sums[i] += added[i];
-      convert(place, narrow, reinterpret_cast<const char*>(sums), DType::Float32, sizeof(float), count);
+      convert(place, narrow, reinterpret_cast<const char*>(sums), wide, sizeof(Compute<T>), count);
     }
   }
 }
 
 void add_in(const Tensor& self, const Tensor& values, IndexedPair pair, const char* kernel, const Scalar& alpha = 1) {
   constexpr int64_t kShort = 16;  // shorter runs are added one by one
-  visit<AllTypes>(self.dtype(), kernel, [&](auto tag) {
+  visit<detail::Join<AllOrHalfComplex, WideUnsigned>>(self.dtype(), kernel, [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* to = self.data<T>();
     const T* from = values.data<T>();
@@ -323,6 +322,8 @@ void add_in(const Tensor& self, const Tensor& values, IndexedPair pair, const ch
     });
   });
 }
+
+using IndexPutTypes = detail::Join<AllOrHalfComplex, Float8>;
 
 template <class T> bool is_nonzero(T x) { return static_cast<Compute<T>>(x) != Compute<T>(0); }
 
@@ -383,6 +384,7 @@ void index(const Tensor& out, const Tensor& self, TensorList indices) {
 void index_put(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
   auto strides = broadcast_strides(values, indexed_shape(self.sizes(), indices));
   IndexedPair pair = pair_up(self, indices, strides, kIndexRule);
+  check_type<IndexPutTypes>(self.dtype(), "index_put");
   if (accumulate) add_in(self, values, std::move(pair), "index_put");
   else move_in(self, values, std::move(pair));
 }
@@ -399,15 +401,18 @@ void select_rows(const Tensor& out, const Tensor& self, const Tensor& index) {
 void index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   Tensor target = at_least_1d(self), added = at_least_1d(source);
   const IndexRule& rule = target.dim() == 1 ? kSelectRule : kAddRule;
+  if (target.dim() == 1) check_type<AllOrHalfComplex>(self.dtype(), "index_add_");
   add_in(target, added, pair_up(target, along(dim, at_least_1d(index)), added.strides(), rule), "index_add_", alpha);
 }
 
 void index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+  check_type<AllOrHalfComplex>(self.dtype(), "index_copy_cpu");
   Tensor target = at_least_1d(self), values = at_least_1d(source);
   move_in(target, values, pair_up(target, along(dim, at_least_1d(index)), values.strides(), kCopyRule));
 }
 
 void index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+  check_type<AllOrHalfComplex>(self.dtype(), "index_fill_cpu");
   Tensor target = at_least_1d(self), number = scratch({}, self.dtype());
   write_element(number.raw_data(), self.dtype(), value);
   SmallVector<int64_t> strides(target.dim(), 0);
@@ -416,6 +421,7 @@ void index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Scal
 
 void take(const Tensor& out, const Tensor& self, const Tensor& index) {
   if (index.numel() == 0) return;
+  check_type<AllTypes>(self.dtype(), "take_cpu");
   FlatOffsets offset(self);
   Strided<2> walk(index.sizes(), {out.strides(), index.strides()});
   walk.simplify();
@@ -467,7 +473,7 @@ int64_t count_nonzero(const Tensor& self) {
   Strided<1> walk(self.sizes(), {self.strides()});
   walk.simplify();
   bool side_by_side = walk.sizes.empty() || (walk.sizes.size() == 1 && walk.strides[0][0] == 1);
-  visit<AllTypes>(self.dtype(), "nonzero_count_cpu", [&](auto tag) {
+  visit<AllOrHalfComplex>(self.dtype(), "nonzero_count_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     parallel_for(0, self.numel(), kGrain, [&](int64_t from, int64_t to) {
       const T* data = self.data<T>();
@@ -493,7 +499,7 @@ void nonzero(const Tensor& out, const Tensor& self) {
   Strided<1> outer;
   for (int64_t d = 0; d < last; ++d) outer.push(self.size(d), {0});
   Odometer<1> at(outer);
-  visit<AllTypes>(self.dtype(), "nonzero_cpu", [&](auto tag) {
+  visit<AllOrHalfComplex>(self.dtype(), "nonzero_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* data = dense.data<T>();
     int64_t found[kMaskChunk];
@@ -549,6 +555,7 @@ void masked_select(const Tensor& out, const Tensor& self, const Tensor& mask) {
 }
 
 void masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
+  check_type<AllTypes>(self.dtype(), "masked_scatter");
   Strided<2> walk(self.sizes(), {self.strides(), broadcast_strides(mask, self.sizes())});
   walk.simplify();
   if (walk.sizes.empty()) walk.push(1, {0, 0});

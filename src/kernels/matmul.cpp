@@ -467,6 +467,16 @@ void multiply_add(const Tensor& out, const Tensor* self, const Tensor& a, const 
   multiply(p, kernel);
 }
 
+/// Of two matrices. Here 8-bit floats have a product, too: in float, and rounded once.
+void multiply_matrices(const Tensor& out, const Tensor* self, const Tensor& a, const Tensor& b, const Scalar& beta,
+                       const Scalar& alpha) {
+  constexpr const char* kernel = "addmm_impl_cpu_";
+  if (!is_float8(out.dtype())) return multiply_add(out, self, a, b, beta, alpha, kernel);
+  Tensor wide = scratch(out.sizes(), DType::Float32), added = self ? cast(*self, DType::Float32) : Tensor();
+  multiply_add(wide, self ? &added : nullptr, cast(a, DType::Float32), cast(b, DType::Float32), beta, alpha, kernel);
+  copy(out, wide);
+}
+
 Tensor with_unit_dim(const Tensor& t, int64_t at) {
   SymShape sizes(t.sym_sizes()), strides(t.sym_strides());
   sizes.insert(at, 1);
@@ -476,13 +486,11 @@ Tensor with_unit_dim(const Tensor& t, int64_t at) {
 
 }  // namespace
 
-void mm(const Tensor& out, const Tensor& a, const Tensor& b) {
-  multiply_add(out, nullptr, a, b, 0, 1, "addmm_impl_cpu_");
-}
+void mm(const Tensor& out, const Tensor& a, const Tensor& b) { multiply_matrices(out, nullptr, a, b, 0, 1); }
 
 void addmm(const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
            const Scalar& alpha) {
-  multiply_add(out, &self, a, b, beta, alpha, "addmm_impl_cpu_");
+  multiply_matrices(out, &self, a, b, beta, alpha);
 }
 
 void multiply_bytes(const Tensor& out, const Tensor& a, const Tensor& b) {

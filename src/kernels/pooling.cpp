@@ -392,6 +392,21 @@ void max_backward_lanes(const Tensor& grad_input, const Tensor& grad_output, con
   });
 }
 
+/// Averages whose every step is rounded to the elements' narrow type, as PyTorch's in three dimensions are.
+void average_in_steps(const Tensor& out, const Tensor& self, const Windows& windows) {
+  visit<Types<Half, BFloat16>>(self.dtype(), "adaptive_avg_pool3d_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    forward_planes<T, 1>(out, self, 3, [&](int64_t, const float* x, float* y) {
+      windows.each([&](int64_t o, const Span& a, const Span& b, const Span& c) {
+        T sum(0);
+        windows.inside(a, b, c, [&](int64_t i) { sum = T(sum + x[i]); });
+        for (const Span* span : {&a, &b, &c}) sum = T(sum / static_cast<float>(span->last - span->first));
+        y[o] = sum;
+      });
+    });
+  });
+}
+
 int64_t full_count(const Span& a, const Span& b, const Span& c) {
   return (a.last - a.first) * (b.last - b.first) * (c.last - c.first);
 }
@@ -411,7 +426,7 @@ void max_pool_values(const Tensor& out, const Tensor& self, const PoolOptions& o
 
 void max_pool(const Tensor& out, const Tensor& indices, const Tensor& self, const PoolOptions& options) {
   max_over(out, indices, self, max_windows(self, out, options), static_cast<int64_t>(options.kernel.size()),
-           "max_pool");
+           options.kernel.size() < 3 ? "max_pool2d" : "max_pool3d");
 }
 
 void max_pool_backward(const Tensor& grad_input, const Tensor& grad_output, const Tensor& indices,
@@ -425,7 +440,8 @@ void max_pool_backward(const Tensor& grad_input, const Tensor& grad_output, cons
 }
 
 void average_pool(const Tensor& out, const Tensor& self, const PoolOptions& options) {
-  average_over(out, self, average_windows(self, out, options), static_cast<int64_t>(options.kernel.size()), "avg_pool",
+  average_over(out, self, average_windows(self, out, options), static_cast<int64_t>(options.kernel.size()),
+               options.kernel.size() < 3 ? "avg_pool2d" : "avg_pool3d_out_frame",
                [&](const Span& a, const Span& b, const Span& c) { return divisor_of(a, b, c, options); });
 }
 
@@ -436,7 +452,10 @@ void average_pool_backward(const Tensor& grad_input, const Tensor& grad_output, 
 }
 
 void adaptive_average_pool(const Tensor& out, const Tensor& self, int64_t spatial_dims) {
-  average_over(out, self, adaptive_windows(self, out, spatial_dims), spatial_dims, "adaptive_avg_pool", full_count);
+  Windows windows = adaptive_windows(self, out, spatial_dims);
+  if (spatial_dims == 3 && is_reduced_floating(self.dtype()) && out.numel() != 0)
+    return average_in_steps(out, self, windows);
+  average_over(out, self, windows, spatial_dims, "adaptive_avg_pool", full_count);
 }
 
 void adaptive_average_pool_backward(const Tensor& grad_input, const Tensor& grad_output, int64_t spatial_dims) {
@@ -445,7 +464,8 @@ void adaptive_average_pool_backward(const Tensor& grad_input, const Tensor& grad
 }
 
 void adaptive_max_pool(const Tensor& out, const Tensor& indices, const Tensor& self, int64_t spatial_dims) {
-  max_over(out, indices, self, adaptive_windows(self, out, spatial_dims), spatial_dims, "adaptive_max_pool");
+  max_over(out, indices, self, adaptive_windows(self, out, spatial_dims), spatial_dims,
+           spatial_dims < 3 ? "adaptive_max_pool2d" : "adaptive_max_pool3d_cpu");
 }
 
 void fractional_max_pool(const Tensor& out, const Tensor& indices, const Tensor& self, const Tensor& samples,

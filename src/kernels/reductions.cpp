@@ -215,10 +215,21 @@ DType compute_type_for(ReduceOp op, DType from, DType to) {
   return wide ? DType::Float64 : DType::Float32;
 }
 
+/// Types that are stored and not computed with are not reduced either, save by any and all.
+void check_reduced(ReduceOp op, const char* name, DType from, DType to) {
+  if (op == ReduceOp::Any || op == ReduceOp::All) return;
+  bool spread = op == ReduceOp::Norm || op == ReduceOp::Variance;  // real for complex elements
+  bool extreme = op == ReduceOp::Max || op == ReduceOp::Min;
+  DType type = spread ? from : to;
+  if (is_float8(type) || (type == DType::Complex32 && !spread) || (is_wide_unsigned(type) && extreme))
+    unsupported_dtype(name, type);
+}
+
 void reduce(ReduceOp op, const char* name, const Tensor& out, const Tensor& self, IntArrayRef dims,
             const ReduceParameters& parameters = {}, const Tensor& second = {}) {
   DType from = self.dtype();
   const Tensor& main = out.defined() ? out : second;
+  check_reduced(op, name, from, main.dtype());
   ReduceGeometry geometry(self, dims, out, second);
   if (geometry.kept.numel == 0) return;
   DType compute = compute_type_for(op, from, main.dtype());
@@ -235,19 +246,19 @@ void reduce(ReduceOp op, const char* name, const Tensor& out, const Tensor& self
 
 void sum(const Tensor& out, const Tensor& self, IntArrayRef dims) { reduce(ReduceOp::Sum, "sum_cpu", out, self, dims); }
 void mean(const Tensor& out, const Tensor& self, IntArrayRef dims) {
-  reduce(ReduceOp::Mean, "mean_cpu", out, self, dims);
+  reduce(ReduceOp::Mean, "sum_cpu", out, self, dims);
 }
 void nansum(const Tensor& out, const Tensor& self, IntArrayRef dims) {
   reduce(ReduceOp::NanSum, "nansum_cpu", out, self, dims);
 }
 void prod(const Tensor& out, const Tensor& self, IntArrayRef dims) {
-  reduce(ReduceOp::Prod, "prod_cpu", out, self, dims);
+  reduce(ReduceOp::Prod, "prod_out_cpu", out, self, dims);
 }
 void amax(const Tensor& out, const Tensor& self, IntArrayRef dims) {
-  reduce(ReduceOp::Max, "amax_cpu", out, self, dims);
+  reduce(ReduceOp::Max, "max_values_cpu", out, self, dims);
 }
 void amin(const Tensor& out, const Tensor& self, IntArrayRef dims) {
-  reduce(ReduceOp::Min, "amin_cpu", out, self, dims);
+  reduce(ReduceOp::Min, "min_values_cpu", out, self, dims);
 }
 void any(const Tensor& out, const Tensor& self, IntArrayRef dims) { reduce(ReduceOp::Any, "any_cpu", out, self, dims); }
 void all(const Tensor& out, const Tensor& self, IntArrayRef dims) { reduce(ReduceOp::All, "all_cpu", out, self, dims); }
@@ -256,7 +267,7 @@ bool all_equal(const Tensor& a, const Tensor& b) {
   constexpr int64_t kPiece = 1024;
   bool same = true;
   if (a.numel() == 0) return same;
-  visit<detail::Join<AllTypes, WideUnsigned>>(a.dtype(), "equal_cpu", [&](auto tag) {
+  visit<detail::Join<AllTypesAndUnsigned, Float8>>(a.dtype(), "equal_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T *x = a.data<T>(), *y = b.data<T>();
     for (int64_t i = 0, n = a.numel(); i < n && same;) {

@@ -291,15 +291,26 @@ struct ByteTaps {
   int precision = 0;
 };
 
+/// What falls on one place at the edge, as one weight.
+Taps<double> merged(const Taps<double>& taps) {
+  Taps<double> out{.input = taps.input};
+  for (const auto& range : taps.ranges) {
+    out.begin();
+    for (int64_t k = range.first; k < range.first + range.count; ++k) {
+      if (k > range.first && taps.places[k] == taps.places[k - 1]) out.weights.back() += taps.weights[k];
+      else out.add(taps.places[k], taps.weights[k]);
+    }
+  }
+  return out;
+}
+
 ByteTaps byte_taps(const Line& line, Interpolation mode) {
   bool smooth = is_smooth(mode);
   Taps<double> exact;
   switch (mode) {
     case Interpolation::Linear:
     case Interpolation::LinearSmooth: exact = filter_taps<double>(line, 2, smooth, triangle<double>); break;
-    case Interpolation::Cubic:
-      exact = filter_taps<double>(line, 4, false, [](double x) { return cubic(x, -0.75); });
-      break;
+    case Interpolation::Cubic: exact = merged(cubic_taps<double>(line)); break;
     case Interpolation::CubicSmooth:
       exact = filter_taps<double>(line, 4, true, [](double x) { return cubic(x, -0.5); });
       break;
@@ -352,11 +363,28 @@ const char* name_of(const ResampleOptions& options) {
   }
 }
 
+/// PyTorch keeps the weights of narrow elements in their type, save those of two dimensions and of many channels that
+/// lie last, which are linear.
+bool has_narrow_weights(const Tensor& self, const ResampleOptions& options, int64_t dims, bool channels_last) {
+  if (!is_reduced_floating(self.dtype())) return false;
+  if (options.mode == Interpolation::Cubic) return true;
+  return options.mode == Interpolation::Linear && dims != 2 && (!channels_last || self.size(1) <= 3);
+}
+template <class T, class W> void round_weights(std::vector<Taps<W>>& taps, bool linear) {
+  auto rounded = [](W weight) { return static_cast<W>(static_cast<T>(weight)); };
+  for (Taps<W>& line : taps) {
+    for (W& weight : line.weights) weight = rounded(weight);
+    if (!linear) continue;
+    for (const TapRange& range : line.ranges) line.weights[range.first] = rounded(W(1) - line.weights[range.first + 1]);
+  }
+}
+
 template <class T, int Lanes>
 void resample_planes(const Tensor& out, const Tensor& self, const ResampleOptions& options, int64_t dims) {
   using C = Compute<T>;
   using W = std::conditional_t<std::is_same_v<T, double>, double, float>;
   std::vector<Taps<W>> taps = all_taps<W>(self, out, options);
+  if (has_narrow_weights(self, options, dims, Lanes > 1)) round_weights<T>(taps, options.mode == Interpolation::Linear);
   bool nearest = is_nearest(options.mode);
   // The filters of several passes give tensors of the input's type in between.
   bool rounds = is_smooth(options.mode) && !std::is_same_v<T, C>;

@@ -137,9 +137,15 @@ std::vector<char> spread_over_planes(LoopGeometry& geometry, const Run& run) {
 
 /// The type that an input takes on before it is computed with: PyTorch brings all operands to the common type.
 DType rounded_type(const PointwiseTable& table, size_t position, const Tensor& input, DType compute) {
-  bool narrow = compute == DType::Float16 || compute == DType::BFloat16;
+  bool narrow = is_reduced_floating(compute) || compute == DType::Complex32 || is_float8(compute);
   bool exact = table.exact_numbers >> position & 1 && input.dim() == 0;
   return narrow && !exact && !(table.masks >> position & 1) ? compute : input.dtype();
+}
+
+/// Where numbers are taken exactly there is a kernel for them, which 8-bit floats lack even where tensors have theirs.
+void check_number(const PointwiseTable& table, ArrayRef<const Tensor*> inputs, DType compute) {
+  if (is_float8(compute) && table.exact_numbers >> 1 & 1 && inputs[1]->numel() == 1)
+    unsupported_dtype((std::string(table.name) + "_reduced_float").c_str(), compute);
 }
 
 }  // namespace
@@ -155,6 +161,7 @@ void run_pointwise(const PointwiseTable& table, const void* functor, const Tenso
     while (table.masks >> first & 1 && first + 1 < inputs.size()) ++first;
     compute = inputs[first]->dtype();
   }
+  check_number(table, inputs, compute);
   const PointwiseEntry& entry = entry_for(table, compute);
   Run run{entry,
           compute,

@@ -24,7 +24,7 @@
 // (comparisons) or T's real type (abs of complex numbers). `scalar_only` says that it has no vector form,
 // `full_width_only` that the narrow types are refused, as PyTorch refuses them. One line in
 // kernels/vector/functors_<family>.cpp instantiates it for each instruction set; then `pointwise(Silu{}, out, {&self})`
-// runs it.
+// runs it. Of the sets' types those that are only stored (complex32, 8-bit floats) are computed in a wider one.
 #pragma once
 
 #include "kernels/isa.h"

@@ -7,7 +7,7 @@
 #include "kernels/math.h"
 #include "kernels/parallel.h"
 #include "kernels/reduction_walk.h"
-#include "kernels/types.h"
+#include "kernels/visit.h"
 
 namespace umbra::kernels {
 
@@ -184,7 +184,7 @@ DType common_wide_type(const Tensor& out, const Tensor& self) {
 template <class Better>
 void running_extreme(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, const char* name,
                      const Better& better) {
-  if (self.is_complex()) unsupported_dtype(name, self.dtype());
+  check_type<RealOrBool>(self.dtype(), name);
   if (self.numel() == 0) return;
   ScanGeometry geometry(self, dim, values, indices);
   visit_wide(wide_type(self.dtype()), [&]<class T>(T) {
@@ -204,11 +204,13 @@ void running_extreme(const Tensor& values, const Tensor& indices, const Tensor& 
 }  // namespace
 
 void cumsum(const Tensor& out, const Tensor& self, int64_t dim) {
+  check_type<NumberTypes>(out.dtype(), "cumsum_out_cpu");
   visit_wide(common_wide_type(out, self),
              [&]<class T>(T) { scan(out, self, dim, T(0), [](T a, T b) { return math::add(a, b); }); });
 }
 
 void cumprod(const Tensor& out, const Tensor& self, int64_t dim) {
+  check_type<NumberTypes>(out.dtype(), "cumprod_out_cpu");
   visit_wide(common_wide_type(out, self),
              [&]<class T>(T) { scan(out, self, dim, T(1), [](T a, T b) { return math::multiply(a, b); }); });
 }
@@ -236,8 +238,8 @@ std::complex<double> log_add_exp(std::complex<double> a, std::complex<double> b)
 }  // namespace
 
 void logcumsumexp(const Tensor& out, const Tensor& self, int64_t dim) {
+  check_type<DifferentiableTypes>(self.dtype(), "logcumsumexp_out_cpu");
   if (is_complex(self.dtype())) return scan(out, self, dim, std::complex<double>(-HUGE_VAL, 0.0), log_add_exp);
-  if (!is_floating(self.dtype())) unsupported_dtype("logcumsumexp_out_cpu", self.dtype());
   scan(out, self, dim, -HUGE_VAL, [](double a, double b) {
     double high = math::maximum(a, b), low = math::minimum(a, b);
     if (std::isinf(high) || high != high) return high;

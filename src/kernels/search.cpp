@@ -91,7 +91,7 @@ void search_sorted(const Tensor& out, const Tensor& sorted, const Tensor& values
 void is_in(const Tensor& out, const Tensor& elements, const Tensor& others, bool invert) {
   Tensor in = contiguous(elements), row = contiguous(others);
   DenseOutput dense(out);
-  visit<RealTypes>(elements.dtype(), "isin", [&](auto tag) {
+  visit<detail::Join<RealTypes, WideUnsigned>>(elements.dtype(), "isin_default_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = Compute<T>;
     std::vector<C> known;

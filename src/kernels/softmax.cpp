@@ -4,8 +4,8 @@
 
 #include "kernels/convert.h"
 #include "kernels/loop.h"
-#include "kernels/types.h"
 #include "kernels/vector/softmax.h"
+#include "kernels/visit.h"
 
 namespace umbra::kernels {
 
@@ -88,7 +88,7 @@ class Softmax {
 };
 
 void run(SoftmaxOp op, const char* name, const Tensor& out, ArrayRef<const Tensor*> inputs, int64_t dim) {
-  if (!is_floating(inputs[0]->dtype())) unsupported_dtype(name, inputs[0]->dtype());
+  check_type<FloatingTypes>(inputs[0]->dtype(), name);
   const Tensor* operands[3] = {&out};
   int count = 1;
   for (const Tensor* input : inputs) operands[count++] = input;

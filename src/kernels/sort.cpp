@@ -12,7 +12,8 @@ namespace umbra::kernels {
 
 namespace {
 
-using SortedTypes = detail::Join<RealTypes, Bool>;
+using SortedTypes = detail::Join<RealOrBool, WideUnsigned>;
+constexpr const char* kSort = "sorting_kernel_method_name";
 
 // Lines along the dimension, one after the other: their elements' keys, of which the first `wanted` come out in order.
 template <class T, class Key> class LineSorter {
@@ -85,7 +86,7 @@ int64_t sort_workspace(const Tensor& self, int64_t dim, int64_t wanted) {
   if (self.numel() == 0 || self.dim() == 0) return 0;
   int64_t n = self.size(dim), lines = self.numel() / n;
   int64_t at_once = std::min<int64_t>(num_threads(), (lines + line_grain(n) - 1) / line_grain(n)), bytes = 0;
-  visit<SortedTypes>(self.dtype(), "sort", [&](auto tag) {
+  visit<SortedTypes>(self.dtype(), kSort, [&](auto tag) {
     using T = typename decltype(tag)::type;
     with_key_type<Compute<T>>(n, [&]<class Key>(Key*) { bytes = at_once * LineSorter<T, Key>::bytes(n, wanted); });
   });
@@ -100,7 +101,7 @@ void sort(const Tensor& values, const Tensor& indices, const Tensor& self, int64
   Strided<3> lines;
   for (int64_t d = 0; d < self.dim(); ++d)
     if (d != dim) lines.push(self.sizes()[d], {self.strides()[d], values.strides()[d], indices.strides()[d]});
-  visit<SortedTypes>(self.dtype(), "sort", [&](auto tag) {
+  visit<SortedTypes>(self.dtype(), kSort, [&](auto tag) {
     using T = typename decltype(tag)::type;
     int64_t grain = line_grain(n);
     int64_t in_step = step(self), out_step = step(values), where_step = step(indices);

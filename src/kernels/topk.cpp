@@ -69,13 +69,14 @@ template <class T> class Line {
 }  // namespace
 
 void topk(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool largest, bool sorted) {
+  check_type<RealTypes>(self.dtype(), "topk_cpu");
   sort(values, indices, self, dim, largest);
   if (values.numel() == 0 || self.dim() == 0) return;
   int64_t n = self.sizes()[dim], wanted = values.sizes()[dim];
   Strided<3> lines;
   for (int64_t d = 0; d < self.dim(); ++d)
     if (d != dim) lines.push(self.sizes()[d], {self.strides()[d], values.strides()[d], indices.strides()[d]});
-  visit<RealTypes>(self.dtype(), "topk", [&](auto tag) {
+  visit<RealTypes>(self.dtype(), "topk_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     int64_t step = self.strides()[dim], out_step = values.strides()[dim], where_step = indices.strides()[dim];
     auto grain = std::max<int64_t>(1, kGrain / n);

@@ -4,7 +4,7 @@
 #include <complex>
 #include <cstdint>
 
-#include "umbra/core/dtype.h"
+#include "core/stored_types.h"
 #include "umbra/core/error.h"
 
 namespace umbra::kernels {
@@ -34,6 +34,24 @@ using AllAndUnsigned = detail::Join<All, WideUnsigned>;
 using NumericAndUnsigned = detail::Join<Numeric, WideUnsigned>;
 using AllNoComplexAndUnsigned = detail::Join<AllNoComplex, WideUnsigned>;
 using IntegralBoolAndUnsigned = detail::Join<IntegralBool, WideUnsigned>;
+
+// Types that are stored only: a functor whose set has one of them computes it in a wider type.
+using HalfComplex = Types<ComplexHalf>;
+using Float8 = Types<Float8E4M3, Float8E5M2>;
+using AllAndHalfComplex = detail::Join<All, HalfComplex>;
+using NumericComplexAndHalf = detail::Join<NumericComplex, HalfComplex>;
+using EveryType = detail::Join<detail::Join<AllAndUnsigned, HalfComplex>, Float8>;
+
+namespace detail {
+template <class T> struct Accumulator { using type = T; };
+template <> struct Accumulator<Half> { using type = float; };
+template <> struct Accumulator<BFloat16> { using type = float; };
+template <> struct Accumulator<ComplexHalf> { using type = std::complex<float>; };
+template <> struct Accumulator<Float8E4M3> { using type = float; };
+template <> struct Accumulator<Float8E5M2> { using type = float; };
+}  // namespace detail
+/// The type in which a kernel computes on elements of type T: float for the narrow floating types.
+template <class T> using Compute = typename detail::Accumulator<T>::type;
 
 /// A type as a value, for generic lambdas.
 template <class T> struct Type { using type = T; };

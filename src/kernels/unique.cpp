@@ -66,7 +66,7 @@ template <class T> bool group_by_counting(Groups& out, const T* x, int64_t n) {
 Groups group_elements(const Tensor& self, bool sorted) {
   Tensor row = contiguous(self);
   Groups out;
-  visit<RealOrBool>(self.dtype(), "unique", [&](auto tag) {
+  visit<detail::Join<RealOrBool, WideUnsigned>>(self.dtype(), "unique", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* x = self.numel() == 0 ? nullptr : row.data<T>();
     if constexpr (std::is_integral_v<T>)
@@ -97,7 +97,7 @@ Groups group_slices(const Tensor& self, int64_t dim, bool sorted) {
   std::vector<int64_t> places(count);
   std::iota(places.begin(), places.end(), 0);
   Groups out;
-  visit<RealOrBool>(self.dtype(), "unique_dim", [&](auto tag) {
+  visit<detail::Join<RealOrBool, WideUnsigned>>(self.dtype(), "unique_dim", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* x = rows.data<T>();
     auto value = [x, length](int64_t row, int64_t i) { return static_cast<Compute<T>>(x[row * length + i]); };

@@ -18,11 +18,18 @@ using RealTypes = detail::Join<FloatingTypes, Integral>;
 using NumberTypes = detail::Join<RealTypes, Complex>;
 using RealOrBool = detail::Join<RealTypes, Bool>;
 using AllTypes = detail::Join<NumberTypes, Bool>;
+using AllTypesAndUnsigned = detail::Join<AllTypes, WideUnsigned>;
+using AllOrHalfComplex = detail::Join<AllTypes, HalfComplex>;
 using IndexTypes = Types<int64_t, int32_t>;
 
 /// Calls `fn` with the tag of the type that `dtype` names; an error naming the kernel where the set does not have it.
 template <class Set, class Fn> void visit(DType dtype, const char* kernel, const Fn& fn) {
   visit_dtype(kernel, dtype, Set(), fn);
+}
+
+/// Refuses what is not of the set: kernels that only move elements take what PyTorch's take.
+template <class Set> void check_type(DType dtype, const char* kernel) {
+  visit<Set>(dtype, kernel, [](auto) {});
 }
 
 /// Sixteen bytes without arithmetic: complex128 as a thing to be moved.
@@ -43,13 +50,5 @@ template <class Fn> void visit_item_size(int64_t bytes, const Fn& fn) {
     default: return fn(Type<Bytes16>());
   }
 }
-
-namespace detail {
-template <class T> struct Accumulator { using type = T; };
-template <> struct Accumulator<Half> { using type = float; };
-template <> struct Accumulator<BFloat16> { using type = float; };
-}  // namespace detail
-/// The type in which a kernel computes on elements of type T: float for the narrow floating types.
-template <class T> using Compute = typename detail::Accumulator<T>::type;
 
 }  // namespace umbra::kernels

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "kernels/types.h"
 #include "umbra/core/tensor.h"
 
 namespace umbra::kernels {
@@ -133,12 +134,12 @@ template <class T> void move_run(T* to, int64_t to_stride, const T* from, int64_
 template <class T> T add_elements(T a, T b) {
   if constexpr (std::is_same_v<T, bool>) return a || b;
   else if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-  else return static_cast<T>(a + b);
+  else return static_cast<T>(static_cast<Compute<T>>(a) + static_cast<Compute<T>>(b));
 }
 template <class T> T multiply_elements(T a, T b) {
   if constexpr (std::is_same_v<T, bool>) return a && b;
   else if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  else return static_cast<T>(a * b);
+  else return static_cast<T>(static_cast<Compute<T>>(a) * static_cast<Compute<T>>(b));
 }
 
 }  // namespace umbra::kernels

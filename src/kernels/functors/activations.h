@@ -11,7 +11,7 @@ UMBRA_FUNCTOR_UNARY(Sigmoid, "sigmoid_cpu", FloatingComplex, divide(T(1), T(1) +
 UMBRA_FUNCTOR_BINARY(SigmoidBackward, "sigmoid_backward_cpu", FloatingComplex,
                      multiply(a, conj(multiply(T(1) - b, b))));  // b: the result
 
-UMBRA_FUNCTOR_UNARY(Relu, "clamp_min_scalar_cpu", Numeric, maximum(x, T(0)));
+UMBRA_FUNCTOR_UNARY(Relu, "clamp_min_scalar_cpu", NumericAndUnsigned, maximum(x, T(0)));
 
 struct Threshold : Unary {  // x where it exceeds the threshold, else value
   static constexpr const char* name = "threshold_cpu";

@@ -11,30 +11,50 @@ namespace umbra::functors {
 /// scale * x. Of complex numbers it is their product, also by a real scale: an infinite part leaves the other a NaN.
 template <class T, class X> X scaled(T scale, X x) { return multiply(X(scale), x); }
 
+/// The factor of a sum's second term. complex32 rounds it, and the product before it is added.
+struct SumFactor {
+  Scalar alpha = 1;
+  bool rounds = false;
+  void round_to(DType dtype) {
+    rounds = dtype == DType::Complex32;
+    if (rounds) alpha = std::complex<double>(std::complex<float>(ComplexHalf(std::complex<float>(alpha.to_complex()))));
+    else alpha = rounded(alpha, dtype);
+  }
+  /// The callable that gives alpha * b.
+  template <class T> auto bind() const {
+    if constexpr (std::is_same_v<T, std::complex<float>>)
+      return [alpha = constant<T>(alpha), rounds = rounds](T b) {
+        T product = scaled(alpha, b);
+        return rounds ? T(ComplexHalf(product)) : product;
+      };
+    else return [alpha = constant<T>(alpha)](auto b) { return scaled(alpha, b); };
+  }
+};
+
 struct Add : Binary {  // a + alpha * b
   static constexpr const char* name = "add_stub";
-  using types = All;
-  Scalar alpha = 1;
-  void round_parameters(DType dtype) { alpha = rounded(alpha, dtype); }
+  using types = AllAndHalfComplex;
+  SumFactor factor;
+  void round_parameters(DType dtype) { factor.round_to(dtype); }
   template <class T> auto bind() const {
-    return [alpha = constant<T>(alpha)](auto a, auto b) { return add(a, scaled(alpha, b)); };
+    return [times = factor.bind<T>()](auto a, auto b) { return add(a, times(b)); };
   }
 };
 
 struct Subtract : Binary {  // a - alpha * b
   static constexpr const char* name = "add_stub";
-  using types = NumericComplex;
-  Scalar alpha = 1;
-  void round_parameters(DType dtype) { alpha = rounded(alpha, dtype); }
+  using types = NumericComplexAndHalf;
+  SumFactor factor;
+  void round_parameters(DType dtype) { factor.round_to(dtype); }
   template <class T> auto bind() const {
-    return [alpha = constant<T>(alpha)](auto a, auto b) { return subtract(a, scaled(alpha, b)); };
+    return [times = factor.bind<T>()](auto a, auto b) { return subtract(a, times(b)); };
   }
 };
 
 struct Multiply : Binary {
   static constexpr const char* name = "mul_cpu";
   static constexpr unsigned exact_numbers = 2;
-  using types = AllAndUnsigned;
+  using types = EveryType;
   template <class T> auto operator()(T a, T b) const { return multiply(a, b); }
 };
 struct Divide : Binary {
@@ -73,6 +93,16 @@ struct DivideTrunc : Binary {
   }
 };
 
+/// The whole number below a quotient (a - remainder) / b, as Python divides: from the exact remainder, so that the two
+/// agree; then to the nearest integer, from which rounding may have taken it.
+template <class T> T floor_of_quotient(T quotient, T remainder, T b) {
+  T sign = copysign(T(1), remainder) * copysign(T(1), b);  // a and its remainder have one sign
+  quotient = select((remainder != 0) & ((b < 0) ^ (remainder < 0)), quotient - T(1), quotient);
+  T whole = floor(quotient);
+  whole = select(quotient - whole > T(0.5), whole + T(1), whole);
+  return select(quotient == 0, copysign(T(0), sign), whole);
+}
+
 struct DivideFloor : Binary {
   static constexpr const char* name = "div_floor_cpu";
   static constexpr unsigned exact_numbers = 2;
@@ -85,16 +115,23 @@ struct DivideFloor : Binary {
       }
       return quotient;
     } else {
-      // As Python divides: from the exact remainder, so that the quotient agrees with it; then to the nearest integer,
-      // from which rounding may have taken it.
       T remainder = fmod(a, b);
-      T quotient = (a - remainder) / b;
-      quotient = select((remainder != 0) & ((b < 0) ^ (remainder < 0)), quotient - T(1), quotient);
-      T whole = floor(quotient);
-      whole = select(quotient - whole > T(0.5), whole + T(1), whole);
-      whole = select(quotient == 0, copysign(T(0), a / b), whole);
-      return select(b == 0, a / b, whole);
+      return select(b == 0, a / b, floor_of_quotient((a - remainder) / b, remainder, b));
     }
+  }
+};
+
+// The steps of that division, where what each gives is rounded to a narrow type.
+struct Divisible : Binary {  // what of a is a multiple of b; all of it where b is 0
+  static constexpr const char* name = "div_floor_cpu";
+  using types = Floating;
+  template <class T> T operator()(T a, T b) const { return select(b == 0, a, a - fmod(a, b)); }
+};
+struct FloorOfQuotient : Ternary {
+  static constexpr const char* name = "div_floor_cpu";
+  using types = Floating;
+  template <class T> T operator()(T quotient, T remainder, T b) const {
+    return select(b == 0, quotient, floor_of_quotient(quotient, remainder, b));
   }
 };
 
@@ -134,14 +171,15 @@ UMBRA_FUNCTOR_BINARY(Minimum, "minimum_cpu", AllNoComplexAndUnsigned, minimum(a,
 
 struct Negative : Unary {
   static constexpr const char* name = "neg_cpu";
-  using types = NumericComplex;
+  using types = NumericComplexAndHalf;
   template <class T> T operator()(T x) const {
     if constexpr (is_integer<T>) return subtract(T(0), x);
     else return -x;
   }
 };
 
-UMBRA_FUNCTOR_UNARY(Absolute, "abs_cpu", NumericComplex, abs(x));
+using AbsoluteTypes = kernels::detail::Join<NumericComplexAndHalf, Float8>;
+UMBRA_FUNCTOR_UNARY(Absolute, "abs_cpu", AbsoluteTypes, abs(x));
 
 struct Sign : Unary {
   static constexpr const char* name = "sign_cpu";
@@ -156,17 +194,27 @@ struct Sign : Unary {
 // The larger and the smaller, where NaN counts as nothing.
 struct Fmax : Binary {
   static constexpr const char* name = "fmax_cpu";
-  using types = AllNoComplex;
+  using types = AllNoComplexAndUnsigned;
   template <class T> T operator()(T a, T b) const { return select(isnan(a), b, select(isnan(b), a, maximum(a, b))); }
 };
 struct Fmin : Binary {
   static constexpr const char* name = "fmin_cpu";
-  using types = AllNoComplex;
+  using types = AllNoComplexAndUnsigned;
   template <class T> T operator()(T a, T b) const { return select(isnan(a), b, select(isnan(b), a, minimum(a, b))); }
 };
 
 UMBRA_FUNCTOR_BINARY(Copysign, "copysign_cpu", Floating, copysign(a, b));
 UMBRA_FUNCTOR_BINARY(Hypot, "hypot_cpu", Floating, hypot(a, b));
+
+struct ScaleByPower : Binary {  // a * 2^b for whole b, exact where 2^b itself is out of range
+  static constexpr const char* name = "ldexp_cpu";
+  static constexpr bool scalar_only = true;
+  using types = Floating;
+  template <class T> T operator()(T a, T b) const {
+    constexpr T far = 100000;  // beyond all exponents
+    return std::ldexp(a, static_cast<int>(std::clamp(b, -far, far)));
+  }
+};
 
 struct Heaviside : Binary {  // 0 below 0, 1 above, b at 0
   static constexpr const char* name = "heaviside_cpu";
@@ -195,7 +243,7 @@ struct Lcm : Binary {
   }
 };
 
-UMBRA_FUNCTOR_UNARY(SignBit, "signbit_cpu", AllNoComplex, signbit(x));
+UMBRA_FUNCTOR_UNARY(SignBit, "signbit_cpu", AllNoComplexAndUnsigned, signbit(x));
 
 struct Angle : Unary {  // of a complex number; of a real one, 0 or pi
   static constexpr const char* name = "angle_cpu";
@@ -208,7 +256,7 @@ struct Angle : Unary {  // of a complex number; of a real one, 0 or pi
 
 struct Sgn : Unary {  // the sign; of a complex number, the number of length 1 in its direction
   static constexpr const char* name = "sgn_cpu";
-  using types = All;
+  using types = AllAndHalfComplex;
   template <class T> T operator()(T x) const {
     if constexpr (is_complex<T>) return x == T(0) ? T(0) : x / std::abs(x);
     else return Sign()(x);
@@ -217,7 +265,7 @@ struct Sgn : Unary {  // the sign; of a complex number, the number of length 1 i
 
 struct Addcmul : Ternary {  // a + value * b * c
   static constexpr const char* name = "addcmul_cpu_out";
-  using types = NumericComplex;
+  using types = NumericComplexAndHalf;
   Scalar value = 1;
   template <class T> auto bind() const {
     return [value = constant<T>(value)](auto a, auto b, auto c) { return add(a, multiply(scaled(value, b), c)); };

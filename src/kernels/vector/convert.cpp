@@ -105,6 +105,31 @@ template <> void narrow_loop<Half>(char* out_bytes, const char* in_bytes, int64_
   for (; i < n; ++i) out[i].bits = _cvtss_sh(in[i], nearest);
 }
 
+// A complex32 number has ways to and from float and the wider complex types; everything else goes through float.
+template <class To> void widen_complex_loop(char* out_bytes, const char* in_bytes, int64_t n) {
+  To* __restrict out = reinterpret_cast<To*>(out_bytes);
+  const ComplexHalf* __restrict in = reinterpret_cast<const ComplexHalf*>(in_bytes);
+  for (int64_t i = 0; i < n; ++i) out[i] = cast<To>(static_cast<std::complex<float>>(in[i]));
+}
+template <class From> void narrow_complex_loop(char* out_bytes, const char* in_bytes, int64_t n) {
+  ComplexHalf* __restrict out = reinterpret_cast<ComplexHalf*>(out_bytes);
+  const From* __restrict in = reinterpret_cast<const From*>(in_bytes);
+  for (int64_t i = 0; i < n; ++i) out[i] = ComplexHalf(cast<std::complex<float>>(in[i]));
+}
+constexpr void add_complex_half(LoopTable& table) {
+  auto& from = table.loops[static_cast<int>(DType::Complex32)];
+  auto to = [&](DType type) -> Loop& {
+    return table.loops[static_cast<int>(type)][static_cast<int>(DType::Complex32)];
+  };
+  from[static_cast<int>(DType::Float32)] = &widen_complex_loop<float>;
+  from[static_cast<int>(DType::Complex64)] = &widen_complex_loop<std::complex<float>>;
+  from[static_cast<int>(DType::Complex128)] = &widen_complex_loop<std::complex<double>>;
+  from[static_cast<int>(DType::Bool)] = &widen_complex_loop<bool>;  // by both parts
+  to(DType::Float32) = &narrow_complex_loop<float>;
+  to(DType::Complex64) = &narrow_complex_loop<std::complex<float>>;
+  to(DType::Complex128) = &narrow_complex_loop<std::complex<double>>;
+}
+
 template <class Narrow> constexpr void add_narrow(LoopTable& table) {
   int narrow = static_cast<int>(dtype_of<Narrow>), wide = static_cast<int>(DType::Float32);
   table.loops[narrow][wide] = &widen_loop<Narrow>;
@@ -120,6 +145,7 @@ template <class... From> constexpr LoopTable make_table(Types<From...> types) {
   add_narrow<BFloat16>(table);
   add_narrow<Float8E4M3>(table);
   add_narrow<Float8E5M2>(table);
+  add_complex_half(table);
   return table;
 }
 constexpr LoopTable kTable = make_table(AllAndUnsigned());

@@ -135,7 +135,17 @@ template <class F, class T, class Stored> constexpr PointwiseLoops loops() {
   else return {&loop<F, T, Stored>, {}};
 }
 
-template <class F, class T> constexpr void add_entry(PointwiseTable& table) {
+/// Elements that are stored as a type without arithmetic: the driver converts them.
+template <class F, class Stored> constexpr PointwiseEntry stored_entry() {
+  using T = Compute<Stored>;
+  constexpr DType compute = dtype_of<T>, computed = dtype_of<Result<F, T>>;
+  constexpr DType result = computed == compute          ? dtype_of<Stored>
+                           : computed == DType::Float32 ? DType::Float16  // the size of a complex number
+                                                        : computed;
+  return {loops<F, T, T>(), {}, compute, computed, result};
+}
+
+template <class F, class T> constexpr void add_computed_entry(PointwiseTable& table) {
   constexpr DType compute = dtype_of<T>, computed = dtype_of<Result<F, T>>;
   static_assert(computed != DType::Undefined, "a functor yields T, bool or the real type of T");
   PointwiseEntry& entry = table.entries[static_cast<int>(compute)];
@@ -151,6 +161,11 @@ template <class F, class T> constexpr void add_entry(PointwiseTable& table) {
     add_narrow(Half());
     add_narrow(BFloat16());
   }
+}
+
+template <class F, class T> constexpr void add_entry(PointwiseTable& table) {
+  if constexpr (std::is_same_v<Compute<T>, T>) add_computed_entry<F, T>(table);
+  else table.entries[static_cast<int>(dtype_of<T>)] = stored_entry<F, T>();
 }
 
 template <class F, class... T> constexpr PointwiseTable make_table(Types<T...>) {

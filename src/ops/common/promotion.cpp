@@ -1,5 +1,7 @@
 #include "ops/common/promotion.h"
 
+#include "core/stored_types.h"
+
 namespace umbra::ops {
 
 namespace {
@@ -29,6 +31,7 @@ DType ResultType::combine(DType higher, DType lower) {
   if (category(lower) <= category(higher)) return higher;
   // A complex number meets a floating tensor: the tensor's precision decides.
   if (is_complex(lower) && is_floating(higher)) return complex_type(higher);
+  if (is_complex(lower) && is_wide_unsigned(higher)) return lower;
   return promote_types(higher, lower);
 }
 

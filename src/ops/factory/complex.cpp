@@ -55,6 +55,10 @@ UMBRA_OPERATOR("polar(Tensor abs, Tensor angle) -> Tensor")
     .meta([](const Tensor& abs, const Tensor& angle) { return complex_spec(abs, angle); })
     .cpu([](const Tensor& out, const Tensor& abs, const Tensor& angle) {
       Tensor turned = angle.expand(out.sym_sizes());
+      if (out.dtype() == DType::Complex32) {  // rounded once
+        turned = turned.to(DType::Float32);
+        return fill_parts(out, turned.cos().mul(abs), turned.sin().mul(abs));
+      }
       cos_out(parts(out, 0), turned).mul_(abs);
       sin_out(parts(out, 1), turned).mul_(abs);
     })

@@ -3,6 +3,7 @@
 
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 
 namespace umbra::ops {
 namespace {
@@ -285,6 +286,7 @@ Tensor identity(SymInt rows, SymInt columns, const TensorOptions& options) {
   check(rows >= 0, "n must be greater or equal to 0, got ", rows);
   check(columns >= 0, "m must be greater or equal to 0, got ", columns);
   Tensor out = zeros(SymShape{rows, columns}, options);
+  check_kernel_type(out.dtype() != DType::Complex32 && !is_wide_unsigned(out.dtype()), "eye", out);
   out.diagonal().fill_(1);
   return out;
 }

@@ -3,6 +3,7 @@
 #include "kernels/copy.h"
 #include "kernels/index.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -15,6 +16,7 @@ UMBRA_OPERATOR("masked_select(Tensor self, Tensor mask) -> Tensor")
     .out("masked_select.out")
     .real([](const Tensor& self, const Tensor& mask) {
       check(mask.dtype() == DType::Bool, "masked_select: expected BoolTensor for mask");
+      check_kernel_type(!is_wide_unsigned(self.dtype()), "masked_select", self);
       Tensor wide = mask.expand(broadcast_shapes(self.sym_sizes(), mask.sym_sizes()));
       Tensor out = empty({kernels::count_nonzero(wide)}, {.dtype = self.dtype()});
       kernels::masked_select(out, self, mask);

@@ -3,6 +3,7 @@
 #include "kernels/copy.h"
 #include "kernels/index.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/unbacked.h"
 #include "ops/reduce/reduced_shape.h"
 
@@ -74,6 +75,8 @@ UMBRA_OPERATOR("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor")
 UMBRA_OPERATOR("count_nonzero(Tensor self, int? dim=None) -> Tensor")
     .generated_out("count_nonzero.out")
     .all_backends([](const Tensor& self, std::optional<int64_t> dim) {
+      check_kernel_type(dim || (!is_float8(self.dtype()) && !is_wide_unsigned(self.dtype())), "nonzero_count_cpu",
+                        self);
       return count_along(self, dim ? std::vector<int64_t>{*dim} : std::vector<int64_t>());
     })
     .not_differentiable()

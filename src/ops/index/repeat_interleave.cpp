@@ -66,7 +66,9 @@ UMBRA_OPERATOR(
               "repeats must have the same size as input along dim, but got repeats.size(0) = ", repeats.sym_size(0),
               " and input.size(", at, ") = ", length);
       }
-      return input.index_select(at, repeat_interleave(times, size));
+      Tensor places = repeat_interleave(times, size);
+      bool is_index = places.dtype() == DType::Int32 || places.dtype() == DType::Int64;
+      return input.index_select(at, is_index ? places : places.to(DType::Int64));
     });
 
 UMBRA_OPERATOR(

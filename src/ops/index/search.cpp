@@ -1,9 +1,12 @@
 // Where numbers belong among sorted ones (searchsorted, bucketize), and whether they are among others (isin).
 #include "kernels/search.h"
 
+#include <cmath>
+
 #include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/promotion.h"
@@ -183,11 +186,13 @@ UMBRA_OPERATOR("bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int
 // ---- isin ----
 
 TensorSpec isin_spec(const Tensor& elements, const Tensor& others) {
+  auto unsupported = [](const Tensor* t) {
+    return t->dtype() == DType::Bool || t->dtype() == DType::Complex64 || t->dtype() == DType::Complex128;
+  };
   for (const Tensor* t : {&elements, &others})
-    check(!only_metadata_is_asked() || (!t->is_complex() && t->dtype() != DType::Bool),
-          "Unsupported input type encountered for isin(): ", t->dtype());
+    check(!only_metadata_is_asked() || !unsupported(t), "Unsupported input type encountered for isin(): ", t->dtype());
   for (const Tensor* t : {&elements, &others})
-    check<NotImplementedError>(!t->is_complex() && t->dtype() != DType::Bool,
+    check<NotImplementedError>(!unsupported(t),
                                "Unsupported input type encountered for isin(): ", kernel_name(t->dtype()));
   return TensorSpec(elements.sym_sizes(), DType::Bool, common_device({&elements, &others}));
 }
@@ -202,6 +207,10 @@ UMBRA_OPERATOR(
     .out("isin.Tensor_Tensor_out")
     .meta([](const Tensor& elements, const Tensor& others, bool, bool) { return isin_spec(elements, others); })
     .cpu([](const Tensor& out, const Tensor& elements, const Tensor& others, bool, bool invert) {
+      // Few elements are compared each with each, by a kernel that has fewer types than sorting has.
+      bool few = others.numel() < static_cast<int64_t>(10 * std::pow(static_cast<double>(elements.numel()), 0.145));
+      DType common = ResultType().add(elements).add(others).get();
+      if (few && is_wide_unsigned(common)) kernels::unsupported_dtype("isin_default_cpu", common);
       run_isin(out, elements, others, invert);
     })
     .not_differentiable()

@@ -28,7 +28,7 @@ Tensor nothing(const Tensor& self) { return empty({0}, {.dtype = DType::Int64, .
 Triple unique_elements(const Tensor& self, bool sorted, bool inverse, bool counts) {
   kernels::Groups groups = kernels::group_elements(self, sorted);
   Tensor row = kernels::contiguous(self), values = empty({static_cast<int64_t>(groups.firsts.size())}, self.options());
-  if (values.numel() > 0) kernels::take(values, row, int_row(groups.firsts));
+  if (values.numel() > 0) kernels::select_rows(values, row.view({-1}), int_row(groups.firsts));
   return {values, inverse ? int_tensor(groups.group, self.sym_sizes()) : nothing(self),
           counts ? int_row(groups.counts) : nothing(self)};
 }

@@ -128,8 +128,8 @@ UMBRA_OPERATOR("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvect
     })
     .cpu<2>([](const Tensor& values, const Tensor& vectors, const Tensor& self) {
       Tensor info = empty(batch_part(self), {.dtype = DType::Int32});
-      check<NotImplementedError>(!is_reduced_floating(self.dtype()), "\"linalg_eig_out_cpu\" not implemented for '",
-                                 kernel_name(self.dtype()), "'");
+      check<NotImplementedError>(!is_reduced_floating(self.dtype()) && self.dtype() != DType::Complex32,
+                                 "\"linalg_eig_out_cpu\" not implemented for '", kernel_name(self.dtype()), "'");
       check_finite(self);
       kernels::eig(values, vectors, info, self);
       check_infos(info, "torch.linalg.eig", self.dim() == 2);

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "core/stored_types.h"
 #include "dispatch/layers.h"
 #include "ops/common/batching.h"
 #include "umbra/core/linalg_error.h"
@@ -36,8 +37,9 @@ void check_floating_matrix(const Tensor& a, const std::string& name, bool narrow
           a.dtype());
   check<NotImplementedError>(a.is_floating_point() || a.is_complex(), name,
                              ": Expected a floating point or complex tensor as input. Got ", kernel_name(a.dtype()));
-  check<NotImplementedError>(narrow || !is_reduced_floating(a.dtype()), name,
-                             ": Low precision dtypes not supported. Got ", kernel_name(a.dtype()));
+  bool low = is_reduced_floating(a.dtype()) || is_float8(a.dtype()) || a.dtype() == DType::Complex32;
+  check<NotImplementedError>(narrow || !low, name, ": Low precision dtypes not supported. Got ",
+                             kernel_name(a.dtype()));
 }
 
 void check_system(const Tensor& a, const Tensor& b, bool left, const std::string& name) {

@@ -1,8 +1,10 @@
 // Products of vectors, matrices and batches beyond mm: outer, inner, tensordot, bilinear, chains of matrices.
 #include "kernels/copy.h"
+#include "kernels/functors/functor.h"
 #include "kernels/matmul.h"
 #include "kernels/vector/rows.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/may_read.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
@@ -86,6 +88,7 @@ Tensor addr_parts(const Tensor& self, const Tensor& vec1, const Tensor& vec2, co
   };
   fits(beta, "beta");
   fits(alpha, "alpha");
+  check_kernel_type(type != DType::Complex32, "addr_cpu", self);
   SymShape shape{vec1.sym_size(0), vec2.sym_size(0)};
   Tensor wide = self.expand(shape);
   if (type == DType::Bool) {
@@ -93,6 +96,11 @@ Tensor addr_parts(const Tensor& self, const Tensor& vec1, const Tensor& vec2, co
     Tensor product = outer(vec1, vec2);
     if (!a) product = zeros_like(product);
     return b ? wide.logical_or(product) : product;
+  }
+  if (is_reduced_floating(type)) {  // each step is rounded, and so are the factors
+    Tensor first = alpha.equals(1) ? vec1 : vec1.mul(functors::rounded(alpha, type));
+    Tensor product = outer(first, vec2).to(type);
+    return beta.equals(0) ? product : wide.mul(functors::rounded(beta, type)).add(product);
   }
   if (auto rows = addr_rows(self, vec1, vec2, beta, alpha); rows.defined()) return rows;
   Tensor product = outer(vec1, vec2);
@@ -311,6 +319,8 @@ UMBRA_OPERATOR("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor
       SymInt a = self.sym_size(dim), b = other.sym_size(dim);
       check(a == 3 && b == 3, "linalg.cross: inputs dimension ", dim, " must have length 3. Got ", a, " and ", b);
       SymShape sizes = broadcast_shapes(self.sym_sizes(), other.sym_sizes());
+      check_kernel_type(self.dtype() != DType::Complex32 && !is_float8(self.dtype()) && !is_wide_unsigned(self.dtype()),
+                        "cross", self);
       check(self.dtype() == other.dtype(), "expected scalar type ", kernel_name(self.dtype()), " but found ",
             kernel_name(other.dtype()));
       return TensorSpec(sizes, self.dtype(), common_device({&self, &other}));

@@ -41,7 +41,7 @@ TensorSpec scaled_spec(ArrayRef<const Tensor*> inputs, const Scalar& alpha) {
 UMBRA_OPERATOR("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
     .inplace("add_.Tensor")
     .out("add.out")
-    .use(pointwise<Add, 2>(Promotion::Default, [](const Scalar& alpha) { return Add{.alpha = alpha}; }))
+    .use(pointwise<Add, 2>(Promotion::Default, [](const Scalar& alpha) { return Add{.factor = {alpha}}; }))
     .meta([](const Tensor& self, const Tensor& other, const Scalar& alpha) {
       return scaled_spec({&self, &other}, alpha);
     })
@@ -53,7 +53,7 @@ UMBRA_OPERATOR("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tens
 UMBRA_OPERATOR("add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
     .inplace("add_.Scalar")
     .generated_out("add.Scalar_out")
-    .use(pointwise<Add, 2>(Promotion::Default, [](const Scalar& alpha) { return Add{.alpha = alpha}; }))
+    .use(pointwise<Add, 2>(Promotion::Default, [](const Scalar& alpha) { return Add{.factor = {alpha}}; }))
     .meta([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
       return scaled_spec({&self, &number_of_type(other.dtype())}, alpha);
     })
@@ -65,7 +65,7 @@ UMBRA_OPERATOR("add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
 UMBRA_OPERATOR("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
     .inplace("sub_.Tensor")
     .out("sub.out")
-    .use(pointwise<Subtract, 2>(Promotion::Default, [](const Scalar& alpha) { return Subtract{.alpha = alpha}; }))
+    .use(pointwise<Subtract, 2>(Promotion::Default, [](const Scalar& alpha) { return Subtract{.factor = {alpha}}; }))
     .meta([](const Tensor& self, const Tensor& other, const Scalar& alpha) {
       check_not_bool(self, other);
       return scaled_spec({&self, &other}, alpha);
@@ -79,7 +79,7 @@ UMBRA_OPERATOR("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tens
 UMBRA_OPERATOR("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
     .inplace("sub_.Scalar")
     .generated_out("sub.Scalar_out")
-    .use(pointwise<Subtract, 2>(Promotion::Default, [](const Scalar& alpha) { return Subtract{.alpha = alpha}; }))
+    .use(pointwise<Subtract, 2>(Promotion::Default, [](const Scalar& alpha) { return Subtract{.factor = {alpha}}; }))
     .meta([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
       check_not_bool(self, number_of_type(other.dtype()));
       return scaled_spec({&self, &number_of_type(other.dtype())}, alpha);

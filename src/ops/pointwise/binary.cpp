@@ -2,6 +2,7 @@
 // float_power, isclose.
 #include "kernels/functors/arithmetic.h"
 #include "kernels/functors/exp_log.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/out_variant.h"
 #include "ops/pointwise/family.h"
 
@@ -177,14 +178,27 @@ UMBRA_OPERATOR("logaddexp2(Tensor self, Tensor other) -> Tensor")
 
 // ---- powers ----
 
-// self * 2 ** other, in the type that the two have together.
-Tensor two_to(const Tensor& self, const Tensor& other) {
-  return pow(2.0, other.to(pointwise_types({&self, &other}, Promotion::IntToFloat).compute));
+/// Floating numbers are scaled by whole exponents, of 32 bits, without computing the power.
+bool scales(const Tensor& self, const Tensor& other) {
+  if (!is_floating(self.dtype()) || !is_integral(other.dtype(), true)) return false;
+  check_kernel_type(!is_float8(self.dtype()), "ldexp_cpu", self);
+  check_kernel_type(other.dtype() != DType::Bool && !is_wide_unsigned(other.dtype()), "ldexp_cpu_exp", other);
+  return true;
+}
+Tensor scaled_by_power(const Tensor& self, const Tensor& other) {
+  if (!scales(self, other)) return self.mul(pow(2.0, other));
+  if (!has_elements(self) || !has_elements(other)) return self.mul(other.to(self.dtype()));
+  DType compute = self.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
+  Tensor exponent = other.to(DType::Int32).to(compute);
+  TensorSpec spec = pointwise_spec({&self, &other}, self.dtype());
+  Tensor out = empty_strided(spec.sizes, spec.strides, {.dtype = self.dtype()});
+  kernels::pointwise(functors::ScaleByPower{}, out, {&self, &exponent}, compute);
+  return out;
 }
 
 UMBRA_OPERATOR("ldexp.Tensor(Tensor self, Tensor other) -> Tensor")
     .out("ldexp.out")
-    .all_backends([](const Tensor& self, const Tensor& other) { return self.mul(two_to(self, other)); })
+    .all_backends(scaled_by_power)
     .gradient("self", {"grad", "other"},
               [](const Tensor& grad, const Tensor& other) { return grad.mul(pow(2.0, other).conj()); })
     .gradient("other", {"grad", "result"},
@@ -192,7 +206,11 @@ UMBRA_OPERATOR("ldexp.Tensor(Tensor self, Tensor other) -> Tensor")
     .tangent(TangentRule::Pointwise)
     .tags({Tag::Pointwise});
 UMBRA_OPERATOR("ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)")
-    .composite([](const Tensor& self, const Tensor& other) { return self.mul_(two_to(self, other)); })
+    .composite([](const Tensor& self, const Tensor& other) {
+      check(!is_integral(self.dtype(), true), "ldexp can't be cast to the desired output type ",
+            kernel_name(self.dtype()));
+      return scales(self, other) ? self.copy_(ldexp(self, other)) : self.mul_(pow(2.0, other));
+    })
     .tags({Tag::Pointwise});
 
 DType widest(bool complex_numbers) { return complex_numbers ? DType::Complex128 : DType::Float64; }

@@ -1,6 +1,8 @@
 // Quotients rounded to whole numbers, and what they leave.
 #include "dispatch/layers.h"
+#include "kernels/copy.h"
 #include "kernels/functors/arithmetic.h"
+#include "kernels/functors/rounding.h"
 #include "ops/pointwise/family.h"
 
 namespace umbra::ops {
@@ -27,11 +29,30 @@ TensorSpec div_spec(const Tensor& self, const Tensor& other, const RoundingMode&
   return pointwise_spec({&self, &other}, promotion_of(mode));
 }
 
+/// Narrow floats are divided in their own type, save by a single number: a quotient is rounded before it is made whole.
+bool divides_in_steps(const Tensor& other, DType compute) {
+  return is_reduced_floating(compute) && other.numel() != 1 && !other.impl()->is_wrapped_number();
+}
+void trunc_kernel(const Tensor& out, const Tensor& self, const Tensor& other, DType compute) {
+  if (!divides_in_steps(other, compute)) return kernels::pointwise(DivideTrunc{}, out, {&self, &other}, compute);
+  Tensor quotient = kernels::scratch(out.sizes(), compute);
+  kernels::pointwise(functors::Divide{}, quotient, {&self, &other}, compute);
+  kernels::pointwise(functors::Trunc{}, out, {&quotient}, compute);
+}
+void floor_kernel(const Tensor& out, const Tensor& self, const Tensor& other, DType compute) {
+  if (!divides_in_steps(other, compute)) return kernels::pointwise(DivideFloor{}, out, {&self, &other}, compute);
+  Tensor quotient = kernels::scratch(out.sizes(), compute), remainder = kernels::scratch(out.sizes(), compute);
+  kernels::pointwise(functors::Divisible{}, quotient, {&self, &other}, compute);
+  kernels::pointwise(functors::Divide{}, quotient, {&quotient, &other}, compute);
+  kernels::pointwise(Fmod{}, remainder, {&self, &other}, compute);
+  kernels::pointwise(functors::FloorOfQuotient{}, out, {&quotient, &remainder, &other}, compute);
+}
+
 void div_kernel(const Tensor& out, const Tensor& self, const Tensor& other, const RoundingMode& mode) {
   DType compute = pointwise_types({&self, &other}, promotion_of(mode)).compute;
   if (!mode) kernels::pointwise(functors::Divide{}, out, {&self, &other}, compute);
-  else if (*mode == "trunc") kernels::pointwise(DivideTrunc{}, out, {&self, &other}, compute);
-  else kernels::pointwise(DivideFloor{}, out, {&self, &other}, compute);
+  else if (*mode == "trunc") trunc_kernel(out, self, other, compute);
+  else floor_kernel(out, self, other, compute);
 }
 
 UMBRA_OPERATOR("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor")
@@ -74,6 +95,9 @@ UMBRA_OPERATOR("floor_divide(Tensor self, Tensor other) -> Tensor")
     .inplace("floor_divide_.Tensor")
     .out("floor_divide.out")
     .use(pointwise<DivideFloor, 2>(Promotion::Default))
+    .cpu([](const Tensor& out, const Tensor& self, const Tensor& other) {
+      floor_kernel(out, self, other, pointwise_types({&self, &other}, Promotion::Default).compute);
+    })
     .tags({Tag::TakesNumbers});
 
 UMBRA_OPERATOR("floor_divide.Scalar(Tensor self, Scalar other) -> Tensor")

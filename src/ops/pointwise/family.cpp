@@ -80,6 +80,7 @@ const char* cpp_name(DType dtype) {
     case DType::BFloat16: return "c10::BFloat16";
     case DType::Float32: return "float";
     case DType::Float64: return "double";
+    case DType::Complex32: return "c10::complex<c10::Half>";
     case DType::Complex64: return "c10::complex<float>";
     case DType::Complex128: return "c10::complex<double>";
     default: return name(dtype);

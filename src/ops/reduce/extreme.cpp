@@ -21,7 +21,10 @@ void check_not_empty(const char* name, const Tensor& self, uint64_t mask) {
     if ((mask >> d & 1) && !self.sym_sizes()[d].is_symbolic() && self.sym_sizes()[d].value() == 0)
       fail<IndexError>(name, "(): Expected reduction dim ", d, " to have non-zero size.");
 }
-void check_ordered(const char* kernel, const Tensor& self) { check_kernel_type(!self.is_complex(), kernel, self); }
+void check_ordered(const char* kernel, const Tensor& self) {
+  DType type = self.dtype();
+  check_kernel_type(!is_complex(type) && !is_float8(type) && !is_wide_unsigned(type), kernel, self);
+}
 void check_any_elements(const char* name, const Tensor& self) {
   if (!self.sym_numel().is_symbolic() && self.sym_numel().value() == 0)
     fail(name,
@@ -143,6 +146,7 @@ Both both_specs(const Tensor& self, OptionalInt dim, bool keepdim) {
   return {spec, spec};
 }
 void run_both(const Tensor& low, const Tensor& high, const Tensor& self, OptionalInt dim) {
+  check_ordered("aminmax_cpu", self);
   uint64_t mask = !dim ? all_dims(self) : self.dim() == 0 ? 0 : uint64_t{1} << wrap_dim(*dim, self.dim());
   kernels::amin(low, self, masked_dims(mask));
   kernels::amax(high, self, masked_dims(mask));

@@ -27,7 +27,8 @@ bool widens(const Tensor& self, std::optional<DType> dtype) {
 /// Of no elements any type will do.
 void check_softmax_type(const char* kernel, const char* last_kernel, const Tensor& self, int64_t dim) {
   bool last = wrap_dim(dim, self.dim()) >= self.dim() - 1;
-  check_kernel_type(is_floating(self.dtype()) || self.sym_numel() == 0, last ? last_kernel : kernel, self);
+  bool fits = is_floating(self.dtype()) && !is_float8(self.dtype());
+  check_kernel_type(fits || self.sym_numel() == 0, last ? last_kernel : kernel, self);
 }
 TensorSpec backward_spec(const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
   check(grad.sym_sizes() == output.sym_sizes(),

@@ -45,7 +45,7 @@ void check_coo_shapes(const Tensor& indices, const Tensor& values, size_t rank) 
 void check_coo_bounds(const Tensor& indices, const Tensor& values, IntArrayRef size) {
   int64_t sparse_dim = indices.size(0);
   for (int64_t d = 0; d < sparse_dim && has_data(indices); ++d) {
-    Tensor row = indices.select(0, d);
+    Tensor row = indices.select(0, d).to(DType::Int64);
     int64_t least = row.amin().item().to_int(), most = row.amax().item().to_int();
     check(least >= 0, "found negative index ", least, " for dim ", d);
     check(most < size[d], "size is inconsistent with indices: for dim ", d, ", size is ", size[d], " but found index ",
@@ -116,7 +116,7 @@ std::vector<int64_t> size_of(const Tensor& indices, const Tensor& values) {
   check(indices.dim() == 2, "indices must be sparse_dim x nnz, but got: ", indices.sym_sizes());
   std::vector<int64_t> size;
   for (int64_t d = 0; d < indices.size(0); ++d)
-    size.push_back(has_data(indices) ? indices.select(0, d).amax().item().to_int() + 1 : 0);
+    size.push_back(has_data(indices) ? indices.select(0, d).to(DType::Int64).amax().item().to_int() + 1 : 0);
   for (int64_t d = 1; d < values.dim(); ++d) size.push_back(values.size(d));
   return size;
 }

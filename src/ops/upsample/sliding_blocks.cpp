@@ -1,5 +1,6 @@
 // Sliding blocks of an image as columns (im2col), back (col2im), and windows along one dimension (unfold).
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
 #include "umbra/dispatch/define.h"
@@ -53,8 +54,9 @@ void check_blocks(const Ints& kernel, const Ints& dilation, const Ints& padding,
 bool is_zero(SymInt s) { return !s.is_symbolic() && s.value() == 0; }
 
 void check_block_types(const char* name, const Tensor& self) {
-  check<NotImplementedError>(is_floating(self.dtype()) || self.is_complex() || self.dtype() == DType::Bool, "\"", name,
-                             "\" not implemented for '", kernel_name(self.dtype()), "'");
+  bool fits = (is_floating(self.dtype()) && !is_float8(self.dtype())) || self.dtype() == DType::Bool ||
+              (self.is_complex() && self.dtype() != DType::Complex32);
+  check<NotImplementedError>(fits, "\"", name, "\" not implemented for '", kernel_name(self.dtype()), "'");
 }
 
 Blocks im2col_blocks(const Tensor& self, const Ints& kernel, const Ints& dilation, const Ints& padding,
