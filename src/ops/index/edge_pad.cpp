@@ -115,13 +115,14 @@ struct EdgePadBackward : EdgePad {
           if (only_metadata_is_asked() && (family.dims == 2 || (family.dims == 1 && reflects)))
             check<ValueError>(padding.size() == ends, padding.size() < ends ? "not enough" : "too many",
                               " values to unpack (expected ", ends, ", got ", padding.size(), ")");
-          // Two dimensions that are reflected compare channels first, of too few dimensions some other one.
-          if (family.dims == 2 && reflects) {
-            SymInt channels = self.sym_size(self.dim() - 3), given = grad.sym_size(self.dim() - 3);
+          // One dimension, and two that are reflected, compare channels first, of too few dimensions some other one.
+          if (family.dims == 1 || (family.dims == 2 && reflects)) {
+            if (family.dims == 1) self.sym_size(-1);
+            int64_t d = self.dim() - 1 - family.dims;
+            SymInt channels = self.sym_size(d), given = grad.sym_size(d);
             check(channels == given, "grad_output channel unexpected. Expected: ", channels, ", Got: ", given);
             for (int64_t d = 1; d <= family.dims; ++d) grad.sym_size(self.dim() - d);
           }
-          if (family.dims == 1 && reflects) self.sym_size(-1);
           SymShape sizes = family.padded(self, padding);
           if (family.dims < 3 || !reflects) family.check_sizes(grad, self);
           check(grad.dim() == self.dim(), "grad_output: expected ", self.dim(), " dimensions, but got ", grad.dim());

@@ -8,12 +8,14 @@
 
 namespace umbra::ops {
 
-/// Whether PyTorch has checks for the meta device that are written in Python; composites are checked in C++.
+/// Whether PyTorch has checks for the meta device that are written in Python; composites and what writes outputs are
+/// checked in C++.
 static bool checked_in_python(const Tensor& a, const std::string& name) {
   static const std::set<std::string> kParts{"linalg.matrix_norm",  "torch.linalg.matrix_rank", "logdet",
                                             "linalg.matrix_power", "matrix_exp_backward",      "linalg.polar",
                                             "linalg.vecdot"};
-  return (a.is_meta() || only_metadata_is_asked()) && kParts.count(name) == 0 && !name.starts_with("linalg.cond");
+  return (a.is_meta() || only_metadata_is_asked()) && !outputs_are_given() && kParts.count(name) == 0 &&
+         !name.starts_with("linalg.cond");
 }
 
 void check_matrix(const Tensor& a, const std::string& name, const char* argument) {
@@ -171,7 +173,9 @@ namespace {
 
 UMBRA_OPERATOR("_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()")
     .real([](const Tensor& info, const std::string& name, bool is_matrix) { check_infos(info, name, is_matrix); })
-    .fake([](const Tensor&, const std::string&, bool) {})
+    .fake([](const Tensor& info, const std::string&, bool) {
+      check(!info.is_meta() || info.is_fake(), "Tensor.item() cannot be called on meta tensors");
+    })
     .not_differentiable()
     .batch([](const Batched& info, const std::string& name, bool) {
       _linalg_check_errors(batch_first(info), name, false);

@@ -1,6 +1,7 @@
 // Functions of matrices (exponential, powers, trace) and matrices made of vectors (Vandermonde, covariance).
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/out_variant.h"
 #include "ops/linalg/linalg.h"
@@ -176,6 +177,7 @@ UMBRA_OPERATOR("_compute_linear_combination(Tensor input, Tensor coefficients) -
 UMBRA_OPERATOR("trace(Tensor self) -> Tensor")
     .generated_out("trace.out")
     .meta([](const Tensor& self) {
+      check_kernel_type(self.dtype() != DType::Bool, "trace", self);
       check(self.dim() == 2, "trace: expected a matrix, but got tensor with dim ", self.dim());
       DType type = is_integral(self.dtype(), true) ? DType::Int64 : self.dtype();
       return TensorSpec({}, type, self.device());

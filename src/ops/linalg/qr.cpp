@@ -3,6 +3,7 @@
 #include "kernels/copy.h"
 #include "kernels/linear_algebra.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/no_derivative.h"
 #include "ops/common/out_variant.h"
@@ -88,6 +89,7 @@ UMBRA_OPERATOR("geqrf(Tensor self) -> (Tensor a, Tensor tau)")
     .out("geqrf.a", {"a", "tau"})
     .meta([](const Tensor& self) -> Specs2 {
       check(self.dim() >= 2, "torch.geqrf: input must have at least 2 dimensions.");
+      check_kernel_type(is_differentiable(self.dtype()) && !is_reduced_floating(self.dtype()), "geqrf_cpu", self);
       SymInt k = sym_min(self.sym_size(-2), self.sym_size(-1));
       return {column_major_spec(self.sym_sizes(), self.dtype(), self.device()), vector_spec(self, k, self.dtype())};
     })

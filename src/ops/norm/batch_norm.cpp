@@ -159,7 +159,7 @@ UMBRA_OPERATOR(
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
              bool training, double, double) {
       check_running_statistics(input, mean, var, training);
-      check_kernel_parameters(input, {&weight, &bias});
+      check_kernel_parameters(input, {&weight, &bias, &mean, &var});
       check_normalized(input, {{"weight", &weight}, {"bias", &bias}, {"running_mean", &mean}, {"running_var", &var}},
                        training);
       return norm_specs(input, {&weight, &bias, &mean, &var}, training);
@@ -167,7 +167,7 @@ UMBRA_OPERATOR(
     .cpu<3>([](const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd, const Tensor& input,
                const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, bool training,
                double momentum, double eps) {
-      check_parameter_types(input, {&weight, &bias});
+      check_parameter_types(input, {&weight, &bias, &mean, &var});
       kernels::batch_norm(out, save_mean, save_invstd, input, {weight, bias, mean, var}, training, momentum, eps);
     })
     .functional_form("aten::_native_batch_norm_legit_functional")
@@ -219,7 +219,7 @@ UMBRA_OPERATOR(
     .generated_out("_native_batch_norm_legit_no_training.out", {"out0", "out1", "out2"})
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
              double, double) {
-      check_kernel_parameters(input, {&weight, &bias});
+      check_kernel_parameters(input, {&weight, &bias, &mean, &var});
       check_normalized(input, {{"weight", &weight}, {"bias", &bias}, {"running_mean", &mean}, {"running_var", &var}},
                        false);
       return norm_specs(input, {&weight, &bias, &mean, &var}, false);
@@ -227,7 +227,7 @@ UMBRA_OPERATOR(
     .cpu<3>([](const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd, const Tensor& input,
                const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, double momentum,
                double eps) {
-      check_parameter_types(input, {&weight, &bias});
+      check_parameter_types(input, {&weight, &bias, &mean, &var});
       kernels::batch_norm(out, save_mean, save_invstd, input, {weight, bias, mean, var}, false, momentum, eps);
     })
     .gradient("input, weight, bias", {"grad", "input", "weight", "running_mean", "running_var", "eps", "needs"},

@@ -130,7 +130,10 @@ UMBRA_OPERATOR(
     .generated_out("batch_norm_update_stats.out", {"out0", "out1"})
     .all_backends([](const Tensor& input, const Tensor& mean, const Tensor& var, double momentum) {
       check_kernel_type(is_floating(input.dtype()), "batch_norm_update_stats_cpu", input);
+      check_kernel_parameters(input, {&mean, &var});
       wrap_dim(1, input.dim(), false);
+      check(input.sym_numel() != 0, "input tensor must have at least one element, but got input_sizes = ",
+            to_string(input.sym_sizes()));
       std::vector<int64_t> others{0};
       for (int64_t d = 2; d < input.dim(); ++d) others.push_back(d);
       Tensor batch_mean = input.mean(others), batch_var = input.var(others, Scalar(0));

@@ -95,7 +95,8 @@ UMBRA_OPERATOR(
     .all_backends([](const Tensor& grad, const Tensor& v, const Tensor& g, const Tensor& norms, int64_t dim) {
       check_fused("weight_norm_backward_kernel", v, g, dim);
       return weight_norm_gradients(grad, v, g, norms, dim);
-    });
+    })
+    .use(LikeOnMeta{{1, 2}});
 
 UMBRA_OPERATOR("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor")
     .composite([](const Tensor& v, const Tensor& g, int64_t dim) {
@@ -185,7 +186,7 @@ UMBRA_OPERATOR("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor
       bool narrow = self.dtype() == DType::Float16 || self.dtype() == DType::BFloat16;
       Tensor norm = linalg_vector_norm(self, p, dims, true, narrow ? std::optional(DType::Float32) : std::nullopt);
       Tensor factor = where(norm.gt(most), norm.add(1e-7).reciprocal().mul(most), ones_like(norm));
-      return self.mul(factor.to(self.is_complex() ? factor.dtype() : self.dtype()));
+      return self.mul(factor.to(self.is_complex() ? factor.dtype() : self.dtype())).contiguous();
     })
     .gradient("self", {"grad", "self", "p", "dim", "maxnorm"},
               [](const Tensor& grad, const Tensor& self, const Scalar& p, int64_t dim, const Scalar& most) {

@@ -41,7 +41,8 @@ UMBRA_OPERATOR("relu(Tensor self) -> Tensor")
     .use(pointwise<Relu, 1>(Promotion::Default))
     .meta([](const Tensor& self) {
       check<NotImplementedError>(self.dtype() != DType::Bool, "Boolean inputs not supported for relu");
-      check<NotImplementedError>(!self.is_complex(), "clamp is not supported for complex types");
+      check<NotImplementedError>(!self.is_complex() || only_metadata_is_asked(),
+                                 "clamp is not supported for complex types");
       return pointwise_spec({&self}, Promotion::Default);
     })
     .gradient("self", {"grad", "result"},

@@ -4,6 +4,7 @@
 #include "kernels/functors/arithmetic.h"
 #include "kernels/functors/comparison.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/pointwise/family.h"
 
 namespace umbra::ops {
@@ -121,8 +122,8 @@ template <class Functor> void extremum(OperatorBuilder& builder) {
   builder.use(pointwise<Functor, 2>(Promotion::Default))
       .meta([](const Tensor& self, const Tensor& other) {
         bool larger = std::is_same_v<Functor, functors::Maximum>;
-        check<TypeError>(!self.is_complex() && !other.is_complex(), larger ? "maximum" : "minimum",
-                         " not implemented for complex tensors.");
+        check<TypeError>((!self.is_complex() && !other.is_complex()) || only_metadata_is_asked(),
+                         larger ? "maximum" : "minimum", " not implemented for complex tensors.");
         return pointwise_spec({&self, &other}, Promotion::Default);
       })
       .tangent(TangentRule::Pointwise)
@@ -157,7 +158,8 @@ using Bound = std::optional<Scalar>;
 TensorSpec clamp_spec(const Tensor& self, const Bound& low, const Bound& high) {
   if (self.is_meta()) check<ValueError>(low || high, "clamp called but both min and max are none!");
   check(low || high, "torch.clamp: At least one of 'min' or 'max' must not be None");
-  check<NotImplementedError>(!self.is_complex(), "clamp is not supported for complex types");
+  check<NotImplementedError>(!self.is_complex() || only_metadata_is_asked(),
+                             "clamp is not supported for complex types");
   ResultType result;
   result.add(self);
   for (const Bound* bound : {&low, &high}) {
@@ -225,8 +227,6 @@ struct Clamped {
     check(any, "torch.clamp: At least one of 'min' or 'max' must not be None");
     if (low.defined()) inputs[count++] = &low;
     if (high.defined()) inputs[count++] = &high;
-    for (const Tensor* t : ref())
-      check<NotImplementedError>(!t->is_complex(), "clamp is not supported for complex types");
   }
   ArrayRef<const Tensor*> ref() const { return {inputs, count}; }
 };

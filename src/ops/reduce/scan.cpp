@@ -76,6 +76,7 @@ UMBRA_OPERATOR("cumprod_backward(Tensor grad, Tensor input, int dim, Tensor outp
 UMBRA_OPERATOR("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
     .inplace("cumprod_")
     .out("cumprod.out")
+    .use(OutDecidesType{"cumprod.out"})
     .meta([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
       wrap_dim(dim, self.dim());
       DType type = product_dtype(self, dtype);

@@ -1,6 +1,8 @@
 // Sums and means.
 #include "kernels/reductions.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
 #include "ops/reduce/reduced_shape.h"
 
@@ -40,6 +42,7 @@ UMBRA_OPERATOR("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
 
 UMBRA_OPERATOR("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
     .out("sum.IntList_out")
+    .use(OutDecidesType{"sum.IntList_out"})
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
       return reduced_spec(self, reduced_dims(self, dims), keepdim, sum_dtype(self, dtype));
     })
@@ -94,14 +97,16 @@ UMBRA_OPERATOR("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, Scalar
 
 UMBRA_OPERATOR("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
     .out("nansum.out")
+    .use(OutDecidesType{"nansum.out"})
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
       check<NotImplementedError>(!self.is_complex(), "nansum on CPU does not support complex inputs");
       return reduced_spec(self, reduced_dims(self, dims), keepdim, sum_dtype(self, dtype));
     })
     .cpu([](const Tensor& out, const Tensor& self, OptionalDims dims, bool, std::optional<DType>) {
       auto over = masked_dims(reduced_dims(self, dims));
-      if (is_integral(self.dtype(), true)) kernels::sum(out, in_type(self, out.dtype()), over);
-      else kernels::nansum(out, in_type(self, out.dtype()), over);
+      if (is_integral(self.dtype(), true)) return kernels::sum(out, in_type(self, out.dtype()), over);
+      if (is_integral(out.dtype(), true)) kernels::unsupported_dtype("nansum_cpu", out.dtype());
+      kernels::nansum(out, in_type(self, out.dtype()), over);
     })
     .gradient("self", {"grad", "self", "dim", "keepdim"},
               [](const Tensor& grad, const Tensor& self, OptionalDims dims, bool keepdim) {
