@@ -91,6 +91,13 @@ bool read_element(PyObject* object, SymInt& out) {
   return true;
 }
 
+/// Lists have sizes and positions: so low a number is out of every range, and which one it is makes no difference.
+constexpr int64_t kLowest = -(int64_t{1} << 62);
+bool is_below_sizes(PyObject* object) {
+  int overflow = 0;
+  return PyLong_CheckExact(object) && PyLong_AsLongLongAndOverflow(object, &overflow) < kLowest && overflow == 0;
+}
+
 bool read_int_list(PyObject* object, bool plain, int list_size, Value& out, Scratch& scratch) {
   auto read = plain ? read_element : read_int;
   SymShape* list = scratch.next_list();
@@ -100,7 +107,8 @@ bool read_int_list(PyObject* object, bool plain, int list_size, Value& out, Scra
   if (is_sequence(object)) {
     PyObject** items = PySequence_Fast_ITEMS(object);
     for (Py_ssize_t i = 0, n = PySequence_Fast_GET_SIZE(object); i < n; ++i) {
-      if (!read(items[i], value)) return false;
+      if (is_below_sizes(items[i])) value = kLowest;
+      else if (!read(items[i], value)) return false;
       to.push_back(value);
     }
   } else if (list_size > 0 && read(object, value)) {

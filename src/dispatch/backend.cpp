@@ -310,13 +310,13 @@ struct Run {
     if (op.definition().meta) describe(op.definition(), specs, frame);  // what only the out form refuses
     // A generated variant is its operator's call and a copy: what the operator refuses comes before what outputs do.
     bool whole = with_data() && generated;
-    if (d.meta && !whole) {
-      struct Given {
-        bool before = std::exchange(with_outputs, true);
-        ~Given() { with_outputs = before; }
-      } given;
-      describe(d, specs, frame);
-    } else {
+    struct Given {
+      bool before = with_outputs;
+      ~Given() { with_outputs = before; }
+    } given;
+    with_outputs = make == allocate_meta || (d.meta && !whole);
+    if (d.meta && !whole) describe(d, specs, frame);
+    else {
       results = call_functional(base, frame);
       for (Tensor& r : results) specs.push_back(TensorSpec(r.sym_sizes(), r.sym_strides(), r.dtype(), r.device()));
     }

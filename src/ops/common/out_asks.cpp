@@ -17,8 +17,10 @@ void decide_type(const void* context, SpecList&, Value* frame) {
   Value& dtype = frame[op.schema().find("dtype")];
   const Tensor& out = frame[op.functional()->argument_count()].tensor_ref();
   if (dtype.is_none()) dtype = Value(out.dtype());
-  check(dtype.to_dtype() == out.dtype(), "Expected out tensor to have dtype ", kernel_name(dtype.to_dtype()), ", but got ",
-        kernel_name(out.dtype()), " instead");
+  SpecList unused;
+  op.functional()->definition().meta(unused, frame);  // what is refused of the arguments comes first
+  check(dtype.to_dtype() == out.dtype(), "Expected out tensor to have dtype ", kernel_name(dtype.to_dtype()),
+        ", but got ", kernel_name(out.dtype()), " instead");
 }
 
 }  // namespace

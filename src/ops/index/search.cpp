@@ -147,7 +147,8 @@ UMBRA_OPERATOR(
 // ---- bucketize ----
 
 TensorSpec bucket_spec(const Tensor& self, const Tensor& boundaries, bool int32, bool right) {
-  if (only_metadata_is_asked()) return TensorSpec(self.sym_sizes(), position_dtype(int32), self.device());
+  if (only_metadata_is_asked())
+    return TensorSpec(self.sym_sizes(), position_dtype(int32), common_device({&self, &boundaries}));
   check(boundaries.dim() == 1, "boundaries tensor must be 1 dimension, but got dim(", boundaries.dim(), ")");
   return search_spec(boundaries, self, int32, right, std::nullopt, Tensor());
 }

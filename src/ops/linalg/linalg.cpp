@@ -8,14 +8,16 @@
 
 namespace umbra::ops {
 
-/// Whether PyTorch has checks for the meta device that are written in Python; composites and what writes outputs are
-/// checked in C++.
+/// Whether PyTorch has checks for the meta device that are written in Python; composites, and some that write
+/// outputs, are checked in C++.
 static bool checked_in_python(const Tensor& a, const std::string& name) {
   static const std::set<std::string> kParts{"linalg.matrix_norm",  "torch.linalg.matrix_rank", "logdet",
                                             "linalg.matrix_power", "matrix_exp_backward",      "linalg.polar",
-                                            "linalg.vecdot"};
-  return (a.is_meta() || only_metadata_is_asked()) && !outputs_are_given() && kParts.count(name) == 0 &&
-         !name.starts_with("linalg.cond");
+                                            "linalg.vecdot",       "linalg.vector_norm"};
+  static const std::set<std::string> kOutputs{"linalg.det", "linalg.inv", "linalg.cholesky", "linalg.svd",
+                                              "linalg.solve_triangular"};
+  if (outputs_are_given() && kOutputs.count(name) > 0) return false;
+  return (a.is_meta() || only_metadata_is_asked()) && kParts.count(name) == 0 && !name.starts_with("linalg.cond");
 }
 
 void check_matrix(const Tensor& a, const std::string& name, const char* argument) {

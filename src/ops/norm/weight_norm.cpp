@@ -93,6 +93,10 @@ UMBRA_OPERATOR(
     "(Tensor, Tensor)")
     .generated_out("_weight_norm_interface_backward.out", {"out0", "out1"})
     .all_backends([](const Tensor& grad, const Tensor& v, const Tensor& g, const Tensor& norms, int64_t dim) {
+      if (has_elements(v))
+        for (const auto& [t, name] :
+             {std::pair(&v, "saved_v"), std::pair(&g, "saved_g"), std::pair(&norms, "saved_norms")})
+          check(t->is_contiguous(), name, " must be contiguous");
       check_fused("weight_norm_backward_kernel", v, g, dim);
       return weight_norm_gradients(grad, v, g, norms, dim);
     })

@@ -5,6 +5,7 @@
 #include "kernels/functors/comparison.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/out_asks.h"
 #include "ops/pointwise/family.h"
 
 namespace umbra::ops {
@@ -169,6 +170,11 @@ TensorSpec clamp_spec(const Tensor& self, const Bound& low, const Bound& high) {
   }
   return pointwise_spec({&self}, result.get());
 }
+/// An output is cast to where bounds leave the type as it is, and has the new one where they do not.
+void check_clamped(const Tensor& self, const TensorSpec& result, const Tensor& out) {
+  check(result.dtype == self.dtype() || result.dtype == out.dtype() || !has_elements(out), "Found dtype ",
+        kernel_name(out.dtype()), " but expected ", kernel_name(result.dtype));
+}
 
 void clamp_kernel(const Tensor& out, const Tensor& self, const Bound& low, const Bound& high) {
   DType compute = clamp_spec(self, low, high).dtype;
@@ -187,6 +193,8 @@ Tensor inside(const Tensor& grad, const Tensor& self, const Bound& low, const Bo
 UMBRA_OPERATOR("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
     .inplace("clamp_")
     .out("clamp.out")
+    .use(out_asks("clamp.out", [](const Tensor& self, const Bound& low, const Bound& high,
+                                  const Tensor& out) { check_clamped(self, clamp_spec(self, low, high), out); }))
     .meta(clamp_spec)
     .cpu(clamp_kernel)
     .elementwise()
@@ -198,6 +206,8 @@ UMBRA_OPERATOR("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor
 UMBRA_OPERATOR("clamp_min(Tensor self, Scalar min) -> Tensor")
     .inplace("clamp_min_")
     .out("clamp_min.out")
+    .use(out_asks("clamp_min.out", [](const Tensor& self, const Scalar& low,
+                                      const Tensor& out) { check_clamped(self, clamp_spec(self, low, {}), out); }))
     .meta([](const Tensor& self, const Scalar& low) { return clamp_spec(self, low, {}); })
     .cpu([](const Tensor& out, const Tensor& self, const Scalar& low) { clamp_kernel(out, self, low, {}); })
     .elementwise()
@@ -209,6 +219,8 @@ UMBRA_OPERATOR("clamp_min(Tensor self, Scalar min) -> Tensor")
 UMBRA_OPERATOR("clamp_max(Tensor self, Scalar max) -> Tensor")
     .inplace("clamp_max_")
     .out("clamp_max.out")
+    .use(out_asks("clamp_max.out", [](const Tensor& self, const Scalar& high,
+                                      const Tensor& out) { check_clamped(self, clamp_spec(self, {}, high), out); }))
     .meta([](const Tensor& self, const Scalar& high) { return clamp_spec(self, {}, high); })
     .cpu([](const Tensor& out, const Tensor& self, const Scalar& high) { clamp_kernel(out, self, {}, high); })
     .elementwise()

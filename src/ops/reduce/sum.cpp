@@ -17,6 +17,8 @@ DType sum_dtype(const Tensor& self, std::optional<DType> dtype) {
 
 DType mean_dtype(const Tensor& self, std::optional<DType> dtype) {
   DType t = dtype.value_or(self.dtype());
+  check(is_floating(t) || is_complex(t) || !only_metadata_is_asked(), "mean(): could not infer output dtype. ",
+        dtype ? "Optional" : "Input", " dtype must be either a floating point or complex dtype. Got: ", t);
   check<NotImplementedError>(is_floating(t) || is_complex(t), "mean(): could not infer output dtype. ",
                              dtype ? "Optional" : "Input",
                              " dtype must be either a floating point or complex dtype. Got: ", kernel_name(t));
