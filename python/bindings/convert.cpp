@@ -107,7 +107,7 @@ bool read_int_list(PyObject* object, bool plain, int list_size, Value& out, Scra
   if (is_sequence(object)) {
     PyObject** items = PySequence_Fast_ITEMS(object);
     for (Py_ssize_t i = 0, n = PySequence_Fast_GET_SIZE(object); i < n; ++i) {
-      if (is_below_sizes(items[i])) value = kLowest;
+      if (!plain && is_below_sizes(items[i])) value = kLowest;
       else if (!read(items[i], value)) return false;
       to.push_back(value);
     }

@@ -6,6 +6,7 @@
 #include "ops/common/kernel_type.h"
 #include "ops/common/may_read.h"
 #include "ops/common/needs_data.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -184,6 +185,11 @@ Tensor norm_gradient(const Tensor& grad, const Tensor& self, double p, const Ten
 UMBRA_OPERATOR("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor")
     .inplace("renorm_")
     .out("renorm.out")
+    .use(out_asks("renorm.out",
+                  [](const Tensor& self, const Scalar&, int64_t, const Scalar&, const Tensor& out) {
+                    check(out.dtype() == self.dtype() || !has_elements(self), "Expected out tensor to have dtype ",
+                          kernel_name(self.dtype()), ", but got ", kernel_name(out.dtype()), " instead");
+                  }))
     .all_backends([](const Tensor& self, const Scalar& p, int64_t dim, const Scalar& most) {
       check_renorm(self, p, dim, most);
       std::vector<int64_t> dims = all_but(wrap_dim(dim, self.dim()), self.dim());

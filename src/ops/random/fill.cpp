@@ -259,6 +259,9 @@ UMBRA_OPERATOR(
 
 UMBRA_OPERATOR("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
     .out("bernoulli.out")
+    .use(out_parts([](const Tensor& self, const GeneratorPointer& generator, const Tensor& out) {
+      return bernoulli_(resized_out(out, self.sym_sizes()), self, generator);
+    }))
     .meta([](const Tensor& self, const GeneratorPointer&) {
       return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })
