@@ -47,11 +47,9 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "cudnn_batch_norm_backward(Tensor input, Tensor grad_output, Tensor weight, Tensor? running_mean, Tensor? "
     "running_var, Tensor? save_mean, Tensor? save_var, float epsilon, Tensor reserveSpace) -> (Tensor, Tensor, Tensor)")
-    .meta([](const Tensor& input, const Tensor&, const Tensor& weight, const Tensor&, const Tensor&,
-             const Tensor& save_mean, const Tensor& save_var, double, const Tensor&) {
+    .meta([](const Tensor& input, const Tensor&, const Tensor& weight, const Tensor&, const Tensor&, const Tensor&,
+             const Tensor&, double, const Tensor&) {
       check<AssertionError>(input.dim() >= 2, "rank of the input must be at least 2, got ", input.dim());
-      check<AssertionError>(save_mean.defined() && save_var.defined(),
-                            "mean and invstd must not be None in training mode");
       TensorSpec channels(weight.sym_sizes(), weight.dtype(), input.device());
       return std::tuple(like_input(input), channels, channels);
     });

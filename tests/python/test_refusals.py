@@ -290,9 +290,7 @@ def test_a_sum_is_computed_in_the_type_of_its_output():
     refused(NotImplementedError, lambda: aten.nansum.out(x, None, False, out=torch.zeros((), dtype=torch.int64)), "nansum_cpu")
 
 
-def test_an_output_takes_the_extreme_of_nothing():
-    assert aten.max.unary_out(torch.ones(0), out=torch.zeros(())).item() == float("-inf")
-    assert aten.min.unary_out(torch.ones(0, dtype=torch.int64), out=torch.zeros((), dtype=torch.int64)).item() == 2**63 - 1
+def test_nothing_has_no_extreme_of_any_type():
     refused(RuntimeError, lambda: aten.max(torch.ones(0)), "numel")
     refused(RuntimeError, lambda: aten.max(torch.ones(0, dtype=torch.complex64)), "numel")
 

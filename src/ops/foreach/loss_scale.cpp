@@ -45,7 +45,8 @@ UMBRA_OPERATOR(
     "_amp_foreach_non_finite_check_and_unscale(Tensor[] self, Tensor found_inf, Tensor inv_scale) -> (Tensor[] "
     "self_out, Tensor found_inf_out)")
     .all_backends([](TensorList self, const Tensor& found_inf, const Tensor& inv_scale) {
-      if (self.empty()) return std::tuple(std::vector<Tensor>(), found_inf.clone());
+      bool meta = found_inf.is_meta() || inv_scale.is_meta();
+      if (self.empty() && !meta) return std::tuple(std::vector<Tensor>(), found_inf.clone());
       check_single(inv_scale, "inv_scale");
       check_single(found_inf, "found_inf");
       if (may_read(inv_scale) && may_read(found_inf) && std::all_of(self.begin(), self.end(), may_read))

@@ -260,6 +260,8 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
     .out("bernoulli.out")
     .use(out_parts([](const Tensor& self, const GeneratorPointer& generator, const Tensor& out) {
+      check(out.device() == self.device(), "Attempting to copy from device ", self.device(), " to device ",
+            out.device(), ", but cross-device copies are not allowed!");
       return bernoulli_(resized_out(out, self.sym_sizes()), self, generator);
     }))
     .meta([](const Tensor& self, const GeneratorPointer&) {

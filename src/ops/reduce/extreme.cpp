@@ -90,19 +90,9 @@ void check_castable(const Tensor& self, const Tensor& out) {
         "false.  (Could this error message be improved?  If so, please report an enhancement request to PyTorch.)");
 }
 
-/// What comparing begins with: below all numbers of the type, or above them.
-Scalar first_extreme(DType dtype, bool largest) {
-  if (dtype == DType::Bool) return Scalar(largest);
-  if (is_floating(dtype)) return largest ? HUGE_VAL : -HUGE_VAL;
-  bool is_unsigned = dtype == DType::UInt8 || dtype == DType::UInt16 || dtype == DType::UInt32;
-  int bits = static_cast<int>(8 * item_size(dtype)) - (is_unsigned ? 0 : 1);
-  int64_t most = bits >= 63 ? INT64_MAX : (int64_t{1} << bits) - 1;
-  return Scalar(largest ? most : is_unsigned ? 0 : -most - 1);
-}
-
-/// Of all elements. An output takes what the extreme of no elements begins with.
+/// Of all elements; the meta device does not ask whether there are any.
 TensorSpec whole_extreme_spec(const char* name, const char* kernel, const Tensor& self) {
-  if (!only_metadata_is_asked() && !outputs_are_given()) check_any_elements(name, self);
+  if (!only_metadata_is_asked()) check_any_elements(name, self);
   check_ordered(kernel, self);
   return TensorSpec({}, self.dtype(), self.device());
 }
@@ -111,10 +101,7 @@ UMBRA_OPERATOR("max(Tensor self) -> Tensor")
     .out("max.unary_out")
     .use(out_asks("max.unary_out", check_castable))
     .meta([](const Tensor& self) { return whole_extreme_spec("max", "max_all", self); })
-    .cpu([](const Tensor& out, const Tensor& self) {
-      if (self.numel() == 0) return kernels::fill(out, first_extreme(self.dtype(), false));
-      kernels::amax(out, self, masked_dims(all_dims(self)));
-    })
+    .cpu([](const Tensor& out, const Tensor& self) { kernels::amax(out, self, masked_dims(all_dims(self))); })
     .gradient("self", {"grad", "self", "result"},
               [](const Tensor& grad, const Tensor& self, const Tensor& result) {
                 return share_among_equals(grad, self, result, {}, false);
@@ -127,10 +114,7 @@ UMBRA_OPERATOR("min(Tensor self) -> Tensor")
     .out("min.unary_out")
     .use(out_asks("min.unary_out", check_castable))
     .meta([](const Tensor& self) { return whole_extreme_spec("min", "min_all", self); })
-    .cpu([](const Tensor& out, const Tensor& self) {
-      if (self.numel() == 0) return kernels::fill(out, first_extreme(self.dtype(), true));
-      kernels::amin(out, self, masked_dims(all_dims(self)));
-    })
+    .cpu([](const Tensor& out, const Tensor& self) { kernels::amin(out, self, masked_dims(all_dims(self))); })
     .gradient("self", {"grad", "self", "result"},
               [](const Tensor& grad, const Tensor& self, const Tensor& result) {
                 return share_among_equals(grad, self, result, {}, false);

@@ -110,7 +110,7 @@ template <auto scan> void run_extreme(const Tensor& values, const Tensor& indice
   scan(values, indices, self, wrap_dim(dim, self.dim()));
 }
 Specs extreme_specs(const char* kernel, const Tensor& self, int64_t dim) {
-  wrap_dim(dim, self.dim());
+  if (self.dim() > 0 || !only_metadata_is_asked()) wrap_dim(dim, self.dim());
   check_kernel_type(!self.is_complex(), kernel, self);
   return {TensorSpec(self.sym_sizes(), self.dtype(), self.device()),
           TensorSpec(self.sym_sizes(), DType::Int64, self.device())};
