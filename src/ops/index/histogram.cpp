@@ -79,6 +79,7 @@ void check_edges(const Tensor& self, TensorList bins) {
   }
 }
 void check_points(const Tensor& self, size_t bins) {
+  check<IndexError>(self.dim() > 0 || !only_metadata_is_asked(), "tuple index out of range");
   check(self.dim() >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions, but got ", self.dim());
   SymInt dims = self.sym_sizes().back();
   check(dims == static_cast<int64_t>(bins), "torch.histogramdd: expected ", dims, " sequences of bin edges for a ",

@@ -42,6 +42,7 @@ Tensor with_dim(const Tensor& out, const Tensor& self, int64_t at) {
 UMBRA_OPERATOR(
     "value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, SymInt[] sizes, bool keepdim) -> Tensor")
     .composite([](const Tensor& grad, int64_t dim, const Tensor& indices, SymIntArrayRef sizes, bool keepdim) {
+      for (SymInt s : sizes) check(s.is_symbolic() || s.value() >= 0, "zeros: Dimension size must be non-negative.");
       wrap_dim(dim, static_cast<int64_t>(sizes.size()) + (keepdim || sizes.empty() ? 0 : 1));
       if (sizes.empty()) return grad.new_zeros(sizes).scatter(0, indices, grad);
       bool apart = !keepdim;

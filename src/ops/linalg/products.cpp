@@ -484,6 +484,8 @@ Tensor trilinear_parts(const Tensor& i1, const Tensor& i2, const Tensor& i3, std
                        int64_t unroll_dim) {
   int64_t rank = i1.dim() + static_cast<int64_t>(expand1.size());
   check(unroll_dim >= 0 && unroll_dim < rank, "unroll_dim must be in [0,", rank - 1, "]");
+  for (const std::vector<int64_t>* dims : {&expand1, &expand2, &expand3, &sumdim})
+    dim_mask(*dims, rank);  // each list says what is wrong with it, in turn
   // Narrow types are multiplied in float: three factors lose too much otherwise.
   DType wide = compute_type(i1.dtype());
   bool one_type = i1.dtype() == i2.dtype() && i1.dtype() == i3.dtype() && !is_integral(i1.dtype(), true);

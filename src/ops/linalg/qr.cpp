@@ -184,6 +184,8 @@ void check_ormqr(const Tensor& input, const Tensor& tau, const Tensor& other, bo
   check(input.dim() >= 2, "torch.ormqr: input must have at least 2 dimensions.");
   check(other.dim() >= 2, "torch.ormqr: other must have at least 2 dimensions.");
   int64_t side = left ? -2 : -1;
+  check(tau.dim() > 0 || other.sym_size(side) == input.sym_size(-2), "torch.ormqr: other.shape[", side,
+        "] must be equal to input.shape[-2]");
   check(other.sym_size(side) >= tau.sym_size(-1), "torch.ormqr: other.shape[", side,
         "] must be greater than or equal to tau.shape[-1]");
   check(other.sym_size(side) == input.sym_size(-2), "torch.ormqr: other.shape[", side,
