@@ -363,3 +363,23 @@ def test_statistics_of_a_batch_are_of_its_type():
     refused(RuntimeError, lambda: torch.nn.functional.batch_norm(x, wide, wide), "mixed dtype")
     refused(RuntimeError, lambda: aten.batch_norm_update_stats(x, wide, wide, 0.1), "mixed dtype")
     refused(RuntimeError, lambda: aten.batch_norm_update_stats(torch.rand(0, 3), None, None, 0.1), "at least one element")
+
+
+def test_outputs_of_means_are_of_the_type_that_is_told():
+    refused(RuntimeError, lambda: aten.mean.dtype_out(torch.ones(3), dtype=torch.float64, out=torch.ones(())), "Expected out tensor")
+    refused(RuntimeError, lambda: aten.renorm.out(torch.ones(2, 2), 3, 9, 1.0, out=torch.ones((), dtype=torch.int64)), "Expected out tensor")
+    refused(RuntimeError, lambda: aten.clamp_min.out(torch.ones(3, dtype=torch.int64), 1.0, out=torch.ones(3, dtype=torch.float64)), "Found dtype")
+
+
+def test_outputs_of_draws_are_of_any_type():
+    out = torch.ones(1, dtype=torch.int8)
+    assert aten.bernoulli.out(torch.zeros(3), out=out).tolist() == [0, 0, 0] and out.dtype == torch.int8
+
+
+def test_triangles_have_places_in_two_types():
+    refused(NotImplementedError, lambda: aten.triu_indices(0, 3, dtype=torch.uint8), "triu_indices")
+
+
+def test_ranges_of_histograms_come_before_types():
+    refused(RuntimeError, lambda: aten.histc(torch.ones(2, dtype=torch.complex64), 1, 1.0, 0.0), "larger than min")
+    refused(NotImplementedError, lambda: aten.histc(torch.ones(2, dtype=torch.int64)), "histogram_cpu")

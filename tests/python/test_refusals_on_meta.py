@@ -144,3 +144,25 @@ def test_linear_algebra_that_writes_outputs_is_checked_in_cpp():
 
 def test_accelerators_operators_of_too_few_dimensions_are_refused():
     refused(IndexError, lambda: aten._cudnn_rnn(on_meta(()), [], 0, None, on_meta(()), None, 2, 3, 0, 1, False, 0.0, True, False, [], None))
+
+
+def test_indices_are_not_looked_at_where_nothing_is_written():
+    assert aten.index_put(on_meta(3), [on_meta(2)], torch.ones(7)).shape == (3,)
+    assert aten.index_fill.int_Scalar(on_meta(3), 0, on_meta(2), 1).shape == (3,)
+    refused(RuntimeError, lambda: aten.index_fill.int_Scalar(on_meta(3), 7, on_meta(2, 2), 1), "dimension 1 or 0")
+    refused(RuntimeError, lambda: aten.index.Tensor(on_meta(()), [None, None]), "too many indices")
+
+
+def test_python_says_what_shapes_lack():
+    refused(IndexError, lambda: aten.conv2d(torch.ones(1, 2, 3, 3), on_meta(())), "tuple index out of range")
+    refused(ValueError, lambda: aten.grid_sampler_2d(torch.ones(3, 1), on_meta(()), 0, 0, False), r"expected 4, got 2")
+    refused(IndexError, lambda: aten.reflection_pad1d(on_meta(()), [1, 1]))
+    refused(RuntimeError, lambda: aten.__lshift__.Scalar(on_meta(2), 1), "integral dtype")
+    refused(RuntimeError, lambda: aten.mean(on_meta(2, dtype=torch.int64)), "could not infer output dtype")
+    refused(RuntimeError, lambda: aten.randn_like(on_meta(2, dtype=torch.int64)), "floating-point or complex")
+    refused(AssertionError, lambda: aten.native_batch_norm_backward(torch.ones(2), on_meta(2), None, None, None, None, None, True, 0.1, [True] * 3), "rank")
+
+
+def test_decompositions_of_meta_tensors_are_not_asked_for_errors():
+    assert torch.linalg.inv(on_meta(2, 2)).shape == (2, 2)
+    refused(RuntimeError, lambda: aten._linalg_check_errors(on_meta(2), "inv", is_matrix=False))
