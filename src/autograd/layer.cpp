@@ -273,6 +273,7 @@ class Recording {
 
   void set_one(const Tensor& output, bool differentiable) {
     if (!output.defined() || !differentiable || !is_differentiable(output.dtype())) {
+      if (output.defined() && differentiable) refuse_told_type(output.dtype());
       node_->add_input({});
       return;
     }
@@ -282,6 +283,13 @@ class Recording {
     // What the operator made by views of its own is a new tensor all the same.
     if (!op_.is_view()) output.impl()->set_view_base(nullptr);
     set_history(output, node_);
+  }
+
+  /// A reduction that is told to give integers loses a derivative that it has; a conversion is meant to.
+  void refuse_told_type(DType dtype) const {
+    static const Operator& conversion = get_operator("aten::_to_copy");
+    check(op_.schema().find("dtype") < 0 || &op_ == &conversion || op_.is_view(),
+          "Autograd not support dtype: ", kernel_name(dtype));
   }
 
   const Operator& op_;

@@ -1,5 +1,6 @@
 // Running an operator from its definition: allocate what meta describes, then fill it. The same code serves the CPU,
 // the meta device and fake tensors; in-place and out variants follow from the functional operator here.
+#include <algorithm>
 #include <utility>
 
 #include "dispatch/kernel_table.h"
@@ -104,14 +105,17 @@ bool has_lazy_bits(const Operator& op, const Value* frame) {
 Tensor allocate_plain(const TensorSpec& spec, void*) {
   return allocate_tensor(spec.sizes, spec.strides, spec.dtype, spec.device);
 }
+bool has_no_elements(SymIntArrayRef sizes) {
+  return std::any_of(sizes.begin(), sizes.end(), [](SymInt s) { return !s.is_symbolic() && s.value() == 0; });
+}
 /// No kernel runs where an argument is a meta tensor: a result with data would never be filled.
 Tensor allocate_meta(const TensorSpec& spec, void*) {
-  check(spec.device.type == DeviceType::Meta,
+  check(spec.device.type == DeviceType::Meta || has_no_elements(spec.sizes),
         "Expected all tensors to be on the same device, but found at least two devices, ", spec.device, " and meta!");
   return allocate_tensor(spec.sizes, spec.strides, spec.dtype, spec.device);
 }
 
-thread_local bool metadata_alone = false;
+thread_local bool metadata_alone = false, with_outputs = false;
 
 /// One backend run: how outputs are made, and where there is data to fill them with.
 struct Run {
@@ -121,9 +125,11 @@ struct Run {
   size_t arguments;  // of the operator without outputs
   bool with_data() const { return backend.has_value(); }
   /// A call with a meta tensor must not seem to have written one with data.
-  void check_written(const Tensor& t) const {
-    if (make == allocate_meta && t.device().type != DeviceType::Meta)
-      fail<NotImplementedError>("Cannot inplace into non-meta tensor with meta tensor argument");
+  void check_written(const Tensor& t, bool copied = false) const {
+    if (make != allocate_meta || t.device().type == DeviceType::Meta) return;
+    check(!copied, "Attempting to copy from device meta to device ", t.device(),
+          ", but cross-device copies are not allowed!");
+    fail<NotImplementedError>("Cannot inplace into non-meta tensor with meta tensor argument");
   }
 
   void fill(const Operator& op, TensorList outputs, Value* frame) const { kernel_of(op, *backend)(outputs, frame); }
@@ -241,7 +247,7 @@ struct Run {
       SpecList specs;
       describe(d, specs, frame);
       check_inplace_write(op, frame, specs[0]);
-      check_written(self);
+      check_written(self, d.elementwise);
       if (with_data()) {
         bool direct = d.elementwise || (d.writes_straight && lies_apart(self, op, frame));
         if (specs[0].dtype == self.dtype() && direct) {
@@ -304,6 +310,11 @@ struct Run {
     if (op.definition().meta) describe(op.definition(), specs, frame);  // what only the out form refuses
     // A generated variant is its operator's call and a copy: what the operator refuses comes before what outputs do.
     bool whole = with_data() && generated;
+    struct Given {
+      bool before = with_outputs;
+      ~Given() { with_outputs = before; }
+    } given;
+    with_outputs = make == allocate_meta || (d.meta && !whole);
     if (d.meta && !whole) describe(d, specs, frame);
     else {
       results = call_functional(base, frame);
@@ -430,6 +441,7 @@ void run_kernel(const Run& run, const Operator& op, Value* frame) {
 }  // namespace
 
 bool only_metadata_is_asked() { return metadata_alone; }
+bool outputs_are_given() { return with_outputs; }
 
 void run_definition(const Operator& op, Value* frame, std::optional<Backend> backend, MakeTensor make, void* context) {
   const Definition& d = op.definition();

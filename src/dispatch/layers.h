@@ -17,6 +17,8 @@ LayerFunction own_layer(const Operator& op, DispatchKey key);
 void set_own_layer(Operator& op, DispatchKey key, LayerFunction function);
 /// Whether metadata is asked for a call that no kernel follows, since an argument is a meta tensor.
 bool only_metadata_is_asked();
+/// Whether metadata is asked for an out variant: PyTorch's checks of those are not always the functional one's.
+bool outputs_are_given();
 /// Whether an out variant compares its outputs' devices with its first argument's before all else, on the meta device.
 /// ops/ sets it.
 extern bool (*outputs_come_first)(const Operator& op);

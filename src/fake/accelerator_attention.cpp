@@ -176,8 +176,12 @@ UMBRA_OPERATOR(
     .fake([](const Tensor&, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& bias,
              const Tensor&, const Tensor&, const Tensor&, const Tensor&, double, std::vector<bool> wanted, bool,
              Scale) -> FourGradients {
-      return {heads_together_like(query), heads_together_like(key), heads_together_like(value),
-              bias.defined() && wanted[3] ? bias_gradient(bias) : Tensor()};
+      FourGradients gradients{heads_together_like(query), heads_together_like(key), heads_together_like(value),
+                              Tensor()};
+      if (!bias.defined()) return gradients;
+      check<IndexError>(wanted.size() > 3, "list index out of range");
+      if (wanted[3]) std::get<3>(gradients) = bias_gradient(bias);
+      return gradients;
     });
 
 UMBRA_OPERATOR(

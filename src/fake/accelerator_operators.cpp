@@ -49,6 +49,7 @@ UMBRA_OPERATOR(
     "running_var, Tensor? save_mean, Tensor? save_var, float epsilon, Tensor reserveSpace) -> (Tensor, Tensor, Tensor)")
     .meta([](const Tensor& input, const Tensor&, const Tensor& weight, const Tensor&, const Tensor&, const Tensor&,
              const Tensor&, double, const Tensor&) {
+      check<AssertionError>(input.dim() >= 2, "rank of the input must be at least 2, got ", input.dim());
       TensorSpec channels(weight.sym_sizes(), weight.dtype(), input.device());
       return std::tuple(like_input(input), channels, channels);
     });

@@ -34,9 +34,16 @@ using CellGradients = std::tuple<Tensor, Tensor, Tensor>;
 UMBRA_OPERATOR(
     "_thnn_fused_lstm_cell_backward_impl(Tensor? grad_hy, Tensor? grad_cy, Tensor cx, Tensor cy, Tensor workspace, "
     "bool has_bias) -> (Tensor, Tensor, Tensor)")
-    .fake([](const Tensor& grad_hy, const Tensor& grad_cy, const Tensor& cx, const Tensor&, const Tensor& workspace,
+    .fake([](const Tensor& grad_hy, const Tensor& grad_cy, const Tensor& cx, const Tensor& cy, const Tensor& workspace,
              bool has_bias) -> CellGradients {
       if (!grad_hy.defined() && !grad_cy.defined()) return {};
+      const Tensor& given = grad_hy.defined() ? grad_hy : grad_cy;
+      check(given.dim() == 2, "expected gradients of a batch of states, but got ", to_string(given.sym_sizes()));
+      for (const Tensor* t : {&grad_hy, &grad_cy, &cx, &cy})
+        check(!t->defined() || t->sym_sizes() == given.sym_sizes(), "expected states of sizes ",
+              to_string(given.sym_sizes()), ", but got ", to_string(t->sym_sizes()));
+      check(workspace.dim() == 2 && workspace.sym_numel() == given.sym_numel() * 4,
+            "expected a workspace of four gates, but got ", to_string(workspace.sym_sizes()));
       return {workspace.new_empty(workspace.sym_sizes()), cx.new_empty(cx.sym_sizes()),
               has_bias ? workspace.new_empty({workspace.sym_size(1)}) : Tensor()};
     });
@@ -44,7 +51,10 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx, Tensor? input_bias=None, Tensor? "
     "hidden_bias=None) -> (Tensor, Tensor)")
-    .meta([](const Tensor&, const Tensor&, const Tensor& hx, const Tensor&, const Tensor&) {
+    .meta([](const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& hx, const Tensor&, const Tensor&) {
+      check(input_gates.dim() == 2, input_gates.dim(), " != 2");
+      check(input_gates.sym_sizes() == hidden_gates.sym_sizes(), to_string(input_gates.sym_sizes()),
+            " != ", to_string(hidden_gates.sym_sizes()));
       return std::tuple(dense(hx), TensorSpec({hx.sym_size(0), hx.sym_size(1) * 5}, hx.dtype(), hx.device()));
     })
     .gradient("input_gates, hidden_gates, hx, input_bias, hidden_bias", {"grad0", "result1", "input_bias"},
@@ -61,6 +71,10 @@ UMBRA_OPERATOR(
     "Tensor, Tensor)")
     .fake([](const Tensor& grad, const Tensor& workspace,
              bool has_bias) -> std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> {
+      check(grad.dim() == 2, "Expected grad_hy to be 2-D, but got ", grad.dim(), "-D");
+      check(workspace.dim() == 2, "Expected workspace to be 2-D, but got ", workspace.dim(), "-D");
+      check(workspace.sym_size(0) == grad.sym_size(0), "Expected workspace batch size (", workspace.sym_size(0),
+            ") to match grad_hy batch size (", grad.sym_size(0), ")");
       SymInt batch = workspace.sym_size(0), gates = workspace.sym_size(1) / 5 * 3;
       auto bias = [&] { return has_bias ? workspace.new_empty({gates}) : Tensor(); };
       return {workspace.new_empty({batch, gates}), workspace.new_empty({batch, gates}),
@@ -78,11 +92,13 @@ UMBRA_OPERATOR(
              double, bool, bool bidirectional, SymIntArrayRef batch_sizes,
              const Tensor&) -> std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> {
       bool packed = !batch_sizes.empty();
-      SymInt batch = packed ? batch_sizes[0] : input.sym_size(batch_first ? 0 : 1);
+      SymInt first = input.sym_size(0), second = packed ? SymInt(0) : input.sym_size(1);
+      SymInt batch = packed ? batch_sizes[0] : batch_first ? first : second;
       SymInt width = proj_size != 0 ? proj_size : hidden_size;
       int64_t directions = bidirectional ? 2 : 1;
-      SymShape sizes(input.sym_sizes());
-      sizes.back() = width * directions;
+      SymShape sizes{first};
+      if (!packed) sizes.push_back(second);
+      sizes.push_back(width * directions);
       Tensor cells = cx.defined() ? cx.new_empty({num_layers * directions, batch, hidden_size})
                                   : input.new_empty({SymInt(0)}, {.dtype = DType::Float32});
       return {input.new_empty(sizes), hx.new_empty({num_layers * directions, batch, width}), cells,

@@ -150,12 +150,12 @@ void write_element(void* element, DType dtype, const Scalar& value) {
 
 void fill(const Tensor& out, const Scalar& value) {
   LoopGeometry loop(out);
-  if (loop.numel() == 0) return;
   alignas(16) char element[16];
   int64_t item = out.item_size();
-  // What is too large for a narrow float is infinity there, but only in fills.
-  if (out.is_floating_point() && item < 4) convert_element(element, out.dtype(), value);
+  // What is too large for a narrow float is infinity there, but only where one element is written.
+  if (out.is_floating_point() && item < 4 && loop.numel() == 1) convert_element(element, out.dtype(), value);
   else write_element(element, out.dtype(), value);
+  if (loop.numel() == 0) return;
   loop.for_each_inner([&](char** data, const int64_t* strides, int64_t n) {
     copy_strided(data[0], n == 1 ? item : strides[0], element, 0, item, n);
   });

@@ -206,7 +206,10 @@ void dirichlet(const Tensor& out, const Tensor& alpha, Generator& generator) {
   visit<Floating>(alpha.dtype(), "dirichlet", [&](auto tag) {
     using T = typename decltype(tag)::type;
     Tensor shares = scratch(alpha.sizes(), DType::Float64);
-    draw_from<double>(shares, alpha, [&](double each) { return draw_gamma(each, generator); });
+    // What is no number, since alpha is negative, counts as the least one.
+    draw_from<double>(shares, alpha, [&](double each) {
+      return std::max(std::numeric_limits<double>::min(), draw_gamma(each, generator));
+    });
     int64_t n = alpha.dim() == 0 ? 1 : alpha.size(-1), rows = n == 0 ? 0 : alpha.numel() / n;
     std::vector<T> values(alpha.numel());
     const T most = std::nextafter(T(1), T(0));
@@ -214,8 +217,8 @@ void dirichlet(const Tensor& out, const Tensor& alpha, Generator& generator) {
       const double* share = shares.data<double>() + row * n;
       double sum = row_sum(share, n);
       for (int64_t i = 0; i < n; ++i) {
-        double part = sum == 0 ? 1.0 / static_cast<double>(n) : share[i] / sum;  // of nothing all have the same
-        values[row * n + i] = std::min(most, std::max(std::numeric_limits<T>::min(), static_cast<T>(part)));
+        T part = static_cast<T>(share[i] / sum);
+        values[row * n + i] = std::min(most, std::max(std::numeric_limits<T>::min(), part));
       }
     }
     write_vector(out, values);

@@ -257,3 +257,129 @@ def test_all_dimensions_are_wrapped_before_one_is_found_twice():
     refused(IndexError, lambda: torch.amin(torch.ones(1, 1), [0, 0, 7]), "got 7")
     refused(IndexError, lambda: torch.logsumexp(torch.ones(1, 1), [0, 0, 7]), "got 7")
     refused(RuntimeError, lambda: torch.amin(torch.ones(1, 1), [0, 0]), "appears multiple times")
+
+
+# ---- numbers that a type does not have ----
+
+
+def test_parameters_too_large_for_the_type_are_refused_though_there_are_no_elements():
+    refused(RuntimeError, lambda: aten.sub(torch.ones((), dtype=torch.complex64), torch.ones(()), alpha=1e300), "complex<float> without")
+    refused(RuntimeError, lambda: aten.add(torch.ones(2, dtype=torch.int8), torch.ones(2, dtype=torch.int8), alpha=3000), "int8_t")
+    refused(RuntimeError, lambda: aten.pow(torch.ones(0, dtype=torch.bfloat16), 1e300), "BFloat16 without overflow")
+    refused(RuntimeError, lambda: aten.pow(torch.ones(2, dtype=torch.int32), 2**31), "int without overflow")
+    refused(RuntimeError, lambda: aten.full_like(torch.ones(0, dtype=torch.int64), 1e300), "int64_t without overflow")
+    refused(RuntimeError, lambda: aten.full_like(torch.ones(2, dtype=torch.float16), 1e300), "Half without overflow")
+    refused(RuntimeError, lambda: aten._foreach_maximum([torch.ones(2)], 1e300), "float without overflow")
+    refused(RuntimeError, lambda: aten.special_logit(torch.ones(0), 1e300), "float without overflow")
+
+
+def test_one_element_of_a_narrow_type_takes_infinity_for_what_is_too_large():
+    assert torch.zeros(1, dtype=torch.float16).fill_(1e300).tolist() == [float("inf")]
+
+
+# ---- what outputs decide ----
+
+
+def test_a_sum_is_computed_in_the_type_of_its_output():
+    x = torch.tensor([0.5, 0.5, 1.0])
+    assert aten.sum.IntList_out(x, None, False, out=torch.zeros((), dtype=torch.int64)).item() == 1
+    assert aten.cumsum.out(x, 0, out=torch.zeros(3, dtype=torch.int64)).tolist() == [0, 0, 1]
+    assert aten.prod.int_out(x, 0, False, out=torch.zeros((), dtype=torch.int64)).item() == 0
+    assert aten.nansum.out(torch.tensor([1, 2]), None, False, out=torch.zeros(())).item() == 3
+    refused(RuntimeError, lambda: aten.cumsum.out(x, 0, dtype=torch.float64, out=torch.zeros(3)), "Expected out tensor")
+    refused(NotImplementedError, lambda: aten.nansum.out(x, None, False, out=torch.zeros((), dtype=torch.int64)), "nansum_cpu")
+
+
+def test_nothing_has_no_extreme_of_any_type():
+    refused(RuntimeError, lambda: aten.max(torch.ones(0)), "numel")
+    refused(RuntimeError, lambda: aten.max(torch.ones(0, dtype=torch.complex64)), "numel")
+
+
+def test_types_of_outputs_come_before_dimensions_and_kernels():
+    long = dict(dtype=torch.int64)
+    refused(RuntimeError, lambda: aten.mode.values(torch.ones(3), 7, False, values=torch.ones((), **long), indices=torch.ones((), **long)), "values output")
+    z = torch.ones(3, dtype=torch.complex64)
+    refused(RuntimeError, lambda: aten.kthvalue.values(z, 1, 0, False, values=torch.ones(()), indices=torch.ones((), **long)))
+    refused(NotImplementedError, lambda: aten.kthvalue(z, 1), "kthvalue_cpu")
+    refused(RuntimeError, lambda: aten.fft_rfft.out(torch.ones(3), None, 7, None, out=torch.ones(())), "complex output")
+    refused(RuntimeError, lambda: aten.fft_hfft.out(torch.ones(3), None, 7, None, out=torch.ones((), **long)), "floating point output")
+    a, tau = torch.ones(1, 1, **long), torch.ones(1, **long)
+    refused(NotImplementedError, lambda: aten.geqrf.a(torch.ones(2, 2, dtype=torch.uint8), a=a, tau=tau), "geqrf_cpu")
+
+
+# ---- the order of checks ----
+
+
+def test_types_of_kernels_come_before_sizes():
+    refused(NotImplementedError, lambda: aten.arange.start(float("inf"), -1, dtype=torch.complex64), "arange_cpu")
+    refused(NotImplementedError, lambda: aten.trace(torch.ones((), dtype=torch.bool)), '"trace"')
+
+
+def test_sizes_come_before_dimensions():
+    refused(RuntimeError, lambda: aten.split.Tensor(torch.ones(3), -1, 7), "non-negative")
+    refused(RuntimeError, lambda: aten.repeat_interleave.self_Tensor(torch.ones(3), torch.ones(2, 2), 7), "0-dim or 1-dim")
+    refused(RuntimeError, lambda: aten._pad_enum(torch.ones(3), [1], 9), "divisible by 2")
+    refused(IndexError, lambda: aten.reflection_pad1d_backward(torch.ones(1), torch.ones(3, 2, 3, 3), [2]))
+    refused(IndexError, lambda: aten.replication_pad1d_backward(torch.ones(()), torch.ones(2), [2, 1]))
+    refused(RuntimeError, lambda: aten._pdist_forward(torch.ones(4, 4, dtype=torch.int64).t()[::2]), "contiguous")
+
+
+def test_products_of_sizes_that_overflow_are_runtime_errors():
+    refused(RuntimeError, lambda: torch.randn([3, 2**62, 7, 0]))
+
+
+def test_a_flat_index_may_be_of_any_type_that_gather_takes():
+    assert aten.take_along_dim(torch.tensor([1.0, 2.0]), torch.tensor([1, 0, 1], dtype=torch.int32)).tolist() == [2, 1, 2]
+
+
+# ---- derivatives ----
+
+
+def test_reductions_that_are_told_to_give_integers_lose_no_derivative_silently():
+    x = torch.rand(3, requires_grad=True)
+    for call in (lambda: x.sum(dtype=torch.int64), lambda: x.cumsum(0, dtype=torch.int64), lambda: x.prod(dtype=torch.int64)):
+        refused(RuntimeError, call, "Autograd not support dtype: Long")
+    refused(RuntimeError, lambda: aten._foreach_maximum([x, torch.ones(1, dtype=torch.int32)], 7), "Autograd not support dtype: Int")
+    assert not x.to(torch.int64).requires_grad
+
+
+def test_a_leaf_among_written_tensors_is_named_before_types():
+    z = torch.ones(2, dtype=torch.complex64)
+    refused(RuntimeError, lambda: aten._foreach_trunc_([z, torch.rand(2, requires_grad=True)]), "leaf Variable")
+
+
+# ---- memory ----
+
+
+def test_memory_that_is_too_small_for_the_type_is_not_taken():
+    for x in (torch.zeros((), dtype=torch.int64), torch.zeros(4, dtype=torch.int64)):
+        refused(RuntimeError, lambda: aten.set_.source_Tensor(x, torch.zeros_like(x, dtype=torch.float16)), "out of bounds for storage")
+    grown = aten.set_.source_Tensor(torch.zeros(2, dtype=torch.int64), torch.zeros(4, dtype=torch.float16))
+    assert grown.shape == (4,) and grown.untyped_storage().nbytes() == 32
+
+
+def test_statistics_of_a_batch_are_of_its_type():
+    x, wide = torch.rand(2, 3), torch.zeros(3, dtype=torch.float64)
+    refused(RuntimeError, lambda: torch.nn.functional.batch_norm(x, wide, wide), "mixed dtype")
+    refused(RuntimeError, lambda: aten.batch_norm_update_stats(x, wide, wide, 0.1), "mixed dtype")
+    refused(RuntimeError, lambda: aten.batch_norm_update_stats(torch.rand(0, 3), None, None, 0.1), "at least one element")
+
+
+def test_outputs_of_means_are_of_the_type_that_is_told():
+    refused(RuntimeError, lambda: aten.mean.dtype_out(torch.ones(3), dtype=torch.float64, out=torch.ones(())), "Expected out tensor")
+    refused(RuntimeError, lambda: aten.renorm.out(torch.ones(2, 2), 3, 9, 1.0, out=torch.ones((), dtype=torch.int64)), "Expected out tensor")
+    refused(RuntimeError, lambda: aten.clamp_min.out(torch.ones(3, dtype=torch.int64), 1.0, out=torch.ones(3, dtype=torch.float64)), "Found dtype")
+
+
+def test_outputs_of_draws_are_of_any_type():
+    out = torch.ones(1, dtype=torch.int8)
+    assert aten.bernoulli.out(torch.zeros(3), out=out).tolist() == [0, 0, 0] and out.dtype == torch.int8
+
+
+def test_triangles_have_places_in_two_types():
+    refused(NotImplementedError, lambda: aten.triu_indices(0, 3, dtype=torch.uint8), "triu_indices")
+
+
+def test_ranges_of_histograms_come_before_types():
+    refused(RuntimeError, lambda: aten.histc(torch.ones(2, dtype=torch.complex64), 1, 1.0, 0.0), "larger than min")
+    refused(NotImplementedError, lambda: aten.histc(torch.ones(2, dtype=torch.int64)), "histogram_cpu")

@@ -75,3 +75,94 @@ def test_nothing_is_drawn_and_nothing_pinned_on_the_meta_device():
 def test_random_numbers_like_a_meta_tensor_go_to_an_output_with_data():
     out = torch.ones(5)
     assert aten.randint_like.out(on_meta(3), 1, out=out) is out and out.tolist() == [0, 0, 0]
+
+
+def test_types_that_only_kernels_refuse_are_described():
+    z = on_meta(3, dtype=torch.complex64)
+    for call in (aten.floor, aten.ceil, aten.trunc, aten.relu, lambda x: aten.maximum(x, x), lambda x: aten.fmax(x, x), lambda x: aten.clamp(x, 1)):
+        assert call(z).dtype == torch.complex64
+        with pytest.raises(Exception):
+            call(torch.ones(3, dtype=torch.complex64))
+    assert aten.sort(z)[0].dtype == torch.complex64
+    assert aten.max.dim(z, 0)[0].dtype == torch.complex64
+    assert aten.var.correction(on_meta(3, dtype=torch.int32)).dtype == torch.int32
+
+
+def test_dimensions_that_only_kernels_use_are_not_looked_at():
+    assert aten._softmax(on_meta(3), 5, False).shape == (3,)
+    refused(IndexError, lambda: aten._log_softmax(on_meta(3), 5, False))
+    assert aten.sort(on_meta(()), 5)[1].dtype == torch.int64
+    assert aten.select_backward(on_meta(3), [1], 3, -1).shape == (1,)
+    assert aten.diagonal_backward(on_meta(3), [1], 3, -1, 7).shape == (1,)
+    assert aten.min(on_meta(0)).shape == ()
+    assert aten.mvlgamma(on_meta(3), 0).shape == (3,)
+
+
+def test_results_without_elements_may_be_on_another_device():
+    empty = aten._segment_reduce_backward(torch.ones(2, dtype=torch.int64), on_meta(5), torch.ones(0, 3), "x", lengths=torch.ones(1))
+    assert empty.dtype == torch.int64 and empty.device.type == "cpu"
+    refused(RuntimeError, lambda: aten.index_reduce(torch.ones(3), 0, on_meta(2), torch.ones(2), "x"), "at least two devices")
+    refused(AssertionError, lambda: aten._segment_reduce_backward(on_meta(2), on_meta(5), on_meta(3), "sum"), "lengths or offsets")
+
+
+def test_kernels_of_the_meta_device_that_look_at_one_argument():
+    assert aten.rrelu_with_noise(on_meta(2), on_meta(3), 3, 1, True).shape == (2,)
+    assert aten.adaptive_max_pool3d_backward(on_meta(2), on_meta(0, 2), on_meta(3)).shape == (0, 2)
+    v, g = aten._weight_norm_interface_backward(on_meta(2), on_meta(3, 3), on_meta(7), on_meta(2, 2), 7)
+    assert v.shape == (3, 3) and g.shape == (7,)
+
+
+def test_writes_in_place_that_do_nothing_on_the_meta_device():
+    x, meta = torch.ones(3), on_meta(3)
+    assert aten.index_reduce_(meta, 7, on_meta(2, 2), torch.ones(()), "x") is meta
+    assert aten.rrelu_with_noise_(meta, on_meta(5)) is meta
+    refused(NotImplementedError, lambda: aten.index_reduce_(x, 0, on_meta(3), torch.ones(3), "prod"), "Cannot inplace")
+    rest = dict(lr=1.0, beta1=0.9, beta2=0.9, weight_decay=0.0, eps=1e-8, amsgrad=False, maximize=False)
+    assert aten._fused_adam_([x], [on_meta(3)], [], [], [], [], **rest) is None and x.tolist() == [1, 1, 1]
+
+
+def test_arithmetic_in_place_asks_the_meta_device_for_sizes():
+    whole = on_meta(3, dtype=torch.int64)
+    assert aten.mul_(whole, 0.5) is whole
+    assert aten.logical_or_(whole, torch.ones(3)) is whole
+    refused(RuntimeError, lambda: aten.add_(whole, 0.5), "Promotion of int.add")
+    refused(RuntimeError, lambda: aten.div_(whole, 2), "can't be cast")
+    refused(RuntimeError, lambda: aten.mul_(whole, on_meta(2, 3)), "doesn't match the broadcast shape")
+    refused(RuntimeError, lambda: aten.le_(torch.ones(()), on_meta(())), COPIED)
+
+
+def test_outputs_on_the_meta_device_take_what_can_be_cast():
+    assert aten.flip.out(on_meta(3), [0], out=on_meta(3, dtype=torch.float64)).dtype == torch.float64
+    assert aten.neg.out(on_meta(3, dtype=torch.bfloat16), out=on_meta(3, dtype=torch.float16)).dtype == torch.float16
+    refused(RuntimeError, lambda: aten.flip.out(on_meta(3), [0], out=on_meta(3, dtype=torch.int64)))
+
+
+def test_linear_algebra_that_writes_outputs_is_checked_in_cpp():
+    refused(RuntimeError, lambda: aten.linalg_inv_ex.inverse(on_meta(3), inverse=on_meta(3), info=on_meta(3)), "at least 2 dimensions")
+    refused(AssertionError, lambda: aten.linalg_inv_ex(on_meta(3)))
+
+
+def test_accelerators_operators_of_too_few_dimensions_are_refused():
+    refused(IndexError, lambda: aten._cudnn_rnn(on_meta(()), [], 0, None, on_meta(()), None, 2, 3, 0, 1, False, 0.0, True, False, [], None))
+
+
+def test_indices_are_not_looked_at_where_nothing_is_written():
+    assert aten.index_put(on_meta(3), [on_meta(2)], torch.ones(7)).shape == (3,)
+    assert aten.index_fill.int_Scalar(on_meta(3), 0, on_meta(2), 1).shape == (3,)
+    refused(RuntimeError, lambda: aten.index_fill.int_Scalar(on_meta(3), 7, on_meta(2, 2), 1), "dimension 1 or 0")
+    refused(RuntimeError, lambda: aten.index.Tensor(on_meta(()), [None, None]), "too many indices")
+
+
+def test_python_says_what_shapes_lack():
+    refused(IndexError, lambda: aten.conv2d(torch.ones(1, 2, 3, 3), on_meta(())), "tuple index out of range")
+    refused(ValueError, lambda: aten.grid_sampler_2d(torch.ones(3, 1), on_meta(()), 0, 0, False), r"expected 4, got 2")
+    refused(IndexError, lambda: aten.reflection_pad1d(on_meta(()), [1, 1]))
+    refused(RuntimeError, lambda: aten.__lshift__.Scalar(on_meta(2), 1), "integral dtype")
+    refused(RuntimeError, lambda: aten.mean(on_meta(2, dtype=torch.int64)), "could not infer output dtype")
+    refused(RuntimeError, lambda: aten.randn_like(on_meta(2, dtype=torch.int64)), "floating-point or complex")
+    refused(AssertionError, lambda: aten.native_batch_norm_backward(torch.ones(2), on_meta(2), None, None, None, None, None, True, 0.1, [True] * 3), "rank")
+
+
+def test_decompositions_of_meta_tensors_are_not_asked_for_errors():
+    assert torch.linalg.inv(on_meta(2, 2)).shape == (2, 2)
+    refused(RuntimeError, lambda: aten._linalg_check_errors(on_meta(2), "inv", is_matrix=False))

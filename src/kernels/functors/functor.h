@@ -1,6 +1,7 @@
 // What every family of functors starts from; kernels/run_functor.h says what a functor is.
 #pragma once
 
+#include "kernels/fits.h"
 #include "kernels/math.h"
 #include "kernels/types.h"
 #include "umbra/core/half.h"
@@ -14,8 +15,9 @@ using Unary = Functor<1>;
 using Binary = Functor<2>;
 using Ternary = Functor<3>;
 
-/// A parameter as a narrow type has it; others leave it as it is.
+/// A parameter as a narrow type has it; others leave it as it is. An error where the type has no such number.
 inline Scalar rounded(const Scalar& value, DType dtype) {
+  check_fits(value, dtype);
   if (!value.is_floating()) return value;
   auto number = static_cast<float>(value.to_double());
   if (dtype == DType::BFloat16) return static_cast<double>(static_cast<float>(BFloat16(number)));

@@ -2,6 +2,7 @@
 // derivative.
 #include <cmath>
 
+#include "ops/common/needs_data.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -90,7 +91,8 @@ UMBRA_OPERATOR(
       }
       Tensor x = normalised(src.add(attention(src)), norm_weight_1, norm_bias_1);
       return normalised(x.add(feed_forward(x)), norm_weight_2, norm_bias_2);
-    });
+    })
+    .use(LikeOnMeta{{0}});
 
 }  // namespace
 }  // namespace umbra::ops

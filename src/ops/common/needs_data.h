@@ -18,4 +18,25 @@ struct NoOutputsOnMeta {
   void operator()(OperatorBuilder& builder) const;
 };
 
+/// On the meta device nothing is checked, and each result is like one of the arguments, on that one's device. A result
+/// that has elements is refused there, since nobody would write them.
+struct LikeOnMeta {
+  std::vector<int> arguments;
+  void operator()(OperatorBuilder& builder) const;
+};
+
+/// What the in-place variant asks of a meta tensor beside sizes that fit: the other operand may be anywhere.
+enum class AsksInPlace { Nothing, NoFloatIntoInteger, CastOfQuotient };
+/// The in-place variant of an operator of two operands on the meta device writes nothing, wherever they are.
+struct InPlaceOnMeta {
+  AsksInPlace asks;
+  void operator()(OperatorBuilder& builder) const;
+};
+
+/// Where an argument is a meta tensor the operator, or its in-place variant, does nothing; a single tensor with data that
+/// it would have written is refused.
+struct NothingOnMeta {
+  void operator()(OperatorBuilder& builder) const;
+};
+
 }  // namespace umbra::ops

@@ -9,4 +9,25 @@ Operator& out_variant(const Operator& functional, const char* name) {
   fail(functional.name(), ": it has no variant ", name);
 }
 
+namespace {
+
+/// Puts the output's type in the place of the one that was not given.
+void decide_type(const void* context, SpecList&, Value* frame) {
+  const Operator& op = *static_cast<const Operator*>(context);
+  Value& dtype = frame[op.schema().find("dtype")];
+  const Tensor& out = frame[op.functional()->argument_count()].tensor_ref();
+  if (dtype.is_none()) dtype = Value(out.dtype());
+  SpecList unused;
+  op.functional()->definition().meta(unused, frame);  // what is refused of the arguments comes first
+  check(dtype.to_dtype() == out.dtype(), "Expected out tensor to have dtype ", kernel_name(dtype.to_dtype()),
+        ", but got ", kernel_name(out.dtype()), " instead");
+}
+
+}  // namespace
+
+void OutDecidesType::operator()(OperatorBuilder& builder) const {
+  Operator& out = out_variant(builder.op(), variant);
+  out.mutable_definition().meta = {decide_type, &out, nullptr};
+}
+
 }  // namespace umbra::ops

@@ -39,7 +39,6 @@ Geometry geometry(size_t spatial, SymIntArrayRef stride, SymIntArrayRef padding,
 }
 
 void check_shapes(const Tensor& input, const Tensor& weight, const Tensor& bias, bool transposed, SymInt groups) {
-  check<IndexError>(!only_metadata_is_asked() || (weight.dim() > 1 && input.dim() > 1), "tuple index out of range");
   check(weight.dim() > 2 && input.dim() == weight.dim(), "Expected ", weight.dim(), "-dimensional input for ",
         weight.dim(), "-dimensional weight ", weight.sym_sizes(), ", but got ", input.dim(),
         "-dimensional input of size ", input.sym_sizes(), " instead");
@@ -60,6 +59,8 @@ void check_shapes(const Tensor& input, const Tensor& weight, const Tensor& bias,
 Geometry checked_geometry(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride,
                           SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed,
                           SymIntArrayRef output_padding, SymInt groups) {
+  bool enough = input.dim() > 1 && weight.dim() > 1 && weight.dim() >= input.dim();
+  check<IndexError>(enough || !only_metadata_is_asked(), "tuple index out of range");
   auto spatial = static_cast<size_t>(std::max<int64_t>(weight.dim() - 2, 0));
   Geometry g = geometry(spatial, stride, padding, dilation, output_padding);
   check(groups > 0, "non-positive groups is not supported");

@@ -87,9 +87,22 @@ void check_source(const Tensor& self, const Tensor& source) {
         "\".  This is no longer allowed; the devices must match.");
 }
 
+/// Memory grows with a tensor's size alone: one that keeps its size takes what it needs, or nothing.
+void check_memory(const Tensor& self, const Tensor& source) {
+  if (!(self.sym_sizes() == source.sym_sizes()) || !(self.sym_strides() == source.sym_strides()) || self.is_meta())
+    return;
+  SymInt need = storage_bytes(source.sym_sizes(), source.sym_strides(), source.sym_storage_offset(), self.item_size()),
+         have = source.storage()->bytes();
+  if (need.is_symbolic() || have.is_symbolic() || need <= have) return;
+  fail("setStorage: sizes ", to_string(source.sym_sizes()), ", strides ", to_string(source.sym_strides()),
+       ", storage offset ", source.sym_storage_offset(), ", and itemsize ", self.item_size(),
+       " requiring a storage size of ", need, " are out of bounds for storage of size ", have);
+}
+
 UMBRA_OPERATOR("set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)")
     .all_backends([](const Tensor& self, const Tensor& source) {
       check_source(self, source);
+      check_memory(self, source);
       Tensor out = take_memory(self, source.storage());
       set_size(out, source.sym_sizes(), source.sym_strides(), source.sym_storage_offset());
       return out;

@@ -21,6 +21,12 @@ DType range_dtype(OptionalDType dtype, std::initializer_list<Scalar> bounds) {
   return DType::Int64;
 }
 
+/// What a kernel with data says of types before it looks at the range.
+void check_sequence_type(const char* kernel, DType dtype, OptionalDevice device) {
+  bool without_data = device && device->type == DeviceType::Meta;
+  if (!without_data && (dtype == DType::Bool || is_complex(dtype))) kernels::unsupported_dtype(kernel, dtype);
+}
+
 void check_span(double length) { check(std::abs(length) < 0x1p63, "invalid size, possible overflow?"); }
 
 // The same of symbols: ceil((end - start) / step), as it will be.
@@ -62,12 +68,13 @@ UMBRA_OPERATOR(
     .meta([](const Scalar& start, const Scalar& end, const Scalar& step, OptionalDType dtype, OptionalLayout layout,
              OptionalDevice device, OptionalBool) {
       check_strided(layout);
-      return factory_spec({range_length(start, end, step)}, range_dtype(dtype, {start, end, step}), device);
+      DType type = range_dtype(dtype, {start, end, step});
+      check_sequence_type("arange_cpu", type, device);
+      return factory_spec({range_length(start, end, step)}, type, device);
     })
     .cpu([](const Tensor& out, const Scalar& start, const Scalar&, const Scalar& step, OptionalDType, OptionalLayout,
             OptionalDevice, OptionalBool) {
-      check<NotImplementedError>(out.dtype() != DType::Bool && !is_complex(out.dtype()),
-                                 "\"arange_cpu\" not implemented for '", kernel_name(out.dtype()), "'");
+      check_sequence_type("arange_cpu", out.dtype(), out.device());
       kernels::arange(out, start, step);
     })
     .not_differentiable()
@@ -123,8 +130,7 @@ UMBRA_OPERATOR(
              OptionalDevice device, OptionalBool) {
       check_strided(layout);
       DType type = dtype.value_or(default_dtype());
-      bool without_data = device && device->type == DeviceType::Meta;
-      if (!without_data && (type == DType::Bool || is_complex(type))) kernels::unsupported_dtype("range_cpu", type);
+      check_sequence_type("range_cpu", type, device);
       return factory_spec({inclusive_length(start, end, step, type)}, type, device);
     })
     .cpu([](const Tensor& out, const Scalar& start, const Scalar&, const Scalar& step, OptionalDType, OptionalLayout,
@@ -209,7 +215,10 @@ template <class Start, class End> struct LinearlySpaced {
           return spaced_spec("linspace", start, end, steps, dtype, layout, device);
         })
         .cpu([](const Tensor& out, const Start& start, const End& end, int64_t, OptionalDType, OptionalLayout,
-                OptionalDevice, OptionalBool) { kernels::linspace(out, bound_of(start), bound_of(end)); })
+                OptionalDevice, OptionalBool) {
+          check_ends(out, bound_of(start), bound_of(end));
+          kernels::linspace(out, bound_of(start), bound_of(end));
+        })
         .not_differentiable();
   }
 };

@@ -102,6 +102,8 @@ Tensor complex_transform(const Tensor& self, Size n, int64_t dim, const Text& no
 Tensor real_transform(const char* name, const Tensor& self, Size n, int64_t dim, const Text& norm, bool forward,
                       bool onesided, const Tensor& out) {
   check<TypeError>(!self.is_complex(), name, " expects a real input tensor, but got ", kernel_name(self.dtype()));
+  check(!out.defined() || out.is_complex(), name, " expects a complex output tensor, but got ",
+        out.defined() ? kernel_name(out.dtype()) : "");
   Tensor x = promoted(self, false);
   int64_t d = wrap_dim(dim, x.dim(), false);
   SymInt points = n ? *n : x.sym_size(d);
@@ -112,7 +114,10 @@ Tensor real_transform(const char* name, const Tensor& self, Size n, int64_t dim,
   return conjugated(r2c(x, {d}, fft_norm(norm, forward), onesided, {}), out);
 }
 
-Tensor to_real_transform(const Tensor& self, Size n, int64_t dim, const Text& norm, bool forward, const Tensor& out) {
+Tensor to_real_transform(const char* name, const Tensor& self, Size n, int64_t dim, const Text& norm, bool forward,
+                         const Tensor& out) {
+  check(!out.defined() || out.is_floating_point(), name, " expects a floating point output tensor, but got ",
+        out.defined() ? kernel_name(out.dtype()) : "");
   Tensor x = promoted(self, true);
   int64_t d = wrap_dim(dim, x.dim(), false);
   SymInt points = n ? *n : (x.sym_size(d) - 1) * 2;
@@ -151,12 +156,12 @@ UMBRA_OPERATOR("fft_ihfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=Non
 UMBRA_OPERATOR("fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor")
     .out("fft_irfft.out")
     .use(OneDim{[](const Tensor& self, Size n, int64_t dim, const Text& norm, const Tensor& out) {
-      return to_real_transform(self, n, dim, norm, false, out);
+      return to_real_transform("irfft", self, n, dim, norm, false, out);
     }});
 UMBRA_OPERATOR("fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor")
     .out("fft_hfft.out")
     .use(OneDim{[](const Tensor& self, Size n, int64_t dim, const Text& norm, const Tensor& out) {
-      return to_real_transform(self, n, dim, norm, true, out);
+      return to_real_transform("hfft", self, n, dim, norm, true, out);
     }});
 
 // ---- several dimensions ----
@@ -243,10 +248,10 @@ Tensor hfftn_parts(const Tensor& self, const Sizes& s, const Dims& dim, const Te
 }
 
 Tensor ihfftn_parts(const Tensor& self, const Sizes& s, const Dims& dim, const Text& norm, const Tensor& out) {
-  check<TypeError>(!self.is_complex(), "Only supports floating-point dtypes, but found: ", kernel_name(self.dtype()));
   Extent extent = extent_of(self, s, dim);
-  Tensor x = promoted(self, false);
   check(!extent.dims.empty(), "ihfftn must transform at least one axis");
+  check<TypeError>(!self.is_complex(), "Only supports floating-point dtypes, but found: ", kernel_name(self.dtype()));
+  Tensor x = promoted(self, false);
   x = resized(x, extent.dims, extent.sizes);
   FftNorm mode = fft_norm(norm, false);
   Tensor half = r2c(x, {extent.dims.back()}, mode, true, {});

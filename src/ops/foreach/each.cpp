@@ -11,10 +11,12 @@ namespace {
 struct Each {
   const Operator* op;
   const char* element;
+  const char* differentiated;  // the one whose history is noted
   bool in_place;
 
   // Looked up when it is called: definitions come in any order.
   const Operator& functional() const { return get_operator(element); }
+  const Operator& with_history() const { return get_operator(differentiated); }
 };
 const Each& each_of(const Operator& op) { return *static_cast<const Each*>(op.definition().all_backends.context); }
 
@@ -83,9 +85,7 @@ void write_result(const Tensor& to, Value result) {
   copy.call(frame);
 }
 
-void run_each(const void* context, Value* frame) {
-  const Each& each = *static_cast<const Each*>(context);
-  const Operator& functional = each.functional();
+void run_by(const Each& each, const Operator& functional, Value* frame) {
   const Operator& operation = each.in_place && functional.inplace() ? *functional.inplace() : functional;
   if (each.in_place) refuse_lazy_lists(*each.op, frame);
   size_t count = count_elements(*each.op, frame);
@@ -100,6 +100,24 @@ void run_each(const void* context, Value* frame) {
   if (!each.in_place) frame[0] = Value(std::move(results));
 }
 
+void run_each(const void* context, Value* frame) {
+  const Each& each = *static_cast<const Each*>(context);
+  run_by(each, each.functional(), frame);
+}
+
+/// Where one result of a list has a history, all are to have one.
+void check_differentiable(TensorList results) {
+  for (const Tensor& t : results)
+    check(is_differentiable(t.dtype()), "Autograd not support dtype: ", kernel_name(t.dtype()));
+}
+
+/// Said of the whole list before an element is looked at.
+void check_no_leaf(TensorList written) {
+  for (const Tensor& t : written)
+    check(!is_grad_enabled() || !t.requires_grad() || !t.is_leaf(),
+          "a leaf Variable that requires grad is being used in an in-place operation.");
+}
+
 /// At autograd: in pieces where a history or a tangent has to be noted, as a whole otherwise.
 void autograd_each(const Operator& op, DispatchKeySet keys, Value* frame) {
   const Each& each = each_of(op);
@@ -109,13 +127,18 @@ void autograd_each(const Operator& op, DispatchKeySet keys, Value* frame) {
       bool requires_grad = Tensor(IntrusivePtr<TensorImpl>(t)).requires_grad();
       noted |= requires_grad ? is_grad_enabled() : t->autograd_meta() != nullptr;
     });
+  if (noted && each.in_place) check_no_leaf(frame[0].tensor_list());
   // As in PyTorch, what has no in-place variant has no derivative in place.
-  if (noted && (!each.in_place || each.functional().inplace())) return run_each(&each, frame);
+  if (noted && (!each.in_place || each.with_history().inplace())) {
+    run_by(each, each.with_history(), frame);
+    if (!each.in_place) check_differentiable(frame[0].tensor_list());
+    return;
+  }
   layer_function(DispatchKey::Autograd)(op, keys, frame);
 }
 
-void define_each(Operator& op, const char* element, bool in_place) {
-  op.mutable_definition().all_backends = {run_each, new Each{&op, element, in_place}};
+void define_each(Operator& op, const char* element, const char* differentiated, bool in_place) {
+  op.mutable_definition().all_backends = {run_each, new Each{&op, element, differentiated, in_place}};
   // Those that exist for functionalisation alone have no derivative in PyTorch.
   if (!op.has_tag(Tag::Generated)) set_own_layer(op, DispatchKey::Autograd, autograd_each);
 }
@@ -123,9 +146,9 @@ void define_each(Operator& op, const char* element, bool in_place) {
 }  // namespace
 
 void each::operator()(OperatorBuilder& builder) const {
-  define_each(builder.op(), element, false);
+  define_each(builder.op(), element, differentiated, false);
   if (builder.op().inplace())
-    builder.on_inplace([&](OperatorBuilder& variant) { define_each(variant.op(), element, true); });
+    builder.on_inplace([&](OperatorBuilder& variant) { define_each(variant.op(), element, differentiated, true); });
 }
 
 }  // namespace umbra::ops

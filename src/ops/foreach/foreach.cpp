@@ -80,19 +80,19 @@ UMBRA_OPERATOR("_foreach_maximum.List(Tensor[] self, Tensor[] other) -> Tensor[]
     .use(each("aten::maximum"));
 UMBRA_OPERATOR("_foreach_maximum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]")
     .inplace("_foreach_maximum_.Scalar")
-    .use(each("aten::maximum"));
+    .use(each("aten::clamp_min", "aten::maximum"));
 UMBRA_OPERATOR("_foreach_maximum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]")
     .inplace("_foreach_maximum_.ScalarList")
-    .use(each("aten::maximum"));
+    .use(each("aten::clamp_min", "aten::maximum"));
 UMBRA_OPERATOR("_foreach_minimum.List(Tensor[] self, Tensor[] other) -> Tensor[]")
     .inplace("_foreach_minimum_.List")
     .use(each("aten::minimum"));
 UMBRA_OPERATOR("_foreach_minimum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]")
     .inplace("_foreach_minimum_.Scalar")
-    .use(each("aten::minimum"));
+    .use(each("aten::clamp_max", "aten::minimum"));
 UMBRA_OPERATOR("_foreach_minimum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]")
     .inplace("_foreach_minimum_.ScalarList")
-    .use(each("aten::minimum"));
+    .use(each("aten::clamp_max", "aten::minimum"));
 
 // ---- powers, interpolation, products added ----
 

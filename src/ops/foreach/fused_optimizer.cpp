@@ -83,7 +83,8 @@ UMBRA_OPERATOR(
     "max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool "
     "amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()")
     .use(AdamInPlace<double, false>{})
-    .functional_form("aten::_fused_adam");
+    .functional_form("aten::_fused_adam")
+    .use(NothingOnMeta{});
 UMBRA_OPERATOR(
     "_fused_adam(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] max_exp_avg_sqs, "
     "Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool "
@@ -108,7 +109,8 @@ UMBRA_OPERATOR(
     "Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, "
     "float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()")
     .use(AdamInPlace<double, true>{})
-    .functional_form("aten::_fused_adamw");
+    .functional_form("aten::_fused_adamw")
+    .use(NothingOnMeta{});
 UMBRA_OPERATOR(
     "_fused_adamw(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] max_exp_avg_sqs, "
     "Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool "

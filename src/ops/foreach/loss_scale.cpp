@@ -45,7 +45,8 @@ UMBRA_OPERATOR(
     "_amp_foreach_non_finite_check_and_unscale(Tensor[] self, Tensor found_inf, Tensor inv_scale) -> (Tensor[] "
     "self_out, Tensor found_inf_out)")
     .all_backends([](TensorList self, const Tensor& found_inf, const Tensor& inv_scale) {
-      if (self.empty()) return std::tuple(std::vector<Tensor>(), found_inf.clone());
+      bool meta = found_inf.is_meta() || inv_scale.is_meta();
+      if (self.empty() && !meta) return std::tuple(std::vector<Tensor>(), found_inf.clone());
       check_single(inv_scale, "inv_scale");
       check_single(found_inf, "found_inf");
       if (may_read(inv_scale) && may_read(found_inf) && std::all_of(self.begin(), self.end(), may_read))
@@ -78,8 +79,7 @@ UMBRA_OPERATOR(
     .all_backends([](const Tensor& self, const Tensor& tracker, const Tensor& found_inf, double growth, double backoff,
                      int64_t interval) {
       if (self.is_meta() || tracker.is_meta() || found_inf.is_meta()) {
-        check<NotImplementedError>(self.is_meta() && tracker.is_meta(),
-                                   "Cannot inplace into non-meta tensor with meta tensor argument");
+        check<NotImplementedError>(self.is_meta(), "Cannot inplace into non-meta tensor with meta tensor argument");
         return std::tuple(self.clone(), tracker.clone());
       }
       check(tracker.sym_numel() == 1, "growth_tracker must be a 1-element tensor.");
@@ -100,7 +100,7 @@ UMBRA_OPERATOR(
     .all_backends([](const Tensor& self, const Tensor& tracker, const Tensor& found_inf, double growth, double backoff,
                      int64_t interval) {
       auto [scale, counted] = _amp_update_scale(self, tracker, found_inf, growth, backoff, interval);
-      tracker.copy_(counted);
+      if (!self.is_meta()) tracker.copy_(counted);
       return self.copy_(scale);
     })
     .functional_form("aten::_amp_update_scale");

@@ -44,6 +44,14 @@ void check_joined_type(TensorList tensors, const Tensor& out) {
                    "torch.cat(): input types can't be cast to the desired output type ", kernel_name(out.dtype()));
 }
 
+/// Said first where one of them is a meta tensor.
+void check_one_device(TensorList tensors) {
+  if (!only_metadata_is_asked()) return;
+  for (const Tensor& t : tensors)
+    check(t.device() == tensors[0].device(), "Tensor on device ", t.device(), " is not on the expected device ",
+          tensors[0].device(), "!");
+}
+
 TensorSpec cat_spec(TensorList tensors, int64_t dim) {
   int64_t at = joined_dim(tensors, dim);
   MemoryFormat format = tensors[0].suggested_format();
@@ -74,6 +82,7 @@ UMBRA_OPERATOR("cat(Tensor[] tensors, int dim=0) -> Tensor")
     .out("cat.out")
     .use(out_asks("cat.out",
                   [](TensorList tensors, int64_t dim, const Tensor& out) {
+                    check_one_device(tensors);
                     joined_dim(tensors, dim);
                     check_joined_type(tensors, out);
                   }))

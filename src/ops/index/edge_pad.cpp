@@ -46,9 +46,13 @@ struct EdgePad {
     for (int64_t d = dims + 1; d >= 1; --d) self.sym_size(-d);
     for (int64_t d = 1; d <= dims; ++d) grad.sym_size(self.dim() - d);
   }
-  SymShape padded(const Tensor& self, SymIntArrayRef padding) const {
+  void check_count(SymIntArrayRef padding) const {
     check(static_cast<int64_t>(padding.size()) == 2 * dims, "padding size is expected to be ", 2 * dims,
           ", but got: ", padding.size());
+  }
+  SymShape padded(const Tensor& self, SymIntArrayRef padding) const {
+    check_count(padding);
+    if (only_metadata_is_asked()) self.sym_size(0);  // no dimension is an IndexError
     check_image(self);
     SymShape sizes(self.sym_sizes());
     bool too_small = false;
@@ -115,13 +119,21 @@ struct EdgePadBackward : EdgePad {
           if (only_metadata_is_asked() && (family.dims == 2 || (family.dims == 1 && reflects)))
             check<ValueError>(padding.size() == ends, padding.size() < ends ? "not enough" : "too many",
                               " values to unpack (expected ", ends, ", got ", padding.size(), ")");
-          // Two dimensions that are reflected compare channels first, of too few dimensions some other one.
-          if (family.dims == 2 && reflects) {
-            SymInt channels = self.sym_size(self.dim() - 3), given = grad.sym_size(self.dim() - 3);
+          // One dimension, and two that are reflected, compare channels first, of too few dimensions some other one.
+          if (family.dims == 1 || (family.dims == 2 && reflects)) {
+            if (!reflects) family.check_count(padding);
+            if (family.dims == 1 && reflects) {
+              SymInt width = self.sym_size(-1);
+              for (SymInt p : padding.slice(0, std::min<size_t>(padding.size(), 2)))
+                check(p < width,
+                      "Argument #4: Padding size should be less than the corresponding input dimension, but ",
+                      "got: padding ", p, " at dimension ", self.dim() - 1, " of input ", to_string(self.sym_sizes()));
+            }
+            int64_t d = self.dim() - 1 - family.dims;
+            SymInt channels = self.sym_size(d), given = grad.sym_size(d);
             check(channels == given, "grad_output channel unexpected. Expected: ", channels, ", Got: ", given);
             for (int64_t d = 1; d <= family.dims; ++d) grad.sym_size(self.dim() - d);
           }
-          if (family.dims == 1 && reflects) self.sym_size(-1);
           SymShape sizes = family.padded(self, padding);
           if (family.dims < 3 || !reflects) family.check_sizes(grad, self);
           check(grad.dim() == self.dim(), "grad_output: expected ", self.dim(), " dimensions, but got ", grad.dim());

@@ -64,9 +64,9 @@ struct AlongDim {
   int64_t dim;
 };
 AlongDim along_dim(const Tensor& self, const Tensor& index, std::optional<int64_t> dim) {
+  if (!dim) return {self.reshape({-1}), index.reshape({-1}), 0};
   check(index.dtype() == DType::Int64, "torch.take_along_dim(): dtype of indices should be Long but got ",
         kernel_name(index.dtype()));
-  if (!dim) return {self.reshape({-1}), index.reshape({-1}), 0};
   check(self.dim() == index.dim(),
         "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ", self.dim(),
         " dimensions for input, and ", index.dim(), " dimensions for indices");

@@ -5,6 +5,7 @@
 
 #include "dispatch/data_dependent.h"
 #include "kernels/copy.h"
+#include "kernels/fits.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
@@ -78,6 +79,7 @@ void check_edges(const Tensor& self, TensorList bins) {
   }
 }
 void check_points(const Tensor& self, size_t bins) {
+  check<IndexError>(self.dim() > 0 || !only_metadata_is_asked(), "tuple index out of range");
   check(self.dim() >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions, but got ", self.dim());
   SymInt dims = self.sym_sizes().back();
   check(dims == static_cast<int64_t>(bins), "torch.histogramdd: expected ", dims, " sequences of bin edges for a ",
@@ -172,18 +174,22 @@ UMBRA_OPERATOR("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> 
     .out("histc.out")
     .meta([](const Tensor& self, int64_t bins, const Scalar&, const Scalar&) {
       check_counts({bins});
-      check<NotImplementedError>(is_floating(self.dtype()), "\"histogram_cpu\" not implemented for '",
-                                 kernel_name(self.dtype()), "'");
       return TensorSpec({SymInt(bins)}, self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
-      Tensor points = as_points(self), edges = kernels::scratch(std::vector<int64_t>{bins + 1}, self.dtype());
       double low = min.to_double(), high = max.to_double();
+      auto check_type = [&] {
+        if (!is_floating(self.dtype())) kernels::unsupported_dtype("histogram_cpu", self.dtype());
+      };
+      if (low == high && self.numel() > 0) check_type();
+      Tensor points = as_points(self), edges = kernels::scratch(std::vector<int64_t>{bins + 1}, self.dtype());
       // The range of the data where none is given; one more on each side where that is a single number.
       if (low == high && self.numel() > 0) std::tie(low, high) = kernels::column_ranges(points)[0];
       if (low == high) low -= 1, high += 1;
       check(std::isfinite(low) && std::isfinite(high), "torch.histc: range of [", low, ", ", high, "] is not finite");
       check(low < high, "torch.histc: max must be larger than min");
+      if (!self.is_complex() && self.dtype() != DType::Bool) kernels::check_fits(low, self.dtype());
+      check_type();
       kernels::bin_edges(edges, low, high);
       kernels::histogram(out, points, {&edges, 1}, Tensor(), false, BinSearch::Even);
     })

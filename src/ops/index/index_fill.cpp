@@ -14,8 +14,10 @@ namespace {
 // ---- one value ----
 
 void check_fill(const Tensor& self, int64_t dim, const Tensor& index) {
+  check(index.dim() <= 1 || !only_metadata_is_asked(), "Index should have dimension 1 or 0 (got ", index.dim(), ")");
   wrap_dim(dim, self.dim());
-  check<IndexError>(index.dtype() == DType::Int64, "index_fill_(): Expected dtype int64 for index.");
+  check<IndexError>(only_metadata_is_asked() || index.dtype() == DType::Int64,
+                    "index_fill_(): Expected dtype int64 for index.");
   check(index.dim() <= 1, "Index has to be a vector/scalar");
 }
 void check_real_value(const Tensor& self, bool complex) {
@@ -117,8 +119,8 @@ void check_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tens
       "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
       "dimensionality (",
       source.dim(), "), destination dimensionality (", self.dim(), ")");
-  check(index.dtype() == DType::Int64, "index_copy_(): Expected a long tensor for index, but got ",
-        kernel_name(index.dtype()));
+  check(only_metadata_is_asked() || index.dtype() == DType::Int64,
+        "index_copy_(): Expected a long tensor for index, but got ", kernel_name(index.dtype()));
   check(self.dtype() == source.dtype(),
         "index_copy_(): self and source expected to have the same dtype, but got (self) ", kernel_name(self.dtype()),
         " and (source) ", kernel_name(source.dtype()));

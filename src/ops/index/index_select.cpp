@@ -2,6 +2,7 @@
 #include "kernels/copy.h"
 #include "kernels/index.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -28,6 +29,7 @@ Tensor spread_index(const Batched& index, const Tensor& like, int64_t dim) {
 UMBRA_OPERATOR("index_select(Tensor self, int dim, Tensor index) -> Tensor")
     .out("index_select.out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index) {
+      if (only_metadata_is_asked() && self.dim() == 0) return TensorSpec({}, self.dtype(), self.device());
       int64_t at = wrap_dim(dim, self.dim());
       check_vector("index_select", index);
       check(is_position(index), "index_select(): Expected dtype int32 or int64 for index");
@@ -77,7 +79,7 @@ UMBRA_OPERATOR("index_add(Tensor self, int dim, Tensor index, Tensor source, *, 
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar&) {
       int64_t at = wrap_dim(dim, self.dim());
       check_vector("index_add_", index);
-      check(is_position(index),
+      check(is_position(index) || only_metadata_is_asked(),
             "index_add_(): Expected dtype int32/int64 for index but got: ", kernel_name(index.dtype()));
       check(self.dtype() == source.dtype(), "index_add_(): self (", kernel_name(self.dtype()), ") and source (",
             kernel_name(source.dtype()), ") must have the same scalar type");

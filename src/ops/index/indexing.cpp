@@ -35,8 +35,10 @@ std::vector<Tensor> positions(const Tensor& self, TensorList indices) {
     Tensor rows = index.nonzero();
     for (int64_t d = 0; d < index.dim(); ++d) out.push_back(rows.select(1, d));
   }
-  check<IndexError>(static_cast<int64_t>(out.size()) <= self.dim(), "too many indices for tensor of dimension ",
-                    self.dim());
+  bool fits = static_cast<int64_t>(out.size()) <= self.dim();
+  check(fits || !only_metadata_is_asked(), "too many indices for tensor of dimension ", self.dim(), " (got ",
+        out.size(), ")");
+  check<IndexError>(fits, "too many indices for tensor of dimension ", self.dim());
   return out;
 }
 
@@ -253,6 +255,7 @@ void check_same_type(const Tensor& self, const Tensor& values) {
 }
 
 TensorSpec index_put_spec(const Tensor& self, TensorList indices, const Tensor& values, bool) {
+  if (only_metadata_is_asked()) return spec_like(self);
   // Indices may be on another device, values may not.
   check(values.dim() == 0 || values.device() == self.device(), "Mismatching index_put device between self (",
         self.device(), ") and values (", values.device(), ")");

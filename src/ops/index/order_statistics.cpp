@@ -6,6 +6,7 @@
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/scatter_back.h"
 #include "ops/reduce/reduced_shape.h"
 
@@ -18,7 +19,9 @@ void check_size(const char* name, const Tensor& self, int64_t at) {
   if (self.dim() > 0 && !self.sym_sizes()[at].is_symbolic() && self.sym_sizes()[at].value() == 0)
     fail<IndexError>(name, "(): Expected reduction dim ", at, " to have non-zero size.");
 }
+/// Outputs come before what the kernel says.
 void check_dtype(const char* kernel, const Tensor& self, bool with_bool) {
+  if (outputs_are_given()) return;
   check_kernel_type(!self.is_complex() && (with_bool || self.dtype() != DType::Bool), kernel, self);
 }
 
@@ -39,6 +42,7 @@ Tensor with_dim(const Tensor& out, const Tensor& self, int64_t at) {
 UMBRA_OPERATOR(
     "value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, SymInt[] sizes, bool keepdim) -> Tensor")
     .composite([](const Tensor& grad, int64_t dim, const Tensor& indices, SymIntArrayRef sizes, bool keepdim) {
+      for (SymInt s : sizes) check(s.is_symbolic() || s.value() >= 0, "zeros: Dimension size must be non-negative.");
       wrap_dim(dim, static_cast<int64_t>(sizes.size()) + (keepdim || sizes.empty() ? 0 : 1));
       if (sizes.empty()) return grad.new_zeros(sizes).scatter(0, indices, grad);
       bool apart = !keepdim;
@@ -57,6 +61,7 @@ UMBRA_OPERATOR("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) 
       return reduced_specs(self, at, keepdim);
     })
     .cpu<2>([](const Tensor& values, const Tensor& indices, const Tensor& self, SymInt k, int64_t dim, bool) {
+      check_dtype("kthvalue_cpu", self, false);
       int64_t at = wrap_dim(dim, self.dim());
       kernels::kth_value(with_dim(values, self, at), with_dim(indices, self, at), self, at, k.guard_int());
     })
@@ -64,8 +69,18 @@ UMBRA_OPERATOR("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) 
     .differentiable_outputs({true, false})
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
+void check_mode_output(const char* name, DType expected, const Tensor& out) {
+  check(out.dtype() == expected || only_metadata_is_asked(), "expected scalar type '", kernel_name(expected),
+        "' but got '", kernel_name(out.dtype()), "' for ", name, " output");
+}
+
 UMBRA_OPERATOR("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)")
     .out("mode.values", {"values", "indices"})
+    .use(out_asks("mode.values",
+                  [](const Tensor& self, int64_t, bool, const Tensor& values, const Tensor& indices) {
+                    check_mode_output("values", self.dtype(), values);
+                    check_mode_output("indices", DType::Int64, indices);
+                  }))
     .meta([](const Tensor& self, int64_t dim, bool keepdim) {
       int64_t at = wrap_dim(dim, self.dim());
       check_size("mode", self, at);
@@ -73,6 +88,7 @@ UMBRA_OPERATOR("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor val
       return reduced_specs(self, at, keepdim);
     })
     .cpu<2>([](const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool) {
+      check_dtype("mode_cpu", self, true);
       int64_t at = wrap_dim(dim, self.dim());
       kernels::mode(with_dim(values, self, at), with_dim(indices, self, at), self, at);
     })
@@ -92,6 +108,7 @@ Specs median_specs(const Tensor& self, int64_t dim, bool keepdim) {
 }
 template <Nans nans>
 void run_median(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool) {
+  check_dtype("median_cpu", self, false);
   int64_t at = wrap_dim(dim, self.dim());
   kernels::median(with_dim(values, self, at), with_dim(indices, self, at), self, at, nans);
 }

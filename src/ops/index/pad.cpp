@@ -1,4 +1,6 @@
 // Padding with a number or round about, and the choice among all ways to pad.
+#include <algorithm>
+
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/common/may_read.h"
@@ -71,6 +73,7 @@ UMBRA_OPERATOR("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Te
     .generated_out("constant_pad_nd.out")
     .all_backends([](const Tensor& self, SymIntArrayRef pad, const Scalar& value) {
       check_padding(self, pad);
+      if (std::all_of(pad.begin(), pad.end(), [](SymInt p) { return p.same(0); })) return self.clone();
       SymShape sizes = padded_sizes(self, pad), positive;
       if (Tensor plain = padded_values(self, pad, value, sizes); plain.defined()) return plain;
       Tensor inside = crop(self, pad, positive);
@@ -132,16 +135,20 @@ UMBRA_OPERATOR("_pad_circular(Tensor self, SymInt[] pad) -> Tensor")
 enum class PaddingMode : int64_t { Reflect, Replicate, Circular, Constant };
 constexpr const char* kModeNames[] = {"reflect", "replicate", "circular", "constant"};
 
-Tensor pad_in_mode(const Tensor& self, SymIntArrayRef pad, PaddingMode mode, std::optional<double> value) {
+void check_pad_length(const Tensor& self, SymIntArrayRef pad) {
   check(pad.size() % 2 == 0, "Padding length must be divisible by 2");
   auto length = static_cast<int64_t>(pad.size());
   check(length <= 2 * self.dim(),
         "Padding length should be less than or equal to two times the input dimension but got padding length ", length,
         " and input of dimension ", self.dim());
+}
+
+Tensor pad_in_mode(const Tensor& self, SymIntArrayRef pad, PaddingMode mode, std::optional<double> value) {
+  check_pad_length(self, pad);
   if (mode == PaddingMode::Constant) return self.constant_pad_nd(pad, value.value_or(0));
   check(!value || *value == 0, "Padding mode \"", kModeNames[static_cast<int64_t>(mode)],
         "\" doesn't take in value argument");
-  int64_t dims = length / 2;
+  int64_t dims = static_cast<int64_t>(pad.size()) / 2;
   bool fits = dims >= 1 && dims <= 3 && (self.dim() == dims + 1 || self.dim() == dims + 2);
   check<NotImplementedError>(fits, "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
   if (mode == PaddingMode::Circular) return _pad_circular(self, pad);
@@ -156,6 +163,7 @@ Tensor pad_in_mode(const Tensor& self, SymIntArrayRef pad, PaddingMode mode, std
 
 UMBRA_OPERATOR("_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor")
     .composite([](const Tensor& self, SymIntArrayRef pad, int64_t mode, std::optional<double> value) {
+      check_pad_length(self, pad);
       check<NotImplementedError>(mode >= 0 && mode <= 3, "Unrecognised padding mode ", mode);
       return pad_in_mode(self, pad, static_cast<PaddingMode>(mode), value);
     });

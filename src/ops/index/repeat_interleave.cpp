@@ -56,12 +56,12 @@ UMBRA_OPERATOR(
     "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor")
     .composite([](const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim, OptionalSize size) {
       Tensor input = dim ? self : self.flatten(), times = repeats;
+      check(repeats.dim() <= 1, "repeats must be 0-dim or 1-dim tensor");
       int64_t at = wrap_dim(dim.value_or(0), input.dim(), false);
       SymInt length = input.sym_size(at);
       if (repeats.dim() == 0 || (repeats.dim() == 1 && repeats.sym_size(0) == 1)) {
         times = repeats.reshape({1}).expand({length});
       } else {
-        check(repeats.dim() == 1, "repeats must be 0-dim or 1-dim tensor");
         check(repeats.sym_size(0) == length,
               "repeats must have the same size as input along dim, but got repeats.size(0) = ", repeats.sym_size(0),
               " and input.size(", at, ") = ", length);

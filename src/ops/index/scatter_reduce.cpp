@@ -2,7 +2,9 @@
 #include "kernels/copy.h"
 #include "kernels/gather.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/may_read.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "ops/index/scatter_spec.h"
 #include "umbra/dispatch/define.h"
@@ -139,6 +141,7 @@ UMBRA_OPERATOR(
 
 void check_index_reduce(const Tensor& self, int64_t given, const Tensor& index, const Tensor& source,
                         const std::string& reduce) {
+  if (only_metadata_is_asked()) return;
   check(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin",
         "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", reduce, ".");
   int64_t dim = wrap_dim(given, self.dim());
@@ -172,11 +175,13 @@ Tensor spread(const Tensor& index, const Tensor& source, int64_t dim) {
 UMBRA_OPERATOR(
     "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor")
     .inplace("index_reduce_")
+    .use(NothingOnMeta{})
     .out("index_reduce.out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const std::string& reduce,
              bool) {
       check_index_reduce(self, dim, index, source, reduce);
-      return TensorSpec(self.sym_sizes(), self.dtype(), common_device({&self, &index, &source}));
+      Device device = only_metadata_is_asked() ? self.device() : common_device({&self, &index, &source});
+      return TensorSpec(self.sym_sizes(), self.dtype(), device);
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
             const std::string& reduce, bool include_self) {

@@ -3,6 +3,7 @@
 
 #include "dispatch/layers.h"
 #include "kernels/copy.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -131,6 +132,11 @@ UMBRA_OPERATOR(
     .generated_out("_segment_reduce_backward.out")
     .meta([](const Tensor& grad, const Tensor& output, const Tensor& data, const std::string& reduce,
              const Tensor& lengths, const Tensor& offsets, int64_t axis, const OptionalScalar&) {
+      if (only_metadata_is_asked()) {
+        check<AssertionError>(lengths.defined() || offsets.defined(),
+                              "segment_reduce(): Either lengths or offsets must be defined");
+        return TensorSpec(data.sym_sizes(), grad.dtype(), grad.device());
+      }
       wrap_dim(axis, data.dim());
       reduction(reduce);
       TensorSpec like = segment_spec(data, reduce, Segments(lengths, offsets), axis);

@@ -4,6 +4,7 @@
 #include "dispatch/data_dependent.h"
 #include "kernels/copy.h"
 #include "kernels/index.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/no_derivative.h"
 #include "ops/common/outputs_as_given.h"
@@ -34,6 +35,7 @@ Triple unique_elements(const Tensor& self, bool sorted, bool inverse, bool count
 }
 
 Triple unique_slices(const Tensor& self, int64_t dim, bool sorted, bool inverse, bool counts) {
+  if (self.is_complex()) kernels::unsupported_dtype("unique_dim", self.dtype());
   check<IndexError>(self.dim() > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
   int64_t at = wrap_dim(dim, self.dim()), empties = 0;
   for (int64_t size : self.sizes()) empties += size == 0;

@@ -9,11 +9,15 @@
 
 namespace umbra::ops {
 
-/// Whether PyTorch has checks for the meta device that are written in Python; composites are checked in C++.
+/// Whether PyTorch has checks for the meta device that are written in Python; composites, and some that write
+/// outputs, are checked in C++.
 static bool checked_in_python(const Tensor& a, const std::string& name) {
   static const std::set<std::string> kParts{"linalg.matrix_norm",  "torch.linalg.matrix_rank", "logdet",
                                             "linalg.matrix_power", "matrix_exp_backward",      "linalg.polar",
-                                            "linalg.vecdot"};
+                                            "linalg.vecdot",       "linalg.vector_norm"};
+  static const std::set<std::string> kOutputs{"linalg.det", "linalg.inv", "linalg.cholesky", "linalg.svd",
+                                              "linalg.solve_triangular"};
+  if (outputs_are_given() && kOutputs.count(name) > 0) return false;
   return (a.is_meta() || only_metadata_is_asked()) && kParts.count(name) == 0 && !name.starts_with("linalg.cond");
 }
 
@@ -173,7 +177,9 @@ namespace {
 
 UMBRA_OPERATOR("_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()")
     .real([](const Tensor& info, const std::string& name, bool is_matrix) { check_infos(info, name, is_matrix); })
-    .fake([](const Tensor&, const std::string&, bool) {})
+    .fake([](const Tensor& info, const std::string&, bool) {
+      check(info.dtype() == DType::Int32, "_linalg_check_errors: infos must be of type Int");
+    })
     .not_differentiable()
     .batch([](const Batched& info, const std::string& name, bool) {
       _linalg_check_errors(batch_first(info), name, false);

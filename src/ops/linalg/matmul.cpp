@@ -2,6 +2,7 @@
 #include "kernels/matmul.h"
 
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
@@ -148,7 +149,7 @@ UMBRA_OPERATOR("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar bet
 UMBRA_OPERATOR("mv(Tensor self, Tensor vec) -> Tensor")
     .out("mv.out")
     .meta([](const Tensor& self, const Tensor& vec) {
-      self.sym_size(0);  // a 0-d matrix is told by this dimension
+      if (!only_metadata_is_asked()) self.sym_size(0);  // a 0-d matrix is told by this dimension
       check(self.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got ", 1, ", ", self.dim(), ", ",
             vec.dim());
       check(expect_equal(self.sym_sizes()[1], vec.sym_sizes()[0]), "size mismatch, got input (", self.sym_sizes()[0],

@@ -338,6 +338,11 @@ TensorSpec triangle_places_spec(int64_t rows, int64_t columns, int64_t offset, b
                                 std::optional<Device> device) {
   check(rows >= 0, "row must be non-negative, got", rows);
   check(columns >= 0, "col must be non-negative, got", columns);
+  const char* kernel = upper ? "triu_indices" : "tril_indices";
+  bool fits = !dtype || *dtype == DType::Int32 || *dtype == DType::Int64;
+  check(fits || device != Device(DeviceType::Meta), "\"", kernel, "\" not implemented for '",
+        dtype.value_or(DType::Int64), "'");
+  if (!fits) kernels::unsupported_dtype(kernel, *dtype);
   return TensorSpec({2, triangle_places(rows, columns, offset, upper)}, dtype.value_or(DType::Int64),
                     device.value_or(Device()));
 }

@@ -1,4 +1,6 @@
 // Norms of vectors and matrices, and the distance that is one.
+#include <cmath>
+
 #include "kernels/copy.h"
 #include "kernels/reductions.h"
 #include "ops/common/batching.h"
@@ -63,6 +65,9 @@ void vector_norm_cpu(const Tensor& out, const Tensor& self, double p, const Opti
   std::vector<int64_t> over = masked_dims(reduced_dims(self, dims));
   // Of one element every norm but the 0th is its size, whatever its powers would do.
   bool single = std::all_of(over.begin(), over.end(), [&](int64_t d) { return self.dim() == 0 || self.size(d) == 1; });
+  // In single precision so large an order is infinite, and the root that is taken is the 0th.
+  bool rootless = out.dtype() != DType::Float64 && std::isfinite(p) && !std::isfinite(static_cast<float>(p));
+  if (rootless && !single) return kernels::fill(out, 1);
   kernels::norm(out, dtype ? kernels::cast(self, *dtype) : self, single && p != 0 ? 1.0 : p, over);
 }
 

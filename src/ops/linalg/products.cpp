@@ -215,7 +215,7 @@ UMBRA_OPERATOR("_int_mm(Tensor self, Tensor mat2) -> Tensor")
                     check(mat2.dim() == 2, "_int_mm: mat2 must be a matrix, got ", mat2.dim(), "-D tensor");
                   }))
     .meta([](const Tensor& self, const Tensor& mat2) {
-      self.sym_size(0), mat2.sym_size(1);  // too few dimensions are an IndexError
+      if (!only_metadata_is_asked()) self.sym_size(0), mat2.sym_size(1);  // too few dimensions are an IndexError
       check(self.dim() == 2, "Expected self to be of dimension 2 but got ", self.dim());
       check(mat2.dim() == 2, "Expected mat2 to be of dimension 2 but got ", mat2.dim());
       check(self.sym_size(1) == mat2.sym_size(0), "self.size(1) needs to match mat2.size(0) but got ", self.sym_size(1),
@@ -493,6 +493,8 @@ Tensor trilinear_parts(const Tensor& i1, const Tensor& i2, const Tensor& i3, std
                        int64_t unroll_dim) {
   int64_t rank = i1.dim() + static_cast<int64_t>(expand1.size());
   check(unroll_dim >= 0 && unroll_dim < rank, "unroll_dim must be in [0,", rank - 1, "]");
+  for (const std::vector<int64_t>* dims : {&expand1, &expand2, &expand3, &sumdim})
+    dim_mask(*dims, rank);  // each list says what is wrong with it, in turn
   // Narrow types are multiplied in float: three factors lose too much otherwise.
   DType wide = compute_type(i1.dtype());
   bool one_type = i1.dtype() == i2.dtype() && i1.dtype() == i3.dtype() && !is_integral(i1.dtype(), true);

@@ -3,6 +3,7 @@
 #include "kernels/copy.h"
 #include "kernels/linear_algebra.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/no_derivative.h"
 #include "ops/common/out_variant.h"
@@ -88,6 +89,7 @@ UMBRA_OPERATOR("geqrf(Tensor self) -> (Tensor a, Tensor tau)")
     .out("geqrf.a", {"a", "tau"})
     .meta([](const Tensor& self) -> Specs2 {
       check(self.dim() >= 2, "torch.geqrf: input must have at least 2 dimensions.");
+      check_kernel_type(is_differentiable(self.dtype()) && !is_reduced_floating(self.dtype()), "geqrf_cpu", self);
       SymInt k = sym_min(self.sym_size(-2), self.sym_size(-1));
       return {column_major_spec(self.sym_sizes(), self.dtype(), self.device()), vector_spec(self, k, self.dtype())};
     })
@@ -182,6 +184,8 @@ void check_ormqr(const Tensor& input, const Tensor& tau, const Tensor& other, bo
   check(input.dim() >= 2, "torch.ormqr: input must have at least 2 dimensions.");
   check(other.dim() >= 2, "torch.ormqr: other must have at least 2 dimensions.");
   int64_t side = left ? -2 : -1;
+  check(tau.dim() > 0 || other.sym_size(side) == input.sym_size(-2), "torch.ormqr: other.shape[", side,
+        "] must be equal to input.shape[-2]");
   check(other.sym_size(side) >= tau.sym_size(-1), "torch.ormqr: other.shape[", side,
         "] must be greater than or equal to tau.shape[-1]");
   check(other.sym_size(side) == input.sym_size(-2), "torch.ormqr: other.shape[", side,

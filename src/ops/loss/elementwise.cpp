@@ -156,10 +156,14 @@ UMBRA_OPERATOR("huber_loss(Tensor self, Tensor target, int reduction=Mean, float
       if (in_one_pass(self, target, reduction)) return smooth_loss(self, target, reduction, delta, 1);
       if (by_one_kernel({&self, &target})) return reduce_loss(smooth_terms(self, target, delta, 1), reduction);
       Tensor distance = difference_of("huber_cpu", self, target, false).abs();
-      if (reduction == kReduceNone || !self.is_fake())
+      if (reduction == kReduceNone)
         check(self.dtype() == distance.dtype(), "result type ", kernel_name(distance.dtype()),
               " can't be cast to the desired output type ", kernel_name(self.dtype()));
+      else if (!self.is_fake())
+        check(can_cast(distance.dtype(), self.dtype()), "result type ", kernel_name(distance.dtype()),
+              " can't be cast to the desired output type ", kernel_name(self.dtype()));
       Tensor loss = where(distance.le(delta), distance.mul(distance).mul(0.5), distance.sub(0.5 * delta).mul(delta));
+      if (!self.is_fake()) loss = in_type_of(self, loss);
       return reduce_loss(loss, reduction);
     })
     .gradient("self", {"grad", "self", "target", "reduction", "delta"},
@@ -260,7 +264,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR("soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor")
     .out("soft_margin_loss.out")
     .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction) {
-      Tensor loss = target.neg().mul(self).exp().log1p();
+      Tensor loss = self.neg().mul(target).exp().log1p();
       if (!self.is_fake() && !self.is_meta()) {  // the kernel computes in the input's memory
         check(self.sym_sizes() == loss.sym_sizes(), "output with shape ", self.sym_sizes(),
               " doesn't match the broadcast shape ", loss.sym_sizes());

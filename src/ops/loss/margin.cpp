@@ -1,5 +1,6 @@
 // Margin losses over classes: one target a sample, and several.
 #include "kernels/loss.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
@@ -84,6 +85,8 @@ UMBRA_OPERATOR(
 
 void check_multilabel(const Tensor& self, const Tensor& target) {
   check_scores(self);
+  check_kernel_type(is_floating(self.dtype()) || self.sym_numel() == 0, "multilabel_margin_loss_forward_out_frame",
+                    self);
   check(target.sym_sizes() == self.sym_sizes() ||
             (self.dim() <= 1 && target.dim() <= 1 && target.sym_numel() == self.sym_numel()),
         "inconsistent target size: ", target.sym_sizes(), " for input of size: ", self.sym_sizes());

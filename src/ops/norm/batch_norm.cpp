@@ -81,13 +81,19 @@ void check_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& b
 
 void check_running_statistics(const Tensor& input, const Tensor& mean, const Tensor& var, bool training) {
   if (training) {
+    bool fractional = input.is_floating_point() || input.is_complex();
+    if (only_metadata_is_asked() && !fractional) {  // means are described first
+      check(!input.is_meta(), "mean(): could not infer output dtype. Input dtype must be either a floating point or ",
+            "complex dtype. Got: ", input.dtype());
+      fail<NotImplementedError>("var_mean only support floating point and complex dtypes");
+    }
     check(input.dim() > 0, "Expected at least 2 dimensions, got input of shape []");
     input.sym_size(1);  // too few dimensions are an IndexError
     check<ValueError>(mean.defined() == var.defined(),
                       "running_mean and running_var must either both be None or neither be None");
     return;
   }
-  if (input.is_meta())
+  if (input.is_meta() || only_metadata_is_asked())
     check<AssertionError>(mean.defined() && var.defined(),
                           "running_mean and running_var must not be None in eval mode");
   check<ValueError>(mean.defined(), "running_mean must be defined in evaluation mode");
@@ -160,6 +166,8 @@ UMBRA_OPERATOR(
              bool training, double, double) {
       check_running_statistics(input, mean, var, training);
       check_kernel_parameters(input, {&weight, &bias});
+      // Statistics are asked for their type where there is no parameter.
+      if (!weight.defined() && !bias.defined()) check_kernel_parameters(input, {mean.defined() ? &mean : &var});
       check_normalized(input, {{"weight", &weight}, {"bias", &bias}, {"running_mean", &mean}, {"running_var", &var}},
                        training);
       return norm_specs(input, {&weight, &bias, &mean, &var}, training);
@@ -188,6 +196,11 @@ UMBRA_OPERATOR(
     "float eps) -> (Tensor, Tensor, Tensor)")
     .out("_native_batch_norm_legit.no_stats_out", {"out", "save_mean", "save_invstd"})
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, bool training, double, double) {
+      if (outputs_are_given()) {  // the kernel alone is asked
+        if (training) input.sym_size(1);
+        check_kernel_type(is_floating(input.dtype()), "batch_norm", input);
+        check_kernel_parameters(input, {&weight, &bias});
+      }
       check_running_statistics(input, {}, {}, training);
       check_kernel_parameters(input, {&weight, &bias});
       check_normalized(input, {{"weight", &weight}, {"bias", &bias}}, true);
@@ -220,6 +233,8 @@ UMBRA_OPERATOR(
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
              double, double) {
       check_kernel_parameters(input, {&weight, &bias});
+      // Statistics are asked for their type where there is no parameter.
+      if (!weight.defined() && !bias.defined()) check_kernel_parameters(input, {mean.defined() ? &mean : &var});
       check_normalized(input, {{"weight", &weight}, {"bias", &bias}, {"running_mean", &mean}, {"running_var", &var}},
                        false);
       return norm_specs(input, {&weight, &bias, &mean, &var}, false);
@@ -253,6 +268,9 @@ UMBRA_OPERATOR(
     .meta([](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
              const Tensor& save_mean, const Tensor& save_invstd, bool train, double,
              std::array<bool, 3> mask) -> Specs {
+      check<AssertionError>(input.dim() >= 2 || !only_metadata_is_asked(), "rank of the input must be at least 2, got ",
+                            input.dim());
+      check_kernel_type(is_floating(input.dtype()), "batch_norm_backward_cpu", input);
       check(grad.sym_sizes() == input.sym_sizes(), "Expected grad_out of size ", input.sym_sizes(), ", but got ",
             grad.sym_sizes());
       SymInt channels = input.sym_size(1);

@@ -26,6 +26,10 @@ Tensor no_statistics(const Tensor& input) {
 
 Result normalized(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
                   bool training, double momentum, double eps) {
+  bool meta = false;
+  for (const Tensor* t : {&input, &weight, &bias, &mean, &var}) meta |= t->defined() && t->is_meta();
+  check<AssertionError>(!meta || training || (mean.defined() && var.defined()),
+                        "running_mean and running_var must not be None in eval mode");
   check_running_statistics(input, mean, var, training);
   check_kernel_parameters(input, {&weight, &bias});
   if (mean.defined()) return _native_batch_norm_legit(input, weight, bias, mean, var, training, momentum, eps);
@@ -130,7 +134,10 @@ UMBRA_OPERATOR(
     .generated_out("batch_norm_update_stats.out", {"out0", "out1"})
     .all_backends([](const Tensor& input, const Tensor& mean, const Tensor& var, double momentum) {
       check_kernel_type(is_floating(input.dtype()), "batch_norm_update_stats_cpu", input);
+      check_kernel_parameters(input, {&mean, &var});
       wrap_dim(1, input.dim(), false);
+      check(input.sym_numel() != 0,
+            "input tensor must have at least one element, but got input_sizes = ", to_string(input.sym_sizes()));
       std::vector<int64_t> others{0};
       for (int64_t d = 2; d < input.dim(); ++d) others.push_back(d);
       Tensor batch_mean = input.mean(others), batch_var = input.var(others, Scalar(0));

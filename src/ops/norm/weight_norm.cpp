@@ -6,6 +6,7 @@
 #include "ops/common/kernel_type.h"
 #include "ops/common/may_read.h"
 #include "ops/common/needs_data.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -93,9 +94,14 @@ UMBRA_OPERATOR(
     "(Tensor, Tensor)")
     .generated_out("_weight_norm_interface_backward.out", {"out0", "out1"})
     .all_backends([](const Tensor& grad, const Tensor& v, const Tensor& g, const Tensor& norms, int64_t dim) {
+      if (has_elements(v))
+        for (const auto& [t, name] :
+             {std::pair(&v, "saved_v"), std::pair(&g, "saved_g"), std::pair(&norms, "saved_norms")})
+          check(t->is_contiguous(), name, " must be contiguous");
       check_fused("weight_norm_backward_kernel", v, g, dim);
       return weight_norm_gradients(grad, v, g, norms, dim);
-    });
+    })
+    .use(LikeOnMeta{{1, 2}});
 
 UMBRA_OPERATOR("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor")
     .composite([](const Tensor& v, const Tensor& g, int64_t dim) {
@@ -179,13 +185,18 @@ Tensor norm_gradient(const Tensor& grad, const Tensor& self, double p, const Ten
 UMBRA_OPERATOR("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor")
     .inplace("renorm_")
     .out("renorm.out")
+    .use(out_asks("renorm.out",
+                  [](const Tensor& self, const Scalar&, int64_t, const Scalar&, const Tensor& out) {
+                    check(out.dtype() == self.dtype() || !has_elements(self), "Expected out tensor to have dtype ",
+                          kernel_name(self.dtype()), ", but got ", kernel_name(out.dtype()), " instead");
+                  }))
     .all_backends([](const Tensor& self, const Scalar& p, int64_t dim, const Scalar& most) {
       check_renorm(self, p, dim, most);
       std::vector<int64_t> dims = all_but(wrap_dim(dim, self.dim()), self.dim());
       bool narrow = self.dtype() == DType::Float16 || self.dtype() == DType::BFloat16;
       Tensor norm = linalg_vector_norm(self, p, dims, true, narrow ? std::optional(DType::Float32) : std::nullopt);
       Tensor factor = where(norm.gt(most), norm.add(1e-7).reciprocal().mul(most), ones_like(norm));
-      return self.mul(factor.to(self.is_complex() ? factor.dtype() : self.dtype()));
+      return self.mul(factor.to(self.is_complex() ? factor.dtype() : self.dtype())).contiguous();
     })
     .gradient("self", {"grad", "self", "p", "dim", "maxnorm"},
               [](const Tensor& grad, const Tensor& self, const Scalar& p, int64_t dim, const Scalar& most) {

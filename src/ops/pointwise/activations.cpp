@@ -41,7 +41,8 @@ UMBRA_OPERATOR("relu(Tensor self) -> Tensor")
     .use(pointwise<Relu, 1>(Promotion::Default))
     .meta([](const Tensor& self) {
       check<NotImplementedError>(self.dtype() != DType::Bool, "Boolean inputs not supported for relu");
-      check<NotImplementedError>(!self.is_complex(), "clamp is not supported for complex types");
+      check<NotImplementedError>(!self.is_complex() || only_metadata_is_asked(),
+                                 "clamp is not supported for complex types");
       return pointwise_spec({&self}, Promotion::Default);
     })
     .gradient("self", {"grad", "result"},
@@ -224,6 +225,13 @@ UMBRA_OPERATOR("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor")
     .inplace("leaky_relu_")
     .out("leaky_relu.out")
     .use(pointwise<LeakyRelu, 1>(Promotion::Default, [](const Scalar& slope) { return LeakyRelu{.slope = slope}; }))
+    .meta([](const Tensor& self, const Scalar& slope) {
+      bool fits = slope.is_integral(true) ? self.dtype() != DType::Bool : !is_integral(self.dtype(), true);
+      check<ValueError>(fits || !only_metadata_is_asked(), "negative_slope argument of type <class '",
+                        slope.is_integral(true) ? "int" : "float", "'> cannot be safely cast to type <class '",
+                        self.dtype() == DType::Bool ? "bool" : "int", "'>!");
+      return pointwise_spec({&self}, Promotion::Default);
+    })
     .gradient("self", {"grad", "self", "negative_slope"},
               [](const Tensor& grad, const Tensor& self, const Scalar& slope) {
                 return leaky_relu_backward(grad, self, slope, false);
@@ -262,6 +270,11 @@ UMBRA_OPERATOR("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_sc
                            [](const Scalar& alpha, const Scalar& scale, const Scalar& input_scale) {
                              return Elu{.alpha = alpha, .scale = scale, .input_scale = input_scale};
                            }))
+    .meta([](const Tensor& self, const Scalar&, const Scalar&, const Scalar&) {
+      check(!is_integral(self.dtype(), true) || !only_metadata_is_asked(),
+            "input_scale argument of type <class 'float'> cannot be safely cast to type <class 'int'>!");
+      return pointwise_spec({&self}, Promotion::Default);
+    })
     .gradient("self", {"grad", "alpha", "scale", "input_scale", "self"},
               [](const Tensor& grad, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,
                  const Tensor& self) { return elu_backward(grad, alpha, scale, input_scale, false, self); })

@@ -2,6 +2,7 @@
 // engine sums and casts each one to the shape and type of its input.
 #include "kernels/functors/arithmetic.h"
 
+#include "ops/common/needs_data.h"
 #include "ops/pointwise/family.h"
 
 namespace umbra::ops {
@@ -40,6 +41,7 @@ TensorSpec scaled_spec(ArrayRef<const Tensor*> inputs, const Scalar& alpha) {
 
 UMBRA_OPERATOR("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
     .inplace("add_.Tensor")
+    .use(InPlaceOnMeta{AsksInPlace::NoFloatIntoInteger})
     .out("add.out")
     .use(pointwise<Add, 2>(Promotion::Default, [](const Scalar& alpha) { return Add{.factor = {alpha}}; }))
     .meta([](const Tensor& self, const Tensor& other, const Scalar& alpha) {
@@ -52,6 +54,7 @@ UMBRA_OPERATOR("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tens
 
 UMBRA_OPERATOR("add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
     .inplace("add_.Scalar")
+    .use(InPlaceOnMeta{AsksInPlace::NoFloatIntoInteger})
     .generated_out("add.Scalar_out")
     .use(pointwise<Add, 2>(Promotion::Default, [](const Scalar& alpha) { return Add{.factor = {alpha}}; }))
     .meta([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
@@ -64,6 +67,7 @@ UMBRA_OPERATOR("add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
 
 UMBRA_OPERATOR("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
     .inplace("sub_.Tensor")
+    .use(InPlaceOnMeta{AsksInPlace::NoFloatIntoInteger})
     .out("sub.out")
     .use(pointwise<Subtract, 2>(Promotion::Default, [](const Scalar& alpha) { return Subtract{.factor = {alpha}}; }))
     .meta([](const Tensor& self, const Tensor& other, const Scalar& alpha) {
@@ -78,6 +82,7 @@ UMBRA_OPERATOR("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tens
 
 UMBRA_OPERATOR("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
     .inplace("sub_.Scalar")
+    .use(InPlaceOnMeta{AsksInPlace::NoFloatIntoInteger})
     .generated_out("sub.Scalar_out")
     .use(pointwise<Subtract, 2>(Promotion::Default, [](const Scalar& alpha) { return Subtract{.factor = {alpha}}; }))
     .meta([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
@@ -110,6 +115,7 @@ UMBRA_OPERATOR("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor
 
 UMBRA_OPERATOR("mul.Tensor(Tensor self, Tensor other) -> Tensor")
     .inplace("mul_.Tensor")
+    .use(InPlaceOnMeta{AsksInPlace::Nothing})
     .out("mul.out")
     .use(pointwise<Multiply, 2>(Promotion::Default))
     .gradient("self", {"grad", "other"}, [](const Tensor& grad, const Tensor& other) { return grad.mul(other.conj()); })
@@ -119,6 +125,7 @@ UMBRA_OPERATOR("mul.Tensor(Tensor self, Tensor other) -> Tensor")
 
 UMBRA_OPERATOR("mul.Scalar(Tensor self, Scalar other) -> Tensor")
     .inplace("mul_.Scalar")
+    .use(InPlaceOnMeta{AsksInPlace::Nothing})
     .generated_out("mul.Scalar_out")
     .use(pointwise<Multiply, 2>(Promotion::Default))
     .gradient("self", {"grad", "other"}, scaled)
@@ -133,6 +140,7 @@ Tensor div_other(const Tensor& grad, const Tensor& self, const Tensor& other) {
 
 UMBRA_OPERATOR("div.Tensor(Tensor self, Tensor other) -> Tensor")
     .inplace("div_.Tensor")
+    .use(InPlaceOnMeta{AsksInPlace::CastOfQuotient})
     .out("div.out")
     .use(pointwise<Divide, 2>(Promotion::IntToFloat))
     .gradient("self", {"grad", "other"}, div_self)
@@ -142,6 +150,7 @@ UMBRA_OPERATOR("div.Tensor(Tensor self, Tensor other) -> Tensor")
 
 UMBRA_OPERATOR("div.Scalar(Tensor self, Scalar other) -> Tensor")
     .inplace("div_.Scalar")
+    .use(InPlaceOnMeta{AsksInPlace::CastOfQuotient})
     .generated_out("div.Scalar_out")
     .use(pointwise<Divide, 2>(Promotion::IntToFloat))
     .gradient("self", {"grad", "other"}, [](const Tensor& grad, const Scalar& other) { return grad.div(conj(other)); })

@@ -15,8 +15,8 @@ using namespace functors;
 
 template <class Functor> TensorSpec real_spec(const Tensor& self, const Tensor& other) {
   std::string_view kernel = Functor::name;  // "fmax_cpu"
-  check<TypeError>(!self.is_complex() && !other.is_complex(), kernel.substr(0, kernel.find('_')),
-                   " not implemented for complex tensors.");
+  check<TypeError>((!self.is_complex() && !other.is_complex()) || only_metadata_is_asked(),
+                   kernel.substr(0, kernel.find('_')), " not implemented for complex tensors.");
   return pointwise_spec({&self, &other}, Promotion::Default);
 }
 /// Equal numbers share the gradient.
@@ -64,6 +64,12 @@ UMBRA_OPERATOR("copysign.Tensor(Tensor self, Tensor other) -> Tensor")
     .inplace("copysign_.Tensor")
     .out("copysign.out")
     .use(pointwise<Copysign, 2>(Promotion::IntToFloat))
+    .meta([](const Tensor& self, const Tensor& other) {
+      check(!only_metadata_is_asked() || self.device() == other.device(),
+            "Expected divisor (b) to be on the same device (", self.device(), ") as dividend (a), but it is found on ",
+            other.device(), "!");
+      return pointwise_spec({&self, &other}, Promotion::IntToFloat);
+    })
     .gradient("self", {"grad", "self", "result"}, copysign_self)
     .gradient("other", {"grad"}, zero_gradient)
     .tangent(TangentRule::Pointwise)

@@ -2,6 +2,7 @@
 #include "kernels/functors/bitwise.h"
 
 #include "ops/common/alias.h"
+#include "ops/common/kernel_type.h"
 #include "ops/pointwise/family.h"
 
 namespace umbra::ops {
@@ -12,6 +13,15 @@ using namespace functors;
 template <class Functor> void bits(OperatorBuilder& builder) {
   builder.use(pointwise<Functor, 2>(Promotion::Default)).tags({Tag::Pointwise});
 }
+/// The shifts that Python's operators call: on the meta device they are asked for integers.
+template <class Functor, class Other> TensorSpec shifted_spec(const Tensor& self, const Other& other) {
+  bool left = std::is_same_v<Functor, LeftShift>;
+  check(is_integral(self.dtype(), false) || !only_metadata_is_asked(), left ? "lshift" : "rshift",
+        ": Expected input tensor to have an integral dtype. Got ", self.dtype());
+  if constexpr (std::is_same_v<Other, Tensor>) return pointwise_spec({&self, &other}, Promotion::Default);
+  else return pointwise_spec({&self, &number_of_type(other.dtype())}, Promotion::Default);
+}
+
 template <class Functor> void core_bits(OperatorBuilder& builder) { builder.use(bits<Functor>).tags({Tag::Core}); }
 
 UMBRA_OPERATOR("bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor")
@@ -79,10 +89,12 @@ UMBRA_OPERATOR("bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> 
 
 UMBRA_OPERATOR("__lshift__.Tensor(Tensor self, Tensor other) -> Tensor")
     .generated_out("__lshift__.Tensor_out")
-    .use(bits<LeftShift>);
+    .use(bits<LeftShift>)
+    .meta(shifted_spec<LeftShift, Tensor>);
 UMBRA_OPERATOR("__lshift__.Scalar(Tensor self, Scalar other) -> Tensor")
     .generated_out("__lshift__.Scalar_out")
-    .use(bits<LeftShift>);
+    .use(bits<LeftShift>)
+    .meta(shifted_spec<LeftShift, Scalar>);
 UMBRA_OPERATOR("__ilshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)")
     .use(AliasOf{"bitwise_left_shift_.Tensor"})
     .tags({Tag::Pointwise});
@@ -91,10 +103,12 @@ UMBRA_OPERATOR("__ilshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)"
     .tags({Tag::Pointwise});
 UMBRA_OPERATOR("__rshift__.Tensor(Tensor self, Tensor other) -> Tensor")
     .generated_out("__rshift__.Tensor_out")
-    .use(bits<RightShift>);
+    .use(bits<RightShift>)
+    .meta(shifted_spec<RightShift, Tensor>);
 UMBRA_OPERATOR("__rshift__.Scalar(Tensor self, Scalar other) -> Tensor")
     .generated_out("__rshift__.Scalar_out")
-    .use(bits<RightShift>);
+    .use(bits<RightShift>)
+    .meta(shifted_spec<RightShift, Scalar>);
 UMBRA_OPERATOR("__irshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)")
     .use(AliasOf{"bitwise_right_shift_.Tensor"});
 UMBRA_OPERATOR("__irshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)")

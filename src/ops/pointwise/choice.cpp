@@ -4,6 +4,8 @@
 #include "kernels/functors/arithmetic.h"
 #include "kernels/functors/comparison.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
+#include "ops/common/out_asks.h"
 #include "ops/pointwise/family.h"
 
 namespace umbra::ops {
@@ -121,8 +123,8 @@ template <class Functor> void extremum(OperatorBuilder& builder) {
   builder.use(pointwise<Functor, 2>(Promotion::Default))
       .meta([](const Tensor& self, const Tensor& other) {
         bool larger = std::is_same_v<Functor, functors::Maximum>;
-        check<TypeError>(!self.is_complex() && !other.is_complex(), larger ? "maximum" : "minimum",
-                         " not implemented for complex tensors.");
+        check<TypeError>((!self.is_complex() && !other.is_complex()) || only_metadata_is_asked(),
+                         larger ? "maximum" : "minimum", " not implemented for complex tensors.");
         return pointwise_spec({&self, &other}, Promotion::Default);
       })
       .tangent(TangentRule::Pointwise)
@@ -157,7 +159,8 @@ using Bound = std::optional<Scalar>;
 TensorSpec clamp_spec(const Tensor& self, const Bound& low, const Bound& high) {
   if (self.is_meta()) check<ValueError>(low || high, "clamp called but both min and max are none!");
   check(low || high, "torch.clamp: At least one of 'min' or 'max' must not be None");
-  check<NotImplementedError>(!self.is_complex(), "clamp is not supported for complex types");
+  check<NotImplementedError>(!self.is_complex() || only_metadata_is_asked(),
+                             "clamp is not supported for complex types");
   ResultType result;
   result.add(self);
   for (const Bound* bound : {&low, &high}) {
@@ -166,6 +169,11 @@ TensorSpec clamp_spec(const Tensor& self, const Bound& low, const Bound& high) {
     result.add(**bound);
   }
   return pointwise_spec({&self}, result.get());
+}
+/// An output is cast to where bounds leave the type as it is, and has the new one where they do not.
+void check_clamped(const Tensor& self, const TensorSpec& result, const Tensor& out) {
+  check(result.dtype == self.dtype() || result.dtype == out.dtype() || !has_elements(out), "Found dtype ",
+        kernel_name(out.dtype()), " but expected ", kernel_name(result.dtype));
 }
 
 void clamp_kernel(const Tensor& out, const Tensor& self, const Bound& low, const Bound& high) {
@@ -185,6 +193,8 @@ Tensor inside(const Tensor& grad, const Tensor& self, const Bound& low, const Bo
 UMBRA_OPERATOR("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
     .inplace("clamp_")
     .out("clamp.out")
+    .use(out_asks("clamp.out", [](const Tensor& self, const Bound& low, const Bound& high,
+                                  const Tensor& out) { check_clamped(self, clamp_spec(self, low, high), out); }))
     .meta(clamp_spec)
     .cpu(clamp_kernel)
     .elementwise()
@@ -196,6 +206,8 @@ UMBRA_OPERATOR("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor
 UMBRA_OPERATOR("clamp_min(Tensor self, Scalar min) -> Tensor")
     .inplace("clamp_min_")
     .out("clamp_min.out")
+    .use(out_asks("clamp_min.out", [](const Tensor& self, const Scalar& low,
+                                      const Tensor& out) { check_clamped(self, clamp_spec(self, low, {}), out); }))
     .meta([](const Tensor& self, const Scalar& low) { return clamp_spec(self, low, {}); })
     .cpu([](const Tensor& out, const Tensor& self, const Scalar& low) { clamp_kernel(out, self, low, {}); })
     .elementwise()
@@ -207,6 +219,8 @@ UMBRA_OPERATOR("clamp_min(Tensor self, Scalar min) -> Tensor")
 UMBRA_OPERATOR("clamp_max(Tensor self, Scalar max) -> Tensor")
     .inplace("clamp_max_")
     .out("clamp_max.out")
+    .use(out_asks("clamp_max.out", [](const Tensor& self, const Scalar& high,
+                                      const Tensor& out) { check_clamped(self, clamp_spec(self, {}, high), out); }))
     .meta([](const Tensor& self, const Scalar& high) { return clamp_spec(self, {}, high); })
     .cpu([](const Tensor& out, const Tensor& self, const Scalar& high) { clamp_kernel(out, self, {}, high); })
     .elementwise()
@@ -225,8 +239,6 @@ struct Clamped {
     check(any, "torch.clamp: At least one of 'min' or 'max' must not be None");
     if (low.defined()) inputs[count++] = &low;
     if (high.defined()) inputs[count++] = &high;
-    for (const Tensor* t : ref())
-      check<NotImplementedError>(!t->is_complex(), "clamp is not supported for complex types");
   }
   ArrayRef<const Tensor*> ref() const { return {inputs, count}; }
 };

@@ -1,6 +1,7 @@
 // Comparisons and logic: results are bool. In place they write 0 and 1 over their input, which cuts its history.
 #include "kernels/functors/comparison.h"
 
+#include "ops/common/needs_data.h"
 #include "ops/pointwise/family.h"
 
 namespace umbra::ops {
@@ -88,14 +89,17 @@ UMBRA_OPERATOR("ge.Scalar(Tensor self, Scalar other) -> Tensor")
 
 UMBRA_OPERATOR("logical_and(Tensor self, Tensor other) -> Tensor")
     .inplace("logical_and_")
+    .use(InPlaceOnMeta{AsksInPlace::Nothing})
     .out("logical_and.out")
     .use(logic<LogicalAnd, 2>);
 UMBRA_OPERATOR("logical_or(Tensor self, Tensor other) -> Tensor")
     .inplace("logical_or_")
+    .use(InPlaceOnMeta{AsksInPlace::Nothing})
     .out("logical_or.out")
     .use(logic<LogicalOr, 2>);
 UMBRA_OPERATOR("logical_xor(Tensor self, Tensor other) -> Tensor")
     .inplace("logical_xor_")
+    .use(InPlaceOnMeta{AsksInPlace::Nothing})
     .out("logical_xor.out")
     .use(logic<LogicalXor, 2>);
 UMBRA_OPERATOR("logical_not(Tensor self) -> Tensor")

@@ -324,9 +324,10 @@ float distance_to_grid(const float* values, int64_t count, float low, float high
 UMBRA_OPERATOR(
     "choose_qparams_optimized(Tensor input, int numel, int n_bins, float ratio, int bit_width) -> (Tensor, Tensor)")
     .composite([](const Tensor& input, int64_t numel, int64_t bins, double ratio, int64_t bits) {
+      check(input.dtype() == DType::Float32, "expected scalar type Float but found ", kernel_name(input.dtype()));
+      check<ValueError>(input.numel() > 0, "input tensor is empty and has no data");
       check(numel <= input.numel(), "numel ", numel, " greater than input.numel() ", input.numel());
       check(numel > 0 && bins > 0, "numel and n_bins have to be positive");
-      check(input.dtype() == DType::Float32, "expected scalar type Float but found ", kernel_name(input.dtype()));
       Tensor dense = input.contiguous();
       const float* values = dense.data<float>();
       float low = values[0], high = values[0];

@@ -54,7 +54,7 @@ UMBRA_OPERATOR("polygamma_(Tensor(a!) self, int n) -> Tensor(a!)").composite([](
 /// self - (p - 1) / 2, ..., self - 1 / 2, self in a new last dimension.
 Tensor half_steps_below(const Tensor& self, int64_t p) {
   check(self.dtype() != DType::Bool, "The input tensor may not be a boolean tensor.");
-  check(p >= 1, "p has to be greater than or equal to 1");
+  check(p >= 1 || self.is_meta(), "p has to be greater than or equal to 1");
   DType dtype = is_integral(self.dtype(), true) ? default_dtype() : self.dtype();
   Tensor steps = arange(-static_cast<double>(p) / 2 + 0.5, 0.5, 0.5, {.dtype = dtype, .device = self.device()});
   return steps.add(self.unsqueeze(-1));

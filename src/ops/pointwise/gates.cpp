@@ -301,7 +301,7 @@ UMBRA_OPERATOR("softshrink_backward(Tensor grad_output, Tensor self, Scalar lamb
 UMBRA_OPERATOR("infinitely_differentiable_gelu_backward(Tensor grad, Tensor self) -> Tensor")
     .composite([](const Tensor& grad, const Tensor& self) {
       Tensor below = self.mul(M_SQRT1_2).erf_().add(1).mul_(0.5), density = self.mul(-0.5).mul(self).exp_();
-      return below.addcmul_(self, density, M_2_SQRTPI * M_SQRT1_2 * 0.5).mul(grad);
+      return below.addcmul_(self, density, M_2_SQRTPI * M_SQRT1_2 * 0.5).mul_(grad);
     });
 
 }  // namespace

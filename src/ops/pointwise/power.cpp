@@ -1,5 +1,6 @@
 // Powers, reciprocals, absolute values and signs.
 #include "kernels/copy.h"
+#include "kernels/fits.h"
 #include "kernels/functors/arithmetic.h"
 #include "kernels/functors/exp_log.h"
 #include "ops/common/out_variant.h"
@@ -24,6 +25,7 @@ void power_kernel(const Tensor& out, const Tensor& base, const Scalar& exponent)
   Tensor number = wrapped_number(exponent);
   DType compute = pointwise_types({&base, &number}, Promotion::Default).compute;
   bool fractional = is_floating(compute) || is_complex(compute);
+  if (!fractional || item_size(compute) < 4) kernels::check_fits(exponent, compute);
   if (exponent.equals(0)) kernels::fill(out, 1);
   else if (exponent.equals(1)) kernels::copy(out, base);
   else if (exponent.equals(2)) kernels::pointwise(functors::Square{}, out, {&base}, compute);

@@ -5,6 +5,7 @@
 
 #include "kernels/copy.h"
 #include "kernels/fits.h"
+#include "ops/common/kernel_type.h"
 #include "ops/pointwise/family.h"
 
 namespace umbra::ops {
@@ -20,8 +21,8 @@ template <class Functor> void rounding(OperatorBuilder& builder) {
       .meta([](const Tensor& self) {
         bool nearest = std::is_same_v<Functor, functors::Round>;
         std::string_view kernel = Functor::name;  // "floor_vml_cpu"
-        check<NotImplementedError>(nearest || !self.is_complex(), kernel.substr(0, kernel.find('_')),
-                                   " is not supported for complex inputs");
+        check<NotImplementedError>(nearest || !self.is_complex() || only_metadata_is_asked(),
+                                   kernel.substr(0, kernel.find('_')), " is not supported for complex inputs");
         return pointwise_spec({&self}, Promotion::Default);
       })
       .cpu(round_to_whole<Functor>)

@@ -111,12 +111,22 @@ UMBRA_OPERATOR(
 
 // ---- like another tensor ----
 
+/// Without data only numbers that have a normal distribution are described.
+TensorSpec like_spec(Draw draw, const TensorSpec& spec) {
+  bool fits = is_floating(spec.dtype) || is_complex(spec.dtype) || draw != draw_normal;
+  check(fits || spec.device.type != DeviceType::Meta,
+        "expected a floating-point or complex dtype, but got dtype=", spec.dtype);
+  return spec;
+}
+
 struct Like {
   Draw draw;
   void operator()(OperatorBuilder& builder) const {
     builder
-        .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
-                 OptionalFormat format) { return random_spec(self, dtype, layout, device, format); })
+        .meta([draw = draw](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
+                            OptionalBool, OptionalFormat format) {
+          return like_spec(draw, random_spec(self, dtype, layout, device, format));
+        })
         .cpu([draw = draw](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice,
                            OptionalBool, OptionalFormat) { draw(out, nullptr); })
         .random()
@@ -128,9 +138,10 @@ struct LikeByGenerator {
   Draw draw;
   void operator()(OperatorBuilder& builder) const {
     builder
-        .meta([](const Tensor& self, const GeneratorPointer&, OptionalDType dtype, OptionalLayout layout,
-                 OptionalDevice device, OptionalBool,
-                 OptionalFormat format) { return random_spec(self, dtype, layout, device, format); })
+        .meta([draw = draw](const Tensor& self, const GeneratorPointer&, OptionalDType dtype, OptionalLayout layout,
+                            OptionalDevice device, OptionalBool, OptionalFormat format) {
+          return like_spec(draw, random_spec(self, dtype, layout, device, format));
+        })
         .cpu([draw = draw](const Tensor& out, const Tensor&, const GeneratorPointer& generator, OptionalDType,
                            OptionalLayout, OptionalDevice, OptionalBool, OptionalFormat) { draw(out, generator); })
         .random()

@@ -223,7 +223,8 @@ UMBRA_OPERATOR("bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=
 
 UMBRA_OPERATOR("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor")
     .meta([](const Tensor& self, double p, const GeneratorPointer&) {
-      check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", number_text(p));
+      check((p >= 0 && p <= 1) || only_metadata_is_asked(),
+            "bernoulli_ expects p to be in [0, 1], but got p=", number_text(p));
       return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor&, double p, const GeneratorPointer& generator) {
@@ -236,7 +237,8 @@ UMBRA_OPERATOR("bernoulli.p(Tensor self, float p, *, Generator? generator=None) 
 
 UMBRA_OPERATOR("bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)")
     .meta([](const Tensor& self, double p, const GeneratorPointer&) {
-      check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", number_text(p));
+      check((p >= 0 && p <= 1) || only_metadata_is_asked(),
+            "bernoulli_ expects p to be in [0, 1], but got p=", number_text(p));
       return spec_like(self);
     })
     .mutate([](const Tensor& self, double p, const GeneratorPointer& generator) {
@@ -257,6 +259,11 @@ UMBRA_OPERATOR(
 
 UMBRA_OPERATOR("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
     .out("bernoulli.out")
+    .use(out_parts([](const Tensor& self, const GeneratorPointer& generator, const Tensor& out) {
+      check(out.device() == self.device(), "Attempting to copy from device ", self.device(), " to device ",
+            out.device(), ", but cross-device copies are not allowed!");
+      return bernoulli_(resized_out(out, self.sym_sizes()), self, generator);
+    }))
     .meta([](const Tensor& self, const GeneratorPointer&) {
       return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })

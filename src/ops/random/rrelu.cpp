@@ -1,5 +1,6 @@
 // Randomised leaky relu: the slope of negative elements is drawn anew for each while training.
 #include "kernels/copy.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/out_variant.h"
 #include "ops/random/random.h"
 
@@ -40,7 +41,8 @@ UMBRA_OPERATOR(
                  bool training) { return rrelu_with_noise_backward(grad, self, noise, lower, upper, training, false); })
     .differentiable_outputs({true, false})
     .random()
-    .tags({Tag::Generated});
+    .tags({Tag::Generated})
+    .use(LikeOnMeta{{0, 1}});
 
 UMBRA_OPERATOR(
     "rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool "
@@ -56,7 +58,8 @@ UMBRA_OPERATOR(
     .gradient("self", {"grad", "self", "noise", "lower", "upper", "training"},
               [](const Tensor& grad, const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper,
                  bool training) { return rrelu_with_noise_backward(grad, self, noise, lower, upper, training, false); })
-    .random();
+    .random()
+    .use(LikeOnMeta{{0}});
 
 UMBRA_OPERATOR(
     "rrelu_with_noise.out(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool "
@@ -80,7 +83,8 @@ UMBRA_OPERATOR(
                  const Scalar& upper, bool training) {
                 return rrelu_with_noise_backward(grad, result, noise, lower, upper, training, true);
               })
-    .random();
+    .random()
+    .use(NothingOnMeta{});
 
 UMBRA_OPERATOR(
     "rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool "

@@ -25,8 +25,9 @@ void check_ordered(const char* kernel, const Tensor& self) {
   DType type = self.dtype();
   check_kernel_type(!is_complex(type) && !is_float8(type) && !is_wide_unsigned(type), kernel, self);
 }
+bool is_empty(const Tensor& self) { return !self.sym_numel().is_symbolic() && self.sym_numel().value() == 0; }
 void check_any_elements(const char* name, const Tensor& self) {
-  if (!self.sym_numel().is_symbolic() && self.sym_numel().value() == 0)
+  if (is_empty(self))
     fail(name,
          "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
          "argument.");
@@ -92,14 +93,17 @@ void check_castable(const Tensor& self, const Tensor& out) {
         "false.  (Could this error message be improved?  If so, please report an enhancement request to PyTorch.)");
 }
 
+/// Of all elements; the meta device does not ask whether there are any.
+TensorSpec whole_extreme_spec(const char* name, const char* kernel, const Tensor& self) {
+  if (!only_metadata_is_asked()) check_any_elements(name, self);
+  check_ordered(kernel, self);
+  return TensorSpec({}, self.dtype(), self.device());
+}
+
 UMBRA_OPERATOR("max(Tensor self) -> Tensor")
     .out("max.unary_out")
     .use(out_asks("max.unary_out", check_castable))
-    .meta([](const Tensor& self) {
-      check_ordered("max_all", self);
-      check_any_elements("max", self);
-      return TensorSpec({}, self.dtype(), self.device());
-    })
+    .meta([](const Tensor& self) { return whole_extreme_spec("max", "max_all", self); })
     .cpu([](const Tensor& out, const Tensor& self) { kernels::amax(out, self, masked_dims(all_dims(self))); })
     .gradient("self", {"grad", "self", "result"},
               [](const Tensor& grad, const Tensor& self, const Tensor& result) {
@@ -112,11 +116,7 @@ UMBRA_OPERATOR("max(Tensor self) -> Tensor")
 UMBRA_OPERATOR("min(Tensor self) -> Tensor")
     .out("min.unary_out")
     .use(out_asks("min.unary_out", check_castable))
-    .meta([](const Tensor& self) {
-      check_ordered("min_all", self);
-      check_any_elements("min", self);
-      return TensorSpec({}, self.dtype(), self.device());
-    })
+    .meta([](const Tensor& self) { return whole_extreme_spec("min", "min_all", self); })
     .cpu([](const Tensor& out, const Tensor& self) { kernels::amin(out, self, masked_dims(all_dims(self))); })
     .gradient("self", {"grad", "self", "result"},
               [](const Tensor& grad, const Tensor& self, const Tensor& result) {
@@ -215,9 +215,11 @@ void check_real(const char* name, const Tensor& self) {
 }
 
 std::tuple<TensorSpec, TensorSpec> indexed_specs(const char* name, const Tensor& self, int64_t dim, bool keepdim) {
-  check_real(name, self);
   uint64_t mask = one_dim(self, dim);
-  check_not_empty(name, self, mask);
+  if (!only_metadata_is_asked()) {
+    check_not_empty(name, self, mask);
+    check_real(name, self);
+  }
   return {reduced_spec(self, mask, keepdim, self.dtype()), reduced_spec(self, mask, keepdim, DType::Int64)};
 }
 
@@ -253,11 +255,11 @@ UMBRA_OPERATOR("min.other(Tensor self, Tensor other) -> Tensor")
     .tags({Tag::Pointwise});
 
 TensorSpec position_spec(const char* name, const Tensor& self, OptionalInt dim, bool keepdim) {
+  if (dim && only_metadata_is_asked()) one_dim(self, *dim);
   check_real(name, self);
   check<NotImplementedError>(self.dtype() != DType::Bool, name, "(): does not support bool input");
   if (!dim) {
-    if (!self.sym_numel().is_symbolic() && self.sym_numel().value() == 0)
-      fail<IndexError>(name, "(): Expected reduction dim to be specified for input.numel() == 0.");
+    if (is_empty(self)) fail<IndexError>(name, "(): Expected reduction dim to be specified for input.numel() == 0.");
     return reduced_spec(self, all_dims(self), keepdim, DType::Int64);
   }
   uint64_t mask = one_dim(self, *dim);
@@ -396,10 +398,17 @@ UMBRA_OPERATOR("is_same_size(Tensor self, Tensor other) -> bool")
     .all_backends([](const Tensor& self, const Tensor& other) { return self.sym_sizes() == other.sym_sizes(); })
     .not_differentiable();
 
+/// Says what comparing says, then that there is nothing to read.
+void compare_without_data(const Operator&, DispatchKeySet, Value* frame) {
+  isclose(frame[0].tensor(), frame[1].tensor(), 0, 0, false);
+  fail("Tensor.item() cannot be called on meta tensors");
+}
+
 UMBRA_OPERATOR("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool")
     .real([](const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
       return isclose(self, other, rtol, atol, equal_nan).all().item().to_bool();
     })
+    .use([](OperatorBuilder& builder) { set_own_layer(builder.op(), DispatchKey::Meta, compare_without_data); })
     .not_differentiable()
     .tags({Tag::DataDependentOutput});
 

@@ -76,6 +76,7 @@ UMBRA_OPERATOR("cumprod_backward(Tensor grad, Tensor input, int dim, Tensor outp
 UMBRA_OPERATOR("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
     .inplace("cumprod_")
     .out("cumprod.out")
+    .use(OutDecidesType{"cumprod.out"})
     .meta([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
       wrap_dim(dim, self.dim());
       DType type = product_dtype(self, dtype);
@@ -109,7 +110,7 @@ template <auto scan> void run_extreme(const Tensor& values, const Tensor& indice
   scan(values, indices, self, wrap_dim(dim, self.dim()));
 }
 Specs extreme_specs(const char* kernel, const Tensor& self, int64_t dim) {
-  wrap_dim(dim, self.dim());
+  if (self.dim() > 0 || !only_metadata_is_asked()) wrap_dim(dim, self.dim());
   check_kernel_type(!self.is_complex() && !is_float8(self.dtype()), kernel, self);
   return {TensorSpec(self.sym_sizes(), self.dtype(), self.device()),
           TensorSpec(self.sym_sizes(), DType::Int64, self.device())};

@@ -12,8 +12,8 @@
 namespace umbra::ops {
 namespace {
 
-TensorSpec softmax_spec(const Tensor& self, int64_t dim, bool half_to_float) {
-  wrap_dim(dim, self.dim());
+TensorSpec softmax_spec(const Tensor& self, int64_t dim, bool half_to_float, bool logarithm = false) {
+  if (logarithm || !only_metadata_is_asked()) wrap_dim(dim, self.dim());
   bool accelerator = self.device().type == DeviceType::CUDA;
   check(!half_to_float || accelerator, "softmax with half to float conversion is not supported on CPU");
   check<AssertionError>(!half_to_float || is_reduced_floating(self.dtype()), "half_to_float is True but x.dtype is ",
@@ -79,7 +79,9 @@ UMBRA_OPERATOR("_softmax_backward_data(Tensor grad_output, Tensor output, int di
 
 UMBRA_OPERATOR("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
     .out("_log_softmax.out")
-    .meta([](const Tensor& self, int64_t dim, bool half_to_float) { return softmax_spec(self, dim, half_to_float); })
+    .meta([](const Tensor& self, int64_t dim, bool half_to_float) {
+      return softmax_spec(self, dim, half_to_float, true);
+    })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool) {
       check_softmax_type("log_softmax_kernel_impl", "log_softmax_lastdim_kernel_impl", self, dim);
       if (out.numel() != 0) kernels::log_softmax(out, self, wrap_dim(dim, self.dim()));

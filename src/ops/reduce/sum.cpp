@@ -1,6 +1,8 @@
 // Sums and means.
 #include "kernels/reductions.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
 #include "ops/reduce/reduced_shape.h"
 
@@ -15,6 +17,8 @@ DType sum_dtype(const Tensor& self, std::optional<DType> dtype) {
 
 DType mean_dtype(const Tensor& self, std::optional<DType> dtype) {
   DType t = dtype.value_or(self.dtype());
+  check(is_floating(t) || is_complex(t) || !only_metadata_is_asked(), "mean(): could not infer output dtype. ",
+        dtype ? "Optional" : "Input", " dtype must be either a floating point or complex dtype. Got: ", t);
   check<NotImplementedError>(is_floating(t) || is_complex(t), "mean(): could not infer output dtype. ",
                              dtype ? "Optional" : "Input",
                              " dtype must be either a floating point or complex dtype. Got: ", kernel_name(t));
@@ -40,6 +44,7 @@ UMBRA_OPERATOR("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
 
 UMBRA_OPERATOR("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
     .out("sum.IntList_out")
+    .use(OutDecidesType{"sum.IntList_out"})
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
       return reduced_spec(self, reduced_dims(self, dims), keepdim, sum_dtype(self, dtype));
     })
@@ -55,8 +60,16 @@ UMBRA_OPERATOR("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *,
     .tags({Tag::Core, Tag::Reduction})
     .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .empty_is_all = true, .scalars = true});
 
+/// An output is of the type that the mean is told to have.
+void check_told_type(std::optional<DType> dtype, const Tensor& out) {
+  check(!dtype || *dtype == out.dtype() || !has_elements(out), "Expected out tensor to have dtype ",
+        kernel_name(dtype.value_or(out.dtype())), ", but got ", kernel_name(out.dtype()), " instead");
+}
+
 UMBRA_OPERATOR("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
     .out("mean.dtype_out")
+    .use(out_asks("mean.dtype_out",
+                  [](const Tensor&, std::optional<DType> dtype, const Tensor& out) { check_told_type(dtype, out); }))
     .meta([](const Tensor& self, std::optional<DType> dtype) {
       return TensorSpec({}, mean_dtype(self, dtype), self.device());
     })
@@ -74,6 +87,8 @@ UMBRA_OPERATOR("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
 
 UMBRA_OPERATOR("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
     .out("mean.out")
+    .use(out_asks("mean.out", [](const Tensor&, OptionalDims, bool, std::optional<DType> dtype,
+                                 const Tensor& out) { check_told_type(dtype, out); }))
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
       return reduced_spec(self, reduced_dims(self, dims), keepdim, mean_dtype(self, dtype));
     })
@@ -94,14 +109,16 @@ UMBRA_OPERATOR("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, Scalar
 
 UMBRA_OPERATOR("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
     .out("nansum.out")
+    .use(OutDecidesType{"nansum.out"})
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
       check<NotImplementedError>(!self.is_complex(), "nansum on CPU does not support complex inputs");
       return reduced_spec(self, reduced_dims(self, dims), keepdim, sum_dtype(self, dtype));
     })
     .cpu([](const Tensor& out, const Tensor& self, OptionalDims dims, bool, std::optional<DType>) {
       auto over = masked_dims(reduced_dims(self, dims));
-      if (is_integral(self.dtype(), true)) kernels::sum(out, in_type(self, out.dtype()), over);
-      else kernels::nansum(out, in_type(self, out.dtype()), over);
+      if (is_integral(self.dtype(), true)) return kernels::sum(out, in_type(self, out.dtype()), over);
+      if (is_integral(out.dtype(), true)) kernels::unsupported_dtype("nansum_cpu", out.dtype());
+      kernels::nansum(out, in_type(self, out.dtype()), over);
     })
     .gradient("self", {"grad", "self", "dim", "keepdim"},
               [](const Tensor& grad, const Tensor& self, OptionalDims dims, bool keepdim) {

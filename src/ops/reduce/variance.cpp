@@ -3,6 +3,7 @@
 #include "kernels/reductions.h"
 #include "kernels/scan.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
 #include "ops/reduce/reduced_shape.h"
@@ -20,7 +21,7 @@ void check_variance_type(const char* name, const Tensor& self) {
   check(!self.is_meta() || self.is_floating_point() || self.is_complex() || !std::string_view(name).ends_with("_mean"),
         "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: ",
         self.dtype());
-  check<NotImplementedError>(self.is_floating_point() || self.is_complex(), name,
+  check<NotImplementedError>(self.is_floating_point() || self.is_complex() || only_metadata_is_asked(), name,
                              " only support floating point and complex dtypes");
 }
 
@@ -222,6 +223,7 @@ UMBRA_OPERATOR("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor")
 
 UMBRA_OPERATOR("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
     .out("prod.int_out")
+    .use(OutDecidesType{"prod.int_out"})
     .meta([](const Tensor& self, int64_t dim, bool keepdim, std::optional<DType> dtype) {
       return reduced_spec(self, dim_mask({&dim, 1}, self.dim(), false), keepdim, accumulated_dtype(self, dtype));
     })
@@ -240,6 +242,7 @@ UMBRA_OPERATOR("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, Scalar
 UMBRA_OPERATOR("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
     .inplace("cumsum_")
     .out("cumsum.out")
+    .use(OutDecidesType{"cumsum.out"})
     .meta([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
       wrap_dim(dim, self.dim());
       return TensorSpec(self.sym_sizes(), accumulated_dtype(self, dtype), self.device());
@@ -255,6 +258,7 @@ UMBRA_OPERATOR("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tenso
     .linear()
     .on_inplace([](OperatorBuilder& variant) {
       variant.meta([](const Tensor& self, int64_t, std::optional<DType> dtype) {
+        check_kernel_type(self.dtype() != DType::Bool || dtype, "cumsum_out_cpu", self);
         check_scanned_in_place(self, dtype);
         return spec_like(self);
       });

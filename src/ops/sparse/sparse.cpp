@@ -146,6 +146,9 @@ UMBRA_OPERATOR(
     "sparse_coo_tensor.size(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=False) -> Tensor")
     .composite([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
+      for (SymInt s : size)
+        check(s.is_symbolic() || s.value() >= 0, "Trying to create tensor with negative dimension ", s, ": ",
+              to_string(size));
       TensorOptions options{.dtype = DType::Int64, .device = device};
       Tensor indices = zeros({static_cast<int64_t>(size.size()), 0}, options);
       options.dtype = dtype;
@@ -308,6 +311,7 @@ Tensor compressed_to_strided(const Tensor& self) {
 Tensor strided_to_coo(const Tensor& self, int64_t sparse_dim) {
   check(sparse_dim >= 0 && sparse_dim <= self.dim(), "dense_to_sparse: sparse_dim argument must be in [0,", self.dim(),
         "] range, but ", sparse_dim, " is given");
+  check(sparse_dim > 0 || self.dim() == 0, "dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0");
   check<NotImplementedError>(sparse_dim > 0, "to_sparse of a tensor without sparse dimensions is not in Umbra yet");
   check_plain(self);
   Tensor mask = self != Scalar(0);

@@ -3,6 +3,7 @@
 
 #include "kernels/grid_sample.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -30,6 +31,10 @@ void check_grid(const Tensor& input, const Tensor& grid) {
 }
 
 void check_grid(const Tensor& input, const Tensor& grid, int64_t rank, int64_t mode, int64_t padding) {
+  if (only_metadata_is_asked() && rank == 4)
+    for (const Tensor* t : {&input, &grid})
+      check<ValueError>(t->dim() == rank, t->dim() < rank ? "not enough" : "too many", " values to unpack (expected ",
+                        rank, ", got ", t->dim(), ")");
   check(input.device() == grid.device(),
         "grid_sampler(): expected input and grid to be on same device, but input is on ", input.device(),
         " and grid is on ", grid.device());

@@ -109,6 +109,7 @@ UMBRA_OPERATOR("diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int 
     .generated_out("diagonal_backward.out")
     .all_backends([](const Tensor& grad, SymIntArrayRef sizes, int64_t offset, int64_t dim1, int64_t dim2) {
       Tensor out = grad.new_zeros(sizes);
+      if (out.is_meta()) return out;
       out.diagonal(offset, dim1, dim2).copy_(grad);
       return out;
     })

@@ -51,6 +51,7 @@ UMBRA_OPERATOR("select_backward(Tensor grad_output, SymInt[] input_sizes, int di
     .generated_out("select_backward.out")
     .all_backends([](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, SymInt index) {
       Tensor out = grad.new_zeros(sizes);
+      if (out.is_meta()) return out;  // the meta device is not asked where the gradient goes
       out.select(dim, index).copy_(grad);
       return out;
     })
@@ -167,6 +168,7 @@ UMBRA_OPERATOR(
     .generated_out("slice_backward.out")
     .all_backends([](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, SymInt start, SymInt end, SymInt step) {
       Tensor out = grad.new_zeros(sizes);
+      if (out.is_meta()) return out;
       slice(out, dim, start, end, step).copy_(grad);
       return out;
     })

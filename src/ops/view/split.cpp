@@ -34,8 +34,12 @@ std::vector<Tensor> split_sizes(const Tensor& self, SymIntArrayRef sizes, int64_
   return parts;
 }
 
-SymShape even_parts(SymInt size, SymInt split) {
+void check_split(const Tensor& self, SymInt split) {
+  check(self.dim() > 0, "split expects at least a 1-dimensional tensor");
   check(split >= 0, "split expects split_size be non-negative, but got split_size=", split);
+}
+
+SymShape even_parts(SymInt size, SymInt split) {
   check(split > 0 || size == 0, "split_size can only be 0 if dimension size is 0, but got dimension size of ", size);
   if (split == 0) return SymShape{0};
   int64_t count = std::max<int64_t>(((size + split - 1) / split).guard_int(), 1);
@@ -61,7 +65,7 @@ Tensor join_parts(TensorList grads, SymIntArrayRef part_sizes, int64_t dim, SymI
 
 UMBRA_OPERATOR("split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]")
     .view([](const Tensor& self, SymInt split, int64_t dim) {
-      check(self.dim() > 0, "split expects at least a 1-dimensional tensor");
+      check_split(self, split);
       return split_sizes(self, even_parts(self.sym_size(dim), split), dim);
     })
     .view_inverse([](const Tensor& base, const Tensor& written, int64_t which, SymInt split, int64_t dim) {
@@ -100,7 +104,7 @@ std::vector<Tensor> parts_apart(std::vector<Tensor> parts) {
 
 UMBRA_OPERATOR("unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]")
     .all_backends([](const Tensor& self, SymInt split, int64_t dim) {
-      check(self.dim() > 0, "split expects at least a 1-dimensional tensor");
+      check_split(self, split);
       return parts_apart(split_sizes(self, even_parts(self.sym_size(dim), split), dim));
     })
     .gradient("self", {"grad", "split_size", "dim", "self.sym_sizes"},
