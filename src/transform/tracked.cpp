@@ -86,12 +86,14 @@ bool is_differentiated(const Operator& op, const TrackedLevel& level, const Valu
   return any;
 }
 
-/// A view of a captured tensor may get contents that have no derivative (the statistics of a norm): others would be
+/// An alias of a captured tensor may get contents that have no derivative (the statistics of a norm): others would be
 /// lost to those who read the tensor.
 void refuse_captured_write(const Operator& op, const TrackedLevel& level, const Value* frame) {
   if (!op.is_inplace() || !frame[0].is_tensor()) return;
   const TensorImpl* self = frame[0].tensor_ref().impl();
-  check(level.owns(self) && (!state_of(self).captured || !is_differentiated(op, level, frame)),
+  bool may_be_written =
+      level.owns(self) && !state_of(self).captured && (!state_of(self).alias || !is_differentiated(op, level, frame));
+  check(may_be_written,
         "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation (",
         op.name(),
         ") that would mutate a captured Tensor. This is not supported; please rewrite the function being transformed "
@@ -184,16 +186,20 @@ class ValueCall {
  private:
   /// What was written, or given back as it is, keeps its wrapper.
   Tensor wrap_result(const Tensor& value) const {
+    static const Operator& alias_of = get_operator("aten::alias");
     Tensor wrapper;
-    bool captured = false;
+    bool captured = false, alias = false;
     for (const Value& v : arguments_)
       v.each_tensor([&](TensorImpl* t) {
         const TrackedState& state = state_of(t);
         if (state.value.is_same(value)) wrapper = Tensor(IntrusivePtr<TensorImpl>(t));
         captured |= op_.is_view() && state.captured;
+        alias |= op_.is_view() && state.alias;
       });
     if (wrapper.defined()) return wrapper;
-    wrapper = level_.wrap(value, captured);
+    bool apart = &op_ == &alias_of;
+    wrapper = level_.wrap(value, captured && !apart);
+    state_of(wrapper.impl()).alias = alias || (captured && apart);
     bool of_inference = op_.is_view() && arguments_[0].is_tensor() ? arguments_[0].tensor_ref().impl()->is_inference()
                                                                    : level_.in_inference();
     if (of_inference) wrapper.impl()->set_inference(true);

@@ -411,17 +411,27 @@ def test_statistics_of_instance_norm_are_written_inside_a_derivative(training):
     assert torch.allclose(result, module()(x)) and tangent.shape == x.shape
 
 
-def test_what_has_a_derivative_is_not_written_to_a_view_of_a_captured_tensor():
+def test_a_captured_tensor_is_written_by_an_alias_alone_and_without_a_derivative():
     captured = torch.zeros(3)
 
-    def write(x):
-        captured.view(3).copy_(x)
-        return (captured * x).sum()
-    with pytest.raises(RuntimeError, match="mutate a captured Tensor"):
-        torch.func.grad(write)(torch.ones(3))
-    with pytest.raises(RuntimeError, match="mutate a captured Tensor"):
-        torch.func.jvp(write, (torch.ones(3),), (torch.ones(3),))
+    def writing(part, contents):
+        def function(x):
+            part(captured).copy_(contents(x))
+            return (captured * x).sum()
+        return function
+    parts = {"itself": lambda t: t, "a view": lambda t: t.view(3), "a part": lambda t: t[:], "detached": lambda t: t.detach()}
+    for part in parts.values():
+        with pytest.raises(RuntimeError, match="mutate a captured Tensor"):
+            torch.func.grad(writing(part, lambda x: torch.ones(3)))(torch.ones(3))
+        with pytest.raises(RuntimeError, match="mutate a captured Tensor"):
+            torch.func.jvp(writing(part, lambda x: torch.ones(3)), (torch.ones(3),), (torch.ones(3),))
+    for alias in (torch.ops.aten.alias, lambda t: torch.ops.aten.alias(t).view(3)):
+        with pytest.raises(RuntimeError, match="mutate a captured Tensor"):  # the derivative would be lost
+            torch.func.grad(writing(alias, lambda x: x))(torch.ones(3))
+        with pytest.raises(RuntimeError, match="mutate a captured Tensor"):
+            torch.func.jvp(writing(alias, lambda x: x), (torch.ones(3),), (torch.ones(3),))
     assert captured.tolist() == [0, 0, 0]
+    assert torch.func.grad(writing(torch.ops.aten.alias, lambda x: torch.full((3,), 2.0)))(torch.ones(3)).tolist() == [2, 2, 2]
 
 
 def test_elements_of_a_batch_get_another_size():

@@ -14,7 +14,8 @@ class TrackedState final : public Wrapped {
  public:
   TrackedState(Tensor value, IntrusivePtr<Level> level, bool captured)
       : Wrapped(std::move(value), std::move(level)), captured(captured) {}
-  bool captured;  // made of a tensor from outside, or a view of such a one: not to be written
+  bool captured;       // made of a tensor from outside, or a view of such a one: not to be written
+  bool alias = false;  // by aten::alias, or a view of that: it may get contents without a derivative
 };
 
 /// The level of grad, vjp and jvp.
