@@ -1,6 +1,8 @@
 #include "kernels/distance.h"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "kernels/copy.h"
 #include "kernels/lanes.h"
@@ -30,6 +32,24 @@ template <class T> T distance(const T* a, const T* b, int64_t n, Norm norm, T p)
     case Norm::Other: break;
   }
   return std::pow(sum_lanes<T>(n, [&](int64_t i) { return std::pow(gap(i), p); }), 1 / p);
+}
+
+/// All distances of one row from others that lie side by side, element by element: [n, others].
+template <class T>
+void distances_from(T* __restrict to, const T* a, const T* columns, int64_t n, int64_t others, Norm norm) {
+  std::fill_n(to, others, T(0));
+  for (int64_t k = 0; k < n; ++k) {
+    const T x = a[k];
+    const T* __restrict column = columns + k * others;
+    auto each = [&](const auto& step) {
+      for (int64_t j = 0; j < others; ++j) to[j] = step(to[j], std::abs(x - column[j]));
+    };
+    if (norm == Norm::One) each([](T sum, T gap) { return sum + gap; });
+    else if (norm == Norm::Two) each([](T sum, T gap) { return sum + gap * gap; });
+    else each([](T most, T gap) { return gap > most || gap != gap ? gap : most; });
+  }
+  if (norm == Norm::Two)
+    for (int64_t j = 0; j < others; ++j) to[j] = std::sqrt(to[j]);
 }
 
 /// Adds the derivative of one distance along a - b, times `weight`, to `out`.
@@ -63,6 +83,22 @@ void cdist(const Tensor& out, const Tensor& x1, const Tensor& x2, double p) {
     int64_t rows = x1.size(1), others = x2.size(1), n = x1.size(2), batch = x1.size(0);
     const T *a = x1.data<T>(), *b = x2.data<T>();
     T* to = out.data<T>();
+    // Rows too short for sums of their own: many distances side by side.
+    constexpr int64_t kShort = 64, kMany = 16, kMost = 4096;
+    Norm norm = norm_of(p);
+    bool simple = norm == Norm::One || norm == Norm::Two || norm == Norm::Infinity;
+    if (simple && n < kShort && rows >= kMany && others >= kMany && others <= kMost) {
+      parallel_for(0, batch, 1 + kGrain / (rows * others * n + 1), [&](int64_t from, int64_t end) {
+        std::vector<T> columns(static_cast<size_t>(n * others));
+        for (int64_t i = from; i < end; ++i) {
+          for (int64_t j = 0; j < others; ++j)
+            for (int64_t k = 0; k < n; ++k) columns[k * others + j] = b[(i * others + j) * n + k];
+          for (int64_t r = i * rows; r < (i + 1) * rows; ++r)
+            distances_from(to + r * others, a + r * n, columns.data(), n, others, norm);
+        }
+      });
+      return;
+    }
     parallel_for(0, batch * rows, 1 + kGrain / (others * n + 1), [&](int64_t from, int64_t end) {
       for (int64_t i = from; i < end; ++i) {
         const T* side = b + i / rows * others * n;

@@ -1,6 +1,8 @@
 #include "kernels/index.h"
 
 #include <atomic>
+#include <bit>
+#include <numeric>
 
 #include "kernels/convert.h"
 #include "kernels/copy.h"
@@ -49,22 +51,28 @@ struct IndexColumn {
     walk.simplify();
     int64_t least = rule.negative ? -size : 0;
     // Each element once, however often it is taken; none where what it is broadcast with is empty.
-    Strided<1> own(index.sizes(), {index.strides()});
-    own.simplify();
-    int64_t count = walk.numel() == 0 ? 0 : own.numel();
+    Strided<1> own;
+    bool broadcast = index.numel() < walk.numel();
+    if (broadcast) {
+      own = Strided<1>(index.sizes(), {index.strides()});
+      own.simplify();
+    }
+    const Strided<1>& order = broadcast ? own : walk;
+    int64_t count = std::min(index.numel(), walk.numel());
     visit<IndexTypes>(dtype, "index", [&](auto tag) {
       using Index = typename decltype(tag)::type;
       std::atomic<bool> some_negative = false;
       parallel_for(0, count, kGrain, [&](int64_t from, int64_t to) {
         // One number says whether all fit: no branch for each.
         uint64_t misfits = 0, signs = 0;
-        each<Index>(own, from, to, [&, least = uint64_t(least), last = uint64_t(size - 1)](int64_t, int64_t position) {
-          signs |= uint64_t(position);
-          misfits |= (uint64_t(position) - least) | (last - uint64_t(position));  // the sign bit of either
-        });
+        each<Index>(order, from, to,
+                    [&, least = uint64_t(least), last = uint64_t(size - 1)](int64_t, int64_t position) {
+                      signs |= uint64_t(position);
+                      misfits |= (uint64_t(position) - least) | (last - uint64_t(position));  // the sign bit of either
+                    });
         if (static_cast<int64_t>(signs) < 0) some_negative = true;
         if (static_cast<int64_t>(misfits) >= 0) return;
-        each<Index>(own, from, to, [&](int64_t, int64_t position) {
+        each<Index>(order, from, to, [&](int64_t, int64_t position) {
           if (position < least || position >= size) rule.out_of_range(position, dim, size);
         });
       });
@@ -103,6 +111,7 @@ struct IndexColumn {
     };
     if (from >= to) return;
     if (order.sizes.empty()) return run(at, 0, from, to);
+    if (order.sizes.size() == 1) return run(at + from * order.strides[0][0], order.strides[0][0], from, to);
     Strided<1> rows = order;
     const int64_t length = order.sizes.back(), step = order.strides[0].back();
     rows.pop();
@@ -325,7 +334,12 @@ void add_in(const Tensor& self, const Tensor& values, IndexedPair pair, const ch
 
 using IndexPutTypes = detail::Join<AllOrHalfComplex, Float8>;
 
-template <class T> bool is_nonzero(T x) { return static_cast<Compute<T>>(x) != Compute<T>(0); }
+template <class T> bool is_nonzero(T x) {
+  // The bits but the sign: NaN is not zero, -0 is, and the compiler makes vectors of it.
+  if constexpr (std::is_same_v<T, float>) return std::bit_cast<uint32_t>(x) << 1 != 0;
+  else if constexpr (std::is_same_v<T, double>) return std::bit_cast<uint64_t>(x) << 1 != 0;
+  else return static_cast<Compute<T>>(x) != Compute<T>(0);
+}
 
 constexpr int64_t kMaskChunk = 512;
 
@@ -505,8 +519,10 @@ void nonzero(const Tensor& out, const Tensor& self) {
     int64_t found[kMaskChunk];
     for (int64_t line = 0; line < lines; ++line, data += length, at.next()) {
       for (int64_t begin = 0; begin < length; begin += kMaskChunk) {
-        int64_t count = places_where(std::min(kMaskChunk, length - begin), begin, found,
-                                     [&](int64_t j) { return is_nonzero(data[j]); });
+        int64_t n = std::min(kMaskChunk, length - begin), count = 0;
+        for (int64_t j = 0; j < n; ++j) count += is_nonzero(data[begin + j]);
+        if (count == n) std::iota(found, found + n, begin);
+        else if (count > 0) places_where(n, begin, found, [&](int64_t j) { return is_nonzero(data[j]); });
         for (int64_t d = 0; d < last; ++d) {
           const int64_t digit = at.digit(d);
           int64_t* column = target + d * step;

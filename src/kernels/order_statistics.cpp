@@ -174,22 +174,36 @@ void median(const Tensor& values, const Tensor& indices, const Tensor& self, int
                           });
 }
 
+namespace {
+
+/// Where the last of the most frequent elements of a line is; the least of several that are.
+template <class Place, class T> int64_t mode_of(const std::vector<T>& line) {
+  struct Element {
+    T value;
+    Place place;
+  };
+  std::vector<Element> sorted(line.size());
+  for (size_t i = 0; i < line.size(); ++i) sorted[i] = {line[i], static_cast<Place>(i)};
+  // Which of equal elements comes last shows, and is left to the standard library.
+  std::sort(sorted.begin(), sorted.end(),
+            [](const Element& a, const Element& b) { return before<T>(a.value, b.value); });
+  int64_t best = sorted[0].place, most = 0, run = 0;
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    ++run;
+    if (i + 1 < sorted.size() && sorted[i].value == sorted[i + 1].value) continue;
+    if (run > most) most = run, best = sorted[i].place;
+    run = 0;
+  }
+  return best;
+}
+
+}  // namespace
+
 void mode(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim) {
   reduce_lines<RealOrBool>(values, indices, self, dim, "mode_cpu",
                            []<class T>(const std::vector<T>& line, std::vector<int64_t>&) -> int64_t {
-                             // Which of equal elements comes last shows, and is left to the standard library.
-                             std::vector<std::pair<T, int64_t>> sorted(line.size());
-                             for (size_t i = 0; i < line.size(); ++i) sorted[i] = {line[i], static_cast<int64_t>(i)};
-                             std::sort(sorted.begin(), sorted.end(),
-                                       [](const auto& a, const auto& b) { return before<T>(a.first, b.first); });
-                             int64_t best = sorted[0].second, most = 0, run = 0;
-                             for (size_t i = 0; i < sorted.size(); ++i) {
-                               ++run;
-                               if (i + 1 < sorted.size() && sorted[i].first == sorted[i + 1].first) continue;
-                               if (run > most) most = run, best = sorted[i].second;
-                               run = 0;
-                             }
-                             return best;
+                             if (line.size() <= INT32_MAX) return mode_of<int32_t>(line);
+                             return mode_of<int64_t>(line);
                            });
 }
 

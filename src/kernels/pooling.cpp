@@ -300,10 +300,9 @@ void max_over(const Tensor& out, const Tensor& indices, const Tensor& self, cons
 }
 
 // The averages of one plane with regular windows, a row of outputs at a time: the sums of columns first, then of those.
-template <class C, class Divisor>
-void average_rows_of(const Windows& windows, const C* x, C* y, const Divisor& divisor) {
+template <class C> void average_rows_of(const Windows& windows, const C* x, C* y, const C* divisors) {
   int64_t width = windows.input[2], n = windows.output[2];
-  RowBuffer<C> sums(width), counts(n);
+  RowBuffer<C> sums(width);
   windows.each_row([&](int64_t o, const Span& a, const Span& b) {
     std::fill_n(sums.data(), width, C(0));
     windows.rows_inside(a, b, [&](int64_t row) {
@@ -311,7 +310,7 @@ void average_rows_of(const Windows& windows, const C* x, C* y, const Divisor& di
       const C* __restrict values = x + row;
       for (int64_t j = 0; j < width; ++j) sum[j] += values[j];
     });
-    C* __restrict to = y + o, * __restrict count = counts.data();
+    C* __restrict to = y + o;
     std::fill_n(to, n, C(0));
     windows.columns.each_tap(width, n, [&](int64_t column, int64_t begin, int64_t number) {
       const C* __restrict sum = sums.data() + column;
@@ -319,11 +318,7 @@ void average_rows_of(const Windows& windows, const C* x, C* y, const Divisor& di
         for (int64_t i = 0; i < number; ++i) to[begin + i] += sum[i * stride];
       });
     });
-    for (int64_t i = 0; i < n; ++i) {
-      const Span& c = windows.spans[2][static_cast<size_t>(i)];
-      count[i] = is_empty(a, b, c) ? C(1) : static_cast<C>(divisor(a, b, c));
-    }
-    for (int64_t i = 0; i < n; ++i) to[i] /= count[i];
+    for (int64_t i = 0; i < n; ++i) to[i] /= divisors[o + i];
   });
 }
 
@@ -334,12 +329,17 @@ void average_over(const Tensor& out, const Tensor& self, const Windows& windows,
   visit<detail::Join<FloatingTypes, Types<int64_t>>>(self.dtype(), kernel, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = Compute<T>;
+    // The same in every plane.
+    std::vector<C> divisors(static_cast<size_t>(windows.output[0] * windows.output[1] * windows.output[2]));
+    windows.each([&](int64_t o, const Span& a, const Span& b, const Span& c) {
+      divisors[static_cast<size_t>(o)] = is_empty(a, b, c) ? C(1) : static_cast<C>(divisor(a, b, c));
+    });
     with_lanes(self, dims, [&](auto lanes) {
       constexpr int kLanes = lanes();
       forward_planes<T, kLanes>(out, self, dims, [&](int64_t, const C* x, C* y) {
-        if (kLanes == 1 && windows.has_long_rows()) return average_rows_of(windows, x, y, divisor);
+        if (kLanes == 1 && windows.has_long_rows()) return average_rows_of(windows, x, y, divisors.data());
         windows.each([&](int64_t o, const Span& a, const Span& b, const Span& c) {
-          C sum[kLanes] = {}, count = is_empty(a, b, c) ? C(1) : static_cast<C>(divisor(a, b, c));
+          C sum[kLanes] = {}, count = divisors[static_cast<size_t>(o)];
           windows.rows_inside(a, b, [&](int64_t row) {
             C line[kLanes] = {};  // of its own: the rows do not wait for each other
             for (int64_t i = row + c.first; i < row + c.last; ++i)

@@ -106,11 +106,12 @@ namespace {
 
 // The values of the lower function where one argument is at an end of its range; nothing elsewhere.
 bool gamma_at_ends(double a, double x, double& lower) {
-  if (std::isnan(a) || std::isnan(x) || x < 0 || a < 0) lower = kNan;
+  if (x < 0 || a < 0) lower = kNan;
   else if (a == 0) lower = x > 0 ? 1 : kNan;
   else if (x == 0) lower = 0;
   else if (std::isinf(a)) lower = std::isinf(x) ? kNan : 0;
-  else if (std::isinf(x)) lower = 1;
+  else if (std::isinf(x)) lower = 1;  // whatever the other is
+  else if (std::isnan(a) || std::isnan(x)) lower = kNan;
   else return false;
   return true;
 }

@@ -34,10 +34,10 @@ float lower_gamma(float a, float x);
 float upper_gamma(float a, float x);
 /// The same, with no call where there is no value.
 template <class T> T lower_gamma_or_nan(T a, T x) {
-  return a >= 0 && x >= 0 ? lower_gamma(a, x) : std::numeric_limits<T>::quiet_NaN();
+  return a < 0 || x < 0 ? std::numeric_limits<T>::quiet_NaN() : lower_gamma(a, x);
 }
 template <class T> T upper_gamma_or_nan(T a, T x) {
-  return a >= 0 && x >= 0 ? upper_gamma(a, x) : std::numeric_limits<T>::quiet_NaN();
+  return a < 0 || x < 0 ? std::numeric_limits<T>::quiet_NaN() : upper_gamma(a, x);
 }
 
 // ---- error functions ----

@@ -35,13 +35,16 @@ UMBRA_OPERATOR("_convert_indices_from_coo_to_csr(Tensor self, int size, *, bool 
       for (int64_t i = 0; i < n; ++i) fits &= static_cast<uint64_t>(row[i]) < static_cast<uint64_t>(size);
       for (int64_t i = 0; i < n && !fits; ++i)
         check(row[i] >= 0 && row[i] < size, "index ", row[i], " is out of bounds for ", size, " rows");
-      // Counts of every other element apart: rows that follow each other are mostly one, and a count waits for the
+      // Counts of every fourth element apart: rows that follow each other are mostly one, and a count waits for the
       // last.
-      std::vector<int64_t> others(static_cast<size_t>(size) + 1, 0);
+      constexpr int64_t kWays = 4;
+      std::vector<int64_t> counts(size <= n ? static_cast<size_t>(kWays * size) : 0, 0);
       int64_t i = 0;
-      for (; i + 2 <= n; i += 2) ++start[row[i] + 1], ++others[static_cast<size_t>(row[i + 1]) + 1];
-      if (i < n) ++start[row[i] + 1];
-      for (int64_t k = 0; k <= size; ++k) start[k] += others[static_cast<size_t>(k)];
+      if (int64_t* count = counts.data(); !counts.empty())
+        for (; i + kWays <= n; i += kWays)
+          for (int64_t w = 0; w < kWays; ++w) ++count[w * size + row[i + w]];
+      for (; i < n; ++i) ++start[row[i] + 1];
+      for (size_t k = 0; k < counts.size(); ++k) start[static_cast<int64_t>(k) % size + 1] += counts[k];
       for (int64_t i = 0; i < size; ++i) start[i + 1] += start[i];
       kernels::copy(out, starts);
     })

@@ -49,6 +49,15 @@ TEST(Special, PolesAndEndsHaveValues) {
   EXPECT_EQ(lower_gamma(3.0, 0.0), 0);
   EXPECT_EQ(upper_gamma(0.0, 3.0), 0);
   EXPECT_TRUE(std::isnan(lower_gamma(-1.0, 3.0)));
+  // At the ends one argument decides, though the other be no number.
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(lower_gamma(kInfinity, nan), 0);
+  EXPECT_EQ(lower_gamma(nan, kInfinity), 1);
+  EXPECT_EQ(upper_gamma(kInfinity, nan), 1);
+  EXPECT_EQ(upper_gamma(nan, kInfinity), 0);
+  EXPECT_EQ(lower_gamma(nan, 0.0), 0);
+  EXPECT_TRUE(std::isnan(upper_gamma(nan, 2.0)));
+  EXPECT_EQ(upper_gamma(std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()), 0);
   EXPECT_EQ(erfinv(1), kInfinity);
   EXPECT_TRUE(std::isnan(ndtri(1.5)));
   EXPECT_EQ(bessel_y0(0), -kInfinity);
