@@ -588,6 +588,7 @@ void bind_jit(nb::module_& m) {
   bind_jit_trace(m);
   bind_jit_script(m);
   bind_jit_files(m);
+  bind_jit_containers(m);
 }
 
 }  // namespace umbra::python

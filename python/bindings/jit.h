@@ -13,6 +13,14 @@ struct JitObject {
   jit::Instance& instance() const { return jit::expect_object<jit::Instance>(value, "an object"); }
 };
 
+/// Lists and dicts that Python and programs share.
+struct ScriptList {
+  Value value;
+};
+struct ScriptDict {
+  Value value;
+};
+
 /// Types, classes and functions as Python holds them.
 struct JitType {
   jit::TypePtr type;
@@ -50,5 +58,6 @@ void bind_jit(nb::module_& m);
 void bind_jit_trace(nb::module_& m);
 void bind_jit_script(nb::module_& m);
 void bind_jit_files(nb::module_& m);
+void bind_jit_containers(nb::module_& m);
 
 }  // namespace umbra::python

@@ -274,9 +274,18 @@ void bind_jit_trace(nb::module_& m) {
     TracedModulesRef modules{std::make_shared<TracedModules>(std::move(builder.modules))};
     return nb::make_tuple(JitObject{made}, std::move(modules), builder.marked);
   });
-  m.def("_get_tracing_state", [] {
-    bool tracing = jit::active_trace() != nullptr && jit::active_trace()->on;
-    return tracing ? nb::object(nb::bool_(true)) : nb::object(nb::none());
+  struct TracingState {
+    TracePtr trace;
+  };
+  nb::class_<TracingState>(m, "TracingState")
+      .def("push_scope", [](TracingState& s, const std::string& name) { s.trace->push_scope(name); })
+      .def("pop_scope", [](TracingState& s) { s.trace->pop_scope(); })
+      .def("current_scope", [](TracingState& s) { return s.trace->current_scope(); })
+      .def("graph", [](TracingState& s) { return s.trace->graph(); })
+      .def("__repr__", [](TracingState&) { return "<TracingState>"; });
+  m.def("_get_tracing_state", []() -> nb::object {
+    jit::Trace* trace = jit::active_trace();
+    return trace && trace->on ? nb::cast(TracingState{TracePtr(trace)}) : nb::object(nb::none());
   });
   m.def("_jit_is_tracing", [] { return jit::active_trace() != nullptr && jit::active_trace()->on; });
 }

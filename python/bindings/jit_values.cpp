@@ -195,6 +195,8 @@ Value to_jit(PyObject* object, const TypePtr& type) {
     case TypeKind::Generator: return infer(object);
     case TypeKind::List:
       if (PyList_Check(object) || (PyTuple_Check(object) && object != Py_None)) return read_list(object, type);
+      if (ScriptList list; nb::try_cast<ScriptList>(nb::handle(object), list) && jit::has_type(list.value, *type))
+        return list.value;
       break;
     case TypeKind::Tuple:
       if (PyTuple_Check(object)) return read_tuple(object, type);
@@ -202,6 +204,8 @@ Value to_jit(PyObject* object, const TypePtr& type) {
       break;
     case TypeKind::Dict:
       if (PyDict_Check(object)) return read_dict(object, type);
+      if (ScriptDict dict; nb::try_cast<ScriptDict>(nb::handle(object), dict) && jit::has_type(dict.value, *type))
+        return dict.value;
       break;
     case TypeKind::Enum: return read_enum(object, type);
     case TypeKind::Class: return read_instance(object, type);

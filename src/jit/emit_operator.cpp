@@ -211,8 +211,12 @@ SugaredPtr Emitter::by_magic(const Tree& at, const std::string& name, std::vecto
       {"aten::remainder", "__mod__"}, {"aten::floordiv", "__floordiv__"}};
   if (arguments.empty() || !arguments[0].value->type()->is(TypeKind::Class)) return nullptr;
   auto found = magic.find(name);
-  if (found == magic.end() || !arguments[0].value->type()->cls->method(found->second)) return nullptr;
   Variable* self = arguments[0].value;
+  const ClassPtr& cls = self->type()->cls;
+  if (found == magic.end() || (cls->is_module && !cls->method(found->second))) return nullptr;
+  if (!cls->method(found->second))
+    fail_at(at, "'", cls->name, "' object has no attribute or method '", found->second,
+            "'. Did you forget to initialize an attribute in __init__()?");
   arguments.erase(arguments.begin());
   return call_method(at, self, found->second, arguments);
 }

@@ -78,9 +78,25 @@ const Kind* Trace::kind_of(const Operator& op) {
 Node* Trace::insert(const Kind* kind, Variables inputs, TypePtr output) {
   Node* node = graph_->insert(kind, std::move(inputs));
   if (output) node->add_output(std::move(output));
-  if (scopes_.size() > 1) node->scope = parts_[static_cast<size_t>(scopes_.back().part)].scope;
+  if (!named_scopes_.empty()) node->scope = named_scopes_.back();
+  else if (scopes_.size() > 1) node->scope = parts_[static_cast<size_t>(scopes_.back().part)].scope;
   node->source = place_.empty() && g_front_end.source ? g_front_end.source() : place_;
   return node;
+}
+
+std::string Trace::current_scope() const {
+  if (!named_scopes_.empty()) return named_scopes_.back().str();
+  return scopes_.size() > 1 ? parts_[static_cast<size_t>(scopes_.back().part)].scope.str() : "";
+}
+
+void Trace::push_scope(const std::string& name) {
+  std::string outer = current_scope();
+  named_scopes_.emplace_back(outer.empty() ? name : outer + "/" + name);
+}
+
+void Trace::pop_scope() {
+  check(!named_scopes_.empty(), "pop_scope: no scope was pushed");
+  named_scopes_.pop_back();
 }
 
 Variable* Trace::constant(const Value& value, TypePtr type) {

@@ -144,3 +144,24 @@ def test_a_damaged_file_is_an_error():
     for cut in range(0, len(data), max(1, len(data) // 25)):
         with pytest.raises(RuntimeError):
             torch.jit.load(io.BytesIO(data[:cut]))
+
+
+def test_nodes_have_the_scopes_that_were_pushed():
+    def f(x):
+        state = torch._C._get_tracing_state()
+        state.push_scope("outer")
+        y = x + 1
+        state.push_scope("inner")
+        y = y * 2
+        assert state.current_scope() == "outer/inner"
+        state.pop_scope()
+        state.pop_scope()
+        return y
+    assert torch._C._get_tracing_state() is None
+    graph, _ = torch.jit._get_trace_graph(f, (torch.ones(2),))
+    assert {n.kind(): n.scopeName() for n in graph.nodes() if n.kind() != "prim::Constant"} == {"aten::add": "outer", "aten::mul": "outer/inner"}
+
+
+def test_a_scope_that_was_not_pushed_cannot_be_popped():
+    with pytest.raises(RuntimeError, match="no scope was pushed"):
+        torch.jit.trace(lambda x: torch._C._get_tracing_state().pop_scope(), torch.ones(2))

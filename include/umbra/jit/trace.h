@@ -38,6 +38,10 @@ class Trace final : public transform::Level {
   /// A module inside the root is called: what follows belongs to its own method.
   void enter_module(const Value& module);
   void leave_module();
+  /// A name for the part of the program that follows; nodes have those of all parts that they are in.
+  void push_scope(const std::string& name);
+  void pop_scope();
+  std::string current_scope() const;
   /// Makes methods of what was recorded inside modules, once the output is set; `method` is the root's.
   void make_methods(const std::string& method);
 
@@ -139,8 +143,9 @@ class Trace final : public transform::Level {
   std::vector<std::pair<double, Variable*>> pending_;  // floats that were read off tensors for the next call
   IntrusivePtr<sym::ShapeEnv> env_;                    // of the numbers, once there is one
   std::vector<Scope> scopes_;
-  SharedText place_;               // of the call that is being recorded
-  std::array<TypePtr, 16> types_;  // those last seen
+  std::vector<SharedText> named_scopes_;  // each with those around it
+  SharedText place_;                      // of the call that is being recorded
+  std::array<TypePtr, 16> types_;         // those last seen
   size_t next_type_ = 0;
   std::unordered_map<const TensorImpl*, SymInt> numbers_;  // what stands for the numbers that were read off tensors
   std::vector<int64_t> given_numbers_;                     // for the next call

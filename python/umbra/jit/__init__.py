@@ -20,7 +20,8 @@ class Error(RuntimeError):
 
 from umbra.jit import frontend  # noqa: E402, F401
 from umbra.jit._freeze import freeze, optimize_for_inference, run_frozen_optimizations  # noqa: E402, F401
-from umbra.jit._script import CompilationUnit, script, script_if_tracing, script_method  # noqa: E402, F401
+from umbra.jit._compile_modules import script_method  # noqa: E402, F401
+from umbra.jit._script import CompilationUnit, script, script_if_tracing  # noqa: E402, F401
 from umbra.jit._serialization import load, save  # noqa: E402, F401
 
 _fork, _wait = fork, wait

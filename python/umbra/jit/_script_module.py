@@ -140,7 +140,7 @@ class ScriptModule(Module):
         def init_then_compile(self, *args, **kwargs):
             own(self, *args, **kwargs)
             if type(self) is cls and "_c" not in self.__dict__:
-                from umbra.jit._script import compile_script_module
+                from umbra.jit._compile_modules import compile_script_module
                 compile_script_module(self)
 
         init_then_compile.__wrapped__ = own

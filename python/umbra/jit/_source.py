@@ -66,20 +66,43 @@ def has_source(function):
     return function.__code__.co_filename != "<string>"
 
 
-def init_of_dataclass(cls):
-    """The `__init__` that a dataclass makes, as a function with source."""
+def method_of_dataclass(cls, name):
+    """A method that a dataclass makes, as a function with source; None where programs have no use for it."""
+    if name == "__init__":
+        return _init_of_dataclass(cls)
+    fields, hints = [field.name for field in dataclasses.fields(cls) if field.compare], typing.get_type_hints(cls)
+    if name not in _COMPARISONS or not all(hints[field] in (int, float, bool, str) for field in fields):
+        return None
+    if name == "__eq__":
+        body = ["return " + (" and ".join(f"self.{field} == other.{field}" for field in fields) or "True")]
+    else:  # the first fields that are not equal decide
+        sign = _COMPARISONS[name]
+        body = [line for field in fields for line in (f"if self.{field} != other.{field}:", f"    return self.{field} {sign[0]} other.{field}")]
+        body.append(f"return {sign.endswith('=')}")
+    return _function(cls, name, ["self", "other: _own_class"], "bool", body, {"_own_class": cls})
+
+
+_COMPARISONS = {"__eq__": "==", "__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}
+
+
+def _init_of_dataclass(cls):
     fields = [field for field in dataclasses.fields(cls) if field.init]
     for field in fields:
         if field.default_factory is not dataclasses.MISSING:
             raise NotImplementedError(f"the field {field.name!r} of the dataclass {cls.__name__} has a default_factory, which scripts cannot call")
     hints = typing.get_type_hints(cls)
-    scope = {**vars(sys.modules[cls.__module__]), **{f"_type_of_{field.name}": hints[field.name] for field in fields},
-             **{f"_default_of_{field.name}": field.default for field in fields}}
+    names = {**{f"_type_of_{field.name}": hints[field.name] for field in fields}, **{f"_default_of_{field.name}": field.default for field in fields}}
     parameters = [f"{field.name}: _type_of_{field.name}" + (f" = _default_of_{field.name}" if field.default is not dataclasses.MISSING else "")
                   for field in fields]
     body = [f"self.{field.name} = {field.name}" for field in fields] + (["self.__post_init__()"] if hasattr(cls, "__post_init__") else []) or ["pass"]
-    text = f"def __init__({', '.join(['self', *parameters])}):\n" + "".join(f"    {line}\n" for line in body)
-    file = f"<dataclass {cls.__module__}.{cls.__qualname__}>"
+    return _function(cls, "__init__", ["self", *parameters], None, body, names)
+
+
+def _function(cls, name, parameters, result, body, names):
+    """A function of these lines; `names` are those that it knows beside its module's."""
+    text = f"def {name}({', '.join(parameters)}){f' -> {result}' if result else ''}:\n" + "".join(f"    {line}\n" for line in body)
+    file = f"<dataclass {cls.__module__}.{cls.__qualname__}.{name}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    scope = {**vars(sys.modules[cls.__module__]), **names}
     exec(compile(text, file, "exec"), scope)
-    return scope["__init__"]
+    return scope[name]

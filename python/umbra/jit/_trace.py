@@ -326,7 +326,7 @@ class TopLevelTracedModule(TracedModule):
 
 def _build(module):
     """The object of a program for a module, those of the modules inside, and (module, object) of those whose classes have marks."""
-    from umbra.jit._script import compile_exports
+    from umbra.jit._compile_modules import compile_exports
     made, modules, marked = _C._jit_build(module, marked_methods)
     for m, o in marked:
         compile_exports(m, o)

@@ -1,0 +1,296 @@
+"""Compiling modules: their attributes, and the methods that their programs have."""
+import enum
+import inspect
+import types
+import typing
+
+import umbra
+from umbra import _C
+from umbra._C import Tensor
+from umbra.jit import _annotations
+from umbra.jit._annotations import marked_methods, modifier_of
+from umbra.jit._compile import MISSING, Names, _modules, declare, describe, python_function, simple_type, type_of_annotation, type_of_class, with_signature
+from umbra.jit._script_module import RecursiveScriptModule, attach, wrap_object, wrapping
+from umbra.jit._source import defaults_of, signature_of, source_of
+from umbra.jit._trace import ScriptFunction
+from umbra.nn.modules import container
+from umbra.nn.modules.module import Module
+
+_SKIPPED = {"training", "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "dump_patches", "call_super_init"}
+
+
+def _own_attributes(module):
+    hints = {}
+    for cls in reversed(type(module).__mro__):
+        hints.update(cls.__dict__.get("__annotations__", {}))
+    return hints
+
+
+def _attribute_type(name, value, hints, module):
+    """The type of a module's attribute, or None where programs cannot have it."""
+    if name in hints and not isinstance(hints[name], str):
+        try:
+            found = type_of_annotation(hints[name])
+        except RuntimeError:
+            found = None
+        if found is not None:
+            return found
+    elif name in hints:
+        names = Names(type(module).forward if inspect.isfunction(getattr(type(module), "forward", None)) else None)
+        try:
+            return type_of_annotation(eval(hints[name], {**vars(typing), **getattr(names.function, "__globals__", {}), "Tensor": Tensor}))
+        except Exception:  # noqa: BLE001 - an annotation that is no type of a program
+            return None
+    if isinstance(value, _annotations.Attribute):
+        return type_of_annotation(value.type)
+    if isinstance(value, (bool, int, float, str, complex, Tensor, umbra.device)) or value is None:
+        return _C._jit_type_of(value)
+    if isinstance(value, (umbra.dtype, umbra.layout, umbra.memory_format)):
+        return simple_type("int")
+    if isinstance(value, enum.Enum):
+        return type_of_class(type(value))
+    if isinstance(value, (list, tuple, dict)) and value:
+        try:
+            return _C._jit_type_of(value)
+        except RuntimeError:
+            return None
+    return None
+
+
+def _build_module(module, objects):
+    """The object of a program for a module, with its attributes and those of the modules inside; methods come after."""
+    from umbra.jit._library import constants_of, extra_attributes
+    if id(module) in objects:
+        return objects[id(module)][0]
+    if "_c" in module.__dict__:
+        return module._c
+    if module._backward_hooks or getattr(module, "_backward_pre_hooks", None):
+        raise ValueError("Modules that have backward hooks assigned can't be compiled: " + str(module))
+    cls = _C._jit_Class.make(_C._jit_qualified_name(type(module)), True)
+    if isinstance(module, (container.ModuleList, container.Sequential, container.ModuleDict, container.ParameterList)):
+        cls.set_container()
+    values, constants = [], constants_of(module)
+    hints = _own_attributes(module)
+    final = {n for n, h in hints.items() if h is typing.Final or typing.get_origin(h) is typing.Final}
+    for kind, tensors in (("is_parameter", module._parameters), ("is_buffer", module._buffers)):
+        for name, tensor in tensors.items():
+            declared = _attribute_type(name, tensor, hints, module)
+            if tensor is None and (declared is None or declared.kind() == "TensorType"):
+                declared = simple_type("NoneType")
+            cls.add_attribute(name, declared if tensor is None or declared.kind() == "OptionalType" else simple_type("Tensor"),
+                              **({kind: True} if tensor is not None else {}))
+            values.append((name, tensor))
+    cls.add_attribute("training", simple_type("bool"))
+    cls.add_attribute("_is_full_backward_hook", _C._jit_optional_type(simple_type("bool")))
+    values += [("training", module.training), ("_is_full_backward_hook", None)]
+    for name, value in {**module.__dict__, **extra_attributes(module)}.items():
+        if name in _SKIPPED or name.startswith("_") and name in _HIDDEN or cls.attribute_type(name) is not None:
+            continue
+        if isinstance(value, ScriptFunction) or callable(value):
+            continue
+        if name in constants or name in final:
+            try:
+                cls.add_constant(name, value)
+            except RuntimeError:
+                pass
+            continue
+        kind = _attribute_type(name, value, hints, module)
+        if kind is not None:
+            cls.add_attribute(name, kind)
+            values.append((name, value.value if isinstance(value, _annotations.Attribute) else value))
+    for name in constants:
+        if name not in module.__dict__ and hasattr(type(module), name):
+            try:
+                cls.add_constant(name, getattr(module, name))
+            except RuntimeError:
+                pass
+    for name, child in module._modules.items():
+        if child is None:
+            cls.add_attribute(name, simple_type("NoneType"))
+            values.append((name, None))
+            continue
+        inner = _build_module(child, objects)
+        interface = _interface_of(module, hints.get(name))
+        if interface is not None:
+            _compile_methods({id(child): (inner, child)} if "_c" not in child.__dict__ else {})
+            if not inner.class_().type.isSubtypeOf(interface):
+                raise RuntimeError(f"Could not cast attribute '{name}' to type {interface}: Object of type {inner.qualified_name()} is not compatible with"
+                                   f" interface {interface}")
+        cls.add_attribute(name, interface if interface is not None else inner.class_().type)
+        values.append((name, inner))
+    made = cls.new()
+    for name, value in values:
+        made.setattr(name, value)
+    objects[id(module)] = (made, module)
+    _modules[cls] = module
+    return made
+
+
+def _interface_of(module, hint):
+    """The interface that an annotation of a module's attribute names, or None."""
+    if isinstance(hint, str):
+        forward = getattr(type(module), "forward", None)
+        hint = getattr(forward, "__globals__", {}).get(hint)
+    is_interface = isinstance(hint, type) and hint.__dict__.get("_torchscript_interface")
+    return type_of_class(hint) if is_interface else None
+
+
+_HIDDEN = {"_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks_with_kwargs", "_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks", "_hooks_with_kwargs", "_hooks_always_called",
+           "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_is_full_backward_hook"}
+
+
+def _declare_method(module, cls, name):
+    """Gives a class the method of its module, to be compiled when it is needed."""
+    function = getattr(type(module), name, None)
+    own = module.__dict__.get(name)
+    if own is not None and isinstance(own, types.MethodType):
+        function = own.__func__
+    if not isinstance(function, types.FunctionType):
+        return False
+    from umbra.jit._library import FORWARDS
+    form = FORWARDS.get(type(module)) if name == "forward" else None
+    if isinstance(form, tuple):
+        names = [f"{name}__{i}" for i in range(len(form))]
+        for own, part in zip(names, form):
+            cls.add_method(own, declare(part, f"{cls.name}.{own}", cls.type))
+        cls.add_overloads(name, names)
+        return True
+    function = form or function
+    full = f"{cls.name}.{name}"
+    overloads = _annotations.overloads_of(function)
+    if overloads:
+        names = [f"{name}__{i}" for i in range(len(overloads))]
+        for own, signature in zip(names, overloads):
+            cls.add_method(own, with_signature(function, signature, f"{cls.name}.{own}", cls.type, {"__class__": type(module)}))
+        cls.add_overloads(name, names)
+        return True
+    if modifier_of(function) in ("ignore", "unused"):
+        source, file, line = source_of(inspect.unwrap(function))
+        declared = _C._jit_compile(signature_of(source), file, line, full, Names(inspect.unwrap(function)), cls.type, defaults_of(function), True)
+        cls.add_method(name, python_function(function, declared, full, modifier_of(function), module))
+        return True
+    extra = {"__class__": type(module)}
+    declared = declare(function, full, cls.type, extra)
+    if name == "__setstate__" and len(declared.parameters()) == 2 and not function.__annotations__:
+        # What __getstate__ gives is what it takes.
+        if cls.method("__getstate__") is None:
+            _declare_method(module, cls, "__getstate__")
+        declared.set_parameter_type(1, cls.method("__getstate__").result())
+    cls.add_method(name, declared)
+    return True
+
+
+def member_of_module(module, cls, name):
+    if isinstance(getattr(type(module), name, None), property):
+        getter = f"__{name}_getter"
+        function = getattr(type(module), name).fget
+        if modifier_of(function) in ("ignore", "unused"):
+            return "error", f"the property '{name}' of {type(module).__name__} is marked as unused"
+        if cls.method(getter) is None:
+            cls.add_method(getter, declare(function, f"{cls.name}.{getter}", cls.type))
+        return "method", getter
+    if name in module.__dict__ and not isinstance(module.__dict__[name], types.MethodType):
+        value = module.__dict__[name]
+        described = describe(value, getattr(value, "__name__", name)) if callable(value) else None
+        if described is not None and described[0] in ("function", "builtin", "overloads", "type"):
+            return described
+        return "error", (f"Module '{type(module).__name__}' has no attribute '{name}' (This attribute exists on the Python module, but we failed to convert "
+                         f"Python type: '{type(value).__name__}' to a TorchScript type.)")
+    if isinstance(inspect.getattr_static(type(module), name, None), staticmethod):
+        return describe(getattr(type(module), name), name)
+    if _declare_method(module, cls, name):
+        return "method", name
+    value = getattr(type(module), name, MISSING)
+    if isinstance(value, (bool, int, float, str)) and type(module).__module__.startswith("umbra.nn."):
+        return "constant", value  # of a class of the user's it would have to be in __constants__
+    return None
+
+
+def _compile_methods(objects):
+    declared = []
+    for made, module in objects.values():
+        cls = made.class_()
+        forward = getattr(type(module), "forward", None)
+        names = []
+        if isinstance(forward, types.FunctionType) and forward is not Module.forward and modifier_of(forward) in ("default", "export"):
+            names.append("forward")
+        names += [n for n, f in marked_methods(type(module)).items() if modifier_of(f) == "export" and n not in names]
+        for name in names:
+            if cls.method(name) is None and not cls.has_overloads(name) and _declare_method(module, cls, name) and not cls.has_overloads(name):
+                declared.append(cls.method(name))
+        declared += _declare_hooks(module, cls)
+    for function in declared:
+        _C._jit_define(function)
+
+
+def _declare_hooks(module, cls):
+    """Gives a class the hooks of its module as methods, which calls of the module run."""
+    declared, names = [], []
+    for what, hooks in (("Pre-hook", module._forward_pre_hooks), ("Hook", module._forward_hooks)):
+        names.append([])
+        for hook in hooks.values():
+            name = getattr(hook, "__name__", type(hook).__name__)
+            if not isinstance(hook, types.FunctionType):
+                raise RuntimeError(f"{what} '{name}' on module '{type(module).__name__}' is not a function, so it cannot be compiled")
+            if "return" not in hook.__annotations__:
+                raise RuntimeError(f"{what} '{name}' on module '{type(module).__name__}' is missing a return annotation. Return annotations are required, please"
+                                   " add one.")
+            if cls.method(name) is None:
+                cls.add_method(name, declare(hook, f"{cls.name}.{name}", cls.type))
+                declared.append(cls.method(name))
+            names[-1].append(name)
+    cls.set_hooks(*names)
+    return declared
+
+
+def script_module(module):
+    objects = {}
+    made = _build_module(module, objects)
+    _compile_methods(objects)
+    originals = {o.identity(): m for o, m in objects.values() if marked_methods(type(m))}
+    return wrap_object(made, RecursiveScriptModule, RecursiveScriptModule, originals)
+
+
+def compile_exports(module, made):
+    """Compiles what a module that is traced marks with torch.jit.export."""
+    exported = [n for n, f in marked_methods(type(module)).items() if modifier_of(f) == "export"]
+    if not exported:
+        return
+    cls = made.class_()
+    hints = _own_attributes(module)
+    for name, value in module.__dict__.items():
+        if name in _SKIPPED or name in _HIDDEN or cls.attribute_type(name) is not None or callable(value):
+            continue
+        kind = _attribute_type(name, value, hints, module)
+        if kind is not None:
+            cls.add_attribute(name, kind)
+            made.setattr(name, value)
+    _modules[cls] = module
+    for name in exported:
+        if cls.method(name) is None and _declare_method(module, cls, name):
+            _C._jit_define(cls.method(name))
+
+
+def script_method(fn):
+    """Marks a method of a ScriptModule's class that is compiled when the module is made."""
+    fn._torchscript_modifier = "export"
+    return fn
+
+
+def compile_script_module(module):
+    """Makes a module whose class marks its methods a compiled one, in place."""
+    objects = {}
+    made = _build_module(module, objects)
+    cls = made.class_()
+    names = [n for n, f in marked_methods(type(module)).items() if modifier_of(f) == "export"]
+    for name in names:
+        _declare_method(module, cls, name)
+    for name in names:
+        _C._jit_define(cls.method(name))
+    _compile_methods({k: v for k, v in objects.items() if v[1] is not module})
+    children = {child._c.identity(): child for child in module._modules.values() if child is not None and "_c" in child.__dict__}
+    for name in list(module.__dict__):
+        if made.hasattr(name):
+            module.__dict__.pop(name)
+    with wrapping(children):
+        attach(module, made)
