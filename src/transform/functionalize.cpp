@@ -96,30 +96,36 @@ ValueFunction functionalize(ValueFunction function, FunctionalizeOptions options
     if (options.copy_views) copies.emplace(make_counted<CopyViewsLevel>());
     auto level = make_counted<FunctionalizeLevel>(options.whole_composites);
     std::vector<Value> wrapped, results;
+    std::vector<Storage> memory(inputs.size());  // that each wrapper starts with
     {
       EnterLevel scope(level);
       for (size_t i = 0; i < inputs.size(); ++i) {
         size_t same = same_tensor(inputs, i);
         wrapped.push_back(same < i ? wrapped[same]
                                    : map_tensors(inputs[i], [&](const Tensor& t) { return level->wrap(t); }));
+        if (inputs[i].is_tensor()) memory[i] = wrapped[i].tensor_ref().storage();
       }
       results = function(wrapped);
     }
     for (Value& v : results) v = map_tensors(v, [&](const Tensor& t) { return level->unwrap(t); });
     std::vector<Tensor> contents(inputs.size());
+    // One that got another tensor's memory (set_) gets its contents.
+    auto was_replaced = [&](size_t i) { return !(wrapped[i].tensor_ref().storage() == memory[i]); };
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i].is_tensor() && functional_level::was_written(wrapped[i].tensor_ref()))
+      if (inputs[i].is_tensor() && (was_replaced(i) || functional_level::was_written(wrapped[i].tensor_ref())))
         contents[i] = level->unwrap(wrapped[i].tensor_ref());
     copies.reset();
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i].is_tensor()) wrapped[i].each_tensor(refuse_written_element);
       if (!inputs[i].is_tensor() || same_tensor(inputs, i) != i) continue;
       const Tensor& wrapper = wrapped[i].tensor_ref();
-      bool changed = functional_level::became_view(wrapper);
+      bool changed = functional_level::became_view(wrapper) && !was_replaced(i);
       if (!changed && !contents[i].defined()) continue;
       refuse_shared_write(inputs, inputs[i].tensor_ref());
       TensorSpec shown(wrapper.sym_sizes(), wrapper.sym_strides(), wrapper.dtype(), wrapper.device());
       if (changed) show_as(inputs[i].tensor_ref(), shown, wrapper.sym_storage_offset());
+      if (was_replaced(i) && !(inputs[i].tensor_ref().sym_sizes() == wrapper.sym_sizes()))
+        inputs[i].tensor_ref().resize_(wrapper.sym_sizes());
       if (contents[i].defined()) write_contents(inputs[i].tensor_ref(), shown, contents[i]);
     }
     return results;

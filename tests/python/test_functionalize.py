@@ -174,3 +174,22 @@ def test_inputs_are_written_through_views_that_became_copies():
     x = torch.ones(2, 2)
     result = functionalize(f, remove="mutations_and_views")(x)
     assert x.tolist() == [[2, 2], [1, 1]] and result.tolist() == [[2, 1], [2, 1]]
+
+
+def test_an_input_that_gets_another_tensors_memory_gets_its_contents():
+    def replace(x, y):
+        x.set_(y)
+        x.add_(1)
+        return y * 2
+    x, y = torch.arange(6.0).reshape(2, 3), torch.ones(2, 3)
+    assert torch.func.functionalize(replace)(x, y).tolist() == [[4.0] * 3] * 2
+    assert x.tolist() == y.tolist() == [[2.0] * 3] * 2
+
+    def of_another_size(x):
+        x.set_(torch.arange(8.0)[1:4])
+        return x * 2
+    x = torch.zeros(2, 3)
+    assert torch.func.functionalize(of_another_size)(x).tolist() == [2, 4, 6] and x.tolist() == [1, 2, 3]
+    module = make_fx(functionalize(of_another_size))(torch.zeros(2, 3))
+    x = torch.zeros(2, 3)
+    assert module(x).tolist() == [2, 4, 6] and x.tolist() == [1, 2, 3]
