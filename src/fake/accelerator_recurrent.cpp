@@ -40,8 +40,8 @@ UMBRA_OPERATOR(
       const Tensor& given = grad_hy.defined() ? grad_hy : grad_cy;
       check(given.dim() == 2, "expected gradients of a batch of states, but got ", to_string(given.sym_sizes()));
       for (const Tensor* t : {&grad_hy, &grad_cy, &cx, &cy})
-        check(!t->defined() || t->sym_sizes() == given.sym_sizes(), "expected states of sizes ",
-              to_string(given.sym_sizes()), ", but got ", to_string(t->sym_sizes()));
+        if (t->defined() && !(t->sym_sizes() == given.sym_sizes()))
+          fail("expected states of sizes ", given.sym_sizes(), ", but got ", t->sym_sizes());
       check(workspace.dim() == 2 && workspace.sym_numel() == given.sym_numel() * 4,
             "expected a workspace of four gates, but got ", to_string(workspace.sym_sizes()));
       return {workspace.new_empty(workspace.sym_sizes()), cx.new_empty(cx.sym_sizes()),
