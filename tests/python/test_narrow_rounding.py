@@ -85,6 +85,7 @@ def test_numbers_are_scaled_by_powers_that_are_out_of_range():
     tiny, exponent = torch.tensor([2.0 ** -100, 0.0, 3.0]), torch.tensor([200, 300, -150])
     assert torch.ldexp(tiny, exponent).tolist() == [2.0 ** 100, 0, 2.0 ** -148]
     assert torch.ldexp(torch.tensor([2.0 ** -10]).half(), torch.tensor([20])).tolist() == [1024]
+    assert torch.allclose(torch.ldexp(torch.tensor([1 + 2j], dtype=torch.complex128), torch.tensor([200])), torch.tensor([2.0 ** 200 * (1 + 2j)], dtype=torch.complex128))
     assert tiny.ldexp_(exponent).tolist() == [2.0 ** 100, 0, 2.0 ** -148]
 
 

@@ -191,8 +191,13 @@ bool scales(const Tensor& self, const Tensor& other) {
   check_kernel_type(other.dtype() != DType::Bool && !is_wide_unsigned(other.dtype()), "ldexp_cpu_exp", other);
   return true;
 }
+/// 2 ** other; whole exponents of complex numbers take on their type.
+Tensor two_to(const Tensor& self, const Tensor& other) {
+  bool whole = is_integral(other.dtype(), true);
+  return pow(2.0, self.is_complex() && whole ? other.to(self.dtype()) : other);
+}
 Tensor scaled_by_power(const Tensor& self, const Tensor& other) {
-  if (!scales(self, other)) return self.mul(pow(2.0, other));
+  if (!scales(self, other)) return self.mul(two_to(self, other));
   if (!has_elements(self) || !has_elements(other)) return self.mul(other.to(self.dtype()));
   DType compute = self.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
   Tensor exponent = other.to(DType::Int32).to(compute);
@@ -215,7 +220,7 @@ UMBRA_OPERATOR("ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)")
     .composite([](const Tensor& self, const Tensor& other) {
       check(!is_integral(self.dtype(), true), "ldexp can't be cast to the desired output type ",
             kernel_name(self.dtype()));
-      return scales(self, other) ? self.copy_(ldexp(self, other)) : self.mul_(pow(2.0, other));
+      return scales(self, other) ? self.copy_(ldexp(self, other)) : self.mul_(two_to(self, other));
     })
     .tags({Tag::Pointwise});
 
