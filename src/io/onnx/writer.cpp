@@ -27,6 +27,9 @@ const Table& table() {
 /// In terms of few operators; composites that ONNX has a good form for stay whole.
 ExportedProgram prepare(const ExportedProgram& program) {
   DecomposeOptions options{.table = core_decompositions()};
+  for (const auto& [name, convert] : table()) options.table.remove(get_operator(name));
+  for (const char* name : {"aten::upsample_bicubic2d.vec", "aten::upsample_trilinear3d.vec"})
+    options.table.remove(get_operator(name));
   options.keeps = [](const Operator& op) {
     return op.name() == "aten::linear" || op.name() == "aten::matmul" ||
            op.name() == "aten::scaled_dot_product_attention";
