@@ -187,12 +187,16 @@ class Checker {
     if (!all_named(roots)) return;
     if (roots.size() != 1 || !affine_in(form, roots[0])) return;  // kept as a run-time check
     const Symbol& root = symbol(roots[0]);
-    std::string left = one.dim + " = " + source(one), right = root.dim + " = " + source(root);
-    if (form == root.expression)
-      violate(one.dim, concat("The values of ", left, " and ", right, " must always be equal."));
-    else
-      violate(one.dim, concat("The values of ", left, " must always be related to the values of ", right, " by ",
-                              one.dim, " = ", in_dims(form), "."));
+    auto named = [](const Symbol& a) { return a.dim + " = " + source(a); };
+    if (form == root.expression) {  // the later one is to be called what the earlier one is
+      bool later = one.expression->symbol_index() > root.expression->symbol_index();
+      const Symbol &second = later ? one : root, &first = later ? root : one;
+      violate(second.dim, concat("The values of ", named(second), " and ", named(first), " must always be equal."));
+      if (identifier(second.dim)) fixes_.insert(second.dim + " = " + first.dim);
+      return;
+    }
+    violate(one.dim, concat("The values of ", named(one), " must always be related to the values of ", named(root),
+                            " by ", one.dim, " = ", in_dims(form), "."));
     related_.push_back(&one);
   }
 
