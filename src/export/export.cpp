@@ -433,7 +433,7 @@ class Exporter {
   // ---- symbols ----
 
   void settle_symbols() {
-    sym::check_constraints(*env_, {.force_specializations = false});
+    sym::check_constraints(*env_, {.force_specializations = options_.force_specializations});
     std::unordered_set<const sym::Expression*> used = used_symbols(*program_.graph_module);
     std::vector<const sym::Expression*> sizes = input_sizes_;
     for (const sym::Symbol& symbol : env_->symbols()) sizes.push_back(symbol.expression);

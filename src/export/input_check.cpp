@@ -51,7 +51,7 @@ class InputCheck::Sizes {
   static void check_range(const std::string& text, const sym::Symbol& symbol, int64_t actual) {
     sym::Range range = symbol.range;
     if (symbol.promised) range = range.intersect(*symbol.promised);
-    check<InputMismatch>(!range.is_point() || actual == range.lower, "Guard failed: ", text,
+    check<InputMismatch>(!range.is_point() || range.lower <= 2 || actual == range.lower, "Guard failed: ", text,
                          " == ", integer_text(range.lower));
     check<InputMismatch>(actual <= range.upper, "Guard failed: ", text, " <= ", integer_text(range.upper));
     // A lower bound of 2 comes from the example not having been 0 or 1, not from the program; what the program makes of
