@@ -23,6 +23,10 @@ template <class F> Tensor in_full_precision(const Tensor& self, F&& compute) {
   if (self.dtype() != DType::Float16 && self.dtype() != DType::BFloat16) return compute(self);
   return compute(self._to_copy({.dtype = DType::Float32}))._to_copy({.dtype = self.dtype()});
 }
+/// Whole numbers and truth values as floats, which functions of reals are computed in.
+inline Tensor as_real(const Tensor& self) {
+  return is_integral(self.dtype(), true) ? self._to_copy({.dtype = default_dtype()}) : self;
+}
 /// Equal steps from one end to the other, counted from the nearer end.
 Tensor steps_between(const Scalar& from, const Scalar& to, SymInt count, DType dtype, Device device);
 

@@ -16,17 +16,28 @@ std::vector<Tensor> at_dim(const Tensor& self, int64_t dim, const Tensor& index)
   return indices;
 }
 
-Tensor index_added(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
-  Tensor values = alpha.equals(1) ? source : source * alpha;
-  return index_put(self, at_dim(self, dim, index), values, true);
+/// A tensor without dimensions is indexed as its one element.
+template <class F> Tensor as_a_row(const Tensor& self, F&& compute) {
+  return self.dim() > 0 ? compute(self) : compute(self.unsqueeze(0)).squeeze(IntArrayRef({0}));
 }
 
-/// One number for all elements at the indices.
+Tensor index_added(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+  Tensor values = alpha.equals(1) ? source : source * alpha;
+  return as_a_row(self, [&](const Tensor& x) { return index_put(x, at_dim(x, dim, index), values, true); });
+}
+
+/// One tensor without dimensions for all elements at the indices.
+Tensor filled_at(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
+  return as_a_row(self, [&](const Tensor& x) {
+    SymShape sizes(x.sym_sizes());
+    sizes[static_cast<size_t>(dim < 0 ? dim + x.dim() : dim)] = index.sym_numel();
+    return index_put(x, at_dim(x, dim, index), value.expand(sizes));
+  });
+}
+/// One number for them.
 Tensor index_filled(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   TensorOptions options{.dtype = self.dtype(), .layout = Layout::Strided, .device = self.device(), .pin_memory = false};
-  SymShape sizes(self.sym_sizes());
-  sizes[static_cast<size_t>(dim < 0 ? dim + self.dim() : dim)] = index.sym_numel();
-  return index_put(self, at_dim(self, dim, index), scalar_tensor(value, options).expand(sizes));
+  return filled_at(self, dim, index, scalar_tensor(value, options));
 }
 
 /// Positions along one edge of a padded tensor, as they are read from the unpadded one.
@@ -165,15 +176,10 @@ Tensor as_diagonals(const Tensor& self, int64_t offset, int64_t first, int64_t s
 void add_indexing(DecompositionTable& table) {
   table.add("aten::index_add", index_added);
   table.add("aten::index_copy", [](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
-    return index_put(self, at_dim(self, dim, index), source);
+    return as_a_row(self, [&](const Tensor& x) { return index_put(x, at_dim(x, dim, index), source); });
   });
   table.add("aten::index_fill.int_Scalar", index_filled);
-  table.add("aten::index_fill.int_Tensor",
-            [](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
-              SymShape sizes(self.sym_sizes());
-              sizes[static_cast<size_t>(dim < 0 ? dim + self.dim() : dim)] = index.sym_numel();
-              return index_put(self, at_dim(self, dim, index), value.expand(sizes));
-            });
+  table.add("aten::index_fill.int_Tensor", filled_at);
   table.add("aten::max_unpool2d", unpooled);
   table.add("aten::roll", rolled);
   table.add("aten::diag_embed", as_diagonals);
@@ -186,6 +192,7 @@ void add_indexing(DecompositionTable& table) {
     std::vector<SymInt> shape(static_cast<size_t>(self.dim()), SymInt(1));
     shape[static_cast<size_t>(at)] = -1;
     Tensor places = arange(0, Scalar(self.sym_size(at)), 1, options).view(SymIntArrayRef(shape));
+    if (position < 0) position = position + self.sym_size(at);
     Tensor chosen = places.eq(Scalar(position)), wide = source.unsqueeze(at).expand(self.sym_sizes());
     return where(chosen, wide, self);
   });

@@ -9,7 +9,14 @@ namespace {
 using MaybeNumber = std::optional<double>;
 using Three = std::tuple<Tensor, Tensor, Tensor>;
 
-Tensor scaled_sum(const Tensor& self, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
+/// A factor of a sum of whole numbers is one.
+Scalar factor_of(const Tensor& self, const Scalar& number) {
+  return is_integral(self.dtype(), true) && number.is_floating() ? Scalar(static_cast<int64_t>(number.to_double()))
+                                                                 : number;
+}
+
+Tensor scaled_sum(const Tensor& self, const Tensor& product, const Scalar& scale, const Scalar& factor) {
+  Scalar beta = factor_of(self, scale), alpha = factor_of(product, factor);
   Tensor out = alpha.equals(1) ? product : product * alpha;
   if (beta.equals(0)) return out;
   return (beta.equals(1) ? self : self * beta) + out;
@@ -17,6 +24,11 @@ Tensor scaled_sum(const Tensor& self, const Tensor& product, const Scalar& beta,
 
 Tensor outer_sum(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
   SymInt n = a.sym_size(0), m = b.sym_size(0);
+  if (self.dtype() == DType::Bool && a.dtype() == DType::Bool && b.dtype() == DType::Bool) {
+    Tensor both = a.view({n, SymInt(1)}).logical_and(b);
+    if (!alpha.to_bool()) both = both.logical_and(number_like(both, false));
+    return beta.to_bool() ? self.expand({n, m}).logical_or(both) : both;
+  }
   Tensor scaled = beta.equals(0) ? Tensor() : self.expand({n, m}) * beta;
   Tensor product = a.view({n, SymInt(1)}).mul(b) * alpha;
   return scaled.defined() ? scaled + product : product;

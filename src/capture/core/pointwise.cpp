@@ -30,7 +30,11 @@ Tensor interpolated(const Tensor& start, const Tensor& end, const Tensor& weight
 }
 
 /// self * log(other), or what stands for the logarithm: 0 where self is, nan where other is.
-template <class F> Tensor times_logarithm(const Tensor& self, const Tensor& other, F&& logarithm) {
+template <class F> Tensor times_logarithm(const Tensor& factor, const Tensor& argument, F&& logarithm) {
+  DType common = result_type(factor, argument);
+  if (is_integral(common, true)) common = default_dtype();
+  auto promoted = [&](const Tensor& x) { return x.dtype() == common ? x : x._to_copy({.dtype = common}); };
+  Tensor self = promoted(factor), other = promoted(argument);
   Tensor zero = self.eq(0), product = self.mul(logarithm(other));
   product = number_where(zero, 0, product);
   return number_where(other.isnan(), kNan, product);
@@ -74,7 +78,8 @@ Tensor multivariate_gamma(const Tensor& self, int64_t p) {
   return sum + static_cast<double>(p * (p - 1)) / 4 * std::log(M_PI);
 }
 
-Tensor entropy(const Tensor& self) {
+Tensor entropy(const Tensor& given) {
+  Tensor self = as_real(given);
   Tensor nan = self.isnan(), positive = self.gt(0), value = self.neg().mul(self.log());
   Tensor at_zero = self.eq(0), low = number_like(self, -kInfinity), zero = number_like(self, 0);
   return where(nan, self, where(positive, value, where(at_zero, zero, low)));
@@ -104,7 +109,8 @@ void add_logic(DecompositionTable& table) {
     Tensor zero = self.eq(0), negative = self.lt(0).logical_or(self.isnan());
     TensorOptions whole{.dtype = DType::Int64, .layout = Layout::Strided, .device = self.device()};
     Tensor one = scalar_tensor(1, whole), none = scalar_tensor(0, whole);
-    return where(zero, values, where(negative, none, one));
+    Tensor step = where(zero, values, where(negative, none, one));
+    return step.dtype() == self.dtype() ? step : step._to_copy({.dtype = self.dtype()});
   });
 }
 
@@ -154,7 +160,8 @@ void add_special(DecompositionTable& table) {
   table.add("aten::special_log_ndtr", log_of_normal);
   table.add("aten::mvlgamma", multivariate_gamma);
   table.add("aten::special_entr", entropy);
-  table.add("aten::logit", [](const Tensor& self, MaybeNumber eps) {
+  table.add("aten::logit", [](const Tensor& given, MaybeNumber eps) {
+    Tensor self = as_real(given);
     double margin = eps.value_or(-1);
     Tensor low = self.lt(margin), high = self.gt(1 - margin);
     Tensor x = number_where(low, margin, number_where(high, 1 - margin, self));

@@ -26,7 +26,7 @@ Tensor sum_over(const Tensor& x, const MaybeDims& dims, bool keepdim, MaybeType 
 Tensor norm_of(const Tensor& self, const Scalar& order, const MaybeDims& dims, bool keepdim, MaybeType dtype) {
   Tensor x = dtype && *dtype != self.dtype() ? self._to_copy({.dtype = dtype}) : self;
   double p = order.to_double();
-  if (p == 0) return sum_over(x.ne(0.0), dims, keepdim, x.dtype());
+  if (p == 0) return sum_over(x.ne(0.0), dims, keepdim, real_type(x.dtype()));
   if (std::isinf(p)) {
     Tensor size = x.abs();
     Dims all = dims.value_or(Dims());
@@ -49,7 +49,8 @@ Tensor renormed(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& 
   return self.mul(narrow ? factor._to_copy({.dtype = self.dtype()}) : factor);
 }
 
-Tensor log_of_sum(const Tensor& self, const Dims& dims, bool keepdim) {
+Tensor log_of_sum(const Tensor& given, const Dims& dims, bool keepdim) {
+  Tensor self = as_real(given);
   if (self.sym_numel() == 0) return self.exp().sum(dims, keepdim).log();
   Tensor largest = self.amax(dims, true);
   largest = number_where(largest.abs().eq(kInfinity), 0.0, largest);
