@@ -118,7 +118,7 @@ Tensor unpooled(const Tensor& self, const Tensor& indices, SymIntArrayRef size) 
   for (int i = 0; i < 2; ++i) ones.push_back(1);
   TensorOptions options{.layout = Layout::Strided, .device = self.device(), .pin_memory = false};
   Tensor starts = arange(0, Scalar(planes), 1, options).view(ones) * Scalar(size[0] * size[1]);
-  Tensor places = indices.add(starts).view(IntArrayRef({-1}));
+  Tensor places = indices.add(starts).reshape(IntArrayRef({-1}));
   Tensor flat = self.new_zeros(shape).view(IntArrayRef({-1}));
   return index_put(flat, std::vector<Tensor>{places}, self.reshape(IntArrayRef({-1}))).view(shape);
 }

@@ -58,7 +58,7 @@ std::tuple<Tensor, Tensor> class_losses(const Tensor& self, const Tensor& target
 /// How far every other class comes near the target's.
 Tensor margin_loss(const Tensor& self, const Tensor& target, const Scalar& p, const Scalar& margin,
                    const Tensor& weight, int64_t reduction) {
-  Tensor scores = self.dim() == 2 ? self : self.unsqueeze(0);
+  Tensor scores = self.dim() == 2 ? self : self.dim() == 1 ? self.unsqueeze(0) : self.view(IntArrayRef({1, 1}));
   Tensor classes = self.dim() == 2 ? target : target.view(IntArrayRef({1}));
   Tensor column = classes.unsqueeze(1), own = scores.gather(1, column);
   Tensor near = (margin - own).add(scores).clamp(0);

@@ -71,7 +71,8 @@ Tensor log_of_normal(const Tensor& self) {
   return where(low, below, t.erfc().neg().div(wrapped_number(2)).log1p());
 }
 
-Tensor multivariate_gamma(const Tensor& self, int64_t p) {
+Tensor multivariate_gamma(const Tensor& given, int64_t p) {
+  Tensor self = as_real(given);
   TensorOptions options{.dtype = self.dtype(), .device = self.device(), .pin_memory = false};
   Tensor steps = arange(1 - p, 1, 1, options) * 0.5;
   Tensor sum = self.unsqueeze(-1).add(steps).lgamma().sum(IntArrayRef({-1}));
