@@ -75,7 +75,7 @@ class Writer {
     std::vector<fx::Node*> nodes = program_.graph().placeholders();
     for (size_t i = 0; i < nodes.size(); ++i) {
       const InputSpec& spec = program_.signature.inputs.at(i);
-      if (spec.kind == InputKind::ConstantInput) continue;
+      if (spec.kind == InputKind::ConstantInput || spec.kind == InputKind::Token) continue;
       if (spec.kind != InputKind::UserInput) {
         if (!nodes[i]->users().empty()) values_[nodes[i]] = {model_.constant(program_.find(spec.target), spec.target)};
         continue;
