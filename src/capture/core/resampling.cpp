@@ -56,6 +56,13 @@ template <class... More> auto nearest_by(double middle) {
 
 // ---- linear ----
 
+/// `compute` of floats: whole numbers are rounded to again, bytes to those that there are.
+template <class F> Tensor blended(const Tensor& self, F&& compute) {
+  if (!is_integral(self.dtype(), true)) return in_full_precision(self, compute);
+  Tensor out = compute(self._to_copy({.dtype = DType::Float32})).round();
+  return (self.dtype() == DType::UInt8 ? out.clamp(0, 255) : out)._to_copy({.dtype = self.dtype()});
+}
+
 Tensor linear(const Tensor& self, SymIntArrayRef size, bool align_corners, const std::vector<Scale>& scales) {
   std::vector<Tensor> exact, low, high;
   size_t n = size.size();
@@ -190,15 +197,15 @@ void add_resampling(DecompositionTable& table) {
     table.add(begin + "3d", nearest_by<Scale, Scale, Scale>(middle));
   }
   table.add("aten::upsample_linear1d", [](const Tensor& self, SymIntArrayRef size, bool align_corners, Scale scale) {
-    return in_full_precision(self, [&](const Tensor& x) { return linear(x, size, align_corners, {scale}); });
+    return blended(self, [&](const Tensor& x) { return linear(x, size, align_corners, {scale}); });
   });
   table.add("aten::upsample_trilinear3d.vec", [](const Tensor& self, Sizes size, bool align_corners, Scales scales) {
-    return in_full_precision(self, [&](const Tensor& x) {
+    return blended(self, [&](const Tensor& x) {
       return linear(x, ops::upsampled_sizes(x.sym_sizes(), size, scales), align_corners, each(scales, 3));
     });
   });
   table.add("aten::upsample_bicubic2d.vec", [](const Tensor& self, Sizes size, bool align_corners, Scales scales) {
-    return in_full_precision(self, [&](const Tensor& x) {
+    return blended(self, [&](const Tensor& x) {
       return cubic(x, ops::upsampled_sizes(x.sym_sizes(), size, scales), align_corners, each(scales, 2));
     });
   });
