@@ -56,11 +56,10 @@ template <class... More> auto nearest_by(double middle) {
 
 // ---- linear ----
 
-/// `compute` of floats: whole numbers are rounded to again, bytes to those that there are.
+/// `compute` of floats: whole numbers are rounded to again.
 template <class F> Tensor blended(const Tensor& self, F&& compute) {
   if (!is_integral(self.dtype(), true)) return in_full_precision(self, compute);
-  Tensor out = compute(self._to_copy({.dtype = DType::Float32})).round();
-  return (self.dtype() == DType::UInt8 ? out.clamp(0, 255) : out)._to_copy({.dtype = self.dtype()});
+  return compute(self._to_copy({.dtype = DType::Float32})).round()._to_copy({.dtype = self.dtype()});
 }
 
 Tensor linear(const Tensor& self, SymIntArrayRef size, bool align_corners, const std::vector<Scale>& scales) {
@@ -200,14 +199,17 @@ void add_resampling(DecompositionTable& table) {
     return blended(self, [&](const Tensor& x) { return linear(x, size, align_corners, {scale}); });
   });
   table.add("aten::upsample_trilinear3d.vec", [](const Tensor& self, Sizes size, bool align_corners, Scales scales) {
-    return blended(self, [&](const Tensor& x) {
-      return linear(x, ops::upsampled_sizes(x.sym_sizes(), size, scales), align_corners, each(scales, 3));
-    });
+    SymShape sizes = ops::upsampled_sizes(self.sym_sizes(), size, scales);
+    std::vector<Scale> by = each(scales, 3);
+    if (is_integral(self.dtype(), true)) return upsample_trilinear3d(self, sizes, align_corners, by[0], by[1], by[2]);
+    return in_full_precision(self, [&](const Tensor& x) { return linear(x, sizes, align_corners, by); });
   });
   table.add("aten::upsample_bicubic2d.vec", [](const Tensor& self, Sizes size, bool align_corners, Scales scales) {
-    return blended(self, [&](const Tensor& x) {
-      return cubic(x, ops::upsampled_sizes(x.sym_sizes(), size, scales), align_corners, each(scales, 2));
-    });
+    SymShape sizes = ops::upsampled_sizes(self.sym_sizes(), size, scales);
+    std::vector<Scale> by = each(scales, 2);
+    // Bytes are blended in whole numbers, which stays with the kernel.
+    if (is_integral(self.dtype(), true)) return upsample_bicubic2d(self, sizes, align_corners, by[0], by[1]);
+    return in_full_precision(self, [&](const Tensor& x) { return cubic(x, sizes, align_corners, by); });
   });
   table.add("aten::affine_grid_generator", [](const Tensor& theta, SymIntArrayRef size, bool align_corners) {
     return in_full_precision(theta, [&](const Tensor& x) { return affine_grid(x, size, align_corners); });
