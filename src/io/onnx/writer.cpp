@@ -55,10 +55,12 @@ class Writer {
 
  private:
   void refuse_writes() const {
-    for (const OutputSpec& spec : program_.signature.outputs)
-      check<NotImplementedError>(spec.kind == OutputKind::UserOutput || spec.kind == OutputKind::LossOutput,
-                                 "ONNX: the program writes ", spec.target,
-                                 ", and a model of ONNX keeps nothing between calls (is the module in eval mode?)");
+    for (const OutputSpec& spec :
+         program_.signature.outputs)  // calls with effects, whose tokens these are, are refused
+      check<NotImplementedError>(
+          spec.kind == OutputKind::UserOutput || spec.kind == OutputKind::LossOutput || spec.kind == OutputKind::Token,
+          "ONNX: the program writes ", spec.target,
+          ", and a model of ONNX keeps nothing between calls (is the module in eval mode?)");
   }
 
   static std::vector<std::string> shape_of(const Tensor& tensor) {
