@@ -55,8 +55,8 @@ class Writer {
 
  private:
   void refuse_writes() const {
-    for (const OutputSpec& spec :
-         program_.signature.outputs)  // calls with effects, whose tokens these are, are refused
+    // A token is that of calls with effects, which are refused by their own names.
+    for (const OutputSpec& spec : program_.signature.outputs)
       check<NotImplementedError>(
           spec.kind == OutputKind::UserOutput || spec.kind == OutputKind::LossOutput || spec.kind == OutputKind::Token,
           "ONNX: the program writes ", spec.target,
