@@ -149,8 +149,9 @@ std::vector<Value> read_inputs(const ExportedProgram& program, const std::vector
     ++wanted;
     if (next < values.size()) inputs.push_back(values[next++]);
   }
-  check<ValueError>(next == values.size() && wanted == next, "the program takes ", wanted, " inputs, and ",
-                    values.size(), " were given; `umbra info` lists them");
+  check<ValueError>(next == values.size() && wanted == next, "the program takes ", wanted,
+                    wanted == 1 ? " input" : " inputs", ", and ", values.size(), values.size() == 1 ? " was" : " were",
+                    " given; `umbra info` lists them");
   return inputs;
 }
 

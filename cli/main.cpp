@@ -54,6 +54,7 @@ class Program {
   }
 
   int main(int argc, char** argv) {
+    if (argc > 1 && std::string_view(argv[1]) == "help") return help(argc > 2 ? argv[2] : "");
     if (argc > 1 && argv[1][0] != '-' && !actions_.count(argv[1])) return unknown(argv[1]);
     try {
       app_.parse(argc, argv);
@@ -211,6 +212,13 @@ class Program {
       commands.push_back(std::move(words));
     }
     return commands;
+  }
+
+  /// `umbra help run` is `umbra run --help`.
+  int help(const std::string& command) const {
+    if (!command.empty() && !actions_.count(command)) return unknown(command);
+    std::fputs((command.empty() ? &app_ : app_.get_subcommand(command))->help().c_str(), stdout);
+    return 0;
   }
 
   int unknown(const std::string& word) const {

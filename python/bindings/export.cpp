@@ -105,7 +105,7 @@ ProgramObject export_module(nb::handle forward, nb::handle leaves, nb::handle in
                             const NamedTensors& attributes, nb::callable assigned_buffers,
                             const std::vector<std::string>& modules, nb::handle dynamic_shapes,
                             std::vector<std::string> argument_names, nb::callable calls, nb::object draft,
-                            bool defer_guards) {
+                            bool defer_guards, bool force_specializations) {
   ExportSource source;
   source.forward = forward_function(forward);
   source.parameters = parameters;
@@ -117,7 +117,8 @@ ProgramObject export_module(nb::handle forward, nb::handle leaves, nb::handle in
   Tree inputs = unflatten(read_values(leaves), read_tree(in_spec));
   ExportOptions options{.dynamic_shapes = read_dynamic_shapes(dynamic_shapes),
                         .argument_names = std::move(argument_names),
-                        .defer_guards = defer_guards};
+                        .defer_guards = defer_guards,
+                        .force_specializations = force_specializations};
   std::vector<sym::DraftAnswer> answers;
   if (!draft.is_none()) options.draft = &answers;
   ProgramObject program{
@@ -284,6 +285,8 @@ void bind_program(nb::module_& m) {
              std::string bytes = io::to_onnx(*p.program);
              return nb::bytes(bytes.data(), bytes.size());
            })
+      .def("save_onnx", [](const ProgramObject& p, const std::string& path,
+                           bool external_data) { io::save_onnx(path, *p.program, {.external_data = external_data}); })
       .def_prop_rw(
           "example_inputs",
           [](const ProgramObject& p) {
@@ -300,7 +303,7 @@ void bind_export(nb::module_& m) {
   m.def("_export", &export_module, nb::arg("forward"), nb::arg("leaves"), nb::arg("in_spec").none(),
         nb::arg("parameters"), nb::arg("buffers"), nb::arg("attributes"), nb::arg("assigned_buffers"),
         nb::arg("modules"), nb::arg("dynamic_shapes"), nb::arg("argument_names"), nb::arg("calls"),
-        nb::arg("draft").none(), nb::arg("defer_guards"));
+        nb::arg("draft").none(), nb::arg("defer_guards"), nb::arg("force_specializations"));
   m.def("_load_programs", [](const std::string& path) {
     io::Pt2Archive archive = io::load_pt2(path);
     std::vector<std::pair<std::string, ProgramObject>> programs;

@@ -15,6 +15,7 @@ struct Class {
   PyObject* call_with_hooks = nullptr;  // (module, args, kwargs, forward or None)
   PyObject* captured_call = nullptr;    // the same, while a program is exported
   PyObject* missing = nullptr;          // (module, name) raises
+  PyObject* by_name = nullptr;          // (module, name, member): what stands for a module while a program is exported
   PyObject* find_member = nullptr;      // the class's own __getattr__
   PyObject* call_impl = nullptr;        // and its _call_impl
 };
@@ -54,7 +55,12 @@ nb::object member(PyObject* self, PyObject* name) {
 
 PyObject* member_or_error(PyObject* self, PyObject* name) {
   return guarded([&] {
-    if (nb::object found = member(self, name)) return found.release().ptr();
+    if (nb::object found = member(self, name)) {
+      bool captured = g_captures.load(std::memory_order_relaxed) > 0 && PyObject_TypeCheck(found.ptr(), g_class.type);
+      if (!captured) return found.release().ptr();
+      PyObject* values[] = {self, name, found.ptr()};
+      return PyObject_Vectorcall(g_class.by_name, values, 3, nullptr);
+    }
     PyObject* both[] = {self, name};
     return PyObject_Vectorcall(g_class.missing, both, 2, nullptr);
   });
@@ -159,12 +165,13 @@ PyMethodDef g_find_member = {"__getattr__", member_or_error, METH_O,
                              "__getattr__($self, name, /)\n--\n\nThe parameter, buffer or module of this name."};
 
 void set_module_class(nb::handle type, nb::tuple hooks, nb::handle call_with_hooks, nb::handle captured_call,
-                      nb::handle missing) {
+                      nb::handle missing, nb::handle by_name) {
   g_class.type = reinterpret_cast<PyTypeObject*>(type.ptr());
   g_class.hooks = hooks.release().ptr();
   g_class.call_with_hooks = call_with_hooks.inc_ref().ptr();
   g_class.captured_call = captured_call.inc_ref().ptr();
   g_class.missing = missing.inc_ref().ptr();
+  g_class.by_name = by_name.inc_ref().ptr();
   checked(PyObject_SetAttrString(type.ptr(), "__call__", owned(PyDescr_NewMethod(g_class.type, &g_call)).ptr()));
   g_class.call_impl = PyDescr_NewMethod(g_class.type, &g_call_impl);
   checked(PyObject_SetAttr(type.ptr(), names().call_impl, g_class.call_impl));

@@ -3,6 +3,7 @@
     program = umbra.export.export(model, (x,), dynamic_shapes=({0: Dim("batch")},))
     umbra.onnx.export(program, "model.onnx")
 """
+import functools
 import os
 
 from umbra._options import not_built
@@ -21,14 +22,20 @@ def is_in_onnx_export():
 class ONNXProgram:
     """A model of ONNX: its bytes, and the program that it was made of."""
 
-    def __init__(self, model, exported_program):
-        self.model_bytes, self.exported_program = model, exported_program
+    def __init__(self, exported_program, external_data=False):
+        self.exported_program, self._external_data = exported_program, external_data
 
-    def save(self, destination):
-        """Writes the model to a path or a file object."""
+    @functools.cached_property
+    def model_bytes(self):
+        return self.exported_program._synchronised().to_onnx()
+
+    def save(self, destination, *, external_data=None):
+        """Writes the model to a path or a file object. With `external_data`, and above 2 GB in any case, large constants lie in a file beside it."""
+        external_data = self._external_data if external_data is None else external_data
         if isinstance(destination, (str, os.PathLike)):
-            with open(destination, "wb") as file:
-                file.write(self.model_bytes)
+            self.exported_program._synchronised().save_onnx(os.fspath(destination), external_data)
+        elif external_data:
+            raise ValueError("external data lie in a file beside the model: save it to a path")
         else:
             destination.write(self.model_bytes)
 
@@ -36,8 +43,7 @@ class ONNXProgram:
 def export(model, args=(), f=None, *, kwargs=None, dynamic_shapes=None, opset_version=18, dynamo=True, external_data=False, verbose=None):
     """Writes a module, captured with the example inputs, or an ExportedProgram, as an ONNX model of opset 18. Sizes that may vary are named dimensions;
     an operator that has no counterpart is refused by name. Without `f` the model is only returned."""
-    not_built("torch.onnx.export", opset_version=(opset_version or 18, 18), dynamo=(dynamo, True), external_data=(external_data, False),
-              verbose=(bool(verbose), False))
+    not_built("torch.onnx.export", opset_version=(opset_version or 18, 18), dynamo=(dynamo, True), verbose=(bool(verbose), False))
     global _exporting
     if isinstance(args, (str, os.PathLike)) and f is None and isinstance(model, ExportedProgram):
         args, f = (), args
@@ -49,7 +55,9 @@ def export(model, args=(), f=None, *, kwargs=None, dynamic_shapes=None, opset_ve
             _exporting = before
     if not isinstance(model, ExportedProgram):
         raise TypeError(f"torch.onnx.export: expected a torch.nn.Module or an ExportedProgram, got {type(model)}")
-    program = ONNXProgram(model._synchronised().to_onnx(), model)
+    program = ONNXProgram(model, external_data)
     if f is not None:
         program.save(f)
+    else:
+        program.model_bytes  # what has no counterpart is refused here
     return program

@@ -55,6 +55,7 @@ DecompositionTable core_decompositions() {
   core_table::add_reductions(table);
   core_table::add_indexing(table);
   core_table::add_layers(table);
+  core_table::add_resampling(table);
   core_table::add_losses(table);
   return table;
 }

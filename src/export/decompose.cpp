@@ -78,6 +78,9 @@ class Decomposer {
   void add_inputs() {
     for (const fx::Node* node : from_.graph().placeholders()) {
       const Value& value = node->meta.val;
+      // What is known of numbers that were read from an input is known of the program as it was captured: here they are
+      // read anew, so that what the program asserts of them stays.
+      if (value.is_tensor() && value.tensor_ref().is_fake()) value.tensor_ref().storage()->bump_version();
       tracer_->add_input("arg" + std::to_string(values_.size()) + "_1", value);
       values_.push_back(value);
       if (!mode_ && value.is_tensor()) mode_ = IntrusivePtr<FakeModeImpl>(fake_mode_of(value.tensor_ref()));

@@ -252,7 +252,8 @@ class Exporter {
       if (!has_own && root.is_symbolic()) env_->add_source(env_->expression(root), root_text(text, *dim));
     }
     SymInt size = found->second * dim->scale() + dim->offset();
-    if (dim->is_derived() && size.is_symbolic()) add_derived(text, size, *dim);
+    if (size.is_symbolic()) input_sizes_.push_back(env_->expression(size));
+    if (dim->is_derived() && size.is_symbolic()) add_derived(text, *dim);
     if (size.hint() != hint) fail_unequal(text, hint, *dim, found->second);
     return size;
   }
@@ -273,13 +274,11 @@ class Exporter {
   }
 
   // A size that is no symbol by itself has a range of its own, and inputs are checked to be of its form.
-  void add_derived(const std::string& text, SymInt size, const Dim& dim) {
-    const sym::Expression* expression = env_->expression(size);
-    if (std::find(derived_.begin(), derived_.end(), expression) == derived_.end()) derived_.push_back(expression);
+  void add_derived(const std::string& text, const Dim& dim) {
     const std::string& root = env_->symbol(env_->expression(roots_.at(dim.name()))).sources.front();
     std::string form = root;
-    if (dim.scale() != 1) form = concat("(", dim.scale(), "*", form, ")");
-    if (dim.offset() != 0) form = concat("(", form, dim.offset() > 0 ? " + " : " - ", std::abs(dim.offset()), ")");
+    if (dim.scale() != 1) form = concat(dim.scale(), "*", form);
+    if (dim.offset() != 0) form = concat("((", dim.offset(), ") + ", form, ")");
     if (dim.scale() != 1 || root != root_text(text, dim)) derived_guards_.push_back(text + " == " + form);
   }
 
@@ -434,11 +433,18 @@ class Exporter {
   // ---- symbols ----
 
   void settle_symbols() {
-    sym::check_constraints(*env_);
-    for (const sym::Expression* size : derived_)
-      program_.ranges.push_back({sym::to_text(size), sym::exported_range(*env_, size)});
+    sym::check_constraints(*env_, {.force_specializations = options_.force_specializations});
     std::unordered_set<const sym::Expression*> used = used_symbols(*program_.graph_module);
-    for (const sym::Symbol& symbol : env_->symbols()) {
+    std::vector<const sym::Expression*> sizes = input_sizes_;
+    for (const sym::Symbol& symbol : env_->symbols()) sizes.push_back(symbol.expression);
+    std::unordered_set<const sym::Expression*> seen;
+    for (const sym::Expression* size : sizes) {
+      if (!seen.insert(size).second) continue;
+      if (!size->is(sym::Kind::Symbol)) {
+        program_.ranges.push_back({sym::to_text(size), sym::exported_range(*env_, size)});
+        continue;
+      }
+      const sym::Symbol& symbol = env_->symbol(size);
       if (symbol.type != sym::Type::Int || (symbol.backed && symbol.replacement)) continue;
       if (!symbol.backed && !used.count(symbol.expression)) continue;  // of a function that was only tried
       program_.ranges.push_back({symbol.name, symbol.replacement ? env_->range(env_->simplify(symbol.expression))
@@ -462,9 +468,9 @@ class Exporter {
   std::vector<Tensor> held_;
   std::vector<const TensorImpl*> given_;
   std::map<std::string, SymInt> roots_;
-  std::map<std::string, std::string> first_sizes_;  // of Dims: the size that they were met in first
-  std::map<std::string, std::string> own_sources_;  // of Dims: a size that is the Dim itself
-  std::vector<const sym::Expression*> derived_;
+  std::map<std::string, std::string> first_sizes_;   // of Dims: the size that they were met in first
+  std::map<std::string, std::string> own_sources_;   // of Dims: a size that is the Dim itself
+  std::vector<const sym::Expression*> input_sizes_;  // of Dims, as they were met
   std::vector<std::string> derived_guards_;
   fx::Node* last_lifted_ = nullptr;
   size_t inputs_ = 0, lifted_ = 0, unnamed_constants_ = 0;

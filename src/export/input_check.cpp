@@ -51,6 +51,8 @@ class InputCheck::Sizes {
   static void check_range(const std::string& text, const sym::Symbol& symbol, int64_t actual) {
     sym::Range range = symbol.range;
     if (symbol.promised) range = range.intersect(*symbol.promised);
+    check<InputMismatch>(!range.is_point() || range.lower <= 2 || actual == range.lower, "Guard failed: ", text,
+                         " == ", integer_text(range.lower));
     check<InputMismatch>(actual <= range.upper, "Guard failed: ", text, " <= ", integer_text(range.upper));
     // A lower bound of 2 comes from the example not having been 0 or 1, not from the program; what the program makes of
     // that stands among its assumptions.
@@ -235,10 +237,21 @@ void InputCheck::run_checks(const std::vector<Value>& inputs) const {
   sizes.finish();
 }
 
+namespace {
+
+/// Numbers are the same whatever their types are: 3.0 is 3, as in Python.
+bool same_constant(const Value& actual, const Value& expected) {
+  auto number = [](const Value& v) { return v.is_int() || v.is_bool() || v.is_double(); };
+  if (number(actual) && number(expected)) return actual.to_double() == expected.to_double();
+  return actual.equals(expected);
+}
+
+}  // namespace
+
 void InputCheck::check_input(const Input& input, const Value& actual, Sizes& sizes) const {
   const auto& [text, path, is_constant, expected] = input;
   if (is_constant) {
-    check<InputMismatch>(actual.equals(expected), "Guard failed: ", text, " == ", to_string(expected));
+    check<InputMismatch>(same_constant(actual, expected), "Guard failed: ", text, " == ", to_string(expected));
   } else if (expected.is_tensor()) {
     check<TypeError>(actual.is_tensor(), "input ", text, " should be a tensor, got ", tag_name(actual.tag()));
     const Tensor& want = expected.tensor_ref();

@@ -178,8 +178,15 @@ class Checker {
       return;
     }
     if (one.dim.empty() || one.declared) return;
+    for (const Symbol* first : earlier_[one.expression]) report_equal(*first, one);
     if (form == one.expression) report_range(one);
     else report_relation(one, form);
+  }
+
+  void report_equal(const Symbol& first, const Symbol& second) {
+    violate(second.dim, concat("The values of ", second.dim, " = ", source(second), " and ", first.dim, " = ",
+                               source(first), " must always be equal."));
+    if (identifier(second.dim)) fixes_.insert(second.dim + " = " + first.dim);
   }
 
   void report_relation(const Symbol& one, const Expression* form) {
@@ -187,12 +194,14 @@ class Checker {
     if (!all_named(roots)) return;
     if (roots.size() != 1 || !affine_in(form, roots[0])) return;  // kept as a run-time check
     const Symbol& root = symbol(roots[0]);
-    std::string left = one.dim + " = " + source(one), right = root.dim + " = " + source(root);
-    if (form == root.expression)
-      violate(one.dim, concat("The values of ", left, " and ", right, " must always be equal."));
-    else
-      violate(one.dim, concat("The values of ", left, " must always be related to the values of ", right, " by ",
-                              one.dim, " = ", in_dims(form), "."));
+    auto named = [](const Symbol& a) { return a.dim + " = " + source(a); };
+    if (form == root.expression) {  // the later one is to be called what the earlier one is
+      if (one.expression->symbol_index() > root.expression->symbol_index()) report_equal(root, one);
+      else earlier_[root.expression].push_back(&one);
+      return;
+    }
+    violate(one.dim, concat("The values of ", named(one), " must always be related to the values of ", named(root),
+                            " by ", one.dim, " = ", in_dims(form), "."));
     related_.push_back(&one);
   }
 
@@ -327,6 +336,7 @@ class Checker {
   std::map<const Expression*, int64_t> forced_;
   std::vector<std::string> violated_, violations_, specialized_, specializations_;
   std::vector<const Symbol*> related_;
+  std::map<const Expression*, std::vector<const Symbol*>> earlier_;  // those that must equal a later one
   std::set<const Expression*> narrowed_;
   std::map<const Expression*, Congruence> congruences_;
   std::set<std::string> fixes_;  // in the order of their names

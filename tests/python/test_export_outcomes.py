@@ -141,3 +141,109 @@ def test_a_draft_names_what_it_went_by_of_counts():
     assert [failure.data["expr"] for failure in program._report.failures] == ["u0 > 1"]
     with pytest.raises(RuntimeError):
         program.module()(umbra.tensor([0, 0, 5]))
+
+
+@umbra.library.custom_op("drafts::without_fake", mutates_args=())
+def without_fake(x: umbra.Tensor) -> umbra.Tensor:
+    return x[x > 1].clone()
+
+
+@umbra.library.custom_op("drafts::wrong_fake", mutates_args=())
+def wrong_fake(x: umbra.Tensor) -> umbra.Tensor:
+    return x.sum(0)
+
+
+wrong_fake.register_fake(umbra.empty_like)
+
+
+@pytest.mark.filterwarnings("ignore:1 issue")
+def test_a_draft_goes_on_without_a_fake_kernel():
+    x = umbra.arange(6.0).reshape(2, 3)
+    program = draft_export(Function(lambda x: umbra.ops.drafts.without_fake(x) * 2), (x,))
+    assert [(failure.failure_type.name, failure.data["op"]) for failure in program._report.failures] == [("MISSING_FAKE_KERNEL", "drafts.without_fake.default")]
+    assert not program._report.successful() and "missing a fake kernel" in str(program._report)
+    assert program.module()(x + 1).tolist() == [4.0, 6.0, 8.0, 10.0, 12.0]  # another number of elements than the example has
+    with pytest.raises(RuntimeError, match="no fake impl"):
+        export(Function(lambda x: umbra.ops.drafts.without_fake(x)), (x,))
+
+
+@pytest.mark.filterwarnings("ignore:1 issue")
+def test_a_draft_finds_a_fake_kernel_that_is_wrong():
+    program = draft_export(Function(lambda x: umbra.ops.drafts.wrong_fake(x) * 2), (umbra.ones(2, 3),))
+    failure, = program._report.failures
+    assert failure.failure_type.name == "MISMATCHED_FAKE_KERNEL" and failure.data["reason"] == "mismatch between fake value 2 and real value 3 "
+
+
+class Shared(umbra.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = umbra.nn.Linear(2, 2)
+        self.second = self.first
+
+    def forward(self, x):
+        return self.second(self.first(x)) + self.second(x)
+
+
+def test_a_module_of_two_names_goes_by_the_one_it_is_reached_by():
+    model = Shared()
+    program = export(model, (umbra.ones(1, 2),))
+    stacks = [list(node.meta["nn_module_stack"])[-1] for node in program.graph.nodes if node.target == umbra.ops.aten.linear.default]
+    assert stacks == ["L__self__first", "L__self__second", "L__self__second@1"]
+    unflattened = umbra.export.unflatten(program)
+    assert umbra.equal(unflattened(umbra.ones(1, 2)), model(umbra.ones(1, 2)))
+
+
+class TestConditionsOnSeveralSizes:
+    def test_they_are_checked_when_the_program_is_called(self):
+        shapes = ({0: Dim("a"), 1: Dim("b")},)
+        program = export(Function(lambda x: x.view(-1, 2)), (umbra.ones(3, 4),), dynamic_shapes=shapes)
+        assert program.module()(umbra.ones(3, 6)).shape == (9, 2)
+        with pytest.raises(AssertionError, match=r"Guard failed: x.size\(\)\[1\] \* x.size\(\)\[0\] % 2 == 0"):
+            program.module()(umbra.ones(3, 5))
+
+    def test_of_two_that_must_be_equal_the_later_is_to_be_changed(self):
+        with pytest.raises(umbra._dynamo.exc.UserError, match=r"values of b = L\['x'\].size\(\)\[1\] and a = L\['x'\].size\(\)\[0\] must always be equal(.*\n)*  b = a"):
+            export(Function(lambda x: x + x.t()), (umbra.ones(3, 3),), dynamic_shapes=({0: Dim("a"), 1: Dim("b")},))
+
+
+def test_a_constant_is_compared_as_python_compares_it():
+    module = export(Scaled(), (umbra.ones(2), 3)).module()
+    assert module(umbra.ones(2), 3.0).tolist() == [3.0, 3.0]
+    with pytest.raises(AssertionError, match="Guard failed: n == 3"):
+        module(umbra.ones(2), 4)
+
+
+class Scaled(umbra.nn.Module):
+    def forward(self, x, n):
+        return x * n
+
+
+class TestAssertionsOfDecomposedPrograms:
+    @staticmethod
+    def check(function, example, refused):
+        program = export(Function(function), (example,), dynamic_shapes=({0: Dim.AUTO},) if example.dim() else None)
+        for decomposed in (program.run_decompositions(), program.run_decompositions().run_decompositions()):
+            assert umbra.equal(decomposed.module()(example), function(example))
+            with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+                decomposed.module()(refused)
+
+    def test_on_a_count_of_an_input_they_stay(self):
+        def count(x):
+            places = x.nonzero()
+            umbra._check(places.shape[0] >= 2)
+            return places * 2
+        self.check(count, umbra.tensor([1, 0, 2]), umbra.tensor([1, 0, 0]))
+
+    def test_on_a_number_that_is_an_input_they_stay(self):
+        def number(x):
+            n = x.item()
+            umbra._check(n <= 5)
+            return umbra.ones(2) * n
+        self.check(number, umbra.tensor(3), umbra.tensor(7))
+
+
+def test_a_number_of_repetitions_that_the_run_tells_is_asserted_to_be_one():
+    module = export(Function(lambda x: umbra.ones(2).repeat_interleave(x[0].item())), (umbra.tensor([2]),)).module()
+    assert module(umbra.tensor([3])).shape == (6,)
+    with pytest.raises(RuntimeError, match="u0 >= 0"):
+        module(umbra.tensor([-1]))

@@ -1,4 +1,6 @@
 """Programs as ONNX models. What they compute is compared in onnxruntime where ONNX_PYTHON names a Python that has it."""
+import importlib
+import io
 import json
 import os
 import subprocess
@@ -144,3 +146,40 @@ def test_a_model_is_written_to_a_file(tmp_path):
     model = torch.onnx.export(torch.nn.Linear(3, 2), (torch.ones(4, 3),), tmp_path / "linear.onnx", dynamic_shapes=({0: Dim("batch")},))
     data = (tmp_path / "linear.onnx").read_bytes()
     assert data == model.model_bytes and all(word in data for word in (b"MatMul", b"weight", b"input", b"umbra"))
+
+
+def of_higher_order(name):
+    return getattr(importlib.import_module(f"umbra._higher_order_ops.{name}"), name)
+
+
+WEIGHT = torch.arange(4.0)
+CONTROL = {
+    "a choice": lambda x: torch.cond(x.sum() > 0, lambda x: (x + WEIGHT, x.sum()), lambda x: (x - 1, x.mean()), (x,)),
+    "a loop": lambda x: of_higher_order("while_loop")(lambda i, a: i < 3, lambda i, a: (i + 1, a * 2 + WEIGHT), (torch.tensor(0), x)),
+    "a scan": lambda x: of_higher_order("scan")(lambda carry, row: (carry + row * WEIGHT, carry * row), x[0], x, dim=0),
+    "a map": lambda x: (of_higher_order("map")(lambda row, whole: row * whole.sum(0) + WEIGHT, x, x),),
+    "a choice in a loop in a choice": lambda x: (torch.cond(
+        x.sum() > 0,
+        lambda x: of_higher_order("while_loop")(
+            lambda i, a: i < 3, lambda i, a: (i + 1, torch.cond(a.sum() > 5, lambda a: a - 1, lambda a: a + 2, (a,))), (torch.tensor(0), x))[1],
+        lambda x: x * 2, (x,)),),
+}
+
+
+@pytest.mark.parametrize("name", CONTROL)
+def test_control_flow(tmp_path, name):
+    agrees(tmp_path, CONTROL[name], (X,), (LONG,), (-X,), dynamic=BATCH)
+
+
+@pytest.mark.parametrize(("name", "node"), [("a choice", b"If"), ("a loop", b"Loop"), ("a scan", b"Scan"), ("a map", b"Scan")])
+def test_control_flow_becomes_nodes_with_graphs(name, node):
+    assert node in torch.onnx.export(Function(CONTROL[name]), (X,)).model_bytes
+
+
+def test_large_constants_may_lie_beside_the_model(tmp_path):
+    linear = torch.nn.Linear(64, 64)
+    model = torch.onnx.export(linear, (torch.ones(1, 64),), tmp_path / "linear.onnx", external_data=True)
+    assert (tmp_path / "linear.onnx.data").stat().st_size == 64 * 64 * 4  # the bias is small, and stays
+    assert (tmp_path / "linear.onnx").stat().st_size < len(model.model_bytes) - 64 * 64 * 4 + 200
+    with pytest.raises(ValueError, match="beside the model"):
+        model.save(io.BytesIO(), external_data=True)

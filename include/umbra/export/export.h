@@ -22,6 +22,9 @@ struct ExportOptions {
   std::vector<std::string> argument_names = {};  // of the positional arguments; arg0, arg1, ... where there are none
   /// Conditions on sizes that Dims do not express are asserted by the program when it runs.
   bool defer_guards = false;
+  /// Dimensions that conditions relate in ways no Dim can express must become numbers: an error that says so. Without
+  /// it the program checks the conditions when it is called.
+  bool force_specializations = false;
   /// Where it is given, the program is a draft: questions about data are answered by the example inputs' data, asserted
   /// by the program, and noted here.
   std::vector<sym::DraftAnswer>* draft = nullptr;

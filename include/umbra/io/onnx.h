@@ -16,8 +16,14 @@ namespace io {
 /// numbers. What a program asserts is not checked by the model.
 std::string to_onnx(const ExportedProgram& program);
 
-/// Writes it, atomically. A model of more than 2 GB is refused: protocol buffers hold no more.
-void save_onnx(const std::string& path, const ExportedProgram& program);
+struct OnnxOptions {
+  /// Large constants lie in a file beside the model ("model.onnx.data"). So do those of a model of 2 GB in any case:
+  /// protocol buffers hold no more.
+  bool external_data = false;
+};
+
+/// Writes it, each file atomically.
+void save_onnx(const std::string& path, const ExportedProgram& program, const OnnxOptions& options = {});
 
 }  // namespace io
 }  // namespace umbra

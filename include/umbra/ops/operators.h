@@ -8,10 +8,9 @@
 namespace UMBRA_API umbra {
 
 namespace detail {
-// Numbers take part as 0-d tensors, as in PyTorch, which is also how they stand in graphs. A symbol is no number yet.
-inline Tensor operand(const Scalar& number) {
-  return number.is_symbolic() ? scalar_tensor(number) : wrapped_number(number);
-}
+// Numbers, symbolic ones too, take part as 0-d tensors that promote as numbers do, which is also how they stand in
+// graphs.
+inline Tensor operand(const Scalar& number) { return wrapped_number(number); }
 }  // namespace detail
 
 #define UMBRA_ARITHMETIC(symbol, name)                                                                               \

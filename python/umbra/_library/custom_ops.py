@@ -1,6 +1,7 @@
 """`custom_op`: a Python function as an operator that capture keeps whole."""
 import contextlib
 import functools
+import threading
 import warnings
 
 import umbra
@@ -9,7 +10,8 @@ from umbra._C import Tensor
 from umbra._library.autograd import Formula, check_functional
 from umbra._library.infer_schema import infer_schema
 from umbra._library.vmap import register_rule
-from umbra.utils._pytree import tree_leaves
+from umbra.utils._mode_utils import no_dispatch
+from umbra.utils._pytree import tree_leaves, tree_map
 
 _libraries = {}  # of custom operators, by name: a new definition takes the place of the old one
 
@@ -36,6 +38,36 @@ def _without_aliases(name, function, kernel):
             seen.add(_C._storage_id(value))
         return result
     return checked
+
+
+_drafts = threading.local()
+
+
+@contextlib.contextmanager
+def drafting(report):
+    """While it lasts, operators without a fake kernel, or with a wrong one, run on the tensors that fakes carry; `report(kind, data)` is told."""
+    before, _drafts.report = getattr(_drafts, "report", None), report
+    try:
+        yield
+    finally:
+        _drafts.report = before
+
+
+def _of_unknown_sizes(leaf):
+    if not isinstance(leaf, Tensor):
+        return leaf
+    context = umbra.library.get_ctx()
+    return umbra.empty([context.new_dynamic_size() for _ in leaf.shape], dtype=leaf.dtype, device=leaf.device)
+
+
+def _mismatch(fake, real):
+    """How a fake result differs from what the operator gave; None where it does not."""
+    if fake.dtype != real.dtype:
+        return f"mismatch between fake value {fake.dtype} and real value {real.dtype} "
+    for a, b in zip(fake.shape, real.shape):
+        if type(a) is int and a != b:
+            return f"mismatch between fake value {a} and real value {b} "
+    return None if fake.dim() == real.dim() else f"mismatch between fake value {fake.dim()} and real value {real.dim()} "
 
 
 class CustomOpDef:
@@ -67,14 +99,39 @@ class CustomOpDef:
         return f"<CustomOpDef({self._qualname})>"
 
     def _run_fake(self, *args, **kwargs):
+        report = getattr(_drafts, "report", None)
         if self._fake is not None:
-            return self._fake(*args, **kwargs)
+            result = self._fake(*args, **kwargs)
+            return result if report is None else self._as_real_run(result, report, args, kwargs)
         if "meta" in self._kernels:
             return self._run_kernel("meta", *args, **kwargs)
         if not self._opoverload._schema.returns:
             return None
+        real = None if report is None else self._run_real(args, kwargs)
+        if real is not None:
+            report("MISSING_FAKE_KERNEL", {"op": str(self._opoverload)})
+            return tree_map(_of_unknown_sizes, real)
         raise RuntimeError(f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing to work. "
                            f"Please use `{getattr(self._init_fn, '__name__', 'op')}.register_fake` to add an fake impl.")
+
+    def _run_real(self, args, kwargs):
+        """What the operator gives for the tensors that fake arguments carry; None where one carries none."""
+        from umbra._subclasses.fake_tensor import FakeTensor
+        real = tree_map(lambda leaf: leaf.real_tensor if isinstance(leaf, FakeTensor) else leaf, (args, kwargs))
+        if any(isinstance(a, FakeTensor) and b is None for a, b in zip(tree_leaves((args, kwargs)), tree_leaves(real))):
+            return None
+        with no_dispatch():
+            return self._opoverload(*real[0], **real[1])
+
+    def _as_real_run(self, result, report, args, kwargs):
+        """The fake result, or one of unknown sizes where the operator itself gives other sizes."""
+        real = self._run_real(args, kwargs)
+        for fake, actual in zip(tree_leaves(result), tree_leaves(real)):
+            wrong = _mismatch(fake, actual) if isinstance(fake, Tensor) and isinstance(actual, Tensor) else None
+            if wrong:
+                report("MISMATCHED_FAKE_KERNEL", {"op": str(self._opoverload), "reason": wrong})
+                return tree_map(_of_unknown_sizes, real)
+        return result
 
     def register_kernel(self, device_types, fn=None, /):
         """A kernel for a device ("cpu"), several, or all that have none of their own (None)."""

@@ -48,4 +48,5 @@ def load(f, *, extra_files=None, expected_opset_version=None):
 def register_dataclass(cls, *, serialized_type_name=None):
     """Makes a dataclass a container whose fields are inputs and outputs."""
     from umbra.utils import _pytree
-    _pytree.register_dataclass(cls, serialized_type_name=serialized_type_name)
+    if cls not in _pytree.SUPPORTED_NODES:
+        _pytree.register_dataclass(cls, serialized_type_name=serialized_type_name)

@@ -4,6 +4,7 @@ import re
 import warnings
 
 from umbra._dynamo.exc import UserError
+from umbra._library.custom_ops import drafting
 from umbra.export._trace import run_export
 from umbra.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollection
 from umbra.utils import _pytree as pytree
@@ -34,6 +35,12 @@ class FailureReport:
         if self.failure_type is FailureType.DATA_DEPENDENT_ERROR:
             return (f"Data dependent error.\n    When exporting, the value of `{self.data['expr']}` was not known; the example inputs say that it holds.{where}\n"
                     f"    The program asserts it when it runs. Add `torch._check({self.data['expr']})` to the code, or let the program decide with torch.cond.")
+        if self.failure_type is FailureType.MISSING_FAKE_KERNEL:
+            return (f"Missing fake kernel.\n    torch.ops.{self.data['op']} is missing a fake kernel implementation.\n"
+                    "    The example's results stand for it; register one with `register_fake` (torch.library).")
+        if self.failure_type is FailureType.MISMATCHED_FAKE_KERNEL:
+            return (f"Mismatched fake kernel.\n    torch.ops.{self.data['op']} has a fake kernel implementation, but it has incorrect behavior, based on "
+                    f"the real kernel.\n    The reason for the mismatch is: {self.data['reason']}.")
         return (f"Guard added.\n    {self.data['expr']}\n    The dynamic shapes were changed to:\n    dynamic_shapes = {self.data['new_dynamic_shapes']}\n"
                 "    Dim.AUTO lets export find such relations by itself.")
 
@@ -70,7 +77,24 @@ def draft_export(mod, args, kwargs=None, *, dynamic_shapes=None, preserve_module
     answered by the example inputs and asserted. `program._report` says where."""
     options = {"preserve_module_call_signature": preserve_module_call_signature, "strict": strict,
                "prefer_deferred_runtime_asserts_over_guards": prefer_deferred_runtime_asserts_over_guards}
-    answers, failures = [], []
+    answers, kernels = [], []
+
+    def report(kind, data):
+        if not any(known.data["op"] == data["op"] for known in kernels):
+            kernels.append(FailureReport(FailureType[kind], data))
+
+    with drafting(report):
+        program, failures = _run(mod, args, kwargs, dynamic_shapes, answers, options)
+    failures = [FailureReport(FailureType.DATA_DEPENDENT_ERROR, {"expr": text, "stack": stack}) for text, stack in answers] + kernels + failures
+    program._report = DraftExportReport(failures, {}, {}, {})
+    if failures:
+        warnings.warn(f"{len(failures)} issue(s) found during export, and it was not able to soundly produce a graph: print(program._report)", stacklevel=2)
+    return program
+
+
+def _run(mod, args, kwargs, dynamic_shapes, answers, options):
+    """The program, and the guards that had to be added for it."""
+    failures = []
     try:
         program = run_export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, draft=answers, **options)
     except UserError as error:
@@ -80,11 +104,7 @@ def draft_export(mod, args, kwargs=None, *, dynamic_shapes=None, preserve_module
         shapes = _automatic(mod, args, dict(kwargs or {}), dynamic_shapes)
         program = run_export(mod, args, kwargs, dynamic_shapes=shapes, draft=answers, **options)
         failures = [FailureReport(FailureType.GUARD_ADDED, {"expr": text, "new_dynamic_shapes": shapes}) for text in _violations(str(error))]
-    failures = [FailureReport(FailureType.DATA_DEPENDENT_ERROR, {"expr": text, "stack": stack}) for text, stack in answers] + failures
-    program._report = DraftExportReport(failures, {}, {}, {})
-    if failures:
-        warnings.warn(f"{len(failures)} issue(s) found during export, and it was not able to soundly produce a graph: print(program._report)", stacklevel=2)
-    return program
+    return program, failures
 
 
 def _violations(message):

@@ -189,7 +189,7 @@ class _Paths:
     """While it lasts, calls of the module's parts are noted in the graph by their paths."""
 
     def __init__(self, mod):
-        self.paths = {id(module): path for path, module in mod.named_modules()}
+        self.paths = nn_module.ModulePaths(mod)
 
     def __enter__(self):
         self._before = nn_module.set_paths(self.paths)
@@ -204,7 +204,8 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
                       prefer_deferred_runtime_asserts_over_guards=prefer_deferred_runtime_asserts_over_guards)
 
 
-def run_export(mod, args, kwargs=None, *, dynamic_shapes, strict, preserve_module_call_signature, prefer_deferred_runtime_asserts_over_guards, draft=None):
+def run_export(mod, args, kwargs=None, *, dynamic_shapes, strict, preserve_module_call_signature, prefer_deferred_runtime_asserts_over_guards, draft=None,
+               force_specializations=False):
     """`export`; with a list as `draft`, questions about data are answered by the example inputs and noted in the list as (condition, stack)."""
     if not isinstance(mod, nn_module.Module):
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
@@ -212,7 +213,7 @@ def run_export(mod, args, kwargs=None, *, dynamic_shapes, strict, preserve_modul
         raise user_error("INVALID_INPUT", f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     with _strict_errors() if strict else contextlib.nullcontext():
         return capture(_ModuleSource(mod, preserve_module_call_signature), args, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, draft=draft,
-                       defer_guards=prefer_deferred_runtime_asserts_over_guards)
+                       defer_guards=prefer_deferred_runtime_asserts_over_guards, force_specializations=force_specializations)
 
 
 class _ModuleSource:
@@ -255,7 +256,7 @@ class _ModuleSource:
             yield
 
 
-def capture(source, args, kwargs, *, dynamic_shapes, draft=None, defer_guards=False):
+def capture(source, args, kwargs, *, dynamic_shapes, draft=None, defer_guards=False, force_specializations=False):
     """The program of a source, as `_ModuleSource` is one."""
     dynamic_shapes = dynamic_shapes or _marked_shapes(source, args, kwargs)
     shapes = _paths_of_shapes(source, args, kwargs, dynamic_shapes) if dynamic_shapes else {}
@@ -274,7 +275,7 @@ def capture(source, args, kwargs, *, dynamic_shapes, draft=None, defer_guards=Fa
     with source.running(), _capturing(exporting=True), _violations_as_user_errors():
         program = _C._export(forward, leaves, _tree.describe(in_spec), source.parameters(), source.buffers(), source.plain_tensors(),
                              source.assigned_buffers, source.module_paths(), shapes, _argument_names(source, args) + list(kwargs), source.kept_calls, draft,
-                             defer_guards)
+                             defer_guards, force_specializations)
     return ExportedProgram(program, (args, kwargs), in_spec, out_spec, call_specs=source.kept_specs())
 
 
@@ -375,11 +376,13 @@ def _is_persistent(mod, path):
 def _export(mod, args, kwargs=None, dynamic_shapes=None, *, strict=True, preserve_module_call_signature=(), pre_dispatch=None,
             prefer_deferred_runtime_asserts_over_guards=False, _disable_forced_specializations=True, _allow_complex_guards_as_runtime_asserts=False):
     """`export` under its private name; without `pre_dispatch` the program is recorded below autograd: functional, composites taken apart. (What 2.4 called
-    `_disable_forced_specializations` is how export works since, and `_allow_complex_guards_as_runtime_asserts` has another name.)"""
-    program = export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, strict=strict,
-                     preserve_module_call_signature=preserve_module_call_signature,
-                     prefer_deferred_runtime_asserts_over_guards=(prefer_deferred_runtime_asserts_over_guards
-                                                                  or _allow_complex_guards_as_runtime_asserts))
+    `_disable_forced_specializations` is how export works since: without it, dimensions that no Dim can describe have to be numbers.
+    `_allow_complex_guards_as_runtime_asserts` has another name now.)"""
+    program = run_export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, strict=strict,
+                         preserve_module_call_signature=preserve_module_call_signature,
+                         prefer_deferred_runtime_asserts_over_guards=(prefer_deferred_runtime_asserts_over_guards
+                                                                      or _allow_complex_guards_as_runtime_asserts),
+                         force_specializations=not _disable_forced_specializations)
     return program if pre_dispatch or pre_dispatch is None else program._without_composites()
 
 

@@ -1,4 +1,5 @@
 """ExportedProgram: a program captured whole, and the module it can be made into again."""
+import ast
 import collections
 import copy
 import html
@@ -139,6 +140,15 @@ def _differ_by_order_of_keys(a, b):
         children = dict(zip(a.context, a.children_specs))
         return all(_differ_by_order_of_keys(children[key], child) for key, child in zip(b.context, b.children_specs))
     return a.context == b.context and all(map(_differ_by_order_of_keys, a.children_specs, b.children_specs))
+
+
+def _in_plain_parentheses(failure):
+    """"Guard failed: (x % 2) == 0" with the parentheses that Python needs and no others."""
+    head, found, condition = failure.partition("Guard failed: ")
+    try:
+        return head + found + ast.unparse(ast.parse(condition, mode="eval")) if found else failure
+    except SyntaxError:
+        return failure
 
 
 class ExportedProgram:
@@ -315,7 +325,7 @@ class ExportedProgram:
                 return self._check_leaves(self._with_own_dtypes(leaves), check_guards)
             if not check_guards:
                 raise RuntimeError(expected or guard) from error
-            raise
+            raise type(error)("\n".join(filter(None, (_in_plain_parentheses(guard), expected)))) from None
         except TypeError as error:
             given = re.search(r"should be a tensor, got (\w+)", str(error))
             if given and check_guards:  # guards ask for sizes first

@@ -1,5 +1,6 @@
 // Factories and copies: all are full, full_like, arange or empty.
 #include <algorithm>
+#include <cmath>
 
 #include "capture/core/core.h"
 #include "umbra/generated/functions.h"
@@ -63,7 +64,56 @@ Tensor number_where(const Tensor& condition, const Scalar& number, const Tensor&
   return where(condition, number_like(other, number), other);
 }
 
+Tensor steps_between(const Scalar& from, const Scalar& to, SymInt count, DType dtype, Device device) {
+  int64_t n = count.guard_int();
+  if (n < 2) return full(SymIntArrayRef({count}), n == 1 ? from : Scalar(0), all_options(dtype, device));
+  Tensor place = arange(0, n, 1, {.layout = Layout::Strided, .device = device, .pin_memory = false});
+  bool whole = is_integral(dtype, true);
+  auto number = [&](const Tensor& x) { return whole ? x : x._to_copy({.dtype = dtype}); };
+  double step = (to.to_double() - from.to_double()) / static_cast<double>(n - 1);
+  Tensor near = place.lt(static_cast<double>(n) / 2);
+  Tensor up = number(place) * step + from;
+  Tensor down = to - number(Scalar(n - 1) - place) * step;
+  Tensor steps = where(near, up, down);
+  return whole ? steps._to_copy({.dtype = dtype}) : steps;
+}
+
+namespace {
+
+Tensor powers_between(const Scalar& from, const Scalar& to, SymInt count, double base, Type dtype, Place device) {
+  DType type = dtype.value_or(default_dtype());
+  Tensor powers = pow(Scalar(base), steps_between(from, to, count, DType::Float64, device.value_or(DeviceType::CPU)));
+  return type == DType::Float64 ? powers : powers._to_copy({.dtype = type});
+}
+
+/// (1 - cos) / 2 over one period, without its last point where the window repeats.
+Tensor hann(int64_t length, bool periodic, Type dtype, Place device) {
+  TensorOptions options = default_options(dtype, device);
+  if (length < 2) return full(SymIntArrayRef({SymInt(length)}), 1, options);
+  int64_t steps = length + (periodic ? 1 : 0);
+  Tensor window = (arange(0, steps, 1, options) * (2 * M_PI / static_cast<double>(steps - 1))).cos() * -0.5 + 0.5;
+  return periodic ? window.slice(0, 0, length) : window;
+}
+
+void add_ranges(DecompositionTable& table) {
+  table.add("aten::linspace",
+            [](const Scalar& from, const Scalar& to, SymInt count, Type dtype, Arrangement, Place device, Flag) {
+              return steps_between(from, to, count, dtype.value_or(default_dtype()), device.value_or(DeviceType::CPU));
+            });
+  table.add("aten::logspace",
+            [](const Scalar& from, const Scalar& to, SymInt count, double base, Type dtype, Arrangement, Place device,
+               Flag) { return powers_between(from, to, count, base, dtype, device); });
+  table.add("aten::hann_window", [](int64_t length, Type dtype, Arrangement, Place device, Flag) {
+    return hann(length, true, dtype, device);
+  });
+  table.add("aten::hann_window.periodic", [](int64_t length, bool periodic, Type dtype, Arrangement, Place device,
+                                             Flag) { return hann(length, periodic, dtype, device); });
+}
+
+}  // namespace
+
 void add_factories(DecompositionTable& table) {
+  add_ranges(table);
   table.add("aten::new_ones", [](const Tensor& self, SymIntArrayRef size, Type dtype, Arrangement, Place device, Flag) {
     return full(size, 1, new_options(self, dtype, device));
   });
@@ -96,6 +146,7 @@ void add_factories(DecompositionTable& table) {
   });
   table.add("aten::fill.Scalar",
             [](const Tensor& self, const Scalar& value) { return full_like(self, value, {.pin_memory = false}); });
+  table.add("aten::fill.Tensor", [](const Tensor& self, const Tensor& value) { return copy(self, value); });
   table.add("aten::zero",
             [](const Tensor& self) { return full_like(self, 0, {.pin_memory = false}, MemoryFormat::Preserve); });
   table.add("aten::detach", [](const Tensor& self) { return alias(self); });

@@ -16,17 +16,28 @@ std::vector<Tensor> at_dim(const Tensor& self, int64_t dim, const Tensor& index)
   return indices;
 }
 
-Tensor index_added(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
-  Tensor values = alpha.equals(1) ? source : source * alpha;
-  return index_put(self, at_dim(self, dim, index), values, true);
+/// A tensor without dimensions is indexed as its one element.
+template <class F> Tensor as_a_row(const Tensor& self, F&& compute) {
+  return self.dim() > 0 ? compute(self) : compute(self.unsqueeze(0)).squeeze(IntArrayRef({0}));
 }
 
-/// One number for all elements at the indices.
+Tensor index_added(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+  Tensor values = alpha.equals(1) ? source : source * alpha;
+  return as_a_row(self, [&](const Tensor& x) { return index_put(x, at_dim(x, dim, index), values, true); });
+}
+
+/// One tensor without dimensions for all elements at the indices.
+Tensor filled_at(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
+  return as_a_row(self, [&](const Tensor& x) {
+    SymShape sizes(x.sym_sizes());
+    sizes[static_cast<size_t>(dim < 0 ? dim + x.dim() : dim)] = index.sym_numel();
+    return index_put(x, at_dim(x, dim, index), value.expand(sizes));
+  });
+}
+/// One number for them.
 Tensor index_filled(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   TensorOptions options{.dtype = self.dtype(), .layout = Layout::Strided, .device = self.device(), .pin_memory = false};
-  SymShape sizes(self.sym_sizes());
-  sizes[static_cast<size_t>(dim < 0 ? dim + self.dim() : dim)] = index.sym_numel();
-  return index_put(self, at_dim(self, dim, index), scalar_tensor(value, options).expand(sizes));
+  return filled_at(self, dim, index, scalar_tensor(value, options));
 }
 
 /// Positions along one edge of a padded tensor, as they are read from the unpadded one.
@@ -83,16 +94,81 @@ Tensor image_of(const Tensor& self, SymIntArrayRef size, const Ints& kernel, con
   bool batched = self.dim() == 3;
   Tensor input = batched ? self : self.unsqueeze(0);
   SymInt height = size[0] + 2 * padding[0], width = size[1] + 2 * padding[1];
-  Tensor rows = window_places(size[0], kernel[0], dilation[0], padding[0], stride[0], input.device());
-  Tensor columns = window_places(size[1], kernel[1], dilation[1], padding[1], stride[1], input.device());
   SymInt channels = input.sym_size(1) / (kernel[0] * kernel[1]);
-  Tensor blocks =
-      input.reshape({input.sym_size(0), channels, kernel[0], kernel[1], rows.sym_size(1), columns.sym_size(1)})
-          .permute(IntArrayRef({0, 1, 2, 4, 3, 5}));
+  auto places = [&](size_t d) {
+    return (size[d] + 2 * padding[d] - dilation[d] * (kernel[d] - 1) - 1) / stride[d] + 1;
+  };
+  Tensor blocks = input.reshape({input.sym_size(0), channels, kernel[0], kernel[1], places(0), places(1)})
+                      .permute(IntArrayRef({0, 1, 2, 4, 3, 5}));
+  Tensor rows = window_places(size[0], kernel[0], dilation[0], padding[0], stride[0], input.device());
+  rows = rows.unsqueeze(-1).unsqueeze(-1);
+  Tensor columns = window_places(size[1], kernel[1], dilation[1], padding[1], stride[1], input.device());
   Tensor out = input.new_zeros({input.sym_size(0), channels, height, width});
-  out = index_put(out, std::vector<Tensor>{{}, {}, rows.unsqueeze(-1).unsqueeze(-1), columns}, blocks, true);
+  out = index_put(out, std::vector<Tensor>{{}, {}, rows, columns}, blocks, true);
   out = constant_pad_nd(out, IntArrayRef({-padding[1], -padding[1], -padding[0], -padding[0]}));
   return batched ? out : out.squeeze(Ints{0});
+}
+
+/// Every plane of the output begins at its own place of one long row.
+Tensor unpooled(const Tensor& self, const Tensor& indices, SymIntArrayRef size) {
+  SymShape lead(self.sym_sizes().drop_back(2)), shape(lead), ones(lead);
+  SymInt planes = 1;
+  for (SymInt s : lead) planes = planes * s;
+  for (SymInt s : size) shape.push_back(s);
+  for (int i = 0; i < 2; ++i) ones.push_back(1);
+  TensorOptions options{.layout = Layout::Strided, .device = self.device(), .pin_memory = false};
+  Tensor starts = arange(0, Scalar(planes), 1, options).view(ones) * Scalar(size[0] * size[1]);
+  Tensor places = indices.add(starts).reshape(IntArrayRef({-1}));
+  Tensor flat = self.new_zeros(shape).view(IntArrayRef({-1}));
+  return index_put(flat, std::vector<Tensor>{places}, self.reshape(IntArrayRef({-1}))).view(shape);
+}
+
+/// Each dimension in turn is read from where its first element comes from, around.
+Tensor rolled(const Tensor& self, SymIntArrayRef shifts, const Ints& dims) {
+  if (self.sym_numel() == 0) return self.clone();
+  if (dims.empty()) {
+    Tensor flat = rolled(self.reshape(SymIntArrayRef({self.sym_numel()})), shifts, {0});
+    return flat.view(self.sym_sizes());
+  }
+  Tensor out = self;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    int64_t at = dims[i] < 0 ? dims[i] + self.dim() : dims[i];
+    SymInt n = self.sym_size(at);
+    TensorOptions options{.layout = Layout::Strided, .device = self.device(), .pin_memory = false};
+    Tensor places = (arange(0, Scalar(n), 1, options) + Scalar((n - shifts[i]) % n)).fmod(Scalar(n));
+    out = out.index_select(at, places);
+  }
+  return out;
+}
+
+Tensor as_diagonals(const Tensor& self, int64_t offset, int64_t first, int64_t second) {
+  int64_t rank = self.dim() + 1, a = first < 0 ? first + rank : first, b = second < 0 ? second + rank : second;
+  if (a > b) {
+    std::swap(a, b);
+    offset = -offset;
+  }
+  SymInt length = self.sym_size(-1);
+  Tensor rows = self;
+  if (offset != 0) {
+    SymShape edge(self.sym_sizes());
+    edge[static_cast<size_t>(self.dim() - 1)] = std::abs(offset);
+    Tensor zeros = self.new_zeros(edge);
+    rows = offset > 0 ? cat(std::vector<Tensor>{zeros, self}, -1) : cat(std::vector<Tensor>{self, zeros}, -1);
+    length = length + std::abs(offset);
+  }
+  rows = rows.unsqueeze(a);
+  Ints order;  // the last dimension goes to `b`
+  for (int64_t d = 0; d + 1 < rank; ++d) order.push_back(d);
+  order.insert(order.begin() + b, rank - 1);
+  rows = rows.permute(order);
+  TensorOptions options{.dtype = DType::Int64, .layout = Layout::Strided, .device = self.device(), .pin_memory = false};
+  Tensor columns = arange(0, Scalar(length), 1, options);
+  Tensor on_diagonal = columns.eq(arange(offset, Scalar(length + offset), 1, options).unsqueeze(-1));
+  SymShape shape;
+  for (int64_t d = 0; d < rank; ++d) shape.push_back(d == a || d == b ? length : SymInt(1));
+  on_diagonal = on_diagonal.view(shape);
+  if (self.dtype() == DType::Bool) return on_diagonal.logical_and(rows);
+  return where(on_diagonal, rows, number_like(rows, 0));
 }
 
 }  // namespace
@@ -100,9 +176,13 @@ Tensor image_of(const Tensor& self, SymIntArrayRef size, const Ints& kernel, con
 void add_indexing(DecompositionTable& table) {
   table.add("aten::index_add", index_added);
   table.add("aten::index_copy", [](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
-    return index_put(self, at_dim(self, dim, index), source);
+    return as_a_row(self, [&](const Tensor& x) { return index_put(x, at_dim(x, dim, index), source); });
   });
   table.add("aten::index_fill.int_Scalar", index_filled);
+  table.add("aten::index_fill.int_Tensor", filled_at);
+  table.add("aten::max_unpool2d", unpooled);
+  table.add("aten::roll", rolled);
+  table.add("aten::diag_embed", as_diagonals);
   table.add("aten::take", [](const Tensor& self, const Tensor& places) {
     return index(self.view(IntArrayRef({-1})), std::vector<Tensor>{places});
   });
@@ -112,6 +192,7 @@ void add_indexing(DecompositionTable& table) {
     std::vector<SymInt> shape(static_cast<size_t>(self.dim()), SymInt(1));
     shape[static_cast<size_t>(at)] = -1;
     Tensor places = arange(0, Scalar(self.sym_size(at)), 1, options).view(SymIntArrayRef(shape));
+    if (position < 0) position = position + self.sym_size(at);
     Tensor chosen = places.eq(Scalar(position)), wide = source.unsqueeze(at).expand(self.sym_sizes());
     return where(chosen, wide, self);
   });

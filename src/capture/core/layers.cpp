@@ -1,4 +1,4 @@
-// Products of matrices, normalisation, resampling.
+// Products of matrices, normalisation, attention.
 #include "capture/core/core.h"
 #include "umbra/generated/functions.h"
 #include "umbra/ops/operators.h"
@@ -9,7 +9,14 @@ namespace {
 using MaybeNumber = std::optional<double>;
 using Three = std::tuple<Tensor, Tensor, Tensor>;
 
-Tensor scaled_sum(const Tensor& self, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
+/// A factor of a sum of whole numbers is one.
+Scalar factor_of(const Tensor& self, const Scalar& number) {
+  return is_integral(self.dtype(), true) && number.is_floating() ? Scalar(static_cast<int64_t>(number.to_double()))
+                                                                 : number;
+}
+
+Tensor scaled_sum(const Tensor& self, const Tensor& product, const Scalar& scale, const Scalar& factor) {
+  Scalar beta = factor_of(self, scale), alpha = factor_of(product, factor);
   Tensor out = alpha.equals(1) ? product : product * alpha;
   if (beta.equals(0)) return out;
   return (beta.equals(1) ? self : self * beta) + out;
@@ -17,27 +24,14 @@ Tensor scaled_sum(const Tensor& self, const Tensor& product, const Scalar& beta,
 
 Tensor outer_sum(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
   SymInt n = a.sym_size(0), m = b.sym_size(0);
+  if (self.dtype() == DType::Bool && a.dtype() == DType::Bool && b.dtype() == DType::Bool) {
+    Tensor both = a.view({n, SymInt(1)}).logical_and(b);
+    if (!alpha.to_bool()) both = both.logical_and(number_like(both, false));
+    return beta.to_bool() ? self.expand({n, m}).logical_or(both) : both;
+  }
   Tensor scaled = beta.equals(0) ? Tensor() : self.expand({n, m}) * beta;
   Tensor product = a.view({n, SymInt(1)}).mul(b) * alpha;
   return scaled.defined() ? scaled + product : product;
-}
-
-/// The source of each position of one dimension: its own place times the scale, cut down.
-Tensor nearest_places(SymInt out, SymInt in, MaybeNumber given, Device device) {
-  double scale = given ? 1 / *given : 0;
-  TensorOptions options{.dtype = DType::Float32, .layout = Layout::Strided, .device = device, .pin_memory = false};
-  Tensor steps = arange(0, Scalar(out), 1, options) + 0.0;
-  if (!given) scale = static_cast<double>(in.guard_int()) / static_cast<double>(out.guard_int());
-  return (steps * scale)._to_copy({.dtype = DType::Int64});
-}
-
-Tensor nearest_2d(const Tensor& self, SymIntArrayRef size, MaybeNumber high, MaybeNumber wide) {
-  Tensor rows = nearest_places(size[0], self.sym_size(2), high, self.device()).unsqueeze(-1);
-  Tensor columns = nearest_places(size[1], self.sym_size(3), wide, self.device());
-  return index(self, std::vector<Tensor>{{}, {}, rows, columns});
-}
-Tensor nearest_1d(const Tensor& self, SymIntArrayRef size, MaybeNumber scale) {
-  return index(self, std::vector<Tensor>{{}, {}, nearest_places(size[0], self.sym_size(2), scale, self.device())});
 }
 
 /// The result lies in memory as the kernel's does: by positions, then by batches and heads.
@@ -49,15 +43,31 @@ std::tuple<Tensor, Tensor> attention_by_parts(const Tensor& query, const Tensor&
   return {by_position.permute(IntArrayRef({1, 2, 0, 3})), weights};
 }
 
-/// Equal steps from one end to the other, counted from the nearer end.
-Tensor steps_between(double from, double to, SymInt count, Device device) {
-  TensorOptions options{.layout = Layout::Strided, .device = device, .pin_memory = false};
-  Tensor place = arange(0, Scalar(count), 1, options);
-  double n = static_cast<double>(count.guard_int()), step = n > 1 ? (to - from) / (n - 1) : 0;
-  Tensor near = place.lt(n / 2);
-  Tensor up = place._to_copy({.dtype = DType::Float32}) * step + from;
-  Tensor down = Scalar(to) - (Scalar(count - 1) - place)._to_copy({.dtype = DType::Float32}) * step;
-  return where(near, up, down);
+/// The norm of each slice of `v` along `dim`, and `v` scaled to those of `g`.
+std::tuple<Tensor, Tensor> with_norms(const Tensor& v, const Tensor& g, int64_t dim) {
+  std::vector<int64_t> others;
+  for (int64_t d = 0; d < v.dim(); ++d)
+    if (d != dim) others.push_back(d);
+  Tensor norm = linalg_vector_norm(v, 2, argument::Optional<argument::Ints>(others), true);
+  return {v.mul(g.div(norm)), norm};
+}
+
+/// a[i+1] * b[i+2] - a[i+2] * b[i+1], counted around.
+Tensor crossed(const Tensor& self, const Tensor& other, int64_t dim) {
+  SymShape sizes(self.sym_sizes());
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] == 1) sizes[d] = other.sym_sizes()[d];
+  Tensor a = self.sym_sizes() == sizes ? self : self.expand(sizes);
+  Tensor b = other.sym_sizes() == sizes ? other : other.expand(sizes);
+  int64_t at = dim < 0 ? dim + a.dim() : dim;
+  Tensor places = arange(0, 3, 1, {.layout = Layout::Strided, .device = self.device(), .pin_memory = false});
+  auto turned = [&](const Tensor& x, int64_t by) { return x.index_select(at, (places + by).remainder(3)); };
+  auto product = [&](int64_t of_a, int64_t of_b) {
+    Tensor left = turned(a, of_a);
+    return left.mul(turned(b, of_b));
+  };
+  Tensor first = product(1, 2);
+  return first.sub(product(2, 1));
 }
 
 }  // namespace
@@ -77,12 +87,10 @@ void add_layers(DecompositionTable& table) {
               return _native_batch_norm_legit(input, weight, bias, mean, variance, true, momentum, eps);
             });
   table.add("aten::_scaled_dot_product_flash_attention_for_cpu", attention_by_parts);
-  table.add("aten::upsample_nearest1d", nearest_1d);
-  table.add("aten::upsample_nearest2d", nearest_2d);
-  table.add("aten::linspace", [](const Scalar& from, const Scalar& to, int64_t count, std::optional<DType>,
-                                 std::optional<Layout>, std::optional<Device> device, std::optional<bool>) {
-    return steps_between(from.to_double(), to.to_double(), count, device.value_or(Device(DeviceType::CPU)));
-  });
+  table.add("aten::_weight_norm_interface", with_norms);
+  table.add("aten::linalg_cross", crossed);
+  table.add("aten::vdot",
+            [](const Tensor& a, const Tensor& b) { return (a.is_complex() ? a.conj_physical() : a).mul(b).sum(); });
 }
 
 }  // namespace umbra::core_table

@@ -55,9 +55,28 @@ std::tuple<Tensor, Tensor> class_losses(const Tensor& self, const Tensor& target
   return {loss, total};
 }
 
+/// How far every other class comes near the target's.
+Tensor margin_loss(const Tensor& self, const Tensor& target, const Scalar& p, const Scalar& margin,
+                   const Tensor& weight, int64_t reduction) {
+  Tensor scores = self.dim() == 2 ? self : self.dim() == 1 ? self.unsqueeze(0) : self.view(IntArrayRef({1, 1}));
+  Tensor classes = self.dim() == 2 ? target : target.view(IntArrayRef({1}));
+  Tensor column = classes.unsqueeze(1), own = scores.gather(1, column);
+  Tensor near = (margin - own).add(scores).clamp(0);
+  if (!p.equals(1)) near = near.mul(near);
+  if (weight.defined()) near = near.mul(index(weight, std::vector<Tensor>{classes}).unsqueeze(1));
+  TensorOptions options{.layout = Layout::Strided, .device = self.device(), .pin_memory = false};
+  Tensor other = arange(0, Scalar(scores.sym_size(1)), 1, options).ne(column);
+  Tensor loss = where(other, near, number_like(near, 0));
+  if (reduction == kMean) return loss.mean();
+  if (reduction == kSum) return loss.sum().div(wrapped_number(Scalar(scores.sym_size(1))));
+  Tensor each = loss.mean(IntArrayRef({1}));
+  return target.dim() == 0 ? each.squeeze(IntArrayRef({0})) : each;
+}
+
 }  // namespace
 
 void add_losses(DecompositionTable& table) {
+  table.add("aten::multi_margin_loss", margin_loss);
   table.add("aten::mse_loss", [](const Tensor& self, const Tensor& target, int64_t reduction) {
     return reduced(self.sub(target).pow(2), reduction);
   });

@@ -30,7 +30,11 @@ Tensor interpolated(const Tensor& start, const Tensor& end, const Tensor& weight
 }
 
 /// self * log(other), or what stands for the logarithm: 0 where self is, nan where other is.
-template <class F> Tensor times_logarithm(const Tensor& self, const Tensor& other, F&& logarithm) {
+template <class F> Tensor times_logarithm(const Tensor& factor, const Tensor& argument, F&& logarithm) {
+  DType common = result_type(factor, argument);
+  if (is_integral(common, true)) common = default_dtype();
+  auto promoted = [&](const Tensor& x) { return x.dtype() == common ? x : x._to_copy({.dtype = common}); };
+  Tensor self = promoted(factor), other = promoted(argument);
   Tensor zero = self.eq(0), product = self.mul(logarithm(other));
   product = number_where(zero, 0, product);
   return number_where(other.isnan(), kNan, product);
@@ -49,12 +53,34 @@ Tensor with_numbers_for(const Tensor& self, MaybeNumber nan, MaybeNumber above, 
 
 Tensor sum_of_exponentials(const Tensor& self, const Tensor& other) {
   Tensor order = self.ge(other), high = where(order, self, other), low = where(order, other, self);
-  Tensor finite = self.eq(self).mul(self.abs().ne(kInfinity));
+  Tensor bounded = self.abs().ne(kInfinity), finite = self.eq(self).mul(bounded);
   Tensor same = finite.logical_not().logical_and(self.eq(other));
   return where(same, self, high.add(low.sub(high).exp().log1p()));
 }
 
-Tensor entropy(const Tensor& self) {
+Tensor sum_of_powers_of_two(const Tensor& self, const Tensor& other) {
+  Tensor order = self.ge(other), high = where(order, self, other), low = where(order, other, self);
+  Tensor endless = self.isinf(), same = endless.logical_and(self.eq(other));
+  return where(same, self, high.add(low.sub(high).exp2().log1p() * (1 / std::log(2.0))));
+}
+
+Tensor log_of_normal(const Tensor& self) {
+  Tensor t = self * M_SQRT1_2, low = self.lt(1.0);
+  Tensor below = t.neg().special_erfcx().div(wrapped_number(2)).log();
+  below = below.sub(t.mul(t));
+  return where(low, below, t.erfc().neg().div(wrapped_number(2)).log1p());
+}
+
+Tensor multivariate_gamma(const Tensor& given, int64_t p) {
+  Tensor self = as_real(given);
+  TensorOptions options{.dtype = self.dtype(), .device = self.device(), .pin_memory = false};
+  Tensor steps = arange(1 - p, 1, 1, options) * 0.5;
+  Tensor sum = self.unsqueeze(-1).add(steps).lgamma().sum(IntArrayRef({-1}));
+  return sum + static_cast<double>(p * (p - 1)) / 4 * std::log(M_PI);
+}
+
+Tensor entropy(const Tensor& given) {
+  Tensor self = as_real(given);
   Tensor nan = self.isnan(), positive = self.gt(0), value = self.neg().mul(self.log());
   Tensor at_zero = self.eq(0), low = number_like(self, -kInfinity), zero = number_like(self, 0);
   return where(nan, self, where(positive, value, where(at_zero, zero, low)));
@@ -76,12 +102,16 @@ void add_logic(DecompositionTable& table) {
   table.add("aten::triu", [](const Tensor& self, SymInt diagonal) { return triangle(self, diagonal, false); });
   table.add("aten::clamp_min", [](const Tensor& self, const Scalar& low) { return self.clamp(low); });
   table.add("aten::clamp_max", [](const Tensor& self, const Scalar& high) { return self.clamp(std::nullopt, high); });
+  table.add("aten::clamp_min.Tensor", [](const Tensor& self, const Tensor& low) { return self.clamp(low); });
+  table.add("aten::clamp_max.Tensor",
+            [](const Tensor& self, const Tensor& high) { return self.clamp(Tensor(), high); });
   table.add("aten::nan_to_num", with_numbers_for);
   table.add("aten::heaviside", [](const Tensor& self, const Tensor& values) {
     Tensor zero = self.eq(0), negative = self.lt(0).logical_or(self.isnan());
     TensorOptions whole{.dtype = DType::Int64, .layout = Layout::Strided, .device = self.device()};
     Tensor one = scalar_tensor(1, whole), none = scalar_tensor(0, whole);
-    return where(zero, values, where(negative, none, one));
+    Tensor step = where(zero, values, where(negative, none, one));
+    return step.dtype() == self.dtype() ? step : step._to_copy({.dtype = self.dtype()});
   });
 }
 
@@ -127,8 +157,12 @@ void add_special(DecompositionTable& table) {
     return number_where(zero, 1, ratio);
   });
   table.add("aten::logaddexp", sum_of_exponentials);
+  table.add("aten::logaddexp2", sum_of_powers_of_two);
+  table.add("aten::special_log_ndtr", log_of_normal);
+  table.add("aten::mvlgamma", multivariate_gamma);
   table.add("aten::special_entr", entropy);
-  table.add("aten::logit", [](const Tensor& self, MaybeNumber eps) {
+  table.add("aten::logit", [](const Tensor& given, MaybeNumber eps) {
+    Tensor self = as_real(given);
     double margin = eps.value_or(-1);
     Tensor low = self.lt(margin), high = self.gt(1 - margin);
     Tensor x = number_where(low, margin, number_where(high, 1 - margin, self));

@@ -26,7 +26,7 @@ Tensor sum_over(const Tensor& x, const MaybeDims& dims, bool keepdim, MaybeType 
 Tensor norm_of(const Tensor& self, const Scalar& order, const MaybeDims& dims, bool keepdim, MaybeType dtype) {
   Tensor x = dtype && *dtype != self.dtype() ? self._to_copy({.dtype = dtype}) : self;
   double p = order.to_double();
-  if (p == 0) return sum_over(x.ne(0.0), dims, keepdim, x.dtype());
+  if (p == 0) return sum_over(x.ne(0.0), dims, keepdim, real_type(x.dtype()));
   if (std::isinf(p)) {
     Tensor size = x.abs();
     Dims all = dims.value_or(Dims());
@@ -37,7 +37,20 @@ Tensor norm_of(const Tensor& self, const Scalar& order, const MaybeDims& dims, b
   return sum.pow(1 / p);
 }
 
-Tensor log_of_sum(const Tensor& self, const Dims& dims, bool keepdim) {
+/// Slices along `dim` whose norm is above `most` are brought down to it.
+Tensor renormed(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& most) {
+  Dims others;
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (d != (dim < 0 ? dim + self.dim() : dim)) others.push_back(d);
+  bool narrow = self.dtype() == DType::Float16 || self.dtype() == DType::BFloat16;
+  Tensor norm = norm_of(self, p, others, true, narrow ? MaybeType(DType::Float32) : MaybeType());
+  Tensor above = norm.gt(most), scaled = (norm + 1e-7).reciprocal() * most;
+  Tensor factor = where(above, scaled, number_like(norm, 1.0));
+  return self.mul(narrow ? factor._to_copy({.dtype = self.dtype()}) : factor);
+}
+
+Tensor log_of_sum(const Tensor& given, const Dims& dims, bool keepdim) {
+  Tensor self = as_real(given);
   if (self.sym_numel() == 0) return self.exp().sum(dims, keepdim).log();
   Tensor largest = self.amax(dims, true);
   largest = number_where(largest.abs().eq(kInfinity), 0.0, largest);
@@ -59,9 +72,16 @@ void add_reductions(DecompositionTable& table) {
   });
   table.add("aten::all.dim",
             [](const Tensor& x, int64_t dim, bool keepdim) { return x.logical_not().any(dim, keepdim).logical_not(); });
+  table.add("aten::all.dims", [](const Tensor& x, MaybeDims dims, bool keepdim) {
+    Tensor none = over(dims, [&](const auto& d) { return x.logical_not().any(d, keepdim); }).logical_not();
+    return x.dtype() == DType::UInt8 ? none._to_copy({.dtype = DType::UInt8}) : none;
+  });
+  table.add("aten::trace", [](const Tensor& x) { return x.diagonal().clone(MemoryFormat::Contiguous).sum(); });
+  table.add("aten::renorm", renormed);
   table.add("aten::aminmax", [](const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
     Dims dims = dim ? Dims{*dim} : Dims();
-    return std::make_tuple(x.amin(dims, keepdim), x.amax(dims, keepdim));
+    Tensor least = x.amin(dims, keepdim), most = x.amax(dims, keepdim);
+    return std::make_tuple(least, most);
   });
   table.add("aten::count_nonzero.dim_IntList", [](const Tensor& x, const Dims& dims) { return x.ne(0).sum(dims); });
   table.add("aten::count_nonzero", [](const Tensor& x, std::optional<int64_t> dim) {

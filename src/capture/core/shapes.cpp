@@ -85,6 +85,58 @@ Tensor quarter_turns(const Tensor& self, int64_t k, std::vector<int64_t> dims) {
   return self.clone(MemoryFormat::Contiguous);
 }
 
+/// A row of blocks, each with zeros on both sides.
+Tensor diagonal_blocks(TensorList tensors) {
+  std::vector<Tensor> blocks;
+  SymInt width = 0;
+  for (const Tensor& t : tensors) blocks.push_back(t.dim() == 2 ? t : t.view(IntArrayRef({1, -1})));
+  for (const Tensor& block : blocks) width = width + block.sym_size(1);
+  SymInt left = 0;
+  for (Tensor& block : blocks) {
+    SymInt rows = block.sym_size(0), columns = block.sym_size(1);
+    Tensor before = block.new_zeros({rows, left}), after = block.new_zeros({rows, width - left - columns});
+    left = left + columns;
+    block = cat(std::vector<Tensor>{before, block, after}, 1);
+  }
+  return cat(blocks);
+}
+
+Tensor shuffled_channels(const Tensor& self, SymInt groups) {
+  SymShape parts(self.sym_sizes());
+  parts[1] = groups;
+  parts.insert(2, self.sym_size(1) / groups);
+  std::vector<int64_t> order(parts.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[1], order[2]);
+  return self.view(parts).permute(order).clone(MemoryFormat::Contiguous).view(self.sym_sizes());
+}
+
+/// A view, and memory of its own.
+void add_copies(DecompositionTable& table) {
+  auto own = [](const Tensor& view) { return view.clone(MemoryFormat::Contiguous); };
+  table.add("aten::alias_copy", [=](const Tensor& self) { return own(alias(self)); });
+  table.add("aten::t_copy", [=](const Tensor& self) { return own(self.t()); });
+  table.add("aten::transpose_copy.int",
+            [=](const Tensor& self, int64_t a, int64_t b) { return own(exchange(self, a, b)); });
+  table.add("aten::squeeze_copy", [=](const Tensor& self) { return own(self.squeeze()); });
+  table.add("aten::squeeze_copy.dim", [=](const Tensor& self, int64_t dim) { return own(self.squeeze(dim)); });
+  table.add("aten::squeeze_copy.dims",
+            [=](const Tensor& self, const std::vector<int64_t>& dims) { return own(self.squeeze(dims)); });
+  table.add("aten::unsqueeze_copy", [=](const Tensor& self, int64_t dim) { return own(self.unsqueeze(dim)); });
+  table.add("aten::expand_copy",
+            [=](const Tensor& self, SymIntArrayRef size, bool implicit) { return own(self.expand(size, implicit)); });
+  table.add("aten::diagonal_copy",
+            [=](const Tensor& self, int64_t offset, int64_t a, int64_t b) { return own(self.diagonal(offset, a, b)); });
+  table.add("aten::unfold_copy", [=](const Tensor& self, int64_t dim, int64_t size, int64_t step) {
+    return own(self.unfold(dim, size, step));
+  });
+  table.add("aten::split_with_sizes_copy", [=](const Tensor& self, SymIntArrayRef sizes, int64_t dim) {
+    std::vector<Tensor> parts = split_with_sizes(self, sizes, dim);
+    for (Tensor& part : parts) part = own(part);
+    return parts;
+  });
+}
+
 }  // namespace
 
 void add_shapes(DecompositionTable& table) {
@@ -102,6 +154,12 @@ void add_shapes(DecompositionTable& table) {
   table.add("aten::pixel_shuffle", [](const Tensor& self, int64_t factor) { return shuffled(self, factor, true); });
   table.add("aten::pixel_unshuffle", [](const Tensor& self, int64_t factor) { return shuffled(self, factor, false); });
   table.add("aten::rot90", quarter_turns);
+  table.add("aten::unsafe_split.Tensor", split_evenly);
+  table.add("aten::unsafe_split_with_sizes",
+            [](const Tensor& self, SymIntArrayRef sizes, int64_t dim) { return split_with_sizes(self, sizes, dim); });
+  table.add("aten::block_diag", diagonal_blocks);
+  for (const char* name : {"aten::channel_shuffle", "aten::native_channel_shuffle"}) table.add(name, shuffled_channels);
+  add_copies(table);
 }
 
 }  // namespace umbra::core_table

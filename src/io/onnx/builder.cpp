@@ -11,17 +11,40 @@ namespace {
 
 constexpr int64_t kOpset = 18, kFormat = 8;
 
-Message tensor_message(const Tensor& tensor, const std::string& name) {
+constexpr size_t kLargest = size_t(1) << 31;  // of a protocol buffer
+constexpr size_t kPage = 4096;
+
+Message described_tensor(const Tensor& tensor, const std::string& name) {
   Message message;
   for (int64_t size : tensor.sizes()) message.number(1, size);
   message.number(2, element_type(tensor.dtype()));
   if (!name.empty()) message.text(8, name);
-  std::string buffer;
-  message.text(9, packed_bytes(tensor.detach(), buffer));
   return message;
 }
 
-enum AttributeType { kReal = 1, kNumber = 2, kText = 3, kTensor = 4, kNumbers = 7 };
+Message tensor_message(const Tensor& tensor, const std::string& name) {
+  std::string buffer;
+  return described_tensor(tensor, name).text(9, packed_bytes(tensor.detach(), buffer));
+}
+
+size_t bytes_of(const Tensor& tensor) { return static_cast<size_t>(tensor.numel() * item_size(tensor.dtype())); }
+
+/// A tensor whose elements lie in another file.
+Message stored_tensor(const Tensor& tensor, const std::string& name, const Builder::Store& store,
+                      const std::string& location) {
+  std::string buffer;
+  std::string_view bytes = packed_bytes(tensor.detach(), buffer);
+  Message message = described_tensor(tensor, name);
+  auto entry = [&](const char* key, const std::string& value) {
+    message.message(13, Message().text(1, key).text(2, value));
+  };
+  entry("location", location);
+  entry("offset", std::to_string(store(bytes)));
+  entry("length", std::to_string(bytes.size()));
+  return message.number(14, 1);
+}
+
+enum AttributeType { kReal = 1, kNumber = 2, kText = 3, kTensor = 4, kGraph = 5, kNumbers = 7 };
 
 Message attribute(const char* name, AttributeType type) {
   Message message;
@@ -46,6 +69,11 @@ int64_t element_type(DType dtype) {
     case DType::UInt32: return 12;
     case DType::UInt64: return 13;
     case DType::BFloat16: return 16;
+    case DType::Complex32:
+    case DType::Complex64:
+    case DType::Complex128:
+      fail<NotImplementedError>("ONNX: its operators take no complex numbers, and the program has tensors of ",
+                                name(dtype), "; compute with real and imaginary parts (view_as_real)");
     default: fail<NotImplementedError>("ONNX: tensors of ", name(dtype), " are not in Umbra yet");
   }
 }
@@ -75,6 +103,11 @@ Attributes& Attributes::set(const char* name, const Tensor& value) {
   return *this;
 }
 
+Attributes& Attributes::set(const char* name, const Message& graph) {
+  messages_.push_back(attribute(name, kGraph).message(6, graph));
+  return *this;
+}
+
 // ---- nodes ----
 
 Name Builder::reserve(const std::string& name) {
@@ -93,15 +126,16 @@ Names Builder::emit_many(const char* type, const Names& inputs, size_t outputs, 
     made.push_back(i == 0 && !name.empty() ? reserve(name) : "v" + std::to_string(next_++));
     node.text(2, made.back());
   }
-  node.text(3, std::string(type) + "_" + std::to_string(nodes_.size())).text(4, type);
+  node.text(3, std::string(type) + "_" + std::to_string(next_node_++)).text(4, type);
   for (const Message& message : attributes.messages()) node.message(5, message);
-  nodes_.push_back(std::move(node));
+  graphs_.back().nodes.push_back(std::move(node));
   return made;
 }
 
 Name Builder::constant(const Tensor& tensor, const std::string& name) {
   Name free = reserve(name);
-  initializers_.push_back(tensor_message(tensor, free));
+  element_type(tensor.dtype());  // refused where it has none
+  initializers_.emplace_back(free, tensor);
   return free;
 }
 
@@ -139,24 +173,49 @@ Message Builder::value_info(const Name& name, DType dtype, const std::vector<std
 }
 
 void Builder::add_input(const Name& name, DType dtype, const std::vector<std::string>& sizes) {
-  inputs_.push_back(value_info(name, dtype, sizes));
+  graphs_.back().inputs.push_back(value_info(name, dtype, sizes));
 }
 void Builder::add_output(const Name& name, DType dtype, const std::vector<std::string>& sizes) {
-  outputs_.push_back(value_info(name, dtype, sizes));
+  graphs_.back().outputs.push_back(value_info(name, dtype, sizes));
 }
 
-std::string Builder::finish() const {
-  Message graph;
-  for (const Message& node : nodes_) graph.message(1, node);
-  graph.text(2, "main_graph");
-  for (const Message& tensor : initializers_) graph.message(5, tensor);
-  for (const Message& input : inputs_) graph.message(11, input);
-  for (const Message& output : outputs_) graph.message(12, output);
+void Builder::begin_graph() { graphs_.emplace_back(); }
+
+Message Builder::end_graph() {
+  Message message = graph_message(graphs_.back(), "part_" + std::to_string(next_node_++));
+  graphs_.pop_back();
+  return message;
+}
+
+Message Builder::graph_message(const Graph& graph, const std::string& name) {
+  Message message;
+  for (const Message& node : graph.nodes) message.message(1, node);
+  message.text(2, name);
+  for (const Message& input : graph.inputs) message.message(11, input);
+  for (const Message& output : graph.outputs) message.message(12, output);
+  return message;
+}
+
+size_t Builder::constant_bytes() const {
+  size_t bytes = 0;
+  for (const auto& [name, tensor] : initializers_) bytes += bytes_of(tensor);
+  return bytes;
+}
+
+std::string Builder::finish(const Store& store, const std::string& location) const {
+  check<NotImplementedError>(
+      store || constant_bytes() < kLargest,
+      "ONNX: the model has more than 2 GB, which one protocol buffer does not hold; write it to a "
+      "path (save_onnx), where its constants get a file of their own");
+  Message graph = graph_message(graphs_.back(), "main_graph");
+  for (const auto& [name, tensor] : initializers_) {
+    bool large = store && bytes_of(tensor) >= kPage;
+    graph.message(5, large ? stored_tensor(tensor, name, store, location) : tensor_message(tensor, name));
+  }
   Message model;
   model.number(1, kFormat).text(2, "umbra").message(7, graph);
   model.message(8, Message().text(1, "").number(2, kOpset));
-  check<NotImplementedError>(model.bytes().size() < (size_t(1) << 31),
-                             "ONNX: a model of more than 2 GB is not in Umbra yet");
+  check<NotImplementedError>(model.bytes().size() < kLargest, "ONNX: the model's graph has more than 2 GB");
   return model.bytes();
 }
 

@@ -1,7 +1,9 @@
 // A model of ONNX under construction: nodes, constants, and the types of values.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +28,8 @@ class Attributes {
   Attributes& set(const char* name, const char* value);
   Attributes& set(const char* name, const std::vector<int64_t>& values);
   Attributes& set(const char* name, const Tensor& value);
+  /// A graph of its own: a branch, the body of a loop.
+  Attributes& set(const char* name, const Message& graph);
   const std::vector<Message>& messages() const { return messages_; }
 
  private:
@@ -52,14 +56,29 @@ class Builder {
   void add_input(const Name& name, DType dtype, const std::vector<std::string>& sizes);
   void add_output(const Name& name, DType dtype, const std::vector<std::string>& sizes);
   Name reserve(const std::string& name);
-  /// The whole model.
-  std::string finish() const;
+
+  /// From here on nodes, inputs and outputs are those of a graph inside this one, whose values it sees.
+  void begin_graph();
+  /// Ends it, and gives it.
+  Message end_graph();
+
+  /// Where the bytes of large constants go that are kept beside the model: gives their place.
+  using Store = std::function<size_t(std::string_view bytes)>;
+  /// The whole model. With a `store`, constants of a page and more are kept there, in the file called `location`.
+  std::string finish(const Store& store = {}, const std::string& location = "") const;
+  /// The bytes of all constants.
+  size_t constant_bytes() const;
 
  private:
+  struct Graph {
+    std::vector<Message> nodes, inputs, outputs;
+  };
   static Message value_info(const Name& name, DType dtype, const std::vector<std::string>& sizes);
-  std::vector<Message> nodes_, initializers_, inputs_, outputs_;
+  static Message graph_message(const Graph& graph, const std::string& name);
+  std::vector<Graph> graphs_ = std::vector<Graph>(1);  // the innermost last
+  std::vector<std::pair<Name, Tensor>> initializers_;
   std::vector<std::string> taken_;
-  size_t next_ = 0;
+  size_t next_ = 0, next_node_ = 0;
   std::vector<std::pair<std::vector<int64_t>, Name>> lists_;  // constants that are there already
 };
 

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "io/onnx/call.h"
 #include "umbra/export/decompose.h"
 #include "umbra/generated/functions.h"
@@ -27,6 +29,10 @@ const Table& table() {
 /// In terms of few operators; composites that ONNX has a good form for stay whole.
 ExportedProgram prepare(const ExportedProgram& program) {
   DecomposeOptions options{.table = core_decompositions()};
+  for (const auto& [name, convert] : table())
+    if (const Operator* op = find_operator(name)) options.table.remove(*op);
+  for (const char* name : {"aten::upsample_bicubic2d.vec", "aten::upsample_trilinear3d.vec"})
+    options.table.remove(get_operator(name));
   options.keeps = [](const Operator& op) {
     return op.name() == "aten::linear" || op.name() == "aten::matmul" ||
            op.name() == "aten::scaled_dot_product_attention";
@@ -38,20 +44,23 @@ class Writer {
  public:
   explicit Writer(const ExportedProgram& program) : program_(prepare(program)) {}
 
-  std::string run() {
+  const Builder& run() {
     refuse_writes();
     add_inputs();
     convert(*program_.graph_module);
-    add_outputs();
-    return model_.finish();
+    for (const fx::Argument& result : program_.graph().outputs())
+      if (result.node()) add_output(*result.node(), result.node()->name());  // a plain value is the same for all calls
+    return model_;
   }
 
  private:
   void refuse_writes() const {
+    // A token is that of calls with effects, which are refused by their own names.
     for (const OutputSpec& spec : program_.signature.outputs)
-      check<NotImplementedError>(spec.kind == OutputKind::UserOutput || spec.kind == OutputKind::LossOutput,
-                                 "ONNX: the program writes ", spec.target,
-                                 ", and a model of ONNX keeps nothing between calls (is the module in eval mode?)");
+      check<NotImplementedError>(
+          spec.kind == OutputKind::UserOutput || spec.kind == OutputKind::LossOutput || spec.kind == OutputKind::Token,
+          "ONNX: the program writes ", spec.target,
+          ", and a model of ONNX keeps nothing between calls (is the module in eval mode?)");
   }
 
   static std::vector<std::string> shape_of(const Tensor& tensor) {
@@ -68,7 +77,7 @@ class Writer {
     std::vector<fx::Node*> nodes = program_.graph().placeholders();
     for (size_t i = 0; i < nodes.size(); ++i) {
       const InputSpec& spec = program_.signature.inputs.at(i);
-      if (spec.kind == InputKind::ConstantInput) continue;
+      if (spec.kind == InputKind::ConstantInput || spec.kind == InputKind::Token) continue;
       if (spec.kind != InputKind::UserInput) {
         if (!nodes[i]->users().empty()) values_[nodes[i]] = {model_.constant(program_.find(spec.target), spec.target)};
         continue;
@@ -104,6 +113,11 @@ class Writer {
     const std::string& name = node.target().function()->name;
     if (name == "operator.getitem") return pick(node);
     if (name == "torch.ops.higher_order.wrap_with_set_grad_enabled") return run_part(module, node, 1);
+    if (name == "torch.ops.higher_order.cond") return choose(module, node);
+    if (name == "torch.ops.higher_order.while_loop") return repeat(module, node);
+    if (name == "torch.ops.higher_order.map_impl")
+      return go_through(module, node, fx::Argument(), node.arg(1), node.arg(2));
+    if (name == "torch.ops.higher_order.scan") return go_through(module, node, node.arg(1), node.arg(2), node.arg(3));
     check<NotImplementedError>(convert_number(model_, values_, node), "ONNX: ", name, " (", node.name(),
                                ") has no counterpart in Umbra yet");
   }
@@ -116,33 +130,134 @@ class Writer {
     values_[&node] = {name};
   }
 
-  // A part with another grad mode computes the same.
-  void run_part(const fx::GraphModule& module, const fx::Node& node, size_t at) {
-    fx::GraphModule& part = module.submodule(node.arg(at).node()->target().name());
-    std::vector<fx::Node*> inputs = part.graph().placeholders();
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const fx::Node* given = node.arg(at + 1 + i).node();
-      check<NotImplementedError>(given, "ONNX: a part of the program is given a plain value");
-      values_[inputs[i]] = values_.at(given);
-    }
-    convert(part);
-    Names results;
-    for (const fx::Argument& result : part.graph().outputs())
-      results.push_back(result.node() ? values_.at(result.node()).at(0) : Name());
-    values_[&node] = results;
+  // ---- parts of the program ----
+
+  static fx::GraphModule& part_of(const fx::GraphModule& module, const fx::Argument& argument) {
+    return module.submodule(argument.node()->target().name());
   }
 
-  void add_outputs() {
-    fx::Arguments results = program_.graph().outputs();
-    for (const fx::Argument& result : results) {
-      const fx::Node* node = result.node();
-      if (!node) continue;  // a plain value is the same for all calls
-      Name name = model_.emit("Identity", {values_.at(node).at(0)}, {}, node->name());
-      const Value& value = node->meta.val;
-      bool real = value.tag() == Value::Tag::SymFloat, truth = value.tag() == Value::Tag::SymBool;
-      if (value.is_tensor()) model_.add_output(name, value.tensor_ref().dtype(), shape_of(value.tensor_ref()));
-      else model_.add_output(name, real ? DType::Float64 : truth ? DType::Bool : DType::Int64, {});
+  /// The value of an argument of a part: what stands for its node, or a number.
+  Name value_of(const fx::Argument& argument) {
+    if (argument.node()) return values_.at(argument.node()).at(0);
+    const Value& value = argument.value();
+    check<NotImplementedError>(value.is_int() || value.is_bool() || value.is_double(),
+                               "ONNX: a part of the program is given a plain value that is no number");
+    return model_.scalar(value.to_scalar(), type_of(value));
+  }
+  Names values_of(const fx::Argument& arguments) {
+    Names names;
+    for (const fx::Argument& argument : arguments.elements()) names.push_back(value_of(argument));
+    return names;
+  }
+
+  static DType type_of(const Value& value) {
+    if (value.is_tensor()) return value.tensor_ref().dtype();
+    bool real = value.tag() == Value::Tag::SymFloat || value.is_double();
+    bool truth = value.tag() == Value::Tag::SymBool || value.is_bool();
+    return real ? DType::Float64 : truth ? DType::Bool : DType::Int64;
+  }
+
+  /// The nodes of a part with these values as its inputs; gives the values of its results.
+  Names convert_part(const fx::GraphModule& part, const Names& inputs) {
+    std::vector<fx::Node*> nodes = part.graph().placeholders();
+    for (size_t i = 0; i < nodes.size(); ++i) values_[nodes[i]] = {inputs.at(i)};
+    convert(part);
+    Names results;
+    for (const fx::Argument& result : part.graph().outputs()) results.push_back(value_of(result));
+    return results;
+  }
+
+  // A part with another grad mode computes the same.
+  void run_part(const fx::GraphModule& module, const fx::Node& node, size_t at) {
+    Names inputs;
+    for (size_t i = at + 1; i < node.args().size(); ++i) inputs.push_back(value_of(node.arg(i)));
+    values_[&node] = convert_part(part_of(module, node.arg(at)), inputs);
+  }
+
+  /// cond: an If whose branches see the operands.
+  void choose(const fx::GraphModule& module, const fx::Node& node) {
+    Names operands = values_of(node.arg(3));
+    Attributes branches;
+    size_t results = 0;
+    for (auto [name, at] : {std::pair("then_branch", size_t{1}), {"else_branch", size_t{2}}}) {
+      fx::GraphModule& part = part_of(module, node.arg(at));
+      model_.begin_graph();
+      results = add_results(part, convert_part(part, operands));
+      branches.set(name, model_.end_graph());
     }
+    values_[&node] = model_.emit_many("If", {value_of(node.arg(0))}, results, branches);
+  }
+
+  /// while_loop: a Loop that asks before the first round, and at the end of each.
+  void repeat(const fx::GraphModule& module, const fx::Node& node) {
+    fx::GraphModule &condition = part_of(module, node.arg(0)), &body = part_of(module, node.arg(1));
+    Names carried = values_of(node.arg(2)), others = values_of(node.arg(3));
+    auto with_others = [&](Names names) {
+      names.insert(names.end(), others.begin(), others.end());
+      return names;
+    };
+    Name first = convert_part(condition, with_others(carried)).at(0);
+    model_.begin_graph();
+    model_.add_input(model_.reserve("round"), DType::Int64, {});
+    model_.add_input(model_.reserve("goes_on"), DType::Bool, {});
+    Names inputs = add_part_inputs(body, carried.size());
+    Names next = convert_part(body, with_others(inputs));
+    Name again = model_.emit("Identity", {convert_part(condition, with_others(next)).at(0)});
+    model_.add_output(again, DType::Bool, {});
+    add_results(body, next);
+    Attributes attributes;
+    attributes.set("body", model_.end_graph());
+    Names given{"", first};
+    given.insert(given.end(), carried.begin(), carried.end());
+    values_[&node] = model_.emit_many("Loop", given, carried.size(), attributes);
+  }
+
+  /// map and scan: a Scan over the first dimension, with or without values that are carried along.
+  void go_through(const fx::GraphModule& module, const fx::Node& node, const fx::Argument& carried,
+                  const fx::Argument& rows, const fx::Argument& others) {
+    fx::GraphModule& body = part_of(module, node.arg(0));
+    Names states = carried.is_none() ? Names() : values_of(carried), slices = values_of(rows), rest = values_of(others);
+    model_.begin_graph();
+    Names inputs = add_part_inputs(body, states.size() + slices.size());
+    inputs.insert(inputs.end(), rest.begin(), rest.end());
+    size_t results = add_results(body, convert_part(body, inputs));
+    Attributes attributes;
+    attributes.set("body", model_.end_graph()).set("num_scan_inputs", static_cast<int64_t>(slices.size()));
+    states.insert(states.end(), slices.begin(), slices.end());
+    values_[&node] = model_.emit_many("Scan", states, results, attributes);
+  }
+
+  /// Declares the first inputs of a part.
+  Names add_part_inputs(const fx::GraphModule& part, size_t count) {
+    std::vector<fx::Node*> nodes = part.graph().placeholders();
+    Names names;
+    for (size_t i = 0; i < count; ++i) {
+      const Value& value = nodes.at(i)->meta.val;
+      names.push_back(model_.reserve(nodes[i]->name()));
+      bool tensor = value.is_tensor();
+      model_.add_input(names.back(), type_of(value),
+                       tensor ? shape_of(value.tensor_ref()) : std::vector<std::string>());
+    }
+    return names;
+  }
+
+  /// Declares a part's results, each by a name of its own.
+  size_t add_results(const fx::GraphModule& part, const Names& values) {
+    fx::Arguments results = part.graph().outputs();
+    for (size_t i = 0; i < results.size(); ++i) {
+      const Value& value = results[i].node() ? results[i].node()->meta.val : results[i].value();
+      declare(model_.emit("Identity", {values[i]}), value);
+    }
+    return results.size();
+  }
+
+  void add_output(const fx::Node& node, const std::string& name) {
+    declare(model_.emit("Identity", {values_.at(&node).at(0)}, {}, name), node.meta.val);
+  }
+
+  void declare(const Name& name, const Value& value) {
+    model_.add_output(name, type_of(value),
+                      value.is_tensor() ? shape_of(value.tensor_ref()) : std::vector<std::string>());
   }
 
   ExportedProgram program_;
@@ -154,8 +269,25 @@ class Writer {
 
 }  // namespace onnx
 
-std::string to_onnx(const ExportedProgram& program) { return onnx::Writer(program).run(); }
+std::string to_onnx(const ExportedProgram& program) { return onnx::Writer(program).run().finish(); }
 
-void save_onnx(const std::string& path, const ExportedProgram& program) { save_file(path, to_onnx(program)); }
+void save_onnx(const std::string& path, const ExportedProgram& program, const OnnxOptions& options) {
+  constexpr size_t kRoom = size_t(1) << 27;  // for the graph, beside constants
+  onnx::Writer writer(program);
+  const onnx::Builder& model = writer.run();
+  if (!options.external_data && model.constant_bytes() + kRoom < (size_t(1) << 31))
+    return save_file(path, model.finish());
+  size_t slash = path.find_last_of('/'), written = 0;
+  std::string location = path.substr(slash == std::string::npos ? 0 : slash + 1) + ".data";
+  AtomicFile data(path + ".data");
+  std::string bytes = model.finish(
+      [&](std::string_view constant) {
+        data.write(constant.data(), constant.size());
+        return std::exchange(written, written + constant.size());
+      },
+      location);
+  data.commit();
+  save_file(path, bytes);
+}
 
 }  // namespace umbra::io

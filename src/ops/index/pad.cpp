@@ -76,8 +76,10 @@ UMBRA_OPERATOR("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Te
       if (std::all_of(pad.begin(), pad.end(), [](SymInt p) { return p.same(0); })) return self.clone();
       SymShape sizes = padded_sizes(self, pad), positive;
       if (Tensor plain = padded_values(self, pad, value, sizes); plain.defined()) return plain;
-      Tensor inside = crop(self, pad, positive);
       MemoryFormat format = self.suggested_format();
+      // Which padding is negative, and takes away, is no question of the result's size.
+      if (self.is_fake() && any_symbolic(pad)) return empty(sizes, self.options(), format);
+      Tensor inside = crop(self, pad, positive);
       Tensor out = empty(sizes, self.options(), format).fill_(value);
       Tensor middle = out;
       for (size_t i = 0; i < pad.size() / 2; ++i) {

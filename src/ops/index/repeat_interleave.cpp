@@ -77,7 +77,7 @@ UMBRA_OPERATOR(
       Tensor input = dim ? self : self.flatten();
       if (input.dim() == 0) input = input.reshape({1});
       int64_t at = wrap_dim(dim.value_or(0), self.dim());
-      check(repeats >= 0, "Repeats must be non-negative");
+      check(sym_le(0, repeats).expect_true(), "Repeats must be non-negative");
       SymInt wanted = input.sym_size(at) * repeats;
       check(!size || *size == wanted, "repeat_interleave: Invalid output_size, expected ", wanted, " but got ",
             size.value_or(0));

@@ -1,9 +1,12 @@
 // Images at another size: by the nearest element, by lines, planes and cubics between elements, and with filters that
 // smooth what gets smaller. What the operators share is written once, over the number of spatial dimensions and whether
 // they take `align_corners`.
+#include <cmath>
+
 #include "kernels/resample.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
+#include "ops/upsample/sizes.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -162,8 +165,10 @@ template <size_t N, bool Aligned> struct UpsampleBackward : FamilyOf<N, Aligned>
 
 // ---- by sizes or by scales ----
 
-SymShape sizes_by(SymIntArrayRef input, const std::optional<SymIntArrayRef>& output,
-                  const std::optional<std::vector<double>>& scales) {
+}  // namespace
+
+SymShape upsampled_sizes(SymIntArrayRef input, const std::optional<SymIntArrayRef>& output,
+                         const std::optional<std::vector<double>>& scales) {
   size_t spatial = input.size() < 2 ? 0 : input.size() - 2;
   const char* unclear =
       " to be true, but got false.  (Could this error message be improved?  If so, please report an "
@@ -178,10 +183,16 @@ SymShape sizes_by(SymIntArrayRef input, const std::optional<SymIntArrayRef>& out
   check(input.size() >= 2 && scales->size() == spatial,
         "Expected static_cast<int64_t>(scale_factors->size()) == spatial_dimensions", unclear);
   SymShape sizes;
-  for (size_t i = 0; i < spatial; ++i)
-    sizes.push_back(sym_round(SymOp::Trunc, sym_float_binary(SymOp::Mul, sym_float(input[i + 2]), (*scales)[i])));
+  for (size_t i = 0; i < spatial; ++i) {
+    double scale = (*scales)[i];
+    bool whole = scale == std::trunc(scale) && std::abs(scale) < 0x1p31;  // 2*s says more than trunc(2.0*s)
+    sizes.push_back(whole ? input[i + 2] * static_cast<int64_t>(scale)
+                          : sym_round(SymOp::Trunc, sym_float_binary(SymOp::Mul, sym_float(input[i + 2]), scale)));
+  }
   return sizes;
 }
+
+namespace {
 
 /// The form that takes sizes or scales.
 template <size_t N, bool Aligned> struct UpsampleTo {
@@ -192,7 +203,7 @@ template <size_t N, bool Aligned> struct UpsampleTo {
     using Scales = std::optional<std::vector<double>>;
     auto call = [forward = forward](const Tensor& input, const OptionalSizes& output, const Scales& scales,
                                     auto... align) {
-      SymShape size = sizes_by(input.sym_sizes(), output, scales);
+      SymShape size = upsampled_sizes(input.sym_sizes(), output, scales);
       auto scale = [&](size_t i) { return scales ? Scale((*scales)[i]) : Scale(); };
       if constexpr (N == 1) return forward(input, size, align..., scale(0));
       else if constexpr (N == 2) return forward(input, size, align..., scale(0), scale(1));

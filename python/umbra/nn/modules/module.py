@@ -31,12 +31,34 @@ class _IncompatibleKeys(NamedTuple):
         return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
+class ModulePaths(dict):
+    """The paths of a module's parts by their ids; `shared` are the ids of parts that have several, and `named` is what stands for each path of theirs."""
+
+    def __init__(self, module):
+        super().__init__((id(part), path) for path, part in module.named_modules())
+        counts = collections.Counter(id(part) for _, part in module.named_modules(remove_duplicate=False))
+        self.shared, self.named = {part for part, count in counts.items() if count > 1}, {}
+
+
 def set_paths(paths):
-    """Gives this thread's export the paths of modules, or takes them back with None; says which there were before."""
+    """Gives this thread's export the paths of modules (a `ModulePaths`), or takes them back with None; says which there were before."""
     before = getattr(_capture, "paths", None)
     _C._count_module_captures((paths is not None) - (before is not None))
     _capture.paths = paths
     return before
+
+
+def _by_name(parent, name, module):
+    """A module of several names goes by the one that it is reached by: an object of its own for each name, with all that the module has."""
+    paths = getattr(_capture, "paths", None)
+    if not paths or id(module) not in paths.shared or id(parent) not in paths:
+        return module
+    path = f"{paths[id(parent)]}.{name}".lstrip(".")
+    if path not in paths.named:
+        named = paths.named[path] = object.__new__(type(module))
+        object.__setattr__(named, "__dict__", module.__dict__)
+        paths[id(named)] = path
+    return paths.named[path]
 
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
@@ -609,7 +631,7 @@ def _missing_attribute(module, name):
     raise AttributeError(f"'{type(module).__name__}' object has no attribute '{name}'")
 
 
-_C._set_module_class(Module, _hooks.AROUND_CALLS, _hooks.call_with_hooks, _captured_call, _missing_attribute)
+_C._set_module_class(Module, _hooks.AROUND_CALLS, _hooks.call_with_hooks, _captured_call, _missing_attribute, _by_name)
 
 
 def _type_name(value):
