@@ -64,7 +64,6 @@ void do_nothing(const Operator& op, DispatchKeySet, Value* frame) {
 
 template <AsksInPlace asks> void write_by_sizes(const Operator&, DispatchKeySet, Value* frame) {
   Tensor self = frame[0].tensor();
-  check_written(self);
   DType other = frame[1].is_tensor() ? frame[1].tensor_ref().dtype() : frame[1].to_scalar().dtype();
   if (frame[1].is_tensor()) {
     SymShape sizes = broadcast_shapes(self.sym_sizes(), frame[1].tensor_ref().sym_sizes());
@@ -78,6 +77,7 @@ template <AsksInPlace asks> void write_by_sizes(const Operator&, DispatchKeySet,
   if (asks == AsksInPlace::CastOfQuotient)
     check(!whole, "result type ", kernel_name(default_dtype()), " can't be cast to the desired output type ",
           kernel_name(self.dtype()));
+  check_written(self);
   self.impl()->bump_version();
   frame[0] = Value(std::move(self));
 }

@@ -100,6 +100,10 @@ UMBRA_OPERATOR(
     .generated_out("mkldnn_convolution.out")
     .composite([](const Tensor& self, const Tensor& weight, const Tensor& bias, SymIntArrayRef padding,
                   SymIntArrayRef stride, SymIntArrayRef dilation, SymInt groups) {
+      int64_t spatial = weight.dim() - 2;
+      check(padding.size() == 1 || static_cast<int64_t>(padding.size()) == spatial,
+            "expected padding to be a single integer value or a list of ", spatial,
+            " values to match the convolution dimensions, but got padding=", padding);
       return convolution(self, weight, bias, stride, padding, dilation, false, {SymInt(0)}, groups);
     });
 

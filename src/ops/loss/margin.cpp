@@ -85,11 +85,11 @@ UMBRA_OPERATOR(
 
 void check_multilabel(const Tensor& self, const Tensor& target) {
   check_scores(self);
-  check_kernel_type(is_floating(self.dtype()) || self.sym_numel() == 0, "multilabel_margin_loss_forward_out_frame",
-                    self);
   check(target.sym_sizes() == self.sym_sizes() ||
             (self.dim() <= 1 && target.dim() <= 1 && target.sym_numel() == self.sym_numel()),
         "inconsistent target size: ", target.sym_sizes(), " for input of size: ", self.sym_sizes());
+  check_kernel_type(is_floating(self.dtype()) || self.sym_numel() == 0, "multilabel_margin_loss_forward_out_frame",
+                    self);
   check(target.dtype() == DType::Int64, "expected scalar type Long but found ", kernel_name(target.dtype()));
 }
 

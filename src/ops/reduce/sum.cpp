@@ -61,15 +61,16 @@ UMBRA_OPERATOR("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *,
     .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .empty_is_all = true, .scalars = true});
 
 /// An output is of the type that the mean is told to have.
-void check_told_type(std::optional<DType> dtype, const Tensor& out) {
+void check_told_type(const Tensor& self, std::optional<DType> dtype, const Tensor& out) {
+  mean_dtype(self, dtype);
   check(!dtype || *dtype == out.dtype() || !has_elements(out), "Expected out tensor to have dtype ",
         kernel_name(dtype.value_or(out.dtype())), ", but got ", kernel_name(out.dtype()), " instead");
 }
 
 UMBRA_OPERATOR("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
     .out("mean.dtype_out")
-    .use(out_asks("mean.dtype_out",
-                  [](const Tensor&, std::optional<DType> dtype, const Tensor& out) { check_told_type(dtype, out); }))
+    .use(out_asks("mean.dtype_out", [](const Tensor& self, std::optional<DType> dtype,
+                                       const Tensor& out) { check_told_type(self, dtype, out); }))
     .meta([](const Tensor& self, std::optional<DType> dtype) {
       return TensorSpec({}, mean_dtype(self, dtype), self.device());
     })
@@ -87,8 +88,8 @@ UMBRA_OPERATOR("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
 
 UMBRA_OPERATOR("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
     .out("mean.out")
-    .use(out_asks("mean.out", [](const Tensor&, OptionalDims, bool, std::optional<DType> dtype,
-                                 const Tensor& out) { check_told_type(dtype, out); }))
+    .use(out_asks("mean.out", [](const Tensor& self, OptionalDims, bool, std::optional<DType> dtype,
+                                 const Tensor& out) { check_told_type(self, dtype, out); }))
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
       return reduced_spec(self, reduced_dims(self, dims), keepdim, mean_dtype(self, dtype));
     })

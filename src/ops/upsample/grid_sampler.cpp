@@ -31,17 +31,19 @@ void check_grid(const Tensor& input, const Tensor& grid) {
 }
 
 void check_grid(const Tensor& input, const Tensor& grid, int64_t rank, int64_t mode, int64_t padding) {
-  if (only_metadata_is_asked() && rank == 4)
-    for (const Tensor* t : {&input, &grid})
-      check<ValueError>(t->dim() == rank, t->dim() < rank ? "not enough" : "too many", " values to unpack (expected ",
-                        rank, ", got ", t->dim(), ")");
-  check(input.device() == grid.device(),
-        "grid_sampler(): expected input and grid to be on same device, but input is on ", input.device(),
-        " and grid is on ", grid.device());
   auto check_modes = [&] {
     check(mode >= kLinear && mode <= kCubic, "Invalid interpolation mode ", mode);
     check(padding >= kZeros && padding <= kReflection, "Invalid padding mode ", padding);
   };
+  if (only_metadata_is_asked() && rank == 4) {
+    check_modes();
+    for (const Tensor* t : {&input, &grid})
+      check<ValueError>(t->dim() == rank, t->dim() < rank ? "not enough" : "too many", " values to unpack (expected ",
+                        rank, ", got ", t->dim(), ")");
+  }
+  check(input.device() == grid.device(),
+        "grid_sampler(): expected input and grid to be on same device, but input is on ", input.device(),
+        " and grid is on ", grid.device());
   if (input.is_meta() && rank == 4) check_modes();
   check_grid(input, grid);
   check(input.dim() == rank && grid.dim() == rank, "grid_sampler(): expected ", rank,
