@@ -34,11 +34,11 @@ SymInt integer_power(SymInt base, int64_t exponent) {
 
 SymInt SymInt::slow(SymOp op, SymInt a, SymInt b) {
   if (plain(a, b))
-    fail<OverflowError>("integer overflow: ", a,
-                        op == SymOp::Add   ? " + "
-                        : op == SymOp::Sub ? " - "
-                                           : " * ",
-                        b, " does not fit 64 bits");
+    fail("integer overflow: ", a,
+         op == SymOp::Add   ? " + "
+         : op == SymOp::Sub ? " - "
+                            : " * ",
+         b, " does not fit 64 bits");
   return any_node(a, b)->int_binary(op, a, b);
 }
 void SymInt::refuse(int64_t value) { fail("a size, stride or index of ", value, " is out of range"); }

@@ -85,11 +85,21 @@ Value true_divide(Inputs in) {
   return sym_true_divide(in[0].to_sym_int(), divisor);
 }
 
+/// A number that 64 bits do not hold ends it soon enough.
+int64_t plain_power(int64_t base, int64_t exponent) {
+  if (base == 0 || base == 1) return exponent == 0 ? 1 : base;
+  if (base == -1) return exponent % 2 == 0 ? 1 : -1;
+  Integer result = 1;
+  for (int64_t i = 0; i < exponent; ++i) result = to_int64(result * base);
+  return to_int64(result);
+}
+
 Value power(Inputs in) {
   check_count(in, 2);
   bool negative = !is_floating(in[1]) && in[1].is_int() && in[1].to_int() < 0;
   if (is_floating(in[0]) || is_floating(in[1]) || negative)
     return sym_float_binary(SymOp::Pow, in[0].to_sym_float(), in[1].to_sym_float());
+  if (is_plain_integer(in[0]) && is_plain_integer(in[1])) return plain_power(in[0].to_int(), in[1].to_int());
   return sym_pow(in[0].to_sym_int(), in[1].to_sym_int());
 }
 
