@@ -29,6 +29,7 @@ Tensor heads_together_like(const Tensor& t) {
 }
 
 SymShape with_width(const Tensor& query, SymInt width) {
+  query.sym_size(-1);  // too few dimensions are an IndexError
   SymShape sizes(query.sym_sizes());
   sizes.back() = width;
   return sizes;
