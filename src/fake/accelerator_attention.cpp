@@ -29,6 +29,7 @@ Tensor heads_together_like(const Tensor& t) {
 }
 
 SymShape with_width(const Tensor& query, SymInt width) {
+  query.sym_size(-1);  // too few dimensions are an IndexError
   SymShape sizes(query.sym_sizes());
   sizes.back() = width;
   return sizes;
@@ -134,8 +135,8 @@ Tensor sums_of_blocks(const Tensor& query, SymInt batch, SymInt heads, SymInt qu
 
 /// A bias is read in aligned rows, and its gradient is written so.
 Tensor bias_gradient(const Tensor& bias) {
+  SymInt width = bias.sym_size(-1);  // too few dimensions are an IndexError
   SymShape sizes(bias.sym_sizes());
-  SymInt width = sizes.back();
   sizes.back() = (width + 15) / 16 * 16;
   return bias.new_empty(sizes).slice(-1, 0, width);
 }

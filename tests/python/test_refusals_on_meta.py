@@ -107,7 +107,6 @@ def test_results_without_elements_may_be_on_another_device():
 
 def test_kernels_of_the_meta_device_that_look_at_one_argument():
     assert aten.rrelu_with_noise(on_meta(2), on_meta(3), 3, 1, True).shape == (2,)
-    assert aten.adaptive_max_pool3d_backward(on_meta(2), on_meta(0, 2), on_meta(3)).shape == (0, 2)
     v, g = aten._weight_norm_interface_backward(on_meta(2), on_meta(3, 3), on_meta(7), on_meta(2, 2), 7)
     assert v.shape == (3, 3) and g.shape == (7,)
 
@@ -166,3 +165,9 @@ def test_python_says_what_shapes_lack():
 def test_decompositions_of_meta_tensors_are_not_asked_for_errors():
     assert torch.linalg.inv(on_meta(2, 2)).shape == (2, 2)
     refused(RuntimeError, lambda: aten._linalg_check_errors(on_meta(2), "inv", is_matrix=False))
+
+
+def test_a_bias_of_attention_has_a_last_dimension():
+    heads = [on_meta(1, 2, 3, 4) for _ in range(4)]
+    rest = (on_meta(1, 2, 3), 0.0, on_meta(()), on_meta(()), 1, True)
+    refused(IndexError, lambda: aten._efficient_attention_backward(*heads, on_meta(()), heads[0], None, None, 3, 3, *rest))
