@@ -43,7 +43,7 @@ TEST(Pointwise, AgreesWithTheStandardLibraryAtEveryLength) {
 TEST(Pointwise, WorksOnAnyStrides) {
   Tensor a = strided(counting({12}), {3, 4}, {1, 3}), b = counting({4});
   Tensor out = strided(empty_tensor({24}, DType::Float32), {3, 4}, {8, 2});
-  pointwise(functors::Add{.alpha = 10}, out, {&a, &b});
+  pointwise(functors::Add{.factor = {.alpha = 10}}, out, {&a, &b});
   EXPECT_EQ(values_of<float>(out), (std::vector<float>{0, 13, 26, 39, 1, 14, 27, 40, 2, 15, 28, 41}));
 }
 
@@ -98,7 +98,7 @@ TEST(Pointwise, NarrowFloatsOfAnyNumberAreRoundedResultsOfFloats) {
     auto check_type = [&]<class Narrow>(Narrow) {
       Tensor a = cast(x, dtype_of<Narrow>), b = cast(y, dtype_of<Narrow>);
       expect_rounded_float<Narrow>(functors::Multiply{}, a, b);
-      expect_rounded_float<Narrow>(functors::Add{.alpha = 3}, a, b);
+      expect_rounded_float<Narrow>(functors::Add{.factor = {.alpha = 3}}, a, b);
       expect_rounded_float<Narrow>(functors::Add{}, a, number);  // the number is rounded, too
       Tensor less = empty_tensor({n}, DType::Bool), wide = empty_tensor({n}, DType::Bool);
       pointwise(functors::Less{}, less, {&a, &b});
