@@ -278,7 +278,8 @@ class Exporter {
     const std::string& root = env_->symbol(env_->expression(roots_.at(dim.name()))).sources.front();
     std::string form = root;
     if (dim.scale() != 1) form = concat(dim.scale(), "*", form);
-    if (dim.offset() != 0) form = concat("((", dim.offset(), ") + ", form, ")");
+    if (dim.offset() > 0) form = concat("(", dim.offset(), " + ", form, ")");
+    if (dim.offset() < 0) form = concat("((", dim.offset(), ") + ", form, ")");
     if (dim.scale() != 1 || root != root_text(text, dim)) derived_guards_.push_back(text + " == " + form);
   }
 

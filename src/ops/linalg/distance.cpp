@@ -156,7 +156,6 @@ bool has_pdist(DType dtype) { return dtype == DType::Float32 || dtype == DType::
 UMBRA_OPERATOR("_pdist_forward(Tensor self, float p=2) -> Tensor")
     .generated_out("_pdist_forward.out")
     .meta([](const Tensor& self, double p) {
-      if (has_elements(self)) check(self.is_contiguous(), "_pdist_forward requires contiguous input");
       SymInt n = self.sym_size(0);  // a number has no rows: an IndexError
       // Of one row nothing more is asked, whatever it is.
       if (!n.has_hint() || n > 1) {
@@ -184,8 +183,6 @@ UMBRA_OPERATOR("_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor
     .meta([](const Tensor& grad, const Tensor& self, double, const Tensor& distances) {
       TensorSpec result(self.sym_sizes(), self.dtype(), self.device());
       if (!has_elements(self)) return result;
-      check(self.is_contiguous(), "_pdist_backward requires self to be contiguous");
-      check(distances.is_contiguous(), "_pdist_backward requires pdist to be contiguous");
       check_kernel_type(has_pdist(self.dtype()), "pdist_backward", self);
       SymInt n = self.sym_size(0), pairs = n * (n - 1) / 2;
       self.sym_size(1), grad.sym_size(0);  // too few dimensions are an IndexError

@@ -210,6 +210,7 @@ Tensor scaled_by_power(const Tensor& self, const Tensor& other) {
 UMBRA_OPERATOR("ldexp.Tensor(Tensor self, Tensor other) -> Tensor")
     .out("ldexp.out")
     .all_backends(scaled_by_power)
+    .elementwise()
     .gradient("self", {"grad", "other"},
               [](const Tensor& grad, const Tensor& other) { return grad.mul(pow(2.0, other).conj()); })
     .gradient("other", {"grad", "result"},
