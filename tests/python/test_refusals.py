@@ -321,7 +321,6 @@ def test_sizes_come_before_dimensions():
     refused(RuntimeError, lambda: aten._pad_enum(torch.ones(3), [1], 9), "divisible by 2")
     refused(IndexError, lambda: aten.reflection_pad1d_backward(torch.ones(1), torch.ones(3, 2, 3, 3), [2]))
     refused(IndexError, lambda: aten.replication_pad1d_backward(torch.ones(()), torch.ones(2), [2, 1]))
-    refused(RuntimeError, lambda: aten._pdist_forward(torch.ones(4, 4, dtype=torch.int64).t()[::2]), "contiguous")
 
 
 def test_products_of_sizes_that_overflow_are_runtime_errors():
