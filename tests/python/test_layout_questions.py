@@ -130,3 +130,18 @@ def test_a_layout_that_only_the_run_tells_is_refused():
     assert program.module()(umbra.ones(3, 4)).tolist() == umbra.ones(3, 4).tolist()
     with pytest.raises(NotImplementedError, match="only the run tells"):
         program.run_decompositions()
+
+
+def test_a_size_that_only_the_run_tells_lies_as_more_than_one():
+    class Row(umbra.nn.Module):
+        def forward(self, x):
+            row = x.masked_select(x > 2).reshape(-1, 1).movedim(0, -1)  # strides of 1 and 1
+            return row + sum((row * 2).t().contiguous().stride())
+
+    x = umbra.arange(15.0).view(3, 5)
+    program = umbra.export.export(Row(), (x,), dynamic_shapes=({0: umbra.export.Dim.AUTO, 1: umbra.export.Dim.AUTO},)).module()
+    for example in (x, x[:2], x[:2, :2]):
+        try:
+            assert program(example).tolist() == Row()(example).tolist()
+        except RuntimeError as error:
+            assert "u0 >= 2" in str(error) and example.gt(2).sum() < 2

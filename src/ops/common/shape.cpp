@@ -130,7 +130,8 @@ SmallVector<int, 6> memory_order(SymIntArrayRef sizes, ArrayRef<SymShape> layout
       if (equal_or(x, 0, false) || equal_or(y, 0, false)) continue;
       // A stride that only the run will tell is taken to be the larger one.
       if (!equal_or(x, y, false)) return less_or(x, y, x.has_hint()) ? -1 : 1;
-      if (less_or(sizes[b], sizes[a], false)) return 1;
+      // A size that only the run will tell is more than one: programs that ask for strides refuse others.
+      if (less_or(sizes[b], sizes[a], sizes[b].same(1))) return 1;
     }
     return 0;
   };
