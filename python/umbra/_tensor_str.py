@@ -67,7 +67,8 @@ def _wrapper_str(kind, level, dim, value):
 
 def _sparse_facts(tensor, grad_fact):
     """What stands behind the size of a sparse tensor: what is not the usual."""
-    facts = [] if tensor.dtype in (_C.get_default_dtype(), _C.int64, _C.bool) else [f"dtype={tensor.dtype}"]
+    usual = (_C.get_default_dtype(), _C.get_default_dtype().to_complex(), _C.int64, _C.bool)
+    facts = [] if tensor.dtype in usual else [f"dtype={tensor.dtype}"]
     facts.append(f"layout={tensor.layout}")
     return [*facts, grad_fact] if grad_fact else facts
 

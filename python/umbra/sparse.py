@@ -89,10 +89,13 @@ def sparse_bsc_tensor(ccol_indices, row_indices, values, size=None, **options):
     return sparse_compressed_tensor(ccol_indices, row_indices, values, size, layout=_C.sparse_bsc, **options)
 
 
-def _indented(name, value, indent):
-    first, *rest = f"{name}={value}".split("\n")
-    margin = " " * (indent + len(name) + 1)
-    return "\n".join([first, *((margin + line).rstrip() for line in rest)])
+def _part_text(name, part, indent):
+    """`values=tensor([...])`, without the type, which stands among the facts of the whole."""
+    from umbra._tensor_str import _tensor_str
+    head = f"{name}=tensor("
+    if part.numel() == 0:
+        return f"{head}[], size={tuple(part.shape)})"
+    return f"{head}{_tensor_str(part, indent + len(head))})"
 
 
 def describe(tensor, head, facts):
@@ -106,7 +109,7 @@ def describe(tensor, head, facts):
         names = ("crow_indices", "col_indices") if rows else ("ccol_indices", "row_indices")
         parts = {name: getattr(tensor, name)() for name in (*names, "values")}
         separator = None
-    body = [_indented(name, repr(part), indent) for name, part in parts.items()]
+    body = [_part_text(name, part, indent) for name, part in parts.items()]
     facts = [f"size={tuple(tensor.shape)}", f"nnz={tensor._nnz()}", *facts]
     return _join(head, body, facts, indent, separator)
 

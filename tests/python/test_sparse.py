@@ -145,3 +145,11 @@ def test_block_sizes_are_checked():
         torch.ops.aten.to_sparse(torch.ones(4, 4), layout=torch.sparse_bsr, blocksize=[2, 2, 2])
     with pytest.raises(RuntimeError, match="positive"):
         torch.sparse_bsr_tensor([0, 1], [0], torch.ones(1, 0, 2), size=(2, 2))
+
+
+def test_parts_are_printed_without_their_type():
+    x = torch.sparse_csr_tensor(torch.tensor([0, 2, 4]), torch.tensor([0, 1, 0, 1]), torch.tensor([1, 2, 3, 4]), dtype=torch.float64)
+    assert repr(x) == ("tensor(crow_indices=tensor([0, 2, 4]),\n       col_indices=tensor([0, 1, 0, 1]),\n"
+                       "       values=tensor([1., 2., 3., 4.]), size=(2, 2), nnz=4,\n       dtype=torch.float64, layout=torch.sparse_csr)")
+    empty = torch.sparse_coo_tensor(torch.zeros(1, 0, dtype=torch.int64), torch.zeros(0), (3,))
+    assert repr(empty) == "tensor(indices=tensor([], size=(1, 0)),\n       values=tensor([], size=(0,)),\n       size=(3,), nnz=0, layout=torch.sparse_coo)"
