@@ -13,12 +13,6 @@ namespace umbra::kernels {
 
 namespace {
 
-template <class T> bool is_nan(T x) {
-  if constexpr (std::is_floating_point_v<T>) return x != x;
-  else return false;
-}
-template <class T> bool before(T a, T b) { return a < b || (is_nan(b) && !is_nan(a)); }
-
 /// Calls `pick(line, places)` for each line along the dimension, with its elements and room for their places; what it
 /// returns is where the result was.
 template <class Set, class Pick>

@@ -11,6 +11,13 @@
 
 namespace umbra::kernels {
 
+/// The order of elements: NaN comes after all numbers.
+template <class T> bool is_nan(T x) {
+  if constexpr (std::is_floating_point_v<T>) return x != x;
+  else return false;
+}
+template <class T> bool before(T a, T b) { return a < b || (is_nan(b) && !is_nan(a)); }
+
 /// An unsigned number that orders as the element does: NaN is the last of all, and -0 equals 0.
 template <class T> auto order_key(T x) {
   if constexpr (std::is_floating_point_v<T>) {

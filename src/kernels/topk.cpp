@@ -1,22 +1,17 @@
 // The largest or least elements of lines. Which of equal elements are taken, and in what order, shows; PyTorch leaves
 // it to the standard library's algorithms, and so do we where a line has equal ones. Others are found by faster means.
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "kernels/parallel.h"
 #include "kernels/sort.h"
+#include "kernels/sort_keys.h"
 #include "kernels/visit.h"
 #include "kernels/walk.h"
 
 namespace umbra::kernels {
 
 namespace {
-
-template <class T> bool is_nan(T x) {
-  if constexpr (std::is_floating_point_v<T>) return std::isnan(x);
-  else return false;
-}
 
 /// One line of `n` elements, of which `wanted` are taken.
 template <class T> class Line {
@@ -50,7 +45,6 @@ template <class T> class Line {
   int64_t place(int64_t rank) const { return elements_[rank].place; }
 
  private:
-  static bool before(Number a, Number b) { return a < b || (is_nan(b) && !is_nan(a)); }
   static bool equal(Number a, Number b) { return a == b || (is_nan(a) && is_nan(b)); }
   bool takes_few() const { return wanted_ * 64 <= n_; }
 

@@ -14,6 +14,12 @@ _TOLERANCES = {
 _NUMBER_TYPES = {int: umbra.int64, float: umbra.float64, complex: umbra.complex128}
 
 
+def _usual_tolerances(dtypes):
+    """(relative, absolute): the largest of the types'."""
+    pairs = [_TOLERANCES.get(dtype, (0.0, 0.0)) for dtype in dtypes]
+    return max(r for r, _ in pairs), max(a for _, a in pairs)
+
+
 class _Pair:
     """Two things that are compared, and the way to them through the containers."""
 
@@ -25,11 +31,10 @@ class _Pair:
             raise AssertionError(text)
 
     def tolerances(self, dtypes):
-        """(relative, absolute): as asked for, or the largest of the types'."""
+        """(relative, absolute): as asked for, or the usual ones."""
         if self.options["rtol"] is not None:
             return self.options["rtol"], self.options["atol"]
-        pairs = [_TOLERANCES.get(dtype, (0.0, 0.0)) for dtype in dtypes]
-        return max(r for r, _ in pairs), max(a for _, a in pairs)
+        return _usual_tolerances(dtypes)
 
 
 class _NonePair(_Pair):
@@ -232,7 +237,6 @@ def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=
                   "Please use `torch.testing.assert_close()` instead.", FutureWarning, stacklevel=2)
     actual, expected = (x if isinstance(x, Tensor) else umbra.tensor(x) for x in (actual, expected))
     if rtol is None and atol is None:
-        pairs = [_TOLERANCES.get(x.dtype, (0.0, 0.0)) for x in (actual, expected)]
-        rtol, atol = max(r for r, _ in pairs), max(a for _, a in pairs)
+        rtol, atol = _usual_tolerances((actual.dtype, expected.dtype))
     assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=True, check_dtype=False, check_stride=False,
                  msg=msg or None)
