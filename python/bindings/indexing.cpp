@@ -8,6 +8,7 @@
 #include "overridable.h"
 #include "properties.h"
 #include "tensor_type.h"
+#include "umbra/core/warning.h"
 #include "umbra/jit/trace.h"
 #include "umbra/transform/vmap.h"
 #include "values.h"
@@ -17,6 +18,7 @@ namespace umbra::python {
 namespace {
 
 constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
+constexpr int64_t kLeast = -(int64_t{1} << 62);  // that a SymInt holds; no tensor has as many elements
 
 struct Slice {
   SymInt start = 0, stop = kToTheEnd;
@@ -43,10 +45,15 @@ struct Prepared {
 SymInt slice_bound(PyObject* object, SymInt none) {
   if (object == Py_None) return none;
   SymInt value;
-  if (PyLong_Check(object)) {  // beyond 64 bits: as far as it goes
+  if (PyLong_Check(object)) {
     int overflow;
     long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
-    return overflow > 0 ? SymInt(kToTheEnd) : overflow < 0 ? SymInt(-kToTheEnd) : SymInt(number);
+    if (overflow > 0) return kToTheEnd;
+    if (overflow == 0 && number >= kLeast) return number;
+    warn(
+        "Truncating the start/stop/step of slice. This is likely because of saved old models when the start/stop/step "
+        "were larger.");
+    return kLeast;
   }
   check<TypeError>(read_int(object, value), "slice indices must be integers or None or have an __index__ method");
   return value;
@@ -63,6 +70,19 @@ Slice read_slice(PyObject* object) {
   return out;
 }
 
+bool is_numpy_array(PyObject* object) { return std::string_view(type_name(object)) == "numpy.ndarray"; }
+
+bool is_int_like(PyObject* object) {
+  if (is_tensor(object) || PyBool_Check(object) || is_numpy_array(object)) return false;
+  if (PyLong_Check(object) || is_sym_int(object)) return true;
+  PyNumberMethods* number = Py_TYPE(object)->tp_as_number;
+  return number && number->nb_index && !is_sym_bool(object);
+}
+
+[[noreturn]] void fail_bounds(int64_t index, int64_t shown_dim, SymInt size) {
+  fail<IndexError>("index ", index, " is out of bounds for dimension ", shown_dim, " with size ", size);
+}
+
 Tensor select(const Tensor& t, int64_t dim, SymInt index, int64_t shown_dim) {
   check<IndexError>(t.dim() > 0,
                     "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
@@ -70,9 +90,18 @@ Tensor select(const Tensor& t, int64_t dim, SymInt index, int64_t shown_dim) {
   SymInt size = t.sym_sizes()[static_cast<size_t>(dim)];
   if (!size.is_symbolic() && !index.is_symbolic()) {
     int64_t i = index.value(), n = size.value();
-    check<IndexError>(i >= -n && i < n, "index ", i, " is out of bounds for dimension ", shown_dim, " with size ", n);
+    if (i < -n || i >= n) fail_bounds(i, shown_dim, size);
   }
   return call<"aten::select.int">(t, dim, index);
+}
+
+/// Reads an index for select(); what is too small for a SymInt is out of bounds of every tensor.
+bool read_index(PyObject* item, const Tensor& t, int64_t dim, int64_t shown_dim, SymInt& out) {
+  if (!is_int_like(item)) return false;
+  int overflow = 0;
+  int64_t number = PyLong_Check(item) ? PyLong_AsLongLongAndOverflow(item, &overflow) : 0;
+  if (number < kLeast && t.dim() > 0) fail_bounds(number, shown_dim, t.sym_sizes()[static_cast<size_t>(dim)]);
+  return read_int(item, out);
 }
 
 Tensor slice(const Tensor& t, int64_t dim, const Slice& s) {
@@ -91,15 +120,6 @@ Tensor bool_index(const Tensor& like, bool value) {
   std::vector<int64_t> sizes = {value ? 1 : 0};
   Tensor index = call<"aten::empty.memory_format">(Value(sizes), DType::Int64, Layout::Strided, like.device());
   return value ? call<"aten::fill_.Scalar">(index, 0.0) : index;
-}
-
-bool is_numpy_array(PyObject* object) { return std::string_view(type_name(object)) == "numpy.ndarray"; }
-
-bool is_int_like(PyObject* object) {
-  if (is_tensor(object) || PyBool_Check(object) || is_numpy_array(object)) return false;
-  if (PyLong_Check(object) || is_sym_int(object)) return true;
-  PyNumberMethods* number = Py_TYPE(object)->tp_as_number;
-  return number && number->nb_index && !is_sym_bool(object);
 }
 
 /// Whether a sequence that is no tuple is meant as one: it holds something that indexes by itself.
@@ -161,7 +181,7 @@ class Applier {
     SymInt integer;
     if (is_tensor(item)) return tensor(tensor_of(item), position);
     if (PyBool_Check(item)) return boolean(item == Py_True);
-    if (is_int_like(item) && read_int(item, integer)) {
+    if (read_index(item, out_.result, dim_, position, integer)) {
       out_.result = select(out_.result, dim_, integer, position);
     } else if (PySlice_Check(item)) {
       Slice s = read_slice(item);
@@ -196,6 +216,8 @@ class Applier {
       }
       Scalar value = call_value<"aten::item">(index).to_scalar();
       if (!is_number) return boolean(value.to_bool());
+      if (value.kind() == Scalar::Kind::Int && value.to_int() < kLeast && dim_ < out_.result.dim())
+        fail_bounds(value.to_int(), position, out_.result.sym_sizes()[static_cast<size_t>(dim_)]);
       out_.result = select(out_.result, dim_, value.to_sym_int(), position);
       return;
     }
@@ -236,7 +258,7 @@ Tensor get(const Tensor& self, PyObject* index) {
   SymInt integer;
   if (index == Py_None) return call<"aten::unsqueeze">(self, int64_t{0});
   if (index == Py_Ellipsis) return call<"aten::alias">(self);
-  if (is_int_like(index) && read_int(index, integer)) return select(self, 0, integer, 0);
+  if (read_index(index, self, 0, 0, integer)) return select(self, 0, integer, 0);
   if (PySlice_Check(index)) return slice(self, 0, read_slice(index));
   Items items(index);
   Prepared prepared = Applier(self, true).apply(items.data, items.count);
@@ -272,28 +294,52 @@ Assigned read_assigned(const Tensor& self, PyObject* value) {
                   "Tensor");
 }
 
-bool has_operator(const char* name) { return find_operator(name) != nullptr; }
-
-void assign_indexed(const Prepared& prepared, const Assigned& value) {
-  const Tensor& target = prepared.result;
-  size_t used = 0, dim = 0;
-  for (size_t i = 0; i < prepared.indices.size(); ++i)
-    if (prepared.indices[i].defined()) ++used, dim = i;
-  if (value.number && used == 1) {
-    const Tensor& index = prepared.indices[dim];
-    if (index.dtype() == DType::Bool && index.sym_sizes() == target.sym_sizes() &&
-        has_operator("aten::masked_fill_.Scalar"))
-      return void(call<"aten::masked_fill_.Scalar">(target, index, *value.number));
-    if (index.dtype() == DType::Int64 && index.dim() == 1 && has_operator("aten::index_fill_.int_Scalar"))
-      return void(call<"aten::index_fill_.int_Scalar">(target, static_cast<int64_t>(dim), index, *value.number));
+/// The index of a tensor that is written through one index alone.
+struct OnlyIndex {
+  explicit OnlyIndex(const std::vector<Tensor>& indices) {
+    for (size_t i = 0; i < indices.size(); ++i)
+      if (indices[i].defined()) ++count, dim = i;
   }
+  size_t count = 0, dim = 0;
+};
+
+bool covers(const Tensor& mask, const Tensor& target, size_t dim) {
+  SymIntArrayRef sizes = target.sym_sizes();
+  for (size_t d = 0; d < static_cast<size_t>(mask.dim()); ++d)
+    if (dim + d >= sizes.size() || mask.sym_sizes()[d] != sizes[dim + d]) return false;
+  return true;
+}
+
+/// Fills what one mask or one tensor of positions picks with a number; false where only index_put_ can.
+bool fill_indexed(const Tensor& target, Tensor index, size_t dim, const Scalar& number) {
+  bool mask = index.dtype() == DType::Bool || index.dtype() == DType::UInt8;
+  if (mask && covers(index, target, dim)) {
+    size_t behind = static_cast<size_t>(target.dim() - index.dim()) - dim;
+    for (size_t i = 0; i < behind; ++i) index = call<"aten::unsqueeze">(index, int64_t{-1});
+    call<"aten::masked_fill_.Scalar">(target, index, number);
+    return true;
+  }
+  if (index.dtype() != DType::Int64) return false;
+  if (index.dim() != 1) index = call<"aten::reshape">(index, Value(std::vector<int64_t>{-1}));
+  call<"aten::index_fill_.int_Scalar">(target, static_cast<int64_t>(dim), index, number);
+  return true;
+}
+
+void assign_indexed(const Prepared& prepared, const Assigned& value, PyObject* object) {
+  const Tensor& target = prepared.result;
+  OnlyIndex only(prepared.indices);
+  if (value.number && only.count == 1 && fill_indexed(target, prepared.indices[only.dim], only.dim, *value.number))
+    return;
   Tensor source = value.tensor;
-  if (source.defined() && source.dim() > target.dim()) {  // leading dimensions of size one do not count
+  if (source.defined()) {  // leading dimensions of size one do not count
     SymIntArrayRef sizes = source.sym_sizes();
     while (!sizes.empty() && sizes[0] == 1) sizes = sizes.drop_front();
     if (sizes.size() != source.sym_sizes().size()) source = call<"aten::view">(source, Value(sizes.vec()));
+  } else if (value.number->is_symbolic()) {
+    source = call<"aten::scalar_tensor">(*value.number, target.dtype(), Value(), target.device());
+  } else {
+    source = call<"aten::lift_fresh">(tensor_from_data(object, target.dtype()));
   }
-  if (value.number) source = call<"aten::scalar_tensor">(*value.number, target.dtype(), Value(), target.device());
   call<"aten::index_put_">(target, index_list(prepared.indices), source);
 }
 
@@ -308,7 +354,7 @@ void set(const Tensor& self, PyObject* index, PyObject* object) {
   if (index == Py_Ellipsis) return store(self);
   Items items(index);
   Prepared prepared = Applier(self, true).apply(items.data, items.count);
-  if (prepared.any_index()) return assign_indexed(prepared, value);
+  if (prepared.any_index()) return assign_indexed(prepared, value, object);
   store(prepared.result);
 }
 

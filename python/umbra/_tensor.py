@@ -486,3 +486,8 @@ def _set_grad_dtype(self, dtype):
 
 
 Tensor.grad_dtype = property(_get_grad_dtype, _set_grad_dtype)
+
+# Names of Python 2's operators, which torch has kept.
+for _old, _today in (("__div__", "__truediv__"), ("__rdiv__", "__rtruediv__"), ("__idiv__", "__itruediv__"), ("__long__", "__int__"),
+                     ("__nonzero__", "__bool__")):
+    setattr(Tensor, _old, getattr(Tensor, _today))

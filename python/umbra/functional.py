@@ -1,4 +1,6 @@
 """Functions whose arguments are not those of one operator: lists of tensors given one by one, results that depend on what is asked for."""
+import collections.abc
+
 import umbra
 from umbra import _C
 from umbra._C import Tensor
@@ -103,6 +105,8 @@ def unravel_index(indices, shape):
     """Positions in a row as coordinates in a tensor of that shape: one tensor of them for each dimension."""
     if indices.is_complex() or indices.is_floating_point() or indices.dtype == umbra.bool:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not isinstance(shape, (int, _C.SymInt, collections.abc.Sequence)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     sizes = [shape] if isinstance(shape, (int, _C.SymInt)) else shape
     for size in sizes:
         if not isinstance(size, (int, _C.SymInt)):

@@ -111,3 +111,32 @@ def test_fake_lists():
         x = torch.empty(2, 3)
         torch._foreach_mul_([x], 2.)
         assert torch._foreach_mul([x], 2.)[0].shape == (2, 3)
+
+
+def test_public_names_give_tuples_and_what_was_written():
+    a = [torch.tensor([1., 4.]), torch.tensor([9.])]
+    assert [t.tolist() for t in torch.foreach.sqrt(a)] == [[1, 2], [3]]
+    assert type(torch.foreach.add(a, a, alpha=2)) is tuple
+    assert torch.foreach.mul_(a, 2) is a and a[1].tolist() == [18]
+    assert [t.tolist() for t in torch.foreach.pow(2.0, [torch.tensor([3.])])] == [[8]]
+    assert [t.tolist() for t in torch.foreach.addcmul([a[1]], [a[1]], [a[1]], value=[2.])] == [[666]]
+    assert torch.foreach.mm([torch.eye(2)], [torch.eye(2)])[0].tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(RuntimeError, match="_foreach_mm: self and mat2 must have the same number of tensors"):
+        torch.foreach.mm([torch.eye(2)], [torch.eye(2)] * 2)
+    with pytest.raises(TypeError, match="received an invalid combination of arguments"):
+        torch.foreach.add(a, 2, alpha=3)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'beta'"):
+        torch.foreach.add(a, 2, beta=3)
+
+
+def test_public_names_are_offered_to_tensor_classes():
+    seen = []
+
+    class Watched(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return super().__torch_function__(function, types, args, kwargs or {})
+
+    result = torch.foreach.add([torch.ones(2).as_subclass(Watched)], 1)
+    assert seen[0] is torch.foreach.add and type(result[0]) is Watched

@@ -60,3 +60,29 @@ def test_numbers_to_test_with():
     assert x.tolist() == [[4.8125, -6.625, 2.40625], [7.125, 2.375, -1.765625]] and x.stride() == (6, 2)
     with pytest.raises(ValueError, match="`low` must be less than `high`, but got 3 >= 1"):
         make_tensor(2, dtype=torch.float32, device="cpu", low=3, high=1)
+
+
+TEXT = "x = foo(1)\n    ~~~ <--- HERE\nfoo bar\nfoo\n"
+
+
+def test_pieces_of_a_text_in_their_order():
+    FileCheck = torch.testing.FileCheck
+    FileCheck().check("foo").check_next("HERE").check_same("\n").check("bar").check_not("x =").run(TEXT)
+    FileCheck().check_count("foo", 3, exactly=True).run(TEXT)
+    FileCheck().check_source_highlighted("foo").check_regex("fo+ bar").run(TEXT)
+    FileCheck().run("# CHECK: foo\n# CHECK-COUNT-EXACTLY-2: foo\n", TEXT)
+
+
+@pytest.mark.parametrize("add, text", [
+    (lambda c: c.check("bar").check("x ="), 'Expected to find "x =" but did not find it'),
+    (lambda c: c.check("x =").check_not("foo").check("bar"), 'Expected to not find "foo" but found it\nx = foo(1)\n    ~~~ <--- HERE'),
+    (lambda c: c.check("foo").check_next("bar"), 'Expected to not find "\\n" but found it'),
+    (lambda c: c.check("foo").check_same("bar"), 'Expected to not find "\\n" but found it'),
+    (lambda c: c.check_count("foo", 4), 'Expected to find "foo" but did not find it'),
+    (lambda c: c.check_count("foo", 2, exactly=True), 'Expected to not find "foo" but found it'),
+    (lambda c: c.check_source_highlighted("bar"), 'Expected to find "bar"highlighted but it is not.'),
+    (lambda c: c, "No checks have been added to this instance ofFilecheck!")])
+def test_what_a_text_does_not_have(add, text):
+    with pytest.raises(RuntimeError) as error:
+        add(torch.testing.FileCheck()).run(TEXT)
+    assert str(error.value).startswith(text)

@@ -1,10 +1,13 @@
 // Advanced indexing: x[i, j], x[mask], and writes by them.
+#include <utility>
+
 #include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "kernels/index.h"
 #include "ops/common/batching.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
+#include "umbra/core/warning.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -104,7 +107,14 @@ SymShape indexed_strides(const Tensor& self, const std::vector<Tensor>& indices,
   return dense_strides_like(shape, layouts);
 }
 
+void warn_of_bytes(TensorList indices) {
+  for (const Tensor& index : indices)
+    if (index.defined() && index.dtype() == DType::UInt8 && !index.is_meta())
+      warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.");
+}
+
 TensorSpec index_spec(const Tensor& self, TensorList indices) {
+  warn_of_bytes(indices);
   std::vector<Tensor> at = positions(self, indices);
   SymShape shape = indexed_shape(self, at);
   bool contiguous = self.is_contiguous();
@@ -254,8 +264,19 @@ void check_same_type(const Tensor& self, const Tensor& values) {
         kernel_name(self.dtype()), " for the destination and ", kernel_name(values.dtype()), " for the source.");
 }
 
-TensorSpec index_put_spec(const Tensor& self, TensorList indices, const Tensor& values, bool) {
+// One mask that picks what one value is written to is a masked_fill_, whose masks are boolean.
+void check_fill(TensorList indices, const Tensor& values) {
+  const Tensor* only = nullptr;
+  for (const Tensor& index : indices)
+    if (index.defined() && std::exchange(only, &index)) return;
+  check(!only || only->dtype() != DType::UInt8 || values.sym_numel() != 1,
+        "masked_fill_ only supports boolean masks, but got mask with dtype unsigned char");
+}
+
+TensorSpec index_put_spec(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
   if (only_metadata_is_asked()) return spec_like(self);
+  if (!accumulate) check_fill(indices, values);
+  warn_of_bytes(indices);
   // Indices may be on another device, values may not.
   check(values.dim() == 0 || values.device() == self.device(), "Mismatching index_put device between self (",
         self.device(), ") and values (", values.device(), ")");
@@ -267,7 +288,6 @@ TensorSpec index_put_spec(const Tensor& self, TensorList indices, const Tensor& 
       return spec_like(self);
     }
   SymShape shape = indexed_shape(self, positions(self, indices));
-  check_same_type(self, values);
   SymIntArrayRef have = values.sym_sizes();
   bool fits = have.size() <= shape.size();
   for (size_t i = 0; fits && i < have.size(); ++i) {
@@ -277,6 +297,7 @@ TensorSpec index_put_spec(const Tensor& self, TensorList indices, const Tensor& 
   if (!fits)
     fail("shape mismatch: value tensor of shape ", to_string(have), " cannot be broadcast to indexing result of shape ",
          to_string(shape));
+  check_same_type(self, values);
   return spec_like(self);
 }
 void run_index_put(const Tensor& out, const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {

@@ -7,6 +7,7 @@
 #include "ops/common/kernel_type.h"
 #include "ops/common/out_asks.h"
 #include "ops/pointwise/family.h"
+#include "umbra/core/warning.h"
 
 namespace umbra::ops {
 namespace {
@@ -17,6 +18,11 @@ TensorSpec where_spec(const Tensor& condition, const Tensor& self, const Tensor&
   check(condition.dtype() == DType::Bool || condition.dtype() == DType::UInt8,
         "where expected condition to be a boolean tensor, but got a tensor with dtype ",
         kernel_name(condition.dtype()));
+  if (condition.dtype() == DType::UInt8)
+    warn(
+        "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version "
+        "of "
+        "PyTorch. Use a boolean condition instead.");
   return pointwise_spec({&condition, &self, &other}, pointwise_types({&self, &other}, Promotion::Default).result);
 }
 

@@ -1,0 +1,84 @@
+"""x[...] and x[...] = v: what they call, what they warn of, what they refuse."""
+import pytest
+import umbra as torch
+from umbra.fx.experimental.proxy_tensor import make_fx
+
+
+def calls(function, *args):
+    return [str(node.target) for node in make_fx(function)(*args).graph.nodes if node.op == "call_function"]
+
+
+def assign(x, index, value):
+    x = x.clone()
+    x[index] = value
+    return x
+
+
+MASK = torch.tensor([True, False, True])
+
+
+@pytest.mark.parametrize("index, called", [
+    (MASK, ["aten.clone.default", "aten.unsqueeze.default", "aten.masked_fill_.Scalar"]),
+    (torch.tensor([0, 2]), ["aten.clone.default", "aten.index_fill_.int_Scalar"]),
+    (torch.tensor([[0], [2]]), ["aten.clone.default", "aten.view.default", "aten.index_fill_.int_Scalar"])])
+def test_a_number_at_one_index_fills(index, called):
+    x = torch.zeros(3, 2)
+    assert calls(lambda x, i: assign(x, i, 1.0), x, index) == called
+    assert assign(x, index, 1.0).tolist() == [[1, 1], [0, 0], [1, 1]]
+
+
+def test_a_mask_of_any_dimension_is_filled():
+    x = torch.zeros(2, 3)
+    x[:, MASK] = 1
+    assert x.tolist() == [[1, 0, 1], [1, 0, 1]]
+    y = torch.zeros(3, 2)
+    y[MASK, 1] = 2
+    assert y.tolist() == [[0, 2], [0, 0], [0, 2]]
+
+
+def test_a_number_at_two_indices_is_a_constant():
+    x = torch.zeros(3, 3)
+    assert calls(lambda x, m: assign(x, (m, m), 1), x, MASK) == ["aten.clone.default", "aten.lift_fresh_copy.default", "aten.index_put_.default"]
+    assert assign(x, (MASK, MASK), 1).tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 1]]
+
+
+def test_leading_ones_of_a_value_do_not_count():
+    rows, columns = torch.tensor([0, 1]), torch.tensor([1, 0])
+    assert assign(torch.zeros(2, 2), (rows, columns), torch.tensor([[[3., 4.]]])).tolist() == [[0, 3], [4, 0]]
+
+
+def test_sizes_are_compared_before_types():
+    with pytest.raises(RuntimeError, match=r"shape mismatch: value tensor of shape \[2\] cannot be broadcast to indexing result of shape \[3\]"):
+        torch.arange(3)[torch.arange(3) > -1] = torch.tensor([1.0, 2.0])
+
+
+def test_masks_of_bytes():
+    mask = MASK.to(torch.uint8)
+    with pytest.warns(UserWarning, match="indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."):
+        assert torch.arange(3)[mask].tolist() == [0, 2]
+    with pytest.warns(UserWarning, match="indexing with dtype torch.uint8"):
+        assert assign(torch.zeros(3), mask, torch.tensor([1., 2.])).tolist() == [1, 0, 2]
+    for write in (lambda: assign(torch.zeros(3), mask, 1.0), lambda: torch.zeros(3).index_put((mask,), torch.tensor(1.0))):
+        with pytest.raises(RuntimeError, match="masked_fill_ only supports boolean masks, but got mask with dtype unsigned char"):
+            write()
+    with pytest.warns(UserWarning, match="where received a uint8 condition tensor"):
+        assert torch.where(mask, torch.ones(3), torch.zeros(3)).tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize("number", [-2**63, -2**62 - 1])
+def test_numbers_below_every_size(number):
+    x = torch.arange(5)
+    for index in (number, torch.tensor(number)):
+        with pytest.raises(IndexError, match=f"index {number} is out of bounds for dimension 0 with size 5"):
+            x[index]
+    with pytest.raises(IndexError, match=f"index {number} is out of bounds for dimension 1 with size 5"):
+        x[None, number]
+    with pytest.warns(UserWarning, match="Truncating the start/stop/step of slice"):
+        assert x[number:].tolist() == [0, 1, 2, 3, 4]
+    with pytest.warns(UserWarning, match="Truncating"):
+        assert x[:number].tolist() == []
+
+
+def test_unravel_index_takes_sizes_alone():
+    with pytest.raises(TypeError, match="expected 'shape' to be int or sequence of ints, but got"):
+        torch.unravel_index(torch.tensor([1]), torch.tensor([2, 3]))
