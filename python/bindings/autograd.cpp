@@ -1,6 +1,7 @@
 #include "autograd.h"
 
 #include "arguments.h"
+#include "properties.h"
 #include "tensor_type.h"
 #include "umbra/autograd/forward.h"
 #include "umbra/capture/tracer.h"
@@ -11,16 +12,6 @@ namespace umbra::python {
 namespace {
 
 using autograd::BackwardOptions;
-
-template <class F> PyObject* property(PyObject* self, F&& body) {
-  return guarded([&] { return body(tensor_of(self)); });
-}
-template <class F> int assignment(PyObject* self, F&& body) {
-  return guarded_int([&] {
-    body(tensor_of(self));
-    return 0;
-  });
-}
 
 // ---- attributes ----
 

@@ -83,6 +83,7 @@ nb::object to_dlpack(const Tensor& t) {
   };
   refuse(!t.requires_grad(), "Can't export tensors that require gradient, use tensor.detach()");
   refuse(!t.is_conj(), "Can't export tensors with the conjugate bit set");
+  refuse(!t.is_neg(), "Can't export tensors with the negative bit set");
   refuse(t.device().type == DeviceType::CPU, concat("Cannot pack tensors on ", t.device()));
   refuse(t.storage()->has_data() || t.sym_numel().same(0), "Cannot pack tensors without data of their own");
   auto* out = new Exported{{}, t, t.sizes().vec(), t.strides().vec()};

@@ -24,10 +24,6 @@ namespace umbra::python {
 
 namespace {
 
-template <class F> PyObject* property(PyObject* self, F&& body) {
-  return guarded([&] { return body(tensor_of(self)); });
-}
-
 // ---- attributes ----
 
 PyObject* get_dtype(PyObject* self, void*) { return wrap(tensor_of(self).dtype()); }
@@ -99,6 +95,25 @@ PyObject* get_imag(PyObject* self, void*) {
     check<TypeError>(t.is_complex(), "imag is not implemented for tensors with non-complex dtypes.");
     return wrap(call<"aten::imag">(t));
   });
+}
+/// Writes a tensor or a number to one part of complex elements.
+int set_part(PyObject* self, PyObject* value, Tensor (*part)(const Tensor&)) {
+  return assignment(self, [&](const Tensor& t) {
+    check<AttributeError>(value, "the parts of a tensor cannot be deleted");
+    Tensor target = part(t);
+    if (is_tensor(value)) return void(call<"aten::copy_">(target, tensor_of(value)));
+    Scalar number;
+    if (!read_scalar(value, number))
+      fail<TypeError>("can't assign a ", short_type_name(Py_TYPE(value)), " to a torch.", kernel_name(target.dtype()),
+                      "Tensor");
+    call<"aten::fill_.Scalar">(target, number);
+  });
+}
+int set_real(PyObject* self, PyObject* value, void*) {
+  return set_part(self, value, [](const Tensor& t) { return call<"aten::real">(t); });
+}
+int set_imag(PyObject* self, PyObject* value, void*) {
+  return set_part(self, value, [](const Tensor& t) { return call<"aten::imag">(t); });
 }
 Tensor adjoint(const Tensor& t, Tensor transposed) {
   return t.is_complex() ? call<"aten::conj">(transposed) : transposed;
@@ -321,8 +336,8 @@ std::vector<PyGetSetDef> own_properties() {
                                          get("_cdata", get_cdata),
                                          get("_base", get_base),
                                          get("names", get_names),
-                                         get("real", get_real),
-                                         get("imag", get_imag),
+                                         {"real", get_real, set_real, nullptr, nullptr},
+                                         {"imag", get_imag, set_imag, nullptr, nullptr},
                                          get("T", get_T),
                                          get("mT", get_mT),
                                          get("H", get_H),

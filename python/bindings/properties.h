@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "python.h"
+#include "tensor_type.h"
 
 namespace umbra::python {
 
@@ -17,5 +18,16 @@ void add_operator_methods();
 void bind_properties(nb::module_& m);
 
 template <class F> PyType_Slot slot(int id, F* function) { return {id, reinterpret_cast<void*>(function)}; }
+
+/// What a getter and a setter do with the tensor behind an object.
+template <class F> PyObject* property(PyObject* self, F&& body) {
+  return guarded([&] { return body(tensor_of(self)); });
+}
+template <class F> int assignment(PyObject* self, F&& body) {
+  return guarded_int([&] {
+    body(tensor_of(self));
+    return 0;
+  });
+}
 
 }  // namespace umbra::python

@@ -84,3 +84,51 @@ def test_gradients_pass_a_write_through_a_conjugated_view():
     z = numbers().requires_grad_()
     (z.conj() * 1j).real.sum().backward()
     assert torch.equal(x.grad, z.grad)
+
+
+def test_parts_are_written():
+    x = torch.tensor([1 + 2j, 3j])
+    x.real = torch.tensor([5., 6.])
+    x.imag = 7
+    assert x.tolist() == [5 + 7j, 6 + 7j]
+    y = torch.tensor([1 + 2j]).conj()
+    y.imag = torch.ones(1)
+    assert y.tolist() == [1 + 1j]
+    z = torch.zeros(2)
+    z.real = 3
+    assert z.tolist() == [3, 3]
+
+
+def test_writing_a_part_is_differentiated():
+    x = torch.tensor([1 + 2j], requires_grad=True)
+    y = x * 1
+    y.real = torch.zeros(1)
+    y.abs().sum().backward()
+    assert x.grad.tolist() == [1j]
+
+
+def test_what_cannot_be_written():
+    with pytest.raises(TypeError, match="imag is not implemented for tensors with non-complex dtypes."):
+        torch.ones(1).imag = 1
+    with pytest.raises(TypeError, match="can't assign a str to a torch.FloatTensor"):
+        torch.tensor([1j]).real = "a"
+    with pytest.raises(RuntimeError, match="The size of tensor a"):
+        torch.tensor([1j, 1]).real = torch.zeros(3)
+
+
+def test_memory_behind_lazy_bits_is_not_read_as_another_type():
+    with pytest.raises(RuntimeError, match="torch.Tensor.view is not supported for conjugate view tensors"):
+        torch.tensor([1 + 2j]).conj().view(torch.float32)
+    with pytest.raises(RuntimeError, match="not supported for tensors with negative bit set"):
+        torch.tensor([1 + 2j]).conj().imag.view(torch.int32)
+    with pytest.raises(BufferError, match="negative bit"):
+        torch.from_dlpack(torch.tensor([1 + 2j]).conj().imag)
+
+
+@pytest.mark.parametrize("size, stride, gradient", [([5, 5], [0, 1], [5.] * 5), ([3, 3], [1, 1], [1., 2., 3., 2., 1.]), ([2], [2], [1., 0, 1, 0, 0])])
+@pytest.mark.parametrize("copies", [1, 4])
+def test_elements_at_several_places_share_a_gradient(size, stride, gradient, copies):
+    x = torch.arange(5.).requires_grad_()
+    view = x.expand(copies, 5).as_strided(size, stride, 0)
+    assert torch.autograd.grad(view.sum(), x)[0].tolist() == gradient
+    assert torch.autograd.gradcheck(lambda x: x.expand(copies, 5).as_strided(size, stride, 0), (torch.randn(5, dtype=torch.float64, requires_grad=True),))

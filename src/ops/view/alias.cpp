@@ -135,6 +135,11 @@ UMBRA_OPERATOR("lift_fresh(Tensor(a) self) -> Tensor(a)")
 
 UMBRA_OPERATOR("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)")
     .view([](const Tensor& self, DType dtype) {
+      check(!self.is_conj(),
+            "torch.Tensor.view is not supported for conjugate view tensors when converting to a different dtype.");
+      check(
+          !self.is_neg(),
+          "torch.Tensor.view is not supported for tensors with negative bit set when converting to a different dtype.");
       int64_t from = self.item_size(), to = item_size(dtype);
       SymShape sizes(self.sym_sizes()), strides(self.sym_strides());
       SymInt offset = self.sym_storage_offset();
@@ -150,10 +155,10 @@ UMBRA_OPERATOR("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)")
                 kernel_name(dtype), " (different element sizes), but got ", v);
           return v / ratio;
         };
-        for (int64_t d = 0; d + 1 < self.dim(); ++d)
-          strides[d] = scale(strides[d], concat("self.stride(", d, ")").c_str());
         sizes.back() = scale(sizes.back(), "self.size(-1)");
         offset = scale(offset, "self.storage_offset()");
+        for (int64_t d = 0; d + 1 < self.dim(); ++d)
+          strides[d] = scale(strides[d], concat("self.stride(", d, ")").c_str());
       }
       Tensor out = alias_tensor(self, sizes, strides, offset);
       out.impl()->set_dtype(dtype);

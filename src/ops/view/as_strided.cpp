@@ -22,20 +22,45 @@ bool may_overlap(SymIntArrayRef sizes, SymIntArrayRef strides) {
   return false;
 }
 
-// The input's memory, laid out flat; what the view reads takes the gradient. Elements read twice add up.
-Tensor as_strided_backward(const Tensor& grad, std::vector<SymInt> input_size, std::vector<SymInt> input_stride,
-                           SymInt base, std::vector<SymInt> size, std::vector<SymInt> stride,
-                           std::optional<SymInt> offset) {
+/// The steps of a view that lead from one element to another.
+struct Steps {
+  SymShape sizes, strides;
+
+  bool overlap() const { return may_overlap(sizes, strides); }
+  Tensor positions(const Tensor& all, SymInt offset) const {
+    return as_strided(all, sizes, strides, offset).reshape({-1});
+  }
+};
+
+// The input's memory, laid out flat; what the view reads takes the gradient. Elements that are read twice add up, and
+// elements that stand at several places of the input share what they get.
+Tensor as_strided_backward(Tensor grad, std::vector<SymInt> input_size, std::vector<SymInt> input_stride, SymInt base,
+                           std::vector<SymInt> size, std::vector<SymInt> stride, std::optional<SymInt> offset) {
+  Steps view{SymShape(size), SymShape(stride)}, input;
+  for (size_t d = size.size(); d-- > 0;) {
+    if (size[d] == 0) return grad.new_zeros(input_size);
+    if (size[d] != 1 && stride[d] != 0) continue;
+    grad = size[d] == 1 ? grad.squeeze(static_cast<int64_t>(d)) : grad.sum({static_cast<int64_t>(d)});
+    view.sizes.erase(d), view.strides.erase(d);
+  }
+  for (size_t d = 0; d < input_size.size(); ++d) {
+    if (input_size[d] == 0) return grad.new_zeros(input_size);
+    if (input_size[d] != 1) input.sizes.push_back(input_size[d]), input.strides.push_back(input_stride[d]);
+  }
   SymInt at = offset.value_or(base), from = sym_min(base, at);
-  SymInt input_span = storage_bytes(input_size, input_stride, base - from, 1);
-  SymInt view_span = storage_bytes(size, stride, at - from, 1);
+  SymInt input_span = storage_bytes(input.sizes, input.strides, base - from, 1);
+  SymInt view_span = storage_bytes(view.sizes, view.strides, at - from, 1);
   Tensor flat = grad.new_zeros({sym_max(input_span, view_span)});
-  if (!may_overlap(size, stride)) {
-    as_strided(flat, size, stride, at - from).copy_(grad);
-  } else {
-    Tensor positions = arange(Scalar(flat.sym_numel()), {.dtype = DType::Int64, .device = grad.device()});
-    Tensor places = as_strided(positions, size, stride, at - from).reshape({-1});
-    flat = index_add(flat, 0, places, grad.reshape({-1}));
+  bool added = view.overlap(), shared = input.overlap();
+  Tensor places;
+  if (added || shared) places = arange(0, Scalar(flat.sym_numel()), {.dtype = DType::Int64, .device = grad.device()});
+  if (added) flat.index_add_(0, view.positions(places, at - from), grad.reshape({-1}));
+  else as_strided(flat, view.sizes, view.strides, at - from).copy_(grad);
+  if (shared) {
+    Tensor held = input.positions(places, base - from);
+    Tensor count = zeros_like(flat, {}, MemoryFormat::Contiguous);
+    Tensor one = ones({1}, {.dtype = grad.dtype(), .device = grad.device()});
+    flat.div_(count.index_add_(0, held, one.expand_as(held)));
   }
   return as_strided(flat, input_size, input_stride, base - from);
 }
