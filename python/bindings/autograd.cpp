@@ -1,10 +1,14 @@
 #include "autograd.h"
 
+#include <atomic>
+
 #include "arguments.h"
+#include "hooks.h"
 #include "properties.h"
 #include "tensor_type.h"
 #include "umbra/autograd/forward.h"
 #include "umbra/capture/tracer.h"
+#include "umbra/core/warning.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -27,6 +31,18 @@ int set_requires_grad(PyObject* self, PyObject* value, void*) {
   });
 }
 PyObject* get_grad(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) {
+    Tensor grad = t.grad();
+    if (!grad.defined() && t.requires_grad() && !t.is_leaf() && !autograd::retains_grad(t))
+      warn(
+          "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+          "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+          "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure "
+          "you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations.");
+    return wrap(grad);
+  });
+}
+PyObject* get_grad_quietly(PyObject* self, void*) {
   return property(self, [](const Tensor& t) { return wrap(t.grad()); });
 }
 int set_grad(PyObject* self, PyObject* value, void*) {
@@ -73,31 +89,6 @@ PyObject* get_retains_grad(PyObject* self, void*) {
   return property(self, [](const Tensor& t) { return PyBool_FromLong(autograd::retains_grad(t)); });
 }
 
-// ---- hooks ----
-
-Tensor result_of_hook(nb::handle result) {
-  if (result.is_none()) return {};
-  if (!is_tensor(result.ptr()))
-    fail<TypeError>("expected Variable, but hook returned '", short_type_name(Py_TYPE(result.ptr())), "'");
-  return tensor_of(result.ptr());
-}
-
-std::string hook_name(const Callable& hook) {
-  nb::object name = nb::getattr(nb::handle(hook.get()), "__name__", nb::none());
-  return name.is_none() ? "<unknown>" : str_of(name.ptr());
-}
-
-autograd::TensorHook tensor_hook(const Callable& function) {
-  return [function](const Tensor& gradient) {
-    nb::gil_scoped_acquire lock;
-    nb::object result = nb::handle(function.get())(nb::steal(wrap(gradient)));
-    Tensor changed = result_of_hook(result);
-    if (changed.defined() && !(changed.sym_sizes() == gradient.sym_sizes()))
-      fail("hook '", hook_name(function), "' has changed the size of value");
-    return changed;
-  };
-}
-
 // ---- the passes ----
 
 /// Tensors, with None for those that are not given.
@@ -108,13 +99,6 @@ std::vector<Tensor> tensors_of(nb::handle list) {
     PyObject* item = PySequence_Fast_GET_ITEM(sequence.ptr(), i);
     out.push_back(item == Py_None ? Tensor() : expect_tensor(item, "autograd"));
   }
-  return out;
-}
-
-nb::object wrap_tensors(const std::vector<Tensor>& tensors) {
-  nb::object out = owned(PyTuple_New(static_cast<Py_ssize_t>(tensors.size())));
-  for (size_t i = 0; i < tensors.size(); ++i)
-    PyTuple_SET_ITEM(out.ptr(), static_cast<Py_ssize_t>(i), checked(wrap(tensors[i])));
   return out;
 }
 
@@ -137,6 +121,16 @@ std::vector<autograd::Edge> edges_of(nb::handle list) {
   return out;
 }
 
+void warn_of_cycle() {
+  static std::atomic<bool> warned{false};
+  if (!warned.exchange(true))
+    warn(
+        "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
+        "which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you "
+        "have to use this function, make sure to reset the .grad fields of your parameters to None after use to break "
+        "the cycle and avoid the leak.");
+}
+
 void bind_passes(nb::module_& m) {
   m.def("_autograd_grad_of_edges",
         [](nb::handle outputs, nb::handle inputs, nb::handle grad_outputs, bool retain_graph, bool create_graph) {
@@ -146,7 +140,7 @@ void bind_passes(nb::module_& m) {
             nb::gil_scoped_release unlocked;
             result = autograd::grad_of_edges(from, weights, to, {retain_graph || create_graph, create_graph});
           }
-          return wrap_tensors(result);
+          return tuple_of(result);
         });
   m.def("_autograd_grad", [](nb::handle outputs, nb::handle inputs, nb::handle grad_outputs, bool retain_graph,
                              bool create_graph, bool allow_unused) {
@@ -155,13 +149,24 @@ void bind_passes(nb::module_& m) {
       nb::gil_scoped_release unlocked;
       result = autograd::grad(from, to, weights, {retain_graph, create_graph}, allow_unused);
     }
-    return wrap_tensors(result);
+    return tuple_of(result);
   });
   m.def("_autograd_backward",
         [](nb::handle outputs, nb::handle grad_outputs, bool retain_graph, bool create_graph, nb::handle inputs) {
           std::vector<Tensor> from = tensors_of(outputs), weights = tensors_of(grad_outputs), to = tensors_of(inputs);
+          if (create_graph) warn_of_cycle();
           nb::gil_scoped_release unlocked;
           autograd::backward(from, weights, {retain_graph, create_graph}, to);
+        });
+  m.def("_autograd_backward_of_edges",
+        [](nb::handle outputs, nb::handle inputs, nb::handle grad_outputs, bool retain_graph, bool create_graph) {
+          std::vector<autograd::Edge> from = edges_of(outputs), to = edges_of(inputs);
+          std::vector<Tensor> weights = tensors_of(grad_outputs);
+          for (nb::handle input : nb::borrow<nb::sequence>(inputs))
+            if (is_tensor(input.ptr())) tensor_of(input.ptr()).retain_grad();
+          if (create_graph) warn_of_cycle();
+          nb::gil_scoped_release unlocked;
+          autograd::backward_to_edges(from, weights, to, {retain_graph, create_graph});
         });
   m.def("_set_anomaly_detection", [](bool enabled, bool check_nan) {
     autograd::set_detect_anomaly({enabled, check_nan});
@@ -172,7 +177,7 @@ void bind_passes(nb::module_& m) {
   m.def("_retain_grad", [](const Tensor& t) { t.retain_grad(); });
   m.def("_register_hook", [](const Tensor& t, nb::handle hook) {
     check(t.requires_grad(), "cannot register a hook on a tensor that doesn't require gradient");
-    return autograd::register_hook(t, tensor_hook(Callable(hook)));
+    return autograd::register_hook(t, tensor_hook(hook));
   });
   m.def("_register_post_accumulate_grad_hook", [](const Tensor& t, nb::handle hook) {
     return autograd::register_post_accumulate_grad_hook(t, [function = Callable(hook)](const Tensor& leaf) {
@@ -197,21 +202,7 @@ void bind_modes(nb::module_& m) {
   m.def("is_inference_mode_enabled", &is_inference_mode_enabled);
   nb::class_<InferenceMode>(m, "_InferenceMode").def(nb::init<bool>());
   m.def("_push_saved_tensor_hooks", [](nb::handle pack, nb::handle unpack) {
-    autograd::push_saved_tensor_hooks({[function = Callable(pack)](const Tensor& t) {
-                                         nb::gil_scoped_acquire lock;
-                                         nb::object packed = nb::handle(function.get())(nb::steal(wrap(t)));
-                                         return Value::object(make_counted<PythonObject>(packed.ptr()));
-                                       },
-                                       [function = Callable(unpack)](const Value& v) {
-                                         nb::gil_scoped_acquire lock;
-                                         nb::object tensor = nb::handle(function.get())(nb::steal(wrap(v)));
-                                         check<TypeError>(
-                                             is_tensor(tensor.ptr()),
-                                             "Output of saved tensor unpack_hook expected to be a Tensor but got "
-                                             "result of type ",
-                                             short_type_name(Py_TYPE(tensor.ptr())));
-                                         return tensor_of(tensor.ptr());
-                                       }});
+    autograd::push_saved_tensor_hooks(saved_tensor_hooks(pack, unpack));
   });
   m.def("_pop_saved_tensor_hooks", &autograd::pop_saved_tensor_hooks);
   m.def("_disable_saved_tensor_hooks",
@@ -238,7 +229,7 @@ void add_autograd_properties(std::vector<PyGetSetDef>& properties) {
   std::initializer_list<PyGetSetDef> own = {
       {"requires_grad", get_requires_grad, set_requires_grad, nullptr, nullptr},
       {"grad", get_grad, set_grad, nullptr, nullptr},
-      {"_grad", get_grad, set_grad, nullptr, nullptr},
+      {"_grad", get_grad_quietly, set_grad, nullptr, nullptr},
       {"grad_fn", get_grad_fn, nullptr, nullptr, nullptr},
       {"is_leaf", get_is_leaf, nullptr, nullptr, nullptr},
       {"data", get_data, set_data, nullptr, nullptr},

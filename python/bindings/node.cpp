@@ -5,8 +5,10 @@
 #include "autograd.h"
 #include "autograd/accumulate.h"
 #include "autograd/operator_node.h"
+#include "hooks.h"
 #include "tensor_type.h"
 #include "umbra/autograd/running.h"
+#include "umbra/core/warning.h"
 
 namespace umbra::python {
 
@@ -65,6 +67,20 @@ PyObject* saved_value(PyObject* self, PyObject* name) {
   return PyList_Check(object.ptr()) ? PyList_AsTuple(object.ptr()) : object.release().ptr();
 }
 
+/// A tensor that a node keeps, as `_raw_saved_self`: hooks may still be set on it.
+struct RawSaved {
+  IntrusivePtr<autograd::OperatorNode> node;
+  autograd::SavedTensor* saved;
+};
+PyObject* raw_saved(PyObject* self, PyObject* name) {
+  constexpr std::string_view prefix = "_raw_saved_";
+  auto* of_operator = dynamic_cast<autograd::OperatorNode*>(&node(self));
+  std::string text = str_of(name);
+  if (!of_operator || !text.starts_with(prefix)) return nullptr;
+  autograd::SavedTensor* saved = of_operator->saved_tensor(std::string_view(text).substr(prefix.size()));
+  return saved ? nb::cast(RawSaved{IntrusivePtr<autograd::OperatorNode>(of_operator), saved}).release().ptr() : nullptr;
+}
+
 // The node of a custom function is its context too: what forward saved and set.
 PyObject* get_attribute(PyObject* self, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(self, name);
@@ -72,6 +88,7 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
   PyErr_Clear();
   return guarded([&] {
     if (PyObject* saved = saved_value(self, name)) return saved;
+    if (PyObject* saved = raw_saved(self, name)) return saved;
     if (PyObject* context = context_of(node(self))) return checked(PyObject_GetAttr(context, name));
     fail<AttributeError>("'", node(self).name(), "' object has no attribute '", str_of(name), "'");
   });
@@ -96,6 +113,30 @@ PyObject* next_functions(PyObject* self, void*) {
     return out.release().ptr();
   });
 }
+// A node runs by itself when it is called with the gradients that flow into it.
+PyObject* call_node(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return guarded([&] {
+    check<TypeError>(!kwargs || PyDict_Size(kwargs) == 0, "keyword arguments are not supported");
+    size_t expected = node(self).inputs().size(), count = static_cast<size_t>(PyTuple_GET_SIZE(args));
+    check<TypeError>(count == expected, "expected ", expected, " arguments, got ", count, " instead");
+    Gradients incoming;
+    for (nb::handle item : nb::borrow<nb::tuple>(args))
+      incoming.push_back(item.is_none() ? Tensor() : expect_tensor(item.ptr(), "grad_fn"));
+    Gradients given;
+    {
+      nb::gil_scoped_release unlocked;
+      given = node(self).apply(std::move(incoming));
+    }
+    return given.size() == 1 ? wrap(given[0]) : tuple_of(given).release().ptr();
+  });
+}
+PyObject* input_metadata(PyObject* self, void*) {
+  return guarded([&] {
+    nb::list out;
+    for (const autograd::InputMetadata& m : node(self).inputs()) out.append(nb::cast(m));
+    return out.release().ptr();
+  });
+}
 PyObject* variable(PyObject* self, void*) {
   return guarded([&] {
     auto* accumulate = dynamic_cast<autograd::AccumulateGrad*>(&node(self));
@@ -103,33 +144,37 @@ PyObject* variable(PyObject* self, void*) {
     return wrap(accumulate->leaf());
   });
 }
+nb::object metadata_of(Node& node) {
+  IntrusivePtr<RefCounted> kept = node.user_data();
+  if (!kept) {
+    kept = make_counted<PythonObject>(owned(PyDict_New()).ptr());
+    node.set_user_data(kept);
+  }
+  return nb::borrow(static_cast<PythonObject&>(*kept).get());
+}
 PyObject* metadata(PyObject* self, void*) {
-  return guarded([&] {
-    IntrusivePtr<RefCounted> kept = node(self).user_data();
-    if (!kept) {
-      kept = make_counted<PythonObject>(owned(PyDict_New()).ptr());
-      node(self).set_user_data(kept);
-    }
-    return Py_NewRef(static_cast<PythonObject&>(*kept).get());
-  });
+  return guarded([&] { return metadata_of(node(self)).release().ptr(); });
+}
+
+// ---- anomaly detection: where the code was that recorded a node ----
+
+void keep_traceback(Node& node) {
+  nb::gil_scoped_acquire lock;
+  nb::object kept = metadata_of(node);
+  kept["traceback_"] = nb::module_::import_("traceback").attr("format_stack")();
+}
+void show_traceback(Node& node) {
+  nb::gil_scoped_acquire lock;
+  nb::object lines = metadata_of(node).attr("get")("traceback_");
+  if (lines.is_none())
+    return warn("Error detected in ", node.name(),
+                ". No forward pass information available. Enable detect anomaly during forward pass for more "
+                "information.");
+  warn("Error detected in ", node.name(), ". Traceback of forward call that caused the error:\n",
+       str_of(nb::object(nb::str("").attr("join")(lines)).ptr()));
 }
 
 // ---- hooks ----
-
-nb::object tuple_of(const Gradients& gradients) {
-  nb::object out = owned(PyTuple_New(static_cast<Py_ssize_t>(gradients.size())));
-  for (size_t i = 0; i < gradients.size(); ++i)
-    PyTuple_SET_ITEM(out.ptr(), static_cast<Py_ssize_t>(i), checked(wrap(gradients[i])));
-  return out;
-}
-Gradients gradients_of(nb::handle result) {
-  Gradients out;
-  if (result.is_none()) return out;
-  if (is_tensor(result.ptr())) return {tensor_of(result.ptr())};
-  for (nb::handle item : nb::borrow<nb::sequence>(result))
-    out.push_back(item.is_none() ? Tensor() : expect_tensor(item.ptr(), "hook"));
-  return out;
-}
 
 /// Takes a hook off again.
 struct NodeHook {
@@ -142,20 +187,13 @@ struct NodeHook {
 
 PyObject* register_hook(PyObject* self, PyObject* function) {
   return guarded([&] {
-    autograd::HookId id =
-        node(self).add_post_hook([f = Callable(function)](const Gradients& given, const Gradients& incoming) {
-          nb::gil_scoped_acquire lock;
-          return gradients_of(nb::handle(f.get())(tuple_of(given), tuple_of(incoming)));
-        });
+    autograd::HookId id = node(self).add_post_hook(node_post_hook(function));
     return nb::cast(NodeHook{WeakPtr<Node>(IntrusivePtr<Node>(&node(self))), id}).release().ptr();
   });
 }
 PyObject* register_prehook(PyObject* self, PyObject* function) {
   return guarded([&] {
-    autograd::HookId id = node(self).add_pre_hook([f = Callable(function)](const Gradients& incoming) {
-      nb::gil_scoped_acquire lock;
-      return gradients_of(nb::handle(f.get())(tuple_of(incoming)));
-    });
+    autograd::HookId id = node(self).add_pre_hook(node_pre_hook(function));
     return nb::cast(NodeHook{WeakPtr<Node>(IntrusivePtr<Node>(&node(self))), id}).release().ptr();
   });
 }
@@ -164,6 +202,7 @@ PyGetSetDef g_properties[] = {
     {"next_functions", next_functions, nullptr, nullptr, nullptr},
     {"variable", variable, nullptr, nullptr, nullptr},
     {"metadata", metadata, nullptr, nullptr, nullptr},
+    {"_input_metadata", input_metadata, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 PyMethodDef g_methods[] = {
@@ -215,6 +254,7 @@ IntrusivePtr<Node> node_of_object(PyObject* object) {
 void bind_nodes(nb::module_& m) {
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
                          {Py_tp_repr, reinterpret_cast<void*>(repr)},
+                         {Py_tp_call, reinterpret_cast<void*>(call_node)},
                          {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
                          {Py_tp_setattro, reinterpret_cast<void*>(set_attribute)},
                          {Py_tp_getset, g_properties},
@@ -225,6 +265,7 @@ void bind_nodes(nb::module_& m) {
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   g_base_type = add_type(m.ptr(), spec);
   m.attr("_AutogradNode") = nb::handle(reinterpret_cast<PyObject*>(g_base_type));  // `Node` is the one of graphs
+  autograd::set_node_watch({keep_traceback, show_traceback});
   m.def("_backward_pass", [] { return autograd::backward_pass(); });
   m.def("_after_backward", [](nb::handle function) {
     autograd::after_backward([f = Callable(function)] {
@@ -234,7 +275,16 @@ void bind_nodes(nb::module_& m) {
   });
   m.def("_will_engine_execute_node",
         [](nb::handle node) { return autograd::will_run(node_of_object(node.ptr()).get()); });
-  nb::class_<NodeHook>(m, "_NodeHook").def("remove", &NodeHook::remove);
+  nb::class_<NodeHook>(m, "_NodeHook").def("remove", &NodeHook::remove).def_ro("id", &NodeHook::id);
+  nb::class_<RawSaved>(m, "SavedTensor").def("register_hooks", [](RawSaved& raw, nb::handle pack, nb::handle unpack) {
+    raw.saved->register_hooks(saved_tensor_hooks(pack, unpack));
+  });
+  nb::class_<autograd::InputMetadata>(m, "_InputMetadata")
+      .def_prop_ro("shape", [](const autograd::InputMetadata& d) { return nb::steal(wrap(Value(d.sizes.vec()))); })
+      .def_prop_ro("dtype", [](const autograd::InputMetadata& d) { return nb::steal(wrap(Value(d.dtype))); })
+      .def_prop_ro("device", [](const autograd::InputMetadata& d) { return nb::steal(wrap(Value(d.device))); })
+      .def_prop_ro("is_nested_tensor", [](const autograd::InputMetadata&) { return false; })
+      .def_prop_ro("is_cpp_nested_tensor", [](const autograd::InputMetadata&) { return false; });
 }
 
 }  // namespace umbra::python

@@ -43,20 +43,20 @@ Tensor copy_in_layout(const Tensor& gradient, const Tensor& leaf) {
 
 // A view of what others hold is not taken over as in PyTorch, where writes to one then reach the other; the strides
 // that its copy has are those that it would have there.
-Tensor copy_or_keep(Tensor gradient, const Tensor& leaf) {
-  if (gradient.impl()->use_count() > 1) return copy_in_layout(gradient, leaf);
+Tensor copy_or_keep(Tensor gradient, const Tensor& leaf, size_t holders) {
+  if (gradient.impl()->use_count() > holders) return copy_in_layout(gradient, leaf);
   if (gradient.storage()->use_count() > 1) return copy_with_strides(gradient, gradient.sym_strides());
-  return is_observed(gradient) ? share_data(gradient) : std::move(gradient);
+  return holders > 1 || is_observed(gradient) ? share_data(gradient) : std::move(gradient);
 }
 
 }  // namespace
 
-void accumulate_grad(const Tensor& tensor, Tensor gradient) {
+void accumulate_grad(const Tensor& tensor, Tensor gradient, size_t holders) {
   Tensor& sum = ensure_meta(tensor.impl()).grad;
   bool same_layout = !sum.defined() && has_layout_of(gradient, tensor);
   if (sum.defined() && is_grad_enabled()) sum = sum.add(gradient);
   else if (sum.defined()) sum.add_(gradient);
-  else if (same_layout && !is_grad_enabled()) sum = copy_or_keep(std::move(gradient), tensor);
+  else if (same_layout && !is_grad_enabled()) sum = copy_or_keep(std::move(gradient), tensor, holders);
   else sum = copy_in_layout(gradient, tensor);
 }
 
@@ -65,7 +65,7 @@ Gradients AccumulateGrad::apply(Gradients incoming) {
   if (!incoming[0].defined() || !meta.requires_grad) return {};
   {
     std::lock_guard lock(mutex_);
-    accumulate_grad(leaf_, std::move(incoming[0]));
+    accumulate_grad(leaf_, std::move(incoming[0]), has_post_hooks() ? 2 : 1);  // the engine keeps it for those
   }
   if (meta.rare) meta.rare->post_accumulate.each([&](auto& hook) { hook(leaf_); });
   return {};

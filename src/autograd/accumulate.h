@@ -8,8 +8,9 @@
 namespace UMBRA_API umbra {
 namespace autograd {
 
-/// Adds to the tensor's `grad`. Under grad mode the sum is recorded; else it is done in place.
-void accumulate_grad(const Tensor& tensor, Tensor gradient);
+/// Adds to the tensor's `grad`. Under grad mode the sum is recorded; else it is done in place. A gradient that nobody
+/// but these `holders` has becomes `grad` itself.
+void accumulate_grad(const Tensor& tensor, Tensor gradient, size_t holders = 1);
 
 class AccumulateGrad final : public Node {
  public:

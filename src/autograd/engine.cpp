@@ -53,6 +53,10 @@ Tensor accumulate(Tensor sum, const Tensor& gradient) {
 }
 
 std::atomic<AnomalyDetection> g_anomaly_detection{};
+NodeWatch g_node_watch;
+void note_failed(Node& node) {
+  if (g_node_watch.failed) g_node_watch.failed(node);
+}
 
 void check_no_nan(const Node& node, const Gradients& gradients) {
   NoGrad guard;
@@ -67,19 +71,17 @@ void check_no_nan(const Node& node, const Gradients& gradients) {
 /// One backward pass.
 class Pass {
  public:
-  Pass(BackwardOptions options, const std::vector<Edge>* inputs) : options_(options), inputs_(inputs) {
+  /// `inputs`: where gradients are wanted, all leaves if null. They are the results of the pass, unless it
+  /// `runs_inputs`.
+  Pass(BackwardOptions options, const std::vector<Edge>* inputs, bool runs_inputs = false)
+      : options_(options), inputs_(inputs), runs_inputs_(runs_inputs) {
     static std::atomic<uint64_t> next{1};
     number_ = next.fetch_add(1, std::memory_order_relaxed);
   }
 
   Gradients run(const std::vector<Edge>& roots, Gradients root_gradients);
   /// Calls what waits for the end. Such a function may bring others.
-  void finish() {
-    for (size_t i = 0; i < waiting_.size(); ++i) {
-      std::function<void()> next = std::move(waiting_[i]);
-      next();
-    }
-  }
+  void finish();
   void call_at_the_end(std::function<void()> function) { waiting_.push_back(std::move(function)); }
 
   /// Whether anything is wanted from this node.
@@ -97,9 +99,10 @@ class Pass {
     size_t result;
   };
   struct State {
-    int dependencies = 0;  // nodes that have still to run before this one
-    bool needed = true;    // on a way to an input
-    bool runs = true;      // leads further than to a capture here
+    int dependencies = 0;   // nodes that have still to run before this one
+    bool needed = true;     // on a way to an input
+    bool runs = true;       // leads further than to a capture here
+    bool is_input = false;  // runs for its own sake
     Gradients incoming;
     std::vector<Capture> captures;
   };
@@ -120,7 +123,8 @@ class Pass {
 
   uint64_t number_;
   BackwardOptions options_;
-  const std::vector<Edge>* inputs_;  // null: all leaves
+  const std::vector<Edge>* inputs_;
+  bool runs_inputs_;
   std::unordered_map<Node*, State> states_;
   std::vector<IntrusivePtr<Node>> ready_;
   const Node* node_ = nullptr;  // that runs
@@ -139,6 +143,14 @@ class Running {
  private:
   Pass* before_;
 };
+
+void Pass::finish() {
+  Running running(this);
+  for (size_t i = 0; i < waiting_.size(); ++i) {
+    std::function<void()> next = std::move(waiting_[i]);
+    next();
+  }
+}
 
 // Counts, for every node that can be reached, on how many others it has to wait.
 void Pass::discover(const std::vector<Edge>& roots) {
@@ -174,11 +186,13 @@ void Pass::discover(const std::vector<Edge>& roots) {
 void Pass::find_needed(const std::vector<Node*>& finished) {
   for (size_t i = 0; i < inputs_->size(); ++i) {
     auto found = states_.find((*inputs_)[i].node.get());
-    if (found != states_.end()) found->second.captures.push_back({(*inputs_)[i].input, i});
+    if (found == states_.end()) continue;
+    if (runs_inputs_) found->second.is_input = true;
+    else found->second.captures.push_back({(*inputs_)[i].input, i});
   }
   for (Node* node : finished) {
     State& state = states_[node];
-    state.runs = false;
+    state.runs = state.is_input;
     for (const Edge& e : node->next_edges()) state.runs |= e && states_[e.node.get()].needed;
     state.needed = state.runs || !state.captures.empty();
   }
@@ -190,6 +204,19 @@ void Pass::deliver(const Edge& edge, Tensor gradient) {
   Tensor& place = state.incoming[edge.input];
   if (!gradient.defined()) return;
   place = place.defined() ? accumulate(std::move(place), gradient) : std::move(gradient);
+}
+
+Gradients apply(Node& node, Gradients incoming) {
+  AnomalyDetection detection = g_anomaly_detection;
+  if (!detection.enabled) return node.apply(std::move(incoming));
+  try {
+    Gradients given = node.apply(std::move(incoming));
+    if (detection.check_nan) check_no_nan(node, given);
+    return given;
+  } catch (...) {
+    note_failed(node);
+    throw;
+  }
 }
 
 void Pass::run_node(const IntrusivePtr<Node>& node) {
@@ -204,8 +231,7 @@ void Pass::run_node(const IntrusivePtr<Node>& node) {
   node->run_pre_hooks(incoming);
   Gradients seen;
   if (node->has_post_hooks()) seen = incoming;
-  Gradients given = node->apply(std::move(incoming));
-  if (AnomalyDetection d = anomaly_detection(); d.enabled && d.check_nan) check_no_nan(*node, given);
+  Gradients given = apply(*node, std::move(incoming));
   node->run_post_hooks(given, seen);
   if (!options_.retain_graph) node->release_saved();
 
@@ -286,12 +312,16 @@ std::vector<Edge> root_edges(TensorList outputs) {
 }
 
 void check_counts(TensorList outputs, TensorList gradients) {
-  check(!outputs.empty(), "grad requires non-empty outputs.");
   check(gradients.empty() || gradients.size() == outputs.size(), "got ", outputs.size(), " tensors and ",
         gradients.size(), " gradients");
 }
 
 }  // namespace
+
+void set_node_watch(NodeWatch watch) { g_node_watch = watch; }
+void note_recorded(Node& node) {
+  if (g_node_watch.recorded && g_anomaly_detection.load(std::memory_order_relaxed).enabled) g_node_watch.recorded(node);
+}
 
 void set_detect_anomaly(AnomalyDetection detection) { g_anomaly_detection = detection; }
 AnomalyDetection anomaly_detection() { return g_anomaly_detection; }
@@ -342,24 +372,20 @@ void backward(TensorList outputs, TensorList grad_outputs, BackwardOptions optio
   check_counts(outputs, grad_outputs);
   options.retain_graph |= options.create_graph;
   Gradients gradients = make_root_gradients(outputs, grad_outputs);
-  std::vector<Edge> roots = root_edges(outputs);
-  if (inputs.empty()) {
-    Pass pass(options, nullptr);
-    pass.run(roots, std::move(gradients));
-    return pass.finish();
-  }
-  // Gradients of the chosen inputs alone; they are added to `grad` as the accumulators of leaves do it.
-  std::vector<Edge> edges;
+  std::vector<Edge> roots = root_edges(outputs), edges;
   for (const Tensor& input : inputs) {
     check(input.requires_grad(), "One of the differentiated Tensors does not require grad");
+    input.retain_grad();
     edges.push_back(gradient_edge(input));
   }
-  Pass pass(options, &edges);
-  Gradients found = pass.run(roots, std::move(gradients));
-  SetGradEnabled grad_mode(options.create_graph);
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (auto* leaf = dynamic_cast<AccumulateGrad*>(edges[i].node.get())) leaf->apply({std::move(found[i])});
-    else if (found[i].defined()) accumulate_grad(inputs[i], std::move(found[i]));
+  backward_to_edges(roots, std::move(gradients), edges, options);
+}
+
+void backward_to_edges(const std::vector<Edge>& roots, Gradients root_gradients, const std::vector<Edge>& inputs,
+                       BackwardOptions options) {
+  options.retain_graph |= options.create_graph;
+  Pass pass(options, inputs.empty() ? nullptr : &inputs, true);
+  pass.run(roots, std::move(root_gradients));
   pass.finish();
 }
 

@@ -7,6 +7,7 @@
 #include "autograd/forward_state.h"
 #include "autograd/meta.h"
 #include "autograd/user_code.h"
+#include "umbra/core/warning.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/generated/functions.h"
 
@@ -127,7 +128,7 @@ class FunctionCall {
   Tensor wrap(const Tensor& output) {
     bool is_input = contains(inputs_, output), dirty = contains(context_.dirty_, output);
     bool differentiable = is_differentiable(output.dtype()) && !contains(context_.non_differentiable_, output);
-    if (dirty) return wrap_dirty(output);
+    if (dirty) return wrap_dirty(output, is_input, differentiable);
     Tensor result = output;
     if (is_input) {
       // Handing an input back would give it a second history.
@@ -145,10 +146,15 @@ class FunctionCall {
     return result;
   }
 
-  Tensor wrap_dirty(const Tensor& output) {
+  Tensor wrap_dirty(const Tensor& output, bool is_input, bool differentiable) {
+    if (!is_input)
+      warn(
+          "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should "
+          "be passed to ctx.mark_dirty().");
     if (!records_) return output;
     check_inplace(output);
-    rebase_history(output, node_);
+    if (differentiable) rebase_history(output, node_);
+    else node_->add_input(InputMetadata(output)), cut_history(output);
     return output;
   }
 
@@ -166,16 +172,59 @@ class FunctionCall {
       fail<NotImplementedError>(
           "You must implement the jvp function for custom autograd.Function to use it with forward mode AD.");
     std::vector<Tensor> tangents;
+    std::vector<uint32_t> versions;
     for (const Tensor& t : inputs_) {
       const Tensor* tangent = t.defined() ? tangent_at(t.impl(), level) : nullptr;
       tangents.push_back(tangent ? *tangent : Tensor());
+      versions.push_back(tangent ? tangent->version() : 0);
     }
     ShowLevels lower(level - 1);
-    std::vector<Tensor> found = node_->jvp()(context_, std::move(tangents));
-    check(found.size() == results.size(), "jvp of ", node_->name(), " returned ", found.size(), " tangents for ",
-          results.size(), " outputs");
-    for (size_t i = 0; i < results.size(); ++i)
-      if (found[i].defined() && results[i].defined()) set_tangent(results[i], found[i], level);
+    std::vector<Tensor> found = node_->jvp()(context_, tangents);
+    check(found.size() == results.size(), "Function's jvp returned an invalid number of forward gradients (expected ",
+          results.size(), " but got ", found.size(), ")");
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!results[i].defined()) continue;
+      bool differentiable =
+          is_differentiable(results[i].dtype()) && !contains(context_.non_differentiable_, results[i]);
+      check(differentiable || !found[i].defined(), "Function's jvp returned a gradient at position ", i,
+            ", but  the corresponding forward output is not a differentiable Tensor.You should return None at that "
+            "position instead.");
+      if (contains(context_.dirty_, results[i])) check_written_tangent(results[i], found[i], tangents, versions);
+      else check_viewed_tangent(results[i], found[i], tangents);
+      if (found[i].defined()) set_tangent(results[i], found[i], level);
+    }
+  }
+
+  // What is written in place has a tangent that is written in place.
+  void check_written_tangent(const Tensor& result, const Tensor& found, const std::vector<Tensor>& tangents,
+                             const std::vector<uint32_t>& versions) const {
+    for (size_t k = 0; k < inputs_.size(); ++k) {
+      if (!inputs_[k].is_same(result) || !tangents[k].defined()) continue;
+      check(found.defined() && tangents[k].version() != versions[k],
+            "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is "
+            "modifying an input inplace, then the jvp function must modify the corresponding gradient inplace.");
+      check(found.is_same(tangents[k]),
+            "An inplace custom Function is not returning the forward mode gradients as-is. If the forward is modifying "
+            "an input inplace, then the jvp function must modify the gradient inplace and return it as-is.");
+    }
+  }
+
+  // A view of an input, or the input itself, has a tangent that is a view of the input's.
+  void check_viewed_tangent(const Tensor& result, const Tensor& found, const std::vector<Tensor>& tangents) const {
+    const IntrusivePtr<TensorImpl>& base = result.impl()->view_base();
+    for (size_t k = 0; base && k < inputs_.size(); ++k) {
+      const Tensor& input = inputs_[k];
+      bool is_base = input.defined() && (input.pointer() == base || input.impl()->view_base() == base);
+      if (!is_base || !tangents[k].defined()) continue;
+      const TensorImpl* of = found.defined() ? found.impl()->view_base().get() : nullptr;
+      check(of != nullptr,
+            "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view.");
+      const TensorImpl* given = tangents[k].impl()->view_base().get();
+      check(given ? of == given : of == tangents[k].impl(),
+            "A custom Function is returning a view but the jvp is not returning a view of the ",
+            given ? "same base as the given grad input." : "given grad input.");
+      return;
+    }
   }
 
   IntrusivePtr<FunctionNode> node_;

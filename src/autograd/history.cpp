@@ -4,6 +4,7 @@
 #include "autograd/accumulate.h"
 #include "autograd/meta.h"
 #include "autograd/user_code.h"
+#include "umbra/autograd/running.h"
 #include "umbra/core/print.h"
 #include "umbra/core/sparse.h"
 #include "umbra/generated/functions.h"
@@ -78,6 +79,7 @@ Edge gradient_edge(const Tensor& tensor) {
 }
 
 void set_history(const Tensor& tensor, const IntrusivePtr<Node>& node) {
+  note_recorded(*node);
   TensorImpl* impl = tensor.impl();
   AutogradMeta& meta = ensure_meta(impl);
   if (meta.retains_grad && meta.grad_fn) meta.grad_fn->stop_retaining(impl);
@@ -113,7 +115,16 @@ void set_data(const Tensor& tensor, const Tensor& data) {
   TensorImpl* to = tensor.impl();
   TensorImpl* from = data.impl();
   AutogradMeta* meta = meta_of(to);
+  check(is_sparse(tensor.layout()) == is_sparse(data.layout()),
+        "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.");
+  check(!requires_grad(to) || is_differentiable(data.dtype()),
+        "data set to a tensor that requires gradients must be floating point or complex dtype");
   bool tracked = to->keys().has(DispatchKey::Autograd);
+  if (!to->version_counter()) {  // the tensor's own writes are what it goes on counting
+    auto counter = make_counted<VersionCounter>();
+    counter->version = to->version();
+    to->set_version_counter(std::move(counter));
+  }
   to->set_storage(from->storage());
   to->set_geometry(from->sym_sizes(), from->sym_strides(), from->sym_storage_offset());
   to->set_dtype(from->dtype());

@@ -124,11 +124,11 @@ IntrusivePtr<RefCounted> Node::user_data() const { return hooks_ ? hooks_->user_
 void Node::set_user_data(IntrusivePtr<RefCounted> data) { hooks().user_data = std::move(data); }
 
 void run_hook(const TensorHook& hook, Tensor& gradient) {
-  if (!gradient.defined()) return;
   Tensor changed = hook(gradient);
   if (!changed.defined()) return;
-  check(changed.sym_sizes() == gradient.sym_sizes(), "a hook has changed the size of value: it was ",
-        to_string(gradient.sym_sizes()), " and is ", to_string(changed.sym_sizes()));
+  check(!gradient.defined() || changed.sym_sizes() == gradient.sym_sizes(),
+        "a hook has changed the size of value: it was ", to_string(gradient.sym_sizes()), " and is ",
+        to_string(changed.sym_sizes()));
   gradient = std::move(changed);
 }
 

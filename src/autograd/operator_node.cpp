@@ -135,10 +135,9 @@ void OperatorNode::release_resources() {
 
 // ---- looking at what is saved ----
 
-std::optional<Value> OperatorNode::saved(std::string_view name) const {
-  size_t slot = 0;
+OperatorNode::Found OperatorNode::find(std::string_view name) const {
+  Found found;
   const std::vector<Gradient>& gradients = plan_.definition->gradients;
-  bool named = false;
   for (size_t f = 0; f < plan_.gradient_count; ++f) {
     bool needed = needed_ >> f & 1;
     for (size_t i = 0; i < gradients[f].sources.size(); ++i) {
@@ -146,12 +145,29 @@ std::optional<Value> OperatorNode::saved(std::string_view name) const {
       std::string own = gradients[f].names[i];
       std::replace(own.begin(), own.end(), '.', '_');
       bool is_it = s.kind != Kind::Grad && s.kind != Kind::NeedsInput && own == name;
-      named |= is_it;
-      if (is_it && needed) return holds_tensors(op_, s) ? restore(values_[slot]) : values_[slot];
-      slot += needed;
+      found.named |= is_it;
+      if (is_it && needed) {
+        found.kept = true;
+        found.is_tensor = holds_tensors(op_, s);
+        return found;
+      }
+      found.slot += needed;
     }
   }
-  return named ? std::optional(Value()) : std::nullopt;
+  return found;
+}
+
+std::optional<Value> OperatorNode::saved(std::string_view name) const {
+  Found found = find(name);
+  if (found.kept) return found.is_tensor ? restore(values_[found.slot]) : values_[found.slot];
+  return found.named ? std::optional(Value()) : std::nullopt;
+}
+
+SavedTensor* OperatorNode::saved_tensor(std::string_view name) {
+  Found found = find(name);
+  if (!found.kept || !found.is_tensor || !values_[found.slot].is_int()) return nullptr;
+  int64_t index = values_[found.slot].to_int();
+  return index < 0 ? nullptr : &tensors_[static_cast<size_t>(index)];
 }
 
 // ---- the backward pass ----

@@ -25,6 +25,8 @@ class OperatorNode final : public Node {
   /// What it keeps under a name: "self", "result", "self_sym_sizes"; none where its formulas name no such thing. An
   /// error where it was let go.
   std::optional<Value> saved(std::string_view name) const;
+  /// The tensor that it keeps under a name; null where there is none.
+  SavedTensor* saved_tensor(std::string_view name);
 
   std::string name() const override { return plan_.name; }
   Gradients apply(Gradients incoming) override;
@@ -44,6 +46,13 @@ class OperatorNode final : public Node {
  private:
   template <class F> void each_needed(F&& visit) const;
   bool needs_argument(int argument) const;
+  struct Found {
+    bool named = false;  // by one of the formulas
+    bool kept = false;   // for one that is needed
+    bool is_tensor = false;
+    size_t slot = 0;
+  };
+  Found find(std::string_view name) const;
   Value save(const Value& value, bool is_output);
   Value restore(const Value& saved) const;
   Value source_value(const Gradient& gradient, size_t source, size_t slot, const Gradients& incoming) const;

@@ -63,21 +63,35 @@ SavedTensor::SavedTensor(const Tensor& tensor, bool is_output) : defined_(tensor
   requires_grad_ = autograd::requires_grad(tensor.impl());
   is_output_ = is_output && requires_grad_ && !tensor.is_leaf();
   if (is_output_) output_number_ = autograd::output_number(tensor);
-  if (!g_has_hooks) {
-    data_ = is_output_ ? share_data(tensor) : tensor;
-    return;
-  }
-  packed_ = std::make_shared<Packed>();
-  packed_->hooks = hook_stack().hooks.back();
-  packed_->is_leaf = tensor.is_leaf();
-  if (!is_output_ && requires_grad_) packed_->edge = gradient_edge(tensor);
+  // The numbers of users' expressions are no tensors of theirs.
+  if (!g_has_hooks || tensor.impl()->is_wrapped_number()) data_ = is_output_ ? share_data(tensor) : tensor;
+  else pack(tensor, hook_stack().hooks.back());
+}
+
+void SavedTensor::pack(const Tensor& tensor, SavedTensorHooks hooks) {
+  auto packed = std::make_shared<Packed>();
+  packed->hooks = std::move(hooks);
+  packed->is_leaf = tensor.is_leaf();
+  if (!is_output_ && requires_grad_) packed->edge = gradient_edge(tensor);
   NoGrad guard;
   // An input goes as it is; an output would keep its own node alive.
-  packed_->value = packed_->hooks.pack(is_output_ ? share_data(tensor) : tensor);
+  packed->value = packed->hooks.pack(is_output_ ? share_data(tensor) : tensor);
   check(tensor.version() == version_,
         "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
         "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need "
         "to perform in-place operations on the input to a pack hook.");
+  packed_ = std::move(packed);
+}
+
+void SavedTensor::register_hooks(SavedTensorHooks hooks) {
+  check(!released_, "Calling register_hooks on a saved tensor after it has been freed. ", kReleased);
+  check(!packed_,
+        "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of "
+        "hooks is allowed at a time.");
+  check(defined_, "Calling register_hooks on a saved tensor with value None is forbidden");
+  note_user_code();
+  pack(data_, std::move(hooks));
+  data_ = Tensor();
 }
 
 void SavedTensor::set_rebased(const IntrusivePtr<Node>& base_node) {
@@ -115,6 +129,11 @@ Tensor SavedTensor::unpack(const IntrusivePtr<Node>& owner) const {
     return is_grad_enabled() && requires_grad_ ? with_history(share_data(data), owner) : data;
   }
   check_version(owner);
+  check(
+      is_output_ || !requires_grad_ || autograd::requires_grad(data_.impl()) || data_.keys().has(DispatchKey::Tracked),
+      "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is not supported, "
+      "please "
+      "use out-of-place `.detach()` instead");
   // What a transform that has ended kept is its value: nothing is recorded on its tape any more.
   if (data_.keys().has(DispatchKey::Tracked))
     if (Tensor value = value_of_ended(data_); !value.is_same(data_)) return value;

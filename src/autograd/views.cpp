@@ -6,6 +6,7 @@
 #include "autograd/meta.h"
 #include "autograd/operator_node.h"
 #include "autograd/wrapper_views.h"
+#include "umbra/autograd/running.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::autograd {
@@ -124,6 +125,19 @@ IntrusivePtr<Node> node_to_base(Edge base_edge, const Tensor& base_tensor, const
   return grad_fn(replay_view(base_tensor, base, Geometry(view)));
 }
 
+/// What a view's history is from now on; a gradient that the tensor keeps is that of the new one. Gives the old one
+/// back.
+IntrusivePtr<Node> exchange_history(TensorImpl* view, const IntrusivePtr<Node>& node) {
+  AutogradMeta& meta = ensure_meta(view);
+  if (meta.retains_grad) {
+    if (meta.grad_fn) meta.grad_fn->stop_retaining(view);
+    node->retain_grad(0, WeakPtr<TensorImpl>(IntrusivePtr<TensorImpl>(view)));
+  }
+  meta.output_number = 0;
+  view->set_view_version(view->version());
+  return std::exchange(meta.grad_fn, node);
+}
+
 /// Views are many and disputes rare: a few locks serve them all.
 std::mutex& mutex_of(const TensorImpl* view) {
   static std::array<std::mutex, 16> mutexes;
@@ -136,12 +150,17 @@ std::mutex& mutex_of(const TensorImpl* view) {
   ViewKind kind = view.impl()->view_kind();
   const AutogradMeta* meta = meta_of(view.impl());
   std::string text;
-  if (meta && meta->grad_fn)
+  const char* origin = kind == ViewKind::NoGrad      ? "no_grad mode"
+                       : kind == ViewKind::Inference ? "inference mode"
+                                                     : nullptr;
+  const char* now = kind == ViewKind::NoGrad ? " with grad mode enabled" : " in normal mode";
+  if (meta && meta->grad_fn && origin)
+    text = concat("Output ", meta->output_number, " of ", forward_name(*meta->grad_fn),
+                  " is a view of a view which was created in ", origin, " and ", happened, now, ". ");
+  else if (meta && meta->grad_fn)
     text =
         concat("Output ", meta->output_number, " of ", forward_name(*meta->grad_fn), " is a view and ", happened, ". ");
-  else if (kind == ViewKind::Inference)
-    text = concat("A view was created in inference mode and ", happened, " in normal mode. ");
-  else text = concat("A view was created in no_grad mode and ", happened, " with grad mode enabled. ");
+  else text = concat("A view was created in ", origin ? origin : "no_grad mode", " and ", happened, now, ". ");
   if (kind == ViewKind::MultiOutput)
     fail(text,
          "This view is the output of a function that returns multiple views. Such functions do not allow the output "
@@ -189,10 +208,7 @@ Edge view_history(const Tensor& view) {
   {
     std::lock_guard lock(mutex);
     if (impl->view_version() == impl->version()) return known();  // another thread was first
-    AutogradMeta& meta = ensure_meta(impl);
-    before = std::exchange(meta.grad_fn, found);
-    meta.output_number = 0;
-    impl->set_view_version(impl->version());
+    before = exchange_history(impl, found);
   }
   release_iteratively(std::move(before));
   return {std::move(found), 0};
@@ -228,12 +244,10 @@ void rebase_history(const Tensor& tensor, const IntrusivePtr<Node>& node) {
   if (!impl->view_base()) return set_history(tensor, node);
   Tensor base(impl->view_base());
   node->add_input(InputMetadata(tensor));
+  note_recorded(*node);
   set_history(base, make_counted<CopySlices>(base, tensor, node));
   // The version tells the other views; this one need not wait until someone asks.
-  AutogradMeta& meta = ensure_meta(impl);
-  release_iteratively(std::exchange(meta.grad_fn, node_to_base(gradient_edge(base), base, Geometry(base), tensor)));
-  meta.output_number = 0;
-  impl->set_view_version(impl->version());
+  release_iteratively(exchange_history(impl, node_to_base(gradient_edge(base), base, Geometry(base), tensor)));
 }
 
 }  // namespace umbra::autograd

@@ -27,6 +27,8 @@ void backward(TensorList outputs, TensorList grad_outputs = {}, BackwardOptions 
 /// The same from edges, where the outputs themselves are gone.
 std::vector<Tensor> grad_of_edges(const std::vector<Edge>& roots, Gradients root_gradients,
                                   const std::vector<Edge>& inputs, BackwardOptions options);
+void backward_to_edges(const std::vector<Edge>& roots, Gradients root_gradients, const std::vector<Edge>& inputs,
+                       BackwardOptions options);
 
 /// Whether backward passes look at every gradient, and stop at the first operator that makes a nan.
 struct AnomalyDetection {

@@ -35,7 +35,7 @@ struct InputMetadata {
   explicit InputMetadata(const Tensor& output);
 };
 
-/// Sees a tensor's gradient; what it returns takes its place, unless undefined.
+/// Sees a tensor's gradient, undefined where none flows; what it returns takes its place, unless undefined.
 using TensorHook = std::function<Tensor(const Tensor& gradient)>;
 /// Puts what the hook returns in the gradient's place; an error where its size differs.
 void run_hook(const TensorHook& hook, Tensor& gradient);

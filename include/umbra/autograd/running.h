@@ -19,5 +19,14 @@ bool will_run(const Node* node);
 /// Calls a function when the backward pass of this thread has ended and all gradients are in place.
 void after_backward(std::function<void()> function);
 
+/// Told, while anomaly detection is on, of nodes as they are recorded and of one that fails.
+struct NodeWatch {
+  void (*recorded)(Node& node) = nullptr;
+  void (*failed)(Node& node) = nullptr;
+};
+void set_node_watch(NodeWatch watch);
+/// Called where a node becomes the history of a tensor.
+void note_recorded(Node& node);
+
 }  // namespace autograd
 }  // namespace umbra

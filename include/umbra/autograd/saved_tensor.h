@@ -12,6 +12,13 @@
 namespace UMBRA_API umbra {
 namespace autograd {
 
+/// What to do with tensors saved for the backward pass instead of holding them: to disk, to another device, to a
+/// checkpoint.
+struct SavedTensorHooks {
+  std::function<Value(const Tensor&)> pack;
+  std::function<Tensor(const Value&)> unpack;
+};
+
 class SavedTensor {
  public:
   SavedTensor() = default;
@@ -24,12 +31,15 @@ class SavedTensor {
   /// For an output of an in-place operator on a view: its history is what `base_node` makes of the base.
   void set_rebased(const IntrusivePtr<Node>& base_node);
   void release();
+  /// Hands the tensor to hooks after all; an error where some have it, or where it was released.
+  void register_hooks(SavedTensorHooks hooks);
   bool defined() const { return defined_; }
 
  private:
   struct Packed;
   Tensor with_history(Tensor data, const IntrusivePtr<Node>& owner) const;
   void check_version(const IntrusivePtr<Node>& owner) const;
+  void pack(const Tensor& tensor, SavedTensorHooks hooks);
 
   Tensor data_;
   std::shared_ptr<Packed> packed_;  // where hooks keep it
@@ -37,13 +47,6 @@ class SavedTensor {
   uint32_t output_number_ = 0;
   uint32_t version_ = 0;
   bool is_output_ = false, defined_ = false, released_ = false, requires_grad_ = false, is_rebased_ = false;
-};
-
-/// What to do with tensors saved for the backward pass instead of holding them: to disk, to another device, to a
-/// checkpoint.
-struct SavedTensorHooks {
-  std::function<Value(const Tensor&)> pack;
-  std::function<Tensor(const Value&)> unpack;
 };
 
 /// Applies to every tensor that this thread saves while the scope stands.

@@ -46,7 +46,7 @@ __getattr__ = lazy_submodules(__name__)
 def _as_tuple(value):
     if value is None:
         return ()
-    return (value,) if isinstance(value, Tensor) else tuple(value)
+    return (value,) if isinstance(value, (Tensor, graph.GradientEdge)) else tuple(value)
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
@@ -64,22 +64,44 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     weights += (None,) * (len(outputs) - len(weights))
     retain_graph = create_graph if retain_graph is None else retain_graph
     allow_unused = materialize_grads if allow_unused is None else allow_unused
+
     def differentiate(weights):
-        from umbra.autograd import graph
         if any(isinstance(value, graph.GradientEdge) for value in (*outputs, *inputs)):
             return _grad_of_edges(outputs, inputs, weights, retain_graph, create_graph, allow_unused)
         return _C._autograd_grad(outputs, inputs, weights, retain_graph, create_graph, allow_unused)
+    if is_grads_batched:
+        _check_batched(outputs, weights)
     gradients = _of_each(differentiate, weights) if is_grads_batched else differentiate(weights)
     if materialize_grads:
         import umbra
-        gradients = tuple(umbra.zeros_like(i) if g is None else g for g, i in zip(gradients, inputs))
+        if any(g is None and isinstance(i, graph.GradientEdge) for g, i in zip(gradients, inputs)):
+            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+        gradients = tuple(umbra.zeros_like(i, requires_grad=create_graph) if g is None else g for g, i in zip(gradients, inputs))
     return gradients
+
+
+def _check_batched(outputs, weights):
+    for i, (output, weight) in enumerate(zip(outputs, weights)):
+        if isinstance(output, Tensor) and weight is not None and weight.shape[1:] != output.shape:
+            raise RuntimeError(f"If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes of "
+                               f"the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was detected: "
+                               f"grad_output[{i}] has a shape of {weight.shape[1:]} and output[{i}] has a shape of {output.shape}. If you only want "
+                               "some tensors in `grad_output` to be considered batched, consider using vmap.")
 
 
 def _grad_of_edges(outputs, inputs, weights, retain_graph, create_graph, allow_unused):
     """The same where outputs or inputs are places in the graph rather than tensors."""
+    gradients = _C._autograd_grad_of_edges(outputs, inputs, _weights_of_edges(outputs, weights), retain_graph, create_graph)
+    for i, gradient in enumerate(gradients):
+        if gradient is None and not allow_unused:
+            raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if this is the "
+                               "desired behavior.")
+    return gradients
+
+
+def _weights_of_edges(outputs, weights):
+    """The gradients with which a pass begins: ones where a tensor of one element was given none."""
     import umbra
-    from umbra.autograd import graph
     weights = list(weights)
     for i, output in enumerate(outputs):
         if weights[i] is not None:
@@ -87,12 +109,7 @@ def _grad_of_edges(outputs, inputs, weights, retain_graph, create_graph, allow_u
         if isinstance(output, graph.GradientEdge) or output.numel() != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
         weights[i] = umbra.ones_like(output)
-    gradients = _C._autograd_grad_of_edges(outputs, inputs, weights, retain_graph, create_graph)
-    for i, gradient in enumerate(gradients):
-        if gradient is None and not allow_unused:
-            raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if this is the "
-                               "desired behavior.")
-    return gradients
+    return weights
 
 
 def _of_each(differentiate, weights):
@@ -126,7 +143,10 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     weights = _as_tuple(grad_tensors)
     weights += (None,) * (len(tensors) - len(weights))
     retain_graph = create_graph if retain_graph is None else retain_graph
-    _C._autograd_backward(tensors, weights, retain_graph, create_graph, _as_tuple(inputs))
+    if any(isinstance(value, graph.GradientEdge) for value in (*tensors, *_as_tuple(inputs))):
+        _C._autograd_backward_of_edges(tensors, _as_tuple(inputs), _weights_of_edges(tensors, weights), retain_graph, create_graph)
+    else:
+        _C._autograd_backward(tensors, weights, retain_graph, create_graph, _as_tuple(inputs))
 
 
 class set_detect_anomaly:
@@ -148,6 +168,7 @@ class detect_anomaly:
 
     def __init__(self, check_nan=True):
         self.check_nan = check_nan
+        warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.", stacklevel=2)
 
     def __enter__(self):
         self._before = _C.is_anomaly_enabled(), _C.is_anomaly_check_nan_enabled()
@@ -183,11 +204,13 @@ def _requires_grad_(self, requires_grad=True):
 
 
 def _register_hook(self, hook):
-    return _C._register_hook(self, hook)
+    from umbra.utils.hooks import handle_of
+    return handle_of(_C._register_hook(self, hook))
 
 
 def _register_post_accumulate_grad_hook(self, hook):
-    return _C._register_post_accumulate_grad_hook(self, hook)
+    from umbra.utils.hooks import handle_of
+    return handle_of(_C._register_post_accumulate_grad_hook(self, hook))
 
 
 Tensor.backward = _backward
@@ -196,4 +219,5 @@ Tensor.retain_grad = _retain_grad
 Tensor.register_hook = _register_hook
 Tensor.register_post_accumulate_grad_hook = _register_post_accumulate_grad_hook
 
+from umbra.autograd import graph  # noqa: E402
 from umbra.autograd.gradcheck import gradcheck, gradgradcheck  # noqa: E402, F401

@@ -14,6 +14,8 @@
     y = Square.apply(x)
 """
 import functools
+import inspect
+import warnings
 
 from umbra import _C
 from umbra._C import Tensor
@@ -40,6 +42,11 @@ class FunctionCtx:
     @property
     def saved_tensors(self):
         return self._state.saved_tensors()
+
+    @property
+    def saved_variables(self):
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
 
     @property
     def to_save(self):
@@ -81,8 +88,16 @@ class Function:
         raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
 
     def __init__(self, *args, **kwargs):
-        raise RuntimeError(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke "
-                           "them on the class itself. Instantiating an autograd function is not allowed.")
+        warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the class "
+                      "itself. Instantiating an autograd function will raise an error in a future version of PyTorch.", DeprecationWarning, stacklevel=2)
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with static "
+                           "forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)")
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        cls._backward_cls = type(cls.__name__ + "Backward", (BackwardCFunction,), {"_forward_cls": cls})
 
     @classmethod
     def apply(cls, *args, **kwargs):
@@ -106,6 +121,8 @@ class _Call:
     """One call of a custom function: which arguments and results are tensors, and what goes where on the way back."""
 
     def __init__(self, cls, args, kwargs, knows_levels=False):
+        if cls.setup_context is not Function.setup_context:
+            args, kwargs = _with_defaults(cls.forward, args, kwargs), {}
         self.cls, self.args, self.kwargs, self.knows_levels = cls, args, kwargs, knows_levels
         self.context = FunctionCtx()
         self.tensor_positions = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
@@ -117,6 +134,7 @@ class _Call:
         jvp = self.jvp if cls.jvp is not Function.jvp else None
         outputs = iter(_C._apply_function(cls.__name__ + "Backward", inputs, self.forward, self.backward, jvp,
                                           self.context, self.knows_levels))
+        outputs = iter([output if kept is None else output.as_subclass(kept) for output, kept in zip(outputs, self.kept_classes)])
         if not self.is_tuple:
             return next(outputs) if self.results[0] is _Tensor else self.results[0]
         return tuple(next(outputs) if value is _Tensor else value for value in self.results)
@@ -129,14 +147,15 @@ class _Call:
             needs[i] = state.needs_input_grad(k)
         context.needs_input_grad = tuple(needs)
         if cls.setup_context is not Function.setup_context:
-            result = cls.forward(*self.args, **self.kwargs)
+            result = cls.forward(*self.args)
             cls.setup_context(context, self.args, result)
         else:
             result = cls.forward(context, *self.args, **self.kwargs)
         self.is_tuple = isinstance(result, (tuple, list))
         self.results = tuple(result) if self.is_tuple else (result,)
-        self.args = (None,) * len(self.args)  # the graph keeps what was saved, and nothing else
         tensors = [value for value in self.results if isinstance(value, Tensor)]
+        self.kept_classes = [_class_to_keep(value, self.args) for value in tensors]
+        self.args = (None,) * len(self.args)  # the graph keeps what was saved, and nothing else
         self.results = tuple(_Tensor if isinstance(value, Tensor) else value for value in self.results)
         return tensors
 
@@ -144,6 +163,8 @@ class _Call:
         cls = self.cls
         gradients = iter(gradients)
         given = [next(gradients) if value is _Tensor else None for value in self.results]
+        if cls.backward is not Function.backward and cls.vjp is not Function.vjp:
+            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them.")
         function = cls.backward if cls.backward is not Function.backward else cls.vjp
         result = function(self.context, *given)
         result = result if isinstance(result, tuple) else (result,)
@@ -168,7 +189,26 @@ class _Call:
             given[i] = tangent
         result = self.cls.jvp(self.context, *given)
         result = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        if len(result) != len(self.results):
+            raise RuntimeError(f"Function's jvp returned an invalid number of forward gradients (expected {len(self.results)} but got {len(result)})")
+        for i, value in enumerate(result):
+            if value is not None and not isinstance(value, Tensor):
+                raise RuntimeError(f"expected Variable or None (got {type(value).__name__}) for grad output {i}.")
         return [value for value, kind in zip(result, self.results) if kind is _Tensor]
+
+
+def _with_defaults(forward, args, kwargs):
+    """The arguments of a call by position, with the defaults of those that are not given."""
+    bound = inspect.signature(forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args
+
+
+def _class_to_keep(value, args):
+    """The class of an argument that is handed back as it is; C++ hands back a plain view of it."""
+    kind = type(value)
+    keeps = kind is not Tensor and kind.__torch_dispatch__ is Tensor.__torch_dispatch__ and kind.__torch_function__ is not _C._disabled_torch_function_impl
+    return kind if keeps and any(value is a for a in args) else None
 
 
 class _Tensor:

@@ -1,6 +1,7 @@
 """Switching differentiation on and off: as a context, or as a decorator."""
 import functools
 import inspect
+import warnings
 
 from umbra import _C
 from umbra._C import is_grad_enabled, is_inference_mode_enabled  # noqa: F401
@@ -11,7 +12,11 @@ class _Context:
 
     def __call__(self, function):
         if inspect.isclass(function):
-            raise TypeError(f"{type(self).__name__} decorates functions, not classes")
+            warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or methods. To "
+                          "preserve the current behavior of class decoration, you can directly decorate the `__init__` method and nothing else.",
+                          FutureWarning, stacklevel=2)
+            function.__init__ = self(function.__init__)
+            return function
         if inspect.isgeneratorfunction(function):
             return self._wrap_generator(function)
 
@@ -25,14 +30,21 @@ class _Context:
         @functools.wraps(function)
         def wrapped(*args, **kwargs):
             generator = function(*args, **kwargs)
-            sent = None
+            resume = functools.partial(generator.send, None)
             while True:
                 try:
                     with self.clone():
-                        value = generator.send(sent)
+                        value = resume()
                 except StopIteration as stop:
                     return stop.value
-                sent = yield value
+                try:
+                    resume = functools.partial(generator.send, (yield value))
+                except GeneratorExit:
+                    with self.clone():
+                        generator.close()
+                    raise
+                except BaseException as error:  # thrown in from outside: the function sees it, in its own mode
+                    resume = functools.partial(generator.throw, error)
         return wrapped
 
     def clone(self):

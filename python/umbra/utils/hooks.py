@@ -23,6 +23,21 @@ class RemovableHandle:
         self.remove()
 
 
+class _KeptElsewhere:
+    """Stands for the hooks of a tensor, which it keeps itself."""
+
+    def __init__(self, handle):
+        self.handle = handle
+
+    def pop(self, *_):
+        self.handle.remove()
+
+
+def handle_of(hook):
+    """The handle of a hook that a tensor or a node keeps."""
+    return RemovableHandle(_KeptElsewhere(hook))
+
+
 def add_hook(hooks, hook, prepend=False):
     """Adds a hook to an ordered dict of them; gives the handle that takes it away."""
     handle = RemovableHandle(hooks)

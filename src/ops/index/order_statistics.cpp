@@ -8,6 +8,7 @@
 #include "ops/common/kernel_type.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/scatter_back.h"
+#include "ops/common/share_evenly.h"
 #include "ops/reduce/reduced_shape.h"
 
 namespace umbra::ops {
@@ -146,23 +147,17 @@ template <Nans nans> void run_whole_median(const Tensor& out, const Tensor& self
   Tensor row = kernels::contiguous(self), place = kernels::scratch({}, DType::Int64);
   kernels::median(out, place, alias_tensor(row, {row.sym_numel()}, {1}, row.sym_storage_offset()), 0, nans);
 }
-// A gradient goes to all elements that are the median, in equal parts.
-Tensor share_median(const Tensor& grad, const Tensor& self, const Tensor& result) {
-  Tensor equal = result.isnan().logical_and(self.isnan()).logical_or(self.eq(result));
-  return grad.div(equal.sum()).mul(equal);
-}
-
 UMBRA_OPERATOR("median(Tensor self) -> Tensor")
     .generated_out("median.out")
     .meta(whole_median_spec)
     .cpu(run_whole_median<Nans::Propagate>)
-    .gradient("self", {"grad", "self", "result"}, share_median)
+    .gradient("self", {"grad", "self", "result"}, share_evenly)
     .batch([](const Batched& self) { return Batched(std::get<0>(batch_flat(self).median(1)), 0); });
 UMBRA_OPERATOR("nanmedian(Tensor self) -> Tensor")
     .generated_out("nanmedian.out")
     .meta(whole_median_spec)
     .cpu(run_whole_median<Nans::Ignore>)
-    .gradient("self", {"grad", "self", "result"}, share_median)
+    .gradient("self", {"grad", "self", "result"}, share_evenly)
     .batch([](const Batched& self) { return Batched(std::get<0>(batch_flat(self).nanmedian(1)), 0); });
 
 }  // namespace

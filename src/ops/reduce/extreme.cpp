@@ -8,6 +8,7 @@
 #include "ops/common/needs_data.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/scatter_back.h"
+#include "ops/common/share_evenly.h"
 #include "ops/reduce/reduced_shape.h"
 
 namespace umbra::ops {
@@ -105,10 +106,7 @@ UMBRA_OPERATOR("max(Tensor self) -> Tensor")
     .use(out_asks("max.unary_out", check_castable))
     .meta([](const Tensor& self) { return whole_extreme_spec("max", "max_all", self); })
     .cpu([](const Tensor& out, const Tensor& self) { kernels::amax(out, self, masked_dims(all_dims(self))); })
-    .gradient("self", {"grad", "self", "result"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& result) {
-                return share_among_equals(grad, self, result, {}, false);
-              })
+    .gradient("self", {"grad", "self", "result"}, share_evenly)
     .node("MaxBackward1")
     .tags({Tag::Reduction, Tag::CastsToOut})
     .batch([](const Batched& self) { return Batched(batch_flat(self).amax({1}), 0); });
@@ -118,10 +116,7 @@ UMBRA_OPERATOR("min(Tensor self) -> Tensor")
     .use(out_asks("min.unary_out", check_castable))
     .meta([](const Tensor& self) { return whole_extreme_spec("min", "min_all", self); })
     .cpu([](const Tensor& out, const Tensor& self) { kernels::amin(out, self, masked_dims(all_dims(self))); })
-    .gradient("self", {"grad", "self", "result"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& result) {
-                return share_among_equals(grad, self, result, {}, false);
-              })
+    .gradient("self", {"grad", "self", "result"}, share_evenly)
     .node("MinBackward1")
     .tags({Tag::Reduction, Tag::CastsToOut})
     .batch([](const Batched& self) { return Batched(batch_flat(self).amin({1}), 0); });

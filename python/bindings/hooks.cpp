@@ -1,0 +1,96 @@
+#include "hooks.h"
+
+#include "arguments.h"
+#include "tensor_type.h"
+
+namespace umbra::python {
+
+using autograd::Gradients;
+
+nb::object tuple_of(const Gradients& gradients) {
+  nb::object out = owned(PyTuple_New(static_cast<Py_ssize_t>(gradients.size())));
+  for (size_t i = 0; i < gradients.size(); ++i)
+    PyTuple_SET_ITEM(out.ptr(), static_cast<Py_ssize_t>(i), checked(wrap(gradients[i])));
+  return out;
+}
+
+namespace {
+
+std::string name_of(const Callable& hook) {
+  nb::object name = nb::getattr(nb::handle(hook.get()), "__name__", nb::none());
+  return name.is_none() ? "<unknown>" : str_of(name.ptr());
+}
+
+std::string type_text(const Tensor& t) {
+  return concat("torch.", t.device().type == DeviceType::CUDA ? "cuda." : "", kernel_name(t.dtype()), "Tensor");
+}
+
+/// The tensor that a hook gave in the place of another; undefined for None.
+Tensor replacement(nb::handle given, const Tensor& before, const Callable& hook) {
+  if (given.is_none()) return {};
+  if (!is_tensor(given.ptr()))
+    fail<TypeError>("expected Variable, but hook returned '", short_type_name(Py_TYPE(given.ptr())), "'");
+  const Tensor& changed = tensor_of(given.ptr());
+  check(before.defined(), "can't replace a None gradient with a non-None value");
+  check(changed.dtype() == before.dtype() && changed.device() == before.device(), "hook '", name_of(hook),
+        "' has changed the type of value (was ", type_text(before), " got ", type_text(changed), ")");
+  check(changed.sym_sizes() == before.sym_sizes(), "hook '", name_of(hook), "' has changed the size of value");
+  return changed;
+}
+
+/// What a hook on a node gave for all of `before`; empty for None.
+Gradients replacements(nb::handle result, const Gradients& before, const Callable& hook, bool takes_one) {
+  if (result.is_none()) return {};
+  nb::object given = nb::borrow(result);
+  if (takes_one && is_tensor(result.ptr())) given = owned(PyTuple_Pack(1, result.ptr()));
+  if (!PyTuple_Check(given.ptr()))
+    fail<TypeError>("expected tuple, but hook returned '", short_type_name(Py_TYPE(given.ptr())), "'");
+  size_t count = static_cast<size_t>(PyTuple_GET_SIZE(given.ptr()));
+  check(count == before.size(), "hook '", name_of(hook), "' has returned an incorrect number of values (got ", count,
+        ", but expected ", before.size(), ")");
+  Gradients out;
+  for (size_t i = 0; i < count; ++i)
+    out.push_back(replacement(PyTuple_GET_ITEM(given.ptr(), static_cast<Py_ssize_t>(i)), before[i], hook));
+  return out;
+}
+
+}  // namespace
+
+autograd::TensorHook tensor_hook(nb::handle function) {
+  return [hook = Callable(function)](const Tensor& gradient) {
+    nb::gil_scoped_acquire lock;
+    return replacement(nb::handle(hook.get())(nb::steal(wrap(gradient))), gradient, hook);
+  };
+}
+
+autograd::NodePreHook node_pre_hook(nb::handle function) {
+  return [hook = Callable(function)](const Gradients& incoming) {
+    nb::gil_scoped_acquire lock;
+    return replacements(nb::handle(hook.get())(tuple_of(incoming)), incoming, hook, true);
+  };
+}
+
+autograd::NodePostHook node_post_hook(nb::handle function) {
+  return [hook = Callable(function)](const Gradients& given, const Gradients& incoming) {
+    nb::gil_scoped_acquire lock;
+    return replacements(nb::handle(hook.get())(tuple_of(given), tuple_of(incoming)), given, hook, given.size() == 1);
+  };
+}
+
+autograd::SavedTensorHooks saved_tensor_hooks(nb::handle pack, nb::handle unpack) {
+  return {[function = Callable(pack)](const Tensor& t) {
+            nb::gil_scoped_acquire lock;
+            nb::object packed = nb::handle(function.get())(nb::steal(wrap(t)));
+            return Value::object(make_counted<PythonObject>(packed.ptr()));
+          },
+          [function = Callable(unpack)](const Value& v) {
+            nb::gil_scoped_acquire lock;
+            nb::object tensor = nb::handle(function.get())(nb::steal(wrap(v)));
+            check<TypeError>(is_tensor(tensor.ptr()),
+                             "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
+                             short_type_name(Py_TYPE(tensor.ptr())));
+            return tensor_of(tensor.ptr());
+          }};
+}
+
+}  // namespace umbra::python

@@ -1,0 +1,220 @@
+"""Nodes of the backward graph: hooks on them, calls of them, what they keep, gradients from and to places in the graph."""
+import pytest
+import umbra as torch
+from umbra import autograd
+
+
+def watched():
+    a = torch.tensor(1., requires_grad=True)
+    b = a * 2
+    log = []
+    a.register_hook(lambda g: log.append("a"))
+    b.register_hook(lambda g: log.append("b"))
+    b.grad_fn.register_prehook(lambda *_: log.append("before b"))
+    b.grad_fn.register_hook(lambda *_: log.append("after b"))
+    accumulator = b.grad_fn.next_functions[0][0]
+    accumulator.register_prehook(lambda *_: log.append("before a"))
+    accumulator.register_hook(lambda *_: log.append("after a"))
+    a.register_post_accumulate_grad_hook(lambda t: log.append("kept"))
+    return a, b, b * 2, log, accumulator
+
+
+def test_a_pass_to_a_leaf_runs_its_accumulator():
+    a, b, c, log, _ = watched()
+    c.backward(inputs=[a])
+    assert log == ["b", "before b", "after b", "a", "before a", "kept", "after a"]
+    assert a.grad == 4 and b._grad is None
+
+
+def test_a_pass_to_a_computed_tensor_runs_its_node_and_no_further():
+    a, b, c, log, _ = watched()
+    c.backward(inputs=[b])
+    assert log == ["b", "before b", "after b"]
+    assert b.grad == 2 and a.grad is None and b.retains_grad
+
+
+def test_gradients_of_a_leaf_do_not_run_its_accumulator():
+    a, _, c, log, _ = watched()
+    assert autograd.grad(c, a)[0] == 4
+    assert log == ["b", "before b", "after b", "a"]
+
+
+def test_hooks_on_an_accumulator_see_the_gradient_that_was_kept():
+    x = torch.ones(2, requires_grad=True)
+    accumulator = x.view_as(x).grad_fn.next_functions[0][0]
+    x.register_hook(lambda g: g - 2)
+    accumulator.register_prehook(lambda given: (given[0] / 5,))
+
+    def add_half(leaf):
+        leaf.grad.add_(0.5)
+
+    def ten_times(inputs, outputs):
+        x.grad = outputs[0] * 10
+    x.register_post_accumulate_grad_hook(add_half)
+    accumulator.register_hook(ten_times)
+    x.sum().backward()
+    assert x.grad.tolist() == pytest.approx([3, 3])
+
+
+def test_hooks_are_called_where_no_gradient_flows():
+    x = torch.ones(2, requires_grad=True)
+    first, second = x.unbind()
+    seen = []
+    first.register_hook(seen.append)
+    first.backward()
+    second.backward()
+    assert seen == [torch.tensor(1.), None]
+
+
+@pytest.mark.parametrize("register, text", [
+    (lambda y: y.grad_fn.register_prehook(lambda g: (g[0], g[0])), "hook '<lambda>' has returned an incorrect number of values (got 2, but expected 1)"),
+    (lambda y: y.grad_fn.register_hook(lambda i, o: (i[0],)), "hook '<lambda>' has returned an incorrect number of values (got 1, but expected 2)"),
+    (lambda y: y.grad_fn.register_hook(lambda i, o: 3), "expected tuple, but hook returned 'int'"),
+    (lambda y: y.register_hook(lambda g: 3), "expected Variable, but hook returned 'int'"),
+    (lambda y: y.register_hook(lambda g: g.double()), "hook '<lambda>' has changed the type of value (was torch.FloatTensor got torch.DoubleTensor)"),
+    (lambda y: y.register_hook(lambda g: g[:1]), "hook '<lambda>' has changed the size of value")])
+def test_what_a_hook_may_not_return(register, text):
+    y = torch.ones(2, requires_grad=True) * 2
+    register(y)
+    with pytest.raises((RuntimeError, TypeError)) as error:
+        y.sum().backward()
+    assert str(error.value) == text
+
+
+def test_a_view_that_keeps_its_gradient_keeps_it_after_a_write():
+    base = torch.ones(1, requires_grad=True).clone()
+    one, other = base[:], base[:]
+    one.retain_grad()
+    other.retain_grad()
+    one.mul_(2)
+    (one + other).sum().backward()
+    assert one.grad.tolist() == other.grad.tolist() == [1]
+
+
+def test_nodes_are_called():
+    x = torch.tensor([3.], requires_grad=True)
+    y = x ** 2
+    assert y.grad_fn(torch.ones(1)).tolist() == [6]
+    with pytest.raises(TypeError, match="expected 1 arguments, got 0 instead"):
+        y.grad_fn()
+    metadata, = y.grad_fn._input_metadata
+    assert (list(metadata.shape), metadata.dtype, metadata.device) == ([1], torch.float32, torch.device("cpu"))
+
+
+def test_places_in_the_graph_stand_for_tensors():
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    edge = autograd.graph.get_gradient_edge(y)
+    assert autograd.grad((y * 3).sum(), edge)[0].tolist() == [3, 3]
+    assert autograd.grad(edge, x, torch.ones(2))[0].tolist() == [2, 2]
+    other = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="appears to not have been used in the graph"):
+        autograd.grad((x * 1).sum(), autograd.graph.get_gradient_edge(other))
+    y = x * 5
+    autograd.backward(autograd.graph.get_gradient_edge(y), torch.ones(2))
+    assert x.grad.tolist() == [5, 5]
+
+
+def test_hooks_on_one_tensor_that_is_kept():
+    x = torch.ones(1, requires_grad=True)
+    y = x * x
+    saved = y.grad_fn._raw_saved_self
+    saved.register_hooks(lambda t: t * 2, lambda t: t * 3)
+    with pytest.raises(RuntimeError, match="hooks have already been set"):
+        saved.register_hooks(lambda t: t, lambda t: t)
+    y.backward()
+    assert x.grad.tolist() == [7]
+
+
+def test_numbers_are_not_handed_to_hooks():
+    packed = []
+    with autograd.graph.saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t):
+        x = torch.ones(1, requires_grad=True)
+        (x * 3.0).backward()
+    assert packed == [] and x.grad.tolist() == [3]
+
+
+def test_a_tensor_that_was_detached_in_place_is_not_used():
+    a = torch.ones(1, requires_grad=True).clone()
+    b = a.sin()
+    a.detach_()
+    with pytest.raises(RuntimeError, match="Trying to use a saved tensor that has been detached in-place"):
+        b.backward()
+
+
+def test_functions_at_the_end_bring_others():
+    done = []
+
+    def hook(_):
+        autograd.graph.queue_callback(lambda: (done.append(1), autograd.graph.queue_callback(lambda: done.append(2))))
+    x = torch.ones(1, requires_grad=True)
+    x.register_hook(hook)
+    (x * 2).backward()
+    assert done == [1, 2]
+
+
+def test_what_users_are_warned_of():
+    x = torch.ones(1, requires_grad=True)
+    with pytest.warns(UserWarning, match="The .grad attribute of a Tensor that is not a leaf Tensor is being accessed"):
+        (x * 2).grad
+    with pytest.warns(UserWarning, match="Anomaly Detection has been enabled"):
+        detection = autograd.detect_anomaly()
+    with detection:
+        y = torch.tensor(-1., requires_grad=True).sqrt()
+        with pytest.warns(UserWarning, match="Error detected in SqrtBackward0. Traceback of forward call(.|\n)*test_autograd_nodes.py(.|\n)*sqrt"):
+            with pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th output."):
+                y.backward()
+
+
+def test_zeros_in_the_place_of_nothing_can_be_differentiated():
+    x, a = torch.tensor(.5, requires_grad=True), torch.tensor(1., requires_grad=True)
+    first = autograd.grad(x * a, x, create_graph=True)
+    second = autograd.grad(first, x, create_graph=True, materialize_grads=True)
+    assert second[0].requires_grad and autograd.grad(second, x, materialize_grads=True)[0] == 0
+
+
+def test_data_is_of_a_type_that_has_gradients():
+    a = torch.ones(1, requires_grad=True)
+    with pytest.raises(RuntimeError, match="data set to a tensor that requires gradients must be floating point or complex dtype"):
+        a.data = torch.tensor([3])
+    b = torch.ones(2)
+    b.add_(1)
+    b.data = torch.zeros(3)
+    assert b._version == 1
+
+
+@pytest.mark.parametrize("function", [torch.min, torch.max, torch.median, torch.nanmedian])
+def test_equal_values_share_a_gradient(function):
+    for values in ([1., 0., 1., 0., 1., 0.], [float("nan")] * 3):
+        x = torch.tensor(values, requires_grad=True)
+        function(x).backward()
+        assert x.grad.sum() == 1 and (x.grad == 1 / 3).sum() == 3
+
+
+def test_batched_gradients_have_one_more_dimension():
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="If `is_grads_batched=True`, we interpret the first dimension"):
+        autograd.grad(x * 2, x, torch.ones(2), is_grads_batched=True)
+
+
+def test_generators_run_in_their_own_mode():
+    @torch.no_grad()
+    def modes():
+        try:
+            yield torch.is_grad_enabled()
+        except ValueError:
+            yield torch.is_grad_enabled()
+        finally:
+            closed.append(torch.is_grad_enabled())
+    closed = []
+    it = modes()
+    assert next(it) is False and torch.is_grad_enabled()
+    assert it.throw(ValueError()) is False
+    it.close()
+    assert closed == [False]
+    with pytest.warns(FutureWarning, match="Decorating classes is deprecated"):
+        @torch.no_grad()
+        class Thing:
+            def __init__(self):
+                self.mode = torch.is_grad_enabled()
+    assert Thing().mode is False

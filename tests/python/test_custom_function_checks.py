@@ -1,0 +1,131 @@
+"""What autograd.Function asks of users' methods, and of tangents above all."""
+import pytest
+import umbra as torch
+import umbra.autograd.forward_ad as forward_ad
+from umbra.autograd import Function
+
+
+def function_of(forward, jvp):
+    return type("Own", (Function,), {"forward": staticmethod(forward), "jvp": staticmethod(jvp), "backward": staticmethod(lambda ctx, *g: g)})
+
+
+def tangents(function, *args):
+    with forward_ad.dual_level():
+        results = function.apply(*[forward_ad.make_dual(a, torch.ones_like(a)) if isinstance(a, torch.Tensor) else a for a in args])
+        return [forward_ad.unpack_dual(r).tangent for r in (results if isinstance(results, tuple) else (results,))]
+
+
+def written(ctx, x):
+    ctx.mark_dirty(x)
+    return x.add_(1)
+
+
+def not_differentiable(ctx, x):
+    other = x * 3
+    ctx.mark_non_differentiable(other)
+    return x * 2, other
+
+
+@pytest.mark.parametrize("forward, jvp, text", [
+    (lambda ctx, x: x.view_as(x), lambda ctx, g: g.clone(), "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."),
+    (lambda ctx, x: x.view_as(x), lambda ctx, g: g.clone().view_as(g), "A custom Function is returning a view but the jvp is not returning a view of the given grad input."),
+    (lambda ctx, x: x, lambda ctx, g: g, "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."),
+    (written, lambda ctx, g: g.clone(), "An inplace custom Function is not modifying the forward mode gradients inplace."),
+    (written, lambda ctx, g: g.mul_(2).clone(), "An inplace custom Function is not returning the forward mode gradients as-is."),
+    (not_differentiable, lambda ctx, g: (g, g), "Function's jvp returned a gradient at position 1, but  the corresponding forward output is not a differentiable Tensor."),
+    (lambda ctx, x: (x * 2, x * 3), lambda ctx, g: g, "Function's jvp returned an invalid number of forward gradients (expected 2 but got 1)"),
+    (lambda ctx, x: x * 2, lambda ctx, g: 3, "expected Variable or None (got int) for grad output 0.")])
+def test_tangents_that_are_refused(forward, jvp, text):
+    with pytest.raises(RuntimeError) as error:
+        tangents(function_of(forward, jvp), torch.ones(2))
+    assert str(error.value).startswith(text)
+
+
+def test_tangents_that_are_taken():
+    assert tangents(function_of(lambda ctx, x: x.view_as(x), lambda ctx, g: g.view_as(g)), torch.ones(2))[0].tolist() == [1, 1]
+    assert tangents(function_of(written, lambda ctx, g: g.mul_(2)), torch.ones(2))[0].tolist() == [2, 2]
+    assert tangents(function_of(not_differentiable, lambda ctx, g: (g, None)), torch.ones(2))[1] is None
+
+
+def test_one_gradient_alone():
+    class Both(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+        @staticmethod
+        def vjp(ctx, g):
+            return g
+    with pytest.raises(RuntimeError, match="Implementing both 'backward' and 'vjp' for a custom Function is not allowed."):
+        Both.apply(torch.ones(1, requires_grad=True)).backward()
+
+
+def test_defaults_reach_setup_context():
+    class Scaled(Function):
+        @staticmethod
+        def forward(x, factor=3):
+            return x * factor
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            _, ctx.factor = inputs
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.factor, None
+    x = torch.ones(1, requires_grad=True)
+    Scaled.apply(x).backward()
+    assert x.grad.tolist() == [3]
+
+
+def test_what_is_written_and_not_differentiable_has_no_history():
+    class Doubled(Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.mark_dirty(x)
+            ctx.mark_non_differentiable(x)
+            return x.mul_(2), y * 2
+
+        @staticmethod
+        def backward(ctx, *g):
+            return g
+    a, b = Doubled.apply(torch.ones(1, requires_grad=True).clone(), torch.ones(1, requires_grad=True))
+    assert a.grad_fn is None and not a.requires_grad and b.requires_grad
+
+
+def test_an_argument_that_is_handed_back_keeps_its_class():
+    class Own(torch.Tensor):
+        pass
+
+    class Same(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+    assert type(Same.apply(torch.ones(1).as_subclass(Own))) is Own
+    assert type(Same.apply(torch.nn.Parameter(torch.ones(1)))) is torch.Tensor
+    assert Same._backward_cls.__name__ == "SameBackward"
+
+
+def test_instances_are_a_thing_of_the_past():
+    class Old(Function):
+        pass
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+        instance = Old()
+    with pytest.raises(RuntimeError, match="Legacy autograd function with non-static forward method is deprecated."):
+        instance(torch.ones(1))
+
+
+def test_a_view_of_a_view_from_no_grad_says_so():
+    x = torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        view = x.view(-1)
+    with pytest.raises(RuntimeError, match="Output 0 of View is a view of a view which was created in no_grad mode and is being modified inplace"):
+        view.view(-1).add_(1)
