@@ -26,8 +26,8 @@ class _Call:
     def __init__(self, function, func, inputs, create_graph, strict):
         given, self.inputs_are_tuple = _tuple_of(inputs, "inputs", function)
         self.function, self.create_graph, self.strict = function, create_graph, strict
-        self.inputs = tuple(x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_() for x in given)
         with umbra.enable_grad():
+            self.inputs = tuple(x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_() for x in given)
             self.outputs, self.outputs_are_tuple = _tuple_of(func(*self.inputs), "outputs of the user-provided function", function)
         for i, output in enumerate(self.outputs):
             if strict and not output.requires_grad:
@@ -35,19 +35,41 @@ class _Call:
                                    "differentiable manner from the input when running in strict mode.")
 
     def single_output(self):
-        if self.outputs_are_tuple or self.outputs[0].numel() != 1:
+        if self.outputs_are_tuple:
+            raise RuntimeError(f"The function given to {self.function} should return a single Tensor")
+        if self.outputs[0].numel() != 1:
             raise RuntimeError(f"The Tensor returned by the function given to {self.function} should contain a single element")
-        return self.outputs[0].reshape(())
-
-    def gradients(self, outputs, inputs, weights, create_graph):
-        """Gradients by input, zeros where nothing depends on it."""
-        wanted = [(o, w) for o, w in zip(outputs, weights) if o.requires_grad]
-        if not wanted:
-            return tuple(umbra.zeros_like(x) for x in inputs)
         with umbra.enable_grad():
-            found = umbra.autograd.grad([o for o, _ in wanted], inputs, [w for _, w in wanted], retain_graph=True, create_graph=create_graph,
-                                        allow_unused=True)
+            return self.outputs[0].reshape(())
+
+    def gradients(self, outputs, inputs, weights, create_graph, stage="first"):
+        """Gradients by input, zeros where nothing depends on it, which strict mode refuses in the words for `stage`."""
+        wanted = [(o, w) for o, w in zip(outputs, weights) if o.requires_grad]
+        found = (None,) * len(inputs)
+        if wanted:
+            with umbra.enable_grad():
+                found = umbra.autograd.grad([o for o, _ in wanted], inputs, [w for _, w in wanted], retain_graph=True, create_graph=create_graph,
+                                            allow_unused=True)
+        if self.strict:
+            self.refuse_independence(found, create_graph and self.create_graph, stage)
         return tuple(umbra.zeros_like(x) if g is None else g for g, x in zip(found, inputs))
+
+    @staticmethod
+    def refuse_independence(found, create_graph, stage):
+        for i, gradient in enumerate(found):
+            if gradient is None:
+                raise RuntimeError(_INDEPENDENT[stage].format(i))
+            if create_graph and not gradient.requires_grad:
+                what = "hessian" if stage.startswith("second") else "jacobian"
+                raise RuntimeError(f"The {what} of the user-provided function is independent of input {i}. This is not allowed in strict mode when "
+                                   "create_graph=True.")
+
+    def twice_differentiable(self, first):
+        """The first derivatives, which strict mode wants to depend on the inputs."""
+        for i, gradient in enumerate(first):
+            if self.strict and not gradient.requires_grad:
+                raise RuntimeError(_LINEAR.format(i))
+        return first
 
     def checked(self, output, found):
         """Gradients of one output; in strict mode none of them may be missing."""
@@ -67,8 +89,10 @@ class _Call:
             if len(like) != 1 or like[0].numel() != 1:
                 raise RuntimeError(f"The vector v can only be None if {missing}.")
             return (umbra.ones_like(like[0]),)
-        v = v if isinstance(v, tuple) else (v,)
+        v, _ = _tuple_of(v, "v", self.function)
         if len(v) != len(like):
+            if len(like) == 1:
+                raise RuntimeError("The given v should contain a single Tensor.")
             raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(v)}.")
         for i, (a, b) in enumerate(zip(v, like)):
             if a.size() != b.size():
@@ -77,6 +101,16 @@ class _Call:
         return v
 
 
+_INDEPENDENT = {
+    "first": "The output of the user-provided function is independent of input {}. This is not allowed in strict mode.",
+    "first along": "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the double backward trick to compute "
+                   "forward mode gradients. This is not allowed in strict mode.",
+    "second": "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode.",
+    "second along": "The hessian of the user-provided function is independent of entry {} in the grad_jacobian. This is not allowed in strict mode as it "
+                    "prevents from using the double backward trick to replace forward mode AD."}
+_LINEAR = ("While computing the hessian, found that the jacobian of the user-provided function with respect to input {} is independent of the input. This "
+           "is not allowed in strict mode. You should ensure that your function is twice differentiable and that the jacobian depends on the inputs (this "
+           "would be violated by a linear function for example).")
 _FROM_OUTPUT = "the user-provided function returns a single Tensor with a single element"
 _FROM_INPUT = "the input to the user-provided function is a single Tensor with a single element"
 
@@ -84,7 +118,8 @@ _FROM_INPUT = "the input to the user-provided function is a single Tensor with a
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
     """The derivative of each output by each input: of sizes output.size() + input.size(), in tuples where there are tuples."""
     if strategy not in ("forward-mode", "reverse-mode"):
-        raise AssertionError("Expected strategy to be either \"forward-mode\" or \"reverse-mode\".")
+        raise AssertionError("Expected strategy to be either \"forward-mode\" or \"reverse-mode\". Hint: If your function has more outputs than inputs, "
+                             "\"forward-mode\" tends to be more performant. Otherwise, prefer to use \"reverse-mode\".")
     if strategy == "forward-mode" and create_graph:
         raise NotImplementedError("torch.autograd.functional.jacobian: `create_graph=True` and `strategy=\"forward-mode\"` are not supported "
                                   "together (yet). Please either set `create_graph=False` or `strategy=\"reverse-mode\"`.")
@@ -120,16 +155,12 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
 
     def gradient(*values):
         call = _Call("hessian", func, values if as_tuple else values[0], True, strict)
-        return call.gradients([call.single_output()], call.inputs, [None], True)
+        call.strict = False  # nothing is asked of the first derivatives but that they depend on the inputs
+        found = call.gradients([call.single_output()], call.inputs, [None], True)
+        call.strict = strict
+        return call.twice_differentiable(found)
 
-    def checked_gradient(*values):
-        found = gradient(*values)
-        for i, g in enumerate(found):
-            if strict and not g.requires_grad:
-                raise RuntimeError("While computing the hessian, found that the jacobian of the user-provided function with respect to input "
-                                   f"{i} is independent of the input. This is not allowed in strict mode.")
-        return found
-    result = jacobian(checked_gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
+    result = jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
     return result if as_tuple else result[0]
 
 
@@ -141,19 +172,19 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
     return call.finished(call.outputs, call.outputs_are_tuple), call.finished(found, call.inputs_are_tuple)
 
 
-def _forward_product(call, outputs, directions, create_graph):
+def _forward_product(call, outputs, directions, create_graph, stage):
     """The products of the outputs' jacobians with directions of the inputs: the product with weights is linear in them, and its
     derivative by them along the directions is what is wanted."""
     weights = tuple(umbra.zeros_like(o).requires_grad_() for o in outputs)
-    pulled = call.gradients(outputs, call.inputs, weights, True)
-    return call.gradients(pulled, weights, directions, create_graph)
+    pulled = call.gradients(outputs, call.inputs, weights, True, stage)
+    return call.gradients(pulled, weights, directions, create_graph, stage + " along")
 
 
 def jvp(func, inputs, v=None, create_graph=False, strict=False):
     """The function's outputs, and the product of its jacobian with `v`."""
     call = _Call("jvp", func, inputs, create_graph, strict)
     directions = call.vector(v, call.inputs, _FROM_INPUT)
-    found = _forward_product(call, call.outputs, directions, create_graph)
+    found = _forward_product(call, call.outputs, directions, create_graph, "first")
     return call.finished(call.outputs, call.outputs_are_tuple), call.finished(found, call.outputs_are_tuple)
 
 
@@ -162,8 +193,8 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     call = _Call("vhp", func, inputs, create_graph, strict)
     output = call.single_output()
     directions = call.vector(v, call.inputs, _FROM_INPUT)
-    first = call.gradients([output], call.inputs, [None], True)
-    found = call.gradients(first, call.inputs, directions, create_graph)
+    first = call.twice_differentiable(call.gradients([output], call.inputs, [None], True))
+    found = call.gradients(first, call.inputs, directions, create_graph, "second")
     return call.finished(call.outputs, False), call.finished(found, call.inputs_are_tuple)
 
 
@@ -172,6 +203,6 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
     call = _Call("hvp", func, inputs, create_graph, strict)
     output = call.single_output()
     directions = call.vector(v, call.inputs, _FROM_INPUT)
-    first = call.gradients([output], call.inputs, [None], True)
-    found = _forward_product(call, first, directions, create_graph)
+    first = call.twice_differentiable(call.gradients([output], call.inputs, [None], True))
+    found = _forward_product(call, first, directions, create_graph, "second")
     return call.finished(call.outputs, False), call.finished(found, call.inputs_are_tuple)
