@@ -267,6 +267,7 @@ void bind_nodes(nb::module_& m) {
   m.attr("_AutogradNode") = nb::handle(reinterpret_cast<PyObject*>(g_base_type));  // `Node` is the one of graphs
   autograd::set_node_watch({keep_traceback, show_traceback});
   m.def("_backward_pass", [] { return autograd::backward_pass(); });
+  m.def("_backward_to_inputs", [] { return autograd::backward_to_inputs(); });
   m.def("_after_backward", [](nb::handle function) {
     autograd::after_backward([f = Callable(function)] {
       nb::gil_scoped_acquire lock;

@@ -92,6 +92,7 @@ class Pass {
   const BackwardOptions& options() const { return options_; }
   const Node* node() const { return node_; }
   uint64_t number() const { return number_; }
+  bool has_inputs() const { return inputs_ != nullptr; }
 
  private:
   struct Capture {
@@ -336,6 +337,7 @@ bool Node::needs(size_t edge) const {
 
 const Node* running_node() { return g_pass ? g_pass->node() : nullptr; }
 uint64_t backward_pass() { return g_pass ? g_pass->number() : 0; }
+bool backward_to_inputs() { return g_pass && g_pass->has_inputs(); }
 bool will_run(const Node* node) { return g_pass && g_pass->wants(const_cast<Node*>(node)); }
 void after_backward(std::function<void()> function) {
   check(g_pass != nullptr, "Final callbacks can only be installed during backward pass.");

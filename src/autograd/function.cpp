@@ -175,7 +175,8 @@ class FunctionCall {
     std::vector<uint32_t> versions;
     for (const Tensor& t : inputs_) {
       const Tensor* tangent = t.defined() ? tangent_at(t.impl(), level) : nullptr;
-      tangents.push_back(tangent ? *tangent : Tensor());
+      bool zero = !tangent && context_.materialize_ && t.defined();
+      tangents.push_back(tangent ? *tangent : zero ? zeros_like(t.detach()) : Tensor());
       versions.push_back(tangent ? tangent->version() : 0);
     }
     ShowLevels lower(level - 1);

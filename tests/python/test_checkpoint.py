@@ -1,9 +1,10 @@
-"""Checkpoints that keep some results: each operator runs as often as the policy says."""
+"""Checkpoints: each operator runs as often as the policy says, in the surroundings that it had the first time."""
 import functools
 
 import pytest
 
 import umbra
+import umbra as torch
 from umbra.utils._python_dispatch import TorchDispatchMode
 from umbra.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
@@ -52,3 +53,66 @@ def test_what_is_kept_is_given_once():
         create_selective_checkpoint_contexts([umbra.ops.aten.mm])
     with pytest.raises(TypeError, match="function or a list"):
         create_selective_checkpoint_contexts(3)
+
+
+@pytest.mark.parametrize("use_reentrant", [True, False])
+def test_autocast_is_what_it_was(use_reentrant):
+    weight = torch.full((3, 3), 0.1)
+    x = torch.full((3, 3), 1.001, requires_grad=True)
+    seen = []
+
+    def block(value):
+        product = torch.mm(value, weight)
+        seen.append(product.dtype)
+        return product.float().exp()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = checkpoint(block, x, use_reentrant=use_reentrant).sum()
+    loss.backward()
+    assert seen == [torch.bfloat16, torch.bfloat16]
+
+
+def test_reentrant_checkpoints_lead_to_all_leaves():
+    a = torch.ones(2, requires_grad=True)
+    for differentiate in (lambda b: torch.autograd.grad(b, a), lambda b: b.backward(inputs=[a])):
+        with pytest.raises(RuntimeError, match=r"When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad\(\)"):
+            differentiate(checkpoint(torch.exp, a, use_reentrant=True).sum())
+    checkpoint(torch.exp, a, use_reentrant=True).sum().backward()
+    assert torch.equal(a.grad, a.detach().exp())
+
+
+def other_the_second_time(first, second):
+    functions = iter((first, second))
+    return lambda x: next(functions)(x)
+
+
+def test_what_differs_the_second_time_is_told():
+    from umbra.utils.checkpoint import set_checkpoint_early_stop
+    short, long = (lambda x: x.sin().exp()), (lambda x: x.sin().exp().sin())
+    a = torch.ones(1, requires_grad=True)
+    with set_checkpoint_early_stop(False), pytest.raises(RuntimeError, match="trying to save more tensors during recomputation"):
+        checkpoint(other_the_second_time(short, long), a, use_reentrant=False).backward()
+    checkpoint(other_the_second_time(short, long), a, use_reentrant=False).backward()  # what is needed is the same
+    with pytest.raises(RuntimeError, match="(?s)aten.exp.default.*You are seeing this error because you passed `debug=True`"):
+        checkpoint(other_the_second_time(long, short), a, use_reentrant=False, debug=True).backward()
+
+
+def test_what_is_computed_again_is_given_once():
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(y)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(ctx.saved_tensors[0])
+            if again:
+                ctx.saved_tensors
+            return g, None
+    seen, again = [], False
+    a, b = torch.ones(1, requires_grad=True), torch.ones(1)
+    checkpoint(Twice.apply, a, b, use_reentrant=False).backward()
+    assert seen[0] is b
+    again = True
+    with pytest.raises(RuntimeError, match="Unpack is being triggered for a tensor that was already unpacked once"):
+        checkpoint(Twice.apply, a, b, use_reentrant=False).backward()

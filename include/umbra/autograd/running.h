@@ -19,6 +19,8 @@ bool will_run(const Node* node);
 /// Calls a function when the backward pass of this thread has ended and all gradients are in place.
 void after_backward(std::function<void()> function);
 
+/// Whether the pass that is running leads to chosen inputs, not to all leaves.
+bool backward_to_inputs();
 /// Told, while anomaly detection is on, of nodes as they are recorded and of one that fails.
 struct NodeWatch {
   void (*recorded)(Node& node) = nullptr;

@@ -14,7 +14,8 @@ from umbra.utils import _pytree as pytree
 from umbra.utils._python_dispatch import TorchDispatchMode
 
 __all__ = ["CheckpointError", "CheckpointFunction", "CheckpointPolicy", "SelectiveCheckpointContext", "checkpoint", "checkpoint_sequential",
-           "create_selective_checkpoint_contexts", "get_device_states", "noop_context_fn", "set_checkpoint_early_stop", "set_device_states"]
+           "create_selective_checkpoint_contexts", "get_device_states", "noop_context_fn", "set_checkpoint_debug_enabled",
+           "set_checkpoint_early_stop", "set_device_states"]
 
 
 class CheckpointError(RuntimeError):
@@ -41,6 +42,20 @@ def set_checkpoint_early_stop(enable):
         yield
     finally:
         _early_stop = before
+
+
+_debug = None  # as each call says
+
+
+@contextlib.contextmanager
+def set_checkpoint_debug_enabled(enabled):
+    """Whether errors of checkpoints list the operators of both computations; None leaves it to each call's `debug`."""
+    global _debug
+    before, _debug = _debug, enabled
+    try:
+        yield
+    finally:
+        _debug = before
 
 
 def _metadata(tensor):
@@ -78,6 +93,24 @@ def _random_numbers_of(state):
         umbra.set_rng_state(now)
 
 
+class _Surroundings:
+    """What a function finds around it besides its arguments: the state of random numbers, and the type that autocast casts to."""
+
+    def __init__(self, preserve_rng_state):
+        self.state = umbra.get_rng_state() if preserve_rng_state else None
+        self.casts = [{"device_type": device, "enabled": umbra.is_autocast_enabled(device), "dtype": umbra.get_autocast_dtype(device),
+                       "cache_enabled": umbra.is_autocast_cache_enabled()} for device in ("cpu", "cuda")]
+
+    @contextlib.contextmanager
+    def again(self):
+        """The same surroundings for a block."""
+        with _random_numbers_of(self.state), contextlib.ExitStack() as stack:
+            for cast in self.casts:
+                if cast["enabled"] or umbra.is_autocast_enabled(cast["device_type"]):
+                    stack.enter_context(umbra.autocast(**cast))
+            yield
+
+
 class _KeepInputs(Function):
     """A node that keeps the inputs as any node keeps its own: hooks on saved tensors see them, a write to them is found out."""
 
@@ -108,51 +141,87 @@ def _kept(args):
 class _Part:
     """One call of a checkpointed function: what it kept, by number, and how to compute it again."""
 
-    def __init__(self, run, context, state, check, early_stop):
-        self.run, self.context, self.state, self.check, self.early_stop = run, context, state, check, early_stop
-        self.kept, self.again = [], {}
+    def __init__(self, run, context, surroundings, check, early_stop):
+        self.run, self.context, self.surroundings, self.check, self.early_stop = run, context, surroundings, check, early_stop
+        self.kept, self.again, self.log = [], {}, None
 
     def pack(self, tensor):
         self.kept.append(_metadata(tensor))
         return len(self.kept) - 1
 
     def unpack(self, number):
-        if number not in self.again:
-            self.compute_again()
-        if number not in self.again:
-            raise RuntimeError("torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are "
+        backward_pass = umbra._C._backward_pass()
+        found = self.again.get(backward_pass)
+        if found is None:
+            found = self.compute_again()
+            if backward_pass:  # outside of one every look computes anew
+                self.again[backward_pass] = found
+        if number not in found:
+            raise CheckpointError("torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are "
                                "calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an issue with "
                                "details on your use case.")
-        return self.again.pop(number)
+        return found.pop(number)
 
     def compute_again(self):
         found = []
 
         def collect(tensor):
-            found.append(tensor.detach())
+            if len(found) == len(self.kept):
+                self.refuse("torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass.")
+            found.append(tensor.detach() if tensor.requires_grad else tensor)
             if self.early_stop and len(found) == len(self.kept):
                 raise _StopRecomputation
             return tensor
-        with _random_numbers_of(self.state), self.context, umbra.enable_grad(), saved_tensors_hooks(collect, lambda tensor: tensor):
+        logged = self.log.recomputation() if self.log else contextlib.nullcontext()
+        with self.surroundings.again(), self.context, logged, umbra.enable_grad(), saved_tensors_hooks(collect, lambda tensor: tensor):
             try:
                 self.run()
             except _StopRecomputation:
                 pass
         self.compare(found)
-        self.again = dict(enumerate(found))
+        return dict(enumerate(found))
+
+    def refuse(self, text):
+        raise CheckpointError(text if self.log is None else self.log.text())
 
     def compare(self, found):
         if len(found) != len(self.kept):
-            raise CheckpointError("torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
-                                  f"Number of tensors saved during forward: {len(self.kept)}\n"
-                                  f"Number of tensors saved during recomputation: {len(found)}.")
+            self.refuse("torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
+                        f"Number of tensors saved during forward: {len(self.kept)}\n"
+                        f"Number of tensors saved during recomputation: {len(found)}.")
         if not self.check:
             return
         differences = [f"tensor at position {i}:\nsaved metadata: {kept}\nrecomputed metadata: {_metadata(tensor)}"
                        for i, (kept, tensor) in enumerate(zip(self.kept, found)) if kept != _metadata(tensor)]
         if differences:
-            raise CheckpointError("torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the "
-                                  "forward pass.\n" + "\n".join(differences))
+            self.refuse("torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the "
+                        "forward pass.\n" + "\n".join(differences))
+
+
+class _Log:
+    """The operators of a checkpointed function, the first time and when it is computed again."""
+
+    class _Names(TorchDispatchMode):
+        def __init__(self):
+            super().__init__()
+            self.names = []
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.names.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    def __init__(self):
+        self.forward, self.second = self._Names(), None
+
+    def recomputation(self):
+        self.second = self._Names()
+        return self.second
+
+    def text(self):
+        return ("Operations executed during the original forward:\n" + "\n".join(self.forward.names) +
+                "\nOperations executed during recomputation:\n" + "\n".join(self.second.names) +
+                "\n ERROR: Detected non-determinism while running activation checkpointing\n\n You are seeing this error because you passed "
+                "`debug=True` to checkpoint and\n tensors to be saved during the original forward and differ between those saved\n during recomputation.")
 
 
 class CheckpointFunction(Function):
@@ -163,7 +232,7 @@ class CheckpointFunction(Function):
         if not any(isinstance(a, umbra.Tensor) and a.requires_grad for a in args):
             warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
         ctx.run_function = run_function
-        ctx.state = umbra.get_rng_state() if preserve_rng_state else None
+        ctx.surroundings = _Surroundings(preserve_rng_state)
         ctx.positions = [i for i, a in enumerate(args) if isinstance(a, umbra.Tensor)]
         ctx.inputs = [None if isinstance(a, umbra.Tensor) else a for a in args]
         ctx.save_for_backward(*[args[i] for i in ctx.positions])
@@ -172,10 +241,14 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx, *gradients):
+        if umbra._C._backward_to_inputs():
+            raise RuntimeError("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
+                               ".backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without passing the "
+                               "`inputs` argument.")
         inputs = list(ctx.inputs)
         for position, tensor in zip(ctx.positions, ctx.saved_tensors):
             inputs[position] = tensor.detach().requires_grad_(tensor.requires_grad)
-        with _random_numbers_of(ctx.state), umbra.enable_grad():
+        with ctx.surroundings.again(), umbra.enable_grad():
             outputs = ctx.run_function(*inputs)
         outputs = (outputs,) if isinstance(outputs, umbra.Tensor) else outputs
         pairs = [(o, g) for o, g in zip(outputs, gradients) if isinstance(o, umbra.Tensor) and o.requires_grad]
@@ -207,18 +280,19 @@ def checkpoint(function=None, *args, use_reentrant=None, preserve_rng_state=True
         if context_fn is not noop_context_fn or debug is not False:
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
         return CheckpointFunction.apply(function, preserve_rng_state, *args)
-    if debug:
-        raise NotImplementedError("checkpoint(debug=True) is not in Umbra yet")
     if determinism_check not in ("default", "none"):
         raise ValueError(f"determinism_check should be one of ['default', 'none'], got {determinism_check}")
     forward_context, recompute_context = context_fn()
-    state = umbra.get_rng_state() if preserve_rng_state else None
+    surroundings = _Surroundings(preserve_rng_state)
     if not umbra.is_grad_enabled():
         with forward_context:
             return function(*args, **kwargs)
     inputs = _kept(args)
-    part = _Part(lambda: function(*inputs(), **kwargs), recompute_context, state, determinism_check == "default", early_stop and _early_stop)
-    with forward_context, saved_tensors_hooks(part.pack, part.unpack):
+    part = _Part(lambda: function(*inputs(), **kwargs), recompute_context, surroundings, determinism_check == "default",
+                 early_stop and _early_stop)
+    if debug if _debug is None else _debug:
+        part.log = _Log()
+    with forward_context, part.log.forward if part.log else contextlib.nullcontext(), saved_tensors_hooks(part.pack, part.unpack):
         return function(*args, **kwargs)
 
 

@@ -95,7 +95,7 @@ class BackwardHook:
         return grad_inputs
 
 
-class _Gate(Function):
+class BackwardHookFunction(Function):
     """Hands tensors on unchanged; `see` is shown their gradients and says what goes on."""
 
     @staticmethod
@@ -123,7 +123,7 @@ def _pass_through(see, values):
         replaced = see(tuple(spread))
         return [replaced[i] for i in positions]
     passed = list(values)
-    for i, tensor in zip(positions, _Gate.apply(see_all, *[values[i] for i in positions])):
+    for i, tensor in zip(positions, BackwardHookFunction.apply(see_all, *[values[i] for i in positions])):
         passed[i] = tensor
     return (type(values)(*passed) if hasattr(values, "_fields") else tuple(passed)), True
 
