@@ -9,6 +9,10 @@ class _LegacyType(type):
     def __call__(cls, *args, device=None):
         return Tensor(*args, device=device, dtype=cls._legacy_dtype).to(cls._legacy_dtype)
 
+    dtype = property(lambda cls: cls._legacy_dtype)
+    layout = property(lambda cls: umbra.strided)
+    is_cuda = is_sparse = property(lambda cls: False)
+
     def __instancecheck__(cls, instance):
         return isinstance(instance, Tensor) and instance.dtype == cls._legacy_dtype and instance.device.type == "cpu"
 

@@ -326,7 +326,7 @@ def apply_(self, function):
         return self.copy_(umbra.tensor(flat, dtype=self.dtype).reshape(self.shape))
 
 
-def _wrapper_subclass(cls, size, *, strides=None, storage_offset=None, memory_format=None, dtype=None, layout=None, device=None,
+def _wrapper_subclass(cls, size, strides=None, storage_offset=None, memory_format=None, dtype=None, layout=None, device=None,
                       pin_memory=False, requires_grad=False, dispatch_sizes_strides_policy=None, dispatch_device=False,
                       dispatch_layout=False, _extra_dispatch_keys=None, storage_size=None):
     """A tensor of a user's class that has metadata and no memory; what is done with it goes to its `__torch_dispatch__`."""

@@ -36,9 +36,8 @@ class TangentCall {
 
   void run(DispatchKeySet keys) {
     if (op_.has_out())
-      fail(op_.schema().name,
-           "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
-           "requires grad.");
+      fail<NotImplementedError>("Trying to use forward AD with ", op_.schema().name,
+                                "_out that does not support it because it is an out= function");
     if (const BoxedFunction& form = op_.definition().tangent_form) return form(frame_);
     ShowLevels lower(level_ - 1);
     bool differentiable = plan_.is_differentiable() && !plan_.definition->not_differentiable;

@@ -136,12 +136,13 @@ class FunctionCall {
       ShowLevels hidden(0);
       result = differentiable ? alias(output) : output.detach();
     }
+    bool view = is_view_of_input(result);
+    if (view) result.impl()->set_view_base(result.impl()->view_base(), ViewKind::CustomFunction);
     if (!records_ || !differentiable) {
       node_->add_input(InputMetadata(result));  // backward is given zeros of its shape
       return result;
     }
-    if (is_view_of_input(result)) result.impl()->set_view_base(result.impl()->view_base(), ViewKind::CustomFunction);
-    else result.impl()->set_view_base(nullptr);
+    if (!view) result.impl()->set_view_base(nullptr);
     set_history(result, node_);
     return result;
   }

@@ -24,7 +24,7 @@ Request request_of(const Operator& op, const Value* frame) {
   if (!grad_mode && level == 0) return request;
   for (size_t i = 0; i < op.argument_count(); ++i)
     frame[i].each_tensor([&](const TensorImpl* t) {
-      request.grad |= grad_mode && requires_grad(t);
+      request.grad |= grad_mode && requires_grad(t) && !(op.is_view() && t->is_inference());
       request.tangent |= level > 0 && highest_level(t) > 0;
     });
   return request;
@@ -65,7 +65,7 @@ bool change_history(const Operator& op, Value* frame) {
 
 void autograd_layer(const Operator& op, DispatchKeySet keys, Value* frame) {
   if (op.is_mutable()) {
-    refuse_inference_mutation(op, frame);
+    if (!op.has_out()) refuse_inference_mutation(op, frame);
     if (op.has_tag(Tag::InPlaceView) && change_history(op, frame)) return;
   }
   run_operator(op, keys.below(DispatchKey::Autograd), frame);

@@ -153,7 +153,7 @@ std::mutex& mutex_of(const TensorImpl* view) {
   const char* origin = kind == ViewKind::NoGrad      ? "no_grad mode"
                        : kind == ViewKind::Inference ? "inference mode"
                                                      : nullptr;
-  const char* now = kind == ViewKind::NoGrad ? " with grad mode enabled" : " in normal mode";
+  const char* now = kind == ViewKind::Inference ? " in normal mode" : " with grad mode enabled";
   if (meta && meta->grad_fn && origin)
     text = concat("Output ", meta->output_number, " of ", forward_name(*meta->grad_fn),
                   " is a view of a view which was created in ", origin, " and ", happened, now, ". ");

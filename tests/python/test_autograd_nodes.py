@@ -218,3 +218,39 @@ def test_generators_run_in_their_own_mode():
             def __init__(self):
                 self.mode = torch.is_grad_enabled()
     assert Thing().mode is False
+
+
+def test_edges_of_one_element_begin_with_one():
+    x = torch.ones(2, requires_grad=True)
+    assert autograd.grad(autograd.graph.get_gradient_edge((x * 2).sum()), x)[0].tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar outputs"):
+        autograd.grad(autograd.graph.get_gradient_edge(x * 2), x)
+
+
+def test_views_of_inference_tensors_have_no_history():
+    with torch.inference_mode():
+        x = torch.ones(2, requires_grad=True)
+    view = x.view(-1)
+    assert not view.requires_grad and view.is_leaf and view.is_inference()
+
+
+def test_writes_through_views_that_cannot_be_followed():
+    class Same(autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view_as(x)
+    source = torch.rand(1, requires_grad=True)
+    with pytest.raises(RuntimeError, match="with grad mode enabled. This view was created inside a custom Function"):
+        Same.apply(torch.rand(1)).add_(source)
+    with pytest.raises(RuntimeError, match="with grad mode enabled. This view is the output of a function that returns multiple views"):
+        torch.rand(2, 1).unbind()[0].copy_(source)
+
+
+def test_forward_mode_names_what_it_refuses():
+    import umbra.autograd.forward_ad as forward_ad
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(torch.ones(2), torch.ones(2))
+        with pytest.raises(NotImplementedError, match="Trying to use forward AD with add_out that does not support it because it is an out= function"):
+            torch.add(dual, 1, out=torch.empty(2))
+        with pytest.raises(RuntimeError, match="Nested forward mode AD is not supported at the moment"):
+            forward_ad.enter_dual_level()

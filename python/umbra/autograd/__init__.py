@@ -1,4 +1,5 @@
 """Differentiation: gradients, custom functions, hooks, forward mode."""
+import math
 import warnings
 
 from umbra import _C
@@ -106,9 +107,10 @@ def _weights_of_edges(outputs, weights):
     for i, output in enumerate(outputs):
         if weights[i] is not None:
             continue
-        if isinstance(output, graph.GradientEdge) or output.numel() != 1:
+        of = output.node._input_metadata[output.output_nr] if isinstance(output, graph.GradientEdge) else output
+        if math.prod(of.shape) != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
-        weights[i] = umbra.ones_like(output)
+        weights[i] = umbra.ones(tuple(of.shape), dtype=of.dtype, device=of.device)
     return weights
 
 

@@ -18,6 +18,8 @@ class UnpackedDualTensor(NamedTuple):
 
 
 def enter_dual_level():
+    if _levels:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
     level = _C._enter_dual_level()
     _levels.append(level)
     return level

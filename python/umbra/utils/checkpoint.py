@@ -394,8 +394,9 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
     if isinstance(policy_fn_or_list, list):
         for op in policy_fn_or_list:
             if not isinstance(op, umbra._ops.OpOverload):
-                raise ValueError(f"Unexpected op in `op_list`, expected an OpOverload but got: {op} of type {type(op)}. Please update the `op_list` to use a "
-                                 "specific overload instead.")
+                hint = ("Please update the OpOverloadPacket to a specific OpOverload.For example, if you have `torch.ops.aten.mm`, change it to "
+                        "`torch.ops.aten.mm.default`." if isinstance(op, umbra._ops.OpOverloadPacket) else "")
+                raise ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}. {hint}")
         policy = lambda _, op, *args, **kwargs: CheckpointPolicy.MUST_SAVE if op in policy_fn_or_list else CheckpointPolicy.PREFER_RECOMPUTE  # noqa: E731
     elif not callable(policy_fn_or_list):
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")

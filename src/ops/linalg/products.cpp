@@ -4,6 +4,7 @@
 #include "kernels/matmul.h"
 #include "kernels/vector/rows.h"
 #include "ops/common/batching.h"
+#include "ops/common/expand_rank.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/may_read.h"
 #include "ops/common/out_asks.h"
@@ -137,9 +138,7 @@ std::pair<Tensor, Tensor> joined_batches(const Tensor& batch1, const Tensor& bat
 /// That a term of a sum is as large as the sum, or can be expanded to it.
 void check_expands(const Tensor& self, SymIntArrayRef sizes) {
   int64_t lead = static_cast<int64_t>(sizes.size()) - self.dim();
-  check(lead >= 0, "expand(torch.", kernel_name(self.dtype()), "Tensor{", self.sym_sizes(), "}, size=", sizes,
-        "): the number of sizes provided (", sizes.size(),
-        ") must be greater or equal to the number of dimensions in the tensor (", self.dim(), ")");
+  check_expand_rank(self, self.dim(), sizes);
   for (int64_t d = 0; d < self.dim(); ++d) {
     SymInt have = self.sym_size(d), wanted = sizes[lead + d];
     check(have == wanted || have == 1, "The expanded size of the tensor (", wanted, ") must match the existing size (",

@@ -1,6 +1,7 @@
 // Filling a tensor with random numbers of one distribution, in place. The functional forms are what functionalisation
 // records; they take the place of the tensor, whose contents do not matter.
 #include "dispatch/layers.h"
+#include "ops/common/expand_rank.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/number_text.h"
 #include "ops/common/out_variant.h"
@@ -187,9 +188,7 @@ UMBRA_OPERATOR("random(Tensor self, *, Generator? generator=None) -> Tensor")
 /// `p` has to fit the tensor it is used for.
 void check_expands(const Tensor& p, SymIntArrayRef sizes) {
   auto rank = static_cast<int64_t>(sizes.size());
-  check(p.dim() <= rank, "expand(", p.dtype(), "{", p.sym_sizes(), "}, size=", to_string(sizes),
-        "): the number of sizes provided (", rank,
-        ") must be greater or equal to the number of dimensions in the tensor (", p.dim(), ")");
+  check_expand_rank(p, p.dim(), sizes);
   for (int64_t d = rank - p.dim(); d < rank; ++d) {
     SymInt have = p.sym_sizes()[d - rank + p.dim()];
     if (!have.same(sizes[d]) && have != 1 && have != sizes[d])

@@ -1,5 +1,6 @@
 // Views that give the same elements another shape: view, reshape, flatten, squeeze, unsqueeze, expand.
 #include "ops/common/batching.h"
+#include "ops/common/expand_rank.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
 #include "ops/view/contiguity.h"
@@ -203,9 +204,7 @@ UMBRA_OPERATOR("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)")
 
 Tensor expand_to(const Tensor& self, SymIntArrayRef size, bool) {
   int64_t rank = static_cast<int64_t>(size.size()), lead = rank - self.dim();
-  check(lead >= 0, "expand(", self.dtype(), "{", self.sym_sizes(), "}, size=", to_string(size),
-        "): the number of sizes provided (", rank,
-        ") must be greater or equal to the number of dimensions in the tensor (", self.dim(), ")");
+  check_expand_rank(self, self.dim(), size);
   SymShape sizes(size), strides(size.size(), 0);
   for (int64_t d = 0; d < rank; ++d) {
     bool keep = !size[d].is_symbolic() && size[d].value() == -1;
@@ -248,9 +247,7 @@ UMBRA_OPERATOR("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) ->
     .linear()
     .tags({Tag::Core})
     .batch([](const Batched& self, SymIntArrayRef size, bool implicit) {
-      check(static_cast<int64_t>(size.size()) >= self.rank(), "expand(", to_string(self.value.dtype()), "Tensor{",
-            self.value.sym_sizes(), "}, size=", to_string(size), "): the number of sizes provided (", size.size(),
-            ") must be greater or equal to the number of dimensions in the tensor (", self.rank(), ")");
+      check_expand_rank(self.value, self.rank(), size);
       return Batched(expand(batch_first(self, static_cast<int64_t>(size.size())), batch_sizes(size), implicit), 0);
     });
 
