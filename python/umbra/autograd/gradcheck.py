@@ -145,11 +145,15 @@ def _difference(func, inputs, i, k, eps, all_outputs):
     """The change of every output with one element. Of a complex element what reverse mode gives: the conjugate derivative's half."""
     def step(delta):
         def moved(amount):
-            args = list(inputs)
-            value = inputs[i].detach().clone()
-            value.view(-1)[k] += amount
-            args[i] = value.requires_grad_()
-            return _values(func, args, all_outputs)
+            # Moved where it lies: the function may read it from elsewhere too.
+            place = tuple(int(c) for c in umbra.unravel_index(umbra.tensor(k), tuple(inputs[i].shape)))
+            data = inputs[i].data
+            before = data[place].clone()
+            data[place] += amount
+            try:
+                return _values(func, inputs, all_outputs)
+            finally:
+                data[place] = before
         return [(a - b) / (2 * eps) for a, b in zip(moved(delta), moved(-delta))]
     if not inputs[i].is_complex():
         return step(eps)

@@ -22,6 +22,9 @@ class Adadelta(Optimizer):
         rho, eps = group["rho"], group["eps"]
         squares, changes = state["square_avg"], state["acc_delta"]
         squares.mul_(rho).addcmul_(gradient, gradient, value=1 - rho)
-        change = changes.add(eps).sqrt_().div_(squares.add(eps).sqrt_()).mul_(gradient)
+        change = changes.add(eps).sqrt_()
+        if group["differentiable"]:
+            change = change.clone()  # the root is kept for its gradient
+        change.div_(squares.add(eps).sqrt_()).mul_(gradient)
         changes.mul_(rho).addcmul_(change, change, value=1 - rho)
         parameter.add_(change, alpha=-group["lr"])

@@ -10,14 +10,36 @@ import math
 import types
 import warnings
 
+from umbra._C import Tensor
 from umbra.optim.optimizer import Optimizer
 
 
 _STEPS_FIRST = ("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call them in the "
                 "opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping the first "
-                "value of the learning rate schedule.")
+                "value of the learning rate schedule. See more details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate")
+_STEP_REPLACED = ("Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. Please, make sure to call "
+                  "`optimizer.step()` before `lr_scheduler.step()`. See more details at "
+                  "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate")
 _EPOCH_GIVEN = ("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
                 "`scheduler.step()` to step the scheduler.")
+
+
+def _copied(value):
+    """A rate that stays what it is: one that is a tensor may be written to by its owner."""
+    return value.clone() if isinstance(value, Tensor) else value
+
+
+def _set_value(group, key, value):
+    """Sets a group's rate or momentum; where that is a tensor, it is written to."""
+    if isinstance(group[key], Tensor):
+        group[key].fill_(float(value))
+    else:
+        group[key] = value
+
+
+def _plain_step(optimizer):
+    """The function behind `optimizer.step`, to see whether it is replaced."""
+    return getattr(optimizer.step, "__func__", optimizer.step)
 
 
 class LRScheduler:
@@ -29,11 +51,12 @@ class LRScheduler:
         self.optimizer = optimizer
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", group["lr"])
+                group.setdefault("initial_lr", _copied(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming an optimizer")
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self.base_lrs = [_copied(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
+        self._optimizer_step = _plain_step(optimizer)
         self._step_count, self._is_initial, self._get_lr_called_within_step = 0, False, False  # as files have them
         self.step()
 
@@ -49,7 +72,9 @@ class LRScheduler:
         return self._last_lr
 
     def step(self, epoch=None):
-        if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
+        if self._step_count == 1 and _plain_step(self.optimizer) is not self._optimizer_step:
+            warnings.warn(_STEP_REPLACED, UserWarning, stacklevel=2)
+        elif self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
             warnings.warn(_STEPS_FIRST, UserWarning, stacklevel=2)
         self._step_count += 1
         if epoch is not None:
@@ -61,16 +86,20 @@ class LRScheduler:
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self._set(self.get_lr() if epoch is None else self._get_closed_form_lr())
 
+    def _take_back(self):
+        """The step that was taken when the scheduler was made."""
+        self.last_epoch -= 1
+
     def _set(self, rates):
         for group, rate in zip(self.optimizer.param_groups, rates):
-            group["lr"] = rate
-        self._last_lr = list(rates)
+            _set_value(group, "lr", rate)
+        self._last_lr = self._rates()
 
     def _rates(self):
-        return [group["lr"] for group in self.optimizer.param_groups]
+        return [_copied(group["lr"]) for group in self.optimizer.param_groups]
 
     def state_dict(self):
-        return {name: value for name, value in self.__dict__.items() if name != "optimizer"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("optimizer", "_optimizer_step")}
 
     def load_state_dict(self, state_dict):
         self.__dict__.update(state_dict)
@@ -80,12 +109,12 @@ def _for_each_group(optimizer, value, name):
     """A list with an entry for each group: the one given, or the value for all of them."""
     groups = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
-        return [value] * groups
+        return [_copied(value)] * groups
     if len(value) != groups:
         raise ValueError(f"Expected {groups} lr_lambdas, but got {len(value)}" if name == "lr_lambdas" else
                          f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, "
                          f"param_groups has {groups}.")
-    return list(value)
+    return [_copied(entry) for entry in value]
 
 
 def _saved_function(function):
@@ -296,7 +325,7 @@ class _MomentumLR(LRScheduler):
         if self.use_beta1:
             group["betas"] = (value, *group["betas"][1:])
         else:
-            group["momentum"] = value
+            _set_value(group, "momentum", value)
 
 
 class CyclicLR(_MomentumLR):
@@ -309,7 +338,7 @@ class CyclicLR(_MomentumLR):
         base_lrs = _for_each_group(optimizer, base_lr, "base_lr")
         if last_epoch == -1:
             for group, rate in zip(optimizer.param_groups, base_lrs):
-                group["lr"] = rate
+                _set_value(group, "lr", rate)
         self.max_lrs = _for_each_group(optimizer, max_lr, "max_lr")
         step_size_down = step_size_up if step_size_down is None else step_size_down
         self.total_size = float(step_size_up + step_size_down)
@@ -447,6 +476,15 @@ class ChainedScheduler(LRScheduler):
             scheduler.step()
         self._last_lr = self._rates()
 
+    def _move(self, epoch=None):
+        for scheduler in self._schedulers:
+            scheduler._move(epoch)
+        self._last_lr = self._rates()
+
+    def _take_back(self):
+        for scheduler in self._schedulers:
+            scheduler._take_back()
+
     def state_dict(self):
         return {"_last_lr": self._last_lr, "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers]}
 
@@ -471,9 +509,9 @@ class SequentialLR(LRScheduler):
         self._schedulers = list(schedulers)
         # Each scheduler took its first step when it was made: the rates go back, and the first one starts alone.
         for group in optimizer.param_groups:
-            group["lr"] = group["initial_lr"]
+            _set_value(group, "lr", group["initial_lr"])
         for scheduler in schedulers:
-            scheduler.last_epoch -= 1
+            scheduler._take_back()
         schedulers[0]._move()
         self._last_lr = schedulers[0].get_last_lr()
 
@@ -513,7 +551,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.mode_worse = math.inf if mode == "min" else -math.inf
         self.mode, self.threshold, self.threshold_mode, self.best = mode, threshold, threshold_mode, self.mode_worse
         self.cooldown_counter = self.num_bad_epochs = 0
-        self._last_lr = [group["lr"] for group in optimizer.param_groups]
+        self._last_lr = self._rates()
 
     def _improves(self, value):
         sign = 1 if self.mode == "max" else -1
@@ -536,9 +574,21 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
+            self._match_groups()
             for group, least in zip(self.optimizer.param_groups, self.min_lrs):
                 reduced = max(group["lr"] * self.factor, least)
                 if group["lr"] - reduced > self.eps:
-                    group["lr"] = reduced
+                    _set_value(group, "lr", reduced)
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
-        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+        self._last_lr = self._rates()
+
+    def _match_groups(self):
+        """Groups that came later have the least rate that was given for all; where each was given its own, it is missing."""
+        groups = len(self.optimizer.param_groups)
+        if groups == len(self.min_lrs):
+            return
+        if self.default_min_lr is None:
+            raise RuntimeError(f"The number of param groups in the `optimizer` ({groups}) differs from when `ReduceLROnPlateau` was initialized "
+                               f"({len(self.min_lrs)}), usually due to a new param group being added to the optimizer. Please modify the `min_lrs` field to "
+                               "match the length of the `optimizer` param groups.")
+        self.min_lrs = [self.default_min_lr] * groups

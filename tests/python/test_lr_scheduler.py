@@ -1,0 +1,76 @@
+"""Schedules of learning rates: rates that are tensors, groups that come later, schedules of schedules."""
+import pytest
+import umbra as torch
+from umbra.optim import SGD, lr_scheduler
+
+
+def optimizer(rate):
+    return SGD([torch.nn.Parameter(torch.zeros(1))], lr=rate, momentum=0.9)
+
+
+@pytest.mark.parametrize("make", [lambda o: lr_scheduler.StepLR(o, 1), lambda o: lr_scheduler.ExponentialLR(o, 0.1), lambda o: lr_scheduler.LambdaLR(o, lambda e: 0.1 ** e)])
+def test_a_rate_that_is_a_tensor_is_written_to_and_its_first_value_kept(make):
+    rate = torch.tensor(0.5)
+    o = optimizer(rate)
+    schedule = make(o)
+    o.step()
+    schedule.step()
+    assert o.param_groups[0]["lr"] is rate and rate.item() == pytest.approx(0.05)
+    assert schedule.base_lrs[0] == 0.5 and o.param_groups[0]["initial_lr"] == 0.5
+    kept = schedule.get_last_lr()[0]
+    rate.fill_(9)
+    assert kept.item() == pytest.approx(0.05)
+
+
+def test_a_chain_in_a_sequence():
+    o = optimizer(0.05)
+    chain = lr_scheduler.ChainedScheduler([lr_scheduler.LinearLR(o, 0.1, total_iters=5), lr_scheduler.ConstantLR(o, 0.1, 5)])
+    sequence = lr_scheduler.SequentialLR(o, [chain, lr_scheduler.ConstantLR(o, 0.5, 5)], [3])
+    rates = []
+    for _ in range(5):
+        rates.append(o.param_groups[0]["lr"])
+        o.step()
+        sequence.step()
+    assert rates == pytest.approx([0.0005, 0.0014, 0.0023, 0.025, 0.025])
+
+
+def test_groups_that_come_after_a_plateau_was_set():
+    for least, fails in ([1e-5], True), (1e-5, False):
+        o = optimizer(0.1)
+        schedule = lr_scheduler.ReduceLROnPlateau(o, patience=0, min_lr=least)
+        o.add_param_group({"params": [torch.nn.Parameter(torch.zeros(1))], "lr": 0.05})
+        o.step()
+        schedule.step(1)
+        if fails:
+            with pytest.raises(RuntimeError, match=r"The number of param groups in the `optimizer` \(2\) differs"):
+                schedule.step(2)
+        else:
+            schedule.step(2)
+            assert [group["lr"] for group in o.param_groups] == pytest.approx([0.01, 0.005])
+
+
+def test_a_step_that_was_replaced_is_told():
+    o = optimizer(0.1)
+    schedule = lr_scheduler.StepLR(o, 2)
+    o.step = lambda: None
+    with pytest.warns(UserWarning, match=r"Seems like `optimizer.step\(\)` has been overridden"):
+        schedule.step()
+
+
+def test_adadelta_is_differentiated_through_its_state():
+    change = torch.rand(3, dtype=torch.float64, requires_grad=True)
+    start, gradient = (torch.rand(3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+
+    def step(start, gradient, change):
+        p = start.clone()
+        p.grad = gradient
+        o = torch.optim.Adadelta([p], differentiable=True)
+        o.state[p].update(step=torch.tensor(1.), square_avg=torch.ones(3, dtype=torch.float64), acc_delta=change.clone())
+        o.step()
+        return p
+    assert torch.autograd.gradcheck(step, (start, gradient, change))
+
+
+def test_gradcheck_moves_what_a_function_reads_from_elsewhere():
+    held = {"x": torch.rand(2, dtype=torch.float64, requires_grad=True)}
+    assert torch.autograd.gradcheck(lambda ignored: held["x"] * 3, (held["x"],))
