@@ -138,6 +138,17 @@ def test_decomposed_programs_compute_with_sizes_as_the_model_does(number):
             assert module(umbra.ones(sizes)).tolist() == model(umbra.ones(sizes)).tolist()
 
 
+def test_decomposed_programs_refuse_sizes_for_which_a_comparison_that_they_took_for_known_does_not_hold():
+    def choose(x):
+        y = x.view(-1, 3).mean(1, keepdim=True).clone()
+        y.view(-1, 2)[:3] = 7.
+        return umbra.zeros(umbra.sym_ite(y.shape[0] > 1, 1, 3)) + y.sum()
+    program = export(Model(choose), (umbra.ones(3, 2),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},))
+    for module in (program.module(), program.run_decompositions().module()):
+        for rows, columns in [(0, 0), (0, 2), (3, 2), (6, 2), (1, 6)]:
+            assert outcome(module, rows, columns) in ("refused", outcome(choose, rows, columns))
+
+
 def test_decomposed_programs_keep_what_the_model_checks():
     def check(x):
         count = (x > 0).nonzero().shape[0]
