@@ -82,6 +82,31 @@ const Tensor& current_value(FunctionalState& state) {
 }
 
 namespace {
+/// Whether no two elements lie in one place, as far as strides tell without a guard.
+bool surely_apart(const Tensor& t) {
+  SmallVector<int64_t, 6> order;
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (!t.sym_size(d).same(1)) order.push_back(d);
+  auto nearer = [&](int64_t a, int64_t b) { return sym_lt(t.sym_stride(a), t.sym_stride(b)).known_true(); };
+  std::stable_sort(order.begin(), order.end(), nearer);
+  SymInt reach = 0;  // from the first to the last element of the dimensions so far
+  for (int64_t d : order) {
+    if (!sym_lt(reach, t.sym_stride(d)).known_true()) return t.sym_numel().same(0);
+    reach += (t.sym_size(d) - 1) * t.sym_stride(d);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool shows_elements_several_times(const Tensor& wrapper) {
+  static const Operator& unfold = get_operator("aten::unfold");
+  const std::vector<ViewStep>& views = state_of(wrapper.impl()).views;
+  auto repeats = [](const ViewStep& step) { return step.op == &unfold || step.op->has_tag(Tag::AddressesMemory); };
+  return std::any_of(views.begin(), views.end(), repeats) && !surely_apart(wrapper);
+}
+
+namespace {
 /// The places in memory, in order, of all elements.
 std::vector<int64_t> places_of(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset) {
   std::vector<int64_t> places{offset.value()};

@@ -94,6 +94,17 @@ def test_a_part_of_a_tensor_that_shows_elements_several_times_is_written(way, wr
     assert way(function)(x).tolist() == function(x).tolist()
 
 
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("view", [lambda y: y.unfold(0, 2, 1), lambda y: y.unfold(0, 2, 1).flatten(1), lambda y: y.as_strided((2, 2), (1, 1))], ids=["windows", "flat", "strides"])
+def test_a_write_to_elements_that_overlap_is_refused(way, view):
+    def function(x):
+        y = x * 1
+        view(y).mul_(2)
+        return y
+    with pytest.raises(NotImplementedError, match="share memory"):
+        way(function)(torch.ones(4))
+
+
 def test_views_of_what_was_written_show_it_where_it_lies():
     def function(x):
         x.mul_(2)
