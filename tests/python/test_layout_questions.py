@@ -195,6 +195,17 @@ def test_a_size_that_follows_from_another_may_follow_to_be_one():
     assert outcome(module, 7, 4) != "refused"
 
 
+def test_an_order_of_dimensions_that_only_the_run_tells_is_checked():
+    def ask(x):
+        y = umbra.cat([x, x[x > 3]]).unfold(0, 3, 1) + 1  # the longer dimension lies further out
+        return x * 3 if y.is_contiguous() else x - 1
+    module = export(Model(lambda x: ask(x.flatten())), (umbra.arange(8.).view(2, 4),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},)).module()
+    outcomes = {(rows, columns): outcome(module, rows, columns) for rows in (2, 3) for columns in (2, 3, 4)}
+    for (rows, columns), got in outcomes.items():
+        assert got in ("refused", outcome(lambda x: ask(x.flatten()), rows, columns))
+    assert outcomes[3, 4] != "refused"
+
+
 def test_a_layout_that_only_the_run_tells_is_refused():
     def write(x):
         y = x[x.sum(1) > 1]
