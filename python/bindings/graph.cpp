@@ -169,11 +169,16 @@ IntrusivePtr<fx::ModuleStack> read_modules(nb::handle dict) {
   return make_counted<fx::ModuleStack>(std::move(frames));
 }
 
-bool holds_value(const Value& value) { return !value.is_none(); }
+/// A call that gives nothing has that for a value, in graphs that have values.
+bool holds_value(const fx::Node& node) {
+  if (!node.meta.val.is_none()) return true;
+  const Operator* op = node.op() == fx::Op::CallFunction ? node.target().op() : nullptr;
+  return op && op->schema().returns.empty() && (node.meta.source || node.meta.modules);
+}
 
 nb::object meta_get(const NodeHandle& node, const std::string& key) {
   const fx::Meta& meta = node->meta;
-  if (key == "val" && holds_value(meta.val)) return nb::steal(wrap(meta.val));
+  if (key == "val" && holds_value(*node.get())) return nb::steal(wrap(meta.val));
   if (key == "stack_trace" && meta.source) return make_text(meta.source->text());
   if (key == "nn_module_stack" && meta.modules) return wrap_modules(*meta.modules);
   if (const Value* value = meta.find(key)) return nb::steal(wrap(*value));
@@ -202,7 +207,7 @@ std::vector<std::string> meta_keys(const NodeHandle& node) {
   const fx::Meta& meta = node->meta;
   if (meta.source) keys.push_back("stack_trace");
   if (meta.modules) keys.push_back("nn_module_stack");
-  if (holds_value(meta.val)) keys.push_back("val");
+  if (holds_value(*node.get())) keys.push_back("val");
   for (const auto& [key, value] : meta.extra) keys.push_back(key);
   return keys;
 }

@@ -66,10 +66,7 @@ PyObject* get_version(PyObject* self, void*) {
 }
 PyObject* get_cdata(PyObject* self, void*) { return PyLong_FromVoidPtr(tensor_of(self).impl()); }
 PyObject* get_base(PyObject* self, void*) {
-  return property(self, [](const Tensor& t) {
-    ops::rely_on_layout(t);
-    return wrap(Tensor(t.impl()->view_base()));
-  });
+  return property(self, [](const Tensor& t) { return wrap(ops::asked_view_base(t)); });
 }
 PyObject* get_names(PyObject* self, void*) {
   return property(self, [](const Tensor& t) {
@@ -238,10 +235,7 @@ PyObject* is_inference(PyObject* self, PyObject*) {
   return flag(self, [](const Tensor& t) { return t.impl()->is_inference(); });
 }
 PyObject* is_view(PyObject* self, PyObject*) {
-  return flag(self, [](const Tensor& t) {
-    ops::rely_on_layout(t);
-    return t.is_view();
-  });
+  return flag(self, [](const Tensor& t) { return ops::asked_view_base(t).defined(); });
 }
 /// The same view of another base.
 PyObject* view_func(PyObject* self, PyObject* base) {

@@ -101,6 +101,7 @@ void bind_shape_env(nb::module_& m) {
                nb::dict entry;
                entry["name"] = s.name;
                entry["backed"] = s.backed;
+               entry["size_like"] = s.size_like;
                entry["dim"] = s.dim;
                entry["hint"] =
                    s.backed && s.type == sym::Type::Int ? integer_object(s.expression->hint().integer) : nb::none();
@@ -155,6 +156,7 @@ void bind_shape_env(nb::module_& m) {
              return out;
            })
       .def("freeze", [](const ShapeEnvObject& e) { e.env->freeze(); })
+      .def_prop_ro("frozen", [](const ShapeEnvObject& e) { return e.env->frozen(); })
       .def("version", [](const ShapeEnvObject& e) { return e.env->version(); });
   m.def("_evaluate_guard_code", [](const std::string& code, const std::map<std::string, int64_t>& values) {
     auto env = make_counted<ShapeEnv>();
@@ -169,6 +171,30 @@ void bind_shape_env(nb::module_& m) {
     };
     std::optional<sym::Number> holds = env->evaluate(sym::parse(*env, code, options), bindings);
     return holds && holds->integer != 0;
+  });
+  // The range of an expression given as text, with the ranges of its symbols: ("int" | "float" | "bool", least, most).
+  using Ends = std::pair<std::optional<int64_t>, std::optional<int64_t>>;
+  m.def("_bound_expression", [](const std::string& text, const std::map<std::string, Ends>& ranges) {
+    auto env = make_counted<ShapeEnv>();
+    sym::ParseOptions options;
+    options.symbol = [&](std::string_view name, std::optional<bool>) {
+      auto given = ranges.find(std::string(name));
+      sym::Range range;
+      if (given != ranges.end() && given->second.first) range.lower = *given->second.first;
+      if (given != ranges.end() && given->second.second) range.upper = *given->second.second;
+      return env->declare_symbol(name, false, {}, range);
+    };
+    const sym::Expression* expression = sym::parse(*env, text, options);
+    if (expression->type() == sym::Type::Float) {
+      sym::FloatRange range = env->float_range(expression);
+      return nb::make_tuple("float", range.lower, range.upper);
+    }
+    if (expression->type() == sym::Type::Bool) {
+      int known = env->known(expression);
+      return nb::make_tuple("bool", known == 1, known != 0);
+    }
+    sym::Range range = env->range(expression);
+    return nb::make_tuple("int", integer_object(range.lower), integer_object(range.upper));
   });
   m.def("_sym_mark_size_like", [](nb::handle value) {
     SymInt symbol = expect_int(value);

@@ -82,6 +82,31 @@ const Tensor& current_value(FunctionalState& state) {
 }
 
 namespace {
+/// Whether no two elements lie in one place, as far as strides tell without a guard.
+bool surely_apart(const Tensor& t) {
+  SmallVector<int64_t, 6> order;
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (!t.sym_size(d).same(1)) order.push_back(d);
+  auto nearer = [&](int64_t a, int64_t b) { return sym_lt(t.sym_stride(a), t.sym_stride(b)).known_true(); };
+  std::stable_sort(order.begin(), order.end(), nearer);
+  SymInt reach = 0;  // from the first to the last element of the dimensions so far
+  for (int64_t d : order) {
+    if (!sym_lt(reach, t.sym_stride(d)).known_true()) return t.sym_numel().same(0);
+    reach += (t.sym_size(d) - 1) * t.sym_stride(d);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool shows_elements_several_times(const Tensor& wrapper) {
+  static const Operator& unfold = get_operator("aten::unfold");
+  const std::vector<ViewStep>& views = state_of(wrapper.impl()).views;
+  auto repeats = [](const ViewStep& step) { return step.op == &unfold || step.op->has_tag(Tag::AddressesMemory); };
+  return std::any_of(views.begin(), views.end(), repeats) && !surely_apart(wrapper);
+}
+
+namespace {
 /// The places in memory, in order, of all elements.
 std::vector<int64_t> places_of(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset) {
   std::vector<int64_t> places{offset.value()};
@@ -129,6 +154,43 @@ Tensor with_bits(Tensor value, bool conj, bool neg) {
 }
 }  // namespace
 
+namespace {
+bool same_kind(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
+}
+
+/// Whether a view may show one element several times.
+bool repeats_elements(const ViewStep& step, const Tensor& base, const Tensor& view) {
+  static const Operator &expand = get_operator("aten::expand"), &unfold = get_operator("aten::unfold");
+  if (step.op == &expand) return !identical(base.sym_sizes(), view.sym_sizes());
+  return step.op == &unfold || step.op->has_tag(Tag::AddressesMemory);
+}
+
+/// Carries new contents back over several views at once, where those between have elements that are not written and
+/// share memory with others that are: `bases` are what each step is a view of, and then the last view.
+Tensor invert_views(ArrayRef<ViewStep> steps, ArrayRef<Tensor> bases, const Tensor& written) {
+  const Tensor &base = bases[0], &view = bases.back();
+  for (const ViewStep& step : steps)
+    if (step.op->has_tag(Tag::AddressesMemory))
+      return as_strided_scatter(base, written, view.sym_sizes(), view.sym_strides(), view.sym_storage_offset());
+  for (const Tensor& one : bases)
+    check<NotImplementedError>(same_kind(one, base),
+                               "a part of an expanded tensor is written as elements of another kind: that cannot be "
+                               "captured");
+  Tensor place = arange(base.sym_numel(), {.dtype = DType::Int64, .device = base.device()}).view(base.sym_sizes());
+  for (const ViewStep& step : steps) place = apply_view(step, place);
+  Tensor all = base.reshape({-1}).index_put({place.reshape({-1})}, written.reshape({-1}));
+  return all.view(base.sym_sizes());
+}
+
+/// How many of the steps, from the first on, lead to one that shows elements several times, if others come behind it.
+size_t steps_before_repetition(ArrayRef<ViewStep> steps, ArrayRef<Tensor> bases) {
+  for (size_t i = 0; i + 1 < steps.size(); ++i)
+    if (repeats_elements(steps[i], bases[i], bases[i + 1])) return i;
+  return steps.size();
+}
+}  // namespace
+
 // Carries new contents of a view back into its base.
 void write_value(const Tensor& wrapper, Tensor value) {
   FunctionalState& state = state_of(wrapper.impl());
@@ -138,7 +200,20 @@ void write_value(const Tensor& wrapper, Tensor value) {
   std::vector<Tensor> bases{state.base->value};
   for (const ViewStep& step : state.views)
     if (bases.size() < state.views.size()) bases.push_back(apply_view(step, bases.back()));
-  for (size_t i = state.views.size(); i-- > 0;) value = invert_view(state.views[i], bases[i], value);
+  bases.push_back(state.value);
+  size_t left = state.views.size();
+  auto invert_last = [&] {
+    --left;
+    value = invert_view(state.views[left], bases[left], value);
+  };
+  while (left > 0 && !same_kind(bases[left - 1], bases[left])) invert_last();
+  ArrayRef<ViewStep> steps = ArrayRef<ViewStep>(state.views).slice(0, left);
+  if (size_t first = steps_before_repetition(steps, bases); first < left) {
+    value =
+        invert_views(steps.slice(first, left - first), ArrayRef<Tensor>(bases).slice(first, left - first + 1), value);
+    left = first;
+  }
+  while (left > 0) invert_last();
   state.base->value = with_bits(value, state.base->conj, state.base->neg);
   ++state.base->generation;
 }

@@ -17,6 +17,8 @@ bool lies_as_shown(const FunctionalBase& base);
 void lay_as_shown(FunctionalBase& base);
 /// A wrapper's contents now, after all writes to its base.
 const Tensor& current_value(FunctionalState& state);
+/// Whether elements of a wrapper may share memory because it is a view of overlapping windows, or by strides.
+bool shows_elements_several_times(const Tensor& wrapper);
 /// Refuses a write that would reach memory around the base.
 void check_write_inside(const Operator& op, const Tensor& wrapper);
 /// Carries new contents of a view back into its base.

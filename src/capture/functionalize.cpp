@@ -197,7 +197,7 @@ void check_writes(const Operator& op, Value* frame, const std::vector<Tensor>& w
   for (const Tensor& t : written) {
     check_write_inside(op, t);
     check<NotImplementedError>(
-        !overlaps_itself(t) || one_value, op.name(),
+        one_value || (!overlaps_itself(t) && !shows_elements_several_times(t)), op.name(),
         " writes elements that share memory, which cannot be captured: clone() the tensor first");
   }
 }

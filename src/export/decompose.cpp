@@ -23,7 +23,7 @@ class NewConditions {
  public:
   explicit NewConditions(sym::ShapeEnv& env)
       : env_(env),
-        layouts_(env),
+        layouts_(env, sym::Composites::Apart),
         suppressed_(env.suppress_guards(false)),
         guards_(env.guards().size()),
         assumptions_(env.assumptions().size()) {}

@@ -124,6 +124,7 @@ class Exporter {
     Tree result = run_forward(flat);  // with histories: programs may ask for gradients
     add_assignments();
     add_outputs(result);
+    drop_needless_contiguous();
     add_calls();
     forget_histories(program_.graph());
     insert_runtime_asserts(program_.graph(), *env_);
@@ -337,7 +338,7 @@ class Exporter {
   Tree run_source(const Tree& both) {
     EnterMode fake(mode_);
     EnterMode recording(tracer_);
-    sym::LayoutWatch layouts(*env_);
+    sym::LayoutWatch layouts(*env_, sym::Composites::Whole);
     CallBoundary boundary;
     WithoutAutocastCache each_cast_is_made_where_it_stands;
     return source_.forward(both.children[0], both.children[1]);
@@ -383,6 +384,25 @@ class Exporter {
       items.push_back(std::move(a));
     }
     program_.graph().output(fx::Argument::tuple(std::move(items)));
+  }
+
+  // contiguous() of a contiguous tensor is recorded where it may copy in another run. Only a write, or a look at places
+  // in memory, can tell: without one the program has PyTorch's calls.
+  void drop_needless_contiguous() {
+    static const Operator &contiguous = get_operator("aten::contiguous"),
+                          &by_strides = get_operator("aten::as_strided");
+    std::vector<fx::Node*> needless;
+    for (fx::Node* node : program_.graph().nodes()) {
+      const Operator* op = node->target().op();
+      if (op && (op->is_mutable() || op == &by_strides)) return;
+      if (op != &contiguous || !node->args()[0].node()) continue;
+      const Tensor &from = node->args()[0].node()->meta.val.tensor_ref(), &to = node->meta.val.tensor_ref();
+      if (from.storage() == to.storage()) needless.push_back(node);
+    }
+    for (fx::Node* node : needless) {
+      node->replace_all_uses_with(node->args()[0].node());
+      program_.graph().erase_node(node);
+    }
   }
 
   // What the module computes stays, though nothing in the program uses it, as in PyTorch: a later pass may want it.

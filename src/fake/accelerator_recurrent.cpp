@@ -83,6 +83,8 @@ UMBRA_OPERATOR(
 
 // ---- whole sequences ----
 
+using SequenceGradients = std::tuple<Tensor, Tensor, Tensor, std::vector<Tensor>>;
+
 UMBRA_OPERATOR(
     "_cudnn_rnn(Tensor input, Tensor[] weight, int weight_stride0, Tensor? weight_buf, Tensor hx, Tensor? cx, int "
     "mode, SymInt hidden_size, SymInt proj_size, int num_layers, bool batch_first, float dropout, bool train, bool "
@@ -104,7 +106,53 @@ UMBRA_OPERATOR(
       return {input.new_empty(sizes), hx.new_empty({num_layers * directions, batch, width}), cells,
               input.new_empty({SymInt(0)}, {.dtype = DType::UInt8}), weight_buf};
     })
+    .gradient("input, weight, hx, cx",
+              {"grad0",       "grad1",   "grad2",   "input",         "weight",      "weight_stride0", "result4",
+               "hx",          "cx",      "result0", "mode",          "hidden_size", "proj_size",      "num_layers",
+               "batch_first", "dropout", "train",   "bidirectional", "batch_sizes", "dropout_state",  "result3",
+               "needs"},
+              [](const Tensor& grad, const Tensor& grad_hy, const Tensor& grad_cy, const Tensor& input,
+                 std::vector<Tensor> weight, int64_t stride, const Tensor& weight_buf, const Tensor& hx,
+                 const Tensor& cx, const Tensor& output, int64_t mode, SymInt hidden_size, SymInt proj_size,
+                 int64_t num_layers, bool batch_first, double dropout, bool train, bool bidirectional,
+                 SymIntArrayRef batch_sizes, const Tensor& dropout_state, const Tensor& reserve,
+                 std::vector<bool> needs) -> std::tuple<Tensor, std::vector<Tensor>, Tensor, Tensor> {
+                static const auto backward = typed<SequenceGradients(
+                    const Tensor&, TensorList, int64_t, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                    const Tensor&, const Tensor&, const Tensor&, int64_t, SymInt, SymInt, int64_t, bool, double, bool,
+                    bool, SymIntArrayRef, const Tensor&, const Tensor&, std::vector<bool>)>(
+                    "aten::_cudnn_rnn_backward");
+                auto [of_input, of_hx, of_cx, of_weight] =
+                    backward(input, weight, stride, weight_buf, hx, cx, output, grad, grad_hy, grad_cy, mode,
+                             hidden_size, proj_size, num_layers, batch_first, dropout, train, bidirectional,
+                             batch_sizes, dropout_state, reserve, {needs[0], needs[2], needs[3], needs[1]});
+                return {of_input, of_weight, of_hx, of_cx};
+              })
+    .differentiable_outputs({true, true, true, false, false})
     .tags({Tag::NondeterministicSeeded});
+
+// The buffer of all weights is there where the caller made one.
+UMBRA_OPERATOR(
+    "_cudnn_rnn_backward(Tensor input, Tensor[] weight, int weight_stride0, Tensor? weight_buf, Tensor hx, Tensor? cx, "
+    "Tensor output, Tensor? grad_output, Tensor? grad_hy, Tensor? grad_cy, int mode, SymInt hidden_size, SymInt "
+    "proj_size, int num_layers, bool batch_first, float dropout, bool train, bool bidirectional, SymInt[] batch_sizes, "
+    "Tensor? dropout_state, Tensor reserve, bool[4] output_mask) -> (Tensor, Tensor, Tensor, Tensor[])")
+    .fake([](const Tensor& input, std::vector<Tensor> weight, int64_t, const Tensor&, const Tensor& hx,
+             const Tensor& cx, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t, SymInt, SymInt,
+             int64_t, bool, double, bool, bool, SymIntArrayRef, const Tensor&, const Tensor&,
+             std::vector<bool> mask) -> SequenceGradients {
+      auto like = [](const Tensor& t, bool wanted) {
+        return wanted && t.defined() ? t.new_empty(t.sym_sizes()) : Tensor();
+      };
+      std::vector<Tensor> of_weight;
+      for (const Tensor& t : weight) of_weight.push_back(like(t, mask[3]));
+      return {like(input, mask[0]), like(hx, mask[1]), like(cx, mask[2]), std::move(of_weight)};
+    });
+
+/// Whether a library of the accelerator computes with a tensor.
+UMBRA_OPERATOR("cudnn_is_acceptable(Tensor self) -> bool").composite([](const Tensor& self) {
+  return self.device().type == DeviceType::CUDA && !self.sym_numel().same(0);
+});
 
 }  // namespace
 }  // namespace umbra

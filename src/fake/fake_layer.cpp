@@ -1,6 +1,7 @@
 // The layer that serves fake tensors: finds the mode, settles what needs data, and runs the operator from its
 // definition.
 #include "dispatch/data_dependent.h"
+#include "fake/call_text.h"
 #include "fake/constants.h"
 #include "fake/seen_calls.h"
 #include "sym/observed.h"
@@ -54,15 +55,14 @@ void convert_real(const Operator& op, FakeModeImpl& mode, Value* frame) {
   auto convert = [&](const Tensor& t) {
     if (!t.defined() || fake_mode_of(t) == &mode || t.impl()->is_wrapped_number()) return t;
     // The stand-in would change, and the tensor itself would not know of it.
-    check<AssertionError>(!op.has_tag(Tag::InPlaceView),
-                          "Can't call metadata mutating ops on non-Fake Tensor inputs. Found in ", op.schema().space,
-                          ".", op.schema().name, ".", op.schema().overload.empty() ? "default" : op.schema().overload,
-                          "(...)");
-    check<AssertionError>(mode.options().allow_non_fake_inputs,
-                          "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "
-                          "'allow_non_fake_inputs'. Found in ",
-                          op.schema().space, ".", op.schema().name, ".",
-                          op.schema().overload.empty() ? "default" : op.schema().overload, "(...)");
+    if (op.has_tag(Tag::InPlaceView))
+      fail<AssertionError>("Can't call metadata mutating ops on non-Fake Tensor inputs. Found in ",
+                           call_text(op, frame));
+    if (!mode.options().allow_non_fake_inputs)
+      fail<AssertionError>(
+          "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "
+          "'allow_non_fake_inputs'. Found in ",
+          call_text(op, frame));
     return mode.from_tensor(t);
   };
   for (size_t i = 0; i < op.argument_count(); ++i) {

@@ -5,6 +5,7 @@
 #include "umbra/core/error.h"
 #include "umbra/core/integer.h"
 #include "umbra/sym/functions.h"
+#include "umbra/sym/shape_env.h"
 
 namespace umbra::fx {
 
@@ -63,7 +64,10 @@ Function::Evaluate comparison(SymOp op) {
     if (is_floating(in[0]) || is_floating(in[1]))
       return sym_float_compare(op, in[0].to_sym_float(), in[1].to_sym_float());
     if (is_plain_integer(in[0]) && is_plain_integer(in[1])) return plain_integers(op, in[0].to_int(), in[1].to_int());
-    return sym_compare(op, in[0].to_sym_int(), in[1].to_sym_int());
+    SymInt a = in[0].to_sym_int(), b = in[1].to_sym_int();
+    SymBool answer = sym_compare(op, a, b);
+    if (!answer.is_symbolic()) sym::rely_on(op, a, b);  // a graph that is made of this one has the answer alone
+    return answer;
   };
 }
 

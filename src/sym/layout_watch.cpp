@@ -11,7 +11,8 @@ namespace {
 thread_local LayoutWatch* t_current = nullptr;
 }  // namespace
 
-LayoutWatch::LayoutWatch(ShapeEnv& env) : env_(env), before_(std::exchange(t_current, this)) {}
+LayoutWatch::LayoutWatch(ShapeEnv& env, Composites composites)
+    : env_(env), composites_(composites), before_(std::exchange(t_current, this)) {}
 LayoutWatch::~LayoutWatch() { t_current = before_; }
 LayoutWatch* LayoutWatch::current() { return t_current; }
 
@@ -23,6 +24,21 @@ void LayoutWatch::note_copy(const Tensor& from, const Tensor& copy, CopyIs what)
     if (size.is_symbolic()) sizes_.insert(size.raw());
   for (SymIntArrayRef numbers : {from.sym_sizes(), from.sym_strides()})
     open_ |= std::any_of(numbers.begin(), numbers.end(), [](SymInt number) { return !number.has_hint(); });
+}
+
+void LayoutWatch::note_shared(const Tensor& t) {
+  if (in_doubt() && t.is_symbolic()) storages_.insert(t.storage().get());
+}
+
+const Tensor& LayoutWatch::original(const Tensor& t) const {
+  auto found = same_.find(t.impl());
+  return found == same_.end() ? t : original(found->second.second);
+}
+
+void LayoutWatch::rely_on_condition(SymBool holds) {
+  const Expression* condition = env_.simplify(env_.expression(holds));
+  if (condition->has_hint()) return env_.rely_on(condition);
+  check(holds.expect_true(), "a tensor whose layout the program goes by lies otherwise");
 }
 
 void LayoutWatch::rely_on_size(SymInt size) {
@@ -47,12 +63,18 @@ void LayoutWatch::rely_on(const Tensor& t) {
   rely_on_sizes_above_one(env_);
   for (SymInt size : t.sym_sizes()) rely_on_size(size);
   for (int64_t raw : sizes_) rely_on_size(SymInt::from_raw(raw));
+  for (SymBool holds : conditions_) rely_on_condition(holds);
 }
 
 Tensor with_noted_copy(const Tensor& from, Tensor copy, CopyIs what) {
   LayoutWatch* watch = LayoutWatch::current();
   if (watch && (from.is_symbolic() || copy.is_symbolic())) watch->note_copy(from, copy, what);
   return copy;
+}
+
+Tensor with_noted_sharing(const Tensor& from, Tensor view) {
+  if (LayoutWatch* watch = LayoutWatch::current()) watch->note_shared(from);
+  return view;
 }
 
 }  // namespace umbra::sym

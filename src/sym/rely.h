@@ -12,9 +12,14 @@ inline void rely_on_least(ShapeEnv& env, const Symbol& symbol) {
     env.rely_on(SymOp::Lt, ShapeEnv::sym_int(symbol.expression), 2);
 }
 
-/// The same of every size that inputs are taken to have.
+/// The same of every size that inputs are taken to have; one that follows from others may follow to be 0 or 1.
 inline void rely_on_sizes_above_one(ShapeEnv& env) {
-  for (const Symbol& symbol : env.symbols()) rely_on_least(env, symbol);
+  ExpressionTable& table = env.table();
+  for (const Symbol& symbol : env.symbols()) {
+    rely_on_least(env, symbol);
+    if (symbol.backed && symbol.type == Type::Int && symbol.replacement && symbol.range.lower == 2)
+      env.rely_on(table.relation(Kind::Le, table.integer(2), env.simplify(symbol.expression)));
+  }
 }
 
 }  // namespace umbra::sym

@@ -1,7 +1,9 @@
 """Random expressions over three sizes as PyTorch prints them and as Umbra does, and the values of both texts.
 
     python tests/compare/expressions.py --torch PYTHON_WITH_TORCH --count 2000 --store FILE
+    python tests/compare/expressions.py --torch PYTHON_WITH_TORCH --count 20000 --seed 7
 
+Without a FILE what PyTorch prints is parsed and evaluated at once, and so is what Umbra prints: each has the values of the expression.
 Each line of FILE is an expression in Python, the text that PyTorch's sympy prints for it, and its values at some sizes. `tests/python/test_symbolic_text.py`
 reads a stored one: what Umbra prints for the expression, and what it parses of PyTorch's text, has these values.
 """
@@ -29,6 +31,21 @@ def draw(rng, depth):
     if kind < 7:
         return f"({one}*{other})"
     return [f"({one} // {k})", f"({one} % {k})", f"larger({one}, {other})", f"smaller({one}, {other})", f"({one} // ({rng.choice('abc')} + {k}))"][kind - 7]
+
+
+FUNCTIONS = {"Max": max, "Min": min, "Mod": lambda a, b: a % b, "PythonMod": lambda a, b: a % b, "FloorDiv": lambda a, b: a // b}
+
+
+def of_text(text, point):
+    """The value of what was printed."""
+    return eval(text, {**FUNCTIONS, **dict(zip("abc", point))})
+
+
+def is_parsed(printed, point, expected):
+    """Whether Umbra reads a text as an expression of this value."""
+    from umbra import _C
+    code = re.sub(r"\b[abc]\b", lambda letter: f"L['{letter[0]}']", printed)
+    return _C._evaluate_guard_code(f"Eq({code}, {expected})", {f"L['{letter}']": size for letter, size in zip("abc", point)})
 
 
 def value(text, sizes, larger=max, smaller=min):
@@ -71,13 +88,19 @@ def main():
         return
     command = [options.torch, __file__, "--inside", "--count", str(options.count), "--seed", str(options.seed)]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    with open(options.store, "w") as file:
-        for line in lines:
-            text, printed = json.loads(line)
-            file.write(json.dumps([text, printed, [value(text, point) for point in POINTS]]) + "\n")
     import umbra
-    same = sum(ours == json.loads(line)[1] for (_, ours), line in zip(texts(umbra, options.count, options.seed), lines))
-    print(f"{same} of {len(lines)} texts are the same")
+    pairs = [(text, printed, ours) for (text, printed), (_, ours) in zip(map(json.loads, lines), texts(umbra, options.count, options.seed))]
+    if options.store:
+        with open(options.store, "w") as file:
+            for text, printed, _ in pairs:
+                file.write(json.dumps([text, printed, [value(text, point) for point in POINTS]]) + "\n")
+    else:
+        for text, printed, ours in pairs:
+            for point in POINTS:
+                expected = value(text, point)
+                if not (of_text(printed, point) == of_text(ours, point) == expected and is_parsed(printed, point, expected)):
+                    print(f"DIFFERS {text} at {point}: {expected}; PyTorch's {printed}, ours {ours}")
+    print(f"{sum(printed == ours for _, printed, ours in pairs)} of {len(pairs)} texts are the same")
 
 
 if __name__ == "__main__":

@@ -161,6 +161,24 @@ def test_recurrent_layers_of_the_library():
     assert run(cuda(12, 8), cuda(1, 3, 16), cuda(1, 3, 16), 2, 0, False, False, [3, 3, 2, 2, 2])[0].shape == (12, 16)
 
 
+@pytest.mark.parametrize("kind,options", [
+    (umbra.nn.LSTM, {}), (umbra.nn.LSTM, {"proj_size": 2, "num_layers": 2, "bidirectional": True}), (umbra.nn.GRU, {"batch_first": True, "dropout": 0.5, "num_layers": 2}),
+    (umbra.nn.RNN, {"bias": False, "nonlinearity": "relu"})], ids=["lstm", "projected", "gru", "rnn"])
+def test_recurrent_networks_are_one_call_of_the_library_and_train(kind, options):
+    network, x = kind(4, 3, **options).to("cuda"), cuda(5, 2, 4).requires_grad_()
+    on_cpu = kind(4, 3, **options)
+
+    def train():
+        out, state = network(x)
+        with_data, _ = on_cpu(umbra.ones(5, 2, 4))
+        assert out.shape == with_data.shape and str(out.device) == "cuda:0"
+        out.sum().backward()
+    names = calls(train)
+    assert "aten._cudnn_rnn.default" in names and "aten._cudnn_rnn_backward.default" in names and not any("thnn" in name for name in names)
+    assert x.grad.shape == x.shape and all(p.grad.shape == p.shape for p in network.parameters())
+    assert aten.cudnn_is_acceptable(x) and not aten.cudnn_is_acceptable(umbra.ones(2)) and not aten.cudnn_is_acceptable(cuda(0))
+
+
 def test_what_only_an_accelerator_computes_is_refused_with_data():
     import umbra._subclasses.fake_tensor as fakes
     with fakes.unset_fake_temporarily(), pytest.raises(NotImplementedError, match="Could not run 'aten::_thnn_fused_lstm_cell' with arguments from the 'CPU' backend"):

@@ -28,6 +28,32 @@ def test_a_mode_refuses_the_tensors_of_another_one_also_when_all_are_of_that_one
             a + a
 
 
+@pytest.mark.parametrize("call,text", [
+    (lambda fake, real: fake + real, "aten.add.Tensor(FakeTensor(..., size=(2,)), tensor([...], size=(2,)))"),
+    (lambda fake, real: umbra.cat([fake, real.int()]), "aten.cat.default([FakeTensor(..., size=(2,)), tensor([...], size=(2,), dtype=torch.int32)])"),
+    (lambda fake, real: umbra.add(fake, real, alpha=2), "aten.add.Tensor(FakeTensor(..., size=(2,)), tensor([...], size=(2,)), alpha=2)"),
+    (lambda fake, real: umbra.where(real > 0, fake, umbra.tensor(1.)), "aten.where.self(tensor([...], size=(2,)), FakeTensor(..., size=(2,)), tensor(1., size=()))"),
+    (lambda fake, real: fake * real.requires_grad_(), "aten.mul.Tensor(FakeTensor(..., size=(2,)), tensor([...], size=(2,), requires_grad=True))"),
+], ids=["add", "list", "keyword", "number", "gradient"])
+def test_a_real_tensor_among_fakes_is_refused_with_the_call(call, text):
+    with pytest.raises(AssertionError) as error:
+        call(FakeTensorMode().from_tensor(umbra.ones(2)), umbra.ones(2))
+    assert str(error.value).endswith("Found in " + text)
+
+
+def test_a_real_tensor_inside_of_a_mode_is_refused_with_the_call():
+    x = umbra.ones(2)
+    with FakeTensorMode(), pytest.raises(AssertionError, match=r"Found in aten.add.Tensor\(tensor\(\[...\], size=\(2,\)\), 1\)"):
+        x + 1
+    with FakeTensorMode(), pytest.raises(AssertionError, match=r"metadata mutating ops on non-Fake .* aten.unsqueeze_.default\(tensor\(\[...\], size=\(2,\)\), 0\)"):
+        x.unsqueeze_(0)
+
+
+def test_a_buffer_stays_one():
+    fake = FakeTensorMode().from_tensor(nn.Buffer(umbra.ones(2), persistent=False))
+    assert isinstance(fake, nn.Buffer) and not fake.persistent and not isinstance(FakeTensorMode().from_tensor(umbra.ones(2)), nn.Buffer)
+
+
 def test_tensors_on_two_devices_have_an_error_of_their_own():
     with FakeTensorMode():
         a, b = umbra.ones(3, device="cuda"), umbra.ones(3)

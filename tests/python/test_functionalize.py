@@ -79,6 +79,32 @@ def test_elements_that_share_memory_get_one_value():
         functionalize(lambda x: x.masked_fill_(torch.tensor([[True, False], [False, True]]), 7.0))(torch.ones(1, 2).expand(2, 2))
 
 
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("write", [
+    lambda y: y.expand(2, 4).diagonal().add_(10), lambda y: y.expand(2, 4)[1].add_(10), lambda y: y.expand(4, 4)[1:3].fill_(7), lambda y: y.expand(4, 4)[1:3, 1:].fill_(7),
+    lambda y: y.view(-1, 1, 1).expand(-1, 2, 3)[:, 1].select(1, 2).mul_(3), lambda y: y.expand(2, 4).t()[1:, 1].mul_(3), lambda y: y.unfold(0, 2, 1)[::2].add_(10),
+    lambda y: y.as_strided((2, 2), (0, 1))[1].add_(10), lambda y: y.expand(2, 4)[1].view(torch.int32).fill_(0), lambda y: y.expand(1, 4)[0].add_(10),
+], ids=["diagonal", "row", "rows", "part of rows", "one of many", "column", "windows", "strides", "bits", "itself"])
+def test_a_part_of_a_tensor_that_shows_elements_several_times_is_written(way, write):
+    def function(x):
+        y = x * 1
+        write(y)
+        return y
+    x = torch.tensor([1., float("inf"), 3., 4.])
+    assert way(function)(x).tolist() == function(x).tolist()
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("view", [lambda y: y.unfold(0, 2, 1), lambda y: y.unfold(0, 2, 1).flatten(1), lambda y: y.as_strided((2, 2), (1, 1))], ids=["windows", "flat", "strides"])
+def test_a_write_to_elements_that_overlap_is_refused(way, view):
+    def function(x):
+        y = x * 1
+        view(y).mul_(2)
+        return y
+    with pytest.raises(NotImplementedError, match="share memory"):
+        way(function)(torch.ones(4))
+
+
 def test_views_of_what_was_written_show_it_where_it_lies():
     def function(x):
         x.mul_(2)

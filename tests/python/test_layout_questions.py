@@ -36,9 +36,37 @@ def write_between_copies(x):
     return y
 
 
+def write_to_a_reshape_that_was_contiguous(x):
+    y = x[:, :-1].reshape(-1)  # where one column is left, a view of x, which is not contiguous
+    y.contiguous().add_(1)
+    return x * 2, y
+
+
+def write_to_a_padded_one(x):
+    y = umbra.nn.functional.pad(x.t(), (0, x.shape[0] % 2))  # lies as x.t() does where there is nothing to pad
+    z = y.contiguous()
+    y.add_(1)
+    return y * 2, z
+
+
+def write_to_a_copy_of_a_reshape(x):
+    y = x.unsqueeze(0).expand(2, -1, -1).reshape(-1, x.shape[1]).t().clone()  # row by row, where the reshape is a view
+    y.t().reshape(-1)[:1] = 7.
+    return y
+
+
+def write_to_a_part_of_an_expanded_one(x):
+    x.expand(2, *x.shape).diagonal().add_(1)
+    x.expand(3, *x.shape)[1].mul_(2)
+    return x + 1
+
+
 PROGRAMS = {
     "a write to a reshape": write_to_a_reshape, "a write to contiguous()": write_to_a_contiguous_one, "a write to what was copied": write_to_what_was_copied,
     "a write to sum_to_size": write_to_a_sum_to_size, "a write to a copy of a copy": write_between_copies,
+    "a write to a reshape that was contiguous": write_to_a_reshape_that_was_contiguous, "a write to a padded tensor": write_to_a_padded_one,
+    "a write to a copy of a reshape": write_to_a_copy_of_a_reshape, "a write to a part of an expanded tensor": write_to_a_part_of_an_expanded_one,
+    "a stride of one element": lambda x: x + x.select(1, 0).view(1, -1).sort(1)[0][:, :1].stride(0),
     "contiguity": lambda x: x + 1 if x.t().is_contiguous() else x * 2,
     "contiguity of a reshape": lambda x: x + 1 if x.unsqueeze(0).expand(3, -1, -1).reshape(-1, x.shape[1]).is_contiguous() else x * 2,
     "contiguity of what a reshape became": lambda x: x + 1 if (x.unsqueeze(0).permute(2, 0, 1).reshape(x.shape[1], -1) + 1).is_contiguous() else x * 2,
@@ -110,6 +138,17 @@ def test_decomposed_programs_compute_with_sizes_as_the_model_does(number):
             assert module(umbra.ones(sizes)).tolist() == model(umbra.ones(sizes)).tolist()
 
 
+def test_decomposed_programs_refuse_sizes_for_which_a_comparison_that_they_took_for_known_does_not_hold():
+    def choose(x):
+        y = x.view(-1, 3).mean(1, keepdim=True).clone()
+        y.view(-1, 2)[:3] = 7.
+        return umbra.zeros(umbra.sym_ite(y.shape[0] > 1, 1, 3)) + y.sum()
+    program = export(Model(choose), (umbra.ones(3, 2),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},))
+    for module in (program.module(), program.run_decompositions().module()):
+        for rows, columns in [(0, 0), (0, 2), (3, 2), (6, 2), (1, 6)]:
+            assert outcome(module, rows, columns) in ("refused", outcome(choose, rows, columns))
+
+
 def test_decomposed_programs_keep_what_the_model_checks():
     def check(x):
         count = (x > 0).nonzero().shape[0]
@@ -119,6 +158,52 @@ def test_decomposed_programs_keep_what_the_model_checks():
     assert module(umbra.ones(3, 4)).tolist() == [[12.0] * 4] * 3
     with pytest.raises(RuntimeError, match=">= 3"):
         module(umbra.zeros(3, 4))
+
+
+def test_contiguous_copies_where_a_reshape_of_a_size_that_only_the_run_tells_was_none():
+    def write(x):
+        y = (x > 3).nonzero().reshape(2, -1).contiguous()  # two elements: the reshape is a view, of columns
+        y.t().contiguous()[:1] = 7
+        return y
+    program = export(Model(write), (umbra.arange(6.).view(3, 2),), dynamic_shapes=({0: Dim.AUTO},))
+    for rows in range(1, 6):
+        x = umbra.arange(2. * rows).view(rows, 2)
+        assert program.module()(x).tolist() == write(x).tolist()
+
+
+def test_contiguous_of_what_is_contiguous_is_no_call_where_nothing_is_written():
+    program = export(Model(lambda x: x.t().reshape(-1).contiguous() + 1), (umbra.ones(3, 4),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},))
+    assert [node.target for node in program.graph.nodes if node.op == "call_function"] == [
+        umbra.ops.aten.t.default, umbra.ops.aten.reshape.default, umbra.ops.aten.add.Tensor]
+
+
+def test_a_tensor_that_is_contiguous_is_asked_as_before_whether_it_is_a_view():
+    def ask(x):
+        y = x[:, :2].reshape(-1).contiguous()
+        return x + 1 if y._is_view() or y._base is not None else x * 2
+    module = export(Model(ask), (umbra.ones(3, 4),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},)).module()
+    assert module(umbra.ones(4, 3)).tolist() == ask(umbra.ones(4, 3)).tolist()
+
+
+def test_a_size_that_follows_from_another_may_follow_to_be_one():
+    def ask(x):
+        y = x[:, x.shape[0] % 4:]  # one column
+        return y + 1 if y.t().reshape(-1).is_contiguous() else y * 2
+    module = export(Model(ask), (umbra.ones(6, 3),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},)).module()
+    for rows, columns in [(6, 3), (7, 4), (5, 2), (8, 1)]:
+        assert outcome(module, rows, columns) in ("refused", outcome(ask, rows, columns))
+    assert outcome(module, 7, 4) != "refused"
+
+
+def test_an_order_of_dimensions_that_only_the_run_tells_is_checked():
+    def ask(x):
+        y = umbra.cat([x, x[x > 3]]).unfold(0, 3, 1) + 1  # the longer dimension lies further out
+        return x * 3 if y.is_contiguous() else x - 1
+    module = export(Model(lambda x: ask(x.flatten())), (umbra.arange(8.).view(2, 4),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},)).module()
+    outcomes = {(rows, columns): outcome(module, rows, columns) for rows in (2, 3) for columns in (2, 3, 4)}
+    for (rows, columns), got in outcomes.items():
+        assert got in ("refused", outcome(lambda x: ask(x.flatten()), rows, columns))
+    assert outcomes[3, 4] != "refused"
 
 
 def test_a_layout_that_only_the_run_tells_is_refused():

@@ -121,7 +121,7 @@ def not_built_calls():
         "decompose_custom_triton_ops": lambda: program.run_decompositions(decompose_custom_triton_ops=True),
         "compute_crc32": lambda: torch.serialization.set_crc32_options(False),
         "capturable": lambda: torch.optim.Adam([{"params": [parameter], "capturable": True}]),
-        "min": lambda: torch._dynamo.mark_dynamic(x, 0, min=2),
+        "hint_override": lambda: torch._dynamo.mark_dynamic(x, 0, hint_override=2),
         "banned_ops": lambda: importlib.import_module("umbra.fx.passes.dialect.common.cse_pass").CSEPass(banned_ops={1}),
         "colored": lambda: torch.fx.symbolic_trace(Plus()).print_readable(False, colored=True),
         "level": lambda: _dual_of_another_level(),

@@ -67,15 +67,28 @@ def step(draw):
     ])
 
 
-def maybe_shared(draw):
+def once_maybe_shared(draw):
     """From a tensor of two dimensions to one of the same elements, which is a copy for some sizes and shares memory for others."""
-    k = draw.randint(1, 3)
+    k, n = draw.randint(1, 3), number(draw, [0, 1])
     return draw.choice([
         lambda x: x.t().reshape(-1), lambda x: x.t().contiguous(), lambda x: x[:, ::k].flatten(), lambda x: x[:, k - 1:].contiguous(), lambda x: x.reshape(-1, 2) if x.numel() % 2 == 0 else x,
         lambda x: x.unsqueeze(0).permute(2, 0, 1).reshape(x.shape[1], -1), lambda x: x[::k].reshape(-1), lambda x: x.sum_to_size(1, x.shape[1]), lambda x: x.t().ravel(),
         lambda x: x.unsqueeze(0).expand(k, -1, -1).reshape(-1, x.shape[1]), lambda x: x.unsqueeze(-1).transpose(0, 1).contiguous(), lambda x: x.t().to(memory_format=umbra.contiguous_format),
         lambda x: x[x.sum(1) > k].t().contiguous(), lambda x: x.t()[:, :k].reshape(-1), lambda x: x.movedim(0, 1).flatten(), lambda x: x.view(x.shape[0], 1, x.shape[1]).transpose(0, 2).reshape(x.shape[1], -1),
+        lambda x: umbra.nn.functional.pad(x.t(), (0, n(x.shape) % 2)).contiguous(), lambda x: x.t().reshape(x.shape[0], -1), lambda x: x[:, :k].reshape(-1).contiguous(),
+        lambda x: x.expand(k, *x.shape).select(0, k - 1), lambda x: x.expand(2, *x.shape).diagonal(), lambda x: x.roll(n(x.shape), 0).t().contiguous(),
+        lambda x: x.unfold(0, k, 1).flatten(1) if x.shape[0] >= k else x, lambda x: umbra.where(x > k, x, x.t().reshape(x.shape)).t().contiguous(),
     ])
+
+
+def maybe_shared(draw):
+    """One such step, or two of them."""
+    first, second = once_maybe_shared(draw), once_maybe_shared(draw) if draw.random() < 0.3 else None
+
+    def both(x):
+        y = first(x)
+        return second(y) if y.dim() == 2 else y
+    return both if second else first
 
 
 def layout_step(draw):

@@ -94,3 +94,12 @@ def test_a_program_that_asks_for_contiguity_is_told_or_refused():
         assert not x.t().is_contiguous()
         with pytest.raises(RuntimeError, match="view size is not compatible"):
             x.t().view(-1)
+
+
+def test_every_call_of_a_program_has_a_value_that_of_assertions_is_none():
+    class Masked(umbra.nn.Module):
+        def forward(self, x):
+            return x[x > 0].reshape(-1, 1)
+    nodes = [node for node in umbra.export.export(Masked(), (umbra.ones(4),)).graph.nodes if node.op == "call_function"]
+    assert all("val" in node.meta for node in nodes)
+    assert {node.meta["val"] for node in nodes if node.target is umbra.ops.aten._assert_scalar.default} == {None}

@@ -1,6 +1,5 @@
 """Names of torch._dynamo that code asks for. Umbra captures a program by running it: there is no bytecode analysis."""
 from umbra._modules import lazy_submodules
-from umbra._options import not_built
 from umbra.compiler import is_compiling  # noqa: F401
 
 __getattr__ = lazy_submodules(__name__)
@@ -27,27 +26,7 @@ def disable(fn=None, recursive=True, *, reason=None, wrapping=True):
     return fn if fn is not None else lambda function: function
 
 
-def _mark(tensor, index, hint):
-    marked = tensor.__dict__.setdefault("_marked_sizes", {})
-    for i in index if isinstance(index, (list, tuple)) else (index,):
-        marked[i] = hint
-
-
-def mark_dynamic(t, index, *, hint_override=None, min=None, max=None, specialize_on=None):
-    """Asks export to make a size a symbol, which the program may not fix."""
-    not_built("mark_dynamic", hint_override=(hint_override, None), min=(min, None), max=(max, None), specialize_on=(specialize_on, None))
-    _mark(t, index, "DYNAMIC")
-
-
-def maybe_mark_dynamic(t, index, *, min=None, max=None):
-    """Asks export to make a size a symbol, unless the program fixes it."""
-    not_built("maybe_mark_dynamic", min=(min, None), max=(max, None))
-    _mark(t, index, "AUTO")
-
-
-def mark_static(t, index=None):
-    """Takes marks back: the sizes are those of the example."""
-    _mark(t, list(range(t.dim())) if index is None else index, "STATIC")
+from umbra._dynamo.decorators import mark_dynamic, mark_static, mark_static_address, mark_unbacked, maybe_mark_dynamic  # noqa: E402, F401
 
 
 def allow_in_graph(fn):
@@ -58,10 +37,6 @@ def allow_in_graph(fn):
 def assume_constant_result(fn):
     """The function stays itself: capture runs it once."""
     return fn
-
-
-def mark_static_address(t, guard=False):
-    """There is no graph that would keep an address."""
 
 
 class OptimizedModule:

@@ -13,6 +13,7 @@ import weakref
 from umbra import _C
 from umbra._C import DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, Tensor
 from umbra._dynamo import config
+from umbra._dynamo.decorators import marked_sizes
 from umbra._dynamo.exc import FailOnRecompileLimitHit, InvalidBackend, RecompileError, TorchDynamoException, Unsupported
 from umbra._functorch.aot_autograd import KNOWN_TYPES, ChangesArguments, _compile, _compile_module
 from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition
@@ -265,6 +266,8 @@ class _Optimized:
         if not config.automatic_dynamic_shapes:
             return False
         leaves, spec = pytree.tree_flatten((args, kwargs))
+        if any(isinstance(leaf, Tensor) and any(mark[0] != "STATIC" for mark in marked_sizes(leaf).values()) for leaf in leaves):
+            return True
         kind = (spec, tuple((leaf.dtype, leaf.dim()) if isinstance(leaf, Tensor) else type(leaf) for leaf in leaves))
         numbers = tuple(tuple(leaf.shape) if isinstance(leaf, Tensor) else leaf for leaf in leaves
                         if isinstance(leaf, Tensor) or type(leaf) is int)

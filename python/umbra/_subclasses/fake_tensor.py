@@ -256,7 +256,7 @@ class FakeTensorMode:
         return self._from_tensor(self.fake_tensor_converter, tensor, static, source, symbolic_context)
 
     def _from_tensor(self, converter, tensor, static, source, symbolic_context):
-        from umbra.nn.parameter import Parameter
+        from umbra.nn.parameter import Buffer, Parameter
         from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
         if is_traceable_wrapper_subclass(tensor):
             return self._from_subclass(converter, tensor, static, source, symbolic_context)
@@ -271,6 +271,8 @@ class FakeTensorMode:
             symbolic_context._remember(self.shape_env, name, fake)
         if isinstance(tensor, Parameter) and fake is not tensor:
             fake._is_param = True
+        if isinstance(tensor, Buffer) and fake is not tensor:
+            fake._is_buffer, fake.persistent = True, tensor.persistent
         return fake
 
     def _from_subclass(self, converter, tensor, static, source, symbolic_context):

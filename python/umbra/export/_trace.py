@@ -8,6 +8,7 @@ import re
 import warnings
 
 from umbra import _C
+from umbra._dynamo.decorators import marked_sizes
 from umbra._dynamo.exc import TorchDynamoException, Unsupported, user_error
 from umbra.compiler import _capturing
 from umbra.export import _tree
@@ -311,8 +312,8 @@ def _marked_shapes(mod, args, kwargs):
     arguments = bind_arguments(mod, args, kwargs)
 
     def hints(leaf):
-        marked = getattr(leaf, "_marked_sizes", None) if isinstance(leaf, _C.Tensor) else None
-        return {i: getattr(Dim, hint) for i, hint in marked.items()} if marked else None
+        marked = marked_sizes(leaf) if isinstance(leaf, _C.Tensor) else None
+        return {i: getattr(Dim, hint)(min=least, max=most) for i, (hint, least, most) in marked.items()} if marked else None
     if not pytree.tree_any(lambda leaf: hints(leaf) is not None, arguments):
         return None
     return pytree.tree_map(hints, arguments)

@@ -16,44 +16,7 @@ from umbra.fx.graph_module import GraphModule
 from umbra.nn import Parameter
 from umbra.serialization import save
 from umbra.utils import _pytree as pytree
-
-
-class IntInfinity(float):
-    """An end of the integers, which no integer reaches."""
-    __slots__ = ()
-
-    def __repr__(self):
-        return "int_oo" if self > 0 else "-int_oo"
-
-
-class Infinity(float):
-    """An end of the floats."""
-    __slots__ = ()
-
-    def __repr__(self):
-        return "oo" if self > 0 else "-oo"
-
-
-class ValueRanges(collections.namedtuple("ValueRanges", "lower upper")):
-    """The least and the most that a number may be. Integers without a most have None, or an `IntInfinity`."""
-    __slots__ = ()
-    is_bool = False
-
-    def __new__(cls, lower, upper):
-        lower = IntInfinity("-inf") if isinstance(lower, int) and lower <= -2**127 else lower
-        return super().__new__(cls, lower, IntInfinity("inf") if upper is None else upper)
-
-    is_float = property(lambda self: isinstance(self.lower, Infinity))
-    is_int = property(lambda self: not self.is_float)
-
-    def is_singleton(self):
-        return self.lower == self.upper
-
-    def __contains__(self, value):
-        return self.lower <= value <= self.upper
-
-    def __repr__(self):
-        return f"VR[{self.lower}, {self.upper}]"
+from umbra.utils._sympy.value_ranges import ValueRanges
 
 
 class Symbol(str):
@@ -230,7 +193,7 @@ class ExportedProgram:
     @property
     def range_constraints(self):
         ranges = {Symbol(expression): ValueRanges(lower, upper) for expression, lower, upper in self._program.ranges}
-        ranges.update((Symbol(name), ValueRanges(Infinity("-inf"), Infinity("inf"))) for name in self._program.float_symbols)
+        ranges.update((Symbol(name), ValueRanges.unknown()) for name in self._program.float_symbols)
         return ranges
 
     @property

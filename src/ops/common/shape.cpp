@@ -1,6 +1,7 @@
 #include "ops/common/shape.h"
 
 #include "ops/common/unbacked.h"
+#include "sym/layout_watch.h"
 #include "umbra/dispatch/device_mismatch.h"
 #include "umbra/generated/functions.h"
 #include "umbra/sym/shape_env.h"
@@ -120,6 +121,13 @@ std::optional<SymShape> view_strides(SymIntArrayRef sizes, SymIntArrayRef stride
 
 namespace {
 
+/// a < b for the order of dimensions in memory, or `fallback` where only the run can tell; layouts rest on that then.
+bool lies_below(SymInt a, SymInt b, bool fallback) {
+  sym::LayoutWatch* watch = sym::LayoutWatch::current();
+  if (watch && !a.same(1) && !b.same(1) && is_open(a, b)) watch->note_condition(fallback ? sym_lt(a, b) : sym_le(b, a));
+  return less_or(a, b, fallback);
+}
+
 // Dimensions from the innermost outwards; where strides tie, the larger one lies further out, as PyTorch has it.
 // Comparisons of dimensions are no total order (a stride of 0 has no opinion), so the way of sorting is part of the
 // rule.
@@ -129,9 +137,9 @@ SmallVector<int, 6> memory_order(SymIntArrayRef sizes, ArrayRef<SymShape> layout
       SymInt x = strides[a], y = strides[b];
       if (equal_or(x, 0, false) || equal_or(y, 0, false)) continue;
       // A stride that only the run will tell is taken to be the larger one.
-      if (!equal_or(x, y, false)) return less_or(x, y, x.has_hint()) ? -1 : 1;
+      if (!equal_or(x, y, false)) return lies_below(x, y, x.has_hint()) ? -1 : 1;
       // A size that only the run will tell is more than one: programs that ask for strides refuse others.
-      if (less_or(sizes[b], sizes[a], sizes[b].same(1))) return 1;
+      if (lies_below(sizes[b], sizes[a], sizes[b].same(1))) return 1;
     }
     return 0;
   };

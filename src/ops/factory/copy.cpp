@@ -205,13 +205,28 @@ UMBRA_OPERATOR("type_as(Tensor self, Tensor other) -> Tensor").composite([](cons
   return convert(self, other.dtype(), {}, other.device(), {}, false, false, {});
 });
 
+bool contiguous_is_a_call(const Tensor& self) {
+  sym::LayoutWatch* watch = sym::LayoutWatch::current();
+  return watch && watch->records_contiguous(self);
+}
+
+/// What contiguous() gives of a contiguous tensor. Where it may have to copy in another run, there are two tensors.
+Tensor as_it_is(const Tensor& self) {
+  if (!contiguous_is_a_call(self)) return sym::with_noted_sharing(self, self);
+  Tensor same = alias(self);
+  sym::LayoutWatch::current()->note_same(same, self);
+  return same;
+}
+
 UMBRA_OPERATOR("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
     .composite([](const Tensor& self, MemoryFormat format) {
       check(format != MemoryFormat::Preserve, "preserve memory format is unsupported by the contiguous operator");
-      return self.is_contiguous(format) ? self
-                                        : sym::with_noted_copy(self, self.clone(format), sym::CopyIs::Contiguous);
+      if (!self.is_contiguous(format)) return sym::with_noted_copy(self, self.clone(format), sym::CopyIs::Contiguous);
+      return as_it_is(self);
     })
-    .unchanged([](const Tensor& self, MemoryFormat format) { return self.is_contiguous(format); });
+    .unchanged([](const Tensor& self, MemoryFormat format) {
+      return self.is_contiguous(format) && !contiguous_is_a_call(self);
+    });
 
 UMBRA_OPERATOR("resolve_conj(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
   return self.is_conj() ? self.clone() : self;

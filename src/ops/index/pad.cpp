@@ -5,6 +5,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/may_read.h"
 #include "ops/common/shape.h"
+#include "sym/layout_watch.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -69,6 +70,20 @@ Tensor padded_values(const Tensor& self, SymIntArrayRef pad, const Scalar& value
   return out;
 }
 
+/// The result for padding that only the run tells, or that inputs decide. Where there turns out to be none, it lies as
+/// `self` does.
+Tensor empty_padded(const Tensor& self, SymIntArrayRef pad, SymIntArrayRef sizes, MemoryFormat format) {
+  SymShape kept = strides_in_format(self, MemoryFormat::Preserve), made = strides_for(self.sym_sizes(), format);
+  auto same = [](SymInt a, SymInt b) { return a.same(b); };
+  if (std::equal(kept.begin(), kept.end(), made.begin(), same)) return empty(sizes, self.options(), format);
+  SymBool any(false);
+  for (SymInt p : pad) any = sym_or(any, sym_ne(p, 0));
+  bool none = std::all_of(pad.begin(), pad.end(), [](SymInt p) { return p.has_hint() && p.hint() == 0; });
+  if (sym::LayoutWatch* watch = sym::LayoutWatch::current()) watch->note_condition(none ? sym_not(any) : any);
+  return none ? empty_strided(sizes, dense_strides_like(sizes, {kept}), self.options())
+              : empty(sizes, self.options(), format);
+}
+
 UMBRA_OPERATOR("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor")
     .generated_out("constant_pad_nd.out")
     .all_backends([](const Tensor& self, SymIntArrayRef pad, const Scalar& value) {
@@ -78,7 +93,7 @@ UMBRA_OPERATOR("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Te
       if (Tensor plain = padded_values(self, pad, value, sizes); plain.defined()) return plain;
       MemoryFormat format = self.suggested_format();
       // Which padding is negative, and takes away, is no question of the result's size.
-      if (self.is_fake() && any_symbolic(pad)) return empty(sizes, self.options(), format);
+      if (self.is_fake() && any_symbolic(pad)) return empty_padded(self, pad, sizes, format);
       Tensor inside = crop(self, pad, positive);
       Tensor out = empty(sizes, self.options(), format).fill_(value);
       Tensor middle = out;

@@ -5,6 +5,7 @@
 #include "ops/rnn/batch_sizes.h"
 #include "ops/rnn/cells.h"
 #include "umbra/dispatch/define.h"
+#include "umbra/dispatch/typed.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::ops {
@@ -204,16 +205,50 @@ LstmResult run_lstm(Cell cell, const Sequence& input, TensorList hx, TensorList 
   return {result.outputs, stack_hidden(result.last, &CellState::hidden), stack_hidden(result.last, &CellState::cell)};
 }
 
+// ---- by an accelerator's library ----
+
+enum class LibraryNetwork : int64_t { Relu = 0, Tanh = 1, Lstm = 2, Gru = 3 };
+
+/// Whether a network is one call of the library: its tensors are on such a device, and therefore fake.
+bool is_library_network(const Tensor& input) {
+  static const auto acceptable = typed<bool(const Tensor&)>("aten::cudnn_is_acceptable");
+  return input.device().type == DeviceType::CUDA && acceptable(input);
+}
+
+/// `cells`: undefined but for lstm. The last three results are what the gradient needs.
+LstmResult run_library_network(LibraryNetwork kind, const Tensor& input, const Tensor& hidden, const Tensor& cells,
+                               TensorList parameters, const NetworkOptions& options, bool batch_first) {
+  static const auto network = typed<std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>(
+      const Tensor&, TensorList, int64_t, const Tensor&, const Tensor&, const Tensor&, int64_t, SymInt, SymInt, int64_t,
+      bool, double, bool, bool, SymIntArrayRef, const Tensor&)>("aten::_cudnn_rnn");
+  bool projected = cells.defined() && hidden.sym_size(2) != cells.sym_size(2);
+  SymInt width = cells.defined() ? cells.sym_size(2) : hidden.sym_size(2);
+  int64_t each = (options.has_biases ? 4 : 2) + (projected ? 1 : 0);
+  bool drops = options.train && options.dropout != 0;
+  Tensor dropped = drops ? input.new_empty({SymInt(0)}, {.dtype = DType::UInt8}) : Tensor();
+  auto [out, last, last_cells, reserve, weights] =
+      network(input, parameters, each, Tensor(), hidden, cells, static_cast<int64_t>(kind), width,
+              projected ? hidden.sym_size(2) : SymInt(0), options.layers, batch_first, options.dropout, options.train,
+              options.bidirectional, SymIntArrayRef(), dropped);
+  return {out, last, last_cells};
+}
+
 /// The two forms of tanh, relu and gru networks.
 struct WholeNetwork {
   const CellKind& kind;
+  LibraryNetwork library;
   void operator()(OperatorBuilder& builder) const {
-    auto with = [](Cell cell) {
-      return [cell](const Tensor& input, const Tensor& hx, std::vector<Tensor> parameters, bool has_biases,
-                    int64_t layers, double dropout, bool train, bool bidirectional, bool batch_first) {
+    auto with = [library = library](Cell cell) {
+      return [cell, library](const Tensor& input, const Tensor& hx, std::vector<Tensor> parameters, bool has_biases,
+                             int64_t layers, double dropout, bool train, bool bidirectional, bool batch_first) {
         check_devices(input, {&hx, 1}, parameters);
         if (batch_first) wrap_dim(1, input.dim());
         parameters_of(parameters, has_biases, false);  // refuses a number of them that does not fit
+        if (is_library_network(input)) {
+          auto [out, hidden, cells] = run_library_network(
+              library, input, hx, {}, parameters, {has_biases, layers, dropout, train, bidirectional}, batch_first);
+          return Result(out, hidden);
+        }
         auto [out, hidden] = run(cell, {time_first(input, hx, batch_first), {}, false}, hx, parameters,
                                  {has_biases, layers, dropout, train, bidirectional});
         return Result(batch_first ? out.transpose_(0, 1) : out, hidden);
@@ -240,7 +275,7 @@ struct PackedNetwork {
 UMBRA_OPERATOR(
     "rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool "
     "train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)")
-    .use(WholeNetwork{kTanhCell});
+    .use(WholeNetwork{kTanhCell, LibraryNetwork::Tanh});
 UMBRA_OPERATOR(
     "rnn_tanh.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float "
     "dropout, bool train, bool bidirectional) -> (Tensor, Tensor)")
@@ -248,7 +283,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool "
     "train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)")
-    .use(WholeNetwork{kReluCell});
+    .use(WholeNetwork{kReluCell, LibraryNetwork::Relu});
 UMBRA_OPERATOR(
     "rnn_relu.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float "
     "dropout, bool train, bool bidirectional) -> (Tensor, Tensor)")
@@ -256,7 +291,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, "
     "bool bidirectional, bool batch_first) -> (Tensor, Tensor)")
-    .use(WholeNetwork{kGruCell});
+    .use(WholeNetwork{kGruCell, LibraryNetwork::Gru});
 UMBRA_OPERATOR(
     "gru.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float "
     "dropout, bool train, bool bidirectional) -> (Tensor, Tensor)")
@@ -268,6 +303,11 @@ auto whole_lstm(Cell cell) {
     check(hx.size() == 2, "lstm expects two hidden states");
     projects(hx);  // too few dimensions are an IndexError
     check_devices(input, hx, parameters);
+    if (is_library_network(input)) {
+      parameters_of(parameters, has_biases, projects(hx));
+      return run_library_network(LibraryNetwork::Lstm, input, hx[0], hx[1], parameters,
+                                 {has_biases, layers, dropout, train, bidirectional}, batch_first);
+    }
     auto [out, hidden, cells] = run_lstm(cell, {time_first(input, hx[0], batch_first), {}, false}, hx, parameters,
                                          {has_biases, layers, dropout, train, bidirectional});
     return LstmResult(batch_first ? out.transpose(0, 1) : out, hidden, cells);

@@ -16,6 +16,8 @@ bool decide_contiguity(const Tensor& t);
 /// The program goes by how a tensor lies in memory: its strides, its offset, whether it shares memory with another one.
 /// Where sizes are 0 or 1 all of these may be others, so inputs that have them are refused.
 void rely_on_layout(const Tensor& t);
+/// The same where it asks what a tensor is a view of. Gives that, undefined where it is none.
+Tensor asked_view_base(const Tensor& t);
 /// The same where it asks whether a tensor is contiguous, or follows another format; `contiguous`: the former, and it
 /// is.
 void rely_on_contiguity(const Tensor& t, bool contiguous);

@@ -33,7 +33,8 @@ bool decide_contiguity(const Tensor& t) {
 
 void rely_on_layout(const Tensor& t) {
   sym::LayoutWatch* watch = sym::LayoutWatch::current();
-  if (watch && (t.is_symbolic() || watch->has_copies())) return watch->rely_on(t);
+  // Numbers that are plain may be so only for the sizes that inputs are taken to have.
+  if (watch && (t.is_fake() || watch->has_copies())) return watch->rely_on(t);
   if (!t.is_symbolic()) return;
   for (SymIntArrayRef numbers : {t.sym_sizes(), t.sym_strides()})
     for (SymInt number : numbers)
@@ -41,10 +42,17 @@ void rely_on_layout(const Tensor& t) {
         return sym::rely_on_sizes_above_one(static_cast<const sym::Expression*>(number.node())->env());
 }
 
-void rely_on_contiguity(const Tensor& t, bool contiguous) {
-  // What is contiguous stays so for sizes of 0 and 1, but for what was copied and then is a view.
+Tensor asked_view_base(const Tensor& t) {
+  rely_on_layout(t);
   sym::LayoutWatch* watch = sym::LayoutWatch::current();
-  if (!contiguous || (watch && watch->has_reshaped())) rely_on_layout(t);
+  return Tensor((watch ? watch->original(t) : t).impl()->view_base());
+}
+
+void rely_on_contiguity(const Tensor& t, bool contiguous) {
+  // What is contiguous stays so for sizes of 0 and 1, but for what was copied and then is a view, and what rests on a
+  // condition.
+  sym::LayoutWatch* watch = sym::LayoutWatch::current();
+  if (!contiguous || (watch && watch->in_doubt())) rely_on_layout(t);
 }
 
 namespace {

@@ -52,7 +52,7 @@ UMBRA_OPERATOR("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)")
       SymShape shape = infer_size(size, self.sym_numel());
       // A contiguous tensor is viewed by the shape as it was given, -1 and all: graphs show it so.
       if (view_strides(self.sym_sizes(), self.sym_strides(), shape))
-        return self.view(self.is_contiguous() ? size : SymIntArrayRef(shape));
+        return sym::with_noted_sharing(self, self.view(self.is_contiguous() ? size : SymIntArrayRef(shape)));
       return sym::with_noted_copy(self, _unsafe_view(self.clone(MemoryFormat::Contiguous), shape),
                                   sym::CopyIs::Reshaped);
     });

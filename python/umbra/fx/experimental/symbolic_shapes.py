@@ -3,12 +3,15 @@ import contextlib
 import dataclasses
 import enum
 import operator
+import re
+import typing
 import weakref
 
 from umbra import _C
 from umbra._C import (  # noqa: F401
     ConstraintViolationError, GuardOnDataDependentSymNode, SymBool, SymFloat, SymInt)
 from umbra._options import not_built
+from umbra.utils import _pytree as pytree
 
 
 class DimDynamic(enum.Enum):
@@ -121,6 +124,13 @@ class SubclassSymbolicContext(StatefulSymbolicContext):
     track_outer_size_stride: bool = True
 
 
+class RuntimeAssert(typing.NamedTuple):
+    """A condition that a program checks when it runs."""
+    expr: str
+    msg: str
+    stack: str
+
+
 class ShapeGuard:
     def __init__(self, expr, location):
         self.expr, self.stack = expr, location
@@ -170,6 +180,18 @@ class ShapeEnv:
     def allow_dynamic_output_shape_ops(self):
         return self.settings.allow_dynamic_output_shape_ops
 
+    @property
+    def assume_static_by_default(self):
+        return self.settings.assume_static_by_default
+
+    @property
+    def specialize_zero_one(self):
+        return self.settings.specialize_zero_one
+
+    @property
+    def duck_shape(self):
+        return self.settings.duck_shape
+
     @classmethod
     def _of(cls, env):
         self = _environments.get(env._cdata)
@@ -186,9 +208,51 @@ class ShapeEnv:
 
     @property
     def var_to_range(self):
-        from umbra.export.exported_program import Symbol, ValueRanges
-        return {Symbol(s["name"]): ValueRanges(s["range"][0], s["range"][1] if s["range"][1] < 2**126 else None)
-                for s in self._env.symbols()}
+        from umbra.export.exported_program import Symbol
+        from umbra.utils._sympy.value_ranges import ValueRanges
+        return {Symbol(s["name"]): ValueRanges(*s["range"]) for s in self._env.symbols()}
+
+    def bound_sympy(self, expr, size_oblivious=False):
+        """The range of an expression, by what is known of its symbols. `size_oblivious`: sizes that only the run tells are two or more."""
+        from umbra.utils._sympy.value_ranges import ValueRanges, bound_sympy
+        ranges = self.var_to_range
+        if size_oblivious:
+            ranges.update({name: ranges[name] & ValueRanges(2, None) for name in self.size_like})
+        return bound_sympy(expr, ranges)
+
+    @property
+    def size_like(self):
+        """The symbols that only the run tells and that are sizes."""
+        from umbra.export.exported_program import Symbol
+        return {Symbol(s["name"]) for s in self._env.symbols() if s["size_like"]}
+
+    @property
+    def var_to_sources(self):
+        """Where symbols come from, by their names: `L['x'].size()[0]`."""
+        from umbra.export.exported_program import Symbol
+        return {Symbol(s["name"]): list(s["sources"]) for s in self._env.symbols() if s["sources"]}
+
+    @property
+    def deferred_runtime_asserts(self):
+        """What is checked when the program runs, by the last symbol that only the run tells in it."""
+        from umbra.export.exported_program import Symbol
+        asserts = {}
+        for condition, message in self._env.runtime_asserts():
+            names = [s["name"] for s in self._env.symbols() if not s["backed"] and re.search(rf"\b{s['name']}\b", condition)]
+            asserts.setdefault(Symbol(names[-1]) if names else None, []).append(RuntimeAssert(condition, message, ""))
+        return asserts
+
+    @property
+    def num_deferred_runtime_asserts(self):
+        return len(self._env.runtime_asserts())
+
+    @property
+    def frozen(self):
+        return self._env.frozen
+
+    def is_unbacked_symint(self, symbol):
+        """Whether a symbol is an integer that only the run tells."""
+        return any(s["name"] == str(symbol) and not s["backed"] for s in self._env.symbols()) and str(symbol).startswith("u")
 
     @property
     def var_to_val(self):
@@ -288,6 +352,12 @@ class ShapeEnv:
 
     def create_symintnode(self, sym, *, hint=None, source=None):
         return sym
+
+    def create_symbolic_sizes_strides_storage_offset(self, ex, source, *, symbolic_context=None):
+        """The sizes, strides and offset that a fake tensor like `ex` would have."""
+        from umbra._subclasses.fake_tensor import FakeTensorMode
+        fake = FakeTensorMode(shape_env=self).from_tensor(ex, source=source, symbolic_context=symbolic_context)
+        return tuple(fake.shape), tuple(fake.stride()), fake.storage_offset()
 
     def freeze(self):
         self._env.freeze()
@@ -503,6 +573,48 @@ def has_free_symbols(value):
 
 def has_free_unbacked_symbols(value):
     return bool(free_unbacked_symbols(value))
+
+
+@dataclasses.dataclass(frozen=True)
+class CallMethodKey:
+    """A step to a symbol inside of a value: what a method gives."""
+    name: str
+
+    def __str__(self):
+        return f".{self.name}()"
+
+    def get(self, o):
+        return getattr(o, self.name)()
+
+
+def _paths(value, path=()):
+    """(steps, number) of all numbers in a value."""
+    if isinstance(value, _C.Tensor):
+        for name, numbers in (("size", value.shape), ("stride", value.stride())):
+            yield from ((path + (CallMethodKey(name), pytree.SequenceKey(i)), number) for i, number in enumerate(numbers))
+        yield path + (CallMethodKey("storage_offset"),), value.storage_offset()
+    elif isinstance(value, (tuple, list)):
+        for i, item in enumerate(value):
+            yield from _paths(item, path + (pytree.SequenceKey(i),))
+    else:
+        yield path, value
+
+
+def compute_unbacked_bindings(shape_env, example_value, old_example_value=None, peek=False):
+    """Where a value has the symbols that it is the first to have: {u0: steps}; None where there are none. `peek`: it is not counted as their first."""
+    from umbra.export.exported_program import Symbol
+    not_built("compute_unbacked_bindings", old_example_value=(old_example_value, None))
+    if shape_env is None:
+        return None
+    bound = shape_env.__dict__.setdefault("_bound_symbols", set())
+    found = {}
+    for path, number in _paths(example_value):
+        name = str(number) if is_symbolic(number) else ""
+        if name.startswith(("u", "zuf")) and name.isidentifier() and name not in bound:
+            found.setdefault(Symbol(name), path)
+    if not peek:
+        bound.update(found)
+    return found or None
 
 
 def has_symbolic_sizes_strides(elem):

@@ -1,0 +1,61 @@
+"""Marks on tensors that say which of their sizes may vary. `export` and `torch.compile` go by them."""
+import typing
+
+from umbra._options import not_built
+
+
+class _DimRange(typing.NamedTuple):
+    """The sizes that a marked dimension may have."""
+    dim: int
+    min: object
+    max: object
+
+
+def _mark(t, index, attribute, min=None, max=None):
+    if not isinstance(index, (int, list, tuple)):
+        raise AssertionError(f"Expected index to be int, list, or tuple, got {type(index)}")
+    if not hasattr(t, attribute):
+        setattr(t, attribute, set())
+    for i in index if isinstance(index, (list, tuple)) else (index,):
+        getattr(t, attribute).add(i)
+        if min is not None or max is not None:
+            if not hasattr(t, "_dynamo_dynamic_range"):
+                t._dynamo_dynamic_range = set()
+            t._dynamo_dynamic_range.add(_DimRange(i, min, max))
+    t._has_dynamo_dim_marking = True
+
+
+def mark_dynamic(t, index, *, hint_override=None, min=None, max=None, specialize_on=None):
+    """A size is a symbol, which the program may not fix, from `min` to `max`."""
+    not_built("mark_dynamic", hint_override=(hint_override, None), specialize_on=(specialize_on or None, None))
+    _mark(t, index, "_dynamo_dynamic_indices", min, max)
+
+
+def maybe_mark_dynamic(t, index, *, min=None, max=None):
+    """A size is a symbol, unless the program fixes it."""
+    _mark(t, index, "_dynamo_weak_dynamic_indices", min, max)
+
+
+def mark_static(t, index=None):
+    """Sizes are those of the example, all of them where no index is given; other marks give way."""
+    if not isinstance(t, type):
+        _mark(t, list(range(t.dim())) if index is None else index, "_dynamo_static_indices")
+
+
+def mark_unbacked(t, index, hint_override=None, strict=False, specialize_on=None, shape_id=None, min=None, max=None):
+    raise NotImplementedError("torch._dynamo.decorators.mark_unbacked is not in Umbra yet; DimDynamic.UNBACKED in a symbolic context makes a size that only "
+                              "the run tells")
+
+
+def mark_static_address(t, guard=False):
+    """There is no graph that would keep an address."""
+
+
+def marked_sizes(t):
+    """What the marks of a tensor say of its dimensions: {dimension: ("DYNAMIC" | "AUTO" | "STATIC", min, max)}."""
+    bounds = {one.dim: (one.min, one.max) for one in getattr(t, "_dynamo_dynamic_range", ())}
+    marks = {}
+    for attribute, hint in (("_dynamo_weak_dynamic_indices", "AUTO"), ("_dynamo_dynamic_indices", "DYNAMIC"), ("_dynamo_static_indices", "STATIC")):
+        for i in getattr(t, attribute, ()):
+            marks[i] = (hint, *(bounds.get(i, (None, None)) if hint != "STATIC" else (None, None)))
+    return marks
