@@ -10,14 +10,31 @@ import math
 import types
 import warnings
 
+from umbra._C import Tensor
 from umbra.optim.optimizer import Optimizer
 
 
 _STEPS_FIRST = ("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call them in the "
                 "opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping the first "
-                "value of the learning rate schedule.")
+                "value of the learning rate schedule. See more details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate")
+_STEP_REPLACED = ("Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. Please, make sure to call "
+                  "`optimizer.step()` before `lr_scheduler.step()`. See more details at "
+                  "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate")
 _EPOCH_GIVEN = ("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
                 "`scheduler.step()` to step the scheduler.")
+
+
+def _copied(value):
+    """A rate as it is now: one that is a tensor changes in place."""
+    return value.clone() if isinstance(value, Tensor) else value
+
+
+def _set_rate(group, rate):
+    """A rate that is a tensor stays the same tensor: whoever holds it sees the new value."""
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(float(rate))
+    else:
+        group["lr"] = rate
 
 
 class LRScheduler:
@@ -29,10 +46,11 @@ class LRScheduler:
         self.optimizer = optimizer
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", group["lr"])
+                group.setdefault("initial_lr", _copied(group["lr"]))
             elif "initial_lr" not in group:
-                raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming an optimizer")
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+                raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with last_epoch >= 0.\n"
+                               "Load the state of the optimizer before the scheduler is made, or give last_epoch=-1 to start anew.")
+        self.base_lrs = [_copied(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._step_count, self._is_initial, self._get_lr_called_within_step = 0, False, False  # as files have them
         self.step()
@@ -50,7 +68,8 @@ class LRScheduler:
 
     def step(self, epoch=None):
         if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn(_STEPS_FIRST, UserWarning, stacklevel=2)
+            replaced = not getattr(self.optimizer.step, "_has_hooks", False)
+            warnings.warn(_STEP_REPLACED if replaced else _STEPS_FIRST, UserWarning, stacklevel=2)
         self._step_count += 1
         if epoch is not None:
             warnings.warn(_EPOCH_GIVEN, UserWarning, stacklevel=2)
@@ -63,11 +82,11 @@ class LRScheduler:
 
     def _set(self, rates):
         for group, rate in zip(self.optimizer.param_groups, rates):
-            group["lr"] = rate
-        self._last_lr = list(rates)
+            _set_rate(group, rate)
+        self._last_lr = self._rates()
 
     def _rates(self):
-        return [group["lr"] for group in self.optimizer.param_groups]
+        return [_copied(group["lr"]) for group in self.optimizer.param_groups]
 
     def state_dict(self):
         return {name: value for name, value in self.__dict__.items() if name != "optimizer"}
@@ -309,7 +328,7 @@ class CyclicLR(_MomentumLR):
         base_lrs = _for_each_group(optimizer, base_lr, "base_lr")
         if last_epoch == -1:
             for group, rate in zip(optimizer.param_groups, base_lrs):
-                group["lr"] = rate
+                _set_rate(group, rate)
         self.max_lrs = _for_each_group(optimizer, max_lr, "max_lr")
         step_size_down = step_size_up if step_size_down is None else step_size_down
         self.total_size = float(step_size_up + step_size_down)
@@ -462,8 +481,10 @@ class SequentialLR(LRScheduler):
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
         if len(schedulers) < 1:
             raise ValueError("SequentialLR expects at least one scheduler to be chained, but got no scheduler.")
-        if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
-            raise ValueError("SequentialLR expects all schedulers to belong to the same optimizer as the one given")
+        for i, scheduler in enumerate(schedulers):
+            if scheduler.optimizer is not optimizer:
+                raise ValueError(f"SequentialLR expects all schedulers to belong to the same optimizer, but got scheduler "
+                                 f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, which is different from {optimizer}.")
         if len(milestones) != len(schedulers) - 1:
             raise ValueError("SequentialLR expects number of schedulers provided to be one more than the number of milestone points, but got "
                              f"number of schedulers {len(schedulers)} and the number of milestones to be equal to {len(milestones)}")
@@ -471,7 +492,7 @@ class SequentialLR(LRScheduler):
         self._schedulers = list(schedulers)
         # Each scheduler took its first step when it was made: the rates go back, and the first one starts alone.
         for group in optimizer.param_groups:
-            group["lr"] = group["initial_lr"]
+            _set_rate(group, group["initial_lr"])
         for scheduler in schedulers:
             scheduler.last_epoch -= 1
         schedulers[0]._move()
@@ -513,7 +534,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.mode_worse = math.inf if mode == "min" else -math.inf
         self.mode, self.threshold, self.threshold_mode, self.best = mode, threshold, threshold_mode, self.mode_worse
         self.cooldown_counter = self.num_bad_epochs = 0
-        self._last_lr = [group["lr"] for group in optimizer.param_groups]
+        self._last_lr = self._rates()
 
     def _improves(self, value):
         sign = 1 if self.mode == "max" else -1
@@ -536,9 +557,20 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
-            for group, least in zip(self.optimizer.param_groups, self.min_lrs):
-                reduced = max(group["lr"] * self.factor, least)
-                if group["lr"] - reduced > self.eps:
-                    group["lr"] = reduced
+            self._reduce()
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
-        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+        self._last_lr = self._rates()
+
+    def _reduce(self):
+        groups = self.optimizer.param_groups
+        if len(groups) != len(self.min_lrs):
+            if self.default_min_lr is None:
+                raise RuntimeError(f"The number of param groups in the `optimizer` ({len(groups)}) differs from when `ReduceLROnPlateau` was initialized "
+                                   f"({len(self.min_lrs)}), usually due to a new param group being added to the optimizer. Please modify the `min_lrs` "
+                                   "field to match the length of the `optimizer` param groups.")
+            self.min_lrs = [self.default_min_lr] * len(groups)
+        for group, least in zip(groups, self.min_lrs):
+            rate = float(group["lr"])
+            reduced = max(rate * self.factor, least)
+            if rate - reduced > self.eps:
+                _set_rate(group, reduced)
