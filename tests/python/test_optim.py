@@ -1,4 +1,5 @@
 """Optimisers and schedules: PyTorch's numbers after a few steps."""
+import copy
 import re
 
 import pytest
@@ -381,3 +382,63 @@ def test_lbfgs_climbs():
     for _ in range(3):
         optimizer.step(closure)
     assert abs(parameter.item() - 3) < 1e-4
+
+
+def test_a_rate_that_is_a_tensor_stays_the_same_tensor():
+    for make in (lambda o: umbra.optim.lr_scheduler.ExponentialLR(o, 0.5), lambda o: umbra.optim.lr_scheduler.CyclicLR(o, 0.1, 0.2, 2),
+                 lambda o: umbra.optim.lr_scheduler.OneCycleLR(o, 0.1, 10)):
+        rate = umbra.tensor(0.1)
+        optimizer = umbra.optim.SGD([umbra.nn.Parameter(umbra.ones(2))], lr=rate, momentum=0.9)
+        scheduler = make(optimizer)
+        first = [float(value) for value in scheduler.get_last_lr()]
+        optimizer.step()
+        kept = scheduler.get_last_lr()[0]
+        scheduler.step()
+        assert optimizer.param_groups[0]["lr"] is rate
+        assert float(kept) == first[0] != float(rate)
+        assert optimizer.param_groups[0]["initial_lr"] is not rate
+
+
+def test_a_plateau_lowers_the_rates_of_groups_that_came_later():
+    optimizer = umbra.optim.SGD([umbra.nn.Parameter(umbra.ones(2))], lr=0.1)
+    scheduler = umbra.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, min_lr=0.01)
+    optimizer.add_param_group({"params": [umbra.nn.Parameter(umbra.ones(2))], "lr": 1.0})
+    scheduler.step(1.0)
+    scheduler.step(2.0)
+    assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.01, 0.1])
+    each = umbra.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, min_lr=[0.0, 0.0])
+    optimizer.add_param_group({"params": [umbra.nn.Parameter(umbra.ones(2))]})
+    each.step(1.0)
+    with pytest.raises(RuntimeError, match="number of param groups in the `optimizer` .3. differs"):
+        each.step(2.0)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adamax", "ASGD", "Adagrad", "Adadelta", "NAdam", "RAdam", "RMSprop", "Rprop"])
+def test_state_of_older_versions_is_completed(name):
+    def make():
+        weight = umbra.nn.Parameter(umbra.ones(2))
+        weight.grad = umbra.ones(2)
+        return weight, getattr(umbra.optim, name)([weight], lr=0.1)
+
+    weight, optimizer = make()
+    optimizer.step()
+    saved = copy.deepcopy(optimizer.state_dict())
+    saved = {"state": {key: dict(values) for key, values in saved["state"].items()}, "param_groups": [dict(group) for group in saved["param_groups"]]}
+    for group in saved["param_groups"]:
+        for option in ("maximize", "foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay", "nesterov"):
+            group.pop(option, None)
+    for values in saved["state"].values():
+        if "step" in values:
+            values["step"] = values["step"].item()
+    older, loaded = make()
+    older.data.copy_(weight.data)
+    loaded.load_state_dict(saved)
+    loaded.step()
+    optimizer.step()
+    assert older.tolist() == weight.tolist()
+
+
+def test_a_parameter_twice_in_a_group_is_warned_of():
+    weight = umbra.nn.Parameter(umbra.ones(2))
+    with pytest.warns(UserWarning, match="duplicate parameters"):
+        umbra.optim.SGD([weight, weight], lr=0.1)

@@ -1,7 +1,7 @@
 """L-BFGS: steps along directions that the last gradients and steps tell of the curvature."""
 import umbra
 from umbra.optim._line_search import StrongWolfeSearch
-from umbra.optim.optimizer import Optimizer, check_options
+from umbra.optim.optimizer import Optimizer, _get_value, check_options
 
 
 class LBFGS(Optimizer):
@@ -56,7 +56,8 @@ class LBFGS(Optimizer):
             state["n_iter"] += 1
             direction = self._direction(gradient, group, state)
             before, state["prev_flat_grad"], state["prev_loss"] = loss, gradient.clone(), loss
-            length = min(1.0, (1.0 / gradient.abs().sum()).item()) * group["lr"] if state["n_iter"] == 1 else group["lr"]
+            rate = _get_value(group["lr"])
+            length = min(1.0, (1.0 / gradient.abs().sum()).item()) * rate if state["n_iter"] == 1 else rate
             state["d"], state["t"] = direction, length
             slope = gradient.dot(direction)
             if slope > -group["tolerance_change"]:

@@ -53,7 +53,8 @@ class LRScheduler:
             if last_epoch == -1:
                 group.setdefault("initial_lr", _copied(group["lr"]))
             elif "initial_lr" not in group:
-                raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming an optimizer")
+                raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with last_epoch >= 0.\n"
+                               "Load the state of the optimizer before the scheduler is made, or give last_epoch=-1 to start anew.")
         self.base_lrs = [_copied(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._optimizer_step = _plain_step(optimizer)
@@ -500,8 +501,10 @@ class SequentialLR(LRScheduler):
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
         if len(schedulers) < 1:
             raise ValueError("SequentialLR expects at least one scheduler to be chained, but got no scheduler.")
-        if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
-            raise ValueError("SequentialLR expects all schedulers to belong to the same optimizer as the one given")
+        for i, scheduler in enumerate(schedulers):
+            if scheduler.optimizer is not optimizer:
+                raise ValueError(f"SequentialLR expects all schedulers to belong to the same optimizer, but got scheduler "
+                                 f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, which is different from {optimizer}.")
         if len(milestones) != len(schedulers) - 1:
             raise ValueError("SequentialLR expects number of schedulers provided to be one more than the number of milestone points, but got "
                              f"number of schedulers {len(schedulers)} and the number of milestones to be equal to {len(milestones)}")

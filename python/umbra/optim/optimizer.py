@@ -2,6 +2,8 @@
 import collections
 import copy
 import functools
+import inspect
+import warnings
 from typing import Any, Callable, Dict, Iterable, Optional, Tuple, Union
 
 import umbra
@@ -184,6 +186,9 @@ class Optimizer:
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(parameter).__name__}")
             if not (parameter.is_leaf or parameter.retains_grad or self.defaults.get("differentiable")):
                 raise ValueError("can't optimize a non-leaf Tensor")
+        if len({id(p) for p in members}) != len(members):
+            warnings.warn("optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
+                          "see github.com/pytorch/pytorch/issues/40967 for more information", stacklevel=3)
         group["params"] = members
         for name, default in self.defaults.items():
             group.setdefault(name, default)
@@ -269,6 +274,7 @@ class Optimizer:
             if "param_names" in own:
                 loaded.setdefault("param_names", own["param_names"])
         self.state, self.param_groups = state, groups
+        self._complete()
         for hook in list(self._load_state_dict_post_hooks.values()):
             hook(self)
 
@@ -307,6 +313,23 @@ class Optimizer:
     def __setstate__(self, state):
         self.__dict__.update(state)
         self._make_hooks()
+        self._complete()
+
+    _counts = ("step", "eta", "mu", "mu_product")  # parts of the state that were numbers once and are tensors now
+
+    def _complete(self):
+        """What files of older versions do not have: options that came later, and counts as tensors."""
+        if type(self)._update is Optimizer._update:  # a user's optimiser knows its own files
+            return
+        options = inspect.signature(type(self).__init__).parameters
+        for group in self.param_groups:
+            for name, own in self.defaults.items():
+                known = name in options and options[name].default is not inspect.Parameter.empty
+                group.setdefault(name, options[name].default if known else own)
+        for values in self.state.values():
+            for name in self._counts:
+                if isinstance(values, dict) and isinstance(values.get(name), (int, float)):
+                    values[name] = umbra.tensor(float(values[name]))
 
     def __repr__(self):
         lines = [type(self).__name__ + " ("]
