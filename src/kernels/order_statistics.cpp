@@ -171,34 +171,31 @@ void median(const Tensor& values, const Tensor& indices, const Tensor& self, int
 namespace {
 
 /// Where the last of the most frequent elements of a line is; the least of several that are.
-template <class Place, class T> int64_t mode_of(const std::vector<T>& line) {
-  struct Element {
-    T value;
-    Place place;
-  };
-  std::vector<Element> sorted(line.size());
-  for (size_t i = 0; i < line.size(); ++i) sorted[i] = {line[i], static_cast<Place>(i)};
-  // Which of equal elements comes last shows, and is left to the standard library.
-  std::sort(sorted.begin(), sorted.end(),
-            [](const Element& a, const Element& b) { return before<T>(a.value, b.value); });
-  int64_t best = sorted[0].place, most = 0, run = 0;
-  for (size_t i = 0; i < sorted.size(); ++i) {
-    ++run;
-    if (i + 1 < sorted.size() && sorted[i].value == sorted[i + 1].value) continue;
-    if (run > most) most = run, best = sorted[i].place;
-    run = 0;
-  }
+template <class T> int64_t mode_of(const std::vector<T>& line) {
+  int64_t n = static_cast<int64_t>(line.size()), best = 0;
+  with_key_type<T>(n, [&]<class Key>(const Key*) {
+    std::vector<Key>& sorted = keys_buffer<Key>();
+    sorted.resize(n);
+    for (int64_t i = 0; i < n; ++i) sorted[i] = Key(order_key(line[i]), i);
+    // Which of equal elements comes last shows, and is left to the standard library: places are not compared.
+    std::sort(sorted.begin(), sorted.end(), [](const Key& a, const Key& b) { return a.key() < b.key(); });
+    best = sorted[0].place();
+    for (int64_t i = 0, most = 0, run = 0; i < n; ++i) {
+      ++run;
+      if (i + 1 < n && sorted[i].key() == sorted[i + 1].key() && !is_nan(line[sorted[i].place()])) continue;
+      if (run > most) most = run, best = sorted[i].place();
+      run = 0;
+    }
+  });
   return best;
 }
 
 }  // namespace
 
 void mode(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim) {
-  reduce_lines<RealOrBool>(values, indices, self, dim, "mode_cpu",
-                           []<class T>(const std::vector<T>& line, std::vector<int64_t>&) -> int64_t {
-                             if (line.size() <= INT32_MAX) return mode_of<int32_t>(line);
-                             return mode_of<int64_t>(line);
-                           });
+  reduce_lines<RealOrBool>(
+      values, indices, self, dim, "mode_cpu",
+      []<class T>(const std::vector<T>& line, std::vector<int64_t>&) -> int64_t { return mode_of(line); });
 }
 
 void elements_at_ranks(const Tensor& out, const Tensor& rows, const Tensor& ranks) {

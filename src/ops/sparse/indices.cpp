@@ -28,24 +28,17 @@ UMBRA_OPERATOR("_convert_indices_from_coo_to_csr(Tensor self, int size, *, bool 
       Tensor rows = plain_indices(self, "convert_indices_from_coo_to_csr_cpu"),
              starts = kernels::scratch({size + 1}, DType::Int64);
       int64_t* start = starts.data<int64_t>();
-      std::fill(start, start + size + 1, 0);
       const int64_t* row = rows.data<int64_t>();
       int64_t n = rows.numel();
       bool fits = true;
       for (int64_t i = 0; i < n; ++i) fits &= static_cast<uint64_t>(row[i]) < static_cast<uint64_t>(size);
       for (int64_t i = 0; i < n && !fits; ++i)
         check(row[i] >= 0 && row[i] < size, "index ", row[i], " is out of bounds for ", size, " rows");
-      // Counts of every fourth element apart: rows that follow each other are mostly one, and a count waits for the
-      // last.
-      constexpr int64_t kWays = 4;
-      std::vector<int64_t> counts(size <= n ? static_cast<size_t>(kWays * size) : 0, 0);
-      int64_t i = 0;
-      if (int64_t* count = counts.data(); !counts.empty())
-        for (; i + kWays <= n; i += kWays)
-          for (int64_t w = 0; w < kWays; ++w) ++count[w * size + row[i + w]];
-      for (; i < n; ++i) ++start[row[i] + 1];
-      for (size_t k = 0; k < counts.size(); ++k) start[static_cast<int64_t>(k) % size + 1] += counts[k];
-      for (int64_t i = 0; i < size; ++i) start[i + 1] += start[i];
+      // Where the number of the row grows, the rows in between begin.
+      std::fill(start, start + (n > 0 ? row[0] : size) + 1, 0);
+      for (int64_t i = 0; i + 1 < n; ++i)
+        for (int64_t next = row[i]; next < row[i + 1]; ++next) start[next + 1] = i + 1;
+      if (n > 0) std::fill(start + row[n - 1] + 1, start + size + 1, n);
       kernels::copy(out, starts);
     })
     .not_differentiable();
