@@ -1,6 +1,7 @@
 #include "kernels/index.h"
 
 #include <atomic>
+#include <cstring>
 
 #include "kernels/convert.h"
 #include "kernels/copy.h"
@@ -272,6 +273,30 @@ void move_in(const Tensor& self, const Tensor& values, IndexedPair pair) {
   });
 }
 
+// One number in all places that are pointed to.
+void fill_in(const Tensor& self, const Scalar& number, IndexedPair pair) {
+  alignas(16) char bytes[16];
+  write_element(bytes, self.dtype(), number);
+  visit_item_size(self.item_size(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* to = words<T>(self);
+    T value;
+    std::memcpy(&value, bytes, sizeof(T));
+    pair.run(true, [=](int64_t a, int64_t, const IndexedRuns& runs) {
+      if (runs.length == 1) {
+        for (int64_t i = 0; i < runs.count; ++i) to[a + runs.self[i]] = value;
+        return;
+      }
+      for (int64_t k = 0; k < runs.count; ++k) {
+        T* target = to + a + runs.self[k];
+        if (runs.self_stride == 1) std::fill_n(target, runs.length, value);
+        else
+          for (int64_t i = 0; i < runs.length; ++i) target[i * runs.self_stride] = value;
+      }
+    });
+  });
+}
+
 // to += from, n elements side by side.
 template <class T> void add_run(T* to, const T* from, int64_t n) {
   if constexpr (std::is_same_v<T, Compute<T>>) {
@@ -379,10 +404,9 @@ void index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tens
 
 void index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   check_type<AllOrHalfComplex>(self.dtype(), "index_fill_cpu");
-  Tensor target = at_least_1d(self), number = scratch({}, self.dtype());
-  write_element(number.raw_data(), self.dtype(), value);
+  Tensor target = at_least_1d(self);
   SmallVector<int64_t> strides(target.dim(), 0);
-  move_in(target, number, pair_up(target, along(dim, at_least_1d(index)), strides, kIndexRule));
+  fill_in(target, value, pair_up(target, along(dim, at_least_1d(index)), strides, kIndexRule));
 }
 
 }  // namespace umbra::kernels

@@ -1,6 +1,7 @@
 // The largest or least elements of lines. Which of equal elements are taken, and in what order, shows; PyTorch leaves
 // it to the standard library's algorithms, and so do we where a line has equal ones. Others are found by faster means.
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "kernels/line_sorter.h"
@@ -20,8 +21,8 @@ struct Selection {
   bool largest, sorted;
 
   bool takes_few() const { return wanted * 64 <= n; }
-  /// Whether PyTorch gives them in order; else they lie as its algorithm left them.
-  bool has_order() const { return sorted || takes_few(); }
+  /// Whether sorting is the faster way: to the order of many.
+  bool is_sorting() const { return sorted && !takes_few(); }
 };
 
 /// Takes elements of lines the way PyTorch does: the exchanges of the algorithms follow from comparisons of values
@@ -31,21 +32,53 @@ template <class T, class Key> class LineSelector {
 
  public:
   explicit LineSelector(const Selection& selection)
-      : selection_(selection), flip_(selection.largest ? ~Number(0) : Number(0)) {}
+      : selection_(selection),
+        flip_(selection.largest ? ~Number(0) : Number(0)),
+        keys_(selection.takes_few() ? selection.wanted + 1 : selection.n) {}
 
   void select(const T* in, int64_t step) {
-    keys_.resize(selection_.n);
-    for (int64_t i = 0; i < selection_.n; ++i)
-      keys_[i] = Key(order_key(static_cast<Compute<T>>(in[i * step])) ^ flip_, i);
-    auto first = [](const Key& a, const Key& b) { return a.key() < b.key(); };
+    if (selection_.takes_few()) return select_few(in, step);
+    for (int64_t i = 0; i < selection_.n; ++i) keys_[i] = Key(number(in[i * step]), i);
     auto begin = keys_.begin(), last = begin + selection_.wanted - 1;
-    if (selection_.takes_few()) return std::partial_sort(begin, last + 1, keys_.end(), first);
-    std::nth_element(begin, last, keys_.end(), first);
-    if (selection_.sorted) std::sort(begin, last, first);
+    std::nth_element(begin, last, keys_.end(), comes_first);
+    if (selection_.sorted) std::sort(begin, last, comes_first);
   }
   int64_t place(int64_t rank) const { return keys_[rank].place(); }
 
  private:
+  static constexpr auto comes_first = [](const Key& a, const Key& b) { return a.key() < b.key(); };
+  Number number(T x) const { return order_key(static_cast<Compute<T>>(x)) ^ flip_; }
+
+  // std::partial_sort, which keeps the first so far in a heap and looks at the others in turn: most of them are passed
+  // by many at a time.
+  void select_few(const T* in, int64_t step) {
+    constexpr int64_t kChunk = 64;
+    Number numbers[kChunk];
+    const int64_t wanted = selection_.wanted;
+    auto heap = keys_.begin(), heap_end = heap + wanted;
+    for (int64_t i = 0; i < wanted; ++i) heap[i] = Key(number(in[i * step]), i);
+    std::make_heap(heap, heap_end, comes_first);
+    auto bound = static_cast<Number>(heap->key());
+    for (int64_t begin = wanted; begin < selection_.n; begin += kChunk) {
+      int64_t count = std::min(kChunk, selection_.n - begin);
+      const T* from = in + begin * step;
+      if (step == 1)
+        for (int64_t i = 0; i < count; ++i) numbers[i] = number(from[i]);
+      else
+        for (int64_t i = 0; i < count; ++i) numbers[i] = number(from[i * step]);
+      Number least = bound;
+      for (int64_t i = 0; i < count; ++i) least = std::min(least, numbers[i]);
+      if (least == bound) continue;
+      for (int64_t i = 0; i < count; ++i) {
+        if (numbers[i] >= bound) continue;
+        *heap_end = Key(numbers[i], begin + i);
+        std::pop_heap(heap, heap_end + 1, comes_first);  // the last so far makes room for it
+        bound = static_cast<Number>(heap->key());
+      }
+    }
+    std::sort_heap(heap, heap_end, comes_first);
+  }
+
   Selection selection_;
   Number flip_;
   std::vector<Key> keys_;
@@ -67,6 +100,12 @@ bool has_equal(const Selection& selection, const T* in, int64_t step, const T* f
 
 }  // namespace
 
+int64_t topk_workspace(const Tensor& self, int64_t dim, int64_t wanted, bool sorted) {
+  if (self.numel() == 0 || self.dim() == 0 || wanted == 0) return 0;
+  Selection selection{self.size(dim), wanted, true, sorted};
+  return selection.is_sorting() ? sort_workspace(self, dim, wanted) : 0;
+}
+
 void topk(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool largest, bool sorted) {
   check_type<RealTypes>(self.dtype(), "topk_cpu");
   if (values.numel() == 0 || self.dim() == 0) return sort(values, indices, self, dim, largest);
@@ -78,12 +117,12 @@ void topk(const Tensor& values, const Tensor& indices, const Tensor& self, int64
     using T = typename decltype(tag)::type;
     int64_t step = self.strides()[dim], out_step = values.strides()[dim], where_step = indices.strides()[dim];
     auto select_lines = [&]<class Key>(int64_t begin, int64_t end, const Key*) {
-      LineSorter<T, Key> quick(selection.n, selection.wanted, largest);
+      std::optional<LineSorter<T, Key>> quick;
+      if (selection.is_sorting()) quick.emplace(selection.n, selection.wanted, largest);
       LineSelector<T, Key> exact(selection);
+      bool expect_equal = !quick;  // lines are mostly like the one before them
       Odometer<3> at(lines);
       at.seek(begin);
-      // Lines are mostly like the one before them.
-      bool expect_equal = !selection.has_order();
       for (int64_t i = begin; i < end; ++i, at.next()) {
         const T* in = self.data<T>() + at[0];
         T* out = values.data<T>() + at[1];
@@ -95,13 +134,13 @@ void topk(const Tensor& values, const Tensor& indices, const Tensor& self, int64
           }
         };
         if (!expect_equal) {
-          quick.sort(in, step);
-          write(quick);
+          quick->sort(in, step);
+          write(*quick);
           if (!has_equal(selection, in, step, out, out_step)) continue;
         }
         exact.select(in, step);
         write(exact);
-        expect_equal = !selection.has_order() || has_equal(selection, in, step, out, out_step);
+        expect_equal = !quick || has_equal(selection, in, step, out, out_step);
       }
     };
     with_key_type<Compute<T>>(selection.n, [&](auto* key) {

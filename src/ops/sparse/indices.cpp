@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kernels/copy.h"
+#include "kernels/sparse_indices.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -24,22 +25,8 @@ UMBRA_OPERATOR("_convert_indices_from_coo_to_csr(Tensor self, int size, *, bool 
       check(size >= 0, "Trying to create tensor with negative dimension ", size + 1, ": [", size + 1, "]");
       return TensorSpec({SymInt(size + 1)}, index_type(narrow), self.device());
     })
-    .cpu([](const Tensor& out, const Tensor& self, int64_t size, bool) {
-      Tensor rows = plain_indices(self, "convert_indices_from_coo_to_csr_cpu"),
-             starts = kernels::scratch({size + 1}, DType::Int64);
-      int64_t* start = starts.data<int64_t>();
-      const int64_t* row = rows.data<int64_t>();
-      int64_t n = rows.numel();
-      bool fits = true;
-      for (int64_t i = 0; i < n; ++i) fits &= static_cast<uint64_t>(row[i]) < static_cast<uint64_t>(size);
-      for (int64_t i = 0; i < n && !fits; ++i)
-        check(row[i] >= 0 && row[i] < size, "index ", row[i], " is out of bounds for ", size, " rows");
-      // Where the number of the row grows, the rows in between begin.
-      std::fill(start, start + (n > 0 ? row[0] : size) + 1, 0);
-      for (int64_t i = 0; i + 1 < n; ++i)
-        for (int64_t next = row[i]; next < row[i + 1]; ++next) start[next + 1] = i + 1;
-      if (n > 0) std::fill(start + row[n - 1] + 1, start + size + 1, n);
-      kernels::copy(out, starts);
+    .cpu([](const Tensor& out, const Tensor& self, int64_t, bool) {
+      kernels::row_starts(out, plain_indices(self, "convert_indices_from_coo_to_csr_cpu"));
     })
     .not_differentiable();
 
