@@ -10,9 +10,10 @@ bool may_read(const Tensor& t) {
   return (watched - plain).empty() && (t.keys() - plain).empty() && t.storage()->has_data();
 }
 
-bool values_alone(const Tensor& t) {
-  bool noted = t.requires_grad() ? is_grad_enabled() : t.impl()->autograd_meta() != nullptr;
-  return may_read(t) && !noted;
+bool autograd_may_need(const Tensor& t) {
+  return t.requires_grad() ? is_grad_enabled() : t.impl()->autograd_meta() != nullptr;
 }
+
+bool values_alone(const Tensor& t) { return may_read(t) && !autograd_may_need(t); }
 
 }  // namespace umbra::ops
