@@ -1,5 +1,6 @@
 #include "ops/common/may_read.h"
 
+#include "umbra/core/tangent.h"
 #include "umbra/dispatch/dispatcher.h"
 
 namespace umbra::ops {
@@ -11,7 +12,7 @@ bool may_read(const Tensor& t) {
 }
 
 bool autograd_may_need(const Tensor& t) {
-  return t.requires_grad() ? is_grad_enabled() : t.impl()->autograd_meta() != nullptr;
+  return (is_grad_enabled() && t.requires_grad()) || has_tangent(t);
 }
 
 bool values_alone(const Tensor& t) { return may_read(t) && !autograd_may_need(t); }
