@@ -21,8 +21,9 @@ struct Selection {
   bool largest, sorted;
 
   bool takes_few() const { return wanted * 64 <= n; }
-  /// Whether sorting is the faster way: to the order of many.
-  bool is_sorting() const { return sorted && !takes_few(); }
+  /// Whether sorting is the faster way: to the order of many, of a line that is long enough for digits.
+  bool is_sorting() const { return sorted && !takes_few() && n >= kShort; }
+  static constexpr int64_t kShort = 96;
 };
 
 /// Takes elements of lines the way PyTorch does: the exchanges of the algorithms follow from comparisons of values
