@@ -215,20 +215,44 @@ void whole_median(const Tensor& out, const Tensor& self, Nans nans) {
 
 namespace {
 
-/// Where the last of the most frequent elements of a line is; the least of several that are.
+/// Where the last of the longest run of equal elements is, the first of several runs. `place` is that of an element in
+/// the order in which they are looked at, and `equal` compares two of them.
+template <class Place, class Equal> int64_t longest_run(int64_t n, const Place& place, const Equal& equal) {
+  int64_t most = 0, best = 0;
+  for (int64_t i = 0, begin = 0; i < n; ++i) {
+    if (i > 0 && !equal(i - 1, i)) begin = i;
+    if (i - begin < most) continue;
+    most = i - begin + 1;
+    best = place(i);
+  }
+  return best;
+}
+
+/// Where the last of the most frequent elements of a line is; the least of several that are. Which of equal elements
+/// comes last shows, and is left to the standard library: places are not compared.
 template <class T> int64_t mode_of(const std::vector<T>& line) {
   int64_t n = static_cast<int64_t>(line.size()), best = 0;
+  if (std::any_of(line.begin(), line.end(), is_nan<T>)) {
+    // NaN comes before nothing, and nothing before NaN: no order, but what PyTorch sorts by.
+    struct Element {
+      T value;
+      int64_t place;
+    };
+    std::vector<Element> sorted(line.size());
+    for (int64_t i = 0; i < n; ++i) sorted[i] = {line[i], i};
+    std::sort(sorted.begin(), sorted.end(), [](const Element& a, const Element& b) { return a.value < b.value; });
+    return longest_run(
+        n, [&](int64_t i) { return sorted[i].place; },
+        [&](int64_t a, int64_t b) { return sorted[a].value == sorted[b].value; });
+  }
   with_key_type<T>(n, [&]<class Key>(const Key*) {
     std::vector<Key>& sorted = keys_buffer<Key>();
     sorted.resize(n);
     for (int64_t i = 0; i < n; ++i) sorted[i] = Key(order_key(line[i]), i);
-    // Which of equal elements comes last shows, and is left to the standard library: places are not compared.
     std::sort(sorted.begin(), sorted.end(), [](const Key& a, const Key& b) { return a.key() < b.key(); });
-    // An element that equals the one `most` places before ends a longer run than any so far. NaN equals nothing.
-    for (int64_t i = 0, most = 0; i < n; ++i) {
-      bool longer = sorted[i].key() == sorted[i - most].key() && (most == 0 || !is_nan_key<T>(sorted[i].key()));
-      if (longer) most += 1, best = sorted[i].place();
-    }
+    best = longest_run(
+        n, [&](int64_t i) { return sorted[i].place(); },
+        [&](int64_t a, int64_t b) { return sorted[a].key() == sorted[b].key(); });
   });
   return best;
 }

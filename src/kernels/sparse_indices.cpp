@@ -23,9 +23,8 @@ void row_starts(const Tensor& out, const Tensor& rows) {
     const int64_t next = row[i];
     if (current < next) start[++current] = i;  // mostly one: nothing for a loop
     while (current < next) start[++current] = i;
-    current = next;
   }
-  if (count > 0) std::fill(start + current + 1, start + size + 1, count);
+  if (count > 0) std::fill(start + row[count - 1] + 1, start + size + 1, count);
   if (!in_place) copy(out, starts);
 }
 
