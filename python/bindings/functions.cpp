@@ -13,7 +13,8 @@ struct Overloads {
   std::string name;           // "add"
   Reading reading;
   std::vector<const Matcher*> plain, out;
-  size_t known = 0;  // how many overloads the registry had when these were read
+  size_t known = 0;       // how many overloads the registry had when these were read
+  size_t frame_size = 0;  // the largest of their frames
   PyObject* self = nullptr;
 };
 
@@ -44,6 +45,7 @@ void load(Overloads& o) {
     const auto& arguments = op->schema().arguments;
     if (o.reading == Reading::Method && (op->has_out() || arguments.empty() || !arguments[0].type.is_tensor()))
       continue;
+    o.frame_size = std::max(o.frame_size, op->frame_size());
     bool is_out = o.reading != Reading::Operator && op->has_out();
     (is_out ? o.out : o.plain).push_back(&Matcher::of(*op));
   }
@@ -94,10 +96,11 @@ PyObject* run(const Overloads& o, const Matcher& matcher, const CallArguments& c
 PyObject* try_overloads(Overloads& o, const CallArguments& call) {
   const std::vector<const Matcher*>* candidates = &o.plain;
   if (call.keywords && !o.out.empty() && wants_out(call)) candidates = &o.out;
+  Scratch scratch;
+  Frame frame(o.frame_size);
+  Mismatch mismatch;
   for (const Matcher* matcher : *candidates) {
-    Scratch scratch;
-    Frame frame(matcher->op());
-    Mismatch mismatch;
+    scratch.reset();
     if (!matcher->read(call, o.reading, frame.data(), scratch, mismatch)) continue;
     PyObject* result = nullptr;
     bool overridable = o.reading != Reading::Operator && (scratch.saw_subclass || torch_function_modes_active());
@@ -224,7 +227,7 @@ PyObject* make_function(const std::string& operator_name, Reading reading) {
   if (!self) throw nb::python_error();
   self->vectorcall = vectorcall;
   self->overloads =
-      new Overloads{operator_name, operator_name.substr(operator_name.find("::") + 2), reading, {}, {}, 0, nullptr};
+      new Overloads{operator_name, operator_name.substr(operator_name.find("::") + 2), reading, {}, {}, 0, 0, nullptr};
   self->overloads->self = reinterpret_cast<PyObject*>(self);
   return reinterpret_cast<PyObject*>(self);
 }

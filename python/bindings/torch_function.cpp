@@ -11,10 +11,12 @@ struct State {
   std::vector<nb::object> modes;
   bool classes_off = false, all_off = false;
 };
+// Leaked with its thread: objects cannot be let go after the interpreter has ended. Every call asks: the general model
+// of thread-local variables would cost a function call each time.
+constinit thread_local State* t_state __attribute__((tls_model("initial-exec"))) = nullptr;
 State& state() {
-  // Leaked with its thread: objects cannot be let go after the interpreter has ended.
-  static thread_local State* s = new State;
-  return *s;
+  if (!t_state) t_state = new State;
+  return *t_state;
 }
 
 PyObject* g_disabled;  // _disabled_torch_function_impl
@@ -79,7 +81,7 @@ nb::object call_mode(State& s, nb::handle function, nb::handle types, nb::handle
 
 }  // namespace
 
-bool torch_function_modes_active() { return !state().modes.empty() && !state().all_off; }
+bool torch_function_modes_active() { return t_state && !t_state->modes.empty() && !t_state->all_off; }
 
 bool class_has_torch_function(PyTypeObject* type) {
   return !state().classes_off && !state().all_off && handler_of(type).is_valid();

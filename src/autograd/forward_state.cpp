@@ -2,6 +2,7 @@
 
 #include "autograd/meta.h"
 #include "umbra/autograd/forward.h"
+#include "umbra/core/tangent.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::autograd {
@@ -124,3 +125,9 @@ Dual unpack_dual(const Tensor& tensor, int level) {
 }
 
 }  // namespace umbra::autograd
+
+namespace umbra {
+
+bool has_tangent(const Tensor& tensor) { return autograd::highest_level(tensor.impl()) > 0; }
+
+}  // namespace umbra

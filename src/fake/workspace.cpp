@@ -39,12 +39,24 @@ int64_t convolution_backward(const Value* a, const Value* results) {
                                                  options_of(a + 4, a[2].tensor_ref()));
 }
 
-// sort(self, dim, ...), sort.stable(self, *, stable, dim, ...), topk(self, k, dim, ...): values are the first result
+int64_t wrapped(const Value& dim, const Tensor& self) {
+  return dim.to_int() < 0 ? dim.to_int() + self.dim() : dim.to_int();
+}
+
+// sort(self, dim, ...), sort.stable(self, *, stable, dim, ...): values are the first result
 template <int dim> int64_t sorted(const Value* a, const Value* results) {
   const Tensor &self = a[0].tensor_ref(), &values = results[0].tensor_ref();
   if (self.dim() == 0) return 0;
-  int64_t along = a[dim].to_int() < 0 ? a[dim].to_int() + self.dim() : a[dim].to_int();
+  int64_t along = wrapped(a[dim], self);
   return kernels::sort_workspace(self, along, values.size(along));
+}
+
+// topk(self, k, dim, largest, sorted)
+int64_t topk(const Value* a, const Value* results) {
+  const Tensor &self = a[0].tensor_ref(), &values = results[0].tensor_ref();
+  if (self.dim() == 0) return 0;
+  int64_t along = wrapped(a[2], self);
+  return kernels::topk_workspace(self, along, values.size(along), a[4].to_bool());
 }
 
 // linalg_inv_ex(A): the factors of A and exchanges of rows, both twice, a status, and the unit matrix that is solved
@@ -69,7 +81,7 @@ Rule rule_of(const Operator& op) {
                                                                    {"aten::convolution_backward", convolution_backward},
                                                                    {"aten::sort", sorted<1>},
                                                                    {"aten::sort.stable", sorted<2>},
-                                                                   {"aten::topk", sorted<2>},
+                                                                   {"aten::topk", topk},
                                                                    {"aten::linalg_inv_ex", inverse},
                                                                    {"aten::linalg_lu_solve", lu_solution}};
   static const std::unordered_map<const Operator*, Rule> table = [] {

@@ -155,14 +155,23 @@ void flip(const Tensor& out, const Tensor& self, IntArrayRef dims) {
   if (walk.sizes.empty()) walk.push(1, {1, 1});
   int64_t n = walk.sizes.back(), out_step = walk.strides[0].back(), self_step = walk.strides[1].back();
   walk.pop();
+  if (walk.sizes.empty()) walk.push(1, {0, 0});
+  int64_t rows = walk.sizes.back(), out_row = walk.strides[0].back(), self_row = walk.strides[1].back();
   visit_item_size(self.item_size(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* target = words<T>(out);
     const T* source = words<T>(self) + base;
     parallel_for(0, walk.numel(), kGrain / n, [&](int64_t from, int64_t to) {
       Odometer<2> at(walk);
-      at.seek(from);
-      for (int64_t i = from; i < to; ++i, at.next()) move_run(target + at[0], out_step, source + at[1], self_step, n);
+      while (from < to) {
+        at.seek(from);
+        int64_t count = std::min(to - from, rows - from % rows);
+        T* row = target + at[0];
+        const T* source_row = source + at[1];
+        for (int64_t i = 0; i < count; ++i, row += out_row, source_row += self_row)
+          move_run(row, out_step, source_row, self_step, n);
+        from += count;
+      }
     });
   });
 }

@@ -1,4 +1,4 @@
-// Reading and writing elements by their position: index tensors, masks, nonzero.
+// Reading and writing elements by their position: index tensors.
 //
 // What writes does so in place; an operator that returns a new tensor copies first. Negative positions count from the
 // end where PyTorch has them do so.
@@ -14,6 +14,8 @@ namespace umbra::kernels {
 void index(const Tensor& out, const Tensor& self, TensorList indices);
 /// self[indices] = values, or += where `accumulate`; values are broadcast to the shape of self[indices].
 void index_put(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate);
+/// The shape that tensors have together; undefined ones have none.
+std::vector<int64_t> broadcast_shape(TensorList tensors);
 /// The shape that self[indices] has.
 std::vector<int64_t> indexed_shape(IntArrayRef self_sizes, TensorList indices);
 
@@ -25,19 +27,5 @@ void select_rows(const Tensor& out, const Tensor& self, const Tensor& index);
 void index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha);
 void index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source);
 void index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value);
-
-/// Elements of self, seen as one row, at the positions; and the reverse.
-void take(const Tensor& out, const Tensor& self, const Tensor& index);
-void put(const Tensor& self, const Tensor& index, const Tensor& source, bool accumulate);
-
-/// How many elements are not zero, which is how many rows `nonzero` fills: their positions, in row-major order.
-int64_t count_nonzero(const Tensor& self);
-void nonzero(const Tensor& out, const Tensor& self);
-
-/// The elements where the mask holds, in order. Mask and self are broadcast together; out has count_nonzero(mask)
-/// elements.
-void masked_select(const Tensor& out, const Tensor& self, const Tensor& mask);
-/// Replaces the elements where the mask (broadcast to self) holds by the source's, in order.
-void masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source);
 
 }  // namespace umbra::kernels

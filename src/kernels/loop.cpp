@@ -48,8 +48,13 @@ LoopGeometry::LoopGeometry(IntArrayRef sizes, int operands, char* const* data, c
 /// The usual case: all of one shape and contiguous. Nothing is left to simplify.
 bool LoopGeometry::one_run(const Tensor& out, ArrayRef<const Tensor*> inputs) {
   if (!out.impl()->known_contiguous()) return false;
-  for (const Tensor* input : inputs)
-    if (!input->impl()->known_contiguous() || !(input->sizes() == out.sizes())) return false;
+  const IntArrayRef sizes = out.sizes();
+  for (const Tensor* input : inputs) {
+    const IntArrayRef own = input->sizes();
+    if (!input->impl()->known_contiguous() || own.size() != sizes.size()) return false;
+    for (size_t d = 0; d < sizes.size(); ++d)  // no call for a few numbers
+      if (own[d] != sizes[d]) return false;
+  }
   dims_ = 1;
   numel_ = sizes_[0] = out.sym_numel().value();
   for (int k = 0; k < operands_; ++k) {

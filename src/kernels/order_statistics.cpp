@@ -30,14 +30,17 @@ void reduce_lines(const Tensor& values, const Tensor& indices, const Tensor& sel
                  [&](int64_t begin, int64_t end) {
                    std::vector<Compute<T>> line(n);
                    std::vector<int64_t> places(n);
+                   const T* source = in.data<T>();
+                   T* target = out.data<T>();
+                   int64_t* target_places = where.data<int64_t>();
                    Odometer<3> at(lines);
                    at.seek(begin);
                    for (int64_t i = begin; i < end; ++i, at.next()) {
-                     const T* from = in.data<T>() + at[0];
+                     const T* from = source + at[0];
                      for (int64_t k = 0; k < n; ++k) line[k] = static_cast<Compute<T>>(from[k * step]);
                      int64_t place = pick(line, places);
-                     out.data<T>()[at[1]] = from[place * step];
-                     where.data<int64_t>()[at[2]] = place;
+                     target[at[1]] = from[place * step];
+                     target_places[at[2]] = place;
                    }
                  });
   });
@@ -66,8 +69,8 @@ template <class T> int64_t nth(const std::vector<T>& line, int64_t k) {
 /// looked at closely.
 template <class T> class RankSelector {
   using Key = decltype(order_key(T()));
-  static constexpr int kDigits = 11, kShift = 8 * static_cast<int>(sizeof(Key)) - kDigits;
-  static constexpr int64_t kShort = 512;  // rows that are not worth the counting
+  static constexpr int kMostDigits = 11, kFewDigits = 8;
+  static constexpr size_t kShort = 512, kLong = 1 << 14;  // below kShort, rows are not worth the counting
 
  public:
   /// `found` gets the elements at `ranks`, each below n.
@@ -76,10 +79,9 @@ template <class T> class RankSelector {
     std::iota(order_.begin(), order_.end(), 0);
     std::sort(order_.begin(), order_.end(), [&](int64_t a, int64_t b) { return ranks[a] < ranks[b]; });
     skipped_.assign(count, 0);
-    keys_.clear();
-    if (n < kShort)
-      for (int64_t i = 0; i < n; ++i) keys_.push_back(order_key(row[i]));
-    else collect(row, n, ranks);
+    keys_.resize(n);
+    for (int64_t i = 0; i < n; ++i) keys_[i] = order_key(row[i]);
+    if (keys_.size() >= kShort) narrow_down(ranks);
     auto begin = keys_.begin();
     for (int64_t k : order_) {
       auto at = keys_.begin() + (ranks[k] - skipped_[k]);
@@ -90,11 +92,15 @@ template <class T> class RankSelector {
   }
 
  private:
-  /// The keys whose first digits a wanted one has, and how many smaller ones each rank leaves out.
-  void collect(const T* row, int64_t n, const int64_t* ranks) {
-    counts_.assign(size_t{1} << kDigits, 0);
-    wanted_.assign(counts_.size(), 0);
-    for (int64_t i = 0; i < n; ++i) ++counts_[order_key(row[i]) >> kShift];
+  /// Keeps the keys whose first digits, of those that tell keys of this row apart, a wanted one has; and how many
+  /// smaller ones each rank leaves out.
+  void narrow_down(const int64_t* ranks) {
+    Key least = keys_[0], most = keys_[0];
+    for (Key key : keys_) least = std::min(least, key), most = std::max(most, key);
+    const int digits = keys_.size() < kLong ? kFewDigits : kMostDigits;
+    const int shift = std::max(0, static_cast<int>(std::bit_width(static_cast<Key>(most - least))) - digits);
+    auto digit_of = [=](Key key) { return static_cast<size_t>((key - least) >> shift); };
+    count_digits(size_t{1} << digits, digit_of);
     int64_t below = 0, left_out = 0;
     size_t digit = 0;
     for (int64_t k : order_) {
@@ -103,13 +109,26 @@ template <class T> class RankSelector {
       wanted_[digit] = 1;
       skipped_[k] = left_out;
     }
-    for (int64_t i = 0; i < n; ++i) {
-      Key key = order_key(row[i]);
-      if (wanted_[key >> kShift]) keys_.push_back(key);
+    size_t kept = 0;  // written without a branch: it would be guessed wrong
+    for (Key key : keys_) {
+      keys_[kept] = key;
+      kept += wanted_[digit_of(key)];
     }
+    keys_.resize(kept);
+  }
+  /// Neighbours are counted apart: of equal ones each count would wait for the last.
+  template <class Digit> void count_digits(size_t different, const Digit& digit_of) {
+    constexpr size_t kWays = 4;
+    parts_.assign(kWays * different, 0);
+    for (size_t i = 0; i < keys_.size(); ++i) ++parts_[i % kWays * different + digit_of(keys_[i])];
+    counts_.assign(different, 0);
+    for (size_t way = 0; way < kWays; ++way)
+      for (size_t digit = 0; digit < different; ++digit) counts_[digit] += parts_[way * different + digit];
+    wanted_.assign(different, 0);
   }
 
   std::vector<Key> keys_;
+  std::vector<uint32_t> parts_;
   std::vector<int64_t> counts_, order_, skipped_;
   std::vector<uint8_t> wanted_;
 };
@@ -168,37 +187,82 @@ void median(const Tensor& values, const Tensor& indices, const Tensor& self, int
                           });
 }
 
+void whole_median(const Tensor& out, const Tensor& self, Nans nans) {
+  Tensor row = contiguous(self);
+  visit<RealTypes>(self.dtype(), "median_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using Number = Compute<T>;
+    const int64_t n = row.numel();
+    const T *from = row.data<T>(), *end = from + n;
+    int64_t numbers = std::count_if(from, end, [](T x) { return !is_nan(static_cast<Number>(x)); });
+    auto give_first = [&](auto fits) { *out.data<T>() = *std::find_if(from, end, fits); };
+    if (numbers == 0 || (numbers < n && nans == Nans::Propagate))
+      return give_first([](T x) { return is_nan(static_cast<Number>(x)); });
+    std::vector<Number> wide;
+    const Number* line;
+    if constexpr (std::is_same_v<T, Number>) {
+      line = from;
+    } else {
+      wide.assign(from, end);
+      line = wide.data();
+    }
+    int64_t rank = (numbers - 1) / 2;  // NaN comes after all numbers
+    Number median;
+    RankSelector<Number>().select(line, n, &rank, 1, &median);
+    give_first([=](T x) { return static_cast<Number>(x) == median; });  // of zeros that differ in sign, too
+  });
+}
+
 namespace {
 
-/// Where the last of the most frequent elements of a line is; the least of several that are.
-template <class Place, class T> int64_t mode_of(const std::vector<T>& line) {
-  struct Element {
-    T value;
-    Place place;
-  };
-  std::vector<Element> sorted(line.size());
-  for (size_t i = 0; i < line.size(); ++i) sorted[i] = {line[i], static_cast<Place>(i)};
-  // Which of equal elements comes last shows, and is left to the standard library.
-  std::sort(sorted.begin(), sorted.end(),
-            [](const Element& a, const Element& b) { return before<T>(a.value, b.value); });
-  int64_t best = sorted[0].place, most = 0, run = 0;
-  for (size_t i = 0; i < sorted.size(); ++i) {
-    ++run;
-    if (i + 1 < sorted.size() && sorted[i].value == sorted[i + 1].value) continue;
-    if (run > most) most = run, best = sorted[i].place;
-    run = 0;
+/// Where the last of the longest run of equal elements is, the first of several runs. `place` is that of an element in
+/// the order in which they are looked at, and `equal` compares two of them.
+template <class Place, class Equal> int64_t longest_run(int64_t n, const Place& place, const Equal& equal) {
+  int64_t most = 0, best = 0;
+  for (int64_t i = 0, begin = 0; i < n; ++i) {
+    if (i > 0 && !equal(i - 1, i)) begin = i;
+    if (i - begin < most) continue;
+    most = i - begin + 1;
+    best = place(i);
   }
+  return best;
+}
+
+/// Where the last of the most frequent elements of a line is; the least of several that are. Which of equal elements
+/// comes last shows, and is left to the standard library: places are not compared.
+template <class T> int64_t mode_of(const std::vector<T>& line) {
+  int64_t n = static_cast<int64_t>(line.size()), best = 0;
+  if (std::any_of(line.begin(), line.end(), is_nan<T>)) {
+    // NaN comes before nothing, and nothing before NaN: no order, but what PyTorch sorts by.
+    struct Element {
+      T value;
+      int64_t place;
+    };
+    std::vector<Element> sorted(line.size());
+    for (int64_t i = 0; i < n; ++i) sorted[i] = {line[i], i};
+    std::sort(sorted.begin(), sorted.end(), [](const Element& a, const Element& b) { return a.value < b.value; });
+    return longest_run(
+        n, [&](int64_t i) { return sorted[i].place; },
+        [&](int64_t a, int64_t b) { return sorted[a].value == sorted[b].value; });
+  }
+  with_key_type<T>(n, [&]<class Key>(const Key*) {
+    std::vector<Key>& sorted = keys_buffer<Key>();
+    sorted.resize(n);
+    for (int64_t i = 0; i < n; ++i) sorted[i] = Key(order_key(line[i]), i);
+    std::sort(sorted.begin(), sorted.end(), [](const Key& a, const Key& b) { return a.key() < b.key(); });
+    best = longest_run(
+        n, [&](int64_t i) { return sorted[i].place(); },
+        [&](int64_t a, int64_t b) { return sorted[a].key() == sorted[b].key(); });
+  });
   return best;
 }
 
 }  // namespace
 
 void mode(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim) {
-  reduce_lines<RealOrBool>(values, indices, self, dim, "mode_cpu",
-                           []<class T>(const std::vector<T>& line, std::vector<int64_t>&) -> int64_t {
-                             if (line.size() <= INT32_MAX) return mode_of<int32_t>(line);
-                             return mode_of<int64_t>(line);
-                           });
+  reduce_lines<RealOrBool>(
+      values, indices, self, dim, "mode_cpu",
+      []<class T>(const std::vector<T>& line, std::vector<int64_t>&) -> int64_t { return mode_of(line); });
 }
 
 void elements_at_ranks(const Tensor& out, const Tensor& rows, const Tensor& ranks) {

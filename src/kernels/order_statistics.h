@@ -13,6 +13,8 @@ enum class Nans : uint8_t { Propagate, Ignore };
 void kth_value(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, int64_t k);
 /// The lower one of two middle elements.
 void median(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, Nans nans);
+/// The same of all elements; the tensor has one at least.
+void whole_median(const Tensor& out, const Tensor& self, Nans nans);
 /// Of equally frequent elements the smallest, and its last place.
 void mode(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim);
 

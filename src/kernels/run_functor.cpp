@@ -31,7 +31,6 @@ struct Run {
   DType narrow;  // what the narrow loops read and write
   const void* functor;
   int operands;
-  int64_t chunk_size;
   Operand operand[kMaxInputs + 1];
 
   PointwiseLoop whole = nullptr;  // what takes a run as it is; null where it goes through buffers
@@ -76,6 +75,7 @@ struct Run {
   /// Piece by piece: inputs are made contiguous and of the loop's type, results go the other way.
   [[gnu::noinline]] void through_buffers(char** data, const int64_t* strides, int64_t n) const {
     alignas(64) char buffers[kMaxInputs + 1][kChunkBytes];
+    const int64_t chunk_size = kChunkBytes / std::max(item_size(entry.compute), item_size(entry.computed));
     char* chunk[kMaxInputs + 1];
     bool own[kMaxInputs + 1];
     for (int k = 0; k < operands; ++k) {
@@ -163,12 +163,7 @@ void run_pointwise(const PointwiseTable& table, const void* functor, const Tenso
   }
   check_number(table, inputs, compute);
   const PointwiseEntry& entry = entry_for(table, compute);
-  Run run{entry,
-          compute,
-          functor,
-          table.arity + 1,
-          kChunkBytes / std::max(item_size(entry.compute), item_size(entry.computed)),
-          {}};
+  Run run{entry, compute, functor, table.arity + 1, {}};
   run.operand[0] = {out.dtype(), entry.computed, out.dtype(), out.item_size()};
   for (int k = 1; k < run.operands; ++k) {
     const Tensor& input = *inputs[k - 1];

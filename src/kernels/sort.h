@@ -13,5 +13,7 @@ void sort(const Tensor& values, const Tensor& indices, const Tensor& self, int64
 void topk(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool largest, bool sorted);
 /// The bytes that `sort` takes while it runs, for the first `wanted` elements; the tensor needs no data.
 int64_t sort_workspace(const Tensor& self, int64_t dim, int64_t wanted);
+/// The same of `topk`.
+int64_t topk_workspace(const Tensor& self, int64_t dim, int64_t wanted, bool sorted);
 
 }  // namespace umbra::kernels

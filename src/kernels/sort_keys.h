@@ -33,11 +33,20 @@ template <class T> auto order_key(T x) {
   }
 }
 
-/// The floating number that a key stands for.
+/// Whether a key is that of NaN.
+template <class T> bool is_nan_key(uint64_t key) {
+  return std::is_floating_point_v<T> && key == std::numeric_limits<decltype(order_key(T()))>::max();
+}
+
+/// The number that a key stands for.
 template <class T> T from_order_key(decltype(order_key(T())) key) {
-  constexpr auto sign = decltype(key){1} << (8 * sizeof(T) - 1);
-  if (key == ~decltype(key){0}) return std::numeric_limits<T>::quiet_NaN();
-  return std::bit_cast<T>(key & sign ? key ^ sign : ~key);
+  constexpr auto sign = decltype(key){1} << (8 * sizeof(key) - 1);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (is_nan_key<T>(key)) return std::numeric_limits<T>::quiet_NaN();
+    return std::bit_cast<T>(key & sign ? key ^ sign : ~key);
+  } else {
+    return static_cast<T>(std::is_signed_v<T> ? key ^ sign : key);
+  }
 }
 
 /// A key of 32 bits and a place that fits as many: one number.

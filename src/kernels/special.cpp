@@ -128,7 +128,10 @@ struct GammaPlusOne {
 };
 GammaPlusOne gamma_plus_one(double a) {
   double y = a + 1, product = 1;
-  for (; y < 8; y += 1) product *= y;
+  if (y < 8) {  // no loop, whose length would be guessed wrong
+    product = (y * (a + 2)) * ((a + 3) * (a + 4)) * ((a + 5) * (a + 6)) * (a + 7);
+    y = a + 8;
+  }
   double w = 1 / (y * y);
   double rest = (1.0 / 12 + w * (-1.0 / 360 + w * (1.0 / 1260 + w * (-1.0 / 1680 + w / 1188)))) / y;
   constexpr double kHalfLogOfTwoPi = 0.91893853320467274178;
@@ -155,9 +158,10 @@ double upper_fraction(double a, double x) {
   for (int step = 1; step < kMostSteps; ++step) {
     y += 1;
     z += 2;
-    double factor = y * step, next = numerator * z - numerator_before * factor;
+    // Joined, so that a step waits for one operation of the last.
+    double factor = y * step, next = std::fma(numerator, z, -(numerator_before * factor));
     numerator_before = std::exchange(numerator, next);
-    next = denominator * z - denominator_before * factor;
+    next = std::fma(denominator, z, -(denominator_before * factor));
     denominator_before = std::exchange(denominator, next);
     if (step % kBetweenLooks != 0) continue;
     double before = std::exchange(value, numerator / denominator);

@@ -1,8 +1,10 @@
 // The largest or least elements of lines. Which of equal elements are taken, and in what order, shows; PyTorch leaves
 // it to the standard library's algorithms, and so do we where a line has equal ones. Others are found by faster means.
 #include <algorithm>
+#include <optional>
 #include <vector>
 
+#include "kernels/line_sorter.h"
 #include "kernels/parallel.h"
 #include "kernels/sort.h"
 #include "kernels/sort_keys.h"
@@ -13,81 +15,138 @@ namespace umbra::kernels {
 
 namespace {
 
-/// One line of `n` elements, of which `wanted` are taken.
-template <class T> class Line {
-  using Number = Compute<T>;
-  struct Element {
-    Number value;
-    int64_t place;
-  };
+/// What is asked of each line.
+struct Selection {
+  int64_t n, wanted;  // elements of a line, and how many of them are taken
+  bool largest, sorted;
+
+  bool takes_few() const { return wanted * 64 <= n; }
+  /// Whether sorting is the faster way: to the order of many, of a line that is long enough for digits.
+  bool is_sorting() const { return sorted && !takes_few() && n >= kShort; }
+  static constexpr int64_t kShort = 96;
+};
+
+/// Takes elements of lines the way PyTorch does: the exchanges of the algorithms follow from comparisons of values
+/// alone, and keys compare as values do.
+template <class T, class Key> class LineSelector {
+  using Number = decltype(order_key(Compute<T>()));
 
  public:
-  Line(int64_t n, int64_t wanted, bool largest, bool sorted)
-      : n_(n), wanted_(wanted), largest_(largest), sorted_(sorted) {}
-
-  /// Whether the order in which they were found is one that PyTorch might not have.
-  bool is_in_doubt(const T* in, int64_t step, const T* found, int64_t found_step) const {
-    if (!sorted_ && !takes_few()) return true;
-    auto at = [&](int64_t k) { return static_cast<Number>(found[k * found_step]); };
-    for (int64_t k = 1; k < wanted_; ++k)
-      if (equal(at(k - 1), at(k))) return true;
-    int64_t as_last = 0;
-    for (int64_t i = 0; i < n_; ++i) as_last += equal(static_cast<Number>(in[i * step]), at(wanted_ - 1));
-    return as_last > 1;
-  }
+  explicit LineSelector(const Selection& selection)
+      : selection_(selection),
+        flip_(selection.largest ? ~Number(0) : Number(0)),
+        keys_(selection.takes_few() ? selection.wanted + 1 : selection.n) {}
 
   void select(const T* in, int64_t step) {
-    elements_.resize(n_);
-    for (int64_t i = 0; i < n_; ++i) elements_[i] = {static_cast<Number>(in[i * step]), i};
-    if (largest_) select_by([](const Element& a, const Element& b) { return before(b.value, a.value); });
-    else select_by([](const Element& a, const Element& b) { return before(a.value, b.value); });
+    if (selection_.takes_few()) return select_few(in, step);
+    for (int64_t i = 0; i < selection_.n; ++i) keys_[i] = Key(number(in[i * step]), i);
+    auto begin = keys_.begin(), last = begin + selection_.wanted - 1;
+    std::nth_element(begin, last, keys_.end(), comes_first);
+    if (selection_.sorted) std::sort(begin, last, comes_first);
   }
-  int64_t place(int64_t rank) const { return elements_[rank].place; }
+  int64_t place(int64_t rank) const { return keys_[rank].place(); }
 
  private:
-  static bool equal(Number a, Number b) { return a == b || (is_nan(a) && is_nan(b)); }
-  bool takes_few() const { return wanted_ * 64 <= n_; }
+  static constexpr auto comes_first = [](const Key& a, const Key& b) { return a.key() < b.key(); };
+  Number number(T x) const { return order_key(static_cast<Compute<T>>(x)) ^ flip_; }
 
-  template <class Before> void select_by(Before first) {
-    auto begin = elements_.begin(), last = begin + wanted_ - 1;
-    if (takes_few()) return std::partial_sort(begin, begin + wanted_, elements_.end(), first);
-    std::nth_element(begin, last, elements_.end(), first);
-    if (sorted_) std::sort(begin, last, first);
+  // std::partial_sort, which keeps the first so far in a heap and looks at the others in turn: most of them are passed
+  // by many at a time.
+  void select_few(const T* in, int64_t step) {
+    constexpr int64_t kChunk = 64;
+    Number numbers[kChunk];
+    const int64_t wanted = selection_.wanted;
+    auto heap = keys_.begin(), heap_end = heap + wanted;
+    for (int64_t i = 0; i < wanted; ++i) heap[i] = Key(number(in[i * step]), i);
+    std::make_heap(heap, heap_end, comes_first);
+    auto bound = static_cast<Number>(heap->key());
+    for (int64_t begin = wanted; begin < selection_.n; begin += kChunk) {
+      int64_t count = std::min(kChunk, selection_.n - begin);
+      const T* from = in + begin * step;
+      if (step == 1)
+        for (int64_t i = 0; i < count; ++i) numbers[i] = number(from[i]);
+      else
+        for (int64_t i = 0; i < count; ++i) numbers[i] = number(from[i * step]);
+      Number least = bound;
+      for (int64_t i = 0; i < count; ++i) least = std::min(least, numbers[i]);
+      if (least == bound) continue;
+      for (int64_t i = 0; i < count; ++i) {
+        if (numbers[i] >= bound) continue;
+        *heap_end = Key(numbers[i], begin + i);
+        std::pop_heap(heap, heap_end + 1, comes_first);  // the last so far makes room for it
+        bound = static_cast<Number>(heap->key());
+      }
+    }
+    std::sort_heap(heap, heap_end, comes_first);
   }
 
-  int64_t n_, wanted_;
-  bool largest_, sorted_;
-  std::vector<Element> elements_;
+  Selection selection_;
+  Number flip_;
+  std::vector<Key> keys_;
 };
+
+/// Whether what was found has equal elements, or there are more like the last one.
+template <class T>
+bool has_equal(const Selection& selection, const T* in, int64_t step, const T* found, int64_t found_step) {
+  using Number = Compute<T>;
+  auto equal = [](Number a, Number b) { return a == b || (is_nan(a) && is_nan(b)); };
+  auto at = [&](int64_t k) { return static_cast<Number>(found[k * found_step]); };
+  for (int64_t k = 1; k < selection.wanted; ++k)
+    if (equal(at(k - 1), at(k))) return true;
+  int64_t as_last = 0;
+  const Number last = at(selection.wanted - 1);
+  for (int64_t i = 0; i < selection.n; ++i) as_last += equal(static_cast<Number>(in[i * step]), last);
+  return as_last > 1;
+}
 
 }  // namespace
 
+int64_t topk_workspace(const Tensor& self, int64_t dim, int64_t wanted, bool sorted) {
+  if (self.numel() == 0 || self.dim() == 0 || wanted == 0) return 0;
+  Selection selection{self.size(dim), wanted, true, sorted};
+  return selection.is_sorting() ? sort_workspace(self, dim, wanted) : 0;
+}
+
 void topk(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool largest, bool sorted) {
   check_type<RealTypes>(self.dtype(), "topk_cpu");
-  sort(values, indices, self, dim, largest);
-  if (values.numel() == 0 || self.dim() == 0) return;
-  int64_t n = self.sizes()[dim], wanted = values.sizes()[dim];
+  if (values.numel() == 0 || self.dim() == 0) return sort(values, indices, self, dim, largest);
+  const Selection selection{self.sizes()[dim], values.sizes()[dim], largest, sorted};
   Strided<3> lines;
   for (int64_t d = 0; d < self.dim(); ++d)
     if (d != dim) lines.push(self.sizes()[d], {self.strides()[d], values.strides()[d], indices.strides()[d]});
   visit<RealTypes>(self.dtype(), "topk_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     int64_t step = self.strides()[dim], out_step = values.strides()[dim], where_step = indices.strides()[dim];
-    auto grain = std::max<int64_t>(1, kGrain / n);
-    parallel_for(0, lines.numel(), grain, [&](int64_t begin, int64_t end) {
-      Line<T> line(n, wanted, largest, sorted);
+    auto select_lines = [&]<class Key>(int64_t begin, int64_t end, const Key*) {
+      std::optional<LineSorter<T, Key>> quick;
+      if (selection.is_sorting()) quick.emplace(selection.n, selection.wanted, largest);
+      LineSelector<T, Key> exact(selection);
+      bool expect_equal = !quick;  // lines are mostly like the one before them
       Odometer<3> at(lines);
       at.seek(begin);
       for (int64_t i = begin; i < end; ++i, at.next()) {
         const T* in = self.data<T>() + at[0];
         T* out = values.data<T>() + at[1];
-        if (!line.is_in_doubt(in, step, out, out_step)) continue;
-        line.select(in, step);
-        for (int64_t k = 0; k < wanted; ++k) {
-          out[k * out_step] = in[line.place(k) * step];
-          indices.data<int64_t>()[at[2] + k * where_step] = line.place(k);
+        int64_t* where = indices.data<int64_t>() + at[2];
+        auto write = [&](const auto& found) {
+          for (int64_t k = 0; k < selection.wanted; ++k) {
+            out[k * out_step] = in[found.place(k) * step];
+            where[k * where_step] = found.place(k);
+          }
+        };
+        if (!expect_equal) {
+          quick->sort(in, step);
+          write(*quick);
+          if (!has_equal(selection, in, step, out, out_step)) continue;
         }
+        exact.select(in, step);
+        write(exact);
+        expect_equal = !quick || has_equal(selection, in, step, out, out_step);
       }
+    };
+    with_key_type<Compute<T>>(selection.n, [&](auto* key) {
+      parallel_for(0, lines.numel(), line_grain(selection.n),
+                   [&](int64_t begin, int64_t end) { select_lines(begin, end, key); });
     });
   });
 }

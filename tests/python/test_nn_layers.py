@@ -221,3 +221,33 @@ def test_bags_are_made_of_their_rows(mode, width):
         assert bags[0].eq(0).all()
         for k in range(1, 4):
             torch.testing.assert_close(bags[k], reduce(table[index[ends[k - 1]:ends[k]]]))
+
+
+def test_an_lstm_has_derivatives_of_any_order_and_direction():
+    torch.manual_seed(0)
+    net = nn.LSTM(2, 3, num_layers=2, bidirectional=True).double()
+    x = torch.randn(4, 2, 2, dtype=torch.float64, requires_grad=True)
+    weight = net.weight_hh_l0.detach().requires_grad_()
+
+    def run(x, weight):
+        out, (hidden, cell) = torch.func.functional_call(net, {"weight_hh_l0": weight}, (x,))
+        return out.sum() + (hidden * cell).sum()
+    assert torch.autograd.gradcheck(run, (x, weight), check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(run, (x, weight))
+
+
+def test_a_step_of_an_lstm_is_one_node_unless_somebody_watches():
+    class Names(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            names.append(str(function))
+            return function(*args, **(kwargs or {}))
+    torch.manual_seed(0)
+    cell, x, names = nn.LSTMCell(3, 4), torch.randn(2, 3), []
+    hidden, _ = cell(x)
+    assert "LstmStep" in type(hidden.grad_fn).__name__
+    with Names():
+        watched, _ = cell(x)
+    assert "aten.tanh.default" in names and not any("lstm_step" in name for name in names)
+    assert torch.allclose(hidden, watched)
+    for from_one, from_parts in zip(torch.autograd.grad(hidden.sum(), cell.parameters()), torch.autograd.grad(watched.sum(), cell.parameters())):
+        assert torch.allclose(from_one, from_parts, atol=1e-6)

@@ -189,3 +189,32 @@ def test_rows_roll_by_any_distance(shift):
 def test_searches_look_where_pytorch_looks_in_rows_without_order():
     # Recorded from PyTorch 2.15.
     assert torch.searchsorted(torch.tensor([5.0, 1.0, 3.0, 2.0, 4.0, 0.0]), torch.tensor([2.5, 3.5, 0.5])).tolist() == [6, 6, 0]
+
+
+def test_the_mode_of_a_line_with_nan_is_what_pytorch_sorts_it_to():
+    nan = float("nan")
+    line = torch.tensor([nan if i % 7 == 3 else float(i * i % 5) for i in range(100)])
+    for length, place in ((10, 9), (17, 11), (40, 21), (100, 1)):
+        value, index = line[:length].mode()
+        assert (value.item(), index.item()) == (1, place)
+
+
+def test_topk_takes_those_of_equal_elements_that_pytorch_takes():
+    line = torch.tensor([float(i * 7 % 5) for i in range(100)])
+    assert line.topk(1).indices.tolist() == [2]
+    assert line.topk(3, largest=False).indices.tolist() == [30, 75, 80]
+    assert line.topk(6, sorted=False).indices.tolist() == [17, 67, 82, 47, 52, 87]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.int8])
+def test_the_median_of_all_elements_is_that_of_a_line(dtype):
+    for count in (1, 2, 7, 600, 20000):
+        x = torch.tensor([i * 37 % 101 - 50 for i in range(count)]).to(dtype)
+        assert x.median() == x.median(0).values and x.median().dtype == dtype
+
+
+def test_medians_meet_nan():
+    x = torch.tensor([3.0, float("nan"), 1.0, 2.0] * 200)
+    assert x.median().isnan() and x.nanmedian() == 2
+    assert torch.full((600,), float("nan")).nanmedian().isnan()
+    assert torch.tensor([-0.0, 1, -1]).median().signbit()

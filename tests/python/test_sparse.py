@@ -153,3 +153,12 @@ def test_parts_are_printed_without_their_type():
                        "       values=tensor([1., 2., 3., 4.]), size=(2, 2), nnz=4,\n       dtype=torch.float64, layout=torch.sparse_csr)")
     empty = torch.sparse_coo_tensor(torch.zeros(1, 0, dtype=torch.int64), torch.zeros(0), (3,))
     assert repr(empty) == "tensor(indices=tensor([], size=(1, 0)),\n       values=tensor([], size=(0,)),\n       size=(3,), nnz=0, layout=torch.sparse_coo)"
+
+
+def test_row_starts_of_rows_that_are_in_no_order_are_what_pytorch_makes_of_them():
+    rows = torch.tensor([2, 4, 2, 1, 5])
+    assert torch._convert_indices_from_coo_to_csr(rows, 7).tolist() == [0, 0, 0, 1, 1, 4, 5, 5]
+    narrow = torch._convert_indices_from_coo_to_csr(rows.int(), 7, out_int32=True)
+    assert narrow.tolist() == [0, 0, 0, 1, 1, 4, 5, 5] and narrow.dtype == torch.int32
+    with pytest.raises(RuntimeError, match="index 5 is out of bounds for 5 rows"):
+        torch._convert_indices_from_coo_to_csr(rows, 5)

@@ -326,6 +326,24 @@ void lstm_cell(T* hidden, T* cell, const T* gates, const T* more_gates, const T*
   });
 }
 
+template <class T>
+void lstm_cell_gradient(T* grad_gates, T* grad_cell_before, const T* grad_hidden, const T* grad_cell, const T* gates,
+                        const T* more_gates, const T* cell_before, const T* cell, int64_t n) {
+  each<T>(n, [&](auto at) {
+    auto gate = [&](int64_t k) { return at(gates + k * n) + at(more_gates + k * n); };
+    auto given = [&](const T* grad) { return grad ? at(grad) : Vec<T>(0); };
+    const Vec<T> one(1);
+    Vec<T> in = sigmoid(gate(0)), forget = sigmoid(gate(1)), candidate = tanh(gate(2)), out = sigmoid(gate(3));
+    Vec<T> bent = tanh(at(cell)), of_hidden = given(grad_hidden);
+    Vec<T> of_cell = given(grad_cell) + of_hidden * out * (one - bent * bent);
+    at.store(grad_gates, of_cell * candidate * in * (one - in));
+    at.store(grad_gates + n, of_cell * at(cell_before) * forget * (one - forget));
+    at.store(grad_gates + 2 * n, of_cell * in * (one - candidate * candidate));
+    at.store(grad_gates + 3 * n, of_hidden * bent * out * (one - out));
+    at.store(grad_cell_before, of_cell * forget);
+  });
+}
+
 template <class T> void softmax_gradient(T* out, const T* p, const T* g, T center, T scale, int64_t n) {
   Vec<T> middle(center), factor(scale);
   each<T>(n, [&](auto at) { at.store(out, at(p) * (at(g) - middle) * factor); });
@@ -354,6 +372,7 @@ template <class T> const RowFunctions<T>& functions() {
                                             &exp_scaled<T>,
                                             &normal_blocks<T>,
                                             &lstm_cell<T>,
+                                            &lstm_cell_gradient<T>,
                                             &softmax_gradient<T>};
   return table;
 }

@@ -51,6 +51,10 @@ template <class T> struct RowFunctions {
   /// One step of an LSTM cell for one sample of n features: the gates (in, forget, candidate, out) are the sums of two
   /// rows of 4 n; `cell` may be the cell before.
   void (*lstm_cell)(T* hidden, T* cell, const T* gates, const T* more_gates, const T* cell_before, int64_t n);
+  /// Its gradient, from those of its results (null: zero) and the cell that it gave; `grad_cell` may be
+  /// `grad_cell_before`.
+  void (*lstm_cell_gradient)(T* grad_gates, T* grad_cell_before, const T* grad_hidden, const T* grad_cell,
+                             const T* gates, const T* more_gates, const T* cell_before, const T* cell, int64_t n);
   /// out = p * (g - center) * scale
   void (*softmax_gradient)(T* out, const T* p, const T* g, T center, T scale, int64_t n);
 };

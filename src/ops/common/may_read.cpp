@@ -1,5 +1,6 @@
 #include "ops/common/may_read.h"
 
+#include "umbra/core/tangent.h"
 #include "umbra/dispatch/dispatcher.h"
 
 namespace umbra::ops {
@@ -10,9 +11,10 @@ bool may_read(const Tensor& t) {
   return (watched - plain).empty() && (t.keys() - plain).empty() && t.storage()->has_data();
 }
 
-bool values_alone(const Tensor& t) {
-  bool noted = t.requires_grad() ? is_grad_enabled() : t.impl()->autograd_meta() != nullptr;
-  return may_read(t) && !noted;
+bool autograd_may_need(const Tensor& t) {
+  return (is_grad_enabled() && t.requires_grad()) || has_tangent(t);
 }
+
+bool values_alone(const Tensor& t) { return may_read(t) && !autograd_may_need(t); }
 
 }  // namespace umbra::ops

@@ -4,6 +4,7 @@
 #include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "kernels/index.h"
+#include "kernels/masks.h"
 #include "ops/common/batching.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/shape.h"

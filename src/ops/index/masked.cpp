@@ -1,7 +1,7 @@
 // Elements where a mask holds: read, and written in order.
 #include "dispatch/data_dependent.h"
 #include "kernels/copy.h"
-#include "kernels/index.h"
+#include "kernels/masks.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"

@@ -1,7 +1,7 @@
 // Which elements are not zero, and how many: where the number of results depends on the data or is given.
 #include "dispatch/data_dependent.h"
 #include "kernels/copy.h"
-#include "kernels/index.h"
+#include "kernels/masks.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/unbacked.h"

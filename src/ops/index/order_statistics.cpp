@@ -144,8 +144,7 @@ template <Nans nans> void run_whole_median(const Tensor& out, const Tensor& self
                                                       : Scalar(0));
     return;
   }
-  Tensor row = kernels::contiguous(self), place = kernels::scratch({}, DType::Int64);
-  kernels::median(out, place, alias_tensor(row, {row.sym_numel()}, {1}, row.sym_storage_offset()), 0, nans);
+  kernels::whole_median(out, self, nans);
 }
 UMBRA_OPERATOR("median(Tensor self) -> Tensor")
     .generated_out("median.out")

@@ -1,7 +1,8 @@
 // Elements of a tensor seen as one row: take and put.
+#include "kernels/take.h"
+
 #include "dispatch/layers.h"
 #include "kernels/copy.h"
-#include "kernels/index.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"

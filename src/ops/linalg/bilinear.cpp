@@ -46,9 +46,12 @@ Tensor trilinear_parts(const Tensor& i1, const Tensor& i2, const Tensor& i3, std
   bool one_type = i1.dtype() == i2.dtype() && i1.dtype() == i3.dtype() && !is_integral(i1.dtype(), true);
   // Matrix products pay where there is something to multiply.
   constexpr int64_t kSmall = 4096;
-  auto is_small = [&](const Tensor& t) { return !t.sym_numel().is_symbolic() && t.sym_numel().value() < kSmall; };
-  bool small = is_small(i1) && is_small(i2) && is_small(i3);
-  if (one_type && !small && !sumdim.empty() && rank <= 26)
+  auto is_below = [](const Tensor& t, int64_t size) {
+    return !t.sym_numel().is_symbolic() && t.sym_numel().value() < size;
+  };
+  bool small = is_below(i1, kSmall) && is_below(i2, kSmall) && is_below(i3, kSmall);
+  bool nothing = is_below(i1, 1) || is_below(i2, 1) || is_below(i3, 1);
+  if (one_type && !small && !nothing && !sumdim.empty() && rank <= 26)
     if (auto equation = trilinear_equation(rank, {&expand1, &expand2, &expand3}, sumdim))
       return einsum(*equation, {i1.to(wide), i2.to(wide), i3.to(wide)}).contiguous().to(i1.dtype());
   Tensor product = with_dims(i1.to(wide), expand1).mul(with_dims(i2, expand2)).mul(with_dims(i3, expand3));

@@ -5,6 +5,7 @@
 #include "core/stored_types.h"
 #include "dispatch/layers.h"
 #include "ops/common/batching.h"
+#include "ops/common/may_read.h"
 #include "umbra/core/linalg_error.h"
 
 namespace umbra::ops {
@@ -156,7 +157,7 @@ Tensor diagonal_matrix(const Tensor& diagonal) {
 }
 
 bool may_be_differentiated(const Tensor& a) {
-  return a.keys().has(DispatchKey::Autograd) || a.keys().has(DispatchKey::Level);
+  return a.keys().has(DispatchKey::Level) || autograd_may_need(a);
 }
 
 bool is_vector_side(const Tensor& a, const Tensor& b) {

@@ -41,7 +41,7 @@ TensorSpec scalar_spec(const Tensor& a, DType dtype);
 Tensor adjoint_of(const Tensor& a);
 /// Matrices with these diagonals.
 Tensor diagonal_matrix(const Tensor& diagonal);
-/// Whether a derivative of the tensor may be asked for, as far as its layers tell: true for any view, too.
+/// Whether a derivative of the tensor may be asked for, as far as its layers tell.
 bool may_be_differentiated(const Tensor& a);
 /// Whether `b` is a batch of vectors rather than of matrices, next to the matrices `a`.
 bool is_vector_side(const Tensor& a, const Tensor& b);

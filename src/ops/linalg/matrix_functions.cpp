@@ -28,31 +28,79 @@ constexpr double kPade[] = {64764752532480000,
                             182,
                             1};
 constexpr double kPadeBound = 5.371920351148152;
+// The same for the derivative (A. H. Al-Mohy and N. J. Higham, Computing the Frechet derivative of the matrix
+// exponential, 2009).
+constexpr double kDerivativeBound = 4.74;
 
-Tensor pade(const Tensor& a) {
-  Tensor identity = eye(a.sym_size(-1), {.dtype = a.dtype(), .device = a.device()});
-  Tensor a2 = a.matmul(a), a4 = a2.matmul(a2), a6 = a4.matmul(a2);
-  auto low = [&](int from) {
-    return a6.mul(kPade[from + 6])
-        .add(a4.mul(kPade[from + 4]))
-        .add(a2.mul(kPade[from + 2]))
-        .add(identity.mul(kPade[from]));
+/// The matrices [[a, g], [0, a]]. Of a function of them, the upper right block is its derivative at a along g; a
+/// product takes three products of blocks where the whole would take eight.
+struct Doubled {
+  Tensor a, g;
+};
+
+Tensor product(const Tensor& x, const Tensor& y) { return x.matmul(y); }
+Doubled product(const Doubled& x, const Doubled& y) { return {x.a.matmul(y.a), x.a.matmul(y.g).add_(x.g.matmul(y.a))}; }
+
+/// A multiple of the identity and multiples of three matrices.
+Tensor sum(double number, double first, const Tensor& x, double second, const Tensor& y, double third,
+           const Tensor& z) {
+  Tensor out = x.mul(first).add_(y, second).add_(z, third);
+  if (number != 0) out.diagonal(0, -2, -1).add_(number);
+  return out;
+}
+Doubled sum(double number, double first, const Doubled& x, double second, const Doubled& y, double third,
+            const Doubled& z) {
+  return {sum(number, first, x.a, second, y.a, third, z.a), sum(0, first, x.g, second, y.g, third, z.g)};
+}
+
+Tensor plus(const Tensor& x, const Tensor& y, double factor = 1) { return x.add(y, factor); }
+Doubled plus(const Doubled& x, const Doubled& y, double factor = 1) {
+  return {x.a.add(y.a, factor), x.g.add(y.g, factor)};
+}
+
+/// What times `x` gives `y`.
+Tensor quotient(const Tensor& x, const Tensor& y) { return std::get<0>(linalg_solve_ex(x, y)); }
+Doubled quotient(const Doubled& x, const Doubled& y) {
+  auto [factors, pivots, info] = linalg_lu_factor_ex(x.a);
+  Tensor a = linalg_lu_solve(factors, pivots, y.a);
+  return {a, linalg_lu_solve(factors, pivots, y.g.sub(x.g.matmul(a)))};
+}
+
+template <class Matrix> Matrix pade(const Matrix& a) {
+  Matrix a2 = product(a, a), a4 = product(a2, a2), a6 = product(a4, a2);
+  auto half = [&](int from) {
+    const double* c = kPade + from;
+    Matrix high = sum(0, c[12], a6, c[10], a4, c[8], a2);
+    return plus(product(a6, high), sum(c[0], c[6], a6, c[4], a4, c[2], a2));
   };
-  auto high = [&](int from) {
-    return a6.matmul(a6.mul(kPade[from + 12]).add(a4.mul(kPade[from + 10])).add(a2.mul(kPade[from + 8])));
-  };
-  Tensor odd = a.matmul(high(1).add(low(1))), even = high(0).add(low(0));
-  return std::get<0>(linalg_solve_ex(even.sub(odd), even.add(odd)));
+  Matrix odd = product(a, half(1)), even = half(0);
+  return quotient(plus(even, odd, -1), plus(even, odd));
 }
 
 /// How often each matrix is halved until the quotient is exact enough, then squared.
-Tensor halvings(const Tensor& a) {
+Tensor halvings(const Tensor& a, double bound) {
   Tensor norm = linalg_matrix_norm(a, Scalar(1), {-2, -1});
-  return norm.div(kPadeBound).log2().ceil().clamp_min(0).unsqueeze(-1).unsqueeze(-1);
+  return norm.div(bound).log2().ceil().clamp_min(0).unsqueeze(-1).unsqueeze(-1);
+}
+
+Tensor scaled(const Tensor& x, const Tensor& factor) { return x.mul(factor); }
+Doubled scaled(const Doubled& x, const Tensor& factor) { return {x.a.mul(factor), x.g.mul(factor)}; }
+Tensor chosen(const Tensor& where_true, const Tensor& x, const Tensor& y) { return where(where_true, x, y); }
+Doubled chosen(const Tensor& where_true, const Doubled& x, const Doubled& y) {
+  return {where(where_true, x.a, y.a), where(where_true, x.g, y.g)};
+}
+
+template <class Matrix> Matrix exponential(const Matrix& a, const Tensor& count, int64_t most) {
+  Matrix x = pade(most > 0 ? scaled(a, count.neg().exp2()) : a);
+  for (int64_t i = 0; i < most; ++i) {
+    Matrix square = product(x, x);
+    x = count.numel() == 1 ? square : chosen(count.gt(i), square, x);
+  }
+  return x;
 }
 
 Tensor matrix_exponential(const Tensor& a) {
-  Tensor count = halvings(a);
+  Tensor count = halvings(a, kPadeBound);
   double most = count.amax().item().to_double();
   if (!std::isfinite(most)) {
     // What is not finite has no exponential; the others are not spoilt by it.
@@ -60,9 +108,35 @@ Tensor matrix_exponential(const Tensor& a) {
     Tensor rest = matrix_exponential(where(finite, a, zeros_like(a)));
     return where(finite, rest, std::numeric_limits<double>::quiet_NaN());
   }
-  Tensor x = pade(a.mul(count.neg().exp2()));
-  for (int64_t i = 0; i < static_cast<int64_t>(most); ++i) x = where(count.gt(i), x.matmul(x), x);
-  return x;
+  return exponential(a, count, static_cast<int64_t>(most));
+}
+
+/// Whether the matrices, which lie row after row, are [[a, g], [0, a]] and finite: the form that gradients ask for.
+template <class T> bool is_doubled(const Tensor& matrices) {
+  int64_t n = matrices.size(-1), half = n / 2;
+  if (n % 2 != 0) return false;
+  const T *from = matrices.data<T>(), *end = from + matrices.numel();
+  for (; from < end; from += n * n)
+    for (int64_t row = half; row < n; ++row)
+      for (int64_t column = 0; column < half; ++column)
+        if (from[row * n + column] != T(0) || from[row * n + half + column] != from[(row - half) * n + column])
+          return false;
+  return std::isfinite(matrices.abs().amax().item().to_double());
+}
+
+/// The exponential of such matrices, block by block.
+void doubled_exponential(const Tensor& out, const Tensor& matrices) {
+  int64_t half = matrices.size(-1) / 2;
+  auto block = [&](const Tensor& t, int64_t row, int64_t column) {
+    return t.narrow(-2, row * half, half).narrow(-1, column * half, half);
+  };
+  Doubled x{block(matrices, 0, 0).contiguous(), block(matrices, 0, 1).contiguous()};
+  Tensor count = halvings(x.a, kDerivativeBound);
+  x = exponential(x, count, static_cast<int64_t>(count.amax().item().to_double()));
+  kernels::copy(block(out, 0, 0), x.a);
+  kernels::copy(block(out, 0, 1), x.g);
+  kernels::fill(block(out, 1, 0), 0);
+  kernels::copy(block(out, 1, 1), x.a);
 }
 
 UMBRA_OPERATOR("linalg_matrix_exp(Tensor self) -> Tensor")
@@ -76,7 +150,10 @@ UMBRA_OPERATOR("linalg_matrix_exp(Tensor self) -> Tensor")
       if (self.numel() == 0) return;
       // Squaring doubles errors: half of the digits are kept for them.
       DType wide = self.is_complex() ? DType::Complex128 : DType::Float64;
-      kernels::copy(out, matrix_exponential(self.to(wide)));
+      Tensor a = self.to(wide).contiguous();
+      bool doubled = self.is_complex() ? is_doubled<std::complex<double>>(a) : is_doubled<double>(a);
+      if (doubled) doubled_exponential(out, a);
+      else kernels::copy(out, matrix_exponential(a));
     })
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return matrix_exp_backward(self, grad); })
@@ -86,7 +163,8 @@ UMBRA_OPERATOR("matrix_exp(Tensor self) -> Tensor").composite([](const Tensor& s
   return linalg_matrix_exp(self);
 });
 
-// The derivative at A^H along G is the upper right block of exp([[A^H, G], [0, A^H]]).
+// The derivative at A^H along G is the upper right block of exp([[A^H, G], [0, A^H]]), which takes no more than its
+// blocks.
 UMBRA_OPERATOR("matrix_exp_backward(Tensor self, Tensor grad) -> Tensor")
     .composite([](const Tensor& self, const Tensor& grad) {
       check_matrix(self, "matrix_exp_backward");

@@ -62,7 +62,7 @@ Tensor vector_norm_gradient(const Tensor& grad, const Tensor& self, const Tensor
 }
 
 void vector_norm_cpu(const Tensor& out, const Tensor& self, double p, const OptionalDims& dims, OptionalType dtype) {
-  std::vector<int64_t> over = masked_dims(reduced_dims(self, dims));
+  SmallVector<int64_t> over = masked_dims(reduced_dims(self, dims));
   // Of one element every norm but the 0th is its size, whatever its powers would do.
   bool single = std::all_of(over.begin(), over.end(), [&](int64_t d) { return self.dim() == 0 || self.size(d) == 1; });
   // In single precision so large an order is infinite, and the root that is taken is the 0th.
@@ -101,7 +101,7 @@ UMBRA_OPERATOR(
       bool sign_counts = ord.to_double() != 2 || is_complex(type);
       if (sign_counts) sizes = sizes.abs();
       Tensor powers = ord.to_double() == 1 ? sizes : sizes.pow(ord);
-      std::vector<int64_t> over = masked_dims(mask);
+      SmallVector<int64_t> over = masked_dims(mask);
       return over.empty() ? powers : powers.sum(IntArrayRef(over), keepdim);
     })
     .tags({Tag::Reduction})
@@ -312,7 +312,7 @@ UMBRA_OPERATOR(
     })
     .use(OutCopied{});
 
-std::vector<int64_t> all_of(const Tensor& self) { return masked_dims(all_dims(self)); }
+std::vector<int64_t> all_of(const Tensor& self) { return masked_dims(all_dims(self)).vec(); }
 
 UMBRA_OPERATOR(
     "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "

@@ -118,7 +118,10 @@ UMBRA_OPERATOR("linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=Non
 UMBRA_OPERATOR("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor")
     .out("linalg_svdvals.out")
     .composite([](const Tensor& a, const OptionalText& driver) {
-      return std::get<1>(_linalg_svd(a, false, may_be_differentiated(a), driver));
+      // Values come out with other last digits where vectors are computed too: a view is taken for one that a transform
+      // sees, so that norms give the same bits in both.
+      bool vectors = a.keys().has(DispatchKey::Autograd) || may_be_differentiated(a);
+      return std::get<1>(_linalg_svd(a, false, vectors, driver));
     })
     .use(out_parts([](const Tensor& a, const OptionalText& driver, const Tensor& out) {
       Tensor u = unwanted_out(a, a.dtype()), vh = unwanted_out(a, a.dtype());

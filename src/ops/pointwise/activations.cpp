@@ -54,7 +54,7 @@ UMBRA_OPERATOR("relu(Tensor self) -> Tensor")
 Scalar in_kind_of(DType result, const Scalar& alpha) {
   return is_integral(result, true) ? Scalar(alpha.to_int()) : Scalar(alpha.to_double());
 }
-/// The sum without what is below zero, of the types that the fused kernel is made for.
+/// A sum that is nobody else's, without what is below zero, of the types that the fused kernel is made for.
 Tensor positive_sum(const Tensor& self, const Tensor& sum) {
   auto fits = [](DType type) {
     return type == DType::Float32 || type == DType::Float64 ||
@@ -62,7 +62,7 @@ Tensor positive_sum(const Tensor& self, const Tensor& sum) {
   };
   check(fits(self.dtype()) || !has_elements(self), "Unsupported datatype for add_relu: ", kernel_name(self.dtype()));
   check_kernel_type(fits(sum.dtype()), "add_clamp_cpu", sum);
-  return relu(sum);
+  return relu_(sum);
 }
 
 UMBRA_OPERATOR("_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")

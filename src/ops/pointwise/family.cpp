@@ -39,22 +39,23 @@ bool same_strides(const Tensor& a, const Tensor& b) {
   return true;
 }
 
-// All inputs of one shape and one dense layout: the output takes it as it is.
-std::optional<SymShape> shared_layout(ArrayRef<const Tensor*> inputs) {
+enum class Shared : uint8_t { Nothing, RowMajor, ChannelsLast, Strides };
+
+// Whether all inputs have one shape and one dense layout, which the output takes as it is; and which.
+Shared shared_layout(ArrayRef<const Tensor*> inputs) {
   const Tensor& first = *inputs[0];
   bool contiguous = true;
   for (const Tensor* t : inputs) {
-    if (!same_shape(first, *t)) return std::nullopt;
+    if (!same_shape(first, *t)) return Shared::Nothing;
     contiguous = contiguous && t->is_contiguous();
   }
-  if (contiguous) return contiguous_strides(first.sym_sizes());
+  if (contiguous) return Shared::RowMajor;
   bool strides_equal = true;
   for (const Tensor* t : inputs) strides_equal = strides_equal && same_strides(first, *t);
   bool channels_last = first.dim() == 4;
   for (const Tensor* t : inputs) channels_last = channels_last && t->is_contiguous(MemoryFormat::ChannelsLast);
-  if (channels_last) return strides_for(first.sym_sizes(), MemoryFormat::ChannelsLast);
-  if (strides_equal && first.is_non_overlapping_and_dense()) return SymShape(first.sym_strides());
-  return std::nullopt;
+  if (channels_last) return Shared::ChannelsLast;
+  return strides_equal && first.is_non_overlapping_and_dense() ? Shared::Strides : Shared::Nothing;
 }
 
 // The general case: the memory order that the inputs agree on.
@@ -98,18 +99,19 @@ const Tensor& number_of_type(DType dtype) {
 }
 
 TensorSpec pointwise_spec(ArrayRef<const Tensor*> inputs, DType result) {
-  TensorSpec spec;
-  spec.dtype = result;
-  spec.device = inputs.size() == 1 ? inputs[0]->device() : common_device(inputs);
-  if (std::optional<SymShape> strides = shared_layout(inputs)) {
-    spec.sizes = SymShape(inputs[0]->sym_sizes());
-    spec.strides = std::move(*strides);
-    return spec;
+  const Tensor& first = *inputs[0];
+  Device device = inputs.size() == 1 ? first.device() : common_device(inputs);
+  // Made where it is to be: strides that are moved right after they were written make the processor wait.
+  switch (shared_layout(inputs)) {
+    case Shared::RowMajor: return TensorSpec(first.sym_sizes(), result, device);
+    case Shared::ChannelsLast:
+      return TensorSpec(first.sym_sizes(), strides_for(first.sym_sizes(), MemoryFormat::ChannelsLast), result, device);
+    case Shared::Strides: return TensorSpec(first.sym_sizes(), first.sym_strides(), result, device);
+    case Shared::Nothing: break;
   }
-  spec.sizes = SymShape(inputs[0]->sym_sizes());
-  for (const Tensor* t : inputs.drop_front()) spec.sizes = broadcast_shapes(spec.sizes, t->sym_sizes());
-  spec.strides = merged_layout(spec.sizes, inputs);
-  return spec;
+  SymShape sizes(first.sym_sizes());
+  for (const Tensor* t : inputs.drop_front()) sizes = broadcast_shapes(sizes, t->sym_sizes());
+  return TensorSpec(sizes, merged_layout(sizes, inputs), result, device);
 }
 
 TensorSpec pointwise_spec(ArrayRef<const Tensor*> inputs, Promotion promotion) {

@@ -29,7 +29,7 @@ UMBRA_OPERATOR(
     .cpu<2>([](const Tensor& out, const Tensor& noise_out, const Tensor& self, const Tensor& noise, const Scalar& lower,
                const Scalar& upper, bool training, const GeneratorPointer& generator) {
       if (!training) {
-        out.copy_(self.leaky_relu(middle(lower, upper)));
+        leaky_relu_out(out, self, middle(lower, upper));
         noise_out.copy_(noise);
         return;
       }

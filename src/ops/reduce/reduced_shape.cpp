@@ -1,5 +1,7 @@
 #include "ops/reduce/reduced_shape.h"
 
+#include <bit>
+
 #include "kernels/copy.h"
 
 namespace umbra::ops {
@@ -10,10 +12,9 @@ uint64_t reduced_dims(const Tensor& self, const OptionalDims& dims) {
 
 uint64_t all_dims(const Tensor& self) { return dim_mask({}, self.dim()); }
 
-std::vector<int64_t> masked_dims(uint64_t mask) {
-  std::vector<int64_t> out;
-  for (int64_t d = 0; d < 64; ++d)
-    if (mask >> d & 1) out.push_back(d);
+SmallVector<int64_t> masked_dims(uint64_t mask) {
+  SmallVector<int64_t> out;
+  for (; mask != 0; mask &= mask - 1) out.push_back(std::countr_zero(mask));
   return out;
 }
 

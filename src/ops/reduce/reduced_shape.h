@@ -13,7 +13,7 @@ using OptionalDims = std::optional<std::vector<int64_t>>;
 uint64_t reduced_dims(const Tensor& self, const OptionalDims& dims);
 uint64_t all_dims(const Tensor& self);
 /// The dimensions of a mask, in order: what kernels take.
-std::vector<int64_t> masked_dims(uint64_t mask);
+SmallVector<int64_t> masked_dims(uint64_t mask);
 /// Contiguous output of the reduced shape.
 TensorSpec reduced_spec(const Tensor& self, uint64_t mask, bool keepdim, DType dtype);
 /// The tensor in the type that the reduction computes in.

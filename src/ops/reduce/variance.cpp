@@ -229,7 +229,7 @@ UMBRA_OPERATOR("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, Scalar
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool, std::optional<DType>) {
       kernels::prod(out, kernels::cast(self, out.dtype()),
-                    self.dim() ? masked_dims(dim_mask({&dim, 1}, self.dim(), false)) : std::vector<int64_t>());
+                    self.dim() ? masked_dims(dim_mask({&dim, 1}, self.dim(), false)) : SmallVector<int64_t>());
     })
     .gradient("self", {"grad", "self", "dim", "keepdim"},
               [](const Tensor& grad, const Tensor& self, int64_t dim, bool keepdim) {

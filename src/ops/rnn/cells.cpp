@@ -5,6 +5,7 @@
 #include "kernels/recurrent.h"
 #include "ops/common/batching.h"
 #include "ops/common/may_read.h"
+#include "ops/norm/by_parts.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/dispatch/typed.h"
 #include "umbra/generated/functions.h"
@@ -48,33 +49,82 @@ CellState relu_step(const Tensor& input, const CellState& state, const CellParam
   return {plus<kWrites>(parameters.from_hidden(state.hidden), input).relu(), {}};
 }
 
-/// Whether a step is arithmetic on plain rows, so that all of it can be done in one pass.
+/// Whether a step is arithmetic on plain rows whose parts nobody watches, so that all of it can be done in one pass.
 bool in_one_pass(const Tensor& past, const Tensor& input, const Tensor& cell) {
   bool full_width = past.dtype() == DType::Float32 || past.dtype() == DType::Float64;
-  if (!full_width || !values_alone(past) || !values_alone(input) || !values_alone(cell)) return false;
+  if (!full_width || !may_read(past) || !may_read(input) || !may_read(cell)) return false;
   bool same = past.dtype() == input.dtype() && past.dtype() == cell.dtype() && past.sym_sizes() == input.sym_sizes();
   return same && cell.dim() == 2 && cell.size(0) == past.size(0) && 4 * cell.size(1) == past.size(1) &&
          past.is_contiguous() && input.is_contiguous() && cell.is_contiguous();
 }
 
-CellState lstm_step_of_rows(const Tensor& past, const Tensor& input, const CellState& state,
-                            const CellParameters& parameters) {
-  Tensor hidden = kernels::scratch(state.cell.sizes(), past.dtype());
-  Tensor cell = kernels::scratch(state.cell.sizes(), past.dtype());
-  kernels::lstm_cell(hidden, cell, past, input, state.cell);
-  return {parameters.projected(hidden), cell};
-}
+using Pair = std::tuple<Tensor, Tensor>;
 
-template <bool kWrites>
-CellState lstm_step(const Tensor& input, const CellState& state, const CellParameters& parameters) {
-  Tensor past = parameters.from_hidden(state.hidden);
-  if (in_one_pass(past, input, state.cell)) return lstm_step_of_rows(past, input, state, parameters);
+template <bool kWrites> Pair lstm_parts(const Tensor& past, const Tensor& input, const Tensor& cell) {
   std::vector<Tensor> gates = plus<kWrites>(past, input).unsafe_chunk(4, 1);
   Tensor in = squashed<kWrites>(gates[0]), forget = squashed<kWrites>(gates[1]);
   Tensor candidate = bent<kWrites>(gates[2]), out = squashed<kWrites>(gates[3]);
-  Tensor kept = forget.mul(state.cell);
-  Tensor cell = plus<kWrites>(kept, in.mul(candidate));
-  return {parameters.projected(out.mul(cell.tanh())), cell};
+  Tensor next = plus<kWrites>(forget.mul(cell), in.mul(candidate));
+  return {out.mul(next.tanh()), next};
+}
+
+/// The gradient of a step, with respect to the sum of gates and to the cell, in parts that can be differentiated.
+Pair lstm_gradient_parts(const Tensor& grad_hidden, const Tensor& grad_cell, const Tensor& past, const Tensor& input,
+                         const Tensor& cell) {
+  std::vector<Tensor> gates = past.add(input).unsafe_chunk(4, 1);
+  Tensor in = gates[0].sigmoid(), forget = gates[1].sigmoid(), candidate = gates[2].tanh(), out = gates[3].sigmoid();
+  Tensor bent = forget.mul(cell).add(in.mul(candidate)).tanh();
+  Tensor of_hidden = grad_hidden.defined() ? grad_hidden : zeros_like(cell);
+  Tensor of_cell = tanh_backward(of_hidden.mul(out), bent);
+  if (grad_cell.defined()) of_cell = of_cell.add(grad_cell);
+  Tensor of_gates = cat({sigmoid_backward(of_cell.mul(candidate), in), sigmoid_backward(of_cell.mul(cell), forget),
+                         tanh_backward(of_cell.mul(in), candidate), sigmoid_backward(of_hidden.mul(bent), out)},
+                        1);
+  return {of_gates, of_cell.mul(forget)};
+}
+
+TensorSpec spec_of(const Tensor& like) { return TensorSpec(like.sym_sizes(), like.dtype(), like.device()); }
+
+// A step of which the sums of gates, [batch, 4 * features], and the cell are plain rows of one type: one pass over
+// memory, and one node of a gradient's graph, in the place of a dozen. Captures and modes see its parts instead.
+UMBRA_OPERATOR("umbra::lstm_step(Tensor past, Tensor input, Tensor cell) -> (Tensor hidden, Tensor next)")
+    .meta([](const Tensor&, const Tensor&, const Tensor& cell) { return std::tuple(spec_of(cell), spec_of(cell)); })
+    .cpu<2>([](const Tensor& hidden, const Tensor& next, const Tensor& past, const Tensor& input, const Tensor& cell) {
+      kernels::lstm_cell(hidden, next, past, input, cell);
+    })
+    .gradient(
+        "past, input, cell", {"grad0", "grad1", "past", "input", "cell", "next"},
+        [](const Tensor& grad_hidden, const Tensor& grad_cell, const Tensor& past, const Tensor& input,
+           const Tensor& cell, const Tensor& next) {
+          static const auto fused =
+              typed<Pair(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&)>(
+                  "umbra::lstm_step_backward");
+          bool apart = wants_derivative({&grad_hidden, &grad_cell, &past, &input, &cell}) || !may_read(past);
+          auto [of_gates, of_cell] = apart ? lstm_gradient_parts(grad_hidden, grad_cell, past, input, cell)
+                                           : fused(grad_hidden, grad_cell, past, input, cell, next);
+          return std::tuple(of_gates, of_gates, of_cell);
+        })
+    .tangents_through(lstm_parts<false>)
+    .use(batch_through(lstm_parts<false>));
+UMBRA_OPERATOR(
+    "umbra::lstm_step_backward(Tensor? grad_hidden, Tensor? grad_cell, Tensor past, Tensor input, Tensor cell, Tensor "
+    "next) -> (Tensor, Tensor)")
+    .meta([](const Tensor&, const Tensor&, const Tensor& past, const Tensor&, const Tensor& cell, const Tensor&) {
+      return std::tuple(spec_of(past), spec_of(cell));
+    })
+    .cpu<2>([](const Tensor& of_gates, const Tensor& of_cell, const Tensor& grad_hidden, const Tensor& grad_cell,
+               const Tensor& past, const Tensor& input, const Tensor& cell, const Tensor& next) {
+      kernels::lstm_cell_gradient(of_gates, of_cell, grad_hidden, grad_cell, past, input, cell, next);
+    })
+    .not_differentiable();
+
+template <bool kWrites>
+CellState lstm_step(const Tensor& input, const CellState& state, const CellParameters& parameters) {
+  static const auto fused = typed<Pair(const Tensor&, const Tensor&, const Tensor&)>("umbra::lstm_step");
+  Tensor past = parameters.from_hidden(state.hidden);
+  auto [hidden, cell] = in_one_pass(past, input, state.cell) ? fused(past, input, state.cell)
+                                                             : lstm_parts<kWrites>(past, input, state.cell);
+  return {parameters.projected(hidden), cell};
 }
 
 template <bool kWrites>

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kernels/copy.h"
+#include "kernels/sparse_indices.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -24,29 +25,8 @@ UMBRA_OPERATOR("_convert_indices_from_coo_to_csr(Tensor self, int size, *, bool 
       check(size >= 0, "Trying to create tensor with negative dimension ", size + 1, ": [", size + 1, "]");
       return TensorSpec({SymInt(size + 1)}, index_type(narrow), self.device());
     })
-    .cpu([](const Tensor& out, const Tensor& self, int64_t size, bool) {
-      Tensor rows = plain_indices(self, "convert_indices_from_coo_to_csr_cpu"),
-             starts = kernels::scratch({size + 1}, DType::Int64);
-      int64_t* start = starts.data<int64_t>();
-      std::fill(start, start + size + 1, 0);
-      const int64_t* row = rows.data<int64_t>();
-      int64_t n = rows.numel();
-      bool fits = true;
-      for (int64_t i = 0; i < n; ++i) fits &= static_cast<uint64_t>(row[i]) < static_cast<uint64_t>(size);
-      for (int64_t i = 0; i < n && !fits; ++i)
-        check(row[i] >= 0 && row[i] < size, "index ", row[i], " is out of bounds for ", size, " rows");
-      // Counts of every fourth element apart: rows that follow each other are mostly one, and a count waits for the
-      // last.
-      constexpr int64_t kWays = 4;
-      std::vector<int64_t> counts(size <= n ? static_cast<size_t>(kWays * size) : 0, 0);
-      int64_t i = 0;
-      if (int64_t* count = counts.data(); !counts.empty())
-        for (; i + kWays <= n; i += kWays)
-          for (int64_t w = 0; w < kWays; ++w) ++count[w * size + row[i + w]];
-      for (; i < n; ++i) ++start[row[i] + 1];
-      for (size_t k = 0; k < counts.size(); ++k) start[static_cast<int64_t>(k) % size + 1] += counts[k];
-      for (int64_t i = 0; i < size; ++i) start[i + 1] += start[i];
-      kernels::copy(out, starts);
+    .cpu([](const Tensor& out, const Tensor& self, int64_t, bool) {
+      kernels::row_starts(out, plain_indices(self, "convert_indices_from_coo_to_csr_cpu"));
     })
     .not_differentiable();
 

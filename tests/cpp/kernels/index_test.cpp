@@ -8,6 +8,8 @@
 #include "kernels/embedding.h"
 #include "kernels/gather.h"
 #include "kernels/kernel_tensors.h"
+#include "kernels/masks.h"
+#include "kernels/take.h"
 
 namespace umbra::kernels {
 namespace {

@@ -6,8 +6,10 @@ from umbra.nn.functional._publish import publish
 
 
 def _activation(name):
+    plain = getattr(umbra, name)
+
     def apply(input, inplace=False):
-        return getattr(umbra, name + "_" if inplace else name)(input)
+        return getattr(umbra, name + "_")(input) if inplace else plain(input)
     apply.__name__ = apply.__qualname__ = name
     return apply
 
