@@ -134,10 +134,13 @@ void prepare_outputs(const Operator& op, const Value* frame, ArrayRef<Tensor> ou
   for (size_t i = 0; i < outs.size(); ++i) {
     check_output_type(op, frame, outs[i], results[i]);
     check_not_an_input(functional, frame, outs[i], results[i]);
-    check_no_overlap(functional, outs[i]);
+    bool generated = op.definition().tags.has(Tag::Generated);
+    // An elementwise kernel looks at its output as it was given, others at what it has become.
+    if (functional.definition().elementwise && !generated) check_no_overlap(functional, outs[i]);
     // A generated variant copies what its operator gave: the layout is of no account.
-    if (op.definition().tags.has(Tag::Generated)) results[i].strides = contiguous_strides(results[i].sizes);
+    if (generated) results[i].strides = contiguous_strides(results[i].sizes);
     resize_output(outs[i], results[i]);
+    check_no_overlap(functional, outs[i]);
     check_inputs_apart(outs[i], functional, frame);
   }
 }

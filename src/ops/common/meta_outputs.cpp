@@ -18,7 +18,6 @@ constexpr std::string_view kGeneratedInPython[] = {
     "__rshift__.Scalar_out",
     "__rshift__.Tensor_out",
     "_adaptive_avg_pool2d.out",
-    "_adaptive_avg_pool3d_backward.out",
     "_cdist_backward.out",
     "_cholesky_solve_helper.out",
     "_euclidean_dist.out",

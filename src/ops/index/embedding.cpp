@@ -46,7 +46,8 @@ UMBRA_OPERATOR(
               [](const Tensor& grad, const Tensor& indices, SymIntArrayRef sizes, SymInt padding, bool scale,
                  bool sparse) {
                 check_indices(indices);
-                check<NotImplementedError>(!sparse, "embedding: sparse gradients are not in Umbra yet");
+                check(!sparse || !scale, "embedding_backward: scale_grad_by_freq not supported with sparse gradients");
+      check<NotImplementedError>(!sparse, "embedding: sparse gradients are not in Umbra yet");
                 return embedding_dense_backward(grad, indices, sizes[0], padding, scale);
               })
     .linear()
@@ -73,8 +74,8 @@ UMBRA_OPERATOR(
     .meta([](const Tensor& grad, const Tensor& indices, SymInt count, SymInt, bool) {
       if (only_metadata_is_asked()) return TensorSpec({count, grad.sym_size(-1)}, grad.dtype(), grad.device());
       check_indices(indices);
-      check(grad.dim() > 0 && indices.sym_numel() * grad.sym_sizes().back() == grad.sym_numel(), "shape '[",
-            indices.sym_numel(), ", ", grad.dim() > 0 ? grad.sym_sizes().back() : SymInt(1),
+      SymInt columns = grad.sym_size(-1);  // a number has none: an IndexError
+      check(indices.sym_numel() * columns == grad.sym_numel(), "shape '[", indices.sym_numel(), ", ", columns,
             "]' is invalid for input of size ", grad.sym_numel());
       return TensorSpec({count, grad.sym_sizes().back()}, grad.dtype(), common_device({&grad, &indices}));
     })

@@ -78,6 +78,9 @@ UMBRA_OPERATOR("index_add(Tensor self, int dim, Tensor index, Tensor source, *, 
     .out("index_add.out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar&) {
       int64_t at = wrap_dim(dim, self.dim());
+      check(!only_metadata_is_asked() || (index.device() == self.device() && source.device() == self.device()),
+            "index_add(): self, index and source expected to be in the same device, but got (self) ", self.device(),
+            ", (index) ", index.device(), ", and (source) ", source.device());
       check_vector("index_add_", index);
       check(is_position(index) || only_metadata_is_asked(),
             "index_add_(): Expected dtype int32/int64 for index but got: ", kernel_name(index.dtype()));

@@ -45,6 +45,10 @@ UMBRA_OPERATOR("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=
       return out;
     })
     .fake([](const Tensor& repeats, OptionalSize size) {
+      if (repeats.is_meta() && !repeats.is_fake()) {  // nobody asks what the repeats are
+        check(size.has_value(), "cannot repeat_interleave a meta tensor without output_size");
+        return empty({*size}, repeats.options());
+      }
       check_repeats(repeats);
       SymInt length = size ? *size : unknown_size("aten::repeat_interleave.Tensor", INT64_MAX);
       return empty({length}, repeats.options());

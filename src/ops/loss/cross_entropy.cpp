@@ -103,6 +103,11 @@ UMBRA_OPERATOR(
     .out("nll_loss_backward.grad_input", {"grad_input"})
     .meta([](const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
              SymInt, const Tensor& total) {
+      if (has_elements(self) && has_elements(target)) {
+        if (self.dim() == 2) target.sym_size(0);  // a number is an IndexError
+        check(self.dim() != 1 || target.dim() != 1 || target.sym_size(0) == 1, "size mismatch (got input: ",
+              self.sym_sizes(), ", target: ", target.sym_sizes(), ")");
+      }
       check_target(self, target, weight);
       common_device({&self, &target, &weight});
       check(total.sym_numel() == 1, "expected total_weight to be a single element tensor, got: ", total.sym_sizes());

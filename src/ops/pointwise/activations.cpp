@@ -54,7 +54,8 @@ UMBRA_OPERATOR("relu(Tensor self) -> Tensor")
 Scalar in_kind_of(DType result, const Scalar& alpha) {
   return is_integral(result, true) ? Scalar(alpha.to_int()) : Scalar(alpha.to_double());
 }
-/// The sum without what is below zero, of the types that the fused kernel is made for.
+/// The sum between zero and the largest number, of the types that the fused kernel is made for. What is no number is
+/// zero, as where PyTorch's kernel takes elements one by one; where it takes several at once they stay what they are.
 Tensor positive_sum(const Tensor& self, const Tensor& sum) {
   auto fits = [](DType type) {
     return type == DType::Float32 || type == DType::Float64 ||
@@ -62,7 +63,7 @@ Tensor positive_sum(const Tensor& self, const Tensor& sum) {
   };
   check(fits(self.dtype()) || !has_elements(self), "Unsupported datatype for add_relu: ", kernel_name(self.dtype()));
   check_kernel_type(fits(sum.dtype()), "add_clamp_cpu", sum);
-  return relu(sum);
+  return relu(is_floating(sum.dtype()) ? nan_to_num(sum, 0.0, std::nullopt, 0.0) : sum);
 }
 
 UMBRA_OPERATOR("_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
@@ -133,7 +134,10 @@ Tensor gelu_curvature(const Tensor& x, const std::string& approximate) {
 UMBRA_OPERATOR("gelu(Tensor self, *, str approximate='none') -> Tensor")
     .inplace("gelu_")
     .out("gelu.out")
-    .meta([](const Tensor& self, const std::string&) { return pointwise_spec({&self}, Promotion::Default); })
+    .meta([](const Tensor& self, const std::string& approximate) {
+      if (only_metadata_is_asked()) uses_tanh(approximate);  // which refuses another name, as the kernel does
+      return pointwise_spec({&self}, Promotion::Default);
+    })
     .cpu([](const Tensor& out, const Tensor& self, const std::string& approximate) {
       if (uses_tanh(approximate)) kernels::pointwise(GeluTanh{}, out, {&self});
       else kernels::pointwise(Gelu{}, out, {&self});
@@ -350,9 +354,11 @@ UMBRA_OPERATOR("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Te
     .out("hardtanh.out")
     .use(pointwise<Clamp, 1>(Promotion::Default,
                              [](const Scalar& low, const Scalar& high) { return Clamp{.low = low, .high = high}; }))
-    .meta([](const Tensor& self, const Scalar&, const Scalar&) {
+    .meta([](const Tensor& self, const Scalar& low, const Scalar& high) {
       check<NotImplementedError>(self.dtype() != DType::Bool, "Bool inputs not supported for hardtanh");
-      check<NotImplementedError>(!self.is_complex(), "clamp is not supported for complex types");
+      check<NotImplementedError>(!self.is_complex() || only_metadata_is_asked(),
+                                 "clamp is not supported for complex types");
+      if (is_integral(self.dtype(), true)) low.to_int(), high.to_int();  // a limit that is none is refused
       return spec_like(self);
     })
     .gradient("self", {"grad", "self", "min_val", "max_val"},

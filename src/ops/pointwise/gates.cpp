@@ -61,7 +61,9 @@ UMBRA_OPERATOR("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffe
     .use(out_asks("log_sigmoid_forward.output",
                   [](const Tensor& self, const Tensor& output, const Tensor&) { check_log_sigmoid(self, output); }))
     .meta([](const Tensor& self) {
-      TensorSpec spec = spec_like(self), buffer = spec_like(self);
+      // The kernel writes row by row, however its input lies.
+      TensorSpec spec = has_elements(self) ? TensorSpec(self.sym_sizes(), self.dtype(), self.device()) : spec_like(self);
+      TensorSpec buffer = spec;
       if (self.device().type == DeviceType::CUDA) buffer = TensorSpec({SymInt(0)}, self.dtype(), self.device());
       return std::tuple(spec, buffer);
     })
@@ -135,8 +137,23 @@ UMBRA_OPERATOR("glu(Tensor self, int dim=-1) -> Tensor")
 
 UMBRA_OPERATOR("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor")
     .out("glu_backward.grad_input", {"grad_input"})
+    .use(out_asks("glu_backward.grad_input",
+                  [](const Tensor&, const Tensor& self, int64_t dim, const Tensor& out) {
+                    Halves halves(self, dim);
+                    check(!has_elements(self) || self.dtype() == out.dtype(), "Found dtype ", kernel_name(self.dtype()),
+                          " but expected ", kernel_name(out.dtype()));
+                  }))
     .all_backends([](const Tensor& grad, const Tensor& self, int64_t dim) {
       Halves halves(self, dim);
+      if (has_elements(grad) && has_elements(self)) {
+        check(grad.dtype() == self.dtype(), "Found dtype ", kernel_name(grad.dtype()), " but expected ",
+              kernel_name(self.dtype()));
+        check(!is_integral(self.dtype(), true), "result type ", kernel_name(default_dtype()),
+              " can't be cast to the desired output type ", kernel_name(self.dtype()));
+      }
+      SymShape sizes = broadcast_shapes(halves.gate.sym_sizes(), grad.sym_sizes());
+      check(SymIntArrayRef(sizes) == halves.gate.sym_sizes(), "output with shape ", halves.gate.sym_sizes(),
+            " doesn't match the broadcast shape ", to_string(SymIntArrayRef(sizes)));
       Tensor s = halves.gate.sigmoid();
       return cat({grad.mul(s), grad.mul(halves.first).mul(s).mul(s.rsub(1))}, dim);
     })
@@ -249,6 +266,10 @@ UMBRA_OPERATOR("prelu(Tensor self, Tensor weight) -> Tensor").composite([](const
 UMBRA_OPERATOR("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
     .out("hardshrink.out")
     .use(pointwise<Hardshrink, 1>(Promotion::Default, [](const Scalar& bound) { return Hardshrink{.bound = bound}; }))
+    .meta([](const Tensor& self, const Scalar&) {
+      if (!outputs_are_given()) check_kernel_type(is_floating(self.dtype()), "hardshrink_cpu", self);
+      return pointwise_spec({&self}, Promotion::Default);
+    })
     .gradient("self", {"grad", "self", "lambd"},
               [](const Tensor& grad, const Tensor& self, const Scalar& bound) {
                 return hardshrink_backward(grad, self, bound);

@@ -142,6 +142,7 @@ UMBRA_OPERATOR("std(Tensor self, bool unbiased=True) -> Tensor")
 UMBRA_OPERATOR("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
     .out("var.out")
     .composite([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim) {
+      if (self.is_floating_point() || self.is_complex()) dim_mask(dims.value_or(std::vector<int64_t>()), self.dim());
       return var(self, given(dims), bias(unbiased), keepdim);
     })
     .use(out_parts([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim, const Tensor& out) {
@@ -151,6 +152,7 @@ UMBRA_OPERATOR("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepd
 UMBRA_OPERATOR("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
     .out("std.out")
     .composite([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim) {
+      if (self.is_floating_point() || self.is_complex()) dim_mask(dims.value_or(std::vector<int64_t>()), self.dim());
       return std(self, given(dims), bias(unbiased), keepdim);
     })
     .use(out_parts([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim, const Tensor& out) {
@@ -165,11 +167,13 @@ UMBRA_OPERATOR("std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)")
     .tags({Tag::Reduction});
 UMBRA_OPERATOR("var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)")
     .composite([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim) {
+      if (self.is_floating_point() || self.is_complex()) dim_mask(dims.value_or(std::vector<int64_t>()), self.dim());
       return var_mean(self, given(dims), bias(unbiased), keepdim);
     })
     .tags({Tag::Reduction});
 UMBRA_OPERATOR("std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)")
     .composite([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim) {
+      if (self.is_floating_point() || self.is_complex()) dim_mask(dims.value_or(std::vector<int64_t>()), self.dim());
       return std_mean(self, given(dims), bias(unbiased), keepdim);
     })
     .tags({Tag::Reduction});

@@ -59,6 +59,7 @@ UMBRA_OPERATOR("conj(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& s
 
 UMBRA_OPERATOR("_neg_view(Tensor(a) self) -> Tensor(a)")
     .view([](const Tensor& self) {
+      check<NotImplementedError>(self.dtype() != DType::Bool || self.is_meta(), "\"neg_cpu\" not implemented for 'Bool'");
       Tensor out = same_geometry(self);
       out.impl()->set_neg(!self.is_neg());
       return out;
