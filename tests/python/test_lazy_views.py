@@ -84,3 +84,12 @@ def test_gradients_pass_a_write_through_a_conjugated_view():
     z = numbers().requires_grad_()
     (z.conj() * 1j).real.sum().backward()
     assert torch.equal(x.grad, z.grad)
+
+
+def test_bytes_of_what_is_yet_to_be_conjugated_or_negated_are_not_seen():
+    x = torch.tensor([1 + 2j], dtype=torch.complex64)
+    with pytest.raises(RuntimeError, match="conjugate view tensors"):
+        x.conj().view(torch.float32)
+    with pytest.raises(RuntimeError, match="negative bit"):
+        torch.ops.aten._neg_view(torch.ones(2)).view(torch.int32)
+    assert torch.ops.aten.view_copy.dtype(x.conj(), torch.float32).tolist() == [1, -2]

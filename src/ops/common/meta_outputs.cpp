@@ -165,6 +165,7 @@ constexpr std::string_view kDescribeFirst[] = {
     "index_reduce.out",
     "linalg_cholesky_ex.L",
     "linalg_inv_ex.inverse",
+    "linalg_matrix_rank.atol_rtol_float_out",
     "linalg_pinv.atol_rtol_tensor_out",
     "linalg_solve_triangular.out",
     "linear.out",

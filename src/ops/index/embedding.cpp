@@ -33,6 +33,8 @@ UMBRA_OPERATOR(
     "-> Tensor")
     .generated_out("embedding.out")
     .meta([](const Tensor& weight, const Tensor& indices, SymInt, bool, bool) {
+      check<AssertionError>(!only_metadata_is_asked() || weight.dim() == 2, "'weight' must be 2-D, got ", weight.dim(),
+                            "-D");
       check(weight.dim() == 2, "'weight' must be 2-D");
       check_indices(indices);
       SymShape shape(indices.sym_sizes());
@@ -46,8 +48,7 @@ UMBRA_OPERATOR(
               [](const Tensor& grad, const Tensor& indices, SymIntArrayRef sizes, SymInt padding, bool scale,
                  bool sparse) {
                 check_indices(indices);
-                check(!sparse || !scale, "embedding_backward: scale_grad_by_freq not supported with sparse gradients");
-      check<NotImplementedError>(!sparse, "embedding: sparse gradients are not in Umbra yet");
+                check<NotImplementedError>(!sparse, "embedding: sparse gradients are not in Umbra yet");
                 return embedding_dense_backward(grad, indices, sizes[0], padding, scale);
               })
     .linear()
@@ -107,6 +108,7 @@ UMBRA_OPERATOR(
     "bool sparse) -> Tensor")
     .composite([](const Tensor& grad, const Tensor& indices, SymInt rows, SymInt padding, bool scale, bool sparse) {
       if (!grad.is_meta() && !indices.is_meta()) check_indices(indices);
+      check(!sparse || !scale, "embedding_backward: scale_grad_by_freq not supported with sparse gradients");
       check<NotImplementedError>(!sparse, "embedding: sparse gradients are not in Umbra yet");
       return embedding_dense_backward(grad, indices, rows, padding, scale);
     });

@@ -141,7 +141,10 @@ UMBRA_OPERATOR(
 // ---- gradients ----
 
 TensorSpec table_spec(const Tensor& grad, SymInt rows) {
-  if (only_metadata_is_asked()) grad.sym_size(1);  // too few dimensions are an IndexError
+  if (only_metadata_is_asked()) {
+    check(is_floating(grad.dtype()), "Unsupported input type encountered: ", grad.dtype());
+    grad.sym_size(1);  // too few dimensions are an IndexError
+  }
   check(grad.dim() == 2, "embedding_bag: expected a gradient of 2 dimensions, but got ", grad.dim());
   return TensorSpec({rows, grad.sym_size(1)}, grad.dtype(), grad.device());
 }
@@ -194,6 +197,9 @@ UMBRA_OPERATOR(
     .use(NoOutputsOnMeta{"_embedding_bag_dense_backward.out"})
     .meta([](const Tensor& grad, const Tensor& indices, const Tensor&, const Tensor&, const Tensor&, SymInt rows, bool,
              int64_t mode, const Tensor&, int64_t) {
+      check(!has_elements(grad) || is_floating(grad.dtype()), "Expected tensor for argument #1 'grad_' to have one of the ",
+            "following scalar types: Half, BFloat16, Float, Double; but got torch.", kernel_name(grad.dtype()),
+            "Tensor instead (while checking arguments for embedding_bag)");
       check<IndexError>(!has_elements(indices) || mode == 2 || indices.dim() <= 1, kNoVector);
       return table_spec(grad, rows);
     })

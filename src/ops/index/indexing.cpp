@@ -14,8 +14,6 @@ namespace {
 // Masks become the positions where they hold, one index for each of their dimensions.
 std::vector<Tensor> positions(const Tensor& self, TensorList indices) {
   std::vector<Tensor> out;
-  check<IndexError>(static_cast<int64_t>(indices.size()) <= self.dim() || !only_metadata_is_asked(),
-                    "too many indices for tensor of dimension ", self.dim());
   for (const Tensor& index : indices) {
     if (!index.defined()) {
       out.push_back(index);

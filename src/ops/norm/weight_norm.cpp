@@ -97,7 +97,7 @@ UMBRA_OPERATOR("_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor
         return Pair(v.mul(g.div(norms.to(g.dtype()))), norms);
       }
       check_fused_dim(v, dim);
-      if (v.sym_numel() == 0) return Pair(empty_like(v), zeros_like(g, norm_type(g)));
+      if (v.sym_numel() == 0) return Pair(empty(v.sym_sizes(), v.options()), zeros_like(g, norm_type(g)));
       check_fused("weight_norm_kernel", v, g, dim);
       Tensor wide = is_narrow(v.dtype()) ? v.to(DType::Float32) : v;
       Tensor norms = norms_of(wide, dim);

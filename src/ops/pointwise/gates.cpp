@@ -103,6 +103,8 @@ UMBRA_OPERATOR("log_sigmoid(Tensor self) -> Tensor")
     .out("log_sigmoid.out")
     .composite([](const Tensor& self) { return std::get<0>(log_sigmoid_forward(self)); })
     .use(out_parts([](const Tensor& self, const Tensor& out) {
+      check(self.is_fake() || out.is_fake() || self.is_meta() == out.is_meta(), "Attempting to copy from device ",
+            self.device(), " to device ", out.device(), ", but cross-device copies are not allowed!");
       check_log_sigmoid(self, out);
       return std::get<0>(log_sigmoid_forward_out(out, unwanted_out(self, self.dtype()), self));
     }));
@@ -139,7 +141,8 @@ UMBRA_OPERATOR("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor
     .out("glu_backward.grad_input", {"grad_input"})
     .use(out_asks("glu_backward.grad_input",
                   [](const Tensor&, const Tensor& self, int64_t dim, const Tensor& out) {
-                    Halves halves(self, dim);
+                    check(self.dim() > 0, "glu does not support 0-dimensional tensors");
+                    wrap_dim(dim, self.dim());
                     check(!has_elements(self) || self.dtype() == out.dtype(), "Found dtype ", kernel_name(self.dtype()),
                           " but expected ", kernel_name(out.dtype()));
                   }))
@@ -192,7 +195,9 @@ UMBRA_OPERATOR(
     .generated_out("glu_backward_jvp.out")
     .all_backends([](const Tensor& grad_x, const Tensor& grad_glu, const Tensor& x, const Tensor& dgrad_glu,
                      const Tensor& dx, int64_t dim) {
-      grad_glu.sym_size(dim);  // too few dimensions are an IndexError
+      dim = wrap_dim(dim, x.dim());
+      SymInt half = grad_glu.sym_size(dim);
+      for (const Tensor* t : {&x, &grad_x, &dx}) t->narrow(dim, 0, half), t->narrow(dim, half, half);  // in this order
       Halves halves(x, dim), moved(dx, dim);
       Tensor first = Halves(grad_x, dim).first, s = halves.gate.sigmoid(), rest = s.rsub(1);
       Tensor dfirst = dgrad_glu.mul(s).add(first.mul(rest).mul(moved.gate));
@@ -266,10 +271,6 @@ UMBRA_OPERATOR("prelu(Tensor self, Tensor weight) -> Tensor").composite([](const
 UMBRA_OPERATOR("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
     .out("hardshrink.out")
     .use(pointwise<Hardshrink, 1>(Promotion::Default, [](const Scalar& bound) { return Hardshrink{.bound = bound}; }))
-    .meta([](const Tensor& self, const Scalar&) {
-      if (!outputs_are_given()) check_kernel_type(is_floating(self.dtype()), "hardshrink_cpu", self);
-      return pointwise_spec({&self}, Promotion::Default);
-    })
     .gradient("self", {"grad", "self", "lambd"},
               [](const Tensor& grad, const Tensor& self, const Scalar& bound) {
                 return hardshrink_backward(grad, self, bound);

@@ -1,4 +1,5 @@
 // Powers, reciprocals, absolute values and signs.
+#include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "kernels/fits.h"
 #include "kernels/functors/arithmetic.h"

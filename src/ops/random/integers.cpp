@@ -189,7 +189,7 @@ UMBRA_OPERATOR(
     "layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
     .meta([](const Tensor& self, const Tensor& high, const GeneratorPointer&, OptionalDType dtype,
              OptionalLayout layout, OptionalDevice device, OptionalBool, OptionalFormat format) {
-      if (!self.is_meta()) check_bound(high);
+      check_bound(high);
       return integers_spec(self, 0, 1, dtype, layout, device, format);
     })
     .cpu([](const Tensor& out, const Tensor&, const Tensor& high, const GeneratorPointer& generator, OptionalDType,

@@ -13,6 +13,8 @@ namespace umbra::ops {
 namespace {
 
 TensorSpec softmax_spec(const Tensor& self, int64_t dim, bool half_to_float, bool logarithm = false) {
+  check<AssertionError>(!only_metadata_is_asked() || !logarithm || !half_to_float || self.dtype() == DType::Float16,
+                        "half_to_float is True but x.dtype is ", self.dtype(), ", expected torch.half");
   if (logarithm || !only_metadata_is_asked()) wrap_dim(dim, self.dim());
   bool accelerator = self.device().type == DeviceType::CUDA;
   check(!half_to_float || accelerator, "softmax with half to float conversion is not supported on CPU");
@@ -34,10 +36,10 @@ void check_log_backward_type(const Tensor& grad, int64_t dim) {
   check_softmax_type("log_softmax_backward_kernel_impl", "log_softmax_backward_lastdim_kernel_impl", grad, dim);
 }
 TensorSpec backward_spec(const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
-  wrap_dim(dim, grad.dim());
   check(grad.sym_sizes() == output.sym_sizes(),
         "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'; but ",
         grad.sym_sizes(), " does not equal ", output.sym_sizes(), " (while checking arguments for softmax_backward)");
+  wrap_dim(dim, grad.dim());
   check(grad.dtype() == output.dtype(), "expected scalar type ", kernel_name(output.dtype()), " but found ",
         kernel_name(grad.dtype()));
   bool accelerator = grad.device().type == DeviceType::CUDA;  // which alone takes a half and gives a float
@@ -104,6 +106,7 @@ UMBRA_OPERATOR(
     "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
     .out("_log_softmax_backward_data.out")
     .meta([](const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
+      wrap_dim(dim, grad.dim());
       // An output of another type is refused before the kernel is asked.
       if (!outputs_are_given()) check_log_backward_type(grad, dim);
       return backward_spec(grad, output, dim, input_dtype);

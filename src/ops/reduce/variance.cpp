@@ -282,6 +282,10 @@ UMBRA_OPERATOR("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor
                   }))
     .meta([](const Tensor& self, std::vector<int64_t> dims, bool keepdim) {
       for (int64_t dim : dims) wrap_dim(dim, self.dim());  // all of them before one is found twice
+      // PyTorch's kernel keeps the dimensions where it was told none, and has no place for them.
+      bool lost = dims.empty() && !keepdim && self.dim() > 0 && has_elements(self) && self.sym_numel() != 0;
+      check(!lost, "output with shape [] doesn't match the broadcast shape ",
+            to_string(SymIntArrayRef(SymShape(static_cast<size_t>(self.dim()), SymInt(1)))));
       DType dtype = is_integral(self.dtype(), true) ? default_dtype() : self.dtype();
       return reduced_spec(self, dim_mask(dims, self.dim()), keepdim, dtype);
     })

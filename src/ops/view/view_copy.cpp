@@ -85,12 +85,17 @@ UMBRA_OPERATOR(
 
 UMBRA_OPERATOR("squeeze_copy.dims(Tensor self, int[] dim) -> Tensor")
     .generated_out("squeeze_copy.dims_out")
-    .all_backends([](const Tensor& self, std::vector<int64_t> dims) { return copied(self.squeeze(dims)); })
+    .all_backends([](const Tensor& self, std::vector<int64_t> dims) {
+      dim_mask(dims, self.dim(), false);
+      return copied(self.squeeze(dims));
+    })
     .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor")
     .generated_out("view_copy.dtype_out")
-    .composite([](const Tensor& self, DType dtype) { return copied(self.view(dtype)); })
+    .composite([](const Tensor& self, DType dtype) {
+      return copied(self.resolve_conj().resolve_neg().view(dtype));
+    })
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("_reshape_alias_copy(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor")
     .generated_out("_reshape_alias_copy.out")
