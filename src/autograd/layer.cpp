@@ -148,8 +148,20 @@ class Recording {
       NoGrad off;
       Frame arguments(*functional, frame_);
       functional->call(arguments.data());
+    } else if (!any_gradient_asked()) {
+      return redispatch(keys);
     }
     refuse_out();
+  }
+
+  /// Whether a tensor requires gradients that has a formula, or ought to have one: an index has none.
+  bool any_gradient_asked() const {
+    bool any = false;
+    auto look = [&](size_t i) { frame_[i].each_tensor([&](const TensorImpl* t) { any |= requires_grad(t); }); };
+    for (size_t i = 0; i < plan_.formula.size(); ++i)
+      if (plan_.formula[i] >= 0 || op_.schema().arguments[i].alias.write) look(i);
+    for (int i : plan_.refused) look(static_cast<size_t>(i));
+    return any;
   }
 
   /// Whether it is the out variant of what makes a tensor like another one, of which it reads nothing.

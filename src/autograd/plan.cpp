@@ -39,11 +39,19 @@ const Operator& gradient_source(const Operator& op) {
   return op.functional() ? *op.functional() : op;
 }
 
+/// Whether an argument says which elements are meant: it has no derivative, and what cannot be one is refused by the
+/// operator itself.
+bool chooses_elements(const SchemaArgument& argument) {
+  return argument.name == "index" || argument.name == "mask" || argument.name == "condition" ||
+         (argument.name == "indices" && argument.type.list);
+}
+
 /// Whether a gradient that an argument without a formula asks for would be lost. `output` is what another operator made
 /// of an argument that has a formula.
 bool loses_gradient(const Operator& op, const SchemaArgument& argument) {
   bool ours = op.schema().space == "aten" && !op.has_tag(Tag::Generated);
-  return ours && argument.type.base == SchemaType::Base::Tensor && argument.name != "output";
+  return ours && argument.type.base == SchemaType::Base::Tensor && argument.name != "output" &&
+         !chooses_elements(argument);
 }
 
 const Plan* make_plan(const Operator& op) {

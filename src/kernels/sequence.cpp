@@ -4,6 +4,7 @@
 #include <complex>
 #include <limits>
 
+#include "kernels/copy.h"
 #include "kernels/visit.h"
 
 namespace umbra::kernels {
@@ -45,12 +46,16 @@ void fill_between(const Tensor& out, const Scalar& start, const Scalar& end, con
 }  // namespace
 
 void linspace(const Tensor& out, const Scalar& start, const Scalar& end) {
+  // Nothing is computed of less than two steps, so any type will do.
+  if (out.numel() == 0) return;
+  if (out.numel() == 1) return fill(out, start);
   visit<NumberTypes>(out.dtype(), "linspace_cpu", [&](auto tag) {
     fill_between<typename decltype(tag)::type>(out, start, end, [](auto value) { return value; });
   });
 }
 
 void logspace(const Tensor& out, const Scalar& start, const Scalar& end, double base) {
+  if (out.numel() == 0) return;
   visit<NumberTypes>(out.dtype(), "logspace_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     fill_between<T>(out, start, end, [base = static_cast<Step<T>>(base)](auto value) { return std::pow(base, value); });

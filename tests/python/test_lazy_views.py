@@ -132,3 +132,12 @@ def test_elements_at_several_places_share_a_gradient(size, stride, gradient, cop
     view = x.expand(copies, 5).as_strided(size, stride, 0)
     assert torch.autograd.grad(view.sum(), x)[0].tolist() == gradient
     assert torch.autograd.gradcheck(lambda x: x.expand(copies, 5).as_strided(size, stride, 0), (torch.randn(5, dtype=torch.float64, requires_grad=True),))
+
+
+def test_bytes_of_what_is_yet_to_be_conjugated_or_negated_are_not_seen():
+    x = torch.tensor([1 + 2j], dtype=torch.complex64)
+    with pytest.raises(RuntimeError, match="conjugate view tensors"):
+        x.conj().view(torch.float32)
+    with pytest.raises(RuntimeError, match="negative bit"):
+        torch.ops.aten._neg_view(torch.ones(2)).view(torch.int32)
+    assert torch.ops.aten.view_copy.dtype(x.conj(), torch.float32).tolist() == [1, -2]

@@ -17,8 +17,7 @@ META = torch.zeros(3, device="meta")
     lambda x: x.copy_(META),
     lambda x: x.index_fill_(0, torch.tensor([1]), torch.zeros((), device="meta")),
     lambda x: torch.add(x, META, out=x),
-    lambda x: torch.bucketize(torch.zeros((), device="meta"), x),
-    lambda x: torch.linspace(torch.zeros((), device="meta"), 2, 3),
+    lambda x: torch.bucketize(x, torch.zeros(2, device="meta")),
     lambda x: x[META.long()],
 ])
 def test_a_call_with_a_meta_tensor_never_seems_to_have_computed_anything(call):
@@ -226,3 +225,106 @@ def test_polynomials_of_high_degrees_follow_their_limits():
     p = [torch.special.legendre_polynomial_p(x[:2], n + k) for k in (1, 2, 3)]
     assert torch.allclose((n + 3) * p[2], (2 * n + 5) * x[:2] * p[1] - (n + 2) * p[0], atol=1e-3)
     assert far.isfinite().all()
+
+
+# ---- calls of backward operators by themselves ----
+
+
+def test_lengths_of_a_weight_norm_have_any_shape_with_one_for_each_slice():
+    v, lengths = torch.arange(6.0).reshape(2, 3), torch.tensor([1.0, 2.0])
+    w, norms = aten._weight_norm_interface(v, lengths, 0)
+    expected, columns = aten._weight_norm_interface(v, lengths.reshape(2, 1), 0)
+    assert norms.shape == (2,) and torch.equal(w, expected) and torch.equal(norms, columns.reshape(2))
+    of_v, of_g = aten._weight_norm_interface_backward(torch.ones(2, 3), v, lengths, norms, 0)
+    assert of_g.shape == (2,) and of_v.shape == (2, 3)
+    with pytest.raises(RuntimeError, match="one length for each"):
+        aten._weight_norm_interface(v, torch.ones(2, 1), 1)
+
+
+def test_weight_norms_of_half_precision_have_their_norms_in_single():
+    w, norms = aten._weight_norm_interface(torch.ones(2, 3, dtype=torch.half), torch.ones(2, 1, dtype=torch.half), 0)
+    assert w.dtype == torch.half and norms.dtype == torch.float32
+    assert w[0, 0].item() == pytest.approx(0.577, abs=1e-3)
+    nothing, none = aten._weight_norm_interface(torch.ones(0, 3, dtype=torch.int64), torch.ones(4), 0)
+    assert nothing.shape == (0, 3) and none.tolist() == [0, 0, 0, 0]
+
+
+def test_a_gradient_of_glu_has_the_type_of_its_input_and_broadcasts_to_half_of_it():
+    assert aten.glu_backward(torch.ones(1), torch.ones(4), 0).shape == (4,)
+    for grad in (torch.ones(5), torch.ones(2, 1)):
+        with pytest.raises(RuntimeError):
+            aten.glu_backward(grad, torch.ones(4), 0)
+    with pytest.raises(RuntimeError, match="Found dtype Double"):
+        aten.glu_backward(torch.ones(2, dtype=torch.float64), torch.ones(4), 0)
+
+
+def test_slopes_that_were_drawn_count_in_whichever_order_their_bounds_are():
+    noise = torch.tensor([0.25, 1.0])
+    assert aten.rrelu_with_noise_backward(torch.ones(2), torch.ones(2), noise, 3, 1, True, False).tolist() == [0.25, 1.0]
+
+
+def test_an_absolute_loss_falls_where_its_lines_meet():
+    difference = torch.tensor([-0.5, 0.0, 0.5, float("nan")])
+    slopes = aten.smooth_l1_loss_backward(torch.ones(4), difference, torch.zeros(4), 0, 0.0)
+    assert slopes.tolist()[:3] == [-1, -1, 1] and slopes[3].isnan()
+
+
+def test_gradients_of_softmax_have_the_type_of_the_gradient_on_the_host():
+    g = torch.ones(2, dtype=torch.float64)
+    for op in (aten._softmax_backward_data, aten._log_softmax_backward_data):
+        assert op(g, g, 0, torch.float32).dtype == torch.float64
+        with pytest.raises(RuntimeError, match="expected scalar type Float but found Half"):
+            op(torch.ones(2), torch.ones(2), 0, torch.half)
+
+
+def test_gradients_of_dropout_are_promoted_as_products():
+    whole = torch.ones(2, dtype=torch.int64)
+    assert aten.native_dropout_backward(torch.ones((), dtype=torch.float64), whole, 0.5).dtype == torch.float64
+    assert aten.native_dropout_backward(whole, torch.ones(2, dtype=torch.float64), 0.5).dtype == torch.float64
+
+
+def test_a_sparse_gradient_of_gather_is_sparse():
+    index = torch.tensor([[2, 0]])
+    places = aten.gather_backward(torch.tensor([[5.0, 7.0]]), torch.zeros(1, 3), 1, index, True)
+    assert places.layout == torch.sparse_coo
+    dense = aten.gather_backward(torch.tensor([[5.0, 7.0]]), torch.zeros(1, 3), 1, index, False)
+    assert torch.equal(places.to_dense(), dense)
+
+
+def test_adding_with_a_relu_gives_numbers():
+    x = torch.tensor([float("inf"), float("-inf"), float("nan"), 2.0], dtype=torch.float64)
+    assert aten._add_relu.Scalar(x, 0.0).tolist() == [torch.finfo(torch.float64).max, 0, 0, 2]
+
+
+def test_a_real_transform_of_no_elements_has_no_first_frequency():
+    with pytest.raises(RuntimeError):
+        aten._fft_r2c(torch.ones(2, 0), [1], 0, True)
+
+
+def test_the_median_of_no_bools_is_true():
+    assert aten.median(torch.zeros(0, dtype=torch.bool)).item() is True
+
+
+def test_autocasting_leaves_halves_as_they_are():
+    half = torch.ones(2, dtype=torch.half)
+    assert aten._autocast_to_reduced_precision(half, True, True, torch.bfloat16, torch.bfloat16) is half
+
+
+def test_one_step_and_none_are_of_any_type():
+    assert torch.linspace(0.5, 1.0, 0, dtype=torch.bool).shape == (0,)
+    assert torch.linspace(0.5, 1.0, 1, dtype=torch.bool).tolist() == [True]
+
+
+def test_an_output_that_is_resized_no_longer_lies_over_itself():
+    out = torch.zeros(1).expand(3)
+    assert aten.native_dropout_backward.out(torch.ones(2), torch.ones(2), 0.5, out=out).tolist() == [0.5, 0.5]
+    with pytest.raises(RuntimeError, match="more than one element"):
+        aten.neg.out(torch.ones(2), out=torch.zeros(1).expand(3))
+
+
+def test_joining_empty_vectors_takes_any_dimension():
+    assert torch.cat([torch.ones(0)], 3).shape == (0,)
+
+
+def test_logarithms_of_sigmoids_lie_row_by_row():
+    assert aten.log_sigmoid_forward(torch.ones(2, 5).t())[0].stride() == (2, 1)

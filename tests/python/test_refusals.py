@@ -382,3 +382,35 @@ def test_triangles_have_places_in_two_types():
 def test_ranges_of_histograms_come_before_types():
     refused(RuntimeError, lambda: aten.histc(torch.ones(2, dtype=torch.complex64), 1, 1.0, 0.0), "larger than min")
     refused(NotImplementedError, lambda: aten.histc(torch.ones(2, dtype=torch.int64)), "histogram_cpu")
+
+
+def test_an_index_that_requires_gradients_is_refused_for_its_type_alone():
+    x, index = torch.ones(3), torch.ones(2, requires_grad=True)
+    refused(IndexError, lambda: aten.scatter_add(x, 2, index, x), "Dimension out of range")
+    refused(IndexError, lambda: aten.index_select.out(x, 3, index, out=torch.ones(1)), "Dimension out of range")
+    assert aten.gather(x, 0, torch.ones(0, requires_grad=True)).shape == (0,)
+
+
+def test_dimensions_of_a_reduction_are_all_in_range_before_one_is_found_twice():
+    x = torch.ones(2)
+    for call in (lambda: aten.sum.dim_IntList(x, [0, 0, 7]), lambda: aten.count_nonzero.dim_IntList(x, [0, 0, 7])):
+        refused(IndexError, call, "out of range")
+    refused(RuntimeError, lambda: aten.flip(x, [0, 0, 7]), "appears multiple times")
+
+
+def test_outputs_of_linear_algebra_are_looked_at_before_matrices():
+    refused(RuntimeError, lambda: aten.linalg_pinv.atol_rtol_float_out(torch.ones(4), out=torch.ones(2, dtype=torch.int64)), "safely castable")
+    refused(RuntimeError, lambda: aten.nuclear_norm.out(torch.ones(2, 2, dtype=torch.float64), out=torch.ones(())), "expected out tensor dtype Double")
+    a, tau = aten.geqrf.a(torch.ones(2, 2), a=torch.ones(0, dtype=torch.float64), tau=torch.ones(0, dtype=torch.complex64))
+    assert a.dtype == torch.float64 and tau.dtype == torch.complex64
+
+
+def test_packed_sequences_are_looked_at_before_their_states():
+    refused(RuntimeError, lambda: aten.lstm.data(torch.ones(2), torch.ones(1, 1), [torch.ones(1), torch.ones(1)], [], True, 1, 0.0, True, False), "should be 1D")
+    refused(IndexError, lambda: aten.lstm.data(torch.ones(2), torch.ones(1), [torch.ones(1), torch.ones(1)], [], True, 1, 0.0, True, False))
+
+
+def test_data_of_a_tensor_that_requires_gradients_is_of_a_type_that_has_some():
+    x = torch.ones(2, requires_grad=True)
+    refused(RuntimeError, lambda: aten.shallow_copy_data_(x, torch.ones(2, dtype=torch.int64)), "must be floating point")
+    refused(RuntimeError, lambda: aten.shallow_copy_data_(torch.ones(2), torch.ones(2, device="meta")), "incompatible tensor type")

@@ -171,3 +171,30 @@ def test_a_bias_of_attention_has_a_last_dimension():
     heads = [on_meta(1, 2, 3, 4) for _ in range(4)]
     rest = (on_meta(1, 2, 3), 0.0, on_meta(()), on_meta(()), 1, True)
     refused(IndexError, lambda: aten._efficient_attention_backward(*heads, on_meta(()), heads[0], None, None, 3, 3, *rest))
+
+
+def test_nothing_can_be_copied_out_of_a_meta_tensor():
+    refused(NotImplementedError, lambda: aten.copy_(torch.ones(3), on_meta(2)), "no data")
+    refused(NotImplementedError, lambda: aten.copy(torch.ones(3), on_meta(3)), "no data")
+
+
+def test_repeats_of_the_meta_device_are_not_read():
+    refused(RuntimeError, lambda: aten.repeat_interleave.Tensor(on_meta(2)), "without output_size")
+    assert aten.repeat_interleave.Tensor(on_meta(2), output_size=5).shape == (5,)
+    refused(RuntimeError, lambda: aten.repeat_interleave.Tensor_out(on_meta(2), output_size=5, out=torch.ones(5, dtype=torch.int64)))
+
+
+def test_elements_of_the_meta_device_are_found_nowhere_at_all():
+    assert aten.isin.Tensor_Tensor(on_meta(3), torch.ones(2)).device.type == "meta"
+    assert aten.bucketize.Tensor(on_meta(3), torch.ones(2)).device.type == "meta"
+
+
+def test_numbers_between_meta_tensors_are_meta_tensors():
+    out = aten.linspace.Tensor_Scalar(on_meta((), dtype=torch.complex64), 1.0, 3)
+    assert out.device.type == "meta" and out.dtype == torch.float32
+
+
+def test_bounds_of_what_is_not_drawn_are_not_asked_for():
+    assert aten.randint.generator(0, [2], generator=None, device="meta").shape == (2,)
+    refused(RuntimeError, lambda: aten.randint.out(0, [2], out=on_meta(2)), "less than 'to'")
+    assert aten.uniform(on_meta(2), 1.0, 0.0).shape == (2,)

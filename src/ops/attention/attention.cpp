@@ -5,6 +5,7 @@
 
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/may_read.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
@@ -24,7 +25,10 @@ using Pair = std::tuple<TensorSpec, TensorSpec>;
 // Heads of one batch side by side, queries against keys; a mask that broadcasts to their scores.
 void check_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask) {
   const char* name = "scaled_dot_product_attention_flash_attention: ";
-  query.sym_size(3);  // too few dimensions are an IndexError
+  query.sym_size(2);  // too few dimensions are an IndexError
+  check(!has_elements(query) || (is_floating(query.dtype()) && !is_float8(query.dtype())), name,
+        "Expected data type in FP32, FP64, BF16, FP16, but got ", kernel_name(query.dtype()), " instead.");
+  query.sym_size(3);
   check(query.dim() == 4 && key.dim() == 4 && value.dim() == 4, name,
         "Accept only 4 dims inputs shape of {B, H, T, K}");
   check(query.dtype() == key.dtype() && query.dtype() == value.dtype(), "expected scalar type ",
@@ -92,7 +96,7 @@ UMBRA_OPERATOR(
     "(Tensor grad_query, Tensor grad_key, Tensor grad_value)")
     .meta([](const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& out,
              const Tensor& logsumexp, double, bool, const Tensor& mask, std::optional<double>) {
-      if (query.is_meta())
+      if (query.is_meta() || only_metadata_is_asked())
         check(query.dim() == 4, "Number of dimensions in size does not match the length of the ",
               "physical_layout; i.e. len(size) = ", query.dim(), " is not equal to 4");
       else
@@ -248,6 +252,7 @@ UMBRA_OPERATOR(
     .composite([](const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask,
                   double dropout_p, bool is_causal, const Tensor& dropout_mask, std::optional<double> scale,
                   bool enable_gqa) {
+      query.sym_size(-1);  // a number is an IndexError
       check<NotImplementedError>(!dropout_mask.defined(),
                                  "_scaled_dot_product_attention_math: a dropout_mask is not in Umbra yet");
       return attention_and_weights(

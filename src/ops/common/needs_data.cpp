@@ -10,6 +10,7 @@ namespace umbra::ops {
 namespace {
 
 void refuse_meta(const Operator& op, DispatchKeySet, Value* frame) {
+  refuse_lazy_lists(op, frame);
   bool copies = op.has_tag(Tag::Generated) && op.functional();
   const Operator& asked = copies ? *op.functional() : op;
   bool any = !copies;
@@ -50,9 +51,9 @@ void describe_like(const Operator& op, DispatchKeySet, Value* frame) {
   for (size_t i = 0; i < results.size(); ++i) frame[i] = Value(std::move(results[i]));
 }
 
-/// A call with a meta tensor must not seem to have written one with data.
+/// A call with a meta tensor must not seem to have written one with data, if it has any.
 void check_written(const Tensor& self) {
-  check<NotImplementedError>(self.is_meta(), "Cannot inplace into non-meta tensor with meta tensor argument");
+  check<NotImplementedError>(self.is_meta() || self.sym_numel() == 0, "Cannot inplace into non-meta tensor with meta tensor argument");
 }
 
 void do_nothing(const Operator& op, DispatchKeySet, Value* frame) {

@@ -23,6 +23,9 @@ Tensor resized_out(const Tensor& out, SymIntArrayRef sizes) {
 }
 
 Tensor copied_out(const Tensor& out, const Tensor& result) {
+  bool lost = result.is_meta() && !out.is_meta() && !result.is_fake();
+  check(!lost, "Attempting to copy from device ", result.device(), " to device ", out.device(),
+        ", but cross-device copies are not allowed!");
   return resized_out(out, result.sym_sizes()).copy_(result);
 }
 

@@ -2,6 +2,7 @@
 #include "kernels/copy.h"
 
 #include "dispatch/data_dependent.h"
+#include "dispatch/layers.h"
 #include "kernels/functors/arithmetic.h"
 #include "kernels/run_functor.h"
 #include "ops/common/batching.h"
@@ -53,6 +54,8 @@ UMBRA_OPERATOR("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor
     .generated_out("copy.out")
     .inplace("copy_")
     .meta([](const Tensor& self, const Tensor& src, bool) {
+      check<NotImplementedError>(!only_metadata_is_asked() || self.is_meta() || !src.is_meta(),
+                                 "Cannot copy out of meta tensor; no data!");
       SymShape shape = broadcast_shapes(self.sym_sizes(), src.sym_sizes());
       if (!(SymIntArrayRef(shape) == self.sym_sizes()))
         fail("The expanded size of the tensor (", self.sym_sizes(), ") must match the existing size (", src.sym_sizes(),
@@ -147,6 +150,8 @@ UMBRA_OPERATOR(
     "_to_copy.out(Tensor self, *, bool non_blocking=False, MemoryFormat? memory_format=None, Tensor(a!) out) -> "
     "Tensor(a!)")
     .all_backends([](const Tensor& self, bool non_blocking, OptionalFormat, const Tensor& out) {
+      check(self.is_fake() || out.is_fake() || self.is_meta() == out.is_meta(), "Attempting to copy from device ",
+            self.device(), " to device ", out.device(), ", but cross-device copies are not allowed!");
       if (!(out.sym_sizes() == self.sym_sizes())) out.resize_(self.sym_sizes());
       return out.copy_(self, non_blocking);
     })
@@ -259,7 +264,10 @@ Scalar read_element(const Tensor& self) {
 
 UMBRA_OPERATOR("_local_scalar_dense(Tensor self) -> Scalar")
     .real(read_element)
-    .fake([](const Tensor& self) { return unknown_element("aten::_local_scalar_dense", self); })
+    .fake([](const Tensor& self) {
+      check(!self.is_meta() || self.is_fake(), "Tensor.item() cannot be called on meta tensors");
+      return unknown_element("aten::_local_scalar_dense", self);
+    })
     .reads_lazy_bits()
     .not_differentiable()
     .tags({Tag::Core, Tag::DataDependentOutput});

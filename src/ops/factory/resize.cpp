@@ -147,6 +147,11 @@ UMBRA_OPERATOR("set.source_Tensor(Tensor self, Tensor source) -> Tensor")
 // The tensor becomes another one, type and all; its history stays.
 UMBRA_OPERATOR("shallow_copy_data_(Tensor(a!) self, Tensor source) -> Tensor(a!)")
     .all_backends([](const Tensor& self, const Tensor& source) {
+      check(self.device().type == source.device().type,
+            "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor "
+            "type.");
+      check(!self.requires_grad() || source.is_floating_point() || source.is_complex(),
+            "data set to a tensor that requires gradients must be floating point or complex dtype");
       Tensor out = take_memory(self, source.storage());
       out.impl()->set_dtype(source.dtype());
       out.impl()->set_geometry(SymShape(source.sym_sizes()), SymShape(source.sym_strides()),

@@ -157,12 +157,17 @@ DType spaced_dtype(const char* name, bool complex, OptionalDType dtype) {
   return dtype.value_or(inferred);
 }
 
-/// Bounds are numbers or tensors.
+bool on_meta(const Tensor& bound) { return bound.is_meta() && !bound.is_fake(); }
+bool on_meta(const Scalar&) { return false; }
+
+/// Bounds are numbers or tensors. With a meta tensor nobody reads them, nor asks what they are.
 template <class Start, class End>
 TensorSpec spaced_spec(const char* name, const Start& start, const End& end, int64_t steps, OptionalDType dtype,
                        OptionalLayout layout, OptionalDevice device) {
   check_strided(layout);
   check(steps >= 0, "number of steps must be non-negative");
+  if (!device && (on_meta(start) || on_meta(end)))
+    return factory_spec({steps}, dtype.value_or(default_dtype()), Device(DeviceType::Meta));
   return factory_spec({steps}, spaced_dtype(name, start.is_complex() || end.is_complex(), dtype), device);
 }
 

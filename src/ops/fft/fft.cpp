@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dispatch/layers.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "ops/fft/transforms.h"
@@ -107,6 +108,10 @@ UMBRA_OPERATOR("_fft_r2c(Tensor self, int[] dim, int normalization, bool oneside
       std::vector<int64_t> dims = wrapped(dim, self.dim());
       check(!dims.empty(), "_fft_r2c: at least one dimension is transformed");
       SymShape sizes(self.sym_sizes());
+      // Of a signal without elements there would be a first frequency, which nobody computes.
+      const SymInt& length = sizes[dims.back()];
+      check(!onesided || length.is_symbolic() || length.value() != 0 || only_metadata_is_asked(),
+            "Invalid number of data points (0) specified");
       if (onesided) sizes[dims.back()] = sizes[dims.back()] / 2 + 1;
       sort_by_stride(dims.begin(), dims.end() - 1, self.sym_strides());
       return TensorSpec(sizes, transform_strides(sizes, self.sym_strides(), dims), complex_type(self.dtype()),

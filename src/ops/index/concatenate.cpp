@@ -25,12 +25,24 @@ const Tensor& first_counted(TensorList tensors) {
   return tensors[0];
 }
 
+/// Said first where one of them is a meta tensor.
+void check_one_device(TensorList tensors) {
+  if (!only_metadata_is_asked()) return;
+  for (const Tensor& t : tensors)
+    check(t.device() == tensors[0].device(), "Tensor on device ", t.device(), " is not on the expected device ",
+          tensors[0].device(), "!");
+}
+
 /// The dimension to join along, of tensors that all have one.
 int64_t joined_dim(TensorList tensors, int64_t dim) {
   check<ValueError>(!tensors.empty(), "torch.cat(): expected a non-empty list of Tensors");
+  check_one_device(tensors);
+  bool numbers = std::all_of(tensors.begin(), tensors.end(), [](const Tensor& t) { return t.dim() == 0; });
+  check<IndexError>(!numbers || !only_metadata_is_asked(), "list assignment index out of range");
   for (size_t i = 0; i < tensors.size(); ++i)
     check(tensors[i].dim() > 0, "zero-dimensional tensor (at position ", i, ") cannot be concatenated");
-  return wrap_dim(dim, first_counted(tensors).dim());
+  const Tensor& counted = first_counted(tensors);
+  return is_skipped(counted) ? 0 : wrap_dim(dim, counted.dim());  // where all are skipped any dimension will do
 }
 
 DType joined_type(TensorList tensors) {
@@ -42,14 +54,6 @@ DType joined_type(TensorList tensors) {
 void check_joined_type(TensorList tensors, const Tensor& out) {
   check<TypeError>(only_metadata_is_asked() || can_cast(joined_type(tensors), out.dtype()),
                    "torch.cat(): input types can't be cast to the desired output type ", kernel_name(out.dtype()));
-}
-
-/// Said first where one of them is a meta tensor.
-void check_one_device(TensorList tensors) {
-  if (!only_metadata_is_asked()) return;
-  for (const Tensor& t : tensors)
-    check(t.device() == tensors[0].device(), "Tensor on device ", t.device(), " is not on the expected device ",
-          tensors[0].device(), "!");
 }
 
 TensorSpec cat_spec(TensorList tensors, int64_t dim) {
@@ -82,7 +86,6 @@ UMBRA_OPERATOR("cat(Tensor[] tensors, int dim=0) -> Tensor")
     .out("cat.out")
     .use(out_asks("cat.out",
                   [](TensorList tensors, int64_t dim, const Tensor& out) {
-                    check_one_device(tensors);
                     joined_dim(tensors, dim);
                     check_joined_type(tensors, out);
                   }))
@@ -90,13 +93,13 @@ UMBRA_OPERATOR("cat(Tensor[] tensors, int dim=0) -> Tensor")
     .cpu([](const Tensor& out, TensorList tensors, int64_t dim) {
       std::vector<Tensor> cast;
       for (const Tensor& t : tensors) cast.push_back(kernels::cast(t, out.dtype()));
-      kernels::cat(out, cast, wrap_dim(dim, out.dim()));
+      kernels::cat(out, cast, joined_dim(tensors, dim));
     })
     .gradient("tensors", {"grad", "tensors", "dim"},
               [](const Tensor& grad, TensorList tensors, int64_t dim) {
                 std::vector<Tensor> parts;
                 SymInt start = 0;
-                int64_t at = wrap_dim(dim, grad.dim());
+                int64_t at = joined_dim(tensors, dim);
                 for (const Tensor& t : tensors) {
                   if (is_skipped(t)) {
                     parts.push_back(zeros_like(t));
@@ -180,13 +183,15 @@ UMBRA_OPERATOR("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor"
       check(!tensors.empty(), "_chunk_cat expects a non-empty input tensor list");
       check(chunks > 0, "_chunk_cat expects positive num_chunks");
       bool same_rank = true;
-      for (const Tensor& t : tensors) same_rank &= t.dim() == tensors[0].dim();
+      for (const Tensor& t : tensors) {
+        check(t.dtype() == tensors[0].dtype(), "_chunk_cat expects all input tensors with the same dtype");
+        check(t.sym_numel() > 0, "_chunk_cat expects non-empty tensor");
+        same_rank &= t.dim() == tensors[0].dim();
+      }
       check(dim >= 0 || same_rank, "_chunk_cat expects non-negative dim when input tensors have different ndims");
       int64_t at = same_rank ? wrap_dim(dim, tensors[0].dim()) : dim;
       for (const Tensor& t : tensors) {
         check(at < t.dim(), "_chunk_cat expects dim < ndim for all input tensors");
-        check(t.dtype() == tensors[0].dtype(), "_chunk_cat expects all input tensors with the same dtype");
-        check(t.sym_numel() > 0, "_chunk_cat expects non-empty tensor");
         for (int64_t d = 0; d < at; ++d)
           check(d < tensors[0].dim() && t.sym_size(d) == tensors[0].sym_size(d),
                 "_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors");

@@ -33,6 +33,8 @@ UMBRA_OPERATOR(
     "-> Tensor")
     .generated_out("embedding.out")
     .meta([](const Tensor& weight, const Tensor& indices, SymInt, bool, bool) {
+      check<AssertionError>(!only_metadata_is_asked() || weight.dim() == 2, "'weight' must be 2-D, got ", weight.dim(),
+                            "-D");
       check(weight.dim() == 2, "'weight' must be 2-D");
       check_indices(indices);
       SymShape shape(indices.sym_sizes());
@@ -73,8 +75,8 @@ UMBRA_OPERATOR(
     .meta([](const Tensor& grad, const Tensor& indices, SymInt count, SymInt, bool) {
       if (only_metadata_is_asked()) return TensorSpec({count, grad.sym_size(-1)}, grad.dtype(), grad.device());
       check_indices(indices);
-      check(grad.dim() > 0 && indices.sym_numel() * grad.sym_sizes().back() == grad.sym_numel(), "shape '[",
-            indices.sym_numel(), ", ", grad.dim() > 0 ? grad.sym_sizes().back() : SymInt(1),
+      SymInt columns = grad.sym_size(-1);  // a number has none: an IndexError
+      check(indices.sym_numel() * columns == grad.sym_numel(), "shape '[", indices.sym_numel(), ", ", columns,
             "]' is invalid for input of size ", grad.sym_numel());
       return TensorSpec({count, grad.sym_sizes().back()}, grad.dtype(), common_device({&grad, &indices}));
     })
@@ -106,6 +108,7 @@ UMBRA_OPERATOR(
     "bool sparse) -> Tensor")
     .composite([](const Tensor& grad, const Tensor& indices, SymInt rows, SymInt padding, bool scale, bool sparse) {
       if (!grad.is_meta() && !indices.is_meta()) check_indices(indices);
+      check(!sparse || !scale, "embedding_backward: scale_grad_by_freq not supported with sparse gradients");
       check<NotImplementedError>(!sparse, "embedding: sparse gradients are not in Umbra yet");
       return embedding_dense_backward(grad, indices, rows, padding, scale);
     });

@@ -141,7 +141,10 @@ UMBRA_OPERATOR(
 // ---- gradients ----
 
 TensorSpec table_spec(const Tensor& grad, SymInt rows) {
-  if (only_metadata_is_asked()) grad.sym_size(1);  // too few dimensions are an IndexError
+  if (only_metadata_is_asked()) {
+    check(is_floating(grad.dtype()), "Unsupported input type encountered: ", grad.dtype());
+    grad.sym_size(1);  // too few dimensions are an IndexError
+  }
   check(grad.dim() == 2, "embedding_bag: expected a gradient of 2 dimensions, but got ", grad.dim());
   return TensorSpec({rows, grad.sym_size(1)}, grad.dtype(), grad.device());
 }
@@ -158,6 +161,9 @@ void table_gradient(const Tensor& out, const Tensor& grad, const Tensor& indices
                                   static_cast<BagMode>(mode), padding, scale);
 }
 
+/// Indices are sorted, and the bags selected by where they came from.
+constexpr const char* kNoVector = "index_select(): Index is supposed to be a vector";
+
 std::vector<int64_t> bag_of_each(const Tensor& indices, const Tensor& offsets, const Tensor& offset2bag) {
   if (offset2bag.numel() != 0) return kernels::read_vector<int64_t>(offset2bag);
   return bags_of(indices, offsets, 0, false, -1).bag_of();
@@ -167,8 +173,10 @@ UMBRA_OPERATOR(
     "_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, Tensor "
     "maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, "
     "int padding_idx=-1) -> Tensor")
-    .meta([](const Tensor& grad, const Tensor& indices, const Tensor& offsets, const Tensor&, const Tensor&,
+    .meta([](const Tensor& grad, const Tensor& indices, const Tensor& offsets, const Tensor& offset2bag, const Tensor&,
              const Tensor&, SymInt rows, bool, int64_t, bool sparse, const Tensor&, int64_t) {
+      if (only_metadata_is_asked() && !sparse) return table_spec(grad, rows);
+      check<IndexError>(!only_metadata_is_asked() || offset2bag.dim() <= 1, kNoVector);
       check_integers(indices, "indices");
       check_integers(offsets, "offsets");
       check<NotImplementedError>(!sparse, "embedding_bag: sparse gradients are not in Umbra yet");
@@ -187,8 +195,14 @@ UMBRA_OPERATOR(
     "padding_idx=-1) -> Tensor")
     .generated_out("_embedding_bag_dense_backward.out")
     .use(NoOutputsOnMeta{"_embedding_bag_dense_backward.out"})
-    .meta([](const Tensor& grad, const Tensor&, const Tensor&, const Tensor&, const Tensor&, SymInt rows, bool, int64_t,
-             const Tensor&, int64_t) { return table_spec(grad, rows); })
+    .meta([](const Tensor& grad, const Tensor& indices, const Tensor&, const Tensor&, const Tensor&, SymInt rows, bool,
+             int64_t mode, const Tensor&, int64_t) {
+      check(!has_elements(grad) || is_floating(grad.dtype()), "Expected tensor for argument #1 'grad_' to have one of the ",
+            "following scalar types: Half, BFloat16, Float, Double; but got torch.", kernel_name(grad.dtype()),
+            "Tensor instead (while checking arguments for embedding_bag)");
+      check<IndexError>(!has_elements(indices) || mode == 2 || indices.dim() <= 1, kNoVector);
+      return table_spec(grad, rows);
+    })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& indices, const Tensor& offset2bag,
             const Tensor& bag_size, const Tensor& max_indices, SymInt, bool scale, int64_t mode,
             const Tensor& per_sample_weights, int64_t padding) {
@@ -203,7 +217,7 @@ UMBRA_OPERATOR(
     .use(NoOutputsOnMeta{"_embedding_bag_per_sample_weights_backward.out"})
     .meta([](const Tensor& grad, const Tensor& weight, const Tensor& indices, const Tensor&, const Tensor&,
              int64_t mode, int64_t) {
-      if (grad.is_meta()) grad.sym_size(1);  // too few dimensions are an IndexError
+      if (only_metadata_is_asked()) grad.sym_size(1);  // too few dimensions are an IndexError
       check_kernel_type(is_floating(grad.dtype()), "_embedding_bag_per_sample_weights_backward_cpu", grad);
       check(mode == 0, "embedding_bag_backward: per_sample_weights only supported for mode='sum'");
       grad.sym_size(1);

@@ -51,8 +51,27 @@ UMBRA_OPERATOR("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=F
     .tags({Tag::Core})
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
+/// The gradient as the places that were gathered, each with its part.
+Tensor gathered_places(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index) {
+  TensorOptions places{.dtype = DType::Int64, .device = index.device()};
+  if (self.dim() == 0) return sparse_coo_tensor(empty({0, grad.sym_numel()}, places), grad, self.sizes());
+  if (grad.dim() == 0) return sparse_coo_tensor(index.view({1, 1}), grad.view({1}), self.sizes());
+  int64_t at = wrap_dim(dim, self.dim());
+  std::vector<Tensor> rows;
+  SymInt above = grad.sym_numel(), below = 1;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    SymInt size = grad.sym_size(d);
+    above = size == 0 ? SymInt(0) : above / size;
+    if (d == at) rows.push_back(index.reshape({-1}).expand({grad.sym_numel()}));
+    else rows.push_back(arange(Scalar(size), places).unsqueeze(1).expand({size, above}).reshape({-1}).repeat({below}));
+    below = below * size;
+  }
+  return sparse_coo_tensor(stack(rows), grad.reshape({-1}), self.sizes());
+}
+
 UMBRA_OPERATOR("gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse_grad) -> Tensor")
-    .composite([](const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, bool) {
+    .composite([](const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, bool sparse_grad) {
+      if (sparse_grad) return gathered_places(grad, self, dim, index);
       return grad.new_zeros(self.sym_sizes()).scatter_add(dim, index, grad);
     });
 

@@ -312,9 +312,9 @@ DType count_dtype(const Tensor& self, const Tensor& weights) {
   return counts ? DType::Int64 : weights.dtype() == DType::Float32 ? DType::Float32 : DType::Float64;
 }
 void check_bincount(const Tensor& self, const Tensor& weights, SymInt minlength) {
-  check(minlength >= 0, "minlength should be >= 0");
   check<NotImplementedError>(is_integral(self.dtype(), false) && !is_wide_unsigned(self.dtype()),
                              "\"bincount_cpu\" not implemented for '", kernel_name(self.dtype()), "'");
+  check(minlength >= 0, "minlength should be >= 0");
   check(self.dim() == 1, "bincount only supports 1-d non-negative integral inputs.");
   check(!weights.defined() || (weights.dim() == 1 && weights.sym_numel() == self.sym_numel()),
         "weights should be 1-d and have the same length as input");

@@ -1,6 +1,7 @@
 // Whole slices along one dimension, written at a vector of positions: index_fill, index_copy.
 #include "dispatch/layers.h"
 #include "kernels/copy.h"
+#include "kernels/fits.h"
 #include "kernels/index.h"
 #include "ops/common/batching.h"
 #include "ops/common/out_asks.h"
@@ -19,6 +20,9 @@ void check_fill(const Tensor& self, int64_t dim, const Tensor& index) {
   check<IndexError>(only_metadata_is_asked() || index.dtype() == DType::Int64,
                     "index_fill_(): Expected dtype int64 for index.");
   check(index.dim() <= 1, "Index has to be a vector/scalar");
+  check(!only_metadata_is_asked() || index.device() == self.device(),
+        "index_copy(): self, index and source expected to be in the same device, but got (self) ", self.device(),
+        ", (index) ", index.device(), ", and (source) ", self.device());
 }
 void check_real_value(const Tensor& self, bool complex) {
   check(self.is_complex() || !complex, "index_fill_(): Converting complex Scalar to non-complex type is not supported");
@@ -41,6 +45,7 @@ UMBRA_OPERATOR("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar
     .inplace("index_fill_.int_Scalar")
     .generated_out("index_fill.int_Scalar_out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+      if (only_metadata_is_asked()) kernels::check_fits(value, self.dtype());
       check_fill(self, dim, index);
       check_real_value(self, value.is_complex());
       return spec_like(self);

@@ -3,8 +3,10 @@
 #include "kernels/index.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
+#include "umbra/dispatch/writes.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::ops {
@@ -28,6 +30,13 @@ Tensor spread_index(const Batched& index, const Tensor& like, int64_t dim) {
 
 UMBRA_OPERATOR("index_select(Tensor self, int dim, Tensor index) -> Tensor")
     .out("index_select.out")
+    .use(out_asks("index_select.out",
+                  [](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
+                    if (only_metadata_is_asked()) return;
+                    wrap_dim(dim, self.dim());
+                    check_vector("index_select", index);
+                    check_no_overlap(get_operator("aten::index_select"), out);  // as it was given
+                  }))
     .meta([](const Tensor& self, int64_t dim, const Tensor& index) {
       if (only_metadata_is_asked() && self.dim() == 0) return TensorSpec({}, self.dtype(), self.device());
       int64_t at = wrap_dim(dim, self.dim());
@@ -78,6 +87,9 @@ UMBRA_OPERATOR("index_add(Tensor self, int dim, Tensor index, Tensor source, *, 
     .out("index_add.out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar&) {
       int64_t at = wrap_dim(dim, self.dim());
+      check(!only_metadata_is_asked() || (index.device() == self.device() && source.device() == self.device()),
+            "index_add(): self, index and source expected to be in the same device, but got (self) ", self.device(),
+            ", (index) ", index.device(), ", and (source) ", source.device());
       check_vector("index_add_", index);
       check(is_position(index) || only_metadata_is_asked(),
             "index_add_(): Expected dtype int32/int64 for index but got: ", kernel_name(index.dtype()));

@@ -24,8 +24,10 @@ std::vector<Tensor> positions(const Tensor& self, TensorList indices) {
       continue;
     }
     bool mask = index.dtype() == DType::Bool || index.dtype() == DType::UInt8;
-    check<IndexError>(mask || index.dtype() == DType::Int64 || index.dtype() == DType::Int32,
-                      "tensors used as indices must be long, int, byte or bool tensors");
+    bool fits = mask || index.dtype() == DType::Int64 || index.dtype() == DType::Int32;
+    const char* refusal = "tensors used as indices must be long, int, byte or bool tensors";
+    check(fits || !only_metadata_is_asked(), refusal);
+    check<IndexError>(fits, refusal);
     if (!mask) {
       out.push_back(index.dtype() == DType::Int64 ? index : index.to(DType::Int64));
       continue;

@@ -116,7 +116,7 @@ UMBRA_OPERATOR(
     "_autocast_to_reduced_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled, ScalarType cuda_dtype, "
     "ScalarType cpu_dtype) -> Tensor(a)")
     .composite([](const Tensor& self, bool cuda, bool cpu, DType cuda_dtype, DType cpu_dtype) {
-      if (!is_cast(self, cuda, cpu)) return self;
+      if (!is_cast(self, cuda, cpu) || self.dtype() != DType::Float32) return self;
       return self.to(self.device().type == DeviceType::CPU ? cpu_dtype : cuda_dtype);
     });
 

@@ -61,6 +61,7 @@ UMBRA_OPERATOR("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -
 // ---- how many ----
 
 Tensor count_along(const Tensor& self, std::vector<int64_t> dims) {
+  for (int64_t dim : dims) wrap_dim(dim, self.dim());
   Tensor there = self.ne(0);
   return dims.empty() ? there.sum() : there.sum(IntArrayRef(dims));
 }

@@ -43,6 +43,7 @@ Tensor with_dim(const Tensor& out, const Tensor& self, int64_t at) {
 UMBRA_OPERATOR(
     "value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, SymInt[] sizes, bool keepdim) -> Tensor")
     .composite([](const Tensor& grad, int64_t dim, const Tensor& indices, SymIntArrayRef sizes, bool keepdim) {
+      if (!keepdim && !sizes.empty()) wrap_dim(dim, grad.dim() + 1), wrap_dim(dim, indices.dim() + 1);
       for (SymInt s : sizes) check(s.is_symbolic() || s.value() >= 0, "zeros: Dimension size must be non-negative.");
       wrap_dim(dim, static_cast<int64_t>(sizes.size()) + (keepdim || sizes.empty() ? 0 : 1));
       if (sizes.empty()) return grad.new_zeros(sizes).scatter(0, indices, grad);
@@ -141,7 +142,7 @@ template <Nans nans> void run_whole_median(const Tensor& out, const Tensor& self
     kernels::fill(out, is_differentiable(out.dtype()) ? Scalar(std::nan(""))
                        : out.dtype() == DType::Int64  ? Scalar(INT64_MIN)
                        : out.dtype() == DType::Int32  ? Scalar(int64_t{INT32_MIN})
-                                                      : Scalar(0));
+                                                      : Scalar(out.dtype() == DType::Bool));
     return;
   }
   kernels::whole_median(out, self, nans);

@@ -160,14 +160,20 @@ void check_pad_length(const Tensor& self, SymIntArrayRef pad) {
         " and input of dimension ", self.dim());
 }
 
+/// How many dimensions are padded by what they have themselves.
+int64_t check_padded_dims(const Tensor& self, SymIntArrayRef pad) {
+  int64_t dims = static_cast<int64_t>(pad.size()) / 2;
+  bool fits = dims >= 1 && dims <= 3 && (self.dim() == dims + 1 || self.dim() == dims + 2);
+  check<NotImplementedError>(fits, "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
+  return dims;
+}
+
 Tensor pad_in_mode(const Tensor& self, SymIntArrayRef pad, PaddingMode mode, std::optional<double> value) {
   check_pad_length(self, pad);
   if (mode == PaddingMode::Constant) return self.constant_pad_nd(pad, value.value_or(0));
   check(!value || *value == 0, "Padding mode \"", kModeNames[static_cast<int64_t>(mode)],
         "\" doesn't take in value argument");
-  int64_t dims = static_cast<int64_t>(pad.size()) / 2;
-  bool fits = dims >= 1 && dims <= 3 && (self.dim() == dims + 1 || self.dim() == dims + 2);
-  check<NotImplementedError>(fits, "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
+  int64_t dims = check_padded_dims(self, pad);
   if (mode == PaddingMode::Circular) return _pad_circular(self, pad);
   if (mode == PaddingMode::Reflect)
     return dims == 1   ? reflection_pad1d(self, pad)
@@ -181,7 +187,11 @@ Tensor pad_in_mode(const Tensor& self, SymIntArrayRef pad, PaddingMode mode, std
 UMBRA_OPERATOR("_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor")
     .composite([](const Tensor& self, SymIntArrayRef pad, int64_t mode, std::optional<double> value) {
       check_pad_length(self, pad);
-      check<NotImplementedError>(mode >= 0 && mode <= 3, "Unrecognised padding mode ", mode);
+      if (mode < 0) {
+        check_padded_dims(self, pad);
+        fail("Invalid padding mode (", mode, ")");
+      }
+      check<NotImplementedError>(mode <= 3, "Unrecognised padding mode ", mode);
       return pad_in_mode(self, pad, static_cast<PaddingMode>(mode), value);
     });
 

@@ -1,7 +1,6 @@
 // Elements repeated one by one.
 #include "dispatch/data_dependent.h"
 #include "kernels/visit.h"
-#include "ops/common/outputs_as_given.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -35,7 +34,6 @@ template <class T> Tensor repeated_positions(const Tensor& repeats, const Option
 
 UMBRA_OPERATOR("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor")
     .generated_out("repeat_interleave.Tensor_out")
-    .use(OutputsAsGiven{})
     .real([](const Tensor& repeats, OptionalSize size) {
       check_repeats(repeats);
       Tensor out;
@@ -45,6 +43,10 @@ UMBRA_OPERATOR("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=
       return out;
     })
     .fake([](const Tensor& repeats, OptionalSize size) {
+      if (repeats.is_meta() && !repeats.is_fake()) {  // nobody asks what the repeats are
+        check(size.has_value(), "cannot repeat_interleave a meta tensor without output_size");
+        return empty({*size}, repeats.options());
+      }
       check_repeats(repeats);
       SymInt length = size ? *size : unknown_size("aten::repeat_interleave.Tensor", INT64_MAX);
       return empty({length}, repeats.options());

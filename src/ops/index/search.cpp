@@ -151,7 +151,8 @@ UMBRA_OPERATOR(
 
 TensorSpec bucket_spec(const Tensor& self, const Tensor& boundaries, bool int32, bool right) {
   if (only_metadata_is_asked())
-    return TensorSpec(self.sym_sizes(), position_dtype(int32), common_device({&self, &boundaries}));
+    return TensorSpec(self.sym_sizes(), position_dtype(int32),
+                      self.is_meta() ? self.device() : common_device({&self, &boundaries}));
   check(boundaries.dim() == 1, "boundaries tensor must be 1 dimension, but got dim(", boundaries.dim(), ")");
   return search_spec(boundaries, self, int32, right, std::nullopt, Tensor());
 }
@@ -194,7 +195,8 @@ TensorSpec isin_spec(const Tensor& elements, const Tensor& others) {
   for (const Tensor* t : {&elements, &others})
     check<NotImplementedError>(!unsupported(t),
                                "Unsupported input type encountered for isin(): ", kernel_name(t->dtype()));
-  return TensorSpec(elements.sym_sizes(), DType::Bool, common_device({&elements, &others}));
+  bool meta = elements.is_meta() && !elements.is_fake();  // then it matters nowhere where the others are
+  return TensorSpec(elements.sym_sizes(), DType::Bool, meta ? elements.device() : common_device({&elements, &others}));
 }
 void run_isin(const Tensor& out, const Tensor& elements, const Tensor& others, bool invert) {
   DType common = ResultType().add(elements).add(others).get();

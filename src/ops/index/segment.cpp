@@ -104,6 +104,8 @@ UMBRA_OPERATOR(
     .generated_out("segment_reduce.out")
     .meta([](const Tensor& data, const std::string& reduce, const Tensor& lengths, const Tensor& indices,
              const Tensor& offsets, int64_t axis, bool, const OptionalScalar&) {
+      check<NotImplementedError>(!only_metadata_is_asked() || !indices.defined(),
+                                 "segment_reduce(): indices based reduction is not supported yet.");
       wrap_dim(axis, data.dim());
       reduction(reduce);
       for (const Tensor* t : {&lengths, &offsets})

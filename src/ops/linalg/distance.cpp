@@ -108,6 +108,8 @@ struct Slopes {
   }
 };
 
+bool has_distances(DType dtype) { return dtype == DType::Float32 || dtype == DType::Float64; }
+
 UMBRA_OPERATOR("_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor")
     .generated_out("_cdist_backward.out")
     .meta([](const Tensor& grad, const Tensor& x1, const Tensor& x2, double, const Tensor& distances) {
@@ -116,6 +118,7 @@ UMBRA_OPERATOR("_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float 
       // Without pairs there is nothing to gather, nor to broadcast, nor to ask of the others.
       if (product(SymShape(wanted)) == 0 || x1.sym_size(-1) == 0)
         return TensorSpec(x1.sym_sizes(), x1.dtype(), x1.device());
+      check_kernel_type(has_distances(x1.dtype()), "cdist_backward", x1);
       check(x1.sym_size(-1) == x2.sym_size(-1), "X1 and X2 must have the same number of columns. X1: ", x1.sym_size(-1),
             " X2: ", x2.sym_size(-1));
       for (const Tensor* t : {&grad, &x2, &distances}) check_read_as(x1.dtype(), *t);
@@ -151,16 +154,15 @@ UMBRA_OPERATOR("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -
 
 // ---- one matrix ----
 
-bool has_pdist(DType dtype) { return dtype == DType::Float32 || dtype == DType::Float64; }
-
 UMBRA_OPERATOR("_pdist_forward(Tensor self, float p=2) -> Tensor")
     .generated_out("_pdist_forward.out")
     .meta([](const Tensor& self, double p) {
+      check(!has_elements(self) || self.is_contiguous(), "_pdist_forward requires contiguous input");
       SymInt n = self.sym_size(0);  // a number has no rows: an IndexError
       // Of one row nothing more is asked, whatever it is.
       if (!n.has_hint() || n > 1) {
         SymInt columns = self.sym_size(1);
-        if (!columns.has_hint() || columns != 0) check_kernel_type(has_pdist(self.dtype()), "pdist", self);
+        if (!columns.has_hint() || columns != 0) check_kernel_type(has_distances(self.dtype()), "pdist", self);
         else if (has_elements(self)) return TensorSpec({n * (n - 1) / 2}, self.dtype(), self.device());
         check(self.dim() == 2, "pdist only supports 2D tensors, got: ", self.dim(), "D");
         check_norm_order("pdist", p);
@@ -180,10 +182,13 @@ UMBRA_OPERATOR("_pdist_forward(Tensor self, float p=2) -> Tensor")
 
 UMBRA_OPERATOR("_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor pdist) -> Tensor")
     .generated_out("_pdist_backward.out")
-    .meta([](const Tensor& grad, const Tensor& self, double, const Tensor& distances) {
+    .meta([](const Tensor& grad, const Tensor& self, double p, const Tensor& distances) {
       TensorSpec result(self.sym_sizes(), self.dtype(), self.device());
       if (!has_elements(self)) return result;
-      check_kernel_type(has_pdist(self.dtype()), "pdist_backward", self);
+      check(self.is_contiguous(), "_pdist_backward requires self to be contiguous");
+      check(distances.is_contiguous(), "_pdist_backward requires pdist to be contiguous");
+      check_kernel_type(has_distances(self.dtype()), "pdist_backward", self);
+      if (p == 0) return result;  // which takes no distances
       SymInt n = self.sym_size(0), pairs = n * (n - 1) / 2;
       self.sym_size(1), grad.sym_size(0);  // too few dimensions are an IndexError
       for (const Tensor* t : {&grad, &distances}) check_read_as(self.dtype(), *t);
@@ -194,6 +199,7 @@ UMBRA_OPERATOR("_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor
       return result;
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& self, double p, const Tensor& distances) {
+      if (p == 0) return kernels::fill(out, 0);
       kernels::pdist_backward(out, kernels::contiguous(grad), kernels::contiguous(self), p,
                               kernels::contiguous(distances));
     })

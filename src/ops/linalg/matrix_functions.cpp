@@ -3,6 +3,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
 #include "ops/linalg/linalg.h"
 
@@ -235,6 +236,10 @@ UMBRA_OPERATOR("matrix_power(Tensor self, int n) -> Tensor")
 
 UMBRA_OPERATOR("_compute_linear_combination(Tensor input, Tensor coefficients) -> Tensor")
     .out("_compute_linear_combination.out")
+    .use(out_asks("_compute_linear_combination.out",
+                  [](const Tensor&, const Tensor& coefficients, const Tensor&) {
+                    coefficients.sym_size(0), coefficients.sym_size(1);  // too few dimensions are an IndexError
+                  }))
     .meta([](const Tensor& input, const Tensor& coefficients) {
       check(input.dim() > 0 && input.sym_numel() != 0, "Empty tensor not supported");
       coefficients.sym_size(0), coefficients.sym_size(1);  // too few dimensions are an IndexError

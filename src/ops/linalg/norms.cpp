@@ -4,6 +4,7 @@
 #include "kernels/copy.h"
 #include "kernels/reductions.h"
 #include "ops/common/batching.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
 #include "ops/linalg/linalg.h"
 #include "ops/reduce/reduced_shape.h"
@@ -18,7 +19,7 @@ using OptionalScalar = std::optional<Scalar>;
 
 // Of no elements, only norms that begin at 0 have a value.
 void check_norm_exists(const Tensor& self, const Scalar& ord, const OptionalDims& dims) {
-  if (ord.is_symbolic() || (ord.to_double() >= 0 && !std::isinf(ord.to_double()))) return;
+  if (ord.is_symbolic() || (!(ord.to_double() < 0) && !std::isinf(ord.to_double()))) return;
   if (dims && !dims->empty()) {
     for (int64_t d : *dims)
       check(self.dim() == 0 || self.sym_size(d) != 0, "linalg.vector_norm cannot compute the ", ord.to_double(),
@@ -195,6 +196,7 @@ UMBRA_OPERATOR("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) 
     .out("frobenius_norm.out")
     .composite([](const Tensor& self, std::vector<int64_t> dims, bool keepdim) {
       check(dims.size() <= 2, "Expected at most 2 dimensions, but got ", dims.size(), " dimensions instead.");
+      if (self.is_floating_point() || self.is_complex()) wrap_dims(dims, self.dim());
       return norm(self, Scalar(2.0), IntArrayRef(dims), keepdim);
     })
     .use(out_parts([](const Tensor& self, std::vector<int64_t> dims, bool keepdim, const Tensor& out) {
@@ -346,14 +348,28 @@ UMBRA_OPERATOR(
     })
     .use(OutCopied{});
 
+/// What the norm is written to, before anything is said of the matrix.
+void check_norm_out(const Tensor& self, const Tensor& out) {
+  check(self.device() == out.device(),
+        "linalg.matrix_norm: Expected result and input tensors to be on the same device, but got result on ",
+        out.device(), " and input on ", self.device());
+  bool asked = self.dim() >= 2 && (self.dtype() == DType::Float32 || self.dtype() == DType::Float64 || self.is_complex());
+  check(!asked || real_type(self.dtype()) == out.dtype(), "linalg.matrix_norm expected out tensor dtype ",
+        kernel_name(real_type(self.dtype())), " but got: ", kernel_name(out.dtype()));
+}
+
 UMBRA_OPERATOR("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor")
     .out("nuclear_norm.out")
+    .use(out_asks("nuclear_norm.out",
+                  [](const Tensor& self, bool, const Tensor& out) { check_norm_out(self, out); }))
     .composite([](const Tensor& self, bool keepdim) {
       return linalg_matrix_norm(self, std::string("nuc"), {-2, -1}, keepdim);
     })
     .use(OutCopied{});
 UMBRA_OPERATOR("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor")
     .out("nuclear_norm.dim_out")
+    .use(out_asks("nuclear_norm.dim_out", [](const Tensor& self, std::vector<int64_t>, bool,
+                                             const Tensor& out) { check_norm_out(self, out); }))
     .composite([](const Tensor& self, std::vector<int64_t> dim, bool keepdim) {
       return linalg_matrix_norm(self, std::string("nuc"), IntArrayRef(dim), keepdim);
     })

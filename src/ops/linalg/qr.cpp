@@ -85,17 +85,25 @@ UMBRA_OPERATOR("linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R
     .gradient("A", {"grad0", "grad1", "Q", "R", "mode"}, qr_gradient)
     .use(BatchInFront{});
 
+void check_geqrf_type(const Tensor& self) {
+  check_kernel_type(is_differentiable(self.dtype()) && !is_reduced_floating(self.dtype()), "geqrf_cpu", self);
+}
+
 UMBRA_OPERATOR("geqrf(Tensor self) -> (Tensor a, Tensor tau)")
     .out("geqrf.a", {"a", "tau"})
     .meta([](const Tensor& self) -> Specs2 {
       check(self.dim() >= 2, "torch.geqrf: input must have at least 2 dimensions.");
-      check_kernel_type(is_differentiable(self.dtype()) && !is_reduced_floating(self.dtype()), "geqrf_cpu", self);
+      // What is written to is looked at before the kernel.
+      if (!outputs_are_given()) check_geqrf_type(self);
       SymInt k = sym_min(self.sym_size(-2), self.sym_size(-1));
       return {column_major_spec(self.sym_sizes(), self.dtype(), self.device()), vector_spec(self, k, self.dtype())};
     })
-    .cpu<2>([](const Tensor& a, const Tensor& tau, const Tensor& self) { kernels::geqrf(a, tau, self); })
+    .cpu<2>([](const Tensor& a, const Tensor& tau, const Tensor& self) {
+      check_geqrf_type(self);
+      kernels::geqrf(a, tau, self);
+    })
     .gradient("self", {"grad0", "grad1"}, [](const Tensor&, const Tensor&) { return no_derivative("geqrf"); })
-    .tags({Tag::RealGradient})
+    .tags({Tag::RealGradient, Tag::CastsToOut})
     .use(BatchInFront{})
     .use(NeedsData{});
 

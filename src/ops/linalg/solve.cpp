@@ -3,6 +3,7 @@
 #include "kernels/linear_algebra.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
 #include "ops/linalg/linalg.h"
 
@@ -185,6 +186,10 @@ UMBRA_OPERATOR("linalg_tensorinv(Tensor self, int ind=2) -> Tensor")
 
 UMBRA_OPERATOR("linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor")
     .out("linalg_tensorsolve.out")
+    .use(out_asks("linalg_tensorsolve.out",
+                  [](const Tensor& self, const Tensor&, std::optional<std::vector<int64_t>>, const Tensor& out) {
+                    check_result_fits("tensorsolve", self, out);
+                  }))
     .composite([](const Tensor& self, const Tensor& other, std::optional<std::vector<int64_t>> dims) {
       int64_t rank = self.dim();
       Tensor moved = self;

@@ -255,8 +255,8 @@ UMBRA_OPERATOR(
     "Tensor")
     .out("linalg_matrix_rank.atol_rtol_float_out")
     .use(out_asks("linalg_matrix_rank.atol_rtol_float_out",
-                  [](const Tensor& self, OptionalNumber atol, OptionalNumber rtol, bool, const Tensor&) {
-                    if (!rtol && atol.value_or(0) <= 0) self.sym_size(-2);  // which the usual tolerance depends on
+                  [](const Tensor& self, OptionalNumber, OptionalNumber rtol, bool, const Tensor&) {
+                    if (!rtol) self.sym_size(-2);  // which the usual tolerance depends on
                   }))
     .composite(rank_by_numbers);
 UMBRA_OPERATOR("linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor")
@@ -319,6 +319,10 @@ Tensor pinv_by_numbers(const Tensor& a, OptionalNumber atol, OptionalNumber rtol
 UMBRA_OPERATOR(
     "linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor")
     .out("linalg_pinv.atol_rtol_float_out")
+    .use(out_asks("linalg_pinv.atol_rtol_float_out",
+                  [](const Tensor& a, OptionalNumber, OptionalNumber, bool, const Tensor& out) {
+                    check_result_fits("linalg.pinv", a, out);
+                  }))
     .composite([](const Tensor& a, OptionalNumber atol, OptionalNumber rtol, bool hermitian) {
       if (!rtol) a.sym_size(-2);  // it follows from the sizes; too few dimensions are an IndexError
       return pinv_by_numbers(a, atol, rtol, hermitian);

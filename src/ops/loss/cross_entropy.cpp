@@ -2,6 +2,7 @@
 #include "dispatch/layers.h"
 #include "kernels/loss.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
 #include "ops/common/sizes_only.h"
@@ -40,6 +41,22 @@ void check_target(const Tensor& self, const Tensor& target, const Tensor& weight
       !weight.defined() || (weight.dim() == 1 && weight.sym_numel() == classes),
       "weight tensor should be defined either for all ", classes,
       " classes or no classes but got weight tensor of shape: ", weight.defined() ? to_string(weight.sym_sizes()) : "");
+}
+
+/// What the gradient's kernel for the meta device asserts, which is written in Python.
+void check_backward_on_meta(const Tensor& self, const Tensor& target, const Tensor& weight, const Tensor& total) {
+  check<AssertionError>(self.dim() <= 2, "input tensor should be 1D or 2D, got ", self.dim(), "D");
+  check<AssertionError>(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported, got ",
+                        target.dim(), "D");
+  if (self.dim() != 1 || target.dim() != 0) {
+    check<IndexError>(self.dim() > 0 && target.dim() > 0, "tuple index out of range");
+    check<AssertionError>(self.sym_size(0) == target.sym_size(0), "size mismatch (got input: ", self.sym_sizes(),
+                          ", target: ", target.sym_sizes(), ")");
+  }
+  check<AssertionError>(total.sym_numel() == 1, "expected total_weight to be a single element tensor, got: ",
+                        total.sym_sizes());
+  check<AssertionError>(!weight.defined() || weight.sym_numel() == self.sym_size(-1),
+                        "weight tensor should be defined either for all or no classes");
 }
 
 // Under vmap: the weight of each row's class, times what was predicted for it.
@@ -103,6 +120,12 @@ UMBRA_OPERATOR(
     .out("nll_loss_backward.grad_input", {"grad_input"})
     .meta([](const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
              SymInt, const Tensor& total) {
+      if (has_elements(self) && has_elements(target)) {
+        if (self.dim() == 2) target.sym_size(0);  // a number is an IndexError
+        check(self.dim() != 1 || target.dim() != 1 || target.sym_size(0) == 1, "size mismatch (got input: ",
+              self.sym_sizes(), ", target: ", target.sym_sizes(), ")");
+      }
+      if (only_metadata_is_asked()) check_backward_on_meta(self, target, weight, total);
       check_target(self, target, weight);
       common_device({&self, &target, &weight});
       check(total.sym_numel() == 1, "expected total_weight to be a single element tensor, got: ", total.sym_sizes());

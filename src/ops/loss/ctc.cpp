@@ -85,7 +85,9 @@ UMBRA_OPERATOR(
     .generated_out("_ctc_loss.out", {"out0", "out1"})
     .real([](const Tensor& log_probs, const Tensor& targets, Lengths inputs, Lengths labels, int64_t blank,
              bool zero_infinity) { return ctc(log_probs, targets, inputs, labels, blank, zero_infinity); })
-    .fake([](const Tensor&, const Tensor&, Lengths, Lengths, int64_t, bool) -> Loss {
+    .fake([](const Tensor& log_probs, const Tensor&, Lengths, Lengths, int64_t, bool) -> Loss {
+      if (!log_probs.is_fake() && !has_ctc(log_probs.dtype()))
+        kernels::unsupported_dtype("ctc_loss_meta", log_probs.dtype());
       depends_on_lengths("aten._ctc_loss.default");
     })
     .gradient("log_probs",

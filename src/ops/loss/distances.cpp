@@ -57,7 +57,8 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=Mean) -> Tensor")
     .composite([](const Tensor& a, const Tensor& b, const Tensor& target, double margin, int64_t reduction) {
-      return reduce_loss(a.sub(b).neg().mul(target).add(margin).clamp_min_(0), reduction);
+      Tensor gap = a.sub(b);
+      return reduce_loss(target.neg().mul(gap).add(margin).clamp_min_(0), reduction);
     });
 
 // A tensor like this one, filled with the margin, less what is taken off, and not below zero.

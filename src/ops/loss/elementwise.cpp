@@ -5,7 +5,9 @@
 #include "kernels/functors/losses.h"
 #include "kernels/loss.h"
 #include "kernels/run_functor.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/may_read.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/promotion.h"
 #include "ops/common/shape.h"
 #include "ops/loss/reduction.h"
@@ -205,9 +207,12 @@ UMBRA_OPERATOR(
                 return share_of_mean(grad.mul(grad_output).mul(near), grad, reduction).neg();
               });
 
-// A width of zero leaves lines alone.
+// A width of zero leaves lines alone, and where they meet the one that falls counts. The gradient takes a width below
+// zero, too, where PyTorch's kernel asks for the falling line first.
 Tensor smooth_slope(const Tensor& difference, double beta) {
-  return beta == 0 ? difference.sign() : clipped_slope(difference.div(beta), 1);
+  if (beta > 0) return clipped_slope(difference.div(beta), 1);
+  Tensor rises = difference.gt(-beta).to(difference.dtype());
+  return where(difference.isnan(), difference, rises.mul(2).sub(1));
 }
 
 UMBRA_OPERATOR("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.) -> Tensor")
@@ -263,6 +268,12 @@ UMBRA_OPERATOR(
 
 UMBRA_OPERATOR("soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor")
     .out("soft_margin_loss.out")
+    .use(out_asks("soft_margin_loss.out",
+                  [](const Tensor& self, const Tensor&, int64_t, const Tensor& out) {
+                    bool asked = has_elements(self) && is_floating(self.dtype());
+                    check(!asked || self.dtype() == out.dtype(), "Found dtype ", kernel_name(out.dtype()),
+                          " but expected ", kernel_name(self.dtype()));
+                  }))
     .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction) {
       Tensor loss = self.neg().mul(target).exp().log1p();
       if (!self.is_fake() && !self.is_meta()) {  // the kernel computes in the input's memory

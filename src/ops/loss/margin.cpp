@@ -120,6 +120,10 @@ UMBRA_OPERATOR(
     "-> Tensor")
     .out("multilabel_margin_loss_backward.grad_input", {"grad_input"})
     .meta([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& is_target) {
+      check(!has_elements(self) || is_target.sym_sizes() == target.sym_sizes(),
+            "Expected tensor for argument #3 'target' to have same size as tensor for argument #5 'is_target'; but ",
+            target.sym_sizes(), " does not equal ", is_target.sym_sizes(),
+            " (while checking arguments for multilabel_margin_loss_backward_cpu)");
       check_multilabel(self, target);
       bool each = reduction == kReduceNone && self.dim() == 2;
       check(each ? grad.dim() == 1 && grad.sym_sizes()[0] == self.sym_sizes()[0] : grad.sym_numel() == 1,

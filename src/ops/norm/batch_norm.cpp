@@ -197,9 +197,10 @@ UMBRA_OPERATOR(
     .out("_native_batch_norm_legit.no_stats_out", {"out", "save_mean", "save_invstd"})
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, bool training, double, double) {
       if (outputs_are_given()) {  // the kernel alone is asked
-        if (training) input.sym_size(1);
         check_kernel_type(is_floating(input.dtype()), "batch_norm", input);
         check_kernel_parameters(input, {&weight, &bias});
+        input.sym_size(training ? 1 : 0);
+        check(training, "without running statistics there is nothing to normalise by in evaluation mode");
       }
       check_running_statistics(input, {}, {}, training);
       check_kernel_parameters(input, {&weight, &bias});

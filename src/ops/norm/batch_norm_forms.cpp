@@ -1,6 +1,7 @@
 // Other forms of batch normalisation: with statistics that may be absent, with a reserve, instance by instance.
 #include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
 #include "ops/norm/by_parts.h"
 #include "umbra/dispatch/define.h"
@@ -40,6 +41,13 @@ UMBRA_OPERATOR(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool "
     "training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
     .out("native_batch_norm.out", {"out", "save_mean", "save_invstd"})
+    .use(out_asks("native_batch_norm.out",
+                  [](const Tensor& input, const Tensor&, const Tensor&, const Tensor& mean, const Tensor& var, bool,
+                     double, double, const Tensor&, const Tensor&, const Tensor&) {
+                    check<ValueError>(mean.defined() == var.defined(),
+                                      "running_mean and running_var must either both be None or neither be None");
+                    check_kernel_type(is_floating(input.dtype()), "batch_norm", input);
+                  }))
     .all_backends(normalized)
     .gradient(
         "input, weight, bias",

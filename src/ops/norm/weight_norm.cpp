@@ -48,6 +48,13 @@ void weight_norm_row_gradients(const Tensor& of_v, const Tensor& of_g, const Ten
   }
 }
 
+/// Numbers of the slices along `dim`, laid out so that they broadcast over `v`: who gives them is free in their shape.
+Tensor beside_slices(const Tensor& numbers, const Tensor& v, int64_t dim) {
+  SymShape shape(static_cast<size_t>(v.dim()), SymInt(1));
+  if (v.dim() > 0) shape[static_cast<size_t>(wrap_dim(dim, v.dim()))] = v.sym_size(dim);
+  return numbers.reshape(shape);
+}
+
 Pair weight_norm_gradients(const Tensor& grad, const Tensor& v, const Tensor& g, const Tensor& norms, int64_t dim) {
   bool by_rows = dim == 0 && v.dim() > 1 && (v.dtype() == DType::Float32 || v.dtype() == DType::Float64);
   for (const Tensor* t : {&grad, &v, &g, &norms})
@@ -59,27 +66,42 @@ Pair weight_norm_gradients(const Tensor& grad, const Tensor& v, const Tensor& g,
     else weight_norm_row_gradients<double>(of_v, of_g, grad, v, g, norms);
     return {of_v, of_g};
   }
-  Tensor along = grad.mul(v).sum(all_but(dim, v.dim()), true).div(norms);
-  Tensor of_v = grad.sub(v.mul(along.div(norms))).mul(g.div(norms));
+  Tensor lengths = beside_slices(g, v, dim), divisors = beside_slices(norms, v, dim);
+  Tensor along = grad.mul(v).sum(all_but(dim, v.dim()), true).div(divisors);
+  Tensor of_v = grad.sub(v.mul(along.div(divisors))).mul(lengths.div(divisors));
   return {of_v.to(v.dtype()), along.to(g.dtype()).view(g.sym_sizes())};
 }
 
+bool is_narrow(DType type) { return type == DType::BFloat16 || type == DType::Float16; }
+
+/// What the fused kernels ask for where there are elements.
 void check_fused(const char* kernel, const Tensor& v, const Tensor& g, int64_t dim) {
-  check(dim == 0 || dim == v.dim() - 1, "fused kernels can only be applied for first or last dim");
-  check_kernel_type(v.dtype() == DType::BFloat16 || v.dtype() == DType::Float32 || v.dtype() == DType::Float64, kernel,
-                    v);
-  if (v.dtype() != DType::BFloat16) check_read_as(v.dtype(), g);
+  check_kernel_type(is_narrow(v.dtype()) || v.dtype() == DType::Float32 || v.dtype() == DType::Float64, kernel, v);
   wrap_dim(dim, v.dim(), false);
+  check_read_as(v.dtype(), g);
+  check(g.sym_numel() == v.sym_size(dim), "expected one length for each of the ", v.sym_size(dim),
+        " slices, but got lengths of size ", g.sym_sizes());
 }
+void check_fused_dim(const Tensor& v, int64_t dim) {
+  check(dim == 0 || dim == v.dim() - 1, "fused kernels can only be applied for first or last dim");
+}
+
+DType norm_type(const Tensor& g) { return is_narrow(g.dtype()) ? DType::Float32 : g.dtype(); }
 
 UMBRA_OPERATOR("_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)")
     .generated_out("_weight_norm_interface.out", {"out0", "out1"})
     .use(NoOutputsOnMeta{"_weight_norm_interface.out"})
     .all_backends([](const Tensor& v, const Tensor& g, int64_t dim) {
+      if (!has_elements(v) || !has_elements(g)) {
+        Tensor norms = linalg_vector_norm(v, 2, all_but(dim, v.dim()), true, norm_type(g));
+        return Pair(v.mul(g.div(norms.to(g.dtype()))), norms);
+      }
+      check_fused_dim(v, dim);
+      if (v.sym_numel() == 0) return Pair(empty(v.sym_sizes(), v.options()), zeros_like(g, norm_type(g)));
       check_fused("weight_norm_kernel", v, g, dim);
-      Tensor wide = v.dtype() == DType::BFloat16 ? v.to(DType::Float32) : v;
+      Tensor wide = is_narrow(v.dtype()) ? v.to(DType::Float32) : v;
       Tensor norms = norms_of(wide, dim);
-      return Pair(wide.mul(g.div(norms)).to(v.dtype()), norms);
+      return Pair(wide.mul(beside_slices(g, v, dim).div(norms)).to(v.dtype()), norms.reshape(g.sym_sizes()));
     })
     .gradient("v, g", {"grad0", "v", "g", "result1", "dim"},
               [](const Tensor& grad, const Tensor& v, const Tensor& g, const Tensor& norms, int64_t dim) {
@@ -98,7 +120,12 @@ UMBRA_OPERATOR(
         for (const auto& [t, name] :
              {std::pair(&v, "saved_v"), std::pair(&g, "saved_g"), std::pair(&norms, "saved_norms")})
           check(t->is_contiguous(), name, " must be contiguous");
+      check_fused_dim(v, dim);
+      if (has_elements(v) && v.sym_numel() == 0) return Pair(empty_like(v), zeros_like(g));
       check_fused("weight_norm_backward_kernel", v, g, dim);
+      check(norms.sym_numel() == g.sym_numel() && grad.sym_sizes() == v.sym_sizes(),
+            "expected a gradient of size ", v.sym_sizes(), " and ", g.sym_numel(), " norms, but got ",
+            grad.sym_sizes(), " and ", norms.sym_numel());
       return weight_norm_gradients(grad, v, g, norms, dim);
     })
     .use(LikeOnMeta{{1, 2}});
@@ -108,8 +135,7 @@ UMBRA_OPERATOR("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor")
       check(v.device() == g.device(), "weight_norm: expected v_in and g_in to be on the same device, but v_in is on ",
             v.device(), " and g_in is on ", g.device());
       Tensor direction = v.contiguous(), length = g.contiguous();
-      bool half = v.dtype() == DType::Float16 || g.dtype() == DType::Float16;
-      if (!half && (dim == 0 || dim == v.dim() - 1)) return std::get<0>(_weight_norm_interface(direction, length, dim));
+      if (dim == 0 || dim == v.dim() - 1) return std::get<0>(_weight_norm_interface(direction, length, dim));
       if (dim != -1) wrap_dim(dim, v.dim(), false);
       return direction.mul(length.div(norms_of(direction, dim)));
     });

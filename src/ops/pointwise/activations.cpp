@@ -1,4 +1,5 @@
 // Activation functions and their backward operators, which have gradients themselves.
+#include "kernels/copy.h"
 #include "kernels/functors/activations.h"
 
 #include "kernels/functors/arithmetic.h"
@@ -54,31 +55,49 @@ UMBRA_OPERATOR("relu(Tensor self) -> Tensor")
 Scalar in_kind_of(DType result, const Scalar& alpha) {
   return is_integral(result, true) ? Scalar(alpha.to_int()) : Scalar(alpha.to_double());
 }
-/// A sum that is nobody else's, without what is below zero, of the types that the fused kernel is made for.
-Tensor positive_sum(const Tensor& self, const Tensor& sum) {
-  auto fits = [](DType type) {
-    return type == DType::Float32 || type == DType::Float64 ||
-           (is_integral(type, false) && type != DType::UInt8 && type <= DType::Int64);
-  };
-  check(fits(self.dtype()) || !has_elements(self), "Unsupported datatype for add_relu: ", kernel_name(self.dtype()));
-  check_kernel_type(fits(sum.dtype()), "add_clamp_cpu", sum);
-  return relu_(sum);
+bool has_add_relu(DType type) {
+  return type == DType::Float32 || type == DType::Float64 ||
+         (is_integral(type, false) && type != DType::UInt8 && type <= DType::Int64);
+}
+TensorSpec add_relu_spec(const Tensor& self, const Tensor& other) {
+  check(has_add_relu(self.dtype()) || !has_elements(self), "Unsupported datatype for add_relu: ",
+        kernel_name(self.dtype()));
+  return pointwise_spec({&self, &other}, Promotion::Default);
+}
+/// The sum between zero and the largest number, of the types that the fused kernel is made for. What is no number is
+/// zero, as where PyTorch's kernel takes elements one by one; where it takes several at once they stay what they are.
+void add_relu(const Tensor& out, const Tensor& self, const Tensor& sum) {
+  check_kernel_type(has_add_relu(sum.dtype()), "add_clamp_cpu", sum);
+  // The largest number is one of the first argument's type.
+  check(self.dtype() != DType::Float64 || sum.dtype() == DType::Float64,
+        "value cannot be converted to type float without overflow");
+  kernels::copy(out, relu_(is_floating(sum.dtype()) ? nan_to_num_(sum, 0.0, std::nullopt, 0.0) : sum));  // nobody else's
 }
 
 UMBRA_OPERATOR("_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
     .inplace("_add_relu_.Tensor")
     .out("_add_relu.out")
-    .all_backends([](const Tensor& self, const Tensor& other, const Scalar& alpha) {
-      return positive_sum(self, self.add(other, in_kind_of(ResultType().add(self).add(other).get(), alpha)));
+    .meta([](const Tensor& self, const Tensor& other, const Scalar&) { return add_relu_spec(self, other); })
+    .cpu([](const Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha) {
+      DType common = ResultType().add(self).add(other).get();
+      if (!has_add_relu(common)) kernels::unsupported_dtype("add_clamp_cpu", common);
+      add_relu(out, self, self.add(other, in_kind_of(common, alpha)));
     })
-    .use(NeedsData{"_add_relu.out"});
+    .elementwise()
+    .use(NeedsData{"_add_relu.out"})
+    .use(NothingOnMeta{});
 UMBRA_OPERATOR("_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
     .inplace("_add_relu_.Scalar")
     .generated_out("_add_relu.Scalar_out")
-    .all_backends([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
-      return positive_sum(self, self.add(other, in_kind_of(ResultType().add(self).add(other).get(), alpha)));
+    .meta([](const Tensor& self, const Scalar& other, const Scalar&) {
+      return add_relu_spec(self, number_of_type(other.dtype()));
     })
-    .use(NeedsData{});
+    .cpu([](const Tensor& out, const Tensor& self, const Scalar& other, const Scalar& alpha) {
+      add_relu(out, self, self.add(other, in_kind_of(ResultType().add(self).add(other).get(), alpha)));
+    })
+    .elementwise()
+    .use(NeedsData{})
+    .use(NothingOnMeta{});
 
 UMBRA_OPERATOR("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor")
     .inplace("threshold_")
@@ -133,7 +152,10 @@ Tensor gelu_curvature(const Tensor& x, const std::string& approximate) {
 UMBRA_OPERATOR("gelu(Tensor self, *, str approximate='none') -> Tensor")
     .inplace("gelu_")
     .out("gelu.out")
-    .meta([](const Tensor& self, const std::string&) { return pointwise_spec({&self}, Promotion::Default); })
+    .meta([](const Tensor& self, const std::string& approximate) {
+      if (only_metadata_is_asked()) uses_tanh(approximate);  // which refuses another name, as the kernel does
+      return pointwise_spec({&self}, Promotion::Default);
+    })
     .cpu([](const Tensor& out, const Tensor& self, const std::string& approximate) {
       if (uses_tanh(approximate)) kernels::pointwise(GeluTanh{}, out, {&self});
       else kernels::pointwise(Gelu{}, out, {&self});
@@ -350,9 +372,11 @@ UMBRA_OPERATOR("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Te
     .out("hardtanh.out")
     .use(pointwise<Clamp, 1>(Promotion::Default,
                              [](const Scalar& low, const Scalar& high) { return Clamp{.low = low, .high = high}; }))
-    .meta([](const Tensor& self, const Scalar&, const Scalar&) {
+    .meta([](const Tensor& self, const Scalar& low, const Scalar& high) {
       check<NotImplementedError>(self.dtype() != DType::Bool, "Bool inputs not supported for hardtanh");
-      check<NotImplementedError>(!self.is_complex(), "clamp is not supported for complex types");
+      check<NotImplementedError>(!self.is_complex() || only_metadata_is_asked(),
+                                 "clamp is not supported for complex types");
+      if (is_integral(self.dtype(), true)) low.to_int(), high.to_int();  // a limit that is none is refused
       return spec_like(self);
     })
     .gradient("self", {"grad", "self", "min_val", "max_val"},

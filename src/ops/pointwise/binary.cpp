@@ -3,6 +3,7 @@
 #include "kernels/functors/arithmetic.h"
 #include "kernels/functors/exp_log.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
 #include "ops/pointwise/family.h"
 
@@ -99,6 +100,13 @@ UMBRA_OPERATOR("heaviside(Tensor self, Tensor values) -> Tensor")
     .inplace("heaviside_")
     .out("heaviside.out")
     .use(pointwise<Heaviside, 2>(Promotion::Default))
+    .use(out_asks("heaviside.out",
+                  [](const Tensor& self, const Tensor& values, const Tensor& out) {
+                    check<NotImplementedError>(!self.is_complex() && !values.is_complex() && !out.is_complex(),
+                                               "heaviside is not yet implemented for complex tensors.");
+                    check(self.dtype() == values.dtype() && self.dtype() == out.dtype(),
+                          "heaviside is not yet implemented for tensors with different dtypes.");
+                  }))
     .meta([](const Tensor& self, const Tensor& values) {
       check<NotImplementedError>(!self.is_complex() && !values.is_complex(),
                                  "heaviside is not yet implemented for complex tensors.");

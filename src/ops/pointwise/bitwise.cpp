@@ -18,6 +18,9 @@ template <class Functor, class Other> TensorSpec shifted_spec(const Tensor& self
   bool left = std::is_same_v<Functor, LeftShift>;
   check(is_integral(self.dtype(), false) || !only_metadata_is_asked(), left ? "lshift" : "rshift",
         ": Expected input tensor to have an integral dtype. Got ", self.dtype());
+  if constexpr (std::is_same_v<Other, Scalar>)
+    check(is_integral(other.dtype(), true) || !only_metadata_is_asked(), left ? "lshift" : "rshift",
+          ": Expected shift value to be an int. Got ", other.to_double());
   if constexpr (std::is_same_v<Other, Tensor>) return pointwise_spec({&self, &other}, Promotion::Default);
   else return pointwise_spec({&self, &number_of_type(other.dtype())}, Promotion::Default);
 }

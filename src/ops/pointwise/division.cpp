@@ -91,10 +91,19 @@ UMBRA_OPERATOR("div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode
     .node("DivBackward3")
     .tags({Tag::Core, Tag::Pointwise, Tag::TakesNumbers});
 
+/// On the meta device no kernel refuses what has no quotient.
+TensorSpec floor_spec(std::initializer_list<const Tensor*> inputs) {
+  TensorSpec spec = pointwise_spec(inputs, Promotion::Default);
+  check(!only_metadata_is_asked() || (!is_complex(spec.dtype) && spec.dtype != DType::Bool), spec.dtype,
+        " not supported for floor_divide");
+  return spec;
+}
+
 UMBRA_OPERATOR("floor_divide(Tensor self, Tensor other) -> Tensor")
     .inplace("floor_divide_.Tensor")
     .out("floor_divide.out")
     .use(pointwise<DivideFloor, 2>(Promotion::Default))
+    .meta([](const Tensor& self, const Tensor& other) { return floor_spec({&self, &other}); })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& other) {
       floor_kernel(out, self, other, pointwise_types({&self, &other}, Promotion::Default).compute);
     })
@@ -104,6 +113,7 @@ UMBRA_OPERATOR("floor_divide.Scalar(Tensor self, Scalar other) -> Tensor")
     .inplace("floor_divide_.Scalar")
     .generated_out("floor_divide.Scalar_out")
     .use(pointwise<DivideFloor, 2>(Promotion::Default))
+    .meta([](const Tensor& self, const Scalar& other) { return floor_spec({&self, &number_of_type(other.dtype())}); })
     .tags({Tag::TakesNumbers});
 
 // ---- remainders ----

@@ -61,7 +61,9 @@ UMBRA_OPERATOR("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffe
     .use(out_asks("log_sigmoid_forward.output",
                   [](const Tensor& self, const Tensor& output, const Tensor&) { check_log_sigmoid(self, output); }))
     .meta([](const Tensor& self) {
-      TensorSpec spec = spec_like(self), buffer = spec_like(self);
+      // The kernel writes row by row, however its input lies.
+      TensorSpec spec = has_elements(self) ? TensorSpec(self.sym_sizes(), self.dtype(), self.device()) : spec_like(self);
+      TensorSpec buffer = spec;
       if (self.device().type == DeviceType::CUDA) buffer = TensorSpec({SymInt(0)}, self.dtype(), self.device());
       return std::tuple(spec, buffer);
     })
@@ -101,6 +103,8 @@ UMBRA_OPERATOR("log_sigmoid(Tensor self) -> Tensor")
     .out("log_sigmoid.out")
     .composite([](const Tensor& self) { return std::get<0>(log_sigmoid_forward(self)); })
     .use(out_parts([](const Tensor& self, const Tensor& out) {
+      check(self.is_fake() || out.is_fake() || self.is_meta() == out.is_meta(), "Attempting to copy from device ",
+            self.device(), " to device ", out.device(), ", but cross-device copies are not allowed!");
       check_log_sigmoid(self, out);
       return std::get<0>(log_sigmoid_forward_out(out, unwanted_out(self, self.dtype()), self));
     }));
@@ -135,8 +139,24 @@ UMBRA_OPERATOR("glu(Tensor self, int dim=-1) -> Tensor")
 
 UMBRA_OPERATOR("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor")
     .out("glu_backward.grad_input", {"grad_input"})
+    .use(out_asks("glu_backward.grad_input",
+                  [](const Tensor&, const Tensor& self, int64_t dim, const Tensor& out) {
+                    check(self.dim() > 0, "glu does not support 0-dimensional tensors");
+                    wrap_dim(dim, self.dim());
+                    check(!has_elements(self) || self.dtype() == out.dtype(), "Found dtype ", kernel_name(self.dtype()),
+                          " but expected ", kernel_name(out.dtype()));
+                  }))
     .all_backends([](const Tensor& grad, const Tensor& self, int64_t dim) {
       Halves halves(self, dim);
+      if (has_elements(grad) && has_elements(self)) {
+        check(grad.dtype() == self.dtype(), "Found dtype ", kernel_name(grad.dtype()), " but expected ",
+              kernel_name(self.dtype()));
+        check(!is_integral(self.dtype(), true), "result type ", kernel_name(default_dtype()),
+              " can't be cast to the desired output type ", kernel_name(self.dtype()));
+      }
+      SymShape sizes = broadcast_shapes(halves.gate.sym_sizes(), grad.sym_sizes());
+      check(SymIntArrayRef(sizes) == halves.gate.sym_sizes(), "output with shape ", halves.gate.sym_sizes(),
+            " doesn't match the broadcast shape ", to_string(SymIntArrayRef(sizes)));
       Tensor s = halves.gate.sigmoid();
       return cat({grad.mul(s), grad.mul(halves.first).mul(s).mul(s.rsub(1))}, dim);
     })
@@ -175,7 +195,9 @@ UMBRA_OPERATOR(
     .generated_out("glu_backward_jvp.out")
     .all_backends([](const Tensor& grad_x, const Tensor& grad_glu, const Tensor& x, const Tensor& dgrad_glu,
                      const Tensor& dx, int64_t dim) {
-      grad_glu.sym_size(dim);  // too few dimensions are an IndexError
+      dim = wrap_dim(dim, x.dim());
+      SymInt half = grad_glu.sym_size(dim);
+      for (const Tensor* t : {&x, &grad_x, &dx}) t->narrow(dim, 0, half), t->narrow(dim, half, half);  // in this order
       Halves halves(x, dim), moved(dx, dim);
       Tensor first = Halves(grad_x, dim).first, s = halves.gate.sigmoid(), rest = s.rsub(1);
       Tensor dfirst = dgrad_glu.mul(s).add(first.mul(rest).mul(moved.gate));

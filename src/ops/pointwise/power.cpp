@@ -1,4 +1,5 @@
 // Powers, reciprocals, absolute values and signs.
+#include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "kernels/fits.h"
 #include "kernels/functors/arithmetic.h"
@@ -136,7 +137,7 @@ UMBRA_OPERATOR("sign(Tensor self) -> Tensor")
     .out("sign.out")
     .use(pointwise<functors::Sign, 1>(Promotion::Default))
     .meta([](const Tensor& self) {
-      check<NotImplementedError>(!self.is_complex(),
+      check<NotImplementedError>(!self.is_complex() || only_metadata_is_asked(),
                                  "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use "
                                  "torch.sgn instead.");
       return pointwise_spec({&self}, Promotion::Default);

@@ -44,7 +44,7 @@ UMBRA_OPERATOR("sinc(Tensor self) -> Tensor")
     .tangent(TangentRule::Pointwise)
     .tags({Tag::Pointwise});
 
-/// Times a number; a tensor without elements keeps its strides.
+/// Times a number; a tensor of at most one element keeps its strides.
 Tensor scaled_like(const Tensor& self, double factor) {
   SymInt count = self.sym_numel();
   if (!count.is_symbolic() && count.value() == 0)

@@ -113,7 +113,9 @@ UMBRA_OPERATOR("_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tens
     .use([](OperatorBuilder& builder) { kAverage3d.define_forward(builder); });
 UMBRA_OPERATOR("_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor")
     .generated_out("_adaptive_avg_pool3d_backward.out")
-    .use([](OperatorBuilder& builder) { kAverage3d.define_backward(builder); });
+    .use([](OperatorBuilder& builder) { kAverage3d.define_backward(builder); })
+    .use(LikeOnMeta{{1}})
+    .use(NoOutputsOnMeta{"_adaptive_avg_pool3d_backward.out"});
 
 // One window over everything is a mean, which is faster; where channels are last they stay so.
 Tensor whole_mean(const Tensor& self, const Ints& dims, MemoryFormat channels_last) {
@@ -247,7 +249,8 @@ UMBRA_OPERATOR("adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor,
     .use([](OperatorBuilder& builder) { kMaximum3d.define_forward(builder); });
 UMBRA_OPERATOR("adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor")
     .out("adaptive_max_pool3d_backward.grad_input", {"grad_input"})
-    .use([](OperatorBuilder& builder) { kMaximum3d.define_backward(builder); });
+    .use([](OperatorBuilder& builder) { kMaximum3d.define_backward(builder); })
+    .use(LikeOnMeta{{1}});
 
 UMBRA_OPERATOR("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)")
     .composite([](const Tensor& self, Ints size) {

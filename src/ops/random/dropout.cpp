@@ -1,6 +1,7 @@
 // Dropout.
 #include <cmath>
 
+#include "ops/common/kernel_type.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/dispatch/dispatcher.h"
@@ -38,7 +39,8 @@ UMBRA_OPERATOR("native_dropout(Tensor input, float p, bool? train) -> (Tensor, T
 UMBRA_OPERATOR("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor")
     .generated_out("native_dropout_backward.out")
     .all_backends([](const Tensor& grad, const Tensor& mask, double scale) {
-      return grad.mul(mask.dtype() == DType::Bool ? mask.to(grad.dtype()).mul(scale) : mask.mul(scale));
+      if (has_elements(grad) && has_elements(mask)) return grad.mul(mask).mul(scale);
+      return grad.mul(mask.type_as(grad).mul(scale));
     })
     .gradient("grad_output", {"grad", "mask", "scale"},
               [](const Tensor& grad, const Tensor& mask, double scale) {

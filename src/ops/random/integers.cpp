@@ -12,11 +12,14 @@ void check_bounds(SymInt low, SymInt high) {
 // ---- of given sizes ----
 
 TensorSpec integers_spec(SymInt low, SymInt high, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout,
-                         OptionalDevice device) {
+                         OptionalDevice device, bool bounded = true) {
   check_strided(layout);
-  check_bounds(low, high);
+  if (bounded) check_bounds(low, high);
   return TensorSpec(size, dtype.value_or(default_dtype()), device.value_or(Device()));
 }
+
+/// With a generator, nothing is drawn on the meta device and nothing is asked of the bounds.
+bool is_drawn(OptionalDevice device) { return device.value_or(Device()).type != DeviceType::Meta; }
 
 void draw_between(const Tensor& out, SymInt low, SymInt high, const GeneratorPointer& generator) {
   draw_integers(out, integer_range(low.guard_int(), high.guard_int(), out.dtype()), generator_or_default(generator));
@@ -37,7 +40,9 @@ UMBRA_OPERATOR(
     "randint.generator(SymInt high, SymInt[] size, *, Generator? generator, ScalarType? dtype=long, Layout? "
     "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
     .meta([](SymInt high, SymIntArrayRef size, const GeneratorPointer&, OptionalDType dtype, OptionalLayout layout,
-             OptionalDevice device, OptionalBool) { return integers_spec(0, high, size, dtype, layout, device); })
+             OptionalDevice device, OptionalBool) {
+      return integers_spec(0, high, size, dtype, layout, device, is_drawn(device));
+    })
     .cpu([](const Tensor& out, SymInt high, SymIntArrayRef, const GeneratorPointer& generator, OptionalDType,
             OptionalLayout, OptionalDevice, OptionalBool) { draw_between(out, 0, high, generator); })
     .random()
@@ -59,8 +64,9 @@ UMBRA_OPERATOR(
     "randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, ScalarType? dtype=long, "
     "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
     .meta([](SymInt low, SymInt high, SymIntArrayRef size, const GeneratorPointer&, OptionalDType dtype,
-             OptionalLayout layout, OptionalDevice device,
-             OptionalBool) { return integers_spec(low, high, size, dtype, layout, device); })
+             OptionalLayout layout, OptionalDevice device, OptionalBool) {
+      return integers_spec(low, high, size, dtype, layout, device, is_drawn(device));
+    })
     .cpu([](const Tensor& out, SymInt low, SymInt high, SymIntArrayRef, const GeneratorPointer& generator,
             OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) { draw_between(out, low, high, generator); })
     .random()
@@ -74,6 +80,7 @@ Tensor fill_between(const Tensor& out, SymInt low, SymInt high, const GeneratorP
 
 UMBRA_OPERATOR("randint.out(SymInt high, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](SymInt high, SymIntArrayRef size, const Tensor& out) {
+      check_bounds(0, high);
       return fill_between(resized_out(out, size), 0, high, nullptr);
     })
     .random();
@@ -85,6 +92,7 @@ UMBRA_OPERATOR(
     .random();
 UMBRA_OPERATOR("randint.low_out(SymInt low, SymInt high, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](SymInt low, SymInt high, SymIntArrayRef size, const Tensor& out) {
+      check_bounds(low, high);
       return fill_between(resized_out(out, size), low, high, nullptr);
     })
     .random();
@@ -181,7 +189,7 @@ UMBRA_OPERATOR(
     "layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
     .meta([](const Tensor& self, const Tensor& high, const GeneratorPointer&, OptionalDType dtype,
              OptionalLayout layout, OptionalDevice device, OptionalBool, OptionalFormat format) {
-      if (!self.is_meta()) check_bound(high);
+      check_bound(high);
       return integers_spec(self, 0, 1, dtype, layout, device, format);
     })
     .cpu([](const Tensor& out, const Tensor&, const Tensor& high, const GeneratorPointer& generator, OptionalDType,

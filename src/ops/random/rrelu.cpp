@@ -1,4 +1,6 @@
 // Randomised leaky relu: the slope of negative elements is drawn anew for each while training.
+#include <cmath>
+
 #include "kernels/copy.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/out_variant.h"
@@ -66,8 +68,7 @@ UMBRA_OPERATOR(
     "training=False, Generator? generator=None, *, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
                      const GeneratorPointer& generator, const Tensor& out) {
-      Tensor result = rrelu_with_noise(self, noise, lower, upper, training, generator);
-      return resized_out(out, result.sym_sizes()).copy_(result);
+      return copied_out(out, rrelu_with_noise(self, noise, lower, upper, training, generator));
     })
     .random();
 
@@ -93,7 +94,7 @@ UMBRA_OPERATOR(
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& noise, const Scalar& lower,
                      const Scalar& upper, bool training, bool self_is_result) {
       // Slopes that lie this close together count as one.
-      if (training && upper.to_double() - lower.to_double() > 1e-6) return noise.mul(grad);
+      if (training && std::abs(upper.to_double() - lower.to_double()) > 1e-6) return noise.mul(grad);
       return leaky_relu_backward(grad, self, middle(lower, upper), self_is_result);
     })
     .gradient("grad_output", {"grad", "self", "noise", "lower", "upper", "training"},

@@ -7,7 +7,9 @@
 namespace umbra::ops {
 
 uint64_t reduced_dims(const Tensor& self, const OptionalDims& dims) {
-  return dims ? dim_mask(*dims, self.dim()) : all_dims(self);
+  if (!dims) return all_dims(self);
+  for (int64_t d : *dims) wrap_dim(d, self.dim());  // all of them before one is found twice
+  return dim_mask(*dims, self.dim());
 }
 
 uint64_t all_dims(const Tensor& self) { return dim_mask({}, self.dim()); }

@@ -13,6 +13,8 @@ namespace umbra::ops {
 namespace {
 
 TensorSpec softmax_spec(const Tensor& self, int64_t dim, bool half_to_float, bool logarithm = false) {
+  check<AssertionError>(!only_metadata_is_asked() || !logarithm || !half_to_float || self.dtype() == DType::Float16,
+                        "half_to_float is True but x.dtype is ", self.dtype(), ", expected torch.half");
   if (logarithm || !only_metadata_is_asked()) wrap_dim(dim, self.dim());
   bool accelerator = self.device().type == DeviceType::CUDA;
   check(!half_to_float || accelerator, "softmax with half to float conversion is not supported on CPU");
@@ -30,14 +32,21 @@ void check_softmax_type(const char* kernel, const char* last_kernel, const Tenso
   bool fits = is_floating(self.dtype()) && !is_float8(self.dtype());
   check_kernel_type(fits || self.sym_numel() == 0, last ? last_kernel : kernel, self);
 }
+void check_log_backward_type(const Tensor& grad, int64_t dim) {
+  check_softmax_type("log_softmax_backward_kernel_impl", "log_softmax_backward_lastdim_kernel_impl", grad, dim);
+}
 TensorSpec backward_spec(const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
   check(grad.sym_sizes() == output.sym_sizes(),
         "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'; but ",
         grad.sym_sizes(), " does not equal ", output.sym_sizes(), " (while checking arguments for softmax_backward)");
+  wrap_dim(dim, grad.dim());
   check(grad.dtype() == output.dtype(), "expected scalar type ", kernel_name(output.dtype()), " but found ",
         kernel_name(grad.dtype()));
-  wrap_dim(dim, grad.dim());
-  return TensorSpec(grad.sym_sizes(), strides_in_format(grad, MemoryFormat::Preserve), input_dtype, grad.device());
+  bool accelerator = grad.device().type == DeviceType::CUDA;  // which alone takes a half and gives a float
+  check(accelerator || grad.is_meta() || grad.dtype() != DType::Float32 || !is_reduced_floating(input_dtype),
+        "expected scalar type Float but found ", kernel_name(input_dtype));
+  return TensorSpec(grad.sym_sizes(), strides_in_format(grad, MemoryFormat::Preserve),
+                    accelerator || grad.is_meta() ? input_dtype : grad.dtype(), grad.device());
 }
 
 TensorSpec contiguous(const TensorSpec& spec) { return TensorSpec(spec.sizes, spec.dtype, spec.device); }
@@ -97,10 +106,13 @@ UMBRA_OPERATOR(
     "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
     .out("_log_softmax_backward_data.out")
     .meta([](const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
-      check_softmax_type("log_softmax_backward_kernel_impl", "log_softmax_backward_lastdim_kernel_impl", grad, dim);
+      wrap_dim(dim, grad.dim());
+      // An output of another type is refused before the kernel is asked.
+      if (!outputs_are_given()) check_log_backward_type(grad, dim);
       return backward_spec(grad, output, dim, input_dtype);
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& output, int64_t dim, DType) {
+      check_log_backward_type(grad, dim);
       kernels::log_softmax_backward(out, grad, output, wrap_dim(dim, grad.dim()));
     })
     .gradient("grad_output", {"grad", "output", "dim"},
@@ -141,7 +153,10 @@ UMBRA_OPERATOR("special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=N
     });
 UMBRA_OPERATOR("special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
     .out("special_logsumexp.out")
-    .composite([](const Tensor& self, std::vector<int64_t> dim, bool keepdim) { return self.logsumexp(dim, keepdim); })
+    .composite([](const Tensor& self, std::vector<int64_t> dim, bool keepdim) {
+      for (int64_t d : dim) wrap_dim(d, self.dim());
+      return self.logsumexp(dim, keepdim);
+    })
     .use(out_parts([](const Tensor& self, std::vector<int64_t> dim, bool keepdim, const Tensor& out) {
       return logsumexp_out(out, self, dim, keepdim);
     }));

@@ -142,6 +142,7 @@ UMBRA_OPERATOR("std(Tensor self, bool unbiased=True) -> Tensor")
 UMBRA_OPERATOR("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
     .out("var.out")
     .composite([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim) {
+      if (self.is_floating_point() || self.is_complex()) dim_mask(dims.value_or(std::vector<int64_t>()), self.dim());
       return var(self, given(dims), bias(unbiased), keepdim);
     })
     .use(out_parts([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim, const Tensor& out) {
@@ -151,6 +152,7 @@ UMBRA_OPERATOR("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepd
 UMBRA_OPERATOR("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
     .out("std.out")
     .composite([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim) {
+      if (self.is_floating_point() || self.is_complex()) dim_mask(dims.value_or(std::vector<int64_t>()), self.dim());
       return std(self, given(dims), bias(unbiased), keepdim);
     })
     .use(out_parts([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim, const Tensor& out) {
@@ -165,11 +167,13 @@ UMBRA_OPERATOR("std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)")
     .tags({Tag::Reduction});
 UMBRA_OPERATOR("var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)")
     .composite([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim) {
+      if (self.is_floating_point() || self.is_complex()) dim_mask(dims.value_or(std::vector<int64_t>()), self.dim());
       return var_mean(self, given(dims), bias(unbiased), keepdim);
     })
     .tags({Tag::Reduction});
 UMBRA_OPERATOR("std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)")
     .composite([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim) {
+      if (self.is_floating_point() || self.is_complex()) dim_mask(dims.value_or(std::vector<int64_t>()), self.dim());
       return std_mean(self, given(dims), bias(unbiased), keepdim);
     })
     .tags({Tag::Reduction});
@@ -278,6 +282,10 @@ UMBRA_OPERATOR("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor
                   }))
     .meta([](const Tensor& self, std::vector<int64_t> dims, bool keepdim) {
       for (int64_t dim : dims) wrap_dim(dim, self.dim());  // all of them before one is found twice
+      // PyTorch's kernel keeps the dimensions where it was told none, and has no place for them.
+      bool lost = dims.empty() && !keepdim && self.dim() > 0 && has_elements(self) && self.sym_numel() != 0;
+      check(!lost, "output with shape [] doesn't match the broadcast shape ",
+            to_string(SymIntArrayRef(SymShape(static_cast<size_t>(self.dim()), SymInt(1)))));
       DType dtype = is_integral(self.dtype(), true) ? default_dtype() : self.dtype();
       return reduced_spec(self, dim_mask(dims, self.dim()), keepdim, dtype);
     })

@@ -136,6 +136,8 @@ NetworkResult run_network(Sequence input, const std::vector<CellState>& initial,
   return result;
 }
 
+void check_packed(const Tensor& batch_sizes) { check(batch_sizes.dim() == 1, "batch_sizes tensor should be 1D"); }
+
 /// Batch sizes are read: what follows depends on them.
 std::vector<int64_t> sizes_of(const Tensor& batch_sizes) {
   check(batch_sizes.dim() == 1 && batch_sizes.dtype() == DType::Int64, "batch_sizes should always be on CPU");
@@ -264,6 +266,9 @@ struct PackedNetwork {
       return [cell](const Tensor& data, const Tensor& batch_sizes, const Tensor& hx, std::vector<Tensor> parameters,
                     bool has_biases, int64_t layers, double dropout, bool train, bool bidirectional) {
         check_devices(data, {&hx, 1}, parameters);
+        check_packed(batch_sizes);
+        check(parameters.size() % (has_biases ? 4 : 2) == 0, "got an incorrect number of RNN parameters");
+        wrap_dim(0, hx.dim(), false);  // a number has no layers: an IndexError
         return run(cell, {data, sizes_of(batch_sizes), true}, hx, parameters,
                    {has_biases, layers, dropout, train, bidirectional});
       };
@@ -316,6 +321,9 @@ auto whole_lstm(Cell cell) {
 auto packed_lstm(Cell cell) {
   return [cell](const Tensor& data, const Tensor& batch_sizes, std::vector<Tensor> hx, std::vector<Tensor> parameters,
                 bool has_biases, int64_t layers, double dropout, bool train, bool bidirectional) {
+    check(hx.size() == 2, "lstm expects two hidden states");
+    check_packed(batch_sizes);
+    projects(hx);  // too few dimensions are an IndexError
     return run_lstm(cell, {data, sizes_of(batch_sizes), true}, hx, parameters,
                     {has_biases, layers, dropout, train, bidirectional});
   };

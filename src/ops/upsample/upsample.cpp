@@ -3,6 +3,7 @@
 // they take `align_corners`.
 #include <cmath>
 
+#include "dispatch/layers.h"
 #include "kernels/resample.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
@@ -113,7 +114,12 @@ template <size_t N, bool Aligned, class... Options> struct Family {
 
   void define_forward(OperatorBuilder& builder) const {
     Interpolation mode = this->mode;
-    builder.meta([](const Tensor& self, SymIntArrayRef size, Options...) { return upsampled(self, size, N); })
+    builder
+        .meta([mode](const Tensor& self, SymIntArrayRef size, Options...) {
+          bool lines = Aligned && mode == Interpolation::Linear && only_metadata_is_asked() && !outputs_are_given();
+          check<IndexError>(!lines || self.dim() > 1, "tuple index out of range");
+          return upsampled(self, size, N);
+        })
         .cpu([mode](const Tensor& out, const Tensor& self, SymIntArrayRef, Options... values) {
           kernels::resample(out, self, options(mode, values...));
         })

@@ -59,6 +59,7 @@ UMBRA_OPERATOR("conj(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& s
 
 UMBRA_OPERATOR("_neg_view(Tensor(a) self) -> Tensor(a)")
     .view([](const Tensor& self) {
+      check<NotImplementedError>(self.dtype() != DType::Bool || self.is_meta(), "\"neg_cpu\" not implemented for 'Bool'");
       Tensor out = same_geometry(self);
       out.impl()->set_neg(!self.is_neg());
       return out;
@@ -135,11 +136,12 @@ UMBRA_OPERATOR("lift_fresh(Tensor(a) self) -> Tensor(a)")
 
 UMBRA_OPERATOR("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)")
     .view([](const Tensor& self, DType dtype) {
+      // The bytes are not those of its elements.
       check(!self.is_conj(),
             "torch.Tensor.view is not supported for conjugate view tensors when converting to a different dtype.");
-      check(
-          !self.is_neg(),
-          "torch.Tensor.view is not supported for tensors with negative bit set when converting to a different dtype.");
+      check(!self.is_neg(),
+            "torch.Tensor.view is not supported for tensors with negative bit set when converting to a different "
+            "dtype.");
       int64_t from = self.item_size(), to = item_size(dtype);
       SymShape sizes(self.sym_sizes()), strides(self.sym_strides());
       SymInt offset = self.sym_storage_offset();

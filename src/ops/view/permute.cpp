@@ -169,6 +169,7 @@ UMBRA_OPERATOR("movedim.intlist(Tensor(a) self, int[] source, int[] destination)
 
 UMBRA_OPERATOR("movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)")
     .composite([](const Tensor& self, int64_t source, int64_t destination) {
+      for (int64_t dim : {source, destination}) wrap_dim(dim, self.dim());
       return movedim(self, IntArrayRef{source}, IntArrayRef{destination});
     });
 

@@ -85,12 +85,17 @@ UMBRA_OPERATOR(
 
 UMBRA_OPERATOR("squeeze_copy.dims(Tensor self, int[] dim) -> Tensor")
     .generated_out("squeeze_copy.dims_out")
-    .all_backends([](const Tensor& self, std::vector<int64_t> dims) { return copied(self.squeeze(dims)); })
+    .all_backends([](const Tensor& self, std::vector<int64_t> dims) {
+      dim_mask(dims, self.dim(), false);
+      return copied(self.squeeze(dims));
+    })
     .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor")
     .generated_out("view_copy.dtype_out")
-    .composite([](const Tensor& self, DType dtype) { return copied(self.view(dtype)); })
+    .composite([](const Tensor& self, DType dtype) {
+      return copied(self.resolve_conj().resolve_neg().view(dtype));
+    })
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("_reshape_alias_copy(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor")
     .generated_out("_reshape_alias_copy.out")
@@ -122,6 +127,11 @@ UMBRA_OPERATOR("narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -
     .composite([](const Tensor& self, int64_t dim, SymInt start, SymInt length) {
       check(self.dim() == 0 || dim < self.dim() || self.is_meta(),
             "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.");
+      if (!self.is_meta() && self.dim() > 0 && !start.is_symbolic() && !self.sym_size(dim).is_symbolic()) {
+        int64_t size = self.size(dim), from = start.value();  // which comes before the length
+        check<IndexError>(-size <= from && from <= size, "start out of range (expected to be in range of [", -size,
+                          ", ", size, "], but got ", from, ")");
+      }
       return copied(self.narrow(dim, start, length));
     })
     .tags({Tag::ViewCopy});
