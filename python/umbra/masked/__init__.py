@@ -7,12 +7,14 @@ The mask has the tensor's shape or one that can be expanded to it; `True` is the
 identity (0 for a sum), or nan if it has none.
 """
 from umbra import _modules
+from umbra.masked.maskedtensor.core import MaskedTensor, is_masked_tensor  # noqa: F401
+from umbra.masked.maskedtensor.creation import as_masked_tensor, masked_tensor  # noqa: F401
 from umbra.masked._ops import (  # noqa: F401
     amax, amin, argmax, argmin, cumprod, cumsum, log_softmax, logaddexp, logsumexp, mean, median, norm, normalize, prod, softmax, softmin, std,
     sum, var)
 
 __all__ = [
-    "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median", "norm", "normalize", "prod",
+    "MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor", "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median", "norm", "normalize", "prod",
     "softmax", "softmin", "std", "sum", "var"]
 
 __getattr__ = _modules.lazy_submodules(__name__)

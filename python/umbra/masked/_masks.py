@@ -1,5 +1,7 @@
 """What the functions of `umbra.masked` share: the dimensions they are given, masks, and what stands where a mask has nothing."""
 import umbra
+from umbra.masked.maskedtensor.core import is_masked_tensor
+from umbra.masked.maskedtensor.creation import as_masked_tensor
 
 _SMALL_INTEGERS = {umbra.uint8, umbra.bool, umbra.int8, umbra.int16, umbra.int32}
 
@@ -75,8 +77,25 @@ def input_mask(tensor, mask):
     return mask.to(dtype=umbra.bool)
 
 
+class _Fill(umbra.autograd.Function):
+    """The data of a masked tensor with another value where nothing is there; the gradient gets the mask."""
+
+    @staticmethod
+    def forward(ctx, data, mask, value):
+        ctx.save_for_backward(mask)
+        return umbra.where(mask, data, value)
+
+    @staticmethod
+    def backward(ctx, grad):
+        mask, = ctx.saved_tensors
+        return as_masked_tensor(grad.get_data() if is_masked_tensor(grad) else grad, mask), None, None
+
+
 def fill_masked(name, tensor, mask, *arguments):
-    """The tensor with the identity of the reduction `name` where the mask has nothing."""
+    """The tensor with the identity of the reduction `name` where the mask has nothing; a masked tensor's mask is its own."""
+    if is_masked_tensor(tensor):
+        data = tensor.get_data()
+        return _Fill.apply(data, tensor.get_mask(), identity(name, data, *arguments))
     if mask is None:
         return tensor
     return umbra.where(input_mask(tensor, mask), tensor, identity(name, tensor, *arguments))
