@@ -35,6 +35,26 @@ void check_fits(const char* name, const Tensor& self, int64_t dim, const Tensor&
   }
 }
 
+/// The gradient as a sparse tensor: an element for each that was gathered.
+Tensor sparse_gather_gradient(const Tensor& grad, SymIntArrayRef sizes, int64_t dim, const Tensor& index) {
+  TensorOptions integers{.dtype = DType::Int64, .device = index.device()};
+  if (sizes.empty()) return _sparse_coo_tensor_unsafe(zeros({0, 1}, integers), grad.reshape({1}), sizes);
+  int64_t at = wrap_dim(dim, static_cast<int64_t>(sizes.size()));
+  std::vector<Tensor> rows;
+  for (int64_t d = 0; d < index.dim(); ++d) {
+    SymShape ones(index.sym_sizes().size(), 1);
+    ones[d] = index.sym_sizes()[d];
+    Tensor along = d == at ? index : arange(Scalar(ones[d]), integers).view(ones).expand(index.sym_sizes());
+    rows.push_back(along.reshape({-1}));
+  }
+  return _sparse_coo_tensor_unsafe(stack(rows, 0), grad.reshape({-1}), sizes);
+}
+
+Tensor gather_gradient(const Tensor& grad, SymIntArrayRef sizes, int64_t dim, const Tensor& index, bool sparse) {
+  if (sparse) return sparse_gather_gradient(grad, sizes, dim, index);
+  return grad.new_zeros(sizes).scatter_add(dim, index, grad);
+}
+
 UMBRA_OPERATOR("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor")
     .out("gather.out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, bool) {
@@ -44,16 +64,13 @@ UMBRA_OPERATOR("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=F
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, bool) {
       kernels::gather(out, self, wrap_dim(dim, self.dim()), index);
     })
-    .gradient("self", {"grad", "self.sym_sizes", "dim", "index"},
-              [](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, const Tensor& index) {
-                return grad.new_zeros(sizes).scatter_add(dim, index, grad);
-              })
+    .gradient("self", {"grad", "self.sym_sizes", "dim", "index", "sparse_grad"}, gather_gradient)
     .tags({Tag::Core})
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR("gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse_grad) -> Tensor")
-    .composite([](const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, bool) {
-      return grad.new_zeros(self.sym_sizes()).scatter_add(dim, index, grad);
+    .composite([](const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, bool sparse) {
+      return gather_gradient(grad, self.sym_sizes(), dim, index, sparse);
     });
 
 // ---- gather where the index is broadcast ----

@@ -1,12 +1,8 @@
-// Sparse tensors: made of their parts, taken apart again, and turned into strided ones and back. What else is done with
-// them is refused by name.
-#include "umbra/core/sparse.h"
-
+// Sparse tensors made of their parts.
 #include "ops/common/factory_arguments.h"
-#include "ops/common/needs_data.h"
-#include "umbra/core/grad_mode.h"
+#include "ops/common/may_read.h"
+#include "ops/sparse/parts.h"
 #include "umbra/dispatch/define.h"
-#include "umbra/dispatch/dispatcher.h"
 #include "umbra/generated/functions.h"
 #include "umbra/ops/operators.h"
 #include "umbra/ops/tensor_of.h"
@@ -14,21 +10,12 @@
 namespace umbra::ops {
 namespace {
 
-using OptionalInt = std::optional<int64_t>;
+using sparse::by_rows, sparse::in_blocks;
 
 // ---- checks ----
 
-/// Captures know tensors by identity and would keep the parts as constants; derivatives would stop here.
-void check_plain(const Tensor& part) {
-  constexpr DispatchKeySet kPlain = kBackendKeys | DispatchKey::Sparse | DispatchKey::Autograd | DispatchKey::UserMode;
-  bool plain = (part.keys() - kPlain).empty() && (dispatch_state().include - kPlain).empty();
-  check<NotImplementedError>(plain,
-                             "making a sparse tensor inside a capture, a transform or FakeMode is not in Umbra yet");
-  check<NotImplementedError>(!part.requires_grad() || !is_grad_enabled(),
-                             "a sparse tensor of values that require gradients is not in Umbra yet");
-}
-
-bool has_data(const Tensor& tensor) { return !tensor.is_meta() && tensor.numel() > 0; }
+/// Whether indices can be looked at; where they cannot, nobody asks whether they fit, as in PyTorch.
+bool has_data(const Tensor& tensor) { return may_read(tensor) && tensor.numel() > 0; }
 
 void check_coo_shapes(const Tensor& indices, const Tensor& values, size_t rank) {
   check(indices.dim() == 2, "indices must be sparse_dim x nnz, but got: ", indices.sym_sizes());
@@ -56,10 +43,6 @@ void check_coo_bounds(const Tensor& indices, const Tensor& values, IntArrayRef s
           to_string(size.slice(static_cast<size_t>(sparse_dim), size.size() - static_cast<size_t>(sparse_dim))),
           ", got ", to_string(values.sizes().slice(1, values.sizes().size() - 1)));
 }
-
-/// Which of the last two dimensions the compressed indices run over: rows or columns.
-bool by_rows(Layout layout) { return layout == Layout::SparseCsr || layout == Layout::SparseBsr; }
-bool in_blocks(Layout layout) { return layout == Layout::SparseBsr || layout == Layout::SparseBsc; }
 
 void check_compressed(Layout layout, const Tensor& compressed, const Tensor& plain, const Tensor& values,
                       IntArrayRef size) {
@@ -93,12 +76,17 @@ void check_compressed(Layout layout, const Tensor& compressed, const Tensor& pla
 
 // ---- making them ----
 
-Tensor make_coo(const Tensor& indices, const Tensor& values, IntArrayRef size, OptionalBool coalesced) {
-  check_plain(values);
+bool in_order(const Tensor& indices, IntArrayRef size) {
+  Tensor places = sparse::flat_positions(indices.to(DType::Int64), size);
+  return places.slice(0, 1).gt(places.slice(0, 0, -1)).all().item().to_bool();
+}
+
+Tensor checked_coo(const Tensor& indices, const Tensor& values, SymIntArrayRef size, OptionalBool coalesced) {
   check_coo_shapes(indices, values, size.size());
-  check_coo_bounds(indices, values, size);
-  return make_sparse(Layout::SparseCoo, as_sym(size),
-                     {.indices = indices.to(DType::Int64), .values = values, .coalesced = coalesced.value_or(false)});
+  if (has_data(indices)) check_coo_bounds(indices, values, guard_ints(size));
+  check(!coalesced.value_or(false) || !has_data(indices) || in_order(indices, guard_ints(size)),
+        "cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor");
+  return _sparse_coo_tensor_unsafe(indices, values, size, {.dtype = values.dtype()}, coalesced);
 }
 
 /// Options that a tensor made of parts follows from its parts.
@@ -121,6 +109,45 @@ std::vector<int64_t> size_of(const Tensor& indices, const Tensor& values) {
   return size;
 }
 
+// What captures record: parts in, a sparse tensor out, nothing asked.
+UMBRA_OPERATOR(
+    "_sparse_coo_tensor_with_dims_and_tensors(int sparse_dim, int dense_dim, SymInt[] size, Tensor indices, Tensor "
+    "values, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? "
+    "is_coalesced=None) -> Tensor")
+    .all_backends([](int64_t, int64_t, SymIntArrayRef size, const Tensor& indices, const Tensor& values,
+                     OptionalDType dtype, OptionalLayout, OptionalDevice, OptionalBool, OptionalBool coalesced) {
+      return sparse::make_coo(indices.to(DType::Int64), converted(values, dtype), size, coalesced.value_or(false));
+    })
+    .gradient("values", {"grad", "result"},
+              [](const Tensor& grad, const Tensor& result) { return _values(grad.sparse_mask(result)); });
+
+UMBRA_OPERATOR(
+    "_sparse_coo_tensor_unsafe(Tensor indices, Tensor values, SymInt[] size, *, ScalarType? dtype=None, Layout? "
+    "layout=None, Device? device=None, bool? pin_memory=None, bool? is_coalesced=None) -> Tensor")
+    .composite([](const Tensor& indices, const Tensor& values, SymIntArrayRef size, OptionalDType dtype, OptionalLayout,
+                  OptionalDevice, OptionalBool, OptionalBool coalesced) {
+      check_coo_shapes(indices, values, size.size());
+      TensorOptions options{.dtype = dtype.value_or(values.dtype()),
+                            .layout = Layout::SparseCoo,
+                            .device = values.device(),
+                            .pin_memory = std::nullopt};
+      return _sparse_coo_tensor_with_dims_and_tensors(indices.size(0), values.dim() - 1, size, indices, values, options,
+                                                      coalesced);
+    });
+
+UMBRA_OPERATOR(
+    "_sparse_compressed_tensor_unsafe(Tensor compressed_indices, Tensor plain_indices, Tensor values, SymInt[] size, "
+    "*, "
+    "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
+    .all_backends([](const Tensor& compressed, const Tensor& plain, const Tensor& values, SymIntArrayRef size,
+                     OptionalDType dtype, OptionalLayout layout, OptionalDevice, OptionalBool) {
+      check(layout && is_compressed(*layout), "expected a sparse compressed tensor layout");
+      return make_sparse(*layout, size,
+                         {.indices = plain, .compressed = compressed, .values = converted(values, dtype)});
+    })
+    .gradient("values", {"grad", "result"},
+              [](const Tensor& grad, const Tensor& result) { return grad.sparse_mask(result).values(); });
+
 UMBRA_OPERATOR(
     "sparse_coo_tensor.indices_size(Tensor indices, Tensor values, int[] size, *, ScalarType? dtype=None, Layout? "
     "layout=None, Device? device=None, bool? pin_memory=None, bool? is_coalesced=None) -> Tensor")
@@ -128,7 +155,7 @@ UMBRA_OPERATOR(
                   OptionalLayout layout, OptionalDevice device, OptionalBool pin, OptionalBool coalesced) {
       indices.sym_size(0);  // a number is an IndexError
       check_options(Layout::SparseCoo, layout, device, values, pin);
-      return make_coo(indices, converted(values, dtype), guard_ints(size), coalesced);
+      return checked_coo(indices, converted(values, dtype), size, coalesced);
     });
 
 UMBRA_OPERATOR(
@@ -139,7 +166,7 @@ UMBRA_OPERATOR(
       check_options(Layout::SparseCoo, layout, device, values, pin);
       check_coo_shapes(indices, values,
                        static_cast<size_t>(indices.dim() == 2 ? indices.size(0) + values.dim() - 1 : 0));
-      return make_coo(indices, converted(values, dtype), size_of(indices, values), coalesced);
+      return checked_coo(indices, converted(values, dtype), as_sym(size_of(indices, values)), coalesced);
     });
 
 UMBRA_OPERATOR(
@@ -152,7 +179,7 @@ UMBRA_OPERATOR(
       TensorOptions options{.dtype = DType::Int64, .device = device};
       Tensor indices = zeros({static_cast<int64_t>(size.size()), 0}, options);
       options.dtype = dtype;
-      return make_coo(indices, zeros({0}, options), guard_ints(size), true);
+      return checked_coo(indices, zeros({0}, options), size, true);
     });
 
 UMBRA_OPERATOR(
@@ -165,286 +192,10 @@ UMBRA_OPERATOR(
             "sparse_compressed_tensor expected sparse compressed tensor layout but got ",
             short_name(layout.value_or(Layout::Strided)));
       check_options(*layout, layout, device, values, pin);
-      check_plain(values);
       check_compressed(*layout, compressed, plain, values, guard_ints(size));
-      return make_sparse(*layout, size,
-                         {.indices = plain, .compressed = compressed, .values = converted(values, dtype)});
+      return _sparse_compressed_tensor_unsafe(compressed, plain, converted(values, dtype), size,
+                                              {.dtype = dtype, .layout = layout});
     });
-
-// ---- taking them apart ----
-
-void expect_layout(const Tensor& self, const char* what, bool holds, const char* kind) {
-  check(holds, what, " expected ", kind, " but got ", short_name(self.layout()));
-}
-/// An operator that strided tensors have no kernel of.
-void expect_no_strided(const Tensor& self, const char* op) {
-  check<NotImplementedError>(self.layout() != Layout::Strided, "Could not run 'aten::", op,
-                             "' with arguments from the 'CPU' backend: it is defined for sparse tensors only");
-}
-void expect_coo(const Tensor& self, const char* what) {
-  expect_layout(self, what, self.layout() == Layout::SparseCoo, "sparse coordinate tensor layout");
-}
-void expect_rows(const Tensor& self, const char* what) {
-  expect_layout(self, what, is_compressed(self.layout()) && by_rows(self.layout()),
-                "sparse row compressed tensor layout");
-}
-void expect_columns(const Tensor& self, const char* what) {
-  expect_layout(self, what, is_compressed(self.layout()) && !by_rows(self.layout()),
-                "sparse column compressed tensor layout");
-}
-const SparseParts& coalesced_parts(const Tensor& self, const char* what) {
-  const SparseParts& parts = sparse_parts(self);
-  check(parts.coalesced, "Cannot get ", what, " on an uncoalesced tensor, please call .coalesce() first");
-  return parts;
-}
-
-/// The part shares memory with the tensor, and not its history.
-Tensor part_of(const Tensor& part) { return part.detach(); }
-
-/// One function for tensors of any layout: it looks by itself.
-template <class F> struct AnyLayout {
-  F function;
-  void operator()(OperatorBuilder& builder) const {
-    builder.all_backends(function).sparse(function).not_differentiable();
-  }
-};
-template <class F> AnyLayout(F) -> AnyLayout<F>;
-
-UMBRA_OPERATOR("_nnz(Tensor self) -> int")
-    .use(AnyLayout{[](const Tensor& self) {
-      expect_no_strided(self, "_nnz");
-      expect_layout(self, "_nnz", is_sparse(self.layout()), "sparse tensor layout");
-      return sparse_parts(self).values.size(0);
-    }})
-    .use(NeedsData{});
-UMBRA_OPERATOR("_indices(Tensor(a) self) -> Tensor(a)")
-    .use(AnyLayout{[](const Tensor& self) {
-      expect_no_strided(self, "_indices");
-      expect_coo(self, "_indices");
-      return part_of(sparse_parts(self).indices);
-    }})
-    .use(NeedsData{});
-UMBRA_OPERATOR("_values(Tensor(a) self) -> Tensor(a)")
-    .use(AnyLayout{[](const Tensor& self) {
-      expect_no_strided(self, "_values");
-      expect_coo(self, "_values");
-      return part_of(sparse_parts(self).values);
-    }})
-    .use(NeedsData{});
-UMBRA_OPERATOR("indices(Tensor(a) self) -> Tensor(a)").use(AnyLayout{[](const Tensor& self) {
-  expect_coo(self, "indices");
-  return part_of(coalesced_parts(self, "indices").indices);
-}});
-UMBRA_OPERATOR("values(Tensor(a) self) -> Tensor(a)").use(AnyLayout{[](const Tensor& self) {
-  expect_layout(self, "values", is_sparse(self.layout()), "sparse tensor layout");
-  return part_of(self.layout() == Layout::SparseCoo ? coalesced_parts(self, "values").values
-                                                    : sparse_parts(self).values);
-}});
-UMBRA_OPERATOR("crow_indices(Tensor(a) self) -> Tensor(a)").use(AnyLayout{[](const Tensor& self) {
-  expect_rows(self, "crow_indices");
-  return part_of(sparse_parts(self).compressed);
-}});
-UMBRA_OPERATOR("col_indices(Tensor(a) self) -> Tensor(a)").use(AnyLayout{[](const Tensor& self) {
-  expect_rows(self, "col_indices");
-  return part_of(sparse_parts(self).indices);
-}});
-UMBRA_OPERATOR("ccol_indices(Tensor(a) self) -> Tensor(a)").use(AnyLayout{[](const Tensor& self) {
-  expect_columns(self, "ccol_indices");
-  return part_of(sparse_parts(self).compressed);
-}});
-UMBRA_OPERATOR("row_indices(Tensor(a) self) -> Tensor(a)").use(AnyLayout{[](const Tensor& self) {
-  expect_columns(self, "row_indices");
-  return part_of(sparse_parts(self).indices);
-}});
-UMBRA_OPERATOR("is_coalesced(Tensor self) -> bool").use(AnyLayout{[](const Tensor& self) {
-  expect_coo(self, "is_coalesced");
-  return sparse_parts(self).coalesced;
-}});
-UMBRA_OPERATOR("sparse_dim(Tensor self) -> int").use(AnyLayout{[](const Tensor& self) -> int64_t {
-  if (self.layout() == Layout::SparseCoo) return sparse_parts(self).indices.size(0);
-  return is_compressed(self.layout()) ? 2 : 0;
-}});
-UMBRA_OPERATOR("dense_dim(Tensor self) -> int").use(AnyLayout{[](const Tensor& self) -> int64_t {
-  if (self.layout() == Layout::SparseCoo) return sparse_parts(self).values.dim() - 1;
-  return is_compressed(self.layout()) ? 0 : self.dim();
-}});
-
-// ---- strided and back ----
-
-/// Where each element of a COO tensor stands in a row-major tensor of its sparse sizes.
-Tensor flat_positions(const Tensor& indices, IntArrayRef size) {
-  Tensor position = zeros({indices.size(1)}, {.dtype = DType::Int64, .device = indices.device()});
-  for (int64_t d = 0; d < indices.size(0); ++d) position = position * Scalar(size[d]) + indices.select(0, d);
-  return position;
-}
-
-Tensor coo_to_strided(const Tensor& self) {
-  const SparseParts& parts = sparse_parts(self);
-  int64_t sparse_dim = parts.indices.size(0);
-  std::vector<int64_t> flat{1};
-  for (int64_t d = 0; d < sparse_dim; ++d) flat[0] *= self.sizes()[d];
-  for (int64_t d = sparse_dim; d < self.dim(); ++d) flat.push_back(self.sizes()[d]);
-  Tensor out = zeros(as_sym(flat), {.dtype = self.dtype(), .device = self.device()});
-  out = out.index_add(0, flat_positions(parts.indices, self.sizes()), parts.values);
-  return out.reshape(self.sym_sizes());
-}
-
-/// The row of each element of a CSR tensor, from where the rows begin; columns alike.
-Tensor expanded_groups(const Tensor& compressed, int64_t count) {
-  Tensor places = arange(Scalar(count), {.dtype = DType::Int64, .device = compressed.device()});
-  Tensor ends = compressed.slice(0, 1).to(DType::Int64).unsqueeze(0);
-  return (places.unsqueeze(1) >= ends).sum({1}, false, DType::Int64);
-}
-
-Tensor compressed_to_strided(const Tensor& self) {
-  const SparseParts& parts = sparse_parts(self);
-  Tensor groups = expanded_groups(parts.compressed, parts.values.size(0)), places = parts.indices.to(DType::Int64);
-  Tensor rows = by_rows(self.layout()) ? groups : places, columns = by_rows(self.layout()) ? places : groups;
-  int64_t block_rows = in_blocks(self.layout()) ? parts.values.size(1) : 1;
-  int64_t block_columns = in_blocks(self.layout()) ? parts.values.size(2) : 1;
-  int64_t down = self.size(0) / block_rows, across = self.size(1) / block_columns;
-  Tensor out = zeros({down * across, block_rows, block_columns}, {.dtype = self.dtype(), .device = self.device()});
-  out = out.index_add(0, rows * Scalar(across) + columns, parts.values.reshape({-1, block_rows, block_columns}));
-  return out.reshape({down, across, block_rows, block_columns}).permute({0, 2, 1, 3}).reshape(self.sym_sizes());
-}
-
-Tensor strided_to_coo(const Tensor& self, int64_t sparse_dim) {
-  check(sparse_dim >= 0 && sparse_dim <= self.dim(), "dense_to_sparse: sparse_dim argument must be in [0,", self.dim(),
-        "] range, but ", sparse_dim, " is given");
-  check(sparse_dim > 0 || self.dim() == 0, "dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0");
-  check<NotImplementedError>(sparse_dim > 0, "to_sparse of a tensor without sparse dimensions is not in Umbra yet");
-  check_plain(self);
-  Tensor mask = self != Scalar(0);
-  if (sparse_dim < self.dim()) mask = mask.flatten(sparse_dim, -1).any(-1);
-  Tensor indices = mask.nonzero().t();
-  Tensor values = self.flatten(0, sparse_dim - 1).index_select(0, flat_positions(indices, self.sizes()));
-  return make_sparse(Layout::SparseCoo, self.sym_sizes(), {.indices = indices, .values = values, .coalesced = true});
-}
-
-Tensor strided_to_compressed(const Tensor& self, Layout layout, std::pair<int64_t, int64_t> block) {
-  check<NotImplementedError>(self.dim() == 2, "a tensor of layout ", to_string(layout),
-                             " of other than two dimensions is not in Umbra yet");
-  check_plain(self);
-  auto [height, width] = block;
-  check(height > 0 && width > 0 && self.size(0) % height == 0 && self.size(1) % width == 0, "dense_to_",
-        to_string(layout).substr(6), ": tensor sparse size (", self.size(0), ",", self.size(1),
-        ") must be divisible by given blocksize (", height, ",", width, ")");
-  int64_t down = self.size(0) / height, across = self.size(1) / width;
-  Tensor blocks = self.reshape({down, height, across, width}).permute({0, 2, 1, 3});
-  if (!by_rows(layout)) blocks = blocks.transpose(0, 1);
-  Tensor mask = (blocks != Scalar(0)).flatten(2, 3).any(-1);
-  Tensor found = mask.nonzero();
-  Tensor counts = mask.sum({1}, false, DType::Int64).cumsum(0);
-  Tensor compressed = cat({zeros({1}, {.dtype = DType::Int64, .device = self.device()}), counts}, 0);
-  Tensor values = blocks.flatten(0, 1).index_select(0, found.select(1, 0) * Scalar(mask.size(1)) + found.select(1, 1));
-  if (!in_blocks(layout)) values = values.reshape({-1});
-  return make_sparse(layout, self.sym_sizes(),
-                     {.indices = found.select(1, 1).contiguous(), .compressed = compressed, .values = values});
-}
-
-Tensor strided_of(const Tensor& self) {
-  if (self.layout() == Layout::SparseCoo) return coo_to_strided(self);
-  return is_compressed(self.layout()) ? compressed_to_strided(self) : self;
-}
-
-UMBRA_OPERATOR("_to_dense(Tensor self, ScalarType? dtype=None, bool? masked_grad=None) -> Tensor")
-    .use(AnyLayout{[](const Tensor& self, OptionalDType dtype, OptionalBool) {
-      check<NotImplementedError>(is_sparse(self.layout()),
-                                 "Could not run 'aten::_to_dense' with arguments from the 'CPU' backend: it is ",
-                                 "for tensors that are not strided.");
-      return converted(strided_of(self), dtype);
-    }})
-    .use(NeedsData{});
-UMBRA_OPERATOR("to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor")
-    .composite([](const Tensor& self, OptionalDType dtype, OptionalBool masked_grad) {
-      return is_sparse(self.layout()) ? _to_dense(self, dtype, masked_grad) : converted(self, dtype);
-    });
-
-UMBRA_OPERATOR("to_sparse.sparse_dim(Tensor self, int sparse_dim) -> Tensor")
-    .use(AnyLayout{[](const Tensor& self, int64_t sparse_dim) {
-      bool done = self.layout() == Layout::SparseCoo && sparse_parts(self).indices.size(0) == sparse_dim;
-      return done ? self : strided_to_coo(strided_of(self), sparse_dim);
-    }});
-
-/// What a strided tensor has to be, in the order in which PyTorch asks for it.
-void check_compressible(const Tensor& self, Layout wanted, std::optional<SymIntArrayRef> blocksize,
-                        OptionalInt dense_dim) {
-  std::string name = concat("dense_to_", to_string(wanted).substr(6));  // without "torch."
-  if (blocksize) {
-    check(blocksize->size() == 2, name, ": blocksize needs to be a tuple of size 2, but got ", blocksize->size());
-    check((*blocksize)[0] > 0 && (*blocksize)[1] > 0, name, ": blocksize needs to be positive, but got ",
-          to_string(*blocksize));
-    self.sym_size(-dense_dim.value_or(0) - 2);
-    self.sym_size(-dense_dim.value_or(0) - 1);
-    return;
-  }
-  check(!dense_dim || (*dense_dim >= 0 && *dense_dim <= self.dim() - 2), name, ": dense_dim argument must be in [0,",
-        self.dim() - 2, "] range, but ", dense_dim.value_or(0), " is given");
-  check<IndexError>(self.dim() >= 2, "Dimension out of range (expected to be in range of [-1, 0], but got 1)");
-}
-
-Tensor to_layout(const Tensor& self, OptionalLayout layout, std::optional<SymIntArrayRef> blocksize,
-                 OptionalInt dense_dim) {
-  Layout wanted = layout.value_or(Layout::SparseCoo);
-  if (self.is_meta())
-    fail<NotImplementedError>("aten::_to_", to_string(wanted).substr(6),
-                              ": attempted to run this operator with Meta tensors, ",
-                              "but there was no fake impl or Meta kernel registered.");
-  check(is_sparse(wanted), "to_sparse: conversion from ", short_name(self.layout()), " to ", short_name(wanted),
-        " is not supported");
-  check(in_blocks(wanted) == blocksize.has_value(), "to_sparse: ", to_string(wanted),
-        in_blocks(wanted) ? " needs a blocksize" : " takes no blocksize");
-  if (self.layout() == wanted && !in_blocks(wanted)) return self;
-  Tensor strided = strided_of(self);
-  if (wanted == Layout::SparseCoo) return strided_to_coo(strided, strided.dim() - dense_dim.value_or(0));
-  check_compressible(strided, wanted, blocksize, dense_dim);
-  check<NotImplementedError>(dense_dim.value_or(0) == 0, "dense dimensions of layout ", to_string(wanted),
-                             " are not in Umbra yet");
-  std::pair<int64_t, int64_t> block(1, 1);
-  if (blocksize) block = {(*blocksize)[0].guard_int(), (*blocksize)[1].guard_int()};
-  return strided_to_compressed(strided, wanted, block);
-}
-
-UMBRA_OPERATOR("to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) -> Tensor")
-    .use(AnyLayout{to_layout});
-
-UMBRA_OPERATOR("to_sparse_csr(Tensor self, int? dense_dim=None) -> Tensor")
-    .use(AnyLayout{[](const Tensor& self, OptionalInt dense_dim) {
-      return to_layout(self, Layout::SparseCsr, std::nullopt, dense_dim);
-    }});
-UMBRA_OPERATOR("to_sparse_csc(Tensor self, int? dense_dim=None) -> Tensor")
-    .use(AnyLayout{[](const Tensor& self, OptionalInt dense_dim) {
-      return to_layout(self, Layout::SparseCsc, std::nullopt, dense_dim);
-    }});
-UMBRA_OPERATOR("to_sparse_bsr(Tensor self, int[2] blocksize, int? dense_dim=None) -> Tensor")
-    .use(AnyLayout{[](const Tensor& self, SymIntArrayRef blocksize, OptionalInt dense_dim) {
-      return to_layout(self, Layout::SparseBsr, blocksize, dense_dim);
-    }});
-UMBRA_OPERATOR("to_sparse_bsc(Tensor self, int[2] blocksize, int? dense_dim=None) -> Tensor")
-    .use(AnyLayout{[](const Tensor& self, SymIntArrayRef blocksize, OptionalInt dense_dim) {
-      return to_layout(self, Layout::SparseBsc, blocksize, dense_dim);
-    }});
-
-/// Elements of one place become one, in the order of places.
-UMBRA_OPERATOR("coalesce(Tensor(a) self) -> Tensor(a)").use(AnyLayout{[](const Tensor& self) {
-  expect_coo(self, "coalesce");
-  const SparseParts& parts = sparse_parts(self);
-  if (parts.coalesced) return self;
-  Tensor positions = flat_positions(parts.indices, self.sizes());
-  auto [sorted, order] = positions.sort(0);
-  std::vector<int64_t> first, group(static_cast<size_t>(sorted.numel()));
-  const int64_t* place = sorted.contiguous().data<int64_t>();
-  for (size_t i = 0; i < group.size(); ++i) {
-    if (i == 0 || place[i] != place[i - 1]) first.push_back(static_cast<int64_t>(i));
-    group[i] = static_cast<int64_t>(first.size()) - 1;
-  }
-  Tensor indices = parts.indices.index_select(1, order.index_select(0, tensor(first)));
-  SymShape sizes(parts.values.sym_sizes());
-  sizes[0] = static_cast<int64_t>(first.size());
-  Tensor values =
-      zeros(sizes, {.dtype = self.dtype()}).index_add(0, tensor(group), parts.values.index_select(0, order));
-  return make_sparse(Layout::SparseCoo, self.sym_sizes(), {.indices = indices, .values = values, .coalesced = true});
-}});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -3,6 +3,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
+#include "ops/sparse/structure.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -122,6 +123,7 @@ UMBRA_OPERATOR("narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -
     .composite([](const Tensor& self, int64_t dim, SymInt start, SymInt length) {
       check(self.dim() == 0 || dim < self.dim() || self.is_meta(),
             "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.");
+      if (is_sparse(self.layout())) return sparse::narrow_copy(self, dim, start.guard_int(), length.guard_int());
       return copied(self.narrow(dim, start, length));
     })
     .tags({Tag::ViewCopy});
