@@ -173,7 +173,7 @@ class check_sparse_tensor_invariants:
         self.saved_state = self.is_enabled()
         check_sparse_tensor_invariants._enabled = self.state
 
-    def __exit__(self, type, value, traceback):
+    def __exit__(self, *exception):
         check_sparse_tensor_invariants._enabled, self.saved_state = self.saved_state, None
 
     def __call__(self, function):

@@ -5,7 +5,7 @@ from umbra.nested._tensor import JaggedTensor, StridedNestedTensor
 _LISTS_ONLY = "Only lists (List[Tensor] and List[List...[Scalar]]) are accepted in nested_tensor"
 
 
-def _check_layout(layout, function):
+def _check_layout(layout):
     layout = umbra.strided if layout is None else layout
     if layout not in (umbra.strided, umbra.jagged):
         raise RuntimeError(f"Specified layout is unsupported for nested tensors: {layout}")
@@ -27,7 +27,7 @@ def nested_tensor(tensor_list, *, dtype=None, layout=None, device=None, requires
     """A nested tensor without history, of copies of tensors or of lists of numbers."""
     if not isinstance(tensor_list, (list, tuple)):
         raise TypeError(_LISTS_ONLY)
-    layout = _check_layout(layout, "nested_tensor")
+    layout = _check_layout(layout)
     _check_pinned(pin_memory)
     parts = [t if isinstance(t, umbra.Tensor) else umbra.as_tensor(t) for t in tensor_list]
     with umbra.no_grad():
@@ -38,7 +38,7 @@ def nested_tensor(tensor_list, *, dtype=None, layout=None, device=None, requires
 
 def as_nested_tensor(ts, dtype=None, device=None, layout=None):
     """A nested tensor whose gradient reaches the tensors it is made of; of a strided tensor, one whose parts have one length."""
-    layout = _check_layout(layout, "as_nested_tensor")
+    layout = _check_layout(layout)
     if isinstance(ts, umbra.Tensor):
         if ts.is_nested:
             if ts.layout != layout:
@@ -64,6 +64,10 @@ def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=Non
     if lengths is not None and offsets.shape[0] - 1 != lengths.shape[0]:
         raise AssertionError("offsets and lengths batch sizes must match: "
                              f"offsets.shape[0] - 1 = {offsets.shape[0] - 1}, lengths.shape[0] = {lengths.shape[0]}")
+    sizes = offsets.diff() if lengths is None else lengths
+    for name, given, wrong in (("min_seqlen", min_seqlen, sizes.lt), ("max_seqlen", max_seqlen, sizes.gt)):
+        if given is not None and wrong(given).any():
+            raise ValueError(f"nested_tensor_from_jagged(): {name}={given} does not fit the lengths {sizes.tolist()}")
     return JaggedTensor(values, offsets, lengths)
 
 
@@ -72,7 +76,7 @@ def narrow(tensor, dim, start, length, layout=umbra.strided):
     if dim != 1 or tensor.is_nested:
         raise RuntimeError("torch.nested.narrow: expected a strided tensor and dim=1" if tensor.is_nested else
                            f"torch.nested.narrow: only dim=1 is supported, but got {dim}")
-    layout = _check_layout(layout, "narrow")
+    layout = _check_layout(layout)
     count = tensor.shape[0]
     starts = start.tolist() if isinstance(start, umbra.Tensor) else [start] * count
     lengths = length.tolist() if isinstance(length, umbra.Tensor) else [length] * count

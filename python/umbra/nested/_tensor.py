@@ -154,9 +154,6 @@ class JaggedTensor(NestedTensor):
         made._rank, made._held_type = len(sizes), values.dtype
         return made
 
-    def __init__(self, values, offsets, lengths=None, ragged=1):
-        pass
-
     @classmethod
     def from_parts(cls, parts):
         """Of a list of tensors that differ in their first dimension, or in another one."""
@@ -177,7 +174,7 @@ class JaggedTensor(NestedTensor):
     def _held(self):
         return [self._values]
 
-    def _with(self, tensors, rank_change=0):
+    def _with(self, tensors):
         return JaggedTensor(tensors[0], self._offsets, self._lengths, self._ragged)
 
     def values(self):
@@ -198,7 +195,7 @@ class JaggedTensor(NestedTensor):
         return NestedSize(sizes) if dim is None else sizes[dim]
 
     def is_contiguous(self, memory_format=umbra.contiguous_format):
-        return self._lengths is None and self._ragged == 1 and self._values.is_contiguous()
+        return self._lengths is None and self._ragged == 1 and self._values.is_contiguous(memory_format=memory_format)
 
     def _ranges(self):
         """Where each part begins, and how long it is."""
@@ -235,9 +232,6 @@ class StridedNestedTensor(NestedTensor):
         made._parts, made._rank, made._held_type = list(parts), parts[0].dim() + 1 if parts else 1, dtype
         return made
 
-    def __init__(self, parts):
-        pass
-
     @classmethod
     def from_parts(cls, parts):
         """Of a list of tensors of one rank and type."""
@@ -265,7 +259,7 @@ class StridedNestedTensor(NestedTensor):
         return sizes.pop()
 
     def is_contiguous(self, memory_format=umbra.contiguous_format):
-        return all(t.is_contiguous() for t in self._parts)
+        return all(t.is_contiguous(memory_format=memory_format) for t in self._parts)
 
     def unbind(self, dim=0):
         if dim != 0:

@@ -230,6 +230,7 @@ UMBRA_OPERATOR("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor")
 UMBRA_OPERATOR("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor")
     .generated_out("dist.out")
     .all_backends([](const Tensor& self, const Tensor& other, const Scalar& p) { return norm(self.sub(other), p); })
+    .sparse([](const Tensor& self, const Tensor& other, const Scalar& p) { return norm(self.sub(other), p); })
     .gradient("self, other", {"grad", "self", "other", "result", "p"},
               [](const Tensor& grad, const Tensor& self, const Tensor& other, const Tensor& result, const Scalar& p) {
                 Tensor g = vector_norm_gradient(grad, self.sub(other), result, p.to_double(), {}, false);

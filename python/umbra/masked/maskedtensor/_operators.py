@@ -125,11 +125,11 @@ def _reduce_over(name, self, dim, keepdim=False, dtype=None):
 
 class _Contiguous(umbra.autograd.Function):
     @staticmethod
-    def forward(ctx, masked):
+    def forward(_, masked):
         return MaskedTensor(masked._masked_data.contiguous(), masked._masked_mask.contiguous())
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(_, grad):
         return grad
 
 

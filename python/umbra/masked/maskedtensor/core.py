@@ -73,14 +73,13 @@ class MaskedTensor(umbra.Tensor):
         if data.requires_grad:
             warnings.warn("It is not recommended to create a MaskedTensor with a tensor that requires_grad. "
                           "To avoid this, you can use data.detach().clone()", UserWarning, stacklevel=2)
-        return umbra.Tensor._make_wrapper_subclass(cls, data.size(), dtype=data.dtype, device=data.device, requires_grad=requires_grad)
-
-    def __init__(self, data, mask, requires_grad=False):
         if data.layout != mask.layout:
             raise TypeError("data and mask must have the same layout.")
         if data.layout != umbra.strided:
             raise NotImplementedError(f"a MaskedTensor of layout {data.layout} is not in Umbra yet")
-        self._set_data_mask(data.clone(), mask.clone())
+        made = umbra.Tensor._make_wrapper_subclass(cls, data.size(), dtype=data.dtype, device=data.device, requires_grad=requires_grad)
+        made._set_data_mask(data.clone(), mask.clone())
+        return made
 
     def _set_data_mask(self, data, mask):
         _check_parts(data, mask)

@@ -9,11 +9,11 @@ class _Make(umbra.autograd.Function):
     """The gradient of the data is that of the masked tensor."""
 
     @staticmethod
-    def forward(ctx, data, mask):
+    def forward(_, data, mask):
         return MaskedTensor(data, mask)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(_, grad):
         return grad, None
 
 
