@@ -385,6 +385,7 @@ int assign(PyObject* self, PyObject* index, PyObject* value) {
   }
   return guarded_int([&] {
     check<TypeError>(value != nullptr, "Tensor does not support deleting items");
+    check<TypeError>(!tensor_of(self).keys().has(DispatchKey::Sparse), "Cannot assign to a sparse tensor");
     set(tensor_of(self), index, value);
     return 0;
   });

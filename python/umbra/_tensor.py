@@ -88,7 +88,7 @@ def _has_no_data(tensor):
 
 def _is_wrapper(tensor):
     """A subclass around other tensors, without data of its own."""
-    return not isinstance(tensor, _C.FakeTensor) and not tensor.is_meta and _has_no_data(tensor)
+    return not isinstance(tensor, _C.FakeTensor) and not tensor.is_meta and tensor.layout not in _SPARSE and _has_no_data(tensor)
 
 
 class _FakeContents:
@@ -182,22 +182,7 @@ def _deepcopy(self, memo):
         memo[id(self)] = result.requires_grad_(self.requires_grad)
         return result
     with umbra.no_grad():
-        # Tensors that share memory go on sharing it.
-        storage = self.untyped_storage()
-        key = ("umbra storage", storage._cdata)
-        if key not in memo:
-            flat = self.detach().as_strided((storage.nbytes() // self.element_size(),), (1,), 0)
-            memo[key] = flat.clone()
-        copied = memo[key]
-        if copied.dtype != self.dtype:
-            copied = copied.view(self.dtype)
-        result = copied.as_strided(self.size(), self.stride(), self.storage_offset()).detach()
-        if self.is_conj():
-            _C._set_conj(result, True)
-        if self.is_neg():
-            _C._set_neg(result, True)
-        if type(self) not in (Tensor, _C.FakeTensor):
-            result = _C._make_subclass(type(self), result, False)
+        result = self.detach().clone() if self.layout in _SPARSE else _copied_memory(self, memo)
     if self.requires_grad:
         result.requires_grad_()
     if self.grad is not None:
@@ -205,6 +190,26 @@ def _deepcopy(self, memo):
     if self.__dict__:
         result.__dict__.update(_copy.deepcopy(self.__dict__, memo))
     memo[id(self)] = result
+    return result
+
+
+def _copied_memory(self, memo):
+    """A copy of a strided tensor. Those that share memory go on sharing it."""
+    storage = self.untyped_storage()
+    key = ("umbra storage", storage._cdata)
+    if key not in memo:
+        flat = self.detach().as_strided((storage.nbytes() // self.element_size(),), (1,), 0)
+        memo[key] = flat.clone()
+    copied = memo[key]
+    if copied.dtype != self.dtype:
+        copied = copied.view(self.dtype)
+    result = copied.as_strided(self.size(), self.stride(), self.storage_offset()).detach()
+    if self.is_conj():
+        _C._set_conj(result, True)
+    if self.is_neg():
+        _C._set_neg(result, True)
+    if type(self) not in (Tensor, _C.FakeTensor):
+        result = _C._make_subclass(type(self), result, False)
     return result
 
 

@@ -1,10 +1,13 @@
-"""Sparse tensors: made of their parts, read, and turned into strided ones.
+"""Sparse tensors: made of their parts, multiplied, summed, and turned into strided ones.
 
     x = torch.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
-    x.to_dense()          # tensor([[0., 0., 3.], [4., 0., 0.]])
+    x.to_dense()                                  # tensor([[0., 0., 3.], [4., 0., 0.]])
+    torch.sparse.mm(x, torch.ones(3, 1))          # tensor([[3.], [4.]])
 
-Arithmetic on them is not in Umbra yet, and refused by name.
+The gradient of a sparse matrix in `mm` and `addmm` has the matrix's places alone. What is not built refuses them by name.
 """
+import functools
+
 import umbra
 from umbra import _C, _modules
 from umbra._C import Tensor
@@ -20,7 +23,7 @@ def _part(values, dtype, device):
 
 
 def _finish(tensor, requires_grad, check_invariants):
-    """Indices are always checked; `check_invariants=False` has nothing to leave out."""
+    """Whether indices fit is always checked; `check_invariants=False` has nothing to leave out."""
     if check_invariants not in (None, True, False):
         raise TypeError(f"check_invariants must be bool, not {type(check_invariants).__name__}")
     return tensor.requires_grad_() if requires_grad else tensor
@@ -88,6 +91,100 @@ def sparse_bsc_tensor(ccol_indices, row_indices, values, size=None, **options):
     """Blocks, compressed by columns of blocks."""
     return sparse_compressed_tensor(ccol_indices, row_indices, values, size, layout=_C.sparse_bsc, **options)
 
+
+def with_values(coo, values):
+    """A COO tensor with the places of another one."""
+    return umbra.ops.aten._sparse_coo_tensor_unsafe(coo._indices(), values, coo.shape, is_coalesced=coo.is_coalesced())
+
+
+# ---- functions of sparse tensors ----
+
+def mm(input, mat2, reduce=None):
+    """The product of a sparse matrix and a strided or sparse one."""
+    if reduce is not None:
+        raise NotImplementedError("torch.sparse.mm with reduce is not in Umbra yet")
+    return umbra.ops.aten._sparse_mm(input, mat2)
+
+
+def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0):
+    """`beta * mat + alpha * (mat1 @ mat2)`, where `mat1` is sparse."""
+    return umbra.ops.aten._sparse_addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
+    """`beta * input + alpha * (mat1 @ mat2)` at the places of a CSR tensor."""
+    if out is not None:
+        return umbra.ops.aten.sparse_sampled_addmm.out(input, mat1, mat2, beta=beta, alpha=alpha, out=out)
+    return umbra.ops.aten.sparse_sampled_addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def sum(input, dim=None, dtype=None):
+    """The sum over some dimensions of a COO tensor, or over all; strided where no sparse dimension is left."""
+    options = {} if dtype is None else {"dtype": dtype}
+    return umbra.ops.aten._sparse_sum(input, *(() if dim is None else (dim,)), **options)
+
+
+def softmax(input, dim, *, dtype=None):
+    """Softmax over the elements that are there."""
+    return umbra.ops.aten._sparse_softmax(input, dim, dtype)
+
+
+def log_softmax(input, dim, *, dtype=None):
+    """The logarithm of the softmax over the elements that are there."""
+    return umbra.ops.aten._sparse_log_softmax(input, dim, dtype)
+
+
+def spdiags(diagonals, offsets, shape, layout=None):
+    """A matrix with the rows of `diagonals` along its diagonals."""
+    return umbra.ops.aten._spdiags(diagonals, offsets, shape, layout)
+
+
+class check_sparse_tensor_invariants:
+    """Whether parts that do not fit are refused when a sparse tensor is made of them. They always are here, where there are data to look at;
+    the switch is kept for programs that turn it, and says what it was set to.
+
+        with torch.sparse.check_sparse_tensor_invariants():
+            ...
+    """
+
+    _enabled = False
+
+    @staticmethod
+    def is_enabled():
+        """What the switch was set to last."""
+        return check_sparse_tensor_invariants._enabled
+
+    @staticmethod
+    def enable():
+        """Turns it on."""
+        check_sparse_tensor_invariants._enabled = True
+
+    @staticmethod
+    def disable():
+        """Turns it off."""
+        check_sparse_tensor_invariants._enabled = False
+
+    def __init__(self, enable=True):
+        self.state, self.saved_state = enable, None
+
+    def __enter__(self):
+        if self.saved_state is not None:
+            raise RuntimeError("This context manager instance is already activated. Use a different context manager instance for context nesting.")
+        self.saved_state = self.is_enabled()
+        check_sparse_tensor_invariants._enabled = self.state
+
+    def __exit__(self, *exception):
+        check_sparse_tensor_invariants._enabled, self.saved_state = self.saved_state, None
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            with type(self)(self.state):
+                return function(*args, **kwargs)
+        return wrapped
+
+
+# ---- printing ----
 
 def _part_text(name, part, indent):
     """`values=tensor([...])`, without the type, which stands among the facts of the whole."""

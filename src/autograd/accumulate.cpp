@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "umbra/core/sparse.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::autograd {
@@ -49,10 +50,35 @@ Tensor copy_or_keep(Tensor gradient, const Tensor& leaf, size_t holders) {
   return holders > 1 || is_observed(gradient) ? share_data(gradient) : std::move(gradient);
 }
 
+bool is_sparse_tensor(const Tensor& t) { return t.keys().has(DispatchKey::Sparse); }
+
+/// A sparse gradient that nobody else holds becomes `grad` without a copy of its elements; PyTorch then forgets whether
+/// they are in order.
+Tensor keep_sparse(const Tensor& gradient) {
+  SparseParts parts = sparse_parts(gradient);
+  bool whole = gradient.layout() == Layout::SparseCoo && parts.indices.is_contiguous() && parts.values.is_contiguous();
+  if (is_grad_enabled() || gradient.impl()->use_count() > 1 || !whole) return gradient.clone();
+  parts.coalesced = parts.values.size(0) < 2;
+  return make_sparse(gradient.layout(), gradient.sym_sizes(), std::move(parts));
+}
+
+/// Sums in which one side is sparse: with a strided one they are strided.
+void accumulate_sparse(Tensor& sum, const Tensor& gradient) {
+  if (!sum.defined()) sum = keep_sparse(gradient);
+  else if (is_sparse_tensor(sum) && !is_sparse_tensor(gradient)) sum = gradient.add(sum);
+  else if (is_grad_enabled()) sum = sum.add(gradient);
+  else sum.add_(gradient);
+}
+
 }  // namespace
 
 void accumulate_grad(const Tensor& tensor, Tensor gradient, size_t holders) {
   Tensor& sum = ensure_meta(tensor.impl()).grad;
+  if (is_sparse_tensor(gradient) || (sum.defined() && is_sparse_tensor(sum))) return accumulate_sparse(sum, gradient);
+  if (is_sparse_tensor(tensor) && !sum.defined()) {  // a strided gradient of a sparse tensor has strides of its own
+    sum = gradient.clone(MemoryFormat::Contiguous);
+    return;
+  }
   bool same_layout = !sum.defined() && has_layout_of(gradient, tensor);
   if (sum.defined() && is_grad_enabled()) sum = sum.add(gradient);
   else if (sum.defined()) sum.add_(gradient);

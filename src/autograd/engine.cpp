@@ -43,6 +43,9 @@ namespace {
 /// The sum of gradients that meet at an input. In place where nobody else can see the difference.
 Tensor accumulate(Tensor sum, const Tensor& gradient) {
   TensorImpl* impl = sum.impl();
+  // A strided tensor has to be the first, and elements stand in PyTorch's order.
+  if (impl->keys().has(DispatchKey::Sparse)) return gradient.add(sum);
+  if (gradient.keys().has(DispatchKey::Sparse)) return sum.add(gradient);
   bool plain =
       !is_grad_enabled() && dispatch_state().include.empty() && impl->keys() == DispatchKeySet(DispatchKey::CPU);
   bool alone = impl->use_count() == 1 && sum.storage()->use_count() == 1 && !meta_of(impl);
@@ -62,7 +65,8 @@ void check_no_nan(const Node& node, const Gradients& gradients) {
   NoGrad guard;
   for (size_t i = 0; i < gradients.size(); ++i) {
     const Tensor& g = gradients[i];
-    bool readable = g.defined() && (g.is_floating_point() || g.is_complex()) && !g.is_fake() && g.storage()->has_data();
+    bool readable = g.defined() && !g.keys().has(DispatchKey::Sparse) && (g.is_floating_point() || g.is_complex()) &&
+                    !g.is_fake() && g.storage()->has_data();
     if (readable && isnan(g).any().item().to_bool())
       fail("Function '", node.name(), "' returned nan values in its ", i, "th output.");
   }

@@ -6,7 +6,6 @@
 #include "autograd/user_code.h"
 #include "umbra/autograd/running.h"
 #include "umbra/core/print.h"
-#include "umbra/core/sparse.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::autograd {
@@ -205,7 +204,6 @@ Tensor& Tensor::requires_grad_(bool value) {
   check(!value || is_differentiable(dtype()), "only Tensors of floating point dtype can require gradients");
   check(!value || !impl()->is_inference() || is_inference_mode_enabled(),
         "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
-  if (value) require_strided(*this, "the gradient");
   if (!leaf) return *this;
   if (value || impl()->autograd_meta()) autograd::ensure_meta(impl()).requires_grad = value;
   return *this;

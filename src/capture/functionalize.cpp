@@ -2,7 +2,6 @@
 
 #include "capture/functional_values.h"
 #include "umbra/capture/effects.h"
-#include "umbra/core/sparse.h"
 #include "umbra/dispatch/effects.h"
 #include "umbra/dispatch/writes.h"
 #include "umbra/generated/functions.h"
@@ -63,6 +62,8 @@ Value unwrap_value(const Value& v) {
   }
   return v;
 }
+
+bool is_sparse_tensor(const Tensor& t) { return t.defined() && t.keys().has(DispatchKey::Sparse); }
 
 Value wrap_value(const Value& v) {
   if (v.is_tensor()) return Value(to_functional(v.tensor_ref()));
@@ -426,7 +427,9 @@ void call_in_order(const Operator& op, Value* frame, EffectScope& effects) {
 }
 
 void call_functional(const Operator& op, Value* frame) {
-  if (op.is_view() && !op.has_tag(Tag::LiftsData)) call_view(op, frame);
+  bool of_sparse = op.argument_count() > 0 && frame[0].is_tensor() && is_sparse_tensor(frame[0].tensor_ref());
+  if (of_sparse && !op.is_mutable()) call_plain(op, frame);  // views of sparse tensors are values
+  else if (op.is_view() && !op.has_tag(Tag::LiftsData)) call_view(op, frame);
   else if (op.has_tag(Tag::InPlaceView)) call_metadata(op, frame);
   else if (op.is_mutable()) call_mutable(op, frame);
   else if (EffectScope* effects = g_level ? nullptr : EffectScope::current(); effects && has_effect(op))
@@ -461,7 +464,7 @@ void FunctionalBase::show(const Tensor& wrapper, const Tensor& first_value) {
 // A wrapper shows the geometry of its first value. Views of it share its empty storage: aliasing can be told as for any
 // tensor.
 Tensor to_functional(const Tensor& value) {
-  require_strided(value, "functionalisation");
+  if (is_sparse_tensor(value)) return value;  // its parts are never written, so it is its own value
   auto impl = make_counted<TensorImpl>(
       StorageImpl::without_data(value.storage()->bytes(), value.device()), value.dtype(), value.device(),
       (g_level ? DispatchKeySet(DispatchKey::Level) : kKey) | backend_key(value.device()));

@@ -15,11 +15,19 @@ struct SparseState final : RefCounted {
 Tensor make_sparse(Layout layout, SymIntArrayRef sizes, SparseParts parts) {
   const Tensor& values = parts.values;
   auto impl = make_counted<TensorImpl>(StorageImpl::without_data(0, values.device()), values.dtype(), values.device(),
-                                       DispatchKeySet(DispatchKey::Sparse) | backend_key(values.device()));
+                                       DispatchKeySet(DispatchKey::Sparse) | backend_key(values.device()) |
+                                           (values.keys() & DispatchKeySet(DispatchKey::Fake)));
   impl->set_geometry(sizes, SymShape(sizes.size(), 0), 0);
   impl->set_layout(layout);
   impl->set_layer_state(make_counted<SparseState>(std::move(parts)));
   return Tensor(std::move(impl));
+}
+
+void set_sparse(const Tensor& sparse, SymIntArrayRef sizes, SparseParts parts) {
+  TensorImpl* impl = sparse.impl();
+  impl->set_geometry(sizes, SymShape(sizes.size(), 0), 0);
+  impl->set_layer_state(make_counted<SparseState>(std::move(parts)));
+  impl->bump_version();
 }
 
 const SparseParts& sparse_parts(const Tensor& tensor) {

@@ -205,7 +205,6 @@ Tensor FakeConverter::convert_sparse(FakeModeImpl& mode, const Tensor& real) {
   for (Tensor* part : {&parts.indices, &parts.compressed, &parts.values})
     if (part->defined()) *part = from_tensor(mode, *part);
   Tensor fake = make_sparse(real.layout(), real.sym_sizes(), std::move(parts));
-  fake.impl()->add_key(DispatchKey::Fake);
   if (real.requires_grad() && real.is_leaf()) fake.requires_grad_();
   remember(real, fake);
   return fake;

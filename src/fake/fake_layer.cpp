@@ -280,10 +280,6 @@ void run_in_mode(const Operator& op, FakeModeImpl& mode, const Arguments& found,
 void run_sparse(const Operator& op, FakeModeImpl& mode, DispatchKeySet keys, Value* frame) {
   EnterMode scope{IntrusivePtr<Mode>(&mode)};
   op.redispatch(keys - DispatchKeySet(DispatchKey::Fake), frame);
-  for (size_t i = 0; i < op.return_count(); ++i)
-    frame[i].each_tensor([](TensorImpl* t) {
-      if (t->keys().has(DispatchKey::Sparse)) t->add_key(DispatchKey::Fake);
-    });
 }
 
 void count_and_run(const Operator& op, FakeModeImpl& mode, const Arguments& found, Value* frame) {

@@ -177,6 +177,17 @@ template <class Options> Tensor decayed(const Options& options, const Tensor& pa
   return options.weight_decay != 0 ? add(gradient, parameter, options.weight_decay) : gradient;
 }
 
+bool is_sparse_gradient(const Tensor& gradient) { return gradient.layout() == Layout::SparseCoo; }
+
+void refuse_sparse(const char* name, const Tensor& gradient, const char* instead = "") {
+  check(!is_sparse_gradient(gradient), name, " does not support sparse gradients", instead);
+}
+
+/// A COO tensor with the places of another one that is in order.
+Tensor at_places(const Tensor& coalesced, const Tensor& values) {
+  return _sparse_coo_tensor_unsafe(coalesced.indices(), values, coalesced.sym_sizes(), {.dtype = values.dtype()}, true);
+}
+
 }  // namespace
 
 template <class Options> void GroupedOptimizer<Options>::add_all(std::vector<Group> groups) {
@@ -278,11 +289,13 @@ void AdamW::visit_options(size_t group, const OptionVisitor& visit) {
 
 void Adam::update(size_t group, const Tensor& parameter, Tensor gradient, ParameterState& state) {
   const AdamOptions& options = options_of(group);
+  refuse_sparse("Adam", gradient, ", please consider SparseAdam instead");
   adaptive_step(options, parameter, decayed(options, parameter, gradient), state);
 }
 
 void AdamW::update(size_t group, const Tensor& parameter, Tensor gradient, ParameterState& state) {
   const AdamWOptions& options = options_of(group);
+  refuse_sparse("Adam", gradient, ", please consider SparseAdam instead");
   if (options.maximize) gradient = -gradient;
   if (options.weight_decay != 0) parameter.mul_(1 - options.lr * options.weight_decay);
   adaptive_step(options, parameter, gradient, state);
@@ -308,6 +321,7 @@ void RMSprop::visit_options(size_t group, const OptionVisitor& visit) {
 
 void RMSprop::update(size_t group, const Tensor& parameter, Tensor gradient, ParameterState& state) {
   const RMSpropOptions& options = options_of(group);
+  refuse_sparse("RMSprop", gradient);
   if (state.empty()) {
     state["step"] = tensor(0.0, {.dtype = DType::Float32});  // a literal: fake tensors know it
     state["square_avg"] = zeros_like(parameter);
@@ -348,17 +362,81 @@ void Adagrad::visit_options(size_t group, const OptionVisitor& visit) {
       "initial_accumulator_value", o.initial_accumulator_value)("eps", o.eps)("maximize", o.maximize);
 }
 
+namespace {
+
+/// A step at the places that a sparse gradient has.
+void adagrad_at_places(const AdagradOptions& options, const Tensor& parameter, Tensor gradient, const Tensor& sum,
+                       double rate) {
+  check(options.weight_decay == 0, "weight_decay option is not compatible with sparse gradients");
+  gradient = (options.maximize ? -gradient : gradient).coalesce();
+  Tensor values = gradient.values();
+  sum.add_(at_places(gradient, values.square()));
+  Tensor spread = sum.sparse_mask(gradient).values().sqrt().add_(options.eps);
+  parameter.add_(at_places(gradient, values.div(spread)), -rate);
+}
+
+}  // namespace
+
 void Adagrad::update(size_t group, const Tensor& parameter, Tensor gradient, ParameterState& state) {
   const AdagradOptions& options = options_of(group);
   if (state.empty()) {
     state["step"] = tensor(0.0, {.dtype = DType::Float32});  // a literal: fake tensors know it
     state["sum"] = full_like(parameter, options.initial_accumulator_value);
   }
-  gradient = decayed(options, parameter, gradient);
   state["step"] += 1;
   double rate = options.lr / (1 + (state["step"].item().to_double() - 1) * options.lr_decay);
+  if (is_sparse_gradient(gradient)) return adagrad_at_places(options, parameter, gradient, state["sum"], rate);
+  gradient = decayed(options, parameter, gradient);
   Tensor sum = state["sum"].addcmul_(gradient, gradient, 1);
   parameter.addcdiv_(gradient, sum.sqrt().add_(options.eps), -rate);
+}
+
+// ---- SparseAdam ----
+
+UMBRA_CONSTRUCTORS(SparseAdam)
+
+void SparseAdam::check_options(const SparseAdamOptions& options) const {
+  check<ValueError>(options.lr > 0, "Invalid learning rate: ", options.lr);
+  check<ValueError>(options.eps > 0, "Invalid epsilon value: ", options.eps);
+  for (int i : {0, 1}) {
+    double beta = i == 0 ? options.betas.first : options.betas.second;
+    check<ValueError>(beta >= 0 && beta < 1, "Invalid beta parameter at index ", i, ": ", beta);
+  }
+}
+
+void SparseAdam::visit_options(size_t group, const OptionVisitor& visit) {
+  SparseAdamOptions& o = param_groups()[group].options;
+  Visit{visit}("lr", o.lr)("betas", o.betas)("eps", o.eps)("maximize", o.maximize);
+}
+
+namespace {
+
+/// Moves a running average at the gradient's places towards the values; what it is there afterwards.
+Tensor move_average(const Tensor& average, const Tensor& gradient, const Tensor& values, double beta) {
+  Tensor before = average.sparse_mask(gradient).values(), change = values.sub(before).mul(1 - beta);
+  average.add_(at_places(gradient, change));
+  return before.add(change);
+}
+
+}  // namespace
+
+void SparseAdam::update(size_t group, const Tensor& parameter, Tensor gradient, ParameterState& state) {
+  const SparseAdamOptions& options = options_of(group);
+  check(is_sparse_gradient(gradient), "SparseAdam does not support dense gradients, please consider Adam instead");
+  if (state.empty()) {
+    state["step"] = tensor(0.0, {.dtype = DType::Float32});
+    state["exp_avg"] = zeros_like(parameter);
+    state["exp_avg_sq"] = zeros_like(parameter);
+  }
+  state["step"] += 1;
+  double step = state["step"].item().to_double();
+  gradient = (options.maximize ? -gradient : gradient).coalesce();
+  Tensor values = gradient.values();
+  if (values.numel() == 0) return;
+  Tensor mean = move_average(state["exp_avg"], gradient, values, options.betas.first);
+  Tensor square = move_average(state["exp_avg_sq"], gradient, values.square(), options.betas.second);
+  double correction = std::sqrt(1 - std::pow(options.betas.second, step)) / (1 - std::pow(options.betas.first, step));
+  parameter.add_(at_places(gradient, mean.div(square.sqrt().add_(options.eps)).mul(-options.lr * correction)));
 }
 
 }  // namespace umbra::optim

@@ -221,10 +221,10 @@ def test_embedding_bounds_the_norms_of_the_rows_it_takes():
     assert repr(module) == "Embedding(4, 2, max_norm=1.0)"
 
 
-def test_sparse_gradients_of_embeddings_are_refused():
+def test_embeddings_may_have_sparse_gradients():
     module = nn.Embedding(4, 2, sparse=True)
-    with pytest.raises(NotImplementedError, match="sparse gradients"):
-        module(umbra.tensor([2])).sum().backward()
+    module(umbra.tensor([2])).sum().backward()
+    assert module.weight.grad.is_sparse and module.weight.grad.to_dense()[2].tolist() == [1, 1]
 
 
 def test_gradients_are_clipped_together_or_one_by_one():

@@ -25,8 +25,10 @@ inline bool is_compressed(Layout layout) { return layout >= Layout::SparseCsr &&
 /// True for the layouts that keep their elements in SparseParts.
 inline bool is_sparse(Layout layout) { return layout == Layout::SparseCoo || is_compressed(layout); }
 
-/// A sparse tensor of these parts; nothing about them is checked.
+/// A sparse tensor of these parts; nothing about them is checked. It is as fake as its values.
 Tensor make_sparse(Layout layout, SymIntArrayRef sizes, SparseParts parts);
+/// What an in-place operator does to a sparse tensor: it gets other parts, and its sizes may change.
+void set_sparse(const Tensor& sparse, SymIntArrayRef sizes, SparseParts parts);
 /// The parts of a sparse tensor; an error for any other.
 const SparseParts& sparse_parts(const Tensor& tensor);
 /// The same places with other values: an element each for those it had.

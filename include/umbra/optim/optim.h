@@ -1,4 +1,5 @@
-// Optimisers: SGD, Adam, AdamW, RMSprop and Adagrad, with PyTorch's update rules and names of options and state.
+// Optimisers: SGD, Adam, AdamW, RMSprop, Adagrad and SparseAdam, with PyTorch's update rules and names of options and
+// state.
 //
 //     optim::AdamW optimizer(model.parameters(), {.lr = 1e-3});
 //     loss.backward();
@@ -139,6 +140,13 @@ struct AdagradOptions {
   bool maximize = false;
 };
 
+struct SparseAdamOptions {
+  double lr = 1e-3;
+  std::pair<double, double> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  bool maximize = false;
+};
+
 // Each is made of parameters and options, or of groups of them.
 #define UMBRA_OPTIMIZER(Name)                                                                            \
   class Name final : public GroupedOptimizer<Name##Options> {                                            \
@@ -152,7 +160,7 @@ struct AdagradOptions {
     void visit_options(size_t group, const OptionVisitor& visit) override;                               \
   }
 
-/// Gradient descent, with momentum.
+/// Gradient descent, with momentum. Takes sparse gradients, as Adagrad does.
 UMBRA_OPTIMIZER(SGD);
 /// Weight decay is added to the gradient.
 UMBRA_OPTIMIZER(Adam);
@@ -162,6 +170,8 @@ UMBRA_OPTIMIZER(AdamW);
 UMBRA_OPTIMIZER(RMSprop);
 /// Steps divided by the root of the sum of squares of the gradients.
 UMBRA_OPTIMIZER(Adagrad);
+/// Adam for sparse gradients: changes those elements alone, and the moments of those, that a gradient has.
+UMBRA_OPTIMIZER(SparseAdam);
 
 #undef UMBRA_OPTIMIZER
 

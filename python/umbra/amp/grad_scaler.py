@@ -71,7 +71,9 @@ class GradScaler:
                     continue
                 if not allow_fp16 and parameter.grad.dtype == umbra.float16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
-                by_type[parameter.grad.dtype].append(parameter.grad)
+                if parameter.grad.is_sparse and parameter.grad.dtype == umbra.float16:
+                    parameter.grad = parameter.grad.coalesce()  # elements of one place may overflow together
+                by_type[parameter.grad.dtype].append(parameter.grad._values() if parameter.grad.is_sparse else parameter.grad)
         with umbra.no_grad():
             for gradients in by_type.values():
                 umbra._amp_foreach_non_finite_check_and_unscale_(gradients, found_inf, inv_scale)

@@ -225,12 +225,15 @@ class Optimizer:
         if group.get("fused") and not parameter.is_floating_point():
             raise RuntimeError("`fused=True` requires all the params to be floating point Tensors of supported devices: "
                                f"{_DEVICES_WITH_FUSED_STEPS} but {parameter.dtype} and {parameter.device.type}")
+        if parameter.grad.is_sparse and self._sparse_refusal:
+            raise RuntimeError(self._sparse_refusal.format(name=type(self).__name__))
         state = self.state[parameter] if self._needs_state(group) else {}
         if not parameter.is_complex():
             return self._update(parameter, parameter.grad, group, state)
         self._update(umbra.view_as_real(parameter), umbra.view_as_real(parameter.grad), group, RealParts(state, parameter))
 
     _needs_state = staticmethod(lambda group: True)
+    _sparse_refusal = "{name} does not support sparse gradients"  # None where a step takes them
 
     def _update(self, parameter, gradient, group, state):
         raise NotImplementedError

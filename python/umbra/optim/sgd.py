@@ -4,6 +4,8 @@ from umbra.optim.optimizer import Optimizer, check_implementation, check_options
 
 
 class SGD(Optimizer):
+    _sparse_refusal = None
+
     def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False, foreach=None,
                  differentiable=False, fused=None):
         check_options(lr=lr, momentum=momentum, weight_decay=weight_decay)
@@ -16,6 +18,8 @@ class SGD(Optimizer):
     _needs_state = staticmethod(lambda group: group["momentum"] != 0)
 
     def _update_fused(self, parameter, gradient, group, state):
+        if gradient.is_sparse:
+            raise RuntimeError("`_fused_sgd` does not support sparse gradients")
         first = group["momentum"] != 0 and state.get("momentum_buffer") is None
         if first:
             state["momentum_buffer"] = umbra.empty_like(parameter)

@@ -9,6 +9,7 @@
 #include "ops/common/factory_arguments.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
+#include "ops/sparse/structure.h"
 #include "sym/layout_watch.h"
 #include "umbra/core/sparse.h"
 #include "umbra/dispatch/define.h"
@@ -36,7 +37,7 @@ UMBRA_OPERATOR("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tenso
     .cpu([](const Tensor& out, const Tensor& self, OptionalFormat) { copy_values(out, self); })
     .sparse([](const Tensor& self, OptionalFormat format) {
       check(format.value_or(MemoryFormat::Preserve) == MemoryFormat::Preserve, "unsupported memory format option ",
-            to_string(*format));
+            to_string(format.value_or(MemoryFormat::Preserve)));
       SparseParts parts = sparse_parts(self);
       parts.indices = parts.indices.clone();
       if (parts.compressed.defined()) parts.compressed = parts.compressed.clone();
@@ -48,6 +49,23 @@ UMBRA_OPERATOR("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tenso
     .linear()
     .tags({Tag::Core, Tag::Pointwise, Tag::CheapToRepeat})
     .use(BatchInPlace{});
+
+/// The elements of another tensor of the same layout.
+Tensor copy_sparse(const Tensor& self, const Tensor& src, bool) {
+  auto type_name = [](const Tensor& t) {
+    return concat(t.layout() == Layout::Strided ? "torch." : "torch.sparse.", kernel_name(t.dtype()), "Tensor");
+  };
+  check((self.layout() == Layout::Strided) == (src.layout() == Layout::Strided),
+        "copy_() between dense and sparse Tensors is not implemented! Found self type = ", type_name(self),
+        " and src type = ", type_name(src));
+  check(self.layout() == src.layout(), "copy of sparse compressed tensors having different layouts is not supported.",
+        " self layout is ", short_name(self.layout()), " and src layout is ", short_name(src.layout()));
+  check(!is_compressed(self.layout()) || self.sizes() == src.sizes(),
+        "torch.copy_: only same size tensors are supported.");
+  check(!is_compressed(self.layout()) || sparse_parts(self).values.size(0) == sparse_parts(src).values.size(0),
+        "torch.copy_: only sparse compressed tensors with the same number of specified elements are supported.");
+  return src.to(self.dtype(), false, true);
+}
 
 // The contents of `src` in the shape, layout and type of `self`.
 UMBRA_OPERATOR("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor")
@@ -63,6 +81,7 @@ UMBRA_OPERATOR("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor
       return TensorSpec(self.sym_sizes(), strides_with_gaps(self), self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor&, const Tensor& src, bool) { copy_values(out, src); })
+    .sparse(copy_sparse)
     .elementwise()
     .reads_lazy_bits()
     // Only copy_ has a derivative, as in PyTorch: `copy` is what functionalisation records, below autograd.
@@ -91,6 +110,17 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor& out, const Tensor& self, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool, bool,
             OptionalFormat) { copy_values(out, self); })
+    .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
+               bool, OptionalFormat) {
+      check(!layout || *layout == self.layout(),
+            "to(options) doesn't support converting to a different layout, but got ", "self.layout being ",
+            short_name(self.layout()), " and options.layout set as ", short_name(layout.value_or(self.layout())));
+      SparseParts parts = sparse_parts(self);
+      for (Tensor* part : {&parts.indices, &parts.compressed})
+        if (part->defined()) *part = part->to({.device = device}, false, true);
+      parts.values = parts.values.to({.dtype = dtype, .device = device}, false, true);
+      return make_sparse(self.layout(), self.sym_sizes(), std::move(parts));
+    })
     .reads_lazy_bits()
     .gradient("self", {"grad", "self.dtype", "self.device"},
               [](const Tensor& grad, DType dtype, Device device) {
@@ -141,6 +171,7 @@ UMBRA_OPERATOR("zero(Tensor self) -> Tensor")
     .meta([](const Tensor& self) { return spec_like(self); })
     .cpu([](const Tensor& out, const Tensor&) { kernels::fill(out, 0); })
     .elementwise()
+    .sparse([](const Tensor& self) { return sparse::without_elements_like(self, {}); })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
     .linear()
     .tags({Tag::Generated, Tag::WritesOverlapping, Tag::WritesOneValue});
@@ -268,6 +299,7 @@ UMBRA_OPERATOR("_local_scalar_dense(Tensor self) -> Scalar")
       check(!self.is_meta() || self.is_fake(), "Tensor.item() cannot be called on meta tensors");
       return unknown_element("aten::_local_scalar_dense", self);
     })
+    .sparse([](const Tensor& self) { return sparse_parts(self).values.sum().item(); })
     .reads_lazy_bits()
     .not_differentiable()
     .tags({Tag::Core, Tag::DataDependentOutput});

@@ -4,6 +4,7 @@
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
+#include "ops/sparse/structure.h"
 
 namespace umbra::ops {
 namespace {
@@ -142,6 +143,18 @@ UMBRA_OPERATOR(
 
 // ---- like another tensor ----
 
+/// Like a sparse tensor: without elements, of its layout unless another one is asked for.
+Tensor like_sparse(const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout) {
+  DType type = dtype.value_or(self.dtype());
+  if (layout == Layout::Strided) return zeros(size, {.dtype = type, .device = self.device()});
+  check<NotImplementedError>(!layout || *layout == self.layout(), "a tensor of layout ",
+                             to_string(layout.value_or(self.layout())), " like one of layout ",
+                             to_string(self.layout()), " is not in Umbra yet");
+  bool same = size == self.sym_sizes() && self.layout() == Layout::SparseCoo;
+  int64_t sparse_dim = same ? sparse_parts(self).indices.size(0) : static_cast<int64_t>(size.size());
+  return sparse::without_elements(self.layout(), size, type, self.device(), sparse_dim);
+}
+
 UMBRA_OPERATOR(
     "empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
@@ -152,6 +165,12 @@ UMBRA_OPERATOR(
       return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve));
     })
     .cpu([](const Tensor&, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool, OptionalFormat) {
+    })
+    .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice, OptionalBool,
+               OptionalFormat) {
+      bool same_places = is_compressed(self.layout()) && !layout;
+      if (same_places) return with_values(self, empty_like(sparse_parts(self).values, {.dtype = dtype}));
+      return like_sparse(self, self.sym_sizes(), dtype, layout);
     })
     .not_differentiable()
     .use(BatchInPlace{});
@@ -182,6 +201,8 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) { kernels::fill(out, 0); })
+    .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice, OptionalBool,
+               OptionalFormat) { return like_sparse(self, self.sym_sizes(), dtype, layout); })
     .not_differentiable()
     .use(BatchInPlace{});
 
@@ -210,6 +231,8 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor&, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
     })
+    .sparse([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice,
+               OptionalBool) { return like_sparse(self, size, dtype, layout); })
     .not_differentiable()
     .use(BatchInPlace{.sizes = "size"});
 
@@ -249,6 +272,8 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
             OptionalBool) { kernels::fill(out, 0); })
+    .sparse([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice,
+               OptionalBool) { return like_sparse(self, size, dtype, layout); })
     .not_differentiable()
     .use(BatchInPlace{.sizes = "size"});
 

@@ -8,6 +8,7 @@
 #include "ops/common/promotion.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
+#include "ops/sparse/structure.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -95,6 +96,7 @@ UMBRA_OPERATOR("cat(Tensor[] tensors, int dim=0) -> Tensor")
       for (const Tensor& t : tensors) cast.push_back(kernels::cast(t, out.dtype()));
       kernels::cat(out, cast, joined_dim(tensors, dim));
     })
+    .sparse([](TensorList tensors, int64_t dim) { return sparse::cat(tensors, dim); })
     .gradient("tensors", {"grad", "tensors", "dim"},
               [](const Tensor& grad, TensorList tensors, int64_t dim) {
                 std::vector<Tensor> parts;
@@ -170,7 +172,13 @@ void check_stack_out(TensorList tensors, int64_t dim, const Tensor& out) {
 UMBRA_OPERATOR("stack(Tensor[] tensors, int dim=0) -> Tensor")
     .out("stack.out")
     .use(out_asks("stack.out", check_stack_out))
-    .use(stack_definition);
+    .use(stack_definition)
+    .sparse([](TensorList tensors, int64_t dim) {
+      int64_t at = stacked_dim(tensors, dim);
+      std::vector<Tensor> parts;
+      for (const Tensor& t : tensors) parts.push_back(t.unsqueeze(at));
+      return cat(parts, at);
+    });
 UMBRA_OPERATOR("_stack(Tensor[] tensors, int dim=0) -> Tensor")
     .out("_stack.out")
     .use(out_asks("_stack.out", check_stack_out))

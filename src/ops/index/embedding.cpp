@@ -48,8 +48,7 @@ UMBRA_OPERATOR(
               [](const Tensor& grad, const Tensor& indices, SymIntArrayRef sizes, SymInt padding, bool scale,
                  bool sparse) {
                 check_indices(indices);
-                check<NotImplementedError>(!sparse, "embedding: sparse gradients are not in Umbra yet");
-                return embedding_dense_backward(grad, indices, sizes[0], padding, scale);
+                return embedding_backward(grad, indices, sizes[0], padding, scale, sparse);
               })
     .linear()
     .tags({Tag::Core})
@@ -103,14 +102,32 @@ UMBRA_OPERATOR(
           embedding_dense_backward(terms, shift_by_batch(at, rows), rows * batch_scope().size, -1, scale), 0);
     });
 
+/// The gradient of the table as a sparse tensor: a row for each index that is not padding, in the order of the indices.
+Tensor rows_gradient(Tensor grad, Tensor indices, SymInt rows, SymInt padding, bool scale) {
+  check(!scale, "embedding_backward: scale_grad_by_freq not supported with sparse gradients");
+  SymInt width = grad.sym_size(-1);
+  if (padding != -1) {
+    Tensor kept = indices.reshape({-1}).ne(Scalar(padding)).nonzero().reshape({-1});
+    grad = grad.reshape({-1, width}).index_select(0, kept);
+    indices = indices.reshape({-1}).index_select(0, kept);
+  }
+  return _sparse_coo_tensor_unsafe(indices.reshape({1, -1}), grad.reshape({-1, width}), {rows, width});
+}
+
 UMBRA_OPERATOR(
     "embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq, "
     "bool sparse) -> Tensor")
     .composite([](const Tensor& grad, const Tensor& indices, SymInt rows, SymInt padding, bool scale, bool sparse) {
       if (!grad.is_meta() && !indices.is_meta()) check_indices(indices);
-      check(!sparse || !scale, "embedding_backward: scale_grad_by_freq not supported with sparse gradients");
-      check<NotImplementedError>(!sparse, "embedding: sparse gradients are not in Umbra yet");
-      return embedding_dense_backward(grad, indices, rows, padding, scale);
+      return sparse ? rows_gradient(grad, indices, rows, padding, scale)
+                    : embedding_dense_backward(grad, indices, rows, padding, scale);
+    });
+
+UMBRA_OPERATOR(
+    "embedding_sparse_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx, bool scale_grad_by_freq) "
+    "-> Tensor")
+    .composite([](const Tensor& grad, const Tensor& indices, int64_t rows, int64_t padding, bool scale) {
+      return rows_gradient(grad, indices, rows, padding, scale);
     });
 
 /// Of no rows no norm is asked for.

@@ -169,24 +169,49 @@ std::vector<int64_t> bag_of_each(const Tensor& indices, const Tensor& offsets, c
   return bags_of(indices, offsets, 0, false, -1).bag_of();
 }
 
+/// The bag of each index, by operators.
+Tensor bags_by_offsets(const Tensor& indices, const Tensor& offsets) {
+  Tensor starts = zeros({indices.sym_numel() + 1}, {.dtype = offsets.dtype(), .device = offsets.device()});
+  starts = starts.index_add(0, offsets, ones_like(offsets));
+  return starts.cumsum(0).sub(1).slice(0, 0, -1);
+}
+
+/// The gradient of the table as a sparse tensor: each index gets the gradient of its bag.
+Tensor bag_rows_gradient(const Tensor& grad, const Tensor& indices, const Tensor& offset2bag, const Tensor& bag_size,
+                         SymInt rows, bool scale, int64_t mode, const Tensor& per_sample_weights, int64_t padding) {
+  check(mode != static_cast<int64_t>(BagMode::Max), "embedding_bag: max mode has no sparse gradient");
+  Tensor of_each = grad.index_select(0, offset2bag);
+  if (mode == static_cast<int64_t>(BagMode::Mean))
+    of_each = of_each.div(bag_size.index_select(0, offset2bag).unsqueeze(1).to(grad.dtype()));
+  if (per_sample_weights.defined()) of_each = of_each.mul(per_sample_weights.unsqueeze(1));
+  return embedding_backward(of_each, indices, rows, padding, scale, true);
+}
+
 UMBRA_OPERATOR(
     "_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, Tensor "
     "maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, "
     "int padding_idx=-1) -> Tensor")
-    .meta([](const Tensor& grad, const Tensor& indices, const Tensor& offsets, const Tensor& offset2bag, const Tensor&,
-             const Tensor&, SymInt rows, bool, int64_t, bool sparse, const Tensor&, int64_t) {
-      if (only_metadata_is_asked() && !sparse) return table_spec(grad, rows);
+    .all_backends([](const Tensor& grad, const Tensor& indices, const Tensor& offsets, const Tensor& offset2bag,
+                     const Tensor& bag_size, const Tensor& max_indices, SymInt rows, bool scale, int64_t mode,
+                     bool sparse, const Tensor& per_sample_weights, int64_t padding) {
+      if (only_metadata_is_asked() && !sparse) return grad.new_empty({rows, grad.sym_size(-1)});
       check<IndexError>(!only_metadata_is_asked() || offset2bag.dim() <= 1, kNoVector);
       check_integers(indices, "indices");
       check_integers(offsets, "offsets");
-      check<NotImplementedError>(!sparse, "embedding_bag: sparse gradients are not in Umbra yet");
-      return table_spec(grad, rows);
-    })
-    .cpu([](const Tensor& out, const Tensor& grad, const Tensor& indices, const Tensor& offsets,
-            const Tensor& offset2bag, const Tensor& bag_size, const Tensor& max_indices, SymInt, bool scale,
-            int64_t mode, bool, const Tensor& per_sample_weights, int64_t padding) {
-      table_gradient(out, grad, indices, bag_of_each(indices, offsets, offset2bag), bag_size, max_indices, scale, mode,
-                     per_sample_weights, padding);
+      Tensor bags = offset2bag.sym_numel() == 0 ? bags_by_offsets(indices, offsets) : offset2bag;
+      if (sparse)
+        return bag_rows_gradient(grad, indices, bags, bag_size, rows, scale, mode, per_sample_weights, padding);
+      return _embedding_bag_dense_backward(grad, indices, bags, bag_size, max_indices, rows, scale, mode,
+                                           per_sample_weights, padding);
+    });
+
+UMBRA_OPERATOR(
+    "_embedding_bag_sparse_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, "
+    "SymInt num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor")
+    .composite([](const Tensor& grad, const Tensor& indices, const Tensor&, const Tensor& offset2bag,
+                  const Tensor& bag_size, SymInt rows, bool scale, int64_t mode, const Tensor& per_sample_weights,
+                  int64_t padding) {
+      return bag_rows_gradient(grad, indices, offset2bag, bag_size, rows, scale, mode, per_sample_weights, padding);
     });
 
 UMBRA_OPERATOR(

@@ -35,6 +35,26 @@ void check_fits(const char* name, const Tensor& self, int64_t dim, const Tensor&
   }
 }
 
+/// The gradient as a sparse tensor: an element for each that was gathered.
+Tensor sparse_gather_gradient(const Tensor& grad, SymIntArrayRef sizes, int64_t dim, const Tensor& index) {
+  TensorOptions integers{.dtype = DType::Int64, .device = index.device()};
+  if (sizes.empty()) return _sparse_coo_tensor_unsafe(zeros({0, 1}, integers), grad.reshape({1}), sizes);
+  int64_t at = wrap_dim(dim, static_cast<int64_t>(sizes.size()));
+  std::vector<Tensor> rows;
+  for (int64_t d = 0; d < index.dim(); ++d) {
+    SymShape ones(index.sym_sizes().size(), 1);
+    ones[d] = index.sym_sizes()[d];
+    Tensor along = d == at ? index : arange(Scalar(ones[d]), integers).view(ones).expand(index.sym_sizes());
+    rows.push_back(along.reshape({-1}));
+  }
+  return _sparse_coo_tensor_unsafe(stack(rows, 0), grad.reshape({-1}), sizes);
+}
+
+Tensor gather_gradient(const Tensor& grad, SymIntArrayRef sizes, int64_t dim, const Tensor& index, bool sparse) {
+  if (sparse) return sparse_gather_gradient(grad, sizes, dim, index);
+  return grad.new_zeros(sizes).scatter_add(dim, index, grad);
+}
+
 UMBRA_OPERATOR("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor")
     .out("gather.out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, bool) {
@@ -44,35 +64,13 @@ UMBRA_OPERATOR("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=F
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, bool) {
       kernels::gather(out, self, wrap_dim(dim, self.dim()), index);
     })
-    .gradient("self", {"grad", "self.sym_sizes", "dim", "index"},
-              [](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, const Tensor& index) {
-                return grad.new_zeros(sizes).scatter_add(dim, index, grad);
-              })
+    .gradient("self", {"grad", "self.sym_sizes", "dim", "index", "sparse_grad"}, gather_gradient)
     .tags({Tag::Core})
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
-/// The gradient as the places that were gathered, each with its part.
-Tensor gathered_places(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index) {
-  TensorOptions places{.dtype = DType::Int64, .device = index.device()};
-  if (self.dim() == 0) return sparse_coo_tensor(empty({0, grad.sym_numel()}, places), grad, self.sizes());
-  if (grad.dim() == 0) return sparse_coo_tensor(index.view({1, 1}), grad.view({1}), self.sizes());
-  int64_t at = wrap_dim(dim, self.dim());
-  std::vector<Tensor> rows;
-  SymInt above = grad.sym_numel(), below = 1;
-  for (int64_t d = 0; d < self.dim(); ++d) {
-    SymInt size = grad.sym_size(d);
-    above = size == 0 ? SymInt(0) : above / size;
-    if (d == at) rows.push_back(index.reshape({-1}).expand({grad.sym_numel()}));
-    else rows.push_back(arange(Scalar(size), places).unsqueeze(1).expand({size, above}).reshape({-1}).repeat({below}));
-    below = below * size;
-  }
-  return sparse_coo_tensor(stack(rows), grad.reshape({-1}), self.sizes());
-}
-
 UMBRA_OPERATOR("gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse_grad) -> Tensor")
-    .composite([](const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, bool sparse_grad) {
-      if (sparse_grad) return gathered_places(grad, self, dim, index);
-      return grad.new_zeros(self.sym_sizes()).scatter_add(dim, index, grad);
+    .composite([](const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, bool sparse) {
+      return gather_gradient(grad, self.sym_sizes(), dim, index, sparse);
     });
 
 // ---- gather where the index is broadcast ----

@@ -5,6 +5,7 @@
 #include "ops/common/kernel_type.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
+#include "ops/sparse/structure.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/dispatch/writes.h"
 #include "umbra/generated/functions.h"
@@ -52,6 +53,7 @@ UMBRA_OPERATOR("index_select(Tensor self, int dim, Tensor index) -> Tensor")
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index) {
       kernels::index_select(out, self, wrap_dim(dim, self.dim()), index);
     })
+    .sparse(sparse::index_select)
     .gradient("self", {"grad", "self.sym_sizes", "dim", "index"},
               [](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, const Tensor& index) {
                 return grad.new_zeros(sizes).index_add(dim, index, grad);

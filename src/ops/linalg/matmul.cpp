@@ -7,6 +7,7 @@
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
 #include "ops/pointwise/family.h"
+#include "ops/sparse/products.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -62,6 +63,7 @@ UMBRA_OPERATOR("mm(Tensor self, Tensor mat2) -> Tensor")
     .out("mm.out")
     .meta([](const Tensor& self, const Tensor& mat2) { return mm_spec("mm", self, mat2); })
     .cpu(kernels::mm)
+    .sparse(sparse::matrix_product)
     .gradient("self", {"grad", "mat2", "self.sym_sizes", "self.sym_strides"}, left_gradient)
     .gradient("mat2", {"grad", "self", "mat2.sym_sizes", "mat2.sym_strides"}, right_gradient)
     .tangent(TangentRule::Multilinear)
@@ -87,6 +89,7 @@ UMBRA_OPERATOR("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, S
       return spec;
     })
     .cpu(kernels::addmm)
+    .sparse(sparse::add_matrix_product)
     .gradient("self", {"grad", "beta"}, scaled)
     .gradient("mat1", {"grad", "mat2", "mat1.sym_sizes", "mat1.sym_strides", "alpha"},
               [](const Tensor& grad, const Tensor& mat2, SymIntArrayRef sizes, SymIntArrayRef strides,
@@ -111,6 +114,7 @@ UMBRA_OPERATOR("bmm(Tensor self, Tensor mat2) -> Tensor")
     .out("bmm.out")
     .meta(bmm_spec)
     .cpu(kernels::bmm)
+    .sparse(sparse::batched_product)
     .gradient("self", {"grad", "mat2"},
               [](const Tensor& grad, const Tensor& mat2) { return grad.bmm(mat2.transpose(1, 2).conj()); })
     .gradient("mat2", {"grad", "self"},
@@ -159,6 +163,7 @@ UMBRA_OPERATOR("mv(Tensor self, Tensor vec) -> Tensor")
       return TensorSpec({self.sym_sizes()[0]}, self.dtype(), common_device({&self, &vec}));
     })
     .cpu(kernels::mv)
+    .sparse(sparse::matrix_vector_product)
     .gradient("self", {"grad", "vec"},
               [](const Tensor& grad, const Tensor& vec) { return grad.unsqueeze(1).mul(vec.conj().unsqueeze(0)); })
     .gradient("vec", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return self.conj().t().mv(grad); })

@@ -8,6 +8,7 @@
 #include "ops/common/out_variant.h"
 #include "ops/linalg/linalg.h"
 #include "ops/reduce/reduced_shape.h"
+#include "ops/sparse/reduce.h"
 
 namespace umbra::ops {
 namespace {
@@ -84,6 +85,9 @@ UMBRA_OPERATOR(
     .cpu([](const Tensor& out, const Tensor& self, const Scalar& ord, OptionalDims dims, bool, OptionalType dtype) {
       vector_norm_cpu(out, self, ord.to_double(), dims, dtype);
     })
+    .sparse([](const Tensor& self, const Scalar& ord, OptionalDims dims, bool keepdim, OptionalType dtype) {
+      return sparse::norm(self, ord, dims.value_or(std::vector<int64_t>()), keepdim, dtype);
+    })
     .gradient("self", {"grad", "self", "result", "ord", "dim", "keepdim"},
               [](const Tensor& grad, const Tensor& self, const Tensor& result, const Scalar& ord, OptionalDims dims,
                  bool keepdim) { return vector_norm_gradient(grad, self, result, ord.to_double(), dims, keepdim); })
@@ -135,6 +139,7 @@ UMBRA_OPERATOR("norm.Scalar(Tensor self, Scalar p=2) -> Tensor")
     .cpu([](const Tensor& out, const Tensor& self, const Scalar& p) {
       vector_norm_cpu(out, self, p.to_double(), {}, {});
     })
+    .sparse([](const Tensor& self, const Scalar& p) { return sparse::norm(self, p, {}, false, {}); })
     .gradient("self", {"grad", "self", "result", "p"},
               [](const Tensor& grad, const Tensor& self, const Tensor& result, const Scalar& p) {
                 return vector_norm_gradient(grad, self, result, p.to_double(), {}, false);
@@ -167,6 +172,9 @@ UMBRA_OPERATOR("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keep
     })
     .cpu([](const Tensor& out, const Tensor& self, const OptionalScalar& p, std::vector<int64_t> dims, bool) {
       vector_norm_cpu(out, self, order_of(p), dims, {});
+    })
+    .sparse([](const Tensor& self, const OptionalScalar& p, std::vector<int64_t> dims, bool keepdim) {
+      return sparse::norm(self, p, dims, keepdim, {});
     })
     .gradient("self", {"grad", "self", "result", "p", "dim", "keepdim"},
               [](const Tensor& grad, const Tensor& self, const Tensor& result, const OptionalScalar& p,
@@ -224,6 +232,7 @@ UMBRA_OPERATOR("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor")
 UMBRA_OPERATOR("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor")
     .generated_out("dist.out")
     .all_backends([](const Tensor& self, const Tensor& other, const Scalar& p) { return norm(self.sub(other), p); })
+    .sparse([](const Tensor& self, const Tensor& other, const Scalar& p) { return norm(self.sub(other), p); })
     .gradient("self, other", {"grad", "self", "other", "result", "p"},
               [](const Tensor& grad, const Tensor& self, const Tensor& other, const Tensor& result, const Scalar& p) {
                 Tensor g = vector_norm_gradient(grad, self.sub(other), result, p.to_double(), {}, false);

@@ -6,6 +6,7 @@
 #include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
 #include "ops/pointwise/family.h"
+#include "ops/sparse/arithmetic.h"
 #include "umbra/core/grad_mode.h"
 
 namespace umbra::ops {
@@ -49,7 +50,8 @@ UMBRA_OPERATOR("relu(Tensor self) -> Tensor")
     .gradient("self", {"grad", "result"},
               [](const Tensor& grad, const Tensor& result) { return threshold_backward(grad, result, 0); })
     .tangent(TangentRule::Pointwise)
-    .tags({Tag::Core, Tag::Pointwise});
+    .tags({Tag::Core, Tag::Pointwise})
+    .use(sparse::OnValues{});
 
 // An addition and a relu at once; has no gradient, and takes a number of any kind as alpha.
 Scalar in_kind_of(DType result, const Scalar& alpha) {
@@ -122,6 +124,10 @@ UMBRA_OPERATOR("threshold_backward(Tensor grad_output, Tensor self, Scalar thres
                                          }))
     .meta([](const Tensor& grad, const Tensor& self, const Scalar&) {
       return pointwise_spec({&self, &grad}, Promotion::Default);
+    })
+    .sparse([](const Tensor& grad, const Tensor& self, const Scalar& threshold) {
+      Tensor above = grad.sparse_mask(self);  // where the result is zero there is no gradient
+      return with_values(self, threshold_backward(sparse_parts(above).values, sparse_parts(self).values, threshold));
     })
     .gradient("grad_output", {"grad", "self", "threshold"},
               [](const Tensor& grad, const Tensor& self, const Scalar& threshold) {

@@ -4,6 +4,7 @@
 
 #include "ops/common/needs_data.h"
 #include "ops/pointwise/family.h"
+#include "ops/sparse/arithmetic.h"
 
 namespace umbra::ops {
 namespace {
@@ -32,6 +33,24 @@ void check_not_bool(const Tensor& self, const Tensor& other) {
                              "`logical_not()` operator instead.");
 }
 
+Tensor add_sparse(const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  check_alpha(ResultType().add(self).add(other).get(), alpha);
+  return sparse::add_tensors(self, other, alpha);
+}
+Tensor add_sparse_in_place(const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  check_alpha(ResultType().add(self).add(other).get(), alpha);
+  return sparse::add_in_place(self, other, alpha);
+}
+Tensor subtract_sparse(const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  check_not_bool(self, other);
+  check_alpha(ResultType().add(self).add(other).get(), alpha);
+  return sparse::subtract_tensors(self, other, alpha);
+}
+Tensor subtract_sparse_in_place(const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  check_not_bool(self, other);
+  return add_sparse_in_place(self, other, -alpha);
+}
+
 // What `self + alpha * other` looks like; additions and subtractions, of tensors and of numbers.
 TensorSpec scaled_spec(ArrayRef<const Tensor*> inputs, const Scalar& alpha) {
   TensorSpec spec = pointwise_spec(inputs, Promotion::Default);
@@ -47,6 +66,8 @@ UMBRA_OPERATOR("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tens
     .meta([](const Tensor& self, const Tensor& other, const Scalar& alpha) {
       return scaled_spec({&self, &other}, alpha);
     })
+    .sparse(add_sparse)
+    .on_inplace([](OperatorBuilder& variant) { variant.sparse(add_sparse_in_place); })
     .gradient("self", {"grad"}, same_gradient)
     .gradient("other", {"grad", "alpha"}, scaled)
     .linear()
@@ -60,6 +81,7 @@ UMBRA_OPERATOR("add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
     .meta([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
       return scaled_spec({&self, &number_of_type(other.dtype())}, alpha);
     })
+    .sparse(sparse::refuse_number)
     .gradient("self", {"grad"}, same_gradient)
     .tangent(TangentRule::Pointwise)
     .node("AddBackward1")
@@ -74,6 +96,8 @@ UMBRA_OPERATOR("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tens
       check_not_bool(self, other);
       return scaled_spec({&self, &other}, alpha);
     })
+    .sparse(subtract_sparse)
+    .on_inplace([](OperatorBuilder& variant) { variant.sparse(subtract_sparse_in_place); })
     .gradient("self", {"grad"}, same_gradient)
     .gradient("other", {"grad", "alpha"},
               [](const Tensor& grad, const Scalar& alpha) { return scaled(grad, alpha).neg(); })
@@ -89,6 +113,7 @@ UMBRA_OPERATOR("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
       check_not_bool(self, number_of_type(other.dtype()));
       return scaled_spec({&self, &number_of_type(other.dtype())}, alpha);
     })
+    .sparse(sparse::refuse_number)
     .gradient("self", {"grad"}, same_gradient)
     .tangent(TangentRule::Pointwise)
     .node("SubBackward1")
@@ -107,6 +132,9 @@ UMBRA_OPERATOR("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor
     .all_backends([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
       return sub(wrapped_number(other), self, alpha);
     })
+    .sparse([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
+      return sub(wrapped_number(other), self, alpha);
+    })
     .gradient("self", {"grad", "alpha"},
               [](const Tensor& grad, const Scalar& alpha) { return scaled(grad, alpha).neg(); })
     .tangent(TangentRule::Pointwise)
@@ -118,6 +146,8 @@ UMBRA_OPERATOR("mul.Tensor(Tensor self, Tensor other) -> Tensor")
     .use(InPlaceOnMeta{AsksInPlace::Nothing})
     .out("mul.out")
     .use(pointwise<Multiply, 2>(Promotion::Default))
+    .sparse(sparse::multiply_tensors)
+    .on_inplace([](OperatorBuilder& variant) { variant.sparse(sparse::multiply_in_place); })
     .gradient("self", {"grad", "other"}, [](const Tensor& grad, const Tensor& other) { return grad.mul(other.conj()); })
     .gradient("other", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.conj()); })
     .tangent(TangentRule::Pointwise)
@@ -128,6 +158,12 @@ UMBRA_OPERATOR("mul.Scalar(Tensor self, Scalar other) -> Tensor")
     .use(InPlaceOnMeta{AsksInPlace::Nothing})
     .generated_out("mul.Scalar_out")
     .use(pointwise<Multiply, 2>(Promotion::Default))
+    .sparse(sparse::multiply_by_number)
+    .on_inplace([](OperatorBuilder& variant) {
+      variant.sparse([](const Tensor& self, const Scalar& other) {
+        return sparse::multiply_in_place(self, wrapped_number(other));
+      });
+    })
     .gradient("self", {"grad", "other"}, scaled)
     .tangent(TangentRule::Pointwise)
     .node("MulBackward1")
@@ -143,6 +179,7 @@ UMBRA_OPERATOR("div.Tensor(Tensor self, Tensor other) -> Tensor")
     .use(InPlaceOnMeta{AsksInPlace::CastOfQuotient})
     .out("div.out")
     .use(pointwise<Divide, 2>(Promotion::IntToFloat))
+    .sparse(sparse::divide_tensors)
     .gradient("self", {"grad", "other"}, div_self)
     .gradient("other", {"grad", "self", "other"}, div_other)
     .tangent(TangentRule::Pointwise)
@@ -153,6 +190,7 @@ UMBRA_OPERATOR("div.Scalar(Tensor self, Scalar other) -> Tensor")
     .use(InPlaceOnMeta{AsksInPlace::CastOfQuotient})
     .generated_out("div.Scalar_out")
     .use(pointwise<Divide, 2>(Promotion::IntToFloat))
+    .sparse(sparse::divide_by_number)
     .gradient("self", {"grad", "other"}, [](const Tensor& grad, const Scalar& other) { return grad.div(conj(other)); })
     .tangent(TangentRule::Pointwise)
     .node("DivBackward1")
@@ -169,6 +207,7 @@ UMBRA_OPERATOR("neg(Tensor self) -> Tensor")
           "mask, use the `~` or `logical_not()` operator instead.");
       return pointwise_spec({&self}, Promotion::Default);
     })
+    .use(sparse::OnValues{.linear = true})
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.neg(); })
     .linear()
     .tags({Tag::Core, Tag::Pointwise});

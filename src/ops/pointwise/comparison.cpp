@@ -3,6 +3,7 @@
 
 #include "ops/common/needs_data.h"
 #include "ops/pointwise/family.h"
+#include "ops/sparse/arithmetic.h"
 
 namespace umbra::ops {
 namespace {
@@ -107,7 +108,7 @@ UMBRA_OPERATOR("logical_not(Tensor self) -> Tensor")
     .out("logical_not.out")
     .use(logic<LogicalNot, 1>);
 
-UMBRA_OPERATOR("isnan(Tensor self) -> Tensor").generated_out("isnan.out").use(logic<IsNan, 1>);
+UMBRA_OPERATOR("isnan(Tensor self) -> Tensor").generated_out("isnan.out").use(logic<IsNan, 1>).use(sparse::OnValues{});
 /// Of integers the answer is known before they are looked at: it lies as they do.
 TensorSpec question_spec(const Tensor& self) {
   return is_integral(self.dtype(), true) ? spec_like(self, DType::Bool) : pointwise_spec({&self}, DType::Bool);
@@ -119,7 +120,8 @@ UMBRA_OPERATOR("isinf(Tensor self) -> Tensor")
     .meta([](const Tensor& self) {
       if (is_integral(self.dtype(), true)) return question_spec(self);
       return pointwise_spec({&self, &number_of_type(DType::Float64)}, DType::Bool);  // compared with a number
-    });
+    })
+    .use(sparse::OnValues{});
 Tensor isfinite_parts(const Tensor& self) {
   if (is_integral(self.dtype(), true)) return ones_like(self, {.dtype = DType::Bool}, MemoryFormat::Preserve);
   if (self.is_complex()) {

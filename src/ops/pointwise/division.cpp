@@ -4,6 +4,7 @@
 #include "kernels/functors/arithmetic.h"
 #include "kernels/functors/rounding.h"
 #include "ops/pointwise/family.h"
+#include "ops/sparse/arithmetic.h"
 
 namespace umbra::ops {
 namespace {
@@ -61,6 +62,9 @@ UMBRA_OPERATOR("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode
     .meta(div_spec)
     .cpu(div_kernel)
     .elementwise()
+    .sparse([](const Tensor& self, const Tensor& other, const RoundingMode& mode) {
+      return sparse::divide_rounded(self, other, mode);
+    })
     .gradient("self", {"grad", "other", "rounding_mode"},
               [](const Tensor& grad, const Tensor& other, const RoundingMode& mode) {
                 return mode ? zeros_like(grad) : grad.div(other.conj());
@@ -83,6 +87,9 @@ UMBRA_OPERATOR("div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode
       div_kernel(out, self, wrapped_number(other), mode);
     })
     .elementwise()
+    .sparse([](const Tensor& self, const Scalar& other, const RoundingMode& mode) {
+      return sparse::divide_rounded(self, wrapped_number(other), mode);
+    })
     .gradient("self", {"grad", "other", "rounding_mode"},
               [](const Tensor& grad, const Scalar& other, const RoundingMode& mode) {
                 return mode ? zeros_like(grad) : grad.div(conj(other));
@@ -107,6 +114,7 @@ UMBRA_OPERATOR("floor_divide(Tensor self, Tensor other) -> Tensor")
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& other) {
       floor_kernel(out, self, other, pointwise_types({&self, &other}, Promotion::Default).compute);
     })
+    .sparse([](const Tensor& self, const Tensor& other) { return sparse::divide_rounded(self, other, "floor"); })
     .tags({Tag::TakesNumbers});
 
 UMBRA_OPERATOR("floor_divide.Scalar(Tensor self, Scalar other) -> Tensor")
@@ -114,6 +122,9 @@ UMBRA_OPERATOR("floor_divide.Scalar(Tensor self, Scalar other) -> Tensor")
     .generated_out("floor_divide.Scalar_out")
     .use(pointwise<DivideFloor, 2>(Promotion::Default))
     .meta([](const Tensor& self, const Scalar& other) { return floor_spec({&self, &number_of_type(other.dtype())}); })
+    .sparse([](const Tensor& self, const Scalar& other) {
+      return sparse::divide_rounded(self, wrapped_number(other), "floor");
+    })
     .tags({Tag::TakesNumbers});
 
 // ---- remainders ----

@@ -1,6 +1,7 @@
 // Exponentials, logarithms, roots, error functions.
 #include "kernels/functors/exp_log.h"
 #include "ops/pointwise/family.h"
+#include "ops/sparse/arithmetic.h"
 
 namespace umbra::ops {
 namespace {
@@ -36,7 +37,8 @@ UMBRA_OPERATOR("expm1(Tensor self) -> Tensor")
     .use(floating_function<functors::Expm1>)
     .gradient("self", {"grad", "result"},
               [](const Tensor& grad, const Tensor& result) { return grad.mul(result.conj().add(1)); })
-    .tags({Tag::Core, Tag::Pointwise});
+    .tags({Tag::Core, Tag::Pointwise})
+    .use(sparse::OnValues{});
 
 UMBRA_OPERATOR("log(Tensor self) -> Tensor")
     .inplace("log_")
@@ -67,7 +69,8 @@ UMBRA_OPERATOR("log1p(Tensor self) -> Tensor")
     .use(floating_function<functors::Log1p>)
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return grad.div(self.add(1).conj()); })
-    .tags({Tag::Core, Tag::Pointwise});
+    .tags({Tag::Core, Tag::Pointwise})
+    .use(sparse::OnValues{});
 
 UMBRA_OPERATOR("sqrt(Tensor self) -> Tensor")
     .inplace("sqrt_")
@@ -75,7 +78,8 @@ UMBRA_OPERATOR("sqrt(Tensor self) -> Tensor")
     .use(floating_function<functors::Sqrt>)
     .gradient("self", {"grad", "result"},
               [](const Tensor& grad, const Tensor& result) { return grad.div(result.conj().mul(2)); })
-    .tags({Tag::Core, Tag::Pointwise});
+    .tags({Tag::Core, Tag::Pointwise})
+    .use(sparse::OnValues{});
 
 UMBRA_OPERATOR("rsqrt(Tensor self) -> Tensor")
     .inplace("rsqrt_")
@@ -93,7 +97,8 @@ UMBRA_OPERATOR("erf(Tensor self) -> Tensor")
     .use(floating_function<functors::Erf>)
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return erf_slope(self).mul(kTwoOverRootPi).mul(grad); })
-    .tags({Tag::Core, Tag::Pointwise});
+    .tags({Tag::Core, Tag::Pointwise})
+    .use(sparse::OnValues{});
 
 UMBRA_OPERATOR("erfc(Tensor self) -> Tensor")
     .inplace("erfc_")

@@ -6,6 +6,7 @@
 #include "kernels/functors/exp_log.h"
 #include "ops/common/out_variant.h"
 #include "ops/pointwise/family.h"
+#include "ops/sparse/arithmetic.h"
 
 namespace umbra::ops {
 namespace {
@@ -55,6 +56,7 @@ UMBRA_OPERATOR("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
     .meta(power_spec)
     .cpu(power_kernel)
     .elementwise()
+    .sparse(sparse::raise_to)
     .gradient("self", {"grad", "self", "exponent"},
               [](const Tensor& grad, const Tensor& self, const Scalar& exponent) {
                 if (exponent.equals(0)) return zeros_like(grad);
@@ -130,7 +132,8 @@ UMBRA_OPERATOR("abs(Tensor self) -> Tensor")
     })
     .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.sgn()); })
     .tangent(TangentRule::Pointwise)
-    .tags({Tag::Core, Tag::Pointwise});
+    .tags({Tag::Core, Tag::Pointwise})
+    .use(sparse::OnValues{});
 
 UMBRA_OPERATOR("sign(Tensor self) -> Tensor")
     .inplace("sign_")
@@ -144,7 +147,8 @@ UMBRA_OPERATOR("sign(Tensor self) -> Tensor")
     })
     .gradient("self", {"grad"}, zero_gradient)
     .tangent(TangentRule::Pointwise)
-    .tags({Tag::Core, Tag::Pointwise});
+    .tags({Tag::Core, Tag::Pointwise})
+    .use(sparse::OnValues{});
 
 UMBRA_OPERATOR("sgn(Tensor self) -> Tensor")
     .inplace("sgn_")
@@ -158,7 +162,8 @@ UMBRA_OPERATOR("sgn(Tensor self) -> Tensor")
                 return grad.div(length).sub(along).masked_fill(length.eq(0), 0);
               })
     .tangent(TangentRule::Pointwise)
-    .tags({Tag::Pointwise});
+    .tags({Tag::Pointwise})
+    .use(sparse::OnValues{});
 
 UMBRA_OPERATOR("positive(Tensor(a) self) -> Tensor(a)")
     .composite([](const Tensor& self) {

@@ -7,6 +7,7 @@
 #include "kernels/fits.h"
 #include "ops/common/kernel_type.h"
 #include "ops/pointwise/family.h"
+#include "ops/sparse/arithmetic.h"
 
 namespace umbra::ops {
 namespace {
@@ -32,10 +33,26 @@ template <class Functor> void rounding(OperatorBuilder& builder) {
       .tags({Tag::Core, Tag::Pointwise, Tag::ExactOut});
 }
 
-UMBRA_OPERATOR("floor(Tensor self) -> Tensor").inplace("floor_").out("floor.out").use(rounding<functors::Floor>);
-UMBRA_OPERATOR("ceil(Tensor self) -> Tensor").inplace("ceil_").out("ceil.out").use(rounding<functors::Ceil>);
-UMBRA_OPERATOR("round(Tensor self) -> Tensor").inplace("round_").out("round.out").use(rounding<functors::Round>);
-UMBRA_OPERATOR("trunc(Tensor self) -> Tensor").inplace("trunc_").out("trunc.out").use(rounding<functors::Trunc>);
+UMBRA_OPERATOR("floor(Tensor self) -> Tensor")
+    .inplace("floor_")
+    .out("floor.out")
+    .use(rounding<functors::Floor>)
+    .use(sparse::OnValues{});
+UMBRA_OPERATOR("ceil(Tensor self) -> Tensor")
+    .inplace("ceil_")
+    .out("ceil.out")
+    .use(rounding<functors::Ceil>)
+    .use(sparse::OnValues{});
+UMBRA_OPERATOR("round(Tensor self) -> Tensor")
+    .inplace("round_")
+    .out("round.out")
+    .use(rounding<functors::Round>)
+    .use(sparse::OnValues{});
+UMBRA_OPERATOR("trunc(Tensor self) -> Tensor")
+    .inplace("trunc_")
+    .out("trunc.out")
+    .use(rounding<functors::Trunc>)
+    .use(sparse::OnValues{});
 
 UMBRA_OPERATOR("round.decimals(Tensor self, *, int decimals) -> Tensor")
     .inplace("round_.decimals")
@@ -57,7 +74,8 @@ UMBRA_OPERATOR("frac(Tensor self) -> Tensor")
     .use(pointwise<functors::Fraction, 1>(Promotion::Default))
     .gradient("self", {"grad"}, same_gradient)
     .tangent(TangentRule::Pointwise)
-    .tags({Tag::Pointwise});
+    .tags({Tag::Pointwise})
+    .use(sparse::OnValues{});
 
 using OptionalNumber = std::optional<double>;
 
@@ -79,7 +97,8 @@ UMBRA_OPERATOR("nan_to_num(Tensor self, float? nan=None, float? posinf=None, flo
                 return grad.mul(self.isinf().logical_or(self.isnan()).logical_not());
               })
     .tangent(TangentRule::Pointwise)
-    .tags({Tag::Pointwise});
+    .tags({Tag::Pointwise})
+    .use(sparse::OnValues{});
 
 }  // namespace
 }  // namespace umbra::ops

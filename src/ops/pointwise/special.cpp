@@ -7,6 +7,7 @@
 #include "ops/common/alias.h"
 #include "ops/common/out_variant.h"
 #include "ops/pointwise/family.h"
+#include "ops/sparse/arithmetic.h"
 
 namespace umbra::ops {
 namespace {
@@ -67,7 +68,8 @@ UMBRA_OPERATOR("erfinv(Tensor self) -> Tensor")
                 return grad.mul(self.erfinv().square().exp().mul(1 / M_2_SQRTPI));
               })
     .tangent(TangentRule::Pointwise)
-    .tags({Tag::Pointwise});
+    .tags({Tag::Pointwise})
+    .use(sparse::OnValues{});
 
 UMBRA_OPERATOR("special_erfinv(Tensor self) -> Tensor").out("special_erfinv.out").use(AliasOf{"erfinv"});
 

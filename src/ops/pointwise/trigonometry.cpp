@@ -3,6 +3,7 @@
 
 #include "ops/common/no_derivative.h"
 #include "ops/pointwise/family.h"
+#include "ops/sparse/arithmetic.h"
 
 namespace umbra::ops {
 namespace {
@@ -30,7 +31,8 @@ UMBRA_OPERATOR("sin(Tensor self) -> Tensor")
     .out("sin.out")
     .use(floating_function<functors::Sin>)
     .gradient("self", {"grad", "self"},
-              [](const Tensor& grad, const Tensor& self) { return grad.mul(self.cos().conj()); });
+              [](const Tensor& grad, const Tensor& self) { return grad.mul(self.cos().conj()); })
+    .use(sparse::OnValues{});
 
 UMBRA_OPERATOR("cos(Tensor self) -> Tensor")
     .inplace("cos_")
@@ -44,14 +46,16 @@ UMBRA_OPERATOR("tan(Tensor self) -> Tensor")
     .out("tan.out")
     .use(floating_function<functors::Tan>)
     .gradient("self", {"grad", "result"},
-              [](const Tensor& grad, const Tensor& result) { return grad.mul(result.pow(2).add(1).conj()); });
+              [](const Tensor& grad, const Tensor& result) { return grad.mul(result.pow(2).add(1).conj()); })
+    .use(sparse::OnValues{});
 
 UMBRA_OPERATOR("asin(Tensor self) -> Tensor")
     .inplace("asin_")
     .out("asin.out")
     .use(floating_function<functors::Asin>)
     .gradient("self", {"grad", "self"},
-              [](const Tensor& grad, const Tensor& self) { return grad.mul(inverse_root(self, -1, 1).conj()); });
+              [](const Tensor& grad, const Tensor& self) { return grad.mul(inverse_root(self, -1, 1).conj()); })
+    .use(sparse::OnValues{});
 
 UMBRA_OPERATOR("acos(Tensor self) -> Tensor")
     .inplace("acos_")
@@ -65,14 +69,16 @@ UMBRA_OPERATOR("atan(Tensor self) -> Tensor")
     .out("atan.out")
     .use(floating_function<functors::Atan>)
     .gradient("self", {"grad", "self"},
-              [](const Tensor& grad, const Tensor& self) { return grad.div(self.mul(self).add(1).conj()); });
+              [](const Tensor& grad, const Tensor& self) { return grad.div(self.mul(self).add(1).conj()); })
+    .use(sparse::OnValues{});
 
 UMBRA_OPERATOR("sinh(Tensor self) -> Tensor")
     .inplace("sinh_")
     .out("sinh.out")
     .use(floating_function<functors::Sinh>)
     .gradient("self", {"grad", "self"},
-              [](const Tensor& grad, const Tensor& self) { return grad.mul(self.cosh().conj()); });
+              [](const Tensor& grad, const Tensor& self) { return grad.mul(self.cosh().conj()); })
+    .use(sparse::OnValues{});
 
 UMBRA_OPERATOR("cosh(Tensor self) -> Tensor")
     .inplace("cosh_")
@@ -86,7 +92,8 @@ UMBRA_OPERATOR("tanh(Tensor self) -> Tensor")
     .out("tanh.out")
     .use(floating_function<functors::Tanh>)
     .gradient("self", {"grad", "result"},
-              [](const Tensor& grad, const Tensor& result) { return tanh_backward(grad, result); });
+              [](const Tensor& grad, const Tensor& result) { return tanh_backward(grad, result); })
+    .use(sparse::OnValues{});
 
 UMBRA_OPERATOR("tanh_backward(Tensor grad_output, Tensor output) -> Tensor")
     .out("tanh_backward.grad_input", {"grad_input"})
@@ -107,7 +114,8 @@ UMBRA_OPERATOR("asinh(Tensor self) -> Tensor")
     .on_inplace(refuse_gradient<functors::Asinh>)
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return grad.mul(inverse_root(self, 1, 1).conj()); })
-    .on_inplace([](OperatorBuilder& variant) { variant.node("AsinhBackward1"); });
+    .on_inplace([](OperatorBuilder& variant) { variant.node("AsinhBackward1"); })
+    .use(sparse::OnValues{});
 
 UMBRA_OPERATOR("acosh(Tensor self) -> Tensor")
     .inplace("acosh_")
@@ -129,7 +137,8 @@ UMBRA_OPERATOR("atanh(Tensor self) -> Tensor")
     .on_inplace(refuse_gradient<functors::Atanh>)
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return grad.div(self.pow(2).rsub(1).conj()); })
-    .on_inplace([](OperatorBuilder& variant) { variant.node("AtanhBackward1"); });
+    .on_inplace([](OperatorBuilder& variant) { variant.node("AtanhBackward1"); })
+    .use(sparse::OnValues{});
 
 // 1 / (self^2 + other^2), and 0 at the origin, where the angle has no slope.
 Tensor inverse_square_length(const Tensor& self, const Tensor& other) {

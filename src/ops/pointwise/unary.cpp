@@ -6,6 +6,7 @@
 #include "kernels/functors/exp_log.h"
 #include "kernels/functors/trigonometry.h"
 #include "ops/pointwise/family.h"
+#include "ops/sparse/arithmetic.h"
 #include "umbra/core/grad_mode.h"
 
 namespace umbra::ops {
@@ -61,7 +62,8 @@ UMBRA_OPERATOR("deg2rad(Tensor self) -> Tensor")
     })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.mul(M_PI / 180); })
     .linear()
-    .tags({Tag::Pointwise});
+    .tags({Tag::Pointwise})
+    .use(sparse::OnValues{});
 
 UMBRA_OPERATOR("rad2deg(Tensor self) -> Tensor")
     .inplace("rad2deg_")
@@ -72,7 +74,8 @@ UMBRA_OPERATOR("rad2deg(Tensor self) -> Tensor")
     })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.mul(180 / M_PI); })
     .linear()
-    .tags({Tag::Pointwise});
+    .tags({Tag::Pointwise})
+    .use(sparse::OnValues{});
 
 using Margin = std::optional<double>;
 
@@ -114,9 +117,18 @@ template <class Functor> void real_question(OperatorBuilder& builder) {
       .tags({Tag::Pointwise, Tag::ExactOut});
 }
 
-UMBRA_OPERATOR("isposinf(Tensor self) -> Tensor").out("isposinf.out").use(real_question<functors::IsPositiveInfinity>);
-UMBRA_OPERATOR("isneginf(Tensor self) -> Tensor").out("isneginf.out").use(real_question<functors::IsNegativeInfinity>);
-UMBRA_OPERATOR("signbit(Tensor self) -> Tensor").out("signbit.out").use(real_question<functors::SignBit>);
+UMBRA_OPERATOR("isposinf(Tensor self) -> Tensor")
+    .out("isposinf.out")
+    .use(real_question<functors::IsPositiveInfinity>)
+    .use(sparse::OnValues{});
+UMBRA_OPERATOR("isneginf(Tensor self) -> Tensor")
+    .out("isneginf.out")
+    .use(real_question<functors::IsNegativeInfinity>)
+    .use(sparse::OnValues{});
+UMBRA_OPERATOR("signbit(Tensor self) -> Tensor")
+    .out("signbit.out")
+    .use(real_question<functors::SignBit>)
+    .use(sparse::OnValues{});
 
 UMBRA_OPERATOR("isreal(Tensor self) -> Tensor").composite([](const Tensor& self) {
   if (self.is_complex()) return imag(self).eq(0);

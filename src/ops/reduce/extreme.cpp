@@ -10,6 +10,7 @@
 #include "ops/common/scatter_back.h"
 #include "ops/common/share_evenly.h"
 #include "ops/reduce/reduced_shape.h"
+#include "ops/sparse/reduce.h"
 
 namespace umbra::ops {
 namespace {
@@ -315,6 +316,7 @@ UMBRA_OPERATOR("any(Tensor self) -> Tensor")
     .use(out_asks("any.all_out", [](const Tensor&, const Tensor& out) { check_truth("any", out); }))
     .meta([](const Tensor& self) { return TensorSpec({}, truth_dtype(self), self.device()); })
     .cpu([](const Tensor& out, const Tensor& self) { kernels::any(out, self, masked_dims(all_dims(self))); })
+    .sparse(sparse::any)
     .not_differentiable()
     .tags({Tag::Reduction, Tag::Core})
     .batch([](const Batched& self) { return Batched(batch_flat(self).any(1), 0); });
@@ -391,6 +393,7 @@ UMBRA_OPERATOR("equal(Tensor self, Tensor other) -> bool")
 
 UMBRA_OPERATOR("is_same_size(Tensor self, Tensor other) -> bool")
     .all_backends([](const Tensor& self, const Tensor& other) { return self.sym_sizes() == other.sym_sizes(); })
+    .sparse([](const Tensor& self, const Tensor& other) { return self.sym_sizes() == other.sym_sizes(); })
     .not_differentiable();
 
 /// Says what comparing says, then that there is nothing to read.

@@ -5,6 +5,7 @@
 #include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
 #include "ops/reduce/reduced_shape.h"
+#include "ops/sparse/reduce.h"
 
 namespace umbra::ops {
 namespace {
@@ -33,6 +34,7 @@ UMBRA_OPERATOR("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
     .cpu([](const Tensor& out, const Tensor& self, std::optional<DType>) {
       kernels::sum(out, in_type(self, out.dtype()), masked_dims(all_dims(self)));
     })
+    .sparse(sparse::sum)
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.expand(sizes); })
     .linear()
@@ -50,6 +52,9 @@ UMBRA_OPERATOR("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *,
     })
     .cpu([](const Tensor& out, const Tensor& self, OptionalDims dims, bool, std::optional<DType>) {
       kernels::sum(out, in_type(self, out.dtype()), masked_dims(reduced_dims(self, dims)));
+    })
+    .sparse([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
+      return sparse::sum_over(self, dims.value_or(std::vector<int64_t>()), keepdim, dtype);
     })
     .gradient("self", {"grad", "self.sym_sizes", "dim", "keepdim"},
               [](const Tensor& grad, SymIntArrayRef sizes, OptionalDims dims, bool keepdim) {

@@ -4,6 +4,7 @@
 #include "ops/common/alias.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
+#include "ops/sparse/structure.h"
 #include "umbra/core/warning.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -52,6 +53,7 @@ UMBRA_OPERATOR("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
     .view_inverse([](const Tensor&, const Tensor& written, int64_t, int64_t dim0, int64_t dim1) {
       return written.transpose(dim0, dim1);
     })
+    .sparse(sparse::transpose)
     .gradient("self", {"grad", "dim0", "dim1"},
               [](const Tensor& grad, int64_t dim0, int64_t dim1) { return grad.transpose(dim0, dim1); })
     .linear()
@@ -65,6 +67,10 @@ UMBRA_OPERATOR("t(Tensor(a) self) -> Tensor(a)")
       return swap_dims(self, 0, self.dim() < 2 ? 0 : 1);
     })
     .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return written.t(); })
+    .sparse([](const Tensor& self) {
+      check(self.dim() <= 2, "t() expects a tensor with <= 2 dimensions, but self is ", self.dim(), "D");
+      return sparse::transpose(self, 0, self.dim() < 2 ? 0 : 1);
+    })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.t(); })
     .linear()
     .batch([](const Batched& self) {
@@ -78,6 +84,7 @@ UMBRA_OPERATOR("permute(Tensor(a) self, int[] dims) -> Tensor(a)")
     .view_inverse([](const Tensor&, const Tensor& written, int64_t, std::vector<int64_t> dims) {
       return written.permute(inverse(dims));
     })
+    .sparse([](const Tensor& self, std::vector<int64_t> dims) { return sparse::permute(self, dims); })
     .gradient("self", {"grad", "dims"},
               [](const Tensor& grad, std::vector<int64_t> dims) { return grad.permute(inverse(dims)); })
     .linear()

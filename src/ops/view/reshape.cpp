@@ -3,6 +3,7 @@
 #include "ops/common/expand_rank.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
+#include "ops/sparse/structure.h"
 #include "ops/view/contiguity.h"
 #include "sym/layout_watch.h"
 #include "umbra/core/sparse.h"
@@ -193,6 +194,7 @@ UMBRA_OPERATOR("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)")
     .on_inplace([](OperatorBuilder& variant) { variant.node("UnsqueezeBackward1"); })
     .view(add_dim)
     .view_inverse([](const Tensor&, const Tensor& written, int64_t, int64_t dim) { return written.squeeze(dim); })
+    .sparse(sparse::unsqueeze)
     .gradient("self", {"grad", "dim"}, [](const Tensor& grad, int64_t dim) { return grad.squeeze(dim); })
     .linear()
     .tags({Tag::Core})
@@ -242,6 +244,7 @@ UMBRA_OPERATOR("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) ->
         if (!(out.sym_size(d) == base.sym_size(d))) out = out.narrow(d, 0, 1);
       return out;
     })
+    .sparse([](const Tensor&, SymIntArrayRef, bool) -> Tensor { fail("expand is unsupported for Sparse tensors"); })
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return ops::sum_to_size(grad, sizes); })
     .linear()

@@ -5,6 +5,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
+#include "ops/sparse/structure.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 #include "umbra/sym/shape_env.h"
@@ -39,6 +40,7 @@ UMBRA_OPERATOR("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)")
     .view_inverse([](const Tensor& base, const Tensor& written, int64_t, int64_t dim, SymInt index) {
       return select_scatter(base, written, dim, index);
     })
+    .sparse([](const Tensor& self, int64_t dim, SymInt index) { return sparse::select(self, dim, index.guard_int()); })
     .gradient("self", {"grad", "self.sym_sizes", "dim", "index"},
               [](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, SymInt index) {
                 return select_backward(grad, sizes, dim, index);

@@ -2,6 +2,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
+#include "ops/sparse/structure.h"
 #include "ops/view/select.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -161,6 +162,12 @@ UMBRA_OPERATOR("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]")
     })
     .view_inverse([](const Tensor& base, const Tensor& written, int64_t which, int64_t dim) {
       return select_scatter(base, written, dim, which);
+    })
+    .sparse([](const Tensor& self, int64_t dim) {
+      int64_t at = wrap_dim(dim, self.dim(), false);
+      std::vector<Tensor> parts;
+      for (int64_t i = 0; i < self.size(at); ++i) parts.push_back(sparse::select(self, at, i));
+      return parts;
     })
     .gradient("self", {"grad", "dim", "self.sym_sizes"},
               [](std::vector<Tensor> grads, int64_t dim, SymIntArrayRef sizes) {

@@ -3,6 +3,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
+#include "ops/sparse/structure.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -127,6 +128,7 @@ UMBRA_OPERATOR("narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -
     .composite([](const Tensor& self, int64_t dim, SymInt start, SymInt length) {
       check(self.dim() == 0 || dim < self.dim() || self.is_meta(),
             "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.");
+      if (is_sparse(self.layout())) return sparse::narrow_copy(self, dim, start.guard_int(), length.guard_int());
       if (!self.is_meta() && self.dim() > 0 && !start.is_symbolic() && !self.sym_size(dim).is_symbolic()) {
         int64_t size = self.size(dim), from = start.value();  // which comes before the length
         check<IndexError>(-size <= from && from <= size, "start out of range (expected to be in range of [", -size,

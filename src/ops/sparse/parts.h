@@ -1,0 +1,61 @@
+// What operators on sparse tensors share: elements in order, the place of one among others, other layouts of the same
+// elements.
+#pragma once
+
+#include "umbra/core/sparse.h"
+#include "umbra/generated/functions.h"
+#include "umbra/ops/operators.h"
+
+namespace umbra::ops::sparse {
+
+/// Whether the compressed indices run over rows, or over columns.
+inline bool by_rows(Layout layout) { return layout == Layout::SparseCsr || layout == Layout::SparseBsr; }
+inline bool in_blocks(Layout layout) { return layout == Layout::SparseBsr || layout == Layout::SparseBsc; }
+inline bool is_coo(const Tensor& t) { return t.layout() == Layout::SparseCoo; }
+inline bool is_strided(const Tensor& t) { return t.layout() == Layout::Strided; }
+
+/// How many of a COO tensor's dimensions are sparse.
+inline int64_t sparse_dims(const Tensor& coo) { return sparse_parts(coo).indices.size(0); }
+inline int64_t element_count(const Tensor& sparse) { return sparse_parts(sparse).values.size(0); }
+
+/// A COO tensor. Fewer than two elements are in order by themselves.
+Tensor make_coo(Tensor indices, Tensor values, SymIntArrayRef sizes, bool coalesced = false);
+/// Where each element of a COO tensor stands in a row-major tensor of its sparse sizes.
+Tensor flat_positions(const Tensor& indices, IntArrayRef sizes);
+Tensor flat_positions(const Tensor& coo);
+/// A COO tensor with its elements in order and those of one place added up; itself where that is so.
+Tensor coalesced(const Tensor& coo);
+
+/// The same elements in other layouts: strided, COO in order, and compressed by rows or columns (of a COO tensor in
+/// order).
+Tensor strided(const Tensor& sparse);
+Tensor as_coo(const Tensor& sparse);
+Tensor as_compressed(const Tensor& coo, Layout layout);
+
+/// Where wanted positions stand among sorted ones; `at` is some valid place where one is not `found`.
+struct Places {
+  Tensor at, found;
+};
+Places find(const Tensor& sorted, const Tensor& wanted);
+
+/// The elements of `values` at these places, and zeros where nothing was found.
+Tensor values_at(const Tensor& values, const Places& places);
+
+/// Numbers from `starts[i]` on, `lengths[i]` of them, for each i one after the other; and the i of each.
+struct Ranges {
+  Tensor group, element;
+};
+Ranges ranges(const Tensor& starts, const Tensor& lengths);
+
+/// 64-bit numbers from 0 to count, on the device of `like`.
+Tensor counting(int64_t count, const Tensor& like);
+
+/// A shape made to stand beside elements with dense dimensions: [n] as [n, 1, 1...].
+Tensor beside(const Tensor& per_element, const Tensor& values);
+
+/// A kernel for sparse tensors that strided ones do not have.
+void expect_sparse(const Tensor& self, const char* op);
+/// Refuses what reads indices where there are none.
+void require_data(const Tensor& self, const char* op);
+
+}  // namespace umbra::ops::sparse

@@ -1,0 +1,329 @@
+#include "ops/sparse/structure.h"
+
+#include <numeric>
+
+#include "ops/common/shape.h"
+#include "ops/sparse/parts.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/ops/tensor_of.h"
+
+namespace umbra::ops {
+namespace sparse {
+namespace {
+
+/// CSR and CSC, BSR and BSC are each other's transposes, with the same indices.
+Layout turned(Layout layout) {
+  switch (layout) {
+    case Layout::SparseCsr: return Layout::SparseCsc;
+    case Layout::SparseCsc: return Layout::SparseCsr;
+    case Layout::SparseBsr: return Layout::SparseBsc;
+    default: return Layout::SparseBsr;
+  }
+}
+
+Tensor transpose_compressed(const Tensor& self) {
+  SparseParts parts = sparse_parts(self);
+  if (in_blocks(self.layout())) parts.values = parts.values.transpose(1, 2);
+  return make_sparse(turned(self.layout()), {self.size(1), self.size(0)}, std::move(parts));
+}
+
+}  // namespace
+
+Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
+  int64_t a = wrap_dim(dim0, self.dim()), b = wrap_dim(dim1, self.dim());
+  if (a == b) return self.detach();
+  if (!is_coo(self)) return transpose_compressed(self);
+  int64_t sparse_dim = sparse_dims(self);
+  check(a < sparse_dim && b < sparse_dim,
+        "sparse transpose: transposed dimensions must be sparse Got sparse_dim: ", sparse_dim, ", d0: ", a,
+        ", d1: ", b);
+  std::vector<int64_t> rows(static_cast<size_t>(sparse_dim));
+  std::iota(rows.begin(), rows.end(), 0);
+  std::swap(rows[static_cast<size_t>(a)], rows[static_cast<size_t>(b)]);
+  SymShape sizes(self.sym_sizes());
+  std::swap(sizes[a], sizes[b]);
+  return make_coo(sparse_parts(self).indices.index_select(0, tensor(rows)), sparse_parts(self).values.clone(), sizes);
+}
+
+Tensor permute(const Tensor& self, const std::vector<int64_t>& dims) {
+  check<NotImplementedError>(is_coo(self), "permute of a tensor of layout ", to_string(self.layout()),
+                             " is not in Umbra yet");
+  check(static_cast<int64_t>(dims.size()) == self.dim(),
+        "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ",
+        "ordering of dimensions i.e. input.dim() = ", self.dim(), " is not equal to len(dims) = ", dims.size());
+  int64_t sparse_dim = sparse_dims(self);
+  std::vector<int64_t> rows, inner{0};
+  SymShape sizes;
+  bool same = true;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    int64_t from = wrap_dim(dims[static_cast<size_t>(d)], self.dim());
+    check(
+        (from < sparse_dim) == (d < sparse_dim),
+        "permute(sparse_coo): transpositions between sparse and dense dimensions are not allowed.Only transpositions ",
+        "within sparse and dense dimensions are supported.");
+    (d < sparse_dim ? rows : inner).push_back(d < sparse_dim ? from : from - sparse_dim + 1);
+    sizes.push_back(self.sym_sizes()[from]);
+    same &= from == d;
+  }
+  for (const std::vector<int64_t>& group : {rows, inner})
+    for (size_t i = 0; i < group.size(); ++i)
+      check(std::find(group.begin(), group.begin() + static_cast<ptrdiff_t>(i), group[i]) ==
+                group.begin() + static_cast<ptrdiff_t>(i),
+            "permute(): duplicate dims are not allowed.");
+  if (same) return self.detach();
+  const SparseParts& parts = sparse_parts(self);
+  bool outer_same = std::is_sorted(rows.begin(), rows.end());
+  return make_coo(rows.empty() ? parts.indices : parts.indices.index_select(0, tensor(rows)),
+                  parts.values.permute(inner), sizes, outer_same && parts.coalesced);
+}
+
+Tensor unsqueeze(const Tensor& self, int64_t dim) {
+  check<NotImplementedError>(is_coo(self), "unsqueeze of a tensor of layout ", to_string(self.layout()),
+                             " is not in Umbra yet");
+  int64_t at = wrap_dim(dim, self.dim() + 1), sparse_dim = sparse_dims(self);
+  const SparseParts& parts = sparse_parts(self);
+  SymShape sizes(self.sym_sizes());
+  sizes.insert(at, 1);
+  if (at > sparse_dim) return make_coo(parts.indices, parts.values.unsqueeze(at - sparse_dim + 1), sizes);
+  Tensor row = zeros({1, parts.indices.size(1)}, {.dtype = DType::Int64, .device = self.device()});
+  Tensor indices = umbra::cat({parts.indices.slice(0, 0, at), row, parts.indices.slice(0, at)}, 0);
+  return make_coo(indices, parts.values, sizes);
+}
+
+namespace {
+
+/// The rows of indices without one of them.
+Tensor without_row(const Tensor& indices, int64_t row) {
+  return umbra::cat({indices.slice(0, 0, row), indices.slice(0, row + 1)}, 0);
+}
+
+}  // namespace
+
+Tensor select(const Tensor& self, int64_t dim, int64_t index) {
+  int64_t at = wrap_dim(dim, self.dim()), size = self.size(at);
+  check<IndexError>(index >= -size && index < size, "select(): index ", index, " out of range for tensor of size ",
+                    to_string(self.sizes()), " at dimension ", at);
+  if (index < 0) index += size;
+  require_data(self, "select");
+  Tensor elements = is_coo(self) ? self : as_coo(self);
+  const SparseParts& parts = sparse_parts(elements);
+  SymShape sizes(self.sym_sizes());
+  sizes.erase(at);
+  if (int64_t inner = at - sparse_dims(elements); inner >= 0)
+    return make_coo(parts.indices, parts.values.select(inner + 1, index), sizes);
+  Tensor chosen = parts.indices.select(0, at).eq(Scalar(index)).nonzero().reshape({-1});
+  Tensor values = parts.values.index_select(0, chosen);
+  if (sparse_dims(elements) == 1) return values.sum(IntArrayRef{0}, false, values.dtype());
+  return make_coo(without_row(parts.indices, at).index_select(1, chosen), values, sizes, !is_coo(self));
+}
+
+Tensor narrow_copy(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
+  check<NotImplementedError>(is_coo(self), "narrow_copy of a tensor of layout ", to_string(self.layout()),
+                             " is not in Umbra yet");
+  int64_t at = wrap_dim(dim, self.dim());
+  check(length >= 0, "narrow(): length must be non-negative.");
+  check(start >= 0 && start + length <= self.size(at), "Invalid range to narrow. range(start, start+length) must be a ",
+        "subset of range(0, ", self.size(at), ").");
+  require_data(self, "narrow_copy");
+  const SparseParts& parts = sparse_parts(self);
+  SymShape sizes(self.sym_sizes());
+  sizes[at] = length;
+  if (int64_t inner = at - sparse_dims(self); inner >= 0)
+    return make_sparse(Layout::SparseCoo, sizes,
+                       {.indices = parts.indices.clone(),
+                        .values = parts.values.narrow(inner + 1, start, length).clone(),
+                        .coalesced = parts.coalesced});
+  Tensor row = parts.indices.select(0, at);
+  Tensor chosen = row.ge(Scalar(start)).logical_and(row.lt(Scalar(start + length))).nonzero().reshape({-1});
+  Tensor indices = parts.indices.index_select(1, chosen);
+  indices.select(0, at).sub_(Scalar(start));
+  return make_sparse(
+      Layout::SparseCoo, sizes,
+      {.indices = indices, .values = parts.values.index_select(0, chosen), .coalesced = parts.coalesced});
+}
+
+Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
+  check<NotImplementedError>(is_coo(self), "Could not run 'aten::index_select' with arguments from the 'SparseCsrCPU' ",
+                             "backend: it is not defined for tensors of layout ", to_string(self.layout()),
+                             " in Umbra yet");
+  check<IndexError>(self.dim() > 0, "index_select() cannot be applied to a 0-dim tensor.");
+  check<IndexError>(index.dim() == 1 && (index.dtype() == DType::Int64 || index.dtype() == DType::Int32),
+                    "index_select() argument index must be 1-D long-tensor or int-tensor.");
+  require_data(self, "index_select");
+  int64_t at = wrap_dim(dim, self.dim()), size = self.size(at);
+  Tensor wanted = index.to(DType::Int64);
+  for (int64_t i : {int64_t{0}, int64_t{1}}) {
+    if (wanted.numel() == 0) break;
+    int64_t extreme = (i ? wanted.amax() : wanted.amin()).item().to_int();
+    check<IndexError>(extreme >= -size && extreme < size, "index_select(): index contains ", extreme,
+                      " that is out of range for tensor of size ", to_string(self.sizes()), " at dimension ", at);
+  }
+  wanted = where(wanted.lt(Scalar(0)), wanted + Scalar(size), wanted);
+  const SparseParts& parts = sparse_parts(self);
+  SymShape sizes(self.sym_sizes());
+  sizes[at] = wanted.numel();
+  if (int64_t inner = at - sparse_dims(self); inner >= 0)
+    return make_sparse(Layout::SparseCoo, sizes,
+                       {.indices = parts.indices,
+                        .values = parts.values.index_select(inner + 1, wanted),
+                        .coalesced = parts.coalesced});
+  auto [sorted, order] = parts.indices.select(0, at).contiguous().sort(true, 0, false);
+  Tensor first = searchsorted(sorted, wanted), last = searchsorted(sorted, wanted, false, true);
+  Ranges chosen = ranges(first, last - first);
+  Tensor elements = order.index_select(0, chosen.element);
+  Tensor indices = parts.indices.index_select(1, elements);
+  indices.select(0, at).copy_(chosen.group);
+  return make_coo(indices, parts.values.index_select(0, elements), sizes);
+}
+
+Tensor cat(ArrayRef<Tensor> tensors, int64_t dim) {
+  const Tensor& first = tensors[0];
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    check(!is_strided(tensors[i]), "Concatenating sparse tensors, but a dense tensor was found at position ", i, ".");
+    check<NotImplementedError>(is_coo(tensors[i]), "cat of tensors of layout ", to_string(tensors[i].layout()),
+                               " is not in Umbra yet");
+  }
+  int64_t at = wrap_dim(dim, first.dim()), sparse_dim = sparse_dims(first);
+  int64_t total = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& t = tensors[i];
+    bool fits = t.dim() == first.dim();
+    for (int64_t d = 0; fits && d < first.dim(); ++d) fits &= d == at || t.size(d) == first.size(d);
+    check(fits, "All tensors must have the same shape: ", to_string(first.sizes()),
+          " (except in the concatenating dimension), but found shape: ", to_string(t.sizes()), " at position ", i, ".");
+    check(sparse_dims(t) == sparse_dim, "All tensors must have the same sparse_dim and dense_dim: ", sparse_dim, ", ",
+          first.dim() - sparse_dim, ", but tensor at position ", i, " has ", sparse_dims(t), ", ",
+          t.dim() - sparse_dims(t), ".");
+    total += t.size(at);
+  }
+  std::vector<Tensor> indices, values;
+  int64_t before = 0;
+  for (const Tensor& t : tensors) {
+    const SparseParts& parts = sparse_parts(t);
+    Tensor places = parts.indices, elements = parts.values;
+    if (at < sparse_dim) {
+      places = places.clone();
+      places.select(0, at).add_(Scalar(before));
+    } else {  // zeros where the other tensors have their elements
+      SymShape zero(elements.sym_sizes());
+      int64_t inner = at - sparse_dim + 1;
+      zero[inner] = before;
+      Tensor left = zeros(zero, {.dtype = elements.dtype(), .device = elements.device()});
+      zero[inner] = total - before - t.size(at);
+      Tensor right = zeros(zero, {.dtype = elements.dtype(), .device = elements.device()});
+      elements = umbra::cat({left, elements, right}, inner);
+    }
+    indices.push_back(places);
+    values.push_back(elements);
+    before += t.size(at);
+  }
+  SymShape sizes(first.sym_sizes());
+  sizes[at] = total;
+  return make_sparse(Layout::SparseCoo, sizes,
+                     {.indices = umbra::cat(indices, 1), .values = umbra::cat(values, 0), .coalesced = false});
+}
+
+// ---- without elements ----
+
+Tensor without_elements(Layout layout, SymIntArrayRef sizes, DType dtype, Device device, int64_t sparse_dim) {
+  TensorOptions values{.dtype = dtype, .device = device}, integers{.dtype = DType::Int64, .device = device};
+  for (SymInt s : sizes)
+    check(s.is_symbolic() || s.value() >= 0, "Trying to create tensor with negative dimension ", s, ": ",
+          to_string(sizes));
+  if (layout == Layout::SparseCoo) {
+    SymShape dense{0};
+    for (size_t d = static_cast<size_t>(sparse_dim); d < sizes.size(); ++d) dense.push_back(sizes[d]);
+    return make_coo(zeros({sparse_dim, 0}, integers), zeros(dense, values), sizes, true);
+  }
+  check<NotImplementedError>(is_compressed(layout) && !in_blocks(layout) && sizes.size() == 2, "a tensor of layout ",
+                             to_string(layout), " and sizes ", to_string(sizes),
+                             " without elements is not in Umbra yet");
+  SymInt groups = by_rows(layout) ? sizes[0] : sizes[1];
+  return make_sparse(
+      layout, sizes,
+      {.indices = zeros({0}, integers), .compressed = zeros({groups + 1}, integers), .values = zeros({0}, values)});
+}
+
+Tensor without_elements_like(const Tensor& self, std::optional<DType> dtype) {
+  return without_elements(self.layout(), self.sym_sizes(), dtype.value_or(self.dtype()), self.device(),
+                          is_coo(self) ? sparse_dims(self) : 2);
+}
+
+}  // namespace sparse
+
+namespace {
+
+using namespace sparse;
+
+// ---- matrices of diagonals ----
+
+void check_diagonals(const Tensor& diagonals, const Tensor& offsets, IntArrayRef shape, Layout layout) {
+  check(diagonals.dim() == 2, "Diagonals must be vector or matrix");
+  check(shape.size() == 2, "Output shape must be 2d");
+  check(layout == Layout::SparseCoo || layout == Layout::SparseCsr || layout == Layout::SparseCsc,
+        "Only output layouts (", "Sparse, SparseCsc, SparseCsr) are supported, got ", short_name(layout));
+  check(offsets.dim() == 1, "Offsets must be scalar or vector");
+  check(diagonals.size(0) == offsets.size(0), "Number of diagonals (", diagonals.size(0),
+        ") does not match the number of offsets (", offsets.size(0), ")");
+  check(offsets.dtype() == DType::Int64, "Offset Tensor must have dtype Long but got ", kernel_name(offsets.dtype()));
+  Tensor sorted = std::get<0>(offsets.sort());
+  check(std::get<0>(unique_consecutive(sorted)).numel() == offsets.numel(), "Offset tensor contains duplicate values");
+}
+
+Tensor from_diagonals(const Tensor& given, const Tensor& given_offsets, const std::vector<int64_t>& shape,
+                      std::optional<Layout> layout) {
+  Tensor diagonals = given.dim() == 1 ? given.unsqueeze(0) : given;
+  Tensor offsets = given_offsets.dim() == 0 ? given_offsets.unsqueeze(0) : given_offsets;
+  check_diagonals(diagonals, offsets, shape, layout.value_or(Layout::SparseCoo));
+  // An element's column is its place on the diagonal; rows go along with the offset.
+  Tensor columns = counting(diagonals.size(1), diagonals).unsqueeze(0).expand(diagonals.sym_sizes());
+  Tensor rows = columns - offsets.unsqueeze(1);
+  Tensor inside = rows.ge(Scalar(0)).logical_and(rows.lt(Scalar(shape[0]))).logical_and(columns.lt(Scalar(shape[1])));
+  Tensor chosen = inside.reshape({-1}).nonzero().reshape({-1});
+  auto taken = [&](const Tensor& t) { return t.reshape({-1}).index_select(0, chosen); };
+  Tensor out = make_coo(stack({taken(rows), taken(columns)}, 0), taken(diagonals), as_sym(shape));
+  return layout.value_or(Layout::SparseCoo) == Layout::SparseCoo ? out : as_compressed(coalesced(out), *layout);
+}
+
+UMBRA_OPERATOR("_spdiags(Tensor diagonals, Tensor offsets, int[] shape, Layout? layout=None) -> Tensor")
+    .all_backends(from_diagonals);
+
+// ---- other sizes ----
+
+void resize_sparse(const Tensor& self, const std::vector<int64_t>& size, int64_t sparse_dim, int64_t dense_dim,
+                   bool clear) {
+  check(is_coo(self), "sparse_resize_ expected sparse coordinate tensor layout but got ", short_name(self.layout()));
+  check(static_cast<int64_t>(size.size()) == sparse_dim + dense_dim,
+        "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = ", size.size(),
+        ", sparse_dim = ", sparse_dim, ", dense_dim = ", dense_dim);
+  bool empty = clear || element_count(self) == 0;
+  if (empty) {
+    Tensor fresh = without_elements(Layout::SparseCoo, as_sym(size), self.dtype(), self.device(), sparse_dim);
+    return set_sparse(self, as_sym(size), sparse_parts(fresh));
+  }
+  bool grows = sparse_dim == sparse_dims(self) && dense_dim == self.dim() - sparse_dim;
+  check(grows, "changing the number of sparse or dense dimensions of a non-empty sparse tensor is not supported");
+  for (int64_t d = 0; d < self.dim(); ++d) grows &= size[static_cast<size_t>(d)] >= self.size(d);
+  check(grows, "shrinking the size of ", "dimensions of a non-empty sparse tensor is not supported");
+  check<NotImplementedError>(
+      dense_dim == 0 || std::equal(size.begin() + sparse_dim, size.end(), self.sizes().begin() + sparse_dim),
+      "sparse_resize_ of dense dimensions is not in Umbra yet");
+  SparseParts parts = sparse_parts(self);
+  set_sparse(self, as_sym(size), std::move(parts));
+}
+
+UMBRA_OPERATOR("sparse_resize_(Tensor(a!) self, int[] size, int sparse_dim, int dense_dim) -> Tensor(a!)")
+    .sparse([](const Tensor& self, const std::vector<int64_t>& size, int64_t sparse_dim, int64_t dense_dim) {
+      resize_sparse(self, size, sparse_dim, dense_dim, false);
+      return self;
+    })
+    .not_differentiable();
+UMBRA_OPERATOR("sparse_resize_and_clear_(Tensor(a!) self, int[] size, int sparse_dim, int dense_dim) -> Tensor(a!)")
+    .sparse([](const Tensor& self, const std::vector<int64_t>& size, int64_t sparse_dim, int64_t dense_dim) {
+      resize_sparse(self, size, sparse_dim, dense_dim, true);
+      return self;
+    })
+    .not_differentiable();
+
+}  // namespace
+}  // namespace umbra::ops

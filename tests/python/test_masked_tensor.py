@@ -1,0 +1,80 @@
+"""Tensors that carry their mask: what operators make of both, gradients, and what is printed."""
+import pytest
+
+import umbra as torch
+from umbra.masked import MaskedTensor, as_masked_tensor, is_masked_tensor, masked_tensor
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+DATA = torch.tensor([[1.0, -2, 3], [4, 5, -6]])
+MASK = torch.tensor([[True, False, True], [True, True, False]])
+
+
+def masked(**options):
+    return masked_tensor(DATA, MASK, **options)
+
+
+def test_it_has_data_and_a_mask_and_prints_what_is_there():
+    x = masked()
+    assert is_masked_tensor(x) and isinstance(x, MaskedTensor) and x.shape == (2, 3) and torch.equal(x.get_data(), DATA)
+    assert repr(x) == """MaskedTensor(
+  [
+    [  1.0000,       --,   3.0000],
+    [  4.0000,   5.0000,       --]
+  ]
+)"""
+    assert repr(masked_tensor(torch.tensor(3.0), torch.tensor(False))) == "MaskedTensor(--, False)"
+    assert x.to_tensor(0.0).tolist() == [[1, 0, 3], [4, 5, 0]]
+
+
+def test_reductions_leave_out_what_is_not_there():
+    x = masked()
+    assert (x.sum().item(), x.mean().item(), x.prod().item(), x.amin().item()) == (13, 3.25, 60, 1)
+    assert x.sum(0).to_tensor(-1).tolist() == [5, 5, 3] and torch.amax(x, dim=1).to_tensor(-1).tolist() == [3, 5]
+    nothing = masked_tensor(DATA, torch.zeros_like(MASK)).sum(1)
+    assert nothing.get_mask().tolist() == [False, False]
+
+
+def test_operators_of_each_element_keep_the_mask_and_views_take_it_along():
+    x = masked()
+    assert torch.equal((x * x + 1).get_data(), DATA * DATA + 1) and torch.equal((x * x).get_mask(), MASK)
+    assert torch.equal(x.t().get_mask(), MASK.t()) and torch.equal(torch.cat([x, x]).get_mask(), torch.cat([MASK, MASK]))
+    x.add_(1)
+    assert torch.equal(x.get_data(), DATA + 1)
+    with pytest.raises(ValueError, match="Input masks must match"):
+        x + masked_tensor(DATA, ~MASK)
+
+
+def test_gradients_have_the_mask():
+    x = masked(requires_grad=True)
+    (x * x).sum().backward()
+    assert torch.equal(x.grad.get_data() * MASK, 2 * DATA * MASK) and torch.equal(x.grad.get_mask(), MASK)
+    plain = DATA.clone().requires_grad_()
+    as_masked_tensor(plain, MASK).exp().sum().backward()
+    assert torch.allclose(plain.grad.to_tensor(0), DATA.exp() * MASK)
+
+
+def test_the_gradient_of_a_choice_is_not_that_of_what_was_not_chosen():
+    x = torch.tensor([-10.0, -5, 0, 100])
+    negative = x < 0
+    left, right = masked_tensor(x, negative, requires_grad=True), masked_tensor(torch.ones(4), ~negative)
+    torch.where(negative, torch.exp(left), right).sum().backward()
+    assert left.grad.get_mask().tolist() == [True, True, False, False]
+    assert torch.allclose(left.grad.to_tensor(0), torch.where(negative, x.exp(), 0.0))
+
+
+def test_softmax_of_what_is_there():
+    assert torch.allclose(torch.softmax(masked(), -1).to_tensor(0), torch.masked.softmax(DATA, -1, mask=MASK).nan_to_num(0))
+
+
+@pytest.mark.parametrize("make, error, text", [
+    (lambda: masked_tensor(masked(), MASK), TypeError, "data must be a Tensor"),
+    (lambda: masked_tensor(DATA, DATA), TypeError, "mask must have dtype bool"),
+    (lambda: masked_tensor(DATA, MASK[0]), ValueError, "must equal mask.dim"),
+    (lambda: masked_tensor(DATA.to(torch.complex64), MASK), TypeError, "not supported in MaskedTensor"),
+    (lambda: masked().cumsum(0), TypeError, "cumsum"),
+    (lambda: masked_tensor(torch.tensor(1.0), torch.tensor(False)).item(), ValueError, "expected a mask tensor"),
+])
+def test_what_does_not_fit_is_refused(make, error, text):
+    with pytest.raises(error, match=text):
+        make()

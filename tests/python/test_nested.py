@@ -1,0 +1,155 @@
+"""Nested tensors: parts of different lengths, what is done with all of them at once, gradients, and refusals."""
+import copy
+
+import pytest
+
+import umbra as torch
+from umbra.nn import functional as F
+
+A = torch.arange(6.0).reshape(2, 3)
+B = torch.arange(9.0).reshape(3, 3) + 10
+
+
+def jagged(**options):
+    return torch.nested.nested_tensor([A, B], layout=torch.jagged, **options)
+
+
+def strided():
+    return torch.nested.nested_tensor([A, B])
+
+
+def same(nested, parts):
+    assert nested.is_nested and len(nested.unbind()) == len(parts)
+    for have, expected in zip(nested.unbind(), parts):
+        torch.testing.assert_close(have, expected)
+
+
+def test_a_jagged_tensor_has_one_ragged_dimension():
+    x = jagged()
+    assert x.layout == torch.jagged and x.dim() == 3 and x.numel() == 15 and x.is_contiguous() and isinstance(x, torch.Tensor)
+    assert x.size(0) == 2 and x.size(2) == 3 and x.size(1) == (x + 1).size(1) and x.size(1) != jagged().size(1)
+    assert torch.equal(x.values(), torch.cat([A, B])) and x.offsets().tolist() == [0, 2, 5] and x.lengths() is None
+    same(x, [A, B])
+    assert torch.equal(x[1], B) and torch.equal(x[0, 1], A[1])
+
+
+@pytest.mark.parametrize("make", [jagged, strided])
+def test_operators_of_each_element(make):
+    x = make()
+    same(x + x, [A + A, B + B])
+    same((x * 2).relu() - x, [A, B])
+    same(F.gelu(x), [F.gelu(A), F.gelu(B)])
+    same(x.double(), [A.double(), B.double()])
+    x.add_(1)
+    same(x, [A + 1, B + 1])
+
+
+def test_a_strided_tensor_beside_a_jagged_one():
+    x = jagged()
+    same(x + torch.arange(3.0), [A + torch.arange(3.0), B + torch.arange(3.0)])
+    same(x * torch.tensor([2.0, 5.0]).reshape(2, 1, 1), [A * 2, B * 5])
+    with pytest.raises(RuntimeError, match="cannot call binary pointwise function"):
+        x + torch.ones(5, 3)
+    with pytest.raises(RuntimeError, match="cannot call binary pointwise function"):
+        x + jagged()
+    same(x + torch.nested.nested_tensor_from_jagged(torch.ones(5, 3), x.offsets()), [A + 1, B + 1])
+
+
+@pytest.mark.parametrize("make", [jagged, strided])
+def test_layers_take_the_last_dimension(make):
+    x, linear, norm = make(), torch.nn.Linear(3, 2), torch.nn.LayerNorm(3)
+    same(linear(x), [linear(A), linear(B)])
+    same(norm(x), [norm(A), norm(B)])
+    same(F.softmax(x, -1), [A.softmax(-1), B.softmax(-1)])
+    same(x @ torch.ones(3, 2), [A @ torch.ones(3, 2), B @ torch.ones(3, 2)])
+
+
+def test_reductions():
+    x = jagged()
+    assert x.sum().item() == 141 and abs(x.mean().item() - 9.4) < 1e-5
+    same(x.sum(-1), [A.sum(-1), B.sum(-1)])
+    same(x.amax(2, keepdim=True), [A.amax(-1, True), B.amax(-1, True)])
+    assert torch.equal(x.sum(1), torch.stack([A.sum(0), B.sum(0)])) and torch.equal(x.mean(1), torch.stack([A.mean(0), B.mean(0)]))
+    assert torch.equal(x.sum((0, 1)), A.sum(0) + B.sum(0))
+    with pytest.raises(RuntimeError, match="reducing along the batch dimension but not the ragged"):
+        x.sum(0)
+    same(x.softmax(1), [A.softmax(0), B.softmax(0)])
+
+
+def test_padding():
+    expected = torch.stack([F.pad(A, (0, 0, 0, 1), value=-1.0), B])
+    for x in (jagged(), strided()):
+        assert torch.equal(x.to_padded_tensor(-1.0), expected) and torch.equal(torch.nested.to_padded_tensor(x, -1.0), expected)
+    assert jagged().to_padded_tensor(0.0, output_size=(2, 4, 3)).shape == (2, 4, 3)
+    assert torch.equal(jagged().to_padded_tensor(0.0, output_size=(2, 2, 3)), torch.stack([A, B[:2]]))
+    with pytest.raises(RuntimeError, match="Truncation is not supported"):
+        strided().to_padded_tensor(0.0, (2, 2, 3))
+
+
+def test_gradients():
+    x = jagged(requires_grad=True)
+    (x * x).sum().backward()
+    same(x.grad, [2 * A, 2 * B])
+    for layout in (torch.jagged, torch.strided):
+        a, b = A.clone().requires_grad_(), B.clone().requires_grad_()
+        y = torch.nested.as_nested_tensor([a, b], layout=layout)
+        (y * y).to_padded_tensor(0.0).sum().backward()
+        assert torch.equal(a.grad, 2 * A) and torch.equal(b.grad, 2 * B)
+
+
+def test_attention_is_that_of_the_parts():
+    parts = [torch.randn(2, 2, 4), torch.randn(3, 2, 4)]
+    query = torch.nested.nested_tensor(parts, layout=torch.jagged).transpose(1, 2)
+    for causal in (False, True):
+        expected = [F.scaled_dot_product_attention(*[p.transpose(0, 1).unsqueeze(0)] * 3, is_causal=causal).squeeze(0) for p in parts]
+        same(F.scaled_dot_product_attention(query, query, query, is_causal=causal), expected)
+
+
+def test_shapes():
+    x = jagged()
+    same(x.transpose(1, 2), [A.t(), B.t()])
+    same(x.unsqueeze(-1), [A.unsqueeze(-1), B.unsqueeze(-1)])
+    same(x.unflatten(-1, [3, 1]).flatten(2, 3), [A, B])
+    same(x.view(2, -1, 3, 1), [A.unsqueeze(-1), B.unsqueeze(-1)])
+    same(torch.cat([x, x], -1), [torch.cat([A, A], -1), torch.cat([B, B], -1)])
+    same(x.chunk(3, -1)[1], [A[:, 1:2], B[:, 1:2]])
+    same(copy.deepcopy(x), [A, B])
+
+
+def test_other_ways_to_make_one():
+    values = torch.arange(15.0).reshape(5, 3)
+    same(torch.nested.nested_tensor_from_jagged(values, lengths=torch.tensor([2, 3])), [values[:2], values[2:]])
+    whole = torch.arange(24.0).reshape(2, 4, 3)
+    cut = torch.nested.narrow(whole, 1, torch.tensor([0, 1]), torch.tensor([2, 3]), layout=torch.jagged)
+    same(cut, [whole[0, :2], whole[1, 1:]])
+    assert cut.sum().item() == whole[0, :2].sum().item() + whole[1, 1:].sum().item()
+    same(torch.nested.masked_select(A, A > 1), [torch.tensor([2.0]), torch.tensor([3.0, 4.0, 5.0])])
+    same(torch.nested.nested_tensor([[1, 2], [3]], layout=torch.jagged), [torch.tensor([1, 2]), torch.tensor([3])])
+
+
+def test_it_prints_as_pytorch_does():
+    assert repr(strided()) == """nested_tensor([
+  tensor([[0., 1., 2.],
+          [3., 4., 5.]]),
+  tensor([[10., 11., 12.],
+          [13., 14., 15.],
+          [16., 17., 18.]])
+])"""
+    text = repr(jagged())
+    assert text.startswith("NestedTensor(size=(2, j") and text.endswith(", 3), offsets=tensor([0, 2, 5]), contiguous=True)")
+
+
+@pytest.mark.parametrize("call, error, text", [
+    (lambda: jagged().cumsum(1), NotImplementedError, "cumsum"),
+    (lambda: jagged().flatten(1, 2), RuntimeError, "ragged dim"),
+    (lambda: F.layer_norm(jagged(), (2, 3)), RuntimeError, "ragged dim"),
+    (lambda: torch.nested.nested_tensor(torch.ones(2, 3)), TypeError, "Only lists"),
+    (lambda: torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(2)]), RuntimeError, "must have the same dim"),
+    (lambda: torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(3, 4)], layout=torch.jagged), RuntimeError, "ragged dim"),
+    (lambda: torch.nested.nested_tensor_from_jagged(torch.ones(5, 3)), RuntimeError, "At least one of offsets or lengths"),
+    (lambda: strided().size(1), RuntimeError, "is irregular and does not have a size"),
+    (lambda: jagged().tolist(), RuntimeError, "not supported for tensor subclasses"),
+])
+def test_what_is_not_built_or_does_not_fit_is_refused(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
