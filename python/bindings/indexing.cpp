@@ -5,6 +5,7 @@
 #include "call.h"
 #include "construct.h"
 #include "functions.h"
+#include "numpy_arrays.h"
 #include "overridable.h"
 #include "properties.h"
 #include "tensor_type.h"
@@ -92,8 +93,6 @@ Tensor bool_index(const Tensor& like, bool value) {
   Tensor index = call<"aten::empty.memory_format">(Value(sizes), DType::Int64, Layout::Strided, like.device());
   return value ? call<"aten::fill_.Scalar">(index, 0.0) : index;
 }
-
-bool is_numpy_array(PyObject* object) { return std::string_view(type_name(object)) == "numpy.ndarray"; }
 
 bool is_int_like(PyObject* object) {
   if (is_tensor(object) || PyBool_Check(object) || is_numpy_array(object)) return false;

@@ -24,11 +24,16 @@ def is_tensor(obj):
     return isinstance(obj, Tensor)
 
 
+def _is_numpy_array(obj):
+    """Whether it is an array of NumPy's, or of a class derived from it (np.matrix)."""
+    return any(cls.__module__ == "numpy" and cls.__name__ == "ndarray" for cls in type(obj).__mro__)
+
+
 def as_tensor(data, dtype=None, device=None):
     """The tensor itself, the memory of a NumPy array, or a new tensor; nothing is copied that need not be."""
     if isinstance(data, Tensor):
         return data.to(device=device, dtype=dtype)
-    if type(data).__module__ == "numpy" and type(data).__name__ == "ndarray":
+    if _is_numpy_array(data):
         return umbra.from_numpy(data).to(device=device, dtype=dtype)
     return umbra.tensor(data, dtype=dtype, device=device)
 
@@ -38,9 +43,9 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
         result = obj if copy is not True else obj.clone()
     elif isinstance(obj, _C.UntypedStorage):
         result = umbra.storage._flat(obj, umbra.uint8)
-    elif hasattr(obj, "__dlpack__") and type(obj).__module__ != "numpy":
+    elif hasattr(obj, "__dlpack__") and not _is_numpy_array(obj) and type(obj).__module__ != "numpy":
         result = umbra.from_dlpack(obj)
-    elif type(obj).__module__ == "numpy" and type(obj).__name__ == "ndarray":
+    elif _is_numpy_array(obj):
         result = umbra.from_numpy(obj)
     elif isinstance(obj, (bytes, bytearray, memoryview)):
         result = umbra.frombuffer(obj, dtype=dtype or umbra.get_default_dtype())
