@@ -287,9 +287,9 @@ void assign_indexed(const Prepared& prepared, const Assigned& value) {
       return void(call<"aten::index_fill_.int_Scalar">(target, static_cast<int64_t>(dim), index, *value.number));
   }
   Tensor source = value.tensor;
-  if (source.defined() && source.dim() > target.dim()) {  // leading dimensions of size one do not count
+  if (source.defined()) {  // leading dimensions of size one do not count
     SymIntArrayRef sizes = source.sym_sizes();
-    while (!sizes.empty() && sizes[0] == 1) sizes = sizes.drop_front();
+    while (!sizes.empty() && known_equal(sizes[0], 1)) sizes = sizes.drop_front();
     if (sizes.size() != source.sym_sizes().size()) source = call<"aten::view">(source, Value(sizes.vec()));
   }
   if (value.number) source = call<"aten::scalar_tensor">(*value.number, target.dtype(), Value(), target.device());

@@ -47,6 +47,9 @@ _C._nn = sys.modules["umbra._C._nn"] = _FunctionsBehindNn("umbra._C._nn")
 def _loaded_when_asked_for(name):
     """What torch._C has and is written in Python here: classes of TorchScript, dispatch keys."""
     import umbra
+    if name == "_functorch":
+        from umbra._functorch import levels
+        return levels
     if name in ("DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard", "_after_autograd_keyset", "_after_ADInplaceOrView_keyset"):
         from umbra._library import keys  # noqa: F401  (puts them here)
         return vars(_C)[name]

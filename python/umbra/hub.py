@@ -6,7 +6,26 @@ from urllib.parse import urlparse  # noqa: F401  (other packages take it from he
 try:
     from tqdm import tqdm  # noqa: F401  (and this)
 except ImportError:
-    pass
+    class tqdm:
+        """A bar of progress that says nothing; the package tqdm has the real one."""
+
+        def __init__(self, total=None, disable=False, unit=None, *args, **kwargs):
+            self.total, self.disable, self.n = total, disable, 0
+
+        def update(self, n):
+            self.n += n
+
+        def set_description(self, *args, **kwargs):
+            """Nothing is shown."""
+
+        def close(self):
+            """Nothing was shown."""
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *exception):
+            return None
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the beginning of a checksum, in the name of a file
 _hub_dir = None

@@ -1,7 +1,7 @@
 """Dropout, of elements and of whole channels."""
-from umbra.nn import functional as F
 from umbra.nn.functional._dropout import _check_probability
 from umbra.nn.modules.module import Module
+from umbra.nn.modules.utils import Functional
 
 
 class _DropoutNd(Module):
@@ -20,24 +20,24 @@ class _DropoutNd(Module):
 
 
 class Dropout(_DropoutNd):
-    _function = staticmethod(F.dropout)
+    _function = Functional("dropout")
 
 
 class Dropout1d(_DropoutNd):
-    _function = staticmethod(F.dropout1d)
+    _function = Functional("dropout1d")
 
 
 class Dropout2d(_DropoutNd):
-    _function = staticmethod(F.dropout2d)
+    _function = Functional("dropout2d")
 
 
 class Dropout3d(_DropoutNd):
-    _function = staticmethod(F.dropout3d)
+    _function = Functional("dropout3d")
 
 
 class AlphaDropout(_DropoutNd):
-    _function = staticmethod(F.alpha_dropout)
+    _function = Functional("alpha_dropout")
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    _function = staticmethod(F.feature_alpha_dropout)
+    _function = Functional("feature_alpha_dropout")

@@ -6,6 +6,7 @@ from umbra.nn.functional._losses import _legacy_reduction
 from umbra.nn.modules.distance import PairwiseDistance
 from umbra.nn.modules.linear import Linear
 from umbra.nn.modules.module import Module
+from umbra.nn.modules.utils import Functional
 
 
 class _Loss(Module):
@@ -20,11 +21,11 @@ class _Loss(Module):
 
 
 class MSELoss(_Loss):
-    _function = staticmethod(F.mse_loss)
+    _function = Functional("mse_loss")
 
 
 class L1Loss(_Loss):
-    _function = staticmethod(F.l1_loss)
+    _function = Functional("l1_loss")
 
 
 class _WeightedLoss(_Loss):
@@ -153,11 +154,11 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    _function = staticmethod(F.multilabel_margin_loss)
+    _function = Functional("multilabel_margin_loss")
 
 
 class SoftMarginLoss(_Loss):
-    _function = staticmethod(F.soft_margin_loss)
+    _function = Functional("soft_margin_loss")
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):

@@ -1,6 +1,7 @@
 """Pooling over one to three dimensions."""
 from umbra.nn import functional as F
 from umbra.nn.modules.module import Module
+from umbra.nn.modules.utils import Functional
 
 
 class _Pool(Module):
@@ -21,15 +22,15 @@ class _MaxPoolNd(_Pool):
 
 
 class MaxPool1d(_MaxPoolNd):
-    _pool = staticmethod(F.max_pool1d)
+    _pool = Functional("max_pool1d")
 
 
 class MaxPool2d(_MaxPoolNd):
-    _pool = staticmethod(F.max_pool2d)
+    _pool = Functional("max_pool2d")
 
 
 class MaxPool3d(_MaxPoolNd):
-    _pool = staticmethod(F.max_pool3d)
+    _pool = Functional("max_pool3d")
 
 
 class _MaxUnpoolNd(_Pool):
@@ -50,15 +51,15 @@ class _MaxUnpoolNd(_Pool):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    _dims, _unpool = 1, staticmethod(F.max_unpool1d)
+    _dims, _unpool = 1, Functional("max_unpool1d")
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    _dims, _unpool = 2, staticmethod(F.max_unpool2d)
+    _dims, _unpool = 2, Functional("max_unpool2d")
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    _dims, _unpool = 3, staticmethod(F.max_unpool3d)
+    _dims, _unpool = 3, Functional("max_unpool3d")
 
 
 class _AvgPoolNd(_Pool):
@@ -89,11 +90,11 @@ class _AvgPoolOfPlaces(_AvgPoolNd):
 
 
 class AvgPool2d(_AvgPoolOfPlaces):
-    _pool = staticmethod(F.avg_pool2d)
+    _pool = Functional("avg_pool2d")
 
 
 class AvgPool3d(_AvgPoolOfPlaces):
-    _pool = staticmethod(F.avg_pool3d)
+    _pool = Functional("avg_pool3d")
 
 
 class _FractionalMaxPool(Module):
@@ -119,11 +120,11 @@ class _FractionalMaxPool(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    _dims, _pool = 2, staticmethod(F.fractional_max_pool2d)
+    _dims, _pool = 2, Functional("fractional_max_pool2d")
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    _dims, _pool = 3, staticmethod(F.fractional_max_pool3d)
+    _dims, _pool = 3, Functional("fractional_max_pool3d")
 
 
 class _LPPoolNd(_Pool):
@@ -138,15 +139,15 @@ class _LPPoolNd(_Pool):
 
 
 class LPPool1d(_LPPoolNd):
-    _pool = staticmethod(F.lp_pool1d)
+    _pool = Functional("lp_pool1d")
 
 
 class LPPool2d(_LPPoolNd):
-    _pool = staticmethod(F.lp_pool2d)
+    _pool = Functional("lp_pool2d")
 
 
 class LPPool3d(_LPPoolNd):
-    _pool = staticmethod(F.lp_pool3d)
+    _pool = Functional("lp_pool3d")
 
 
 class _AdaptiveAvgPoolNd(_Pool):
@@ -161,15 +162,15 @@ class _AdaptiveAvgPoolNd(_Pool):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    _pool = staticmethod(F.adaptive_avg_pool1d)
+    _pool = Functional("adaptive_avg_pool1d")
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    _pool = staticmethod(F.adaptive_avg_pool2d)
+    _pool = Functional("adaptive_avg_pool2d")
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    _pool = staticmethod(F.adaptive_avg_pool3d)
+    _pool = Functional("adaptive_avg_pool3d")
 
 
 class _AdaptiveMaxPoolNd(_Pool):
@@ -184,12 +185,12 @@ class _AdaptiveMaxPoolNd(_Pool):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    _pool = staticmethod(F.adaptive_max_pool1d)
+    _pool = Functional("adaptive_max_pool1d")
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    _pool = staticmethod(F.adaptive_max_pool2d)
+    _pool = Functional("adaptive_max_pool2d")
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    _pool = staticmethod(F.adaptive_max_pool3d)
+    _pool = Functional("adaptive_max_pool3d")
