@@ -3,6 +3,7 @@
 #include "call.h"
 #include "core/stored_types.h"
 #include "kernels/fits.h"
+#include "numpy_arrays.h"
 #include "tensor_type.h"
 #include "torch_function.h"
 #include "umbra/dispatch/dispatcher.h"
@@ -75,7 +76,7 @@ bool is_array_of_dims(PyObject* object) {
 }
 /// NumPy's array of no dimensions as the number that it holds.
 nb::object unboxed(PyObject* object) {
-  if (std::string_view(type_name(object)) != "numpy.ndarray") return nb::borrow(object);
+  if (!is_numpy_array(object)) return nb::borrow(object);
   return owned(PyObject_CallMethod(object, "__getitem__", "(())"));
 }
 

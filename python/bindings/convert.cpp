@@ -1,6 +1,7 @@
 // Single values between Python and C++: by the type a schema asks for on the way in, by what they are on the way out.
 #include "arguments.h"
 #include "generator.h"
+#include "numpy_arrays.h"
 #include "operators.h"
 #include "tensor_type.h"
 #include "umbra/dispatch/dispatcher.h"
@@ -18,7 +19,6 @@ using Base = SchemaType::Base;
 bool is_numpy_bool(PyObject* object) { return std::string_view(type_name(object)).starts_with("numpy.bool"); }
 
 // A number that C++ sees through Python's protocols: numpy's scalars, fractions and the like.
-bool is_numpy_array(PyObject* object) { return std::string_view(type_name(object)) == "numpy.ndarray"; }
 bool has_index(PyObject* object) {
   PyNumberMethods* number = Py_TYPE(object)->tp_as_number;
   return number && number->nb_index;

@@ -1,5 +1,6 @@
 #include "functions.h"
 
+#include "old_signatures.h"
 #include "signatures.h"
 #include "tensor_type.h"
 #include "torch_function.h"
@@ -124,6 +125,11 @@ PyObject* call_overloads(Overloads& o, const CallArguments& call) {
     load(o);
     if ((result = try_overloads(o, call))) return result;
   }
+  if (std::optional<RewrittenCall> named = with_named_factors(o.name, o.reading, call))
+    if ((result = try_overloads(o, named->arguments()))) {
+      warn_of_unnamed_factors(o.name);
+      return result;
+    }
   if (o.reading != Reading::Operator && call_torch_function(o.self, call, &result)) return result;
   no_match(o, call);
 }

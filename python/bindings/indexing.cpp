@@ -5,6 +5,7 @@
 #include "call.h"
 #include "construct.h"
 #include "functions.h"
+#include "numpy_arrays.h"
 #include "overridable.h"
 #include "properties.h"
 #include "tensor_type.h"
@@ -333,7 +334,7 @@ void assign_indexed(const Prepared& prepared, const Assigned& value, PyObject* o
   Tensor source = value.tensor;
   if (source.defined()) {  // leading dimensions of size one do not count
     SymIntArrayRef sizes = source.sym_sizes();
-    while (!sizes.empty() && sizes[0] == 1) sizes = sizes.drop_front();
+    while (!sizes.empty() && known_equal(sizes[0], 1)) sizes = sizes.drop_front();
     if (sizes.size() != source.sym_sizes().size()) source = call<"aten::view">(source, Value(sizes.vec()));
   } else if (value.number->is_symbolic()) {
     source = call<"aten::scalar_tensor">(*value.number, target.dtype(), Value(), target.device());

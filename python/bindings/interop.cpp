@@ -2,6 +2,7 @@
 #include "call.h"
 #include "construct.h"
 #include "core/stored_types.h"
+#include "numpy_arrays.h"
 #include "tensor_type.h"
 #include "umbra/jit/trace.h"
 #include "values.h"
@@ -131,8 +132,8 @@ PyObject* to_numpy(const Tensor& t) {
 
 void bind_interop(nb::module_& m) {
   m.def("from_numpy", [](nb::handle array) {
-    check<TypeError>(std::string_view(type_name(array.ptr())) == "numpy.ndarray", "expected np.ndarray (got ",
-                     short_type_name(Py_TYPE(array.ptr())), ")");
+    check<TypeError>(is_numpy_array(array.ptr()), "expected np.ndarray (got ", short_type_name(Py_TYPE(array.ptr())),
+                     ")");
     jit::warn_of_constant("torch.from_numpy");
     return call<"aten::lift_fresh">(tensor_from_buffer(array.ptr()));
   });

@@ -33,15 +33,18 @@ PyTypeObject* result_class(const Operator& op) {
   for (const SchemaReturn& r : returns)
     if (!r.name.empty()) fields.push_back({r.name.c_str(), nullptr});
   PyTypeObject* type = nullptr;
-  if (fields.size() == returns.size()) {
+  std::string shown = op.schema().name + (op.has_out() ? "_out" : "");
+  if (PyObject* made = PyDict_GetItemString(g_module, shown.c_str())) {  // overloads of a name share a class
+    type = reinterpret_cast<PyTypeObject*>(made);
+  } else if (fields.size() == returns.size()) {
     fields.push_back({nullptr, nullptr});
-    auto* name = new std::string("umbra.return_types." + op.schema().name);  // the type refers to it
+    auto* name = new std::string("umbra.return_types." + shown);  // the type refers to it
     PyStructSequence_Desc description = {name->c_str(), nullptr, fields.data(), static_cast<int>(returns.size())};
     type = PyStructSequence_NewType(&description);
     if (!type) throw nb::python_error();
     type->tp_repr = repr;
     PyType_Modified(type);
-    checked(PyDict_SetItemString(g_module, op.schema().name.c_str(), reinterpret_cast<PyObject*>(type)));
+    checked(PyDict_SetItemString(g_module, shown.c_str(), reinterpret_cast<PyObject*>(type)));
   }
   classes.emplace(&op, type);
   return type;
@@ -74,6 +77,10 @@ void bind_return_types(nb::module_& m) {
   nb::dict classes;
   m.attr("_return_types") = classes;
   g_module = Py_NewRef(classes.ptr());
+  m.def("_make_return_type", [](const std::string& function) {
+    for (const Operator* op : operator_overloads("aten::" + function))
+      if (op->return_count() > 1) result_class(*op);
+  });
 }
 
 }  // namespace umbra::python

@@ -44,7 +44,7 @@ SymInt read_size(nb::handle size) {
 nb::object describe(const Tensor& tensor) {
   if (const BatchedState* state = batched_state(tensor.impl(), nullptr)) {
     auto& level = static_cast<const Level&>(*state->level);
-    return nb::make_tuple("batched", level.depth(), state->dim, state->value);
+    return nb::make_tuple("batched", level.ended() ? -2 : level.depth(), state->dim, state->value);
   }
   if (!transform::is_tracked(tensor.impl())) return nb::none();
   const auto& state = static_cast<const transform::TrackedState&>(*tensor.impl()->layer_state());

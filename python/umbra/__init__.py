@@ -56,6 +56,7 @@ from umbra import storage  # noqa: E402, F401
 from umbra.storage import TypedStorage, is_storage  # noqa: E402, F401
 
 globals().update(storage._CLASSES)
+StorageBase, Storage = UntypedStorage, storage._CLASSES["FloatStorage"]
 from umbra._settings import (  # noqa: E402, F401
     cholesky, compiled_with_cxx11_abi, eig, get_deterministic_debug_mode, get_float32_matmul_precision, has_lapack, has_mkl, has_openmp, has_spectral,
     is_vulkan_available, is_warn_always_enabled, lstsq, matrix_rank, qr, set_deterministic_debug_mode, set_float32_matmul_precision, set_warn_always,

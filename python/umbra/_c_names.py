@@ -45,8 +45,14 @@ _C._nn = sys.modules["umbra._C._nn"] = _FunctionsBehindNn("umbra._C._nn")
 
 
 def _loaded_when_asked_for(name):
-    """TorchScript's classes, which torch._C has and which are written in Python here."""
+    """What torch._C has and is written in Python here: classes of TorchScript, dispatch keys."""
     import umbra
+    if name == "_functorch":
+        from umbra._functorch import levels
+        return levels
+    if name in ("DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard", "_after_autograd_keyset", "_after_ADInplaceOrView_keyset"):
+        from umbra._library import keys  # noqa: F401  (puts them here)
+        return vars(_C)[name]
     if not umbra._LAZY.get(name, "").startswith("umbra.jit"):
         raise AttributeError(f"module 'umbra._C' has no attribute '{name}'")
     return getattr(umbra, name)

@@ -5,10 +5,11 @@ import math
 import umbra
 from umbra import _C
 from umbra._C import SymBool, SymFloat, SymInt, Tensor, can_cast, get_num_threads, promote_types, set_flush_denormal, set_num_threads
+from umbra._options import not_built
 from umbra.overrides import handle_torch_function, overridable
 
 __all__ = [
-    "as_tensor", "asarray", "broadcast_shapes", "broadcast_tensors", "can_cast", "cond", "einsum", "get_default_device", "get_num_interop_threads",
+    "as_tensor", "asarray", "broadcast_shapes", "broadcast_tensors", "can_cast", "cond", "einsum", "from_file", "get_default_device", "get_num_interop_threads",
     "get_num_threads", "get_rng_state", "guard_or_false", "guard_or_true", "initial_seed", "is_complex", "is_floating_point",
     "is_tensor", "manual_seed", "nonzero", "numel", "promote_types", "result_type", "seed",
     "set_default_device", "set_num_interop_threads", "set_num_threads", "set_rng_state", "split", "sym_int", "sym_sum",
@@ -24,11 +25,16 @@ def is_tensor(obj):
     return isinstance(obj, Tensor)
 
 
+def _is_numpy_array(obj):
+    """Whether it is an array of NumPy's, or of a class derived from it (np.matrix)."""
+    return any(cls.__module__ == "numpy" and cls.__name__ == "ndarray" for cls in type(obj).__mro__)
+
+
 def as_tensor(data, dtype=None, device=None):
     """The tensor itself, the memory of a NumPy array, or a new tensor; nothing is copied that need not be."""
     if isinstance(data, Tensor):
         return data.to(device=device, dtype=dtype)
-    if type(data).__module__ == "numpy" and type(data).__name__ == "ndarray":
+    if _is_numpy_array(data):
         return umbra.from_numpy(data).to(device=device, dtype=dtype)
     return umbra.tensor(data, dtype=dtype, device=device)
 
@@ -38,9 +44,9 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
         result = obj if copy is not True else obj.clone()
     elif isinstance(obj, _C.UntypedStorage):
         result = umbra.storage._flat(obj, umbra.uint8)
-    elif hasattr(obj, "__dlpack__") and type(obj).__module__ != "numpy":
+    elif hasattr(obj, "__dlpack__") and not _is_numpy_array(obj) and type(obj).__module__ != "numpy":
         result = umbra.from_dlpack(obj)
-    elif type(obj).__module__ == "numpy" and type(obj).__name__ == "ndarray":
+    elif _is_numpy_array(obj):
         result = umbra.from_numpy(obj)
     elif isinstance(obj, (bytes, bytearray, memoryview)):
         result = umbra.frombuffer(obj, dtype=dtype or umbra.get_default_dtype())
@@ -56,6 +62,21 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     if requires_grad is False and converted.requires_grad:
         return converted.detach()
     return converted.requires_grad_() if requires_grad and not converted.requires_grad else converted
+
+
+def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False):
+    """A tensor over the first `size` elements of a file: written through to it where `shared`, which also makes a file that is not there."""
+    if pin_memory:
+        raise RuntimeError("tensors constructed from a file cannot be pinned")
+    not_built("torch.from_file", layout=(layout or umbra.strided, umbra.strided), device=(umbra.device(device or "cpu").type, "cpu"))
+    dtype = dtype or umbra.get_default_dtype()
+    if shared:
+        open(filename, "ab").close()
+    try:
+        storage = _C.UntypedStorage.from_file(str(filename), bool(shared), size * dtype.itemsize)
+    except FileNotFoundError as error:
+        raise RuntimeError(f"unable to open file <{filename}> in read-only mode: {error.strerror} ({error.errno})") from None
+    return umbra.empty(0, dtype=dtype).set_(storage, 0, (size,), (1,))
 
 
 @overridable

@@ -1,5 +1,7 @@
 """Helpers under torch's private names: files of torch.save name those that build tensors."""
 import copyreg
+import sys
+import traceback
 
 from umbra import _C
 from umbra.compiler import is_compiling  # noqa: F401
@@ -14,6 +16,88 @@ def _unflatten_dense_tensors(flat, tensors):
     """The parts of a flat tensor, with the sizes of `tensors`."""
     parts = flat.split([t.numel() for t in tensors])
     return tuple(part.view_as(tensor) for part, tensor in zip(parts, tensors))
+
+
+def _take_tensors(tensors, size_limit):
+    """The tensors in lists of one type each, none of which is larger than `size_limit` bytes where it has several."""
+    waiting = {}
+    for tensor in tensors:
+        size = tensor.numel() * tensor.element_size()
+        gathered, used = waiting.get(tensor.type(), ([], 0))
+        if gathered and used + size > size_limit:
+            yield gathered
+            gathered, used = [], 0
+        waiting[tensor.type()] = ([*gathered, tensor], used + size)
+    for gathered, _ in waiting.values():
+        if gathered:
+            yield gathered
+
+
+# ---- devices: there is no accelerator ----
+
+def _get_available_device_type():
+    """The type of the accelerator."""
+    return None
+
+
+def _get_device_module(device_type):
+    import umbra
+    module = getattr(umbra, device_type, None)
+    if module is None:
+        raise RuntimeError(f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'.")
+    return module
+
+
+def _get_all_device_indices():
+    return None
+
+
+def _get_devices_properties(device_ids):
+    return None
+
+
+def _get_device_index(device, optional=False, allow_cpu=False):
+    """The number of a device; that of the CPU, where it is allowed, is -1. `optional`: None is the accelerator in use."""
+    import umbra
+    device = umbra.device(device) if isinstance(device, str) else device
+    index = None
+    if isinstance(device, umbra.device):
+        if not allow_cpu and device.type == "cpu":
+            raise ValueError(f"Expected a non cpu device, but got: {device}")
+        index = -1 if device.type == "cpu" else device.index
+    if isinstance(device, int):
+        index = device
+    if index is None and not optional:
+        raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
+    return index
+
+
+class ExceptionWrapper:
+    """An exception on its way to another process or thread: its type, and its text with the trace."""
+
+    def __init__(self, exc_info=None, where="in background"):
+        self.exc_type, error, trace = sys.exc_info() if exc_info is None else exc_info
+        self.exc_msg = "".join(traceback.format_exception(self.exc_type, error, trace))
+        self.where = where
+
+    def reraise(self):
+        """Raises an exception of that type that says where the other one came from."""
+        text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            text = KeyErrorMessage(text)
+        try:
+            error = self.exc_type(text)
+        except Exception:
+            # The type wants other arguments than a text.
+            raise RuntimeError(text) from None
+        raise error
+
+
+class KeyErrorMessage(str):
+    """A text that is its own repr: KeyError shows reprs."""
+
+    def __repr__(self):
+        return str(self)
 
 
 def _element_size(dtype):

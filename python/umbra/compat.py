@@ -76,6 +76,15 @@ class _TorchDistribution(importlib.metadata.Distribution):
 _finder = _AliasFinder()
 
 
+# Classes of the extension module that torch has at its top: packages tell tensors by the module of their class.
+_CLASSES_AT_THE_TOP = ("Tensor", "dtype", "device", "Size", "Generator", "layout", "memory_format", "finfo", "iinfo", "SymInt", "SymFloat", "SymBool")
+
+
+def _name_classes(umbra, module):
+    for name in _CLASSES_AT_THE_TOP:
+        getattr(umbra, name).__module__ = module
+
+
 def install():
     """Serves umbra as torch and functorch from now on. An error where the real torch is loaded already."""
     import umbra
@@ -88,6 +97,7 @@ def install():
     for name, target in _INSIDE_THE_EXTENSION.items():
         sys.modules[name] = importlib.import_module(target)
     umbra.__name__ = "torch"  # some packages compare it
+    _name_classes(umbra, "torch")
 
 
 def uninstall():
@@ -95,5 +105,6 @@ def uninstall():
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
     sys.modules["umbra"].__name__ = "umbra"
+    _name_classes(sys.modules["umbra"], "umbra")
     for name in [n for n in sys.modules if n.partition(".")[0] in _ROOTS]:
         del sys.modules[name]

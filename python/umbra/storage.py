@@ -54,6 +54,10 @@ def _cpu(self):
     return _to_device(self, "cpu")
 
 
+def _size_with_elements(self):
+    return object.__sizeof__(self) + self.nbytes()
+
+
 def _reduce_untyped(self):
     return _reduce_storage(self)
 
@@ -104,7 +108,7 @@ def _from_file(filename, shared=False, nbytes=0):
         if shared and size < nbytes:
             file.truncate(nbytes)
         elif size < nbytes:
-            raise RuntimeError(f"unable to mmap {nbytes} bytes from file <{filename}>: it has {size} bytes")
+            raise RuntimeError(f"file <{filename}> size <{size}> is smaller than the required mapping size <{nbytes}>")
         if not (nbytes or size):
             return UntypedStorage(0)
         mapped = mmap.mmap(file.fileno(), nbytes, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
@@ -112,7 +116,7 @@ def _from_file(filename, shared=False, nbytes=0):
 
 
 for _name, _method in (("untyped", _untyped), ("tolist", _tolist), ("clone", _clone), ("copy_", _copy), ("fill_", _fill), ("cpu", _cpu),
-                       ("__reduce__", _reduce_untyped), ("__getitem__", _part_of), ("__setitem__", _set_part)):
+                       ("__sizeof__", _size_with_elements), ("__reduce__", _reduce_untyped), ("__getitem__", _part_of), ("__setitem__", _set_part)):
     setattr(UntypedStorage, _name, _method)
 UntypedStorage.__module__ = "umbra.storage"
 UntypedStorage.from_file = staticmethod(_from_file)
@@ -136,6 +140,8 @@ class TypedStorage(metaclass=_StorageMeta):
     """
 
     dtype = None
+
+    __sizeof__ = _size_with_elements
 
     def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
         self.dtype = type(self).dtype or dtype or umbra.get_default_dtype()

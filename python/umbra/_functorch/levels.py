@@ -11,7 +11,7 @@ def _remove_batch_dim(tensor, level, batch_size, out_dim):
     """The tensor outside a vmap of this level, with the hidden dimension at `out_dim`; one that hides none is repeated."""
     wrapper = _C._describe_wrapper(tensor)
     if wrapper is not None and wrapper[0] == "batched" and wrapper[1] == level:
-        return wrapper[3].movedim(wrapper[2], out_dim)
+        return wrapper[3] if wrapper[2] == out_dim else wrapper[3].movedim(wrapper[2], out_dim)
     sizes = list(tensor.shape)
     place = out_dim if out_dim >= 0 else out_dim + len(sizes) + 1
     return tensor.unsqueeze(place).expand(*sizes[:place], batch_size, *sizes[place:])

@@ -1,17 +1,23 @@
 """Sets of dispatch keys, as kernels that ask for theirs get them: `kernel(keyset, *args)`."""
+import enum
+
+import umbra
 from umbra import _C
 from umbra._C import OpOverload, Tensor
 from umbra.utils import _pytree as pytree
 
 # In PyTorch's order: a later one comes first in a call.
-_ORDER = ("CPU", "CUDA", "Meta", "ADInplaceOrView", "AutogradCPU", "AutogradCUDA", "AutogradMeta")
+_ORDER = ("Undefined", "CPU", "CUDA", "Meta", "ADInplaceOrView", "AutogradCPU", "AutogradCUDA", "AutogradMeta", "AutocastCPU", "AutocastXPU",
+          "AutocastCUDA")
+DispatchKey = enum.Enum("DispatchKey", _ORDER, module="torch._C")
 _BACKENDS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}
 
 
 class DispatchKeySet:
-    """Keys by their names; `&`, `|` and `-` as for sets."""
+    """Keys, or their names; `&`, `|` and `-` as for sets."""
 
-    def __init__(self, *names):
+    def __init__(self, *keys):
+        names = [key.name if isinstance(key, DispatchKey) else key for key in keys]
         for name in names:
             if name not in _ORDER:
                 raise NotImplementedError(f"the dispatch key {name} is not in Umbra yet")
@@ -70,6 +76,24 @@ def _redispatch(op, keyset, /, *args, **kwargs):
     return _C._call_below_autograd(op, args, kwargs)
 
 
+class _ExcludeDispatchKeyGuard:
+    """A region without some layers: those that cast, where all of them are left out."""
+
+    def __init__(self, keyset):
+        if not keyset._names or not all(name.startswith("Autocast") for name in keyset._names):
+            raise NotImplementedError(f"torch._C._ExcludeDispatchKeyGuard of {keyset} is not in Umbra yet")
+        devices = {name.removeprefix("Autocast").lower() for name in keyset._names}
+        self._regions = [umbra.autocast(device, enabled=False) for device in sorted(devices & {"cpu", "cuda"})]
+
+    def __enter__(self):
+        for region in self._regions:
+            region.__enter__()
+
+    def __exit__(self, *exception):
+        for region in reversed(self._regions):
+            region.__exit__(*exception)
+
+
 OpOverload.redispatch = _redispatch
-_C.DispatchKeySet = DispatchKeySet
+_C.DispatchKey, _C.DispatchKeySet, _C._ExcludeDispatchKeyGuard = DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
 _C._after_autograd_keyset, _C._after_ADInplaceOrView_keyset = AFTER_AUTOGRAD, AFTER_VIEWS_AND_WRITES

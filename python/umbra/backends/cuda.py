@@ -1,4 +1,5 @@
 """CUDA is not part of this build; the switches of its libraries can be set and have no effect."""
+import contextlib
 
 
 def is_built():
@@ -32,6 +33,17 @@ flash_sdp_enabled, enable_flash_sdp = _switch("flash")
 mem_efficient_sdp_enabled, enable_mem_efficient_sdp = _switch("mem_efficient")
 math_sdp_enabled, enable_math_sdp = _switch("math")
 cudnn_sdp_enabled, enable_cudnn_sdp = _switch("cudnn")
+
+
+@contextlib.contextmanager
+def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
+    """Sets which implementations of attention may be chosen, for a region: the old form of torch.nn.attention.sdpa_kernel."""
+    before = dict(_attention)
+    _attention.update(flash=bool(enable_flash), math=bool(enable_math), mem_efficient=bool(enable_mem_efficient), cudnn=bool(enable_cudnn))
+    try:
+        yield {}
+    finally:
+        _attention.update(before)
 
 
 def is_flash_attention_available():

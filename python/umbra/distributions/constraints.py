@@ -197,7 +197,11 @@ class _GreaterThan(_Bounded):
         return self.lower_bound < value
 
 
-class _GreaterThanEq(_GreaterThan):
+class _GreaterThanEq(_Bounded):
+    def __init__(self, lower_bound):
+        self.lower_bound = lower_bound
+        super().__init__()
+
     def check(self, value):
         return self.lower_bound <= value
 
@@ -220,7 +224,11 @@ class _Interval(_Bounded):
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
-class _HalfOpenInterval(_Interval):
+class _HalfOpenInterval(_Bounded):
+    def __init__(self, lower_bound, upper_bound):
+        self.lower_bound, self.upper_bound = lower_bound, upper_bound
+        super().__init__()
+
     def check(self, value):
         return (self.lower_bound <= value) & (value < self.upper_bound)
 

@@ -24,7 +24,7 @@ from umbra.jit._compile_modules import script_method  # noqa: E402, F401
 from umbra.jit._script import CompilationUnit, script, script_if_tracing  # noqa: E402, F401
 from umbra.jit._serialization import load, save  # noqa: E402, F401
 
-_fork, _wait = fork, wait
+_fork, _wait, _script_if_tracing = fork, wait, script_if_tracing
 TracingCheckError.__module__ = TracerWarning.__module__ = "torch.jit._trace"
 
 

@@ -110,7 +110,7 @@ def _with_step_hooks(step):
     @functools.wraps(step)
     def wrapped(*args, **kwargs):
         self = args[0]  # hooks see it among the arguments too
-        for hook in (*_global_step_pre_hooks.values(), *self._step_pre_hooks.values()):
+        for hook in (*_global_step_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
             changed = hook(self, args, kwargs)
             if changed is not None:
                 if not (isinstance(changed, tuple) and len(changed) == 2):
@@ -118,7 +118,7 @@ def _with_step_hooks(step):
                 args, kwargs = changed
         self._opt_called = True  # schedulers warn when they step first
         result = step(*args, **kwargs)
-        for hook in (*self._step_post_hooks.values(), *_global_step_post_hooks.values()):
+        for hook in (*self._optimizer_step_post_hooks.values(), *_global_step_post_hooks.values()):
             hook(self, args, kwargs)
         return result
     wrapped._has_hooks = True
@@ -160,9 +160,19 @@ class Optimizer:
 
     def _make_hooks(self):
         for kind in ("step_pre", "step_post", "state_dict_pre", "state_dict_post", "load_state_dict_pre", "load_state_dict_post"):
-            setattr(self, f"_{kind}_hooks", collections.OrderedDict())
+            setattr(self, f"_optimizer_{kind}_hooks", collections.OrderedDict())
+        self._patch_step_function()
+
+    def _patch_step_function(self):
+        """The class's `step` runs hooks from now on. Optimisers around others call it where they make no state of their own."""
         if not getattr(type(self).step, "_has_hooks", False):
             type(self).step = _with_step_hooks(type(self).step)
+
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices=False):
+        """Lists of tensors, those of one device and type together."""
+        from umbra.utils._foreach_utils import _group_tensors_by_device_and_dtype
+        return _group_tensors_by_device_and_dtype(tensorlistlist, with_indices)
 
     def add_param_group(self, param_group):
         if not isinstance(param_group, dict):
@@ -239,7 +249,7 @@ class Optimizer:
         raise NotImplementedError
 
     def state_dict(self):
-        for hook in list(self._state_dict_pre_hooks.values()):
+        for hook in list(self._optimizer_state_dict_pre_hooks.values()):
             hook(self)
         numbers = {}
         groups = []
@@ -249,7 +259,7 @@ class Optimizer:
             groups.append({**{k: v for k, v in group.items() if k != "params"}, "params": [numbers[id(p)] for p in group["params"]]})
         state = {numbers[id(key)] if isinstance(key, Tensor) else key: values for key, values in self.state.items()}
         result = {"state": state, "param_groups": groups}
-        for hook in list(self._state_dict_post_hooks.values()):
+        for hook in list(self._optimizer_state_dict_post_hooks.values()):
             changed = hook(self, result)
             result = result if changed is None else changed
         return result
@@ -257,7 +267,7 @@ class Optimizer:
     def load_state_dict(self, state_dict):
         """Takes over options and state. State is converted to the types and devices of the parameters; what fits already is shared."""
         state_dict = dict(state_dict)
-        for hook in list(self._load_state_dict_pre_hooks.values()):
+        for hook in list(self._optimizer_load_state_dict_pre_hooks.values()):
             changed = hook(self, state_dict)
             state_dict = state_dict if changed is None else changed
         groups = copy.deepcopy(state_dict["param_groups"])
@@ -278,7 +288,7 @@ class Optimizer:
                 loaded.setdefault("param_names", own["param_names"])
         self.state, self.param_groups = state, groups
         self._complete()
-        for hook in list(self._load_state_dict_post_hooks.values()):
+        for hook in list(self._optimizer_load_state_dict_post_hooks.values()):
             hook(self)
 
     # ---- hooks ----
@@ -287,27 +297,27 @@ class Optimizer:
 
     def register_step_pre_hook(self, hook):
         """`hook(optimizer, args, kwargs)` before each step; what it returns takes the place of the arguments."""
-        return add_hook(self._step_pre_hooks, hook)
+        return add_hook(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook):
         """`hook(optimizer, args, kwargs)` after each step."""
-        return add_hook(self._step_post_hooks, hook)
+        return add_hook(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook, prepend=False):
         """`hook(optimizer)` before a state dict is made."""
-        return add_hook(self._state_dict_pre_hooks, hook, prepend)
+        return add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(self, hook, prepend=False):
         """`hook(optimizer, state_dict)`; what it returns takes the place of the state dict."""
-        return add_hook(self._state_dict_post_hooks, hook, prepend)
+        return add_hook(self._optimizer_state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook, prepend=False):
         """`hook(optimizer, state_dict)` before loading; what it returns takes the place of the state dict."""
-        return add_hook(self._load_state_dict_pre_hooks, hook, prepend)
+        return add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook, prepend=False):
         """`hook(optimizer)` after loading."""
-        return add_hook(self._load_state_dict_post_hooks, hook, prepend)
+        return add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
     # Hooks belong to this object: copies and files do without.
     def __getstate__(self):

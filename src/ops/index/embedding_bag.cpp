@@ -194,7 +194,7 @@ UMBRA_OPERATOR(
     .all_backends([](const Tensor& grad, const Tensor& indices, const Tensor& offsets, const Tensor& offset2bag,
                      const Tensor& bag_size, const Tensor& max_indices, SymInt rows, bool scale, int64_t mode,
                      bool sparse, const Tensor& per_sample_weights, int64_t padding) {
-      if (only_metadata_is_asked() && !sparse) return grad.new_empty({rows, grad.sym_size(-1)});
+      if (only_metadata_is_asked() && !sparse) return grad.new_empty(table_spec(grad, rows).sizes);
       check<IndexError>(!only_metadata_is_asked() || offset2bag.dim() <= 1, kNoVector);
       check_integers(indices, "indices");
       check_integers(offsets, "offsets");

@@ -1,5 +1,6 @@
 """Observers and fake quantisation: no module is one here."""
 from umbra._modules import lazy_submodules
+from umbra.ao.quantization.stubs import DeQuantStub, QuantStub, QuantWrapper  # noqa: F401
 from umbra.nn import Module
 
 

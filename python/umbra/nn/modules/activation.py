@@ -8,7 +8,7 @@ from umbra.nn.parameter import Parameter
 
 
 def _module(name, function, **defaults):
-    """A module whose attributes are the arguments of a function."""
+    """A module whose attributes are the arguments of a function: one of nn.functional's, by its name, or another."""
     def __init__(self, *args, **kwargs):
         Module.__init__(self)
         values = {**defaults, **dict(zip(defaults, args)), **kwargs}
@@ -20,7 +20,8 @@ def _module(name, function, **defaults):
             setattr(self, key, value)
 
     def forward(self, input):
-        return function(input, **{key: getattr(self, key) for key in defaults})
+        call = getattr(F, function) if isinstance(function, str) else function
+        return call(input, **{key: getattr(self, key) for key in defaults})
 
     def extra_repr(self):
         shown = [(key, getattr(self, key)) for key in defaults]
@@ -29,14 +30,14 @@ def _module(name, function, **defaults):
                                   "__doc__": f"{name} as a module."})
 
 
-ReLU = _module("ReLU", F.relu, inplace=False)
-SiLU = _module("SiLU", F.silu, inplace=False)
-Mish = _module("Mish", F.mish, inplace=False)
-Hardswish = _module("Hardswish", F.hardswish, inplace=False)
-Hardsigmoid = _module("Hardsigmoid", F.hardsigmoid, inplace=False)
-ELU = _module("ELU", F.elu, alpha=1.0, inplace=False)
-LeakyReLU = _module("LeakyReLU", F.leaky_relu, negative_slope=0.01, inplace=False)
-Hardtanh = _module("Hardtanh", F.hardtanh, min_val=-1.0, max_val=1.0, inplace=False)
+ReLU = _module("ReLU", "relu", inplace=False)
+SiLU = _module("SiLU", "silu", inplace=False)
+Mish = _module("Mish", "mish", inplace=False)
+Hardswish = _module("Hardswish", "hardswish", inplace=False)
+Hardsigmoid = _module("Hardsigmoid", "hardsigmoid", inplace=False)
+ELU = _module("ELU", "elu", alpha=1.0, inplace=False)
+LeakyReLU = _module("LeakyReLU", "leaky_relu", negative_slope=0.01, inplace=False)
+Hardtanh = _module("Hardtanh", "hardtanh", min_val=-1.0, max_val=1.0, inplace=False)
 
 
 class ReLU6(Hardtanh):
@@ -52,19 +53,19 @@ class ReLU6(Hardtanh):
         return "inplace=True" if self.inplace else ""
 
 
-Softplus = _module("Softplus", F.softplus, beta=1.0, threshold=20.0)
-Softsign = _module("Softsign", F.softsign)
-GELU = _module("GELU", lambda input, approximate: umbra.gelu(input, approximate=approximate), approximate="none")
+Softplus = _module("Softplus", "softplus", beta=1.0, threshold=20.0)
+Softsign = _module("Softsign", "softsign")
+GELU = _module("GELU", "gelu", approximate="none")
 Tanh = _module("Tanh", umbra.tanh)
 Sigmoid = _module("Sigmoid", umbra.sigmoid)
 LogSigmoid = _module("LogSigmoid", lambda input: F.logsigmoid(input))
-Softmax = _module("Softmax", F.softmax, dim=None)
-LogSoftmax = _module("LogSoftmax", F.log_softmax, dim=None)
-GLU = _module("GLU", F.glu, dim=-1)
-Softmin = _module("Softmin", F.softmin, dim=None)
-CELU = _module("CELU", F.celu, alpha=1.0, inplace=False)
-SELU = _module("SELU", F.selu, inplace=False)
-Tanhshrink = _module("Tanhshrink", F.tanhshrink)
+Softmax = _module("Softmax", "softmax", dim=None)
+LogSoftmax = _module("LogSoftmax", "log_softmax", dim=None)
+GLU = _module("GLU", "glu", dim=-1)
+Softmin = _module("Softmin", "softmin", dim=None)
+CELU = _module("CELU", "celu", alpha=1.0, inplace=False)
+SELU = _module("SELU", "selu", inplace=False)
+Tanhshrink = _module("Tanhshrink", "tanhshrink")
 
 
 def _bare(name, function, **defaults):

@@ -6,9 +6,9 @@ from umbra.nn.modules.module import Module
 from umbra.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 
 
-class _BatchNorm(Module):
+class _NormBase(Module):
+    """What batch and instance norms share: an affine map and running statistics."""
     _version = 2
-    _ranks = ()
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *,
                  bias=True):
@@ -35,6 +35,14 @@ class _BatchNorm(Module):
                 if self.bias is not None:
                     self.bias.zero_()
 
+    def extra_repr(self):
+        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, bias={self.bias is not None}, "
+                f"track_running_stats={self.track_running_stats}")
+
+
+class _BatchNorm(_NormBase):
+    _ranks = ()
+
     def _check_input_dim(self, input):
         if input.dim() not in self._ranks:
             raise ValueError(f"expected {'D or '.join(str(r) for r in self._ranks)}D input (got {input.dim()}D input)")
@@ -50,10 +58,6 @@ class _BatchNorm(Module):
         use_running = not self.training or self.track_running_stats
         return F.batch_norm(input, self.running_mean if use_running else None, self.running_var if use_running else None, self.weight,
                             self.bias, from_batch, factor, self.eps)
-
-    def extra_repr(self):
-        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, bias={self.bias is not None}, "
-                f"track_running_stats={self.track_running_stats}")
 
 
 class BatchNorm1d(_BatchNorm):
@@ -95,7 +99,7 @@ class SyncBatchNorm(_BatchNorm):
 
 # ---- normalisations whose features are those of their first input ----
 
-class _LazyNormBase(LazyModuleMixin, _BatchNorm):
+class _LazyNormBase(LazyModuleMixin, _NormBase):
     def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *, bias=True):
         super().__init__(0, eps, momentum, False, False)
         self.affine, self.track_running_stats = affine, track_running_stats
@@ -123,13 +127,13 @@ class _LazyNormBase(LazyModuleMixin, _BatchNorm):
         self.reset_parameters()
 
 
-class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):
-    cls_to_become = BatchNorm1d
+class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
+    _ranks, cls_to_become = BatchNorm1d._ranks, BatchNorm1d
 
 
-class LazyBatchNorm2d(_LazyNormBase, BatchNorm2d):
-    cls_to_become = BatchNorm2d
+class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
+    _ranks, cls_to_become = BatchNorm2d._ranks, BatchNorm2d
 
 
-class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
-    cls_to_become = BatchNorm3d
+class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
+    _ranks, cls_to_become = BatchNorm3d._ranks, BatchNorm3d

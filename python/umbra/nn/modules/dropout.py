@@ -1,10 +1,10 @@
 """Dropout, of elements and of whole channels."""
-from umbra.nn import functional as F
 from umbra.nn.functional._dropout import _check_probability
 from umbra.nn.modules.module import Module
+from umbra.nn.modules.utils import Functional
 
 
-class _Dropout(Module):
+class _DropoutNd(Module):
     _function = None
 
     def __init__(self, p=0.5, inplace=False):
@@ -19,25 +19,25 @@ class _Dropout(Module):
         return f"p={self.p}, inplace={self.inplace}"
 
 
-class Dropout(_Dropout):
-    _function = staticmethod(F.dropout)
+class Dropout(_DropoutNd):
+    _function = Functional("dropout")
 
 
-class Dropout1d(_Dropout):
-    _function = staticmethod(F.dropout1d)
+class Dropout1d(_DropoutNd):
+    _function = Functional("dropout1d")
 
 
-class Dropout2d(_Dropout):
-    _function = staticmethod(F.dropout2d)
+class Dropout2d(_DropoutNd):
+    _function = Functional("dropout2d")
 
 
-class Dropout3d(_Dropout):
-    _function = staticmethod(F.dropout3d)
+class Dropout3d(_DropoutNd):
+    _function = Functional("dropout3d")
 
 
-class AlphaDropout(_Dropout):
-    _function = staticmethod(F.alpha_dropout)
+class AlphaDropout(_DropoutNd):
+    _function = Functional("alpha_dropout")
 
 
-class FeatureAlphaDropout(_Dropout):
-    _function = staticmethod(F.feature_alpha_dropout)
+class FeatureAlphaDropout(_DropoutNd):
+    _function = Functional("feature_alpha_dropout")

@@ -2,10 +2,10 @@
 import warnings
 
 from umbra.nn import functional as F
-from umbra.nn.modules.batchnorm import _BatchNorm, _LazyNormBase
+from umbra.nn.modules.batchnorm import _LazyNormBase, _NormBase
 
 
-class _InstanceNorm(_BatchNorm):
+class _InstanceNorm(_NormBase):
     _rank = 0
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None, dtype=None, *, bias=True):
@@ -52,13 +52,13 @@ class _LazyInstanceNorm(_LazyNormBase):
         super().initialize_parameters(input)
 
 
-class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
-    cls_to_become = InstanceNorm1d
+class LazyInstanceNorm1d(_LazyInstanceNorm, _InstanceNorm):
+    _rank, cls_to_become = InstanceNorm1d._rank, InstanceNorm1d
 
 
-class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
-    cls_to_become = InstanceNorm2d
+class LazyInstanceNorm2d(_LazyInstanceNorm, _InstanceNorm):
+    _rank, cls_to_become = InstanceNorm2d._rank, InstanceNorm2d
 
 
-class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
-    cls_to_become = InstanceNorm3d
+class LazyInstanceNorm3d(_LazyInstanceNorm, _InstanceNorm):
+    _rank, cls_to_become = InstanceNorm3d._rank, InstanceNorm3d

@@ -6,6 +6,7 @@ from umbra.nn.functional._losses import _legacy_reduction
 from umbra.nn.modules.distance import PairwiseDistance
 from umbra.nn.modules.linear import Linear
 from umbra.nn.modules.module import Module
+from umbra.nn.modules.utils import Functional
 
 
 class _Loss(Module):
@@ -20,11 +21,11 @@ class _Loss(Module):
 
 
 class MSELoss(_Loss):
-    _function = staticmethod(F.mse_loss)
+    _function = Functional("mse_loss")
 
 
 class L1Loss(_Loss):
-    _function = staticmethod(F.l1_loss)
+    _function = Functional("l1_loss")
 
 
 class _WeightedLoss(_Loss):
@@ -88,9 +89,10 @@ class BCELoss(_WeightedLoss):
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
-class BCEWithLogitsLoss(_WeightedLoss):
+class BCEWithLogitsLoss(_Loss):
     def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
-        super().__init__(weight, size_average, reduce, reduction)
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)
 
     def forward(self, input, target):
@@ -152,11 +154,11 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    _function = staticmethod(F.multilabel_margin_loss)
+    _function = Functional("multilabel_margin_loss")
 
 
 class SoftMarginLoss(_Loss):
-    _function = staticmethod(F.soft_margin_loss)
+    _function = Functional("soft_margin_loss")
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):

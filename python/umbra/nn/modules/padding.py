@@ -17,7 +17,7 @@ class _Pad(Module):
         return f"{self.padding}"
 
 
-class _ConstantPad(_Pad):
+class _ConstantPadNd(_Pad):
     def __init__(self, padding, value):
         super().__init__(padding)
         self.value = value
@@ -29,7 +29,9 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-class _ZeroPad(_ConstantPad):
+class _Zero:
+    """Padding by the constant 0, over a class that pads by any constant."""
+
     def __init__(self, padding):
         super().__init__(padding, 0.0)
 
@@ -37,7 +39,15 @@ class _ZeroPad(_ConstantPad):
         return f"{self.padding}"
 
 
-class _CircularPad(_Pad):
+class _ReflectionPadNd(_Pad):
+    _mode = "reflect"
+
+
+class _ReplicationPadNd(_Pad):
+    _mode = "replicate"
+
+
+class _CircularPadNd(_Pad):
     _mode = "circular"
 
     def forward(self, input):
@@ -46,61 +56,61 @@ class _CircularPad(_Pad):
         return F.pad(input, self.padding, self._mode)
 
 
-class ConstantPad1d(_ConstantPad):
+class ConstantPad1d(_ConstantPadNd):
     _dims = 1
 
 
-class ConstantPad2d(_ConstantPad):
+class ConstantPad2d(_ConstantPadNd):
     _dims = 2
 
 
-class ConstantPad3d(_ConstantPad):
+class ConstantPad3d(_ConstantPadNd):
     _dims = 3
 
 
-class ZeroPad1d(_ZeroPad):
+class ZeroPad1d(_Zero, ConstantPad1d):
+    pass
+
+
+class ZeroPad2d(_Zero, ConstantPad2d):
+    pass
+
+
+class ZeroPad3d(_Zero, ConstantPad3d):
+    pass
+
+
+class ReflectionPad1d(_ReflectionPadNd):
     _dims = 1
 
 
-class ZeroPad2d(_ZeroPad):
+class ReflectionPad2d(_ReflectionPadNd):
     _dims = 2
 
 
-class ZeroPad3d(_ZeroPad):
+class ReflectionPad3d(_ReflectionPadNd):
     _dims = 3
 
 
-class ReflectionPad1d(_Pad):
-    _dims, _mode = 1, "reflect"
-
-
-class ReflectionPad2d(_Pad):
-    _dims, _mode = 2, "reflect"
-
-
-class ReflectionPad3d(_Pad):
-    _dims, _mode = 3, "reflect"
-
-
-class ReplicationPad1d(_Pad):
-    _dims, _mode = 1, "replicate"
-
-
-class ReplicationPad2d(_Pad):
-    _dims, _mode = 2, "replicate"
-
-
-class ReplicationPad3d(_Pad):
-    _dims, _mode = 3, "replicate"
-
-
-class CircularPad1d(_CircularPad):
+class ReplicationPad1d(_ReplicationPadNd):
     _dims = 1
 
 
-class CircularPad2d(_CircularPad):
+class ReplicationPad2d(_ReplicationPadNd):
     _dims = 2
 
 
-class CircularPad3d(_CircularPad):
+class ReplicationPad3d(_ReplicationPadNd):
+    _dims = 3
+
+
+class CircularPad1d(_CircularPadNd):
+    _dims = 1
+
+
+class CircularPad2d(_CircularPadNd):
+    _dims = 2
+
+
+class CircularPad3d(_CircularPadNd):
     _dims = 3

@@ -1,6 +1,7 @@
 """Pooling over one to three dimensions."""
 from umbra.nn import functional as F
 from umbra.nn.modules.module import Module
+from umbra.nn.modules.utils import Functional
 
 
 class _Pool(Module):
@@ -8,7 +9,7 @@ class _Pool(Module):
         return ", ".join(f"{name}={getattr(self, name)}" for name in self._shown)
 
 
-class _MaxPool(_Pool):
+class _MaxPoolNd(_Pool):
     _shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
     def __init__(self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False):
@@ -20,19 +21,19 @@ class _MaxPool(_Pool):
         return self._pool(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices)
 
 
-class MaxPool1d(_MaxPool):
-    _pool = staticmethod(F.max_pool1d)
+class MaxPool1d(_MaxPoolNd):
+    _pool = Functional("max_pool1d")
 
 
-class MaxPool2d(_MaxPool):
-    _pool = staticmethod(F.max_pool2d)
+class MaxPool2d(_MaxPoolNd):
+    _pool = Functional("max_pool2d")
 
 
-class MaxPool3d(_MaxPool):
-    _pool = staticmethod(F.max_pool3d)
+class MaxPool3d(_MaxPoolNd):
+    _pool = Functional("max_pool3d")
 
 
-class _MaxUnpool(_Pool):
+class _MaxUnpoolNd(_Pool):
     _shown = ("kernel_size", "stride", "padding")
     _dims = 0
 
@@ -49,21 +50,23 @@ class _MaxUnpool(_Pool):
         return self._unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
-class MaxUnpool1d(_MaxUnpool):
-    _dims, _unpool = 1, staticmethod(F.max_unpool1d)
+class MaxUnpool1d(_MaxUnpoolNd):
+    _dims, _unpool = 1, Functional("max_unpool1d")
 
 
-class MaxUnpool2d(_MaxUnpool):
-    _dims, _unpool = 2, staticmethod(F.max_unpool2d)
+class MaxUnpool2d(_MaxUnpoolNd):
+    _dims, _unpool = 2, Functional("max_unpool2d")
 
 
-class MaxUnpool3d(_MaxUnpool):
-    _dims, _unpool = 3, staticmethod(F.max_unpool3d)
+class MaxUnpool3d(_MaxUnpoolNd):
+    _dims, _unpool = 3, Functional("max_unpool3d")
 
 
-class AvgPool1d(_Pool):
+class _AvgPoolNd(_Pool):
     _shown = ("kernel_size", "stride", "padding")
 
+
+class AvgPool1d(_AvgPoolNd):
     def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
         super().__init__()
         self.kernel_size, self.stride, self.padding = (
@@ -74,8 +77,8 @@ class AvgPool1d(_Pool):
         return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
-class AvgPool2d(_Pool):
-    _shown = ("kernel_size", "stride", "padding")
+class _AvgPoolOfPlaces(_AvgPoolNd):
+    """Averages over places of two and three dimensions, whose divisor can be given."""
 
     def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
         super().__init__()
@@ -83,12 +86,15 @@ class AvgPool2d(_Pool):
         self.ceil_mode, self.count_include_pad, self.divisor_override = ceil_mode, count_include_pad, divisor_override
 
     def forward(self, input):
-        return F.avg_pool2d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override)
+        return self._pool(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override)
 
 
-class AvgPool3d(AvgPool2d):
-    def forward(self, input):
-        return F.avg_pool3d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override)
+class AvgPool2d(_AvgPoolOfPlaces):
+    _pool = Functional("avg_pool2d")
+
+
+class AvgPool3d(_AvgPoolOfPlaces):
+    _pool = Functional("avg_pool3d")
 
 
 class _FractionalMaxPool(Module):
@@ -114,14 +120,14 @@ class _FractionalMaxPool(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    _dims, _pool = 2, staticmethod(F.fractional_max_pool2d)
+    _dims, _pool = 2, Functional("fractional_max_pool2d")
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    _dims, _pool = 3, staticmethod(F.fractional_max_pool3d)
+    _dims, _pool = 3, Functional("fractional_max_pool3d")
 
 
-class _LPPool(_Pool):
+class _LPPoolNd(_Pool):
     _shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
 
     def __init__(self, norm_type, kernel_size, stride=None, ceil_mode=False):
@@ -132,19 +138,19 @@ class _LPPool(_Pool):
         return self._pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
-class LPPool1d(_LPPool):
-    _pool = staticmethod(F.lp_pool1d)
+class LPPool1d(_LPPoolNd):
+    _pool = Functional("lp_pool1d")
 
 
-class LPPool2d(_LPPool):
-    _pool = staticmethod(F.lp_pool2d)
+class LPPool2d(_LPPoolNd):
+    _pool = Functional("lp_pool2d")
 
 
-class LPPool3d(_LPPool):
-    _pool = staticmethod(F.lp_pool3d)
+class LPPool3d(_LPPoolNd):
+    _pool = Functional("lp_pool3d")
 
 
-class _AdaptivePool(_Pool):
+class _AdaptiveAvgPoolNd(_Pool):
     _shown = ("output_size",)
 
     def __init__(self, output_size):
@@ -155,19 +161,19 @@ class _AdaptivePool(_Pool):
         return self._pool(input, self.output_size)
 
 
-class AdaptiveAvgPool1d(_AdaptivePool):
-    _pool = staticmethod(F.adaptive_avg_pool1d)
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
+    _pool = Functional("adaptive_avg_pool1d")
 
 
-class AdaptiveAvgPool2d(_AdaptivePool):
-    _pool = staticmethod(F.adaptive_avg_pool2d)
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
+    _pool = Functional("adaptive_avg_pool2d")
 
 
-class AdaptiveAvgPool3d(_AdaptivePool):
-    _pool = staticmethod(F.adaptive_avg_pool3d)
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
+    _pool = Functional("adaptive_avg_pool3d")
 
 
-class _AdaptiveMaxPool(_Pool):
+class _AdaptiveMaxPoolNd(_Pool):
     _shown = ("output_size",)
 
     def __init__(self, output_size, return_indices=False):
@@ -178,13 +184,13 @@ class _AdaptiveMaxPool(_Pool):
         return self._pool(input, self.output_size, self.return_indices)
 
 
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    _pool = staticmethod(F.adaptive_max_pool1d)
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
+    _pool = Functional("adaptive_max_pool1d")
 
 
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    _pool = staticmethod(F.adaptive_max_pool2d)
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
+    _pool = Functional("adaptive_max_pool2d")
 
 
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    _pool = staticmethod(F.adaptive_max_pool3d)
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
+    _pool = Functional("adaptive_max_pool3d")

@@ -171,6 +171,8 @@ class _SimpleRNN(RNNBase):
 
 
 class RNN(_SimpleRNN):
+    """A recurrent network of layers whose cells keep one state: tanh or relu of the input's and the state's share."""
+
     def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, batch_first=False, dropout=0.0, bidirectional=False,
                  device=None, dtype=None):
         if nonlinearity not in ("tanh", "relu"):
@@ -181,12 +183,16 @@ class RNN(_SimpleRNN):
 
 
 class GRU(_SimpleRNN):
+    """A recurrent network of layers of gated units, whose gates say what is kept of the state."""
+
     def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, device=None,
                  dtype=None):
         super().__init__("GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device=device, dtype=dtype)
 
 
 class LSTM(RNNBase):
+    """A recurrent network of layers of long short-term memory: a state that is shown and one that is kept."""
+
     def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, proj_size=0,
                  device=None, dtype=None):
         super().__init__("LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size, device, dtype)
@@ -285,6 +291,8 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
+    """One step of an RNN."""
+
     def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None):
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
@@ -297,6 +305,8 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
+    """One step of an LSTM: from `(hidden, cell)` to the next."""
+
     _states = 2
 
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
@@ -307,6 +317,8 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
+    """One step of a GRU."""
+
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 

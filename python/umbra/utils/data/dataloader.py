@@ -7,9 +7,10 @@ from typing import Any, Generic, TypeVar
 
 import umbra
 from umbra.utils.data._utils.collate import default_collate, default_convert
-from umbra.utils.data._utils.worker import Job, _BaseDataLoaderIter, _Fetcher, _MultiProcessingDataLoaderIter, get_worker_info  # noqa: F401
-from umbra.utils.data.dataset import IterableDataset
-from umbra.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
+from umbra.utils.data._utils.worker import (Job, _BaseDataLoaderIter, _DatasetKind, _Fetcher, _MultiProcessingDataLoaderIter,  # noqa: F401
+                                             get_worker_info)
+from umbra.utils.data.dataset import Dataset, IterableDataset  # noqa: F401
+from umbra.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler  # noqa: F401
 
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
@@ -29,7 +30,9 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
     def __init__(self, loader):
         super().__init__(loader)
-        self._indices, self._fetcher = iter(loader._index_sampler), _Fetcher(Job(loader))
+        # The seed that workers would get; drawn without workers too, as in torch, so that what is drawn afterwards is the same.
+        umbra.empty((), dtype=umbra.int64).random_(generator=loader.generator)
+        self._indices, self._fetcher = iter(loader._index_sampler), _Fetcher(Job.of(loader))
 
     def __next__(self):
         return self._fetcher.fetch(next(self._indices))
@@ -60,7 +63,7 @@ class DataLoader(Generic[_T_co]):
             batch_size, drop_last = None, False
         elif batch_size is None and drop_last:
             raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
-        self._iterable = isinstance(dataset, IterableDataset)
+        self._dataset_kind = _DatasetKind.Iterable if isinstance(dataset, IterableDataset) else _DatasetKind.Map
         if self._iterable:
             self._check_stream_options(shuffle, sampler, batch_sampler)
         if sampler is None:
@@ -123,6 +126,10 @@ class DataLoader(Generic[_T_co]):
         self._context = context
 
     @property
+    def _iterable(self):
+        return self._dataset_kind == _DatasetKind.Iterable
+
+    @property
     def _auto_collation(self):
         return self.batch_sampler is not None
 
@@ -133,17 +140,17 @@ class DataLoader(Generic[_T_co]):
     def __iter__(self):
         if self.pin_memory:
             warnings.warn("'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.", stacklevel=2)
-        if self.num_workers == 0:
-            # The seed that workers would get; drawn without workers too, as in torch, so that what is drawn afterwards is the same.
-            umbra.empty((), dtype=umbra.int64).random_(generator=self.generator)
-            return _SingleProcessDataLoaderIter(self)
-        if not self.persistent_workers:
-            return _MultiProcessingDataLoaderIter(self)
+        if not self.persistent_workers or self.num_workers == 0:
+            return self._get_iterator()
         if self._iterator is None:
-            self._iterator = _MultiProcessingDataLoaderIter(self)
+            self._iterator = self._get_iterator()
         else:
             self._iterator._reset()
         return self._iterator
+
+    def _get_iterator(self):
+        """A new pass over the batches."""
+        return _SingleProcessDataLoaderIter(self) if self.num_workers == 0 else _MultiProcessingDataLoaderIter(self)
 
     def __len__(self):
         if self._iterable:

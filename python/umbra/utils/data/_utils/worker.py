@@ -8,9 +8,9 @@ import os
 import queue
 import random
 import sys
-import traceback
 
 import umbra
+from umbra._utils import ExceptionWrapper
 
 _POLL = 1.0  # seconds between looks whether the other side still lives
 
@@ -36,33 +36,6 @@ def get_worker_info():
     return _worker_info
 
 
-class _Failure:
-    """An exception of a worker, on its way to the process that loads."""
-
-    def __init__(self, where):
-        kind, error, trace = sys.exc_info()
-        self.kind, self.where = kind, where
-        self.text = "".join(traceback.format_exception(kind, error, trace))
-
-    def reraise(self):
-        message = f"Caught {self.kind.__name__} {self.where}.\nOriginal {self.text}"
-        if self.kind is KeyError:
-            message = _Verbatim(message)
-        try:
-            error = self.kind(message)
-        except Exception:
-            # The type wants other arguments than a text.
-            raise RuntimeError(message) from None
-        raise error
-
-
-class _Verbatim(str):
-    """A text that is its own repr: KeyError shows reprs."""
-
-    def __repr__(self):
-        return str(self)
-
-
 class _IterableEnd:
     """A worker's stream of samples has ended."""
 
@@ -75,6 +48,16 @@ def _generate_state(base_seed, worker_id):
     """Four words of 32 bits that seed NumPy in a worker."""
     import numpy as np
     return np.random.SeedSequence([worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]).generate_state(4).tolist()
+
+
+class _DatasetKind:
+    """What a loader reads: samples by index, or a stream of them."""
+    Map, Iterable = 0, 1
+
+    @staticmethod
+    def create_fetcher(kind, dataset, auto_collation, collate_fn, drop_last):
+        """What makes batches of the samples: `fetcher.fetch(indices)`."""
+        return _Fetcher(Job(dataset, kind, auto_collation, collate_fn, drop_last))
 
 
 class _Fetcher:
@@ -112,9 +95,14 @@ class _Fetcher:
 class Job:
     """What workers are given: the dataset and how batches are made of it."""
 
-    def __init__(self, loader):
-        self.dataset, self.collate, self.iterable = loader.dataset, loader.collate_fn, loader._iterable
-        self.batched, self.drop_last, self.init, self.num_workers = loader._auto_collation, loader.drop_last, loader.worker_init_fn, loader.num_workers
+    def __init__(self, dataset, kind, batched, collate, drop_last, init=None, num_workers=0):
+        self.dataset, self.collate, self.iterable = dataset, collate, kind == _DatasetKind.Iterable
+        self.batched, self.drop_last, self.init, self.num_workers = batched, drop_last, init, num_workers
+
+    @classmethod
+    def of(cls, loader):
+        return cls(loader.dataset, loader._dataset_kind, loader._auto_collation, loader.collate_fn, loader.drop_last, loader.worker_init_fn,
+                   loader.num_workers)
 
 
 def _seed(seed, base_seed, worker_id):
@@ -137,7 +125,7 @@ def _work(job, worker_id, base_seed, requests, answers, parent):
             job.init(worker_id)
         fetcher = _Fetcher(job)
     except Exception:
-        failure = _Failure(f"in DataLoader worker process {worker_id}")
+        failure = ExceptionWrapper(where=f"in DataLoader worker process {worker_id}")
     while True:
         try:
             request = requests.get(timeout=_POLL)
@@ -159,7 +147,7 @@ def _work(job, worker_id, base_seed, requests, answers, parent):
             except StopIteration:
                 answer = _IterableEnd()
             except Exception:
-                answer = _Failure(f"in DataLoader worker process {worker_id}")
+                answer = ExceptionWrapper(where=f"in DataLoader worker process {worker_id}")
         failure = None
         answers.put((number, answer))
 
@@ -185,7 +173,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         context = loader.multiprocessing_context or multiprocessing
         self._timeout, self._in_order = loader.timeout, loader.in_order
         seed = int(umbra.empty((), dtype=umbra.int64).random_(generator=loader.generator).item())
-        job = Job(loader)
+        job = Job.of(loader)
         self._answers = context.Queue()
         self._requests, self._workers = [], []
         for i in range(loader.num_workers):
@@ -275,7 +263,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._send()
             if isinstance(answer, _IterableEnd):
                 continue
-            if isinstance(answer, _Failure):
+            if isinstance(answer, ExceptionWrapper):
                 self.close()
                 answer.reraise()
             return answer

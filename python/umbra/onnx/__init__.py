@@ -3,6 +3,7 @@
     program = umbra.export.export(model, (x,), dynamic_shapes=({0: Dim("batch")},))
     umbra.onnx.export(program, "model.onnx")
 """
+import enum
 import functools
 import os
 
@@ -61,3 +62,32 @@ def export(model, args=(), f=None, *, kwargs=None, dynamic_shapes=None, opset_ve
     else:
         program.model_bytes  # what has no counterpart is refused here
     return program
+
+
+# ---- names of torch's older exporter ----
+
+class TensorProtoDataType(enum.IntEnum):
+    """ONNX's numbers of types of elements."""
+    UNDEFINED, FLOAT, UINT8, INT8, UINT16, INT16, INT32, INT64, STRING, BOOL, FLOAT16, DOUBLE, UINT32, UINT64, COMPLEX64, COMPLEX128, BFLOAT16 = range(17)
+    FLOAT8E4M3FN, FLOAT8E4M3FNUZ, FLOAT8E5M2, FLOAT8E5M2FNUZ = range(17, 21)
+
+
+class TrainingMode(enum.IntEnum):
+    """Whether a model is written as it infers or as it trains."""
+    EVAL, PRESERVE, TRAINING = range(3)
+
+
+class OperatorExportTypes(enum.IntEnum):
+    """What becomes of operators that ONNX does not have."""
+    ONNX, ONNX_ATEN, ONNX_ATEN_FALLBACK, ONNX_FALLTHROUGH = range(4)
+
+
+def register_custom_op_symbolic(symbolic_name, symbolic_fn, opset_version):
+    """Says how the older exporter writes an operator. The one here writes no operators of users' own, and refuses them when it meets them."""
+
+
+def unregister_custom_op_symbolic(symbolic_name, opset_version):
+    """Takes that back."""
+
+
+from umbra.onnx import symbolic_helper  # noqa: E402, F401  (makes the modules of operators beside it)
