@@ -6,6 +6,10 @@ class InvalidBackend(TorchDynamoException):
     """A backend that nobody knows."""
 
 
+class TorchRuntimeError(TorchDynamoException):
+    """An operator that a captured function calls refused its arguments."""
+
+
 class RecompileError(TorchDynamoException):
     """A call of a new kind, where `config.error_on_recompile` allows of one alone."""
 

@@ -2,6 +2,7 @@
 import functools
 
 from umbra.fx.graph_module import GraphModule
+from umbra.fx.passes._schedule import Schedule
 from umbra.fx.passes.infra.pass_base import PassResult
 from umbra.nn import Module
 
@@ -29,33 +30,22 @@ def this_before_that_pass_constraint(this, that):
     return lambda a, b: not (a == that and b == this)
 
 
-class PassManager:
+class PassManager(Schedule):
     """Runs passes in an order that keeps the constraints, up to `steps` times."""
 
     def __init__(self, passes=None, constraints=None, steps=None, run_checks_after_each_pass=False, suppress_check_failures=False):
-        self.passes, self.constraints = list(passes or []), list(constraints or [])
+        super().__init__(passes, constraints)
         self.steps = steps or 1
         self.run_checks_after_each_pass, self.suppress_check_failures = run_checks_after_each_pass, suppress_check_failures
-        self._validated = not self.constraints
-
-    def add_pass(self, _pass):
-        self.passes.append(_pass)
-        self._validated = False
-
-    def add_constraint(self, constraint):
-        self.constraints.append(constraint)
-        self._validated = False
 
     def validate_constraints(self):
         """Raises where the passes stand in an order that a constraint forbids."""
         if self._validated:
             return
-        for constraint in self.constraints:
-            for i, first in enumerate(self.passes):
-                for second in self.passes[i + 1:]:
-                    if not constraint(first, second):
-                        raise RuntimeError(f"pass schedule constraint violated. Expected {first} before {second} but found {first} at index {i} and "
-                                           f"{second} at index {self.passes.index(second)} in pass list.")
+        if found := self._violation():
+            (i, first), (k, second) = found
+            raise RuntimeError(f"pass schedule constraint violated. Expected {first} before {second} but found {first} at index {i} and {second} at "
+                               f"index {k} in pass list.")
         self._validated = True
 
     def solve_constraints(self):
