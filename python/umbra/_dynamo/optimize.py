@@ -6,7 +6,6 @@ A function that changes what it reads (counters, lists), prints, or calls what i
 """
 import collections
 import functools
-import opcode
 import threading
 import types
 import warnings
@@ -15,7 +14,7 @@ import weakref
 from umbra import _C
 from umbra._C import DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, Tensor
 from umbra._dynamo import breaks, config
-from umbra._dynamo.exc import FailOnRecompileLimitHit, InvalidBackend, RecompileError, TorchDynamoException, TorchRuntimeError, Unsupported
+from umbra._dynamo.exc import FailOnRecompileLimitHit, InvalidBackend, RecompileError, TorchDynamoException, Unsupported, operator_refusal
 from umbra._functorch.aot_autograd import KNOWN_TYPES, ChangesArguments, _compile, _compile_module
 from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition
 from umbra._options import not_built
@@ -251,7 +250,7 @@ class _Optimized:
             if error is self.backend.error or isinstance(error, TorchDynamoException):
                 raise
             if self.fullgraph:
-                raise _refusal(error) from None
+                raise operator_refusal(error) from None
             why = before.broken()
             if why is None:
                 return self._give_up(before, f"{type(error).__name__}: {error}", args, kwargs)
@@ -266,7 +265,7 @@ class _Optimized:
         try:
             result = self.model(*args, **kwargs)
         except RuntimeError as error:  # with data as without
-            raise _refusal(error) from None
+            raise operator_refusal(error) from None
         self.gave_up, self.why_not = True, why
         self._warn(f"not captured, since {why}")
         return result
@@ -318,15 +317,6 @@ def _is_marked(leaf):
     """Whether a size of a tensor was said to be a symbol: `mark_dynamic`."""
     marks = getattr(leaf, "_marked_sizes", None) if isinstance(leaf, Tensor) else None
     return bool(marks) and any(hint != "STATIC" for hint in marks.values())
-
-
-def _refusal(error):
-    """What to raise for an error: one of the library's own, which comes of no `raise` in Python, is an operator's refusal."""
-    trace = error.__traceback__
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    raised = trace.tb_frame.f_code.co_code[trace.tb_lasti] == opcode.opmap["RAISE_VARARGS"]
-    return error if raised or type(error) is not RuntimeError else TorchRuntimeError(f"RuntimeError when making fake tensor call\n  Explanation: {error}")
 
 
 _MOST = 2000  # objects that are looked into for functions

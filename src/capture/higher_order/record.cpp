@@ -91,6 +91,11 @@ void give_one_value(fx::Graph& graph) {
   output->set_args({all.items()[0]});
 }
 
+void give_a_list(fx::Graph& graph) {
+  fx::Node* output = graph.output_node();
+  output->set_args({fx::Argument::list(output->args()[0].items())});
+}
+
 fx::Arguments node_arguments(Tracer& tracer, const FunctionCall& call, const RecordedCall& recorded) {
   const HigherOrder& rule = call.rule();
   FunctionCall whole = call.with_operands(recorded.closed_over);
@@ -105,7 +110,7 @@ fx::Arguments node_arguments(Tracer& tracer, const FunctionCall& call, const Rec
     }
     fx::Arguments items;
     for (const Value& v : whole.list(i)) items.push_back(tracer.argument(v));
-    bool as_list = rule.prints_lists && !items.empty();
+    bool as_list = items.empty() ? rule.prints_empty_lists : rule.prints_lists;
     plain[i] = as_list ? fx::Argument::list(std::move(items)) : fx::Argument::tuple(std::move(items));
   }
   size_t which = 0;
@@ -134,6 +139,7 @@ void record_functions(const Operator& op, DispatchKeySet keys, Value* frame) {
     if (key == DispatchKey::PreProxy) refuse_effects(call, function.module->graph(), function.results);
     of_functions.push_back(function.results);
     if (which == call.rule().single_result) give_one_value(function.module->graph());
+    if (call.rule().lists_results) give_a_list(function.module->graph());
   }
   std::vector<Value> results;
   {

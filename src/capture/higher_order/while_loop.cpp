@@ -48,7 +48,8 @@ void check_carried(const std::vector<Value>& before, const std::vector<Value>& a
     if (!before[i].is_tensor()) continue;
     const Tensor &a = before[i].tensor_ref(), &b = after[i].tensor_ref();
     bool same = a.dtype() == b.dtype() && a.device() == b.device() && a.sym_sizes() == b.sym_sizes();
-    check<UserError>(same, "Expected carried_inputs and body_output to have same metadata but found: carried value ", i,
+    check<UserError>(same,
+                     "Expected body_fn_output and carried_inputs to have same metadata but found:\ncarried value ", i,
                      " is ", a.dtype(), to_string(a.sym_sizes()), " and becomes ", b.dtype(), to_string(b.sym_sizes()));
   }
 }

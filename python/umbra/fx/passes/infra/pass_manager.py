@@ -1,5 +1,6 @@
 """Passes one after the other, again and again until none changes anything."""
 import functools
+import inspect
 
 from umbra.fx.graph_module import GraphModule
 from umbra.fx.passes._schedule import Schedule
@@ -22,6 +23,8 @@ def pass_result_wrapper(fn):
         if isinstance(result, Module):
             return PassResult(result, True)
         raise AssertionError(f"expected a module, a PassResult or nothing of the pass {fn}, got {type(result)}")
+    if not hasattr(fn, "__name__"):
+        call.__name__ = str(type(fn))
     return call
 
 
@@ -64,6 +67,8 @@ class PassManager(Schedule):
 
     def add_checks(self, check):
         """A function of the module that raises where it is not well formed: run after the passes, or after each."""
+        if len(inspect.signature(check).parameters) != 1:
+            raise TypeError("PassManager check function should only take in one variable, a module")
         self.check = check
 
     def check(self, module):
@@ -96,7 +101,8 @@ class PassManager(Schedule):
             if not isinstance(result, PassResult):
                 raise TypeError(f"The result of the pass {name} should be type PassResult. Please wrap it with pass_result_wrapper()")
         except Exception as error:
-            raise Exception(f"An error occurred when running the '{name}' pass: {error}") from error
+            before = [getattr(one, "__name__", type(one).__name__) for one in self.passes[:self.passes.index(fn)]]
+            raise Exception(f"An error occurred when running the '{name}' pass after the following passes: {before}") from error
         return result
 
     def _checked(self, module):
