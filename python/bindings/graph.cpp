@@ -387,8 +387,12 @@ void bind_graph(nb::module_& m) {
           "_eliminate_dead_code",
           [](GraphHandle& g, nb::handle is_impure) { return fx::eliminate_dead_code(*g.get(), impurity(is_impure)); },
           nb::arg("is_impure").none())
-      .def("eliminate_common_subexpressions",
-           [](GraphHandle& g) { return fx::eliminate_common_subexpressions(*g.get()); })
+      .def(
+          "_eliminate_common_subexpressions",
+          [](GraphHandle& g, nb::handle stays) {
+            return fx::eliminate_common_subexpressions(*g.get(), impurity(stays));
+          },
+          nb::arg("stays") = nb::none())
       .def("_lint", [](const GraphHandle& g) { fx::lint(*g.get()); })
       .def(
           "_code", [](const GraphHandle& g, bool verbose) { return fx::python_code(*g.get(), {.verbose = verbose}); },

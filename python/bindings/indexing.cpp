@@ -71,8 +71,6 @@ Slice read_slice(PyObject* object) {
   return out;
 }
 
-bool is_numpy_array(PyObject* object) { return std::string_view(type_name(object)) == "numpy.ndarray"; }
-
 bool is_int_like(PyObject* object) {
   if (is_tensor(object) || PyBool_Check(object) || is_numpy_array(object)) return false;
   if (PyLong_Check(object) || is_sym_int(object)) return true;

@@ -34,8 +34,9 @@ def _capturing(exporting=False):
 
 
 def disable(fn=None, recursive=True, *, reason=None):
-    """What is captured runs as it is; the function stays itself."""
-    return fn if fn is not None else lambda function: function
+    """A function that `torch.compile` does not capture: see `umbra._dynamo.disable`."""
+    from umbra._dynamo import disable as disabled
+    return disabled(fn, recursive, reason=reason)
 
 
 def compile(*args, **kwargs):

@@ -189,6 +189,7 @@ std::vector<Tensor> run_differentiable(Call& call) {
     return with_refusing_history(sources, gradients);
   };
   auto node = make_counted<autograd::FunctionNode>("CompiledFunctionBackward", backward);
+  EnableGrad of_the_function;  // it needs gradients, whatever the mode around it
   return autograd::apply_function(node, call.primals, [&](autograd::FunctionContext& context) {
     context.save_for_backward(run_and_save(call, *kept));
     std::vector<Tensor> outputs = tensors_among(call.forward), plain;
@@ -285,7 +286,7 @@ std::vector<Value> results_of(const Call& call, const std::vector<Tensor>& sourc
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     const OutputInfo& o = outputs[i];
-    SetGradEnabled mode(is_grad_enabled() && !o.made_without_grad);
+    SetGradEnabled mode((joint.differentiable || is_grad_enabled()) && !o.made_without_grad);
     auto view = [&](const Tensor& base) { return Value(view_of(call, base, o, computed[i])); };
     switch (o.kind) {
       case OutputInfo::Kind::Fresh: break;

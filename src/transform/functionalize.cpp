@@ -1,6 +1,9 @@
 // functionalize as a transform: a level whose tensors wrap values that nothing writes.
 #include "umbra/capture/functionalize.h"
 
+#include <unordered_set>
+
+#include "umbra/capture/higher_order.h"
 #include "umbra/generated/functions.h"
 #include "umbra/transform/level.h"
 #include "umbra/transform/transform.h"
@@ -9,15 +12,55 @@ namespace umbra::transform {
 
 namespace {
 
+/// The function as a level sees it that is off the stack where it is called.
+ValueFunction seen_by(IntrusivePtr<Level> level, ValueFunction function) {
+  return [=](const std::vector<Value>& values) {
+    WithinLevel scope(level);
+    return function(values);
+  };
+}
+
+std::vector<Value> call_outside(const FunctionCall& call) {
+  WithoutLevel off;
+  return call.call();
+}
+
 class FunctionalizeLevel final : public Level {
  public:
   explicit FunctionalizeLevel(bool whole_composites) : whole_composites_(whole_composites) {}
 
   void call(const Operator& op, Value* frame) override {
     if (op.is_composite() && !stays_whole(op)) return op.definition().composite(frame);
-    WithoutLevel off;
-    functional_level::call(op, frame, pointer());
+    if (made_inside_) refuse_outside_writes(op, frame);
+    {
+      WithoutLevel off;
+      functional_level::call(op, frame, pointer());
+    }
+    if (!made_inside_) return;
+    for (size_t i = 0; i < op.return_count(); ++i)
+      frame[i].each_tensor([&](const TensorImpl* t) { made_inside_->insert(t->storage().get()); });
   }
+
+  /// Below, the functions are functions of values.
+  bool call_functions(const Operator& op, Value* frame) override {
+    FunctionCall below = FunctionCall(op, frame).changed(
+        [this](const Value& v) { return to_value(v); },
+        [this](const Value& function, size_t) {
+          return seen_by(IntrusivePtr<Level>(this), [this, function](const std::vector<Value>& values) {
+            std::vector<Value> wrapped, results;
+            for (const Value& v : values) wrapped.push_back(to_wrapper(v));
+            InsideFunction scope(*this);
+            results = call_function(function, wrapped);
+            for (Value& v : results) v = to_value(v);
+            return results;
+          });
+        });
+    std::vector<Value> results = call_outside(below);
+    for (Value& v : results) v = to_wrapper(v);
+    frame[0] = Value(std::move(results));
+    return true;
+  }
+
   Tensor unwrap(const Tensor& tensor) const override {
     return tensor.defined() ? functional_level::unwrap(tensor, pointer()) : tensor;
   }
@@ -29,7 +72,35 @@ class FunctionalizeLevel final : public Level {
     return whole_composites_ && !op.is_view() && !op.is_mutable() && !op.has_tag(Tag::MaybeAliasingOrMutating);
   }
 
+  /// While a function runs that becomes a graph of its own: it must not write what others have.
+  struct InsideFunction {
+    explicit InsideFunction(FunctionalizeLevel& level) : level(level), before(level.made_inside_) {
+      level.made_inside_ = &made;
+    }
+    ~InsideFunction() { level.made_inside_ = before; }
+    FunctionalizeLevel& level;
+    std::unordered_set<const StorageImpl*> made, *before;
+  };
+
+  void refuse_outside_writes(const Operator& op, const Value* frame) const {
+    const auto& arguments = op.schema().arguments;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (!arguments[i].alias.write) continue;
+      frame[i].each_tensor([&](const TensorImpl* t) {
+        check<UserError>(
+            made_inside_->contains(t->storage().get()),
+            "Encountered input mutation during higher order op tracing\n  A function writes an operand or a "
+            "tensor from outside, by ",
+            op.name(), ": return the new value instead.");
+      });
+    }
+  }
+
+  Value to_value(const Value& v) const { return v.is_tensor() ? Value(unwrap(v.tensor_ref())) : v; }
+  Value to_wrapper(const Value& v) const { return v.is_tensor() ? Value(wrap(v.tensor_ref())) : v; }
+
   bool whole_composites_;
+  std::unordered_set<const StorageImpl*>* made_inside_ = nullptr;
 
   IntrusivePtr<RefCounted> pointer() const { return IntrusivePtr<RefCounted>(const_cast<FunctionalizeLevel*>(this)); }
 };
@@ -42,6 +113,14 @@ class CopyViewsLevel final : public Level {
     const Operator* copy = op.is_view() ? copy_of(op) : nullptr;
     WithoutLevel off;
     (copy ? *copy : op).call(frame);
+  }
+  bool call_functions(const Operator& op, Value* frame) override {
+    auto same = [](const Value& v) { return v; };
+    frame[0] = Value(call_outside(FunctionCall(op, frame).changed(same, [this](const Value& function, size_t) {
+      return seen_by(IntrusivePtr<Level>(this),
+                     [function](const std::vector<Value>& values) { return call_function(function, values); });
+    })));
+    return true;
   }
   Tensor unwrap(const Tensor& tensor) const override { return tensor; }
 

@@ -74,6 +74,7 @@ void level_functions(const Operator& op, DispatchKeySet, Value* frame) {
     frame[0] = Value(rule.run_undecided(FunctionCall(op, frame)));
     return;
   }
+  if (is_captured() && levels().back()->call_functions(op, frame)) return;
   bool follows_data = rule.rehearse != nullptr;
   check<NotImplementedError>(!follows_data || !is_captured(), op.schema().name,
                              ": inside a transform (grad, vmap, ...) it cannot be captured yet");
@@ -86,6 +87,8 @@ const RegisterFunctionLayer kLevelFunctions(DispatchKey::Level, level_functions)
 }  // namespace
 
 const std::vector<IntrusivePtr<Level>>& level_stack() { return levels(); }
+
+bool Level::call_functions(const Operator&, Value*) { return false; }
 
 void push_level(IntrusivePtr<Level> level) {
   dispatch_state().include |= kKey;
@@ -115,6 +118,17 @@ WithoutLevel::WithoutLevel() : level_(levels().back()), before_(dispatch_state()
 
 WithoutLevel::~WithoutLevel() {
   levels().push_back(std::move(level_));
+  dispatch_state() = before_;
+}
+
+WithinLevel::WithinLevel(const IntrusivePtr<Level>& level) : before_(dispatch_state()) {
+  levels().push_back(level);
+  dispatch_state().include |= kKey;
+  dispatch_state().exclude = dispatch_state().exclude - kKey;
+}
+
+WithinLevel::~WithinLevel() {
+  levels().pop_back();
   dispatch_state() = before_;
 }
 

@@ -529,3 +529,18 @@ def test_gradients_are_computed_in_the_order_of_the_arguments_names():
     x, y = leaf(3), leaf(3)
     aot_function(lambda x, y: x * y, nop, keep)(x, y).sum().backward()
     assert [str(node.args[1]) for node in backward[0].graph.nodes if node.op == "call_function"] == ["primals_1", "primals_2"]
+
+
+def test_a_function_that_enables_gradients_has_them_where_they_are_off():
+    def f(x):
+        plain = x * 2
+        with torch.enable_grad():
+            return plain, x * 3, x.view(-1)
+    x = torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        plain, product, view = aot_function(f, nop)(x)
+    assert not plain.requires_grad and product.requires_grad and view.requires_grad
+    (product + view).sum().backward()
+    assert x.grad.tolist() == [4, 4]
+    with torch.no_grad():
+        assert not aot_function(lambda x: x * 2, nop)(x).requires_grad

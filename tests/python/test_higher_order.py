@@ -5,7 +5,7 @@ import pytest
 
 import umbra
 from umbra import tensor
-from umbra._higher_order_ops import cond, map, while_loop
+from umbra._higher_order_ops import cond, map, scan, while_loop
 from umbra.fx.experimental.proxy_tensor import make_fx
 from umbra.utils._python_dispatch import TorchDispatchMode
 
@@ -349,3 +349,76 @@ def test_auto_functionalized_writes_views_of_copies():
         assert new_base(_x_size=(2,), _x_stride=(2,), _x_storage_offset=1) == [1, 2, 1, 2]
         assert new_base(_x_slice_dim=0, _x_slice_start=1, _x_slice_end=3) == [1, 2, 2, 1]
         assert new_base(_x_alias=True) == new_base() == [2] * 4 and x.tolist() == [1] * 4
+
+
+# ---- what functions must not do ----
+
+@pytest.mark.parametrize("function", [
+    lambda x: cond(x.sum() > 0, lambda x: x, lambda x: x + 1, (x,)),
+    lambda x: cond(x.sum() > 0, lambda x: x.add_(1) * 1, lambda x: x + 1, (x,)),
+    lambda x: cond(x.sum() > 0, lambda x: 1.5, lambda x: 2.5, (x,)),
+    lambda x: cond(x.sum() > 0, lambda: 1, lambda x: x + 1, (x,)),
+    lambda x: cond(x.sum() > 0, lambda x: {"a": x + 1}, lambda x: {"b": x + 1}, (x,)),
+    lambda x: map(lambda row: row, x),
+    lambda x: while_loop(lambda x: x.sum() < 5, lambda x: (x.double(),), (x,)),
+    lambda x: scan(lambda c, x: (c.double(), x + 1), umbra.zeros(()), x),
+])
+def test_functions_that_cannot_be_captured_are_refused_by_one_error(function):
+    for call in (function, make_fx(function)):
+        with pytest.raises(umbra._dynamo.exc.UncapturedHigherOrderOpError):
+            call(umbra.ones(3))
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: cond(x.sum() > 0, lambda x: x.long(), lambda x: x + 1, (x,)),
+    lambda x: cond(x.sum() > 0, lambda x: (x + 1, x + 2), lambda x: x + 1, (x,)),
+    lambda x: cond(x.sum() > 0, lambda x: x + umbra.ones(7), lambda x: x + 1, (x,)),
+])
+def test_branches_that_do_not_fit_are_an_error_of_their_run_without_data(function):
+    with pytest.raises(umbra._dynamo.exc.TorchRuntimeError):
+        function(umbra.ones(3))
+
+
+def test_operands_of_cond_are_tensors_and_numbers_decide_at_once():
+    with pytest.raises(RuntimeError, match="only consists of tensor leaves"):
+        cond(tensor(True), lambda x, n: x + n, lambda x, n: x - n, (umbra.ones(2), 3))
+    assert cond(1, lambda x: x + 1, lambda x: x - 1, (umbra.ones(2),)).tolist() == [2, 2]
+
+
+def test_scan_may_collect_nothing_and_less_than_its_inputs_have_dimensions():
+    x = umbra.arange(6.).view(3, 2)
+    total, nothing = scan(lambda c, x: (c + x, None), umbra.zeros(2), x)
+    assert total.tolist() == [6, 9] and nothing is None
+    assert scan(lambda c, x: (c + x, x.sum()), umbra.zeros(3), x, dim=1)[1].tolist() == [6, 9]
+    assert scan(lambda c, x: (c + 1, x.sum(0)), umbra.zeros(()), umbra.ones(3, 2, 4), dim=1)[1].shape == (4, 2)
+    assert scan(lambda c, x: (c + 1, x.sum(0)), umbra.zeros(()), umbra.ones(3, 2, 4), dim=-1)[1].shape == (4, 2)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 8])
+def test_associative_scan_of_any_length(count):
+    from umbra._higher_order_ops import associative_scan
+    x = umbra.arange(float(count)) + 1
+    assert umbra.equal(associative_scan(lambda a, b: a * b, x, 0, combine_mode="generic"), x.cumprod(0))
+
+
+def test_cond_is_captured_inside_functionalize():
+    def true_function(x):
+        y = x.clone()
+        y.add_(1)
+        return y
+    def f(x):
+        y = x * 2
+        y.mul_(3)
+        return cond(y.sum() > 0, true_function, lambda x: x.cos() * y, (y,))
+    graph = make_fx(umbra.func.functionalize(f))(umbra.ones(2))
+    assert not any(str(node.target).endswith("_.Tensor") for part in (graph, graph.true_graph_0) for node in part.graph.nodes)
+    assert "higher_order.cond" in graph.code and graph.code.count("torch.ops.aten.cos") == 0
+    for x in (umbra.ones(2), -umbra.ones(2)):
+        assert umbra.allclose(graph(x), f(x))
+
+    def writes_outside(x):
+        y = x * 2
+        cond(x.sum() > 0, lambda x: y.add_(1) * 1, lambda x: x + 1, (x,))
+        return y
+    with pytest.raises(umbra._dynamo.exc.TorchDynamoException, match="input mutation"):
+        make_fx(umbra.func.functionalize(writes_outside))(umbra.ones(2))

@@ -98,6 +98,8 @@ struct HigherOrder {
   /// What it does inside vmap where its first argument, which decides, is a batch: nobody decides for all of it.
   std::vector<Value> (*run_undecided)(const FunctionCall& call) = nullptr;
   bool prints_lists = false;          // operands stand in lists, not tuples
+  bool prints_empty_lists = false;    // where there are none, too
+  bool lists_results = false;         // so do the results of its functions' graphs
   bool spreads_operands = false;      // the last arguments, which graphs give one by one
   size_t single_result = SIZE_MAX;    // the function whose graph gives one value, not a tuple
   const char* public_name = nullptr;  // in errors: "cond" for "torch.cond"

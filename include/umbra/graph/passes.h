@@ -15,9 +15,9 @@ bool eliminate_dead_code(Graph& graph, const std::function<bool(const Node&)>& i
 bool eliminate_dead_code(GraphModule& module, const std::function<bool(const Node&)>& is_impure = {});
 
 /// Computes once what is computed twice from the same arguments. Values that are given out stay apart, so that results
-/// do not come to share memory; in a graph that writes to its values only computations on sizes are merged. True if
-/// something was merged.
-bool eliminate_common_subexpressions(Graph& graph);
+/// do not come to share memory; in a graph that writes to its values only computations on sizes are merged. Nodes of
+/// which `stays`, where given, holds are computed each. True if something was merged.
+bool eliminate_common_subexpressions(Graph& graph, const std::function<bool(const Node&)>& stays = {});
 
 /// Checks that a graph is well formed: nodes belong to it, have names of their own and are defined before they are
 /// used, and calls of operators fit their schemas. The error says which node is wrong and how.

@@ -20,6 +20,9 @@ class Level : public RefCounted {
  public:
   /// Carries out a call of the function that is being transformed, with this level innermost on the stack.
   virtual void call(const Operator& op, Value* frame) = 0;
+  /// Hands a captured call of an operator that takes functions on to the next level out, with functions of its values;
+  /// false: it has no such form here.
+  virtual bool call_functions(const Operator& op, Value* frame);
   /// The tensor without this level's wrapper; others come back as they are.
   virtual Tensor unwrap(const Tensor& tensor) const = 0;
 
@@ -59,6 +62,17 @@ class WithoutLevel {
 
  private:
   IntrusivePtr<Level> level_;
+  DispatchState before_;
+};
+
+/// Puts a level that was taken off back on the stack for a scope: what runs inside is seen by it.
+class WithinLevel {
+ public:
+  explicit WithinLevel(const IntrusivePtr<Level>& level);
+  ~WithinLevel();
+  WithinLevel(const WithinLevel&) = delete;
+
+ private:
   DispatchState before_;
 };
 

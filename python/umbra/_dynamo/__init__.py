@@ -1,8 +1,16 @@
 """Names of torch._dynamo that code asks for. Umbra captures a program by running it: there is no bytecode analysis."""
 from umbra._modules import lazy_submodules
+from umbra._options import not_built
 from umbra.compiler import is_compiling  # noqa: F401
 
-__getattr__ = lazy_submodules(__name__)
+_submodule = lazy_submodules(__name__)
+
+
+def __getattr__(name):
+    if name == "OptimizedModule":
+        from umbra._dynamo.optimize import OptimizedModule
+        return OptimizedModule
+    return _submodule(name)
 
 
 def list_backends(exclude_tags=("debug", "experimental")):
@@ -22,8 +30,25 @@ def is_dynamo_compiling():
 
 
 def disable(fn=None, recursive=True, *, reason=None, wrapping=True):
-    """What is captured runs as it is; the function stays itself."""
-    return fn if fn is not None else lambda function: function
+    """The function, or module, as one that `torch.compile` does not capture: what calls it runs as it is, or is refused with `fullgraph`."""
+    from umbra._dynamo import breaks
+    not_built("disable", recursive=(recursive, True))
+    if fn is None:
+        return lambda function: disable(function, reason=reason, wrapping=wrapping)
+    return breaks.disabled(fn, reason) if wrapping else fn
+
+
+def graph_break(msg=""):
+    """What calls this and is compiled runs as it is, or is refused with `fullgraph`."""
+    from umbra._dynamo import breaks
+    breaks.stop("Call to `torch._dynamo.graph_break()`", f"User-inserted graph break. Message: {msg or None}")
+
+
+def explain(f, *extra_args, **extra_kwargs):
+    """What `torch.compile` makes of a call: a function of the call's arguments that gives the graphs and why there is not one."""
+    from umbra._dynamo import explanation
+    explained = explanation.of(f)
+    return explained(*extra_args, **extra_kwargs) if extra_args or extra_kwargs else explained
 
 
 from umbra._dynamo.decorators import mark_dynamic, mark_static, mark_static_address, mark_unbacked, maybe_mark_dynamic  # noqa: E402, F401
@@ -37,10 +62,3 @@ def allow_in_graph(fn):
 def assume_constant_result(fn):
     """The function stays itself: capture runs it once."""
     return fn
-
-
-class OptimizedModule:
-    """What torch.compile makes of a module. There are none here."""
-
-    def __init__(self, *args, **kwargs):
-        raise NotImplementedError("torch.compile is not in Umbra yet")

@@ -1,9 +1,19 @@
 """Errors of capture, under the names that users of torch know."""
+import opcode
+
 from umbra._C import TorchDynamoException, Unsupported, UserError  # noqa: F401
 
 
 class InvalidBackend(TorchDynamoException):
     """A backend that nobody knows."""
+
+
+class TorchRuntimeError(TorchDynamoException):
+    """An operator that a captured function calls refused its arguments."""
+
+
+class UncapturedHigherOrderOpError(TorchDynamoException):
+    """A function that an operator takes (cond, scan and their like) does what such functions must not."""
 
 
 class RecompileError(TorchDynamoException):
@@ -12,6 +22,20 @@ class RecompileError(TorchDynamoException):
 
 class FailOnRecompileLimitHit(Exception):
     """A function was captured as often as it may be, and must not run as it is."""
+
+
+def operator_refusal(error):
+    """What to raise for an error in a captured function: one of the library's own, which comes of no `raise` in Python, is an operator's refusal."""
+    trace = error.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    raised = trace.tb_frame.f_code.co_code[trace.tb_lasti] == opcode.opmap["RAISE_VARARGS"]
+    return error if raised or type(error) is not RuntimeError else refused_without_data(error)
+
+
+def refused_without_data(error):
+    """An error of a run on tensors without data."""
+    return TorchRuntimeError(f"RuntimeError when making fake tensor call\n  Explanation: {error}")
 
 
 class UserErrorType:

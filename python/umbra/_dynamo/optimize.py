@@ -2,19 +2,20 @@
 
 There is no analysis of bytecode. The function runs once on tensors without data; the graphs of its forward and backward go to the backend. Calls of another
 kind (types, layouts, sizes, values of plain arguments, flags and numbers that the function reads from modules, closures and globals) are captured anew.
-A function that changes what it reads (counters, lists) runs as it is; what else it does besides computing (prints) happens when it is captured.
+A function that changes what it reads (counters, lists), prints, or calls what is not to be captured runs as it is.
 """
 import collections
 import functools
+import threading
 import types
 import warnings
 import weakref
 
 from umbra import _C
 from umbra._C import DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, Tensor
-from umbra._dynamo import config
+from umbra._dynamo import breaks, config
 from umbra._dynamo.decorators import marked_sizes
-from umbra._dynamo.exc import FailOnRecompileLimitHit, InvalidBackend, RecompileError, TorchDynamoException, Unsupported
+from umbra._dynamo.exc import FailOnRecompileLimitHit, InvalidBackend, RecompileError, TorchDynamoException, Unsupported, operator_refusal
 from umbra._functorch.aot_autograd import KNOWN_TYPES, ChangesArguments, _compile, _compile_module
 from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition
 from umbra._options import not_built
@@ -53,6 +54,14 @@ def _backend(backend):
     return _BACKENDS[backend]
 
 
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")  # of the backend that takes modes
+
+
+def _check_mode(backend, mode):
+    if backend in (None, "inductor") and mode is not None and mode not in _MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
+
+
 def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None, name=None, disable=False, recompile_limit=None,
             isolate_recompiles=False, dynamic_shapes=None):
     """`model` captured at its calls and run by a backend: a function of (graph module, example inputs), "eager" or "aot_eager". `dynamic`: sizes are symbols
@@ -69,6 +78,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     if disable:
         return model
+    _check_mode(backend, mode)
     chosen, partition = _backend(backend)
     if options is not None or mode not in (None, "default"):
         if not callable(backend):
@@ -79,6 +89,26 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
         return OptimizedModule(model, chosen_settings)
     call = _Optimized(model, *chosen_settings).call
     return functools.update_wrapper(call, model) if hasattr(model, "__name__") else call
+
+
+def compile_in_place(module, *args, **kwargs):
+    """Makes a module's own calls those of `compile(module)`."""
+    compiled, inside = compile(module, *args, **kwargs), threading.local()
+
+    def call(*args, **kwargs):
+        if getattr(inside, "running", False):  # the compiled module calls the module
+            return module._call_impl(*args, **kwargs)
+        inside.running = True
+        try:
+            return compiled(*args, **kwargs)
+        finally:
+            inside.running = False
+    module.__dict__["_compiled_call_impl"] = call
+
+
+def optimized(model, backend):
+    """The captures of a function or module, for whoever looks into them."""
+    return _Optimized(model, backend, default_partition, False, None, None)
 
 
 class OptimizedModule(Module):
@@ -149,7 +179,7 @@ class _Optimized:
 
     def reset(self):
         self.backend.calls = 0
-        self.gave_up = False
+        self.gave_up, self.why_not = False, None
         self.effects = self.prepared = 0  # calls that changed what they read; captures that the next lookup finds, which is no hit
         self.at_limit = False
         self.first_numbers = {}
@@ -203,9 +233,14 @@ class _Optimized:
             self.reasons[self.static.why_not(*args, **kwargs)] += 1
         before = self._reads([leaf for leaf in pytree.tree_leaves((args, kwargs)) if not isinstance(leaf, KNOWN_TYPES)], restorable=True)
         try:
-            with _capturing():
+            with _capturing(), breaks.watched():
                 captures.prepare(*args, **kwargs)
             why = before.broken()
+        except breaks.NotCaptured as error:
+            captures.reset()  # a function that caught the error went on
+            if self.fullgraph:
+                raise
+            return self._give_up(before, str(error).splitlines()[0], args, kwargs)
         except ChangesArguments:
             why = "what it is given"
         except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode) as error:
@@ -213,8 +248,10 @@ class _Optimized:
                 raise Unsupported(f"Data-dependent branching\n  {error}") from error
             return self._give_up(before, f"data decide what it does: {error}", args, kwargs)
         except Exception as error:  # what cannot be done fails as it is, too
-            if self.fullgraph or error is self.backend.error or isinstance(error, TorchDynamoException):
+            if error is self.backend.error or isinstance(error, TorchDynamoException):
                 raise
+            if self.fullgraph:
+                raise operator_refusal(error) from None
             why = before.broken()
             if why is None:
                 return self._give_up(before, f"{type(error).__name__}: {error}", args, kwargs)
@@ -226,8 +263,11 @@ class _Optimized:
 
     def _give_up(self, before, why, args, kwargs):
         before.restore()
-        result = self.model(*args, **kwargs)
-        self.gave_up = True
+        try:
+            result = self.model(*args, **kwargs)
+        except RuntimeError as error:  # with data as without
+            raise operator_refusal(error) from None
+        self.gave_up, self.why_not = True, why
         self._warn(f"not captured, since {why}")
         return result
 
@@ -266,12 +306,17 @@ class _Optimized:
         if not config.automatic_dynamic_shapes:
             return False
         leaves, spec = pytree.tree_flatten((args, kwargs))
-        if any(isinstance(leaf, Tensor) and any(mark[0] != "STATIC" for mark in marked_sizes(leaf).values()) for leaf in leaves):
+        if any(_is_marked(leaf) for leaf in leaves):
             return True
         kind = (spec, tuple((leaf.dtype, leaf.dim()) if isinstance(leaf, Tensor) else type(leaf) for leaf in leaves))
         numbers = tuple(tuple(leaf.shape) if isinstance(leaf, Tensor) else leaf for leaf in leaves
                         if isinstance(leaf, Tensor) or type(leaf) is int)
         return self.first_numbers.setdefault(kind, numbers) != numbers
+
+
+def _is_marked(leaf):
+    """Whether a size of a tensor was said to be a symbol: `mark_dynamic`."""
+    return isinstance(leaf, Tensor) and any(mark[0] != "STATIC" for mark in marked_sizes(leaf).values())
 
 
 _MOST = 2000  # objects that are looked into for functions

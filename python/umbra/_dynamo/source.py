@@ -6,69 +6,59 @@ from umbra._guards import ChainedSource, Source
 
 __all__ = ["AttrSource", "ConstantSource", "GetItemSource", "GlobalSource", "LocalSource", "TensorProperty", "TensorPropertySource"]
 
+_source = dataclasses.dataclass(frozen=True)
+
 
 class _Named(Source):
+    form = None  # of its name, over its fields
+
+    @property
+    def name(self):
+        return self.form.format(**vars(self))
+
     def __str__(self):
         return self.name
 
 
-@dataclasses.dataclass(frozen=True)
+@_source
 class ConstantSource(_Named):
     """A value with a name of its own."""
     source_name: str
-
-    @property
-    def name(self):
-        return self.source_name
+    form = "{source_name}"
 
 
-@dataclasses.dataclass(frozen=True)
+@_source
 class LocalSource(_Named):
     """An argument or a local variable."""
     local_name: str
     is_input: bool = False
-
-    @property
-    def name(self):
-        return f"L[{self.local_name!r}]"
+    form = "L[{local_name!r}]"
 
 
-@dataclasses.dataclass(frozen=True)
+@_source
 class GlobalSource(_Named):
     """A global variable."""
     global_name: str
-
-    @property
-    def name(self):
-        return f"G[{self.global_name!r}]"
+    form = "G[{global_name!r}]"
 
 
-@dataclasses.dataclass(frozen=True)
-class _Part(ChainedSource):
+@_source
+class _Part(_Named, ChainedSource):
     base: Source
 
-    def __str__(self):
-        return self.name
 
-
-@dataclasses.dataclass(frozen=True)
+@_source
 class AttrSource(_Part):
     """An attribute of another value."""
     member: str
-
-    @property
-    def name(self):
-        return f"{self.base.name}.{self.member}"
+    form = "{base.name}.{member}"
 
 
-@dataclasses.dataclass(frozen=True)
+@_source
 class GetItemSource(_Part):
     """An element of another value."""
     index: object
-
-    @property
-    def name(self):
-        return f"{self.base.name}[{self.index!r}]"
+    form = "{base.name}[{index!r}]"
 
 
 class TensorProperty(enum.Enum):
@@ -80,7 +70,7 @@ class TensorProperty(enum.Enum):
         return self.name.lower()
 
 
-@dataclasses.dataclass(frozen=True)
+@_source
 class TensorPropertySource(_Part):
     """A size, a stride or the offset of a tensor."""
     prop: TensorProperty

@@ -4,22 +4,28 @@ from umbra._higher_order_ops.operator import HigherOrderOperator
 from umbra.utils import _pytree as pytree
 
 
+_slice = umbra.ops.aten.slice.Tensor
+
+
 def _interleave(evens, odds):
-    """The slices of two tensors by turns."""
-    pairs = umbra.stack([evens[:odds.size(0)], odds], 1).flatten(0, 1)
-    return umbra.cat([pairs, evens[odds.size(0):]])
+    """The slices of two tensors by turns; there may be one even slice more."""
+    total = evens.size(0) + odds.size(0)
+    more = evens.size(0) > odds.size(0)
+    if more:
+        odds = umbra.ops.aten.constant_pad_nd(odds, [0] * 2 * (odds.dim() - 1) + [0, 1])
+    pairs = umbra.stack([evens, odds], 1).flatten(0, 1)
+    return _slice(pairs, 0, 0, total) if more else pairs
 
 
 def _scan(combine, leaves):
     count = leaves[0].size(0)
     if count < 2:
         return leaves
-    halved = combine([x[:-1:2] if count % 2 == 0 else x[:-1][::2] for x in leaves], [x[1::2] for x in leaves])
-    odds = _scan(combine, halved)
-    before = [x[:-1] for x in odds] if count % 2 == 0 else odds
-    rest = [x[2::2] for x in leaves]
-    evens = combine(before, rest) if rest[0].size(0) else rest
-    return [_interleave(umbra.cat([x[:1], e]), o) for x, e, o in zip(leaves, evens, odds)]
+    odds = _scan(combine, combine([_slice(x, 0, 0, -1, 2) for x in leaves], [_slice(x, 0, 1, None, 2) for x in leaves]))
+    before = [_slice(x, 0, 0, -1) for x in odds] if count % 2 == 0 else odds
+    evens = combine(before, [_slice(x, 0, 2, None, 2) for x in leaves])
+    evens = [umbra.cat([_slice(x, 0, 0, 1), e]) if e.numel() > 0 else _slice(x, 0, 0, 1) for x, e in zip(leaves, evens)]
+    return [_interleave(e, o) for e, o in zip(evens, odds)]
 
 
 def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise"):
@@ -38,7 +44,7 @@ def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise
         raise ValueError("Expected at least 1 xs leaf")
     if any(not isinstance(x, umbra.Tensor) for x in leaves):
         raise ValueError(f"xs leaves must be a Tensor, but got {leaves}")
-    if len({x.size(dim) for x in leaves}) != 1 or leaves[0].size(dim) == 0:
+    if len({x.size(dim) for x in leaves}) != 1:
         raise ValueError("All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0")
 
     def combine(a, b):

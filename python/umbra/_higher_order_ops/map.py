@@ -14,8 +14,12 @@ def map(f, xs, *args):
     leaves, spec = pytree.tree_flatten(xs)
     if not all(isinstance(leaf, Tensor) for leaf in leaves):
         raise RuntimeError(f"Mapped xs can only consist of tensors. Got xs {leaves}.")
-    if any(leaf.dim() == 0 or leaf.shape[0] == 0 for leaf in leaves):
+    if any(leaf.dim() == 0 for leaf in leaves):
+        raise IndexError("tuple index out of range")
+    if any(leaf.shape[0] == 0 for leaf in leaves):
         raise RuntimeError("Leading dimensions of mapped xs cannot be 0.")
+    if any(leaf.shape[0] != leaves[0].shape[0] for leaf in leaves):
+        raise RuntimeError(f"Leading dimensions of mapped xs must be consistent. Got shapes {[leaf.shape for leaf in leaves]}.")
     more, more_spec = pytree.tree_flatten(args)
     count = len(leaves)
 

@@ -63,5 +63,25 @@ class FlatFunction:
 
 
 def call(name, *args):
-    """The flat operator: functions of lists, lists of leaves."""
-    return _C._call_higher_order(name, *args)
+    """The flat operator: functions of lists, lists of leaves. What a function must not do is an error of PyTorch's kind."""
+    try:
+        return _C._call_higher_order(name, *args)
+    except Exception as error:
+        raise _as_known(error)
+
+
+_INCOMPLETE = ("This higher order operator doesn't work unless it is captured completely with torch.compile. Got graph break/error:\n\n")
+
+
+def _as_known(error):
+    from umbra._dynamo.exc import UncapturedHigherOrderOpError, UserError, operator_refusal, refused_without_data
+    text = str(error)
+    if isinstance(error, UserError) and text.startswith(("When merging two branches", "Unmatched number of outputs")):
+        return refused_without_data(error)
+    if isinstance(error, UserError):
+        return UncapturedHigherOrderOpError(text if " to have same metadata but found:" in text else _INCOMPLETE + text)
+    if isinstance(error, TypeError) and "positional argument" in text:
+        return UncapturedHigherOrderOpError(_INCOMPLETE + text)
+    if isinstance(error, TypeError) and text.startswith("unsupported operand type"):
+        return refused_without_data(error)
+    return operator_refusal(error)

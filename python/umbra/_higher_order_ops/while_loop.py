@@ -1,4 +1,6 @@
 """while_loop: a function called on its own results for as long as a condition of them holds."""
+from umbra._C import SymInt, Tensor
+from umbra._dynamo.exc import UserError
 from umbra._higher_order_ops.operator import FlatFunction, HigherOrderOperator, call
 from umbra.utils import _pytree as pytree
 
@@ -13,10 +15,12 @@ def while_loop(cond_fn, body_fn, carried_inputs):
     if not isinstance(carried_inputs, (tuple, list)):
         raise RuntimeError(f"Expect carried_inputs to be a tuple or list, got {type(carried_inputs)}")
     leaves, spec = pytree.tree_flatten(tuple(carried_inputs))
+    if not all(isinstance(leaf, (Tensor, SymInt)) or type(leaf) is int for leaf in leaves):
+        raise AssertionError(f"{leaves} can only be of {(Tensor, int, SymInt)} but got {tuple(type(leaf) for leaf in leaves)}")
 
     def same_tree(function):
         if function.spec != spec and not isinstance(carried_inputs, list):
-            raise RuntimeError(f"while_loop: body_fn gives {function.spec} for what is carried as {spec}")
+            raise UserError(f"while_loop: body_fn gives {function.spec} for what is carried as {spec}")
     bare = False
 
     def as_tuple(*args):

@@ -7,6 +7,7 @@ from umbra.fx import node as _node  # noqa: F401  (completes Node)
 from umbra.fx._targets import name_of, resolve
 from umbra.fx._codegen import CodeGen, code_of, on_generate_code
 from umbra.fx.node import map_aggregate, map_arg
+from umbra.utils import _pytree as pytree
 
 
 class _NodeList:
@@ -56,7 +57,6 @@ class PythonCode:
 def _names_in(graph):
     """What the code of a graph finds by name: the modules that its functions are in, and what literals are printed with."""
     import umbra
-    from umbra.utils import _pytree as pytree
     names = {"inf": math.inf, "nan": math.nan, "NoneType": type(None), "torch": umbra, "device": umbra.device, "pytree": pytree}
     for node in graph.nodes:
         if node.op != "call_function" or not hasattr(node.target, "__name__"):
@@ -242,6 +242,16 @@ def _deepcopy(self, memo=None):
 
 Graph.nodes = property(_NodeList)
 Graph.owning_module = None
+def process_inputs(self, *args):
+    """Arguments of `forward` as the graph's inputs."""
+    return self._codegen.process_inputs(*args) if self._specs[0] is None else pytree.tree_leaves(args)
+
+
+def process_outputs(self, out):
+    """The graph's outputs as the result of `forward`."""
+    return self._codegen.process_outputs(out) if self._specs[1] is None else pytree.tree_unflatten(out, self._specs[1])
+
+
 Graph._specs = (None, None)  # the structures of nested arguments and results, where the graph has them flat
 # Without a node: after the beginning, and before the end.
 Graph.inserting_before = lambda self, n=None: _InsertionPoint(self, n, n is None)
@@ -252,11 +262,9 @@ Graph._own_codegen = None
 Graph._codegen = property(_codegen)
 Graph._copy_whole = _copy_whole
 Graph.on_generate_code = on_generate_code
-Graph.process_inputs = lambda self, *args: self._codegen.process_inputs(*args)
-Graph.process_outputs = lambda self, out: self._codegen.process_outputs(out)
 Graph.__reduce_ex__ = lambda self, protocol: (graph_of, (nodes_of(self),))
 Graph.print_tabular = lambda self: print(self._tabular())
 Graph.__deepcopy__ = _deepcopy
 for _function in (create_node, placeholder, get_attr, call_function, call_module, call_method, output, node_copy, graph_copy, find_nodes, lint, eliminate_dead_code,
-                  set_codegen):
+                  set_codegen, process_inputs, process_outputs):
     setattr(Graph, _function.__name__, _function)

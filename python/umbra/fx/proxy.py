@@ -23,8 +23,12 @@ class TracerBase:
     graph: Graph
 
     record_stack_traces = False
+    check_mutable_operations = False  # whether a function whose schemas write to their arguments is refused
 
     def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
+        if kind == "call_function" and self.check_mutable_operations:
+            from umbra.fx.operator_schemas import check_for_mutable_operation  # which knows proxies
+            check_for_mutable_operation(target, args, kwargs)
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         if custom := current_annotations():
             node.meta["custom"] = custom

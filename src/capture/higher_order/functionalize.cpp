@@ -41,15 +41,16 @@ const RegisterFunctionLayer kFunctionalize(DispatchKey::Functionalize, functiona
 
 }  // namespace
 
-ValueFunction record_lowered(const ValueFunction& function, const std::vector<Value>& inputs) {
+ValueFunction record_lowered(const ValueFunction& function, const std::vector<Value>& inputs,
+                             const RepeatedRun& repeated) {
   bool functional =
       active_mode(DispatchKey::Functionalize) && !dispatch_state().exclude.has(DispatchKey::Functionalize);
-  if (!functional) return record_function(function, inputs);
+  if (!functional) return record_function(function, inputs, repeated);
   ValueFunction lowered = lower(function);
   std::vector<Value> values;
   for (const Value& v : inputs) values.push_back(to_value(v));
   ExcludeKeys off(kAbove);
-  return record_function(lowered, values);
+  return record_function(lowered, values, repeated);
 }
 
 }  // namespace umbra

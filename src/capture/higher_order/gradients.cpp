@@ -3,6 +3,7 @@
 #include "capture/higher_order/layers.h"
 #include "umbra/autograd/autograd.h"
 #include "umbra/autograd/grad_mode.h"
+#include "umbra/capture/tracer.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra {
@@ -15,6 +16,7 @@ struct GradientFunction {
   size_t input_count;
   std::vector<size_t> wanted;  // inputs
   std::vector<size_t> given;   // results that have weights
+  RepeatedRun* repeated;       // told, while it is recorded
 
   /// A gradient may be the weight as it was given, but a function's results are its own.
   static Tensor own(const Tensor& gradient, const std::vector<Value>& values) {
@@ -34,6 +36,8 @@ struct GradientFunction {
       all[i] = Value(inputs.back());
     }
     std::vector<Value> results = call_function(function, all);
+    const fx::Graph& graph = active_tracer(DispatchKey::Proxy)->graph();
+    *repeated = {.detached = wanted.size(), .last = *graph.reversed().begin()};
     for (size_t k = 0; k < given.size(); ++k) {
       if (!results[given[k]].tensor_ref().requires_grad()) continue;
       outputs.push_back(results[given[k]].tensor());
@@ -55,8 +59,9 @@ ValueFunction function_gradient(const FunctionCall& call, size_t which, const st
                                 const std::vector<size_t>& given) {
   std::vector<Value> examples = inputs;
   examples.insert(examples.end(), weights.begin(), weights.end());
-  return record_lowered(GradientFunction{call.argument(call.functions()[which]), inputs.size(), wanted, given},
-                        examples);
+  RepeatedRun repeated;
+  GradientFunction gradient{call.argument(call.functions()[which]), inputs.size(), wanted, given, &repeated};
+  return record_lowered(gradient, examples, repeated);
 }
 
 }  // namespace umbra

@@ -19,11 +19,21 @@ FunctionCall close_functions(const FunctionCall& call);
 /// function on data. Gives what the functions close over.
 std::vector<Tensor> check_functions(const FunctionCall& call);
 
-/// The function as it runs on such inputs, recorded: what it refers to may be gone when it is called.
-ValueFunction record_function(const ValueFunction& function, const std::vector<Value>& inputs);
+/// What of a recorded function repeats a run that the forward pass has made.
+struct RepeatedRun {
+  size_t detached = 0;             // its first calls, which cut inputs off from their history
+  const fx::Node* last = nullptr;  // its last call; null: all of the function is repeated
+};
+
+/// The function as it runs on such inputs, for a backward pass, recorded: what it refers to may be gone when it is
+/// called. What the forward pass did besides computing is not done again, and an error where a result of that is
+/// needed: random numbers would be others. `repeated` is filled in while the function runs.
+ValueFunction record_function(const ValueFunction& function, const std::vector<Value>& inputs,
+                              const RepeatedRun& repeated = {});
 
 /// The same where functionalisation is on: the recorded function is one of the values below it.
-ValueFunction record_lowered(const ValueFunction& function, const std::vector<Value>& inputs);
+ValueFunction record_lowered(const ValueFunction& function, const std::vector<Value>& inputs,
+                             const RepeatedRun& repeated = {});
 
 /// "torch.cond"
 std::string public_name(const FunctionCall& call);

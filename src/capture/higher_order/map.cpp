@@ -63,6 +63,7 @@ const RegisterHigherOrder kMap({
     .results = results,
     .gradient = gradient,
     .prints_lists = true,
+    .prints_empty_lists = true,
     .public_name = "map",
 });
 

@@ -1,6 +1,7 @@
 // Recording: a function becomes a graph of its own, with what it closes over among its inputs.
 #include "capture/higher_order/layers.h"
 #include "umbra/capture/tracer.h"
+#include "umbra/dispatch/effects.h"
 #include "umbra/graph/passes.h"
 
 namespace umbra {
@@ -90,6 +91,11 @@ void give_one_value(fx::Graph& graph) {
   output->set_args({all.items()[0]});
 }
 
+void give_a_list(fx::Graph& graph) {
+  fx::Node* output = graph.output_node();
+  output->set_args({fx::Argument::list(output->args()[0].items())});
+}
+
 fx::Arguments node_arguments(Tracer& tracer, const FunctionCall& call, const RecordedCall& recorded) {
   const HigherOrder& rule = call.rule();
   FunctionCall whole = call.with_operands(recorded.closed_over);
@@ -104,7 +110,7 @@ fx::Arguments node_arguments(Tracer& tracer, const FunctionCall& call, const Rec
     }
     fx::Arguments items;
     for (const Value& v : whole.list(i)) items.push_back(tracer.argument(v));
-    bool as_list = rule.prints_lists && !items.empty();
+    bool as_list = items.empty() ? rule.prints_empty_lists : rule.prints_lists;
     plain[i] = as_list ? fx::Argument::list(std::move(items)) : fx::Argument::tuple(std::move(items));
   }
   size_t which = 0;
@@ -133,6 +139,7 @@ void record_functions(const Operator& op, DispatchKeySet keys, Value* frame) {
     if (key == DispatchKey::PreProxy) refuse_effects(call, function.module->graph(), function.results);
     of_functions.push_back(function.results);
     if (which == call.rule().single_result) give_one_value(function.module->graph());
+    if (call.rule().lists_results) give_a_list(function.module->graph());
   }
   std::vector<Value> results;
   {
@@ -202,7 +209,60 @@ void refuse_effects(const FunctionCall& call, const fx::Graph& graph, const std:
   refuse_aliases(public_name(call), graph, results);
 }
 
-ValueFunction record_function(const ValueFunction& function, const std::vector<Value>& inputs) {
+namespace {
+
+/// Random numbers, or an effect, in a call or in a graph that it calls: a second call does not give what the first
+/// gave.
+const fx::Node* differs_when_repeated(const fx::GraphModule& module, const fx::Node& node) {
+  if (const Operator* op = node.target().op())
+    return op->definition().random || op->has_tag(Tag::NondeterministicSeeded) || has_effect(*op) ? &node : nullptr;
+  for (const fx::Node* input : node.inputs()) {
+    if (input->op() != fx::Op::GetAttr) continue;
+    const Value* value = module.find(input->target().name());
+    auto* called = value && value->is_object() ? dynamic_cast<const fx::GraphModule*>(value->object()) : nullptr;
+    if (!called) continue;
+    for (const fx::Node* inner : called->graph().nodes())
+      if (const fx::Node* found = differs_when_repeated(*called, *inner)) return found;
+  }
+  return nullptr;
+}
+
+/// The calls that only cut inputs off: a graph has no history, and the gradient of this one goes on to the inputs.
+void leave_out_detaches(fx::Graph& graph, size_t count) {
+  static const Operator& detach = get_operator("aten::detach");
+  std::vector<fx::Node*> found;
+  for (fx::Node* node : graph.nodes()) {
+    if (found.size() == count) break;
+    if (node->op() == fx::Op::CallFunction && node->calls(detach)) found.push_back(node);
+  }
+  for (fx::Node* node : found) {
+    node->replace_all_uses_with(node->args()[0].node());
+    graph.erase_node(node);
+  }
+}
+
+void tidy_repeated(fx::GraphModule& module, const RepeatedRun& repeated) {
+  fx::Graph& graph = module.graph();
+  std::vector<fx::Node*> again;
+  for (fx::Node* node : graph.nodes()) {
+    if (differs_when_repeated(module, *node)) again.push_back(node);
+    if (node == repeated.last) break;
+  }
+  leave_out_detaches(graph, repeated.detached);
+  fx::eliminate_dead_code(
+      graph, [&](const fx::Node& node) { return node.is_impure() && std::ranges::find(again, &node) == again.end(); });
+  for (fx::Node* node : again)
+    check<NotImplementedError>(
+        node->is_erased(), "a captured gradient needs the result of ",
+        differs_when_repeated(module, *node)->target().text(),
+        " inside a function of cond, while_loop, map or scan, and would call it once more: random numbers would be "
+        "others, effects would come twice. Compute it outside, and hand it in.");
+}
+
+}  // namespace
+
+ValueFunction record_function(const ValueFunction& function, const std::vector<Value>& inputs,
+                              const RepeatedRun& repeated) {
   auto module = make_counted<fx::GraphModule>(make_counted<fx::Graph>());
   auto tracer = make_counted<Tracer>(DispatchKey::Proxy, module);
   for (const Value& v : inputs) tracer->add_input("arg" + std::to_string(module->graph().size()) + "_1", v);
@@ -211,7 +271,7 @@ ValueFunction record_function(const ValueFunction& function, const std::vector<V
     EnterMode scope(tracer);
     tracer->set_output(function(inputs));
   }
-  fx::eliminate_dead_code(module->graph());
+  tidy_repeated(*module, repeated);
   for (fx::Node* node : module->graph().nodes()) node->meta.val = Value();  // would keep the example's memory
   return [module](const std::vector<Value>& given) { return module->run(given); };
 }

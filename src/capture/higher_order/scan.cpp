@@ -23,9 +23,9 @@ void check_carry(const std::vector<Value>& before, const std::vector<Value>& res
   for (size_t i = 0; i < before.size(); ++i) {
     check(results[i].is_tensor() && before[i].is_tensor(), "scan: what is carried must be tensors");
     const Tensor &a = before[i].tensor_ref(), &b = results[i].tensor_ref();
-    check(a.dtype() == b.dtype() && a.device() == b.device() && a.sym_sizes() == b.sym_sizes(),
-          "Expected init and carry to have same metadata but found: carried value ", i, " is ", a.dtype(),
-          to_string(a.sym_sizes()), " and becomes ", b.dtype(), to_string(b.sym_sizes()));
+    bool same = a.dtype() == b.dtype() && a.device() == b.device() && a.sym_sizes() == b.sym_sizes();
+    check<UserError>(same, "Expected init and carry to have same metadata but found:\ncarried value ", i, " is ",
+                     a.dtype(), to_string(a.sym_sizes()), " and becomes ", b.dtype(), to_string(b.sym_sizes()));
   }
 }
 
@@ -153,6 +153,7 @@ const RegisterHigherOrder kScan({
     .results = results,
     .gradient = gradient,
     .prints_lists = true,
+    .lists_results = true,
 });
 
 }  // namespace

@@ -1,4 +1,6 @@
 // while_loop: a function called on its own results for as long as a condition of them holds.
+#include "capture/higher_order/while_loop.h"
+
 #include "capture/higher_order/layers.h"
 #include "capture/higher_order/metadata.h"
 #include "umbra/fake/cost.h"
@@ -46,7 +48,8 @@ void check_carried(const std::vector<Value>& before, const std::vector<Value>& a
     if (!before[i].is_tensor()) continue;
     const Tensor &a = before[i].tensor_ref(), &b = after[i].tensor_ref();
     bool same = a.dtype() == b.dtype() && a.device() == b.device() && a.sym_sizes() == b.sym_sizes();
-    check<UserError>(same, "Expected carried_inputs and body_output to have same metadata but found: carried value ", i,
+    check<UserError>(same,
+                     "Expected body_fn_output and carried_inputs to have same metadata but found:\ncarried value ", i,
                      " is ", a.dtype(), to_string(a.sym_sizes()), " and becomes ", b.dtype(), to_string(b.sym_sizes()));
   }
 }
@@ -98,93 +101,26 @@ std::vector<Value> rehearse(const FunctionCall& call, CostTrace& trace) {
   return carried;
 }
 
-// ---- gradient ----
-
-/// The way back, from the last step to the first. How many steps there were is counted by running the loop once more,
-/// and what went into each is computed anew from the start: nothing is kept, whatever the number, and n steps cost
-/// about n * n / 2.
-struct WayBack {
-  ValueFunction condition, body, gradient;  // `gradient` is that of one step
-  std::vector<size_t> wanted, given;        // inputs that have gradients, results that do
-  size_t carried;
-
-  /// A loop that counts its steps first of all it carries. The first `own` of the additional values are the
-  /// condition's.
-  std::vector<Value> count_steps(const Operator& op, const ValueFunction& goes_on, const std::vector<Value>& start,
-                                 const std::vector<Value>& additional, size_t own) const {
-    WayBack self = *this;
-    auto step = [self, own](const std::vector<Value>& v) {
-      std::vector<Value> inputs = joined(part(v, 1, 1 + self.carried), part(v, 1 + self.carried + own, v.size()));
-      return joined({Value(v[0].tensor().add(1))}, self.body(inputs));
-    };
-    std::vector<Value> all = joined({Value(zeros(SymShape{}, {.dtype = DType::Int64}))}, start);
-    return FunctionCall(op, {function_value(goes_on, true), function_value(step, true), Value(all), Value(additional)})
-        .call();
-  }
-
-  /// What is carried after so many steps.
-  std::vector<Value> advance(const Operator& op, const Tensor& steps, const std::vector<Value>& start,
-                             const std::vector<Value>& additional) const {
-    size_t limit = 1 + carried;
-    auto goes_on = [limit](const std::vector<Value>& v) -> std::vector<Value> {
-      return {Value(v[0].tensor().lt(v[limit].tensor()))};
-    };
-    std::vector<Value> all = count_steps(op, goes_on, start, joined({Value(steps)}, additional), 1);
-    return part(all, 1, all.size());
-  }
-
-  bool is_carried(size_t input) const { return input < carried; }
-
-  /// [steps left, gradients carried, sums for what every step is given, start, additional] to the first three.
-  std::vector<Value> step_back(const Operator& op, const std::vector<Value>& v) const {
-    size_t gradients = 1 + given.size(), state = 1 + wanted.size();
-    Tensor left = v[0].tensor().sub(1);
-    std::vector<Value> start = part(v, state, state + carried), additional = part(v, state + carried, v.size());
-    std::vector<Value> before = advance(op, left, start, additional);
-    std::vector<Value> found = gradient(joined(joined(before, additional), part(v, 1, gradients)));
-    std::vector<Value> next{Value(left)};
-    for (size_t k = 0, sum = gradients; k < wanted.size(); ++k)
-      next.push_back(is_carried(wanted[k]) ? found[k] : Value(v[sum++].tensor().add(found[k].tensor())));
-    return next;
-  }
-
-  std::vector<Tensor> run(const FunctionCall& saved, const std::vector<Tensor>& incoming) const {
-    std::vector<Value> start = saved.list(kCarried), additional = saved.list(kAdditional),
-                       inputs = joined(start, additional);
-    WayBack self = *this;
-    const Operator& op = saved.op();
-    auto goes_on = [self](const std::vector<Value>& v) { return self.condition(part(v, 1, v.size())); };
-    std::vector<Value> carry{count_steps(op, goes_on, start, additional, 0)[0]};
-    for (size_t i : given) carry.push_back(Value(incoming[i]));
-    for (size_t i : wanted)
-      if (!is_carried(i)) carry.push_back(Value(zeros_like(inputs[i].tensor().detach())));
-    auto any_left = [](const std::vector<Value>& v) -> std::vector<Value> { return {Value(v[0].tensor().gt(0))}; };
-    auto back = [self, &op](const std::vector<Value>& v) { return self.step_back(op, v); };
-    std::vector<Value> found =
-        FunctionCall(op, {function_value(any_left, true), function_value(back, true), Value(carry), Value(inputs)})
-            .call();
-    return gradients_of(inputs, wanted, [&](size_t k, size_t) { return found[1 + k].tensor(); });
-  }
-};
-
+/// The way back, for whoever calls it with these functions.
 FunctionBackward gradient(const FunctionCall& call, const std::vector<Value>& results) {
-  std::vector<Value> examples = call.inputs(1), weights;
   for (const Value& v : call.list(kCarried))
     check<NotImplementedError>(v.is_tensor(),
                                "while_loop: the gradient of a loop that carries an int cannot be captured "
                                "yet; carry a tensor");
-  WayBack back;
-  back.carried = call.list(kCarried).size();
-  back.wanted = differentiable(examples);
-  back.given = differentiable(results);
-  for (size_t i : back.given) weights.push_back(stand_in(results[i]));
-  back.gradient = function_gradient(call, 1, examples, back.wanted, weights, back.given);
+  std::vector<Value> examples = call.inputs(1), weights;
+  std::vector<size_t> wanted = differentiable(examples), given = differentiable(results);
+  for (size_t i : given) weights.push_back(stand_in(results[i]));
+  ValueFunction of_step = function_gradient(call, 1, examples, wanted, weights, given);
   auto recorded = [&](size_t which) {
     return record_lowered([call, which](const std::vector<Value>& v) { return call.run_function(which, v); }, examples);
   };
-  back.condition = recorded(0);
-  back.body = recorded(1);
-  return [back](const FunctionCall& saved, const std::vector<Tensor>& incoming) { return back.run(saved, incoming); };
+  ValueFunction condition = recorded(0), body = recorded(1);
+  return [=](const FunctionCall& saved, const std::vector<Tensor>& incoming) {
+    std::vector<Value> carried = saved.list(kCarried), additional = saved.list(kAdditional), gradients;
+    for (size_t i : given) gradients.push_back(Value(incoming[i]));
+    std::vector<Value> found = while_loop_way_back({condition, body, of_step}, carried, gradients, additional);
+    return gradients_of(joined(carried, additional), wanted, [&](size_t k, size_t) { return found[k].tensor(); });
+  };
 }
 
 const RegisterHigherOrder kWhileLoop({

@@ -91,7 +91,7 @@ bool makes_no_tensors(const Node& node) {
 
 }  // namespace
 
-bool eliminate_common_subexpressions(Graph& graph) {
+bool eliminate_common_subexpressions(Graph& graph, const std::function<bool(const Node&)>& stays) {
   bool functional = true;
   for (Node* node : graph.nodes()) functional = functional && !writes_computed(*node);
   std::vector<bool> given_out = nodes_given_out(graph);
@@ -104,7 +104,7 @@ bool eliminate_common_subexpressions(Graph& graph) {
       if (op && op->is_mutable()) known.clear();  // what was read before may read differently now
       continue;
     }
-    if (given_out[node->id()] || !(functional || makes_no_tensors(*node))) continue;
+    if (given_out[node->id()] || !(functional || makes_no_tensors(*node)) || (stays && stays(*node))) continue;
     size_t hash = hash_of(*node);
     auto [first, last] = known.equal_range(hash);
     Node* earlier = nullptr;

@@ -101,6 +101,8 @@ def _rest(graph, needed, folded):
     else:
         for i, node in enumerate(folded):
             values[node] = rest.call_function(operator.getitem, (constants, i))
+    for node in folded:
+        values[node].meta.update(node.meta)
     for node in graph.nodes:
         if node in values or (node in needed and all(user in needed for user in node.users)):
             continue

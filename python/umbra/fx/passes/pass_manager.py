@@ -3,6 +3,8 @@ import functools
 import inspect
 import logging
 
+from umbra.fx.passes._schedule import Schedule
+
 __all__ = ["PassManager", "inplace_wrapper", "log_hook", "loop_pass", "these_before_those_pass_constraint", "this_before_that_pass_constraint"]
 
 _log = logging.getLogger(__name__)
@@ -63,25 +65,12 @@ def these_before_those_pass_constraint(these, those):
     return holds
 
 
-class PassManager:
+class PassManager(Schedule):
     """Runs passes in order, each on what the one before gave, after their order was checked against the constraints."""
-
-    def __init__(self, passes=None, constraints=None):
-        self.passes = list(passes or [])
-        self.constraints = list(constraints or [])
-        self._validated = False
 
     @classmethod
     def build_from_passlist(cls, passes):
         return cls(passes)
-
-    def add_pass(self, _pass):
-        self.passes.append(_pass)
-        self._validated = False
-
-    def add_constraint(self, constraint):
-        self.constraints.append(constraint)
-        self._validated = False
 
     def remove_pass(self, _passes):
         """Removes passes by name."""
@@ -96,12 +85,10 @@ class PassManager:
         """Raises where two passes stand in an order that a constraint does not allow."""
         if self._validated:
             return
-        for constraint in self.constraints:
-            for i, first in enumerate(self.passes):
-                for second in self.passes[i + 1:]:
-                    if not constraint(first, second):
-                        raise RuntimeError(f"pass schedule constraint violated. Expected {first} before {second} but found {second} at index "
-                                           f"{self.passes.index(second)} and {first} at index{i} in pass list.")
+        if found := self._violation():
+            (i, first), (k, second) = found
+            raise RuntimeError(f"pass schedule constraint violated. Expected {first} before {second} but found {second} at index {k} and {first} at "
+                               f"index{i} in pass list.")
         self._validated = True
 
     def __call__(self, source):

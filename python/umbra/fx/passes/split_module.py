@@ -1,5 +1,4 @@
 """A graph module taken apart into modules, as a callback says."""
-import inspect
 import operator
 
 from umbra._options import not_built
@@ -75,7 +74,7 @@ def split_module(m, root_m, split_callback, qualname_map=None, keep_original_ord
             if node.op == "get_attr":
                 targets[node.target] = _attribute(m, node.target)
     for partition in order:
-        targets[partition.name] = _submodule(m, root_m, partition, qualname_map, keep_original_node_name, tuple_return)
+        targets[partition.name] = _submodule(m, partition, qualname_map, keep_original_node_name, tuple_return)
         call = whole.call_module(partition.name, tuple(values[n] for n in partition.inputs))
         outputs = list(partition.outputs)
         if len(outputs) == 1 and not tuple_return:
@@ -89,18 +88,18 @@ def split_module(m, root_m, split_callback, qualname_map=None, keep_original_ord
     return GraphModule(targets, whole)
 
 
-def _submodule(m, root_m, partition, qualname_map, keep_names, tuple_return):
+def _submodule(m, partition, qualname_map, keep_names, tuple_return):
     graph, values, targets = Graph(), {}, {}
     for node in partition.inputs:
-        default = node.args[0] if node.op == "placeholder" and node.args else inspect.Signature.empty
-        values[node] = graph.placeholder(node.name) if default is inspect.Signature.empty else graph.placeholder(node.name, default_value=default)
+        values[node] = graph.placeholder(node.name, type_expr=node.type)
         values[node].meta = node.meta
     for node in partition.nodes:
         target = node.target
         if node.op == "call_module":
-            targets[target] = _attribute(root_m if hasattr(root_m, target.split(".")[0]) else m, target)
+            target = target.replace(".", "_")
+            targets[target] = _attribute(m, node.target)
             if qualname_map is not None:
-                qualname_map[f"{partition.name}.{target}"] = target
+                qualname_map[f"{partition.name}.{target}"] = node.target
         args, kwargs = map_arg((node.args, node.kwargs), lambda n: values[n])
         values[node] = graph.create_node(node.op, target, tuple(args), dict(kwargs), node.name if keep_names else None)
         values[node].meta = node.meta

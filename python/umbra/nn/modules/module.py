@@ -164,6 +164,10 @@ class Module:
         names = set(dir(type(self))) | set(self.__dict__) | set(self._parameters) | set(self._modules) | set(self._buffers)
         return sorted(name for name in names if not name[0].isdigit())
 
+    def __getstate__(self):
+        """What a copy has: it is not compiled."""
+        return {name: value for name, value in self.__dict__.items() if name != "_compiled_call_impl"}
+
     def __setstate__(self, state):
         self.__dict__.update(state)
         for name in _HOOKS:  # files of older versions have fewer kinds
@@ -467,7 +471,9 @@ class Module:
         return self._apply(lambda tensor: tensor.share_memory_())
 
     def compile(self, *args, **kwargs):
-        raise NotImplementedError("torch.nn.Module.compile is not in Umbra yet; torch.compile(module) gives a compiled module")
+        """Makes its calls those of `torch.compile(self, ...)`."""
+        from umbra._dynamo.optimize import compile_in_place
+        compile_in_place(self, *args, **kwargs)
 
     # ---- state ----
 

@@ -1,7 +1,9 @@
 """Passes one after the other, again and again until none changes anything."""
 import functools
+import inspect
 
 from umbra.fx.graph_module import GraphModule
+from umbra.fx.passes._schedule import Schedule
 from umbra.fx.passes.infra.pass_base import PassResult
 from umbra.nn import Module
 
@@ -21,6 +23,8 @@ def pass_result_wrapper(fn):
         if isinstance(result, Module):
             return PassResult(result, True)
         raise AssertionError(f"expected a module, a PassResult or nothing of the pass {fn}, got {type(result)}")
+    if not hasattr(fn, "__name__"):
+        call.__name__ = str(type(fn))
     return call
 
 
@@ -29,33 +33,22 @@ def this_before_that_pass_constraint(this, that):
     return lambda a, b: not (a == that and b == this)
 
 
-class PassManager:
+class PassManager(Schedule):
     """Runs passes in an order that keeps the constraints, up to `steps` times."""
 
     def __init__(self, passes=None, constraints=None, steps=None, run_checks_after_each_pass=False, suppress_check_failures=False):
-        self.passes, self.constraints = list(passes or []), list(constraints or [])
+        super().__init__(passes, constraints)
         self.steps = steps or 1
         self.run_checks_after_each_pass, self.suppress_check_failures = run_checks_after_each_pass, suppress_check_failures
-        self._validated = not self.constraints
-
-    def add_pass(self, _pass):
-        self.passes.append(_pass)
-        self._validated = False
-
-    def add_constraint(self, constraint):
-        self.constraints.append(constraint)
-        self._validated = False
 
     def validate_constraints(self):
         """Raises where the passes stand in an order that a constraint forbids."""
         if self._validated:
             return
-        for constraint in self.constraints:
-            for i, first in enumerate(self.passes):
-                for second in self.passes[i + 1:]:
-                    if not constraint(first, second):
-                        raise RuntimeError(f"pass schedule constraint violated. Expected {first} before {second} but found {first} at index {i} and "
-                                           f"{second} at index {self.passes.index(second)} in pass list.")
+        if found := self._violation():
+            (i, first), (k, second) = found
+            raise RuntimeError(f"pass schedule constraint violated. Expected {first} before {second} but found {first} at index {i} and {second} at "
+                               f"index {k} in pass list.")
         self._validated = True
 
     def solve_constraints(self):
@@ -74,6 +67,8 @@ class PassManager:
 
     def add_checks(self, check):
         """A function of the module that raises where it is not well formed: run after the passes, or after each."""
+        if len(inspect.signature(check).parameters) != 1:
+            raise TypeError("PassManager check function should only take in one variable, a module")
         self.check = check
 
     def check(self, module):
@@ -106,7 +101,8 @@ class PassManager:
             if not isinstance(result, PassResult):
                 raise TypeError(f"The result of the pass {name} should be type PassResult. Please wrap it with pass_result_wrapper()")
         except Exception as error:
-            raise Exception(f"An error occurred when running the '{name}' pass: {error}") from error
+            before = [getattr(one, "__name__", type(one).__name__) for one in self.passes[:self.passes.index(fn)]]
+            raise Exception(f"An error occurred when running the '{name}' pass after the following passes: {before}") from error
         return result
 
     def _checked(self, module):

@@ -1,16 +1,22 @@
 """Equal calls of equal arguments made once."""
+import copy
+
+from umbra.fx.graph_module import GraphModule
 from umbra.fx.passes.infra.pass_base import PassBase, PassResult
 
 
 class CSEPass(PassBase):
-    """Removes calls that compute once more what is there. Random numbers and what writes stay."""
+    """Gives a module without calls that compute once more what is there. Random numbers, what writes, and calls of `banned_ops` (operators with all their
+    overloads) stay."""
 
     def __init__(self, banned_ops=None):
         super().__init__()
-        if banned_ops:
-            raise NotImplementedError("CSEPass(banned_ops=...) is not in Umbra yet")
+        self.banned_ops = set(banned_ops or ())
+
+    def _stays(self, node):
+        return node.target in self.banned_ops or getattr(node.target, "overloadpacket", None) in self.banned_ops
 
     def call(self, graph_module):
-        removed = graph_module.graph.eliminate_common_subexpressions()
-        graph_module.recompile()
-        return PassResult(graph_module, bool(removed))
+        graph = copy.deepcopy(graph_module.graph)
+        merged = graph._eliminate_common_subexpressions(self._stays if self.banned_ops else None)
+        return PassResult(GraphModule(graph_module, graph), merged)

@@ -1,0 +1,115 @@
+"""torch.compile: what a graph would not do again runs as it is; modules compiled in place; sizes said to be symbols."""
+import copy
+import pickle
+
+import pytest
+
+import umbra as torch
+
+pytestmark = pytest.mark.filterwarnings("ignore:torch.compile")
+
+
+@torch.compiler.disable
+def not_captured(x):
+    return x + 100
+
+
+def prints(x):
+    print("printed")
+    return x + 1
+
+
+def breaks(x):
+    torch._dynamo.graph_break()
+    return x + 1
+
+
+def calls_disabled(x):
+    return not_captured(x) * 2
+
+
+def swallows(x):
+    try:
+        print("printed")
+    except Exception:
+        return x
+    return x + 1
+
+
+@pytest.mark.parametrize("function", [prints, breaks, calls_disabled, swallows])
+def test_what_a_graph_would_not_do_again_runs_as_it_is_or_is_refused(function):
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        torch.compile(function, backend="eager", fullgraph=True)(torch.ones(2))
+    compiled = torch.compile(function, backend="eager")
+    assert torch.equal(compiled(torch.ones(2)), function(torch.ones(2))) and torch.equal(compiled(torch.zeros(2)), function(torch.zeros(2)))
+
+
+def test_a_compiled_function_prints_at_every_call(capsys):
+    compiled = torch.compile(prints, backend="eager")
+    for _ in range(3):
+        compiled(torch.ones(2))
+    assert capsys.readouterr().out.count("printed") == 3
+
+
+def test_a_disabled_module_is_not_captured():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch._dynamo.disable(torch.nn.ReLU())
+
+        def forward(self, x):
+            return self.inner(x) + 1
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="disable"):
+        torch.compile(Model(), backend="eager", fullgraph=True)(torch.ones(2))
+
+
+def test_an_operator_that_refuses_its_arguments_is_an_error_of_the_capture():
+    with pytest.raises(torch._dynamo.exc.TorchRuntimeError, match="must match the size"):
+        torch.compile(lambda x, y: x + y, backend="eager")(torch.ones(2), torch.ones(3))
+
+    def raises(x):
+        raise RuntimeError("the user's")
+    with pytest.raises(RuntimeError, match="the user's") as caught:
+        torch.compile(raises, backend="eager")(torch.ones(2))
+    assert type(caught.value) is RuntimeError
+
+
+def test_a_module_is_compiled_in_place():
+    graphs = []
+
+    def backend(module, inputs):
+        graphs.append(module)
+        return module.forward
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+    expected = model(torch.ones(1, 2))
+    names = list(model.state_dict())
+    model.compile(backend=backend)
+    assert torch.equal(model(torch.ones(1, 2)), expected) and torch.equal(model(torch.ones(1, 2)), expected) and len(graphs) == 1
+    assert list(model.state_dict()) == names and type(model) is torch.nn.Sequential
+    model(torch.ones(1, 2)).sum().backward()
+    assert model[0].weight.grad is not None
+    model[0].weight.data.zero_()
+    for copied in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert torch.equal(copied(torch.ones(1, 2)), copied[0].bias.relu()[None]) and len(graphs) == 1
+
+
+def test_a_size_that_is_marked_is_a_symbol_from_the_start():
+    graphs = []
+
+    def backend(module, inputs):
+        graphs.append(module)
+        return module.forward
+    compiled, x = torch.compile(lambda x: x * x.shape[0], backend=backend), torch.ones(4)
+    torch._dynamo.mark_dynamic(x, 0)
+    assert compiled(x).tolist() == [4] * 4 and compiled(torch.ones(5)).tolist() == [5] * 5 and len(graphs) == 1
+
+
+def test_what_was_captured_is_explained():
+    found = torch._dynamo.explain(lambda x: x.sin() + 1)(torch.ones(2))
+    assert (found.graph_count, found.graph_break_count, found.op_count) == (1, 0, 2) and "Graph Count: 1" in str(found)
+    assert torch._dynamo.explain(prints)(torch.ones(2)).graph_break_count == 1
+
+
+def test_modes_that_nobody_knows_are_refused():
+    with pytest.raises(RuntimeError, match="Unrecognized mode=nope"):
+        torch.compile(lambda x: x, mode="nope")
