@@ -163,9 +163,7 @@ int64_t dimensions_of(PyObject* item) {
 /// Applies the items of an index one after the other.
 class Applier {
  public:
-  Applier(const Tensor& self, bool skip_whole_slices) : self_(self), skip_whole_(skip_whole_slices) {
-    out_.result = self;
-  }
+  explicit Applier(const Tensor& self) : self_(self) { out_.result = self; }
 
   Prepared apply(PyObject* const* items, size_t count) {
     int64_t specified = 0;
@@ -230,7 +228,8 @@ class Applier {
   const Tensor& self_;
   Prepared out_;
   int64_t dim_ = 0, covered_ = 0;
-  bool skip_whole_;
+  /// `x[:]` is x; a trace has it as it was written.
+  const bool skip_whole_ = !jit::active_trace() || !jit::active_trace()->on;
 };
 
 Value index_list(const std::vector<Tensor>& indices) { return Value(std::vector<Tensor>(indices)); }
@@ -260,7 +259,7 @@ Tensor get(const Tensor& self, PyObject* index) {
   if (read_index(index, self, 0, 0, integer)) return select(self, 0, integer, 0);
   if (PySlice_Check(index)) return slice(self, 0, read_slice(index));
   Items items(index);
-  Prepared prepared = Applier(self, true).apply(items.data, items.count);
+  Prepared prepared = Applier(self).apply(items.data, items.count);
   if (prepared.any_index()) return call<"aten::index.Tensor">(prepared.result, index_list(prepared.indices));
   return prepared.result.is_same(self) ? call<"aten::alias">(self) : prepared.result;
 }
@@ -352,7 +351,7 @@ void set(const Tensor& self, PyObject* index, PyObject* object) {
   if (index == Py_True) return store(call<"aten::unsqueeze">(self, int64_t{0}));
   if (index == Py_Ellipsis) return store(self);
   Items items(index);
-  Prepared prepared = Applier(self, true).apply(items.data, items.count);
+  Prepared prepared = Applier(self).apply(items.data, items.count);
   if (prepared.any_index()) return assign_indexed(prepared, value, object);
   store(prepared.result);
 }

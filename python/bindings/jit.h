@@ -55,6 +55,8 @@ class TracedModuleCall {
 
 void bind_jit_values(nb::module_& m);
 void bind_jit(nb::module_& m);
+void bind_jit_graphs(nb::module_& m);
+void bind_jit_passes(nb::module_& m);
 void bind_jit_trace(nb::module_& m);
 void bind_jit_script(nb::module_& m);
 void bind_jit_files(nb::module_& m);

@@ -55,6 +55,9 @@ class PythonResolver final : public jit::Resolver {
     if (!of.variable || !of.variable->type()->cls) return "";
     return nb::cast<std::string>(names_.attr("setter")(JitClass{of.variable->type()->cls}, name));
   }
+  std::string exception(const std::string& path) override {
+    return nb::cast<std::string>(names_.attr("exception")(path));
+  }
 
  private:
   SugaredPtr read(nb::object found) {
@@ -83,8 +86,12 @@ class PythonResolver final : public jit::Resolver {
         s->parts.push_back(jit::sugar_function(nb::cast<JitFunction>(f).function));
       return s;
     }
-    if (kind == "error") throw jit::CompileError(nb::cast<std::string>(what));
     auto s = std::make_shared<Sugared>();
+    if (kind == "error") {
+      s->kind = Sugared::Kind::Refused;
+      s->name = nb::cast<std::string>(what);
+      return s;
+    }
     s->kind = Sugared::Kind::Python;
     s->name = type_name(what.ptr());
     s->value = Value::object(make_counted<PythonObject>(what.ptr()));
@@ -103,10 +110,11 @@ Value default_of(const jit::Parameter& parameter, nb::handle value) {
   return to_jit(value.ptr(), parameter.type);
 }
 
-JitFunction compile(const std::string& source, const std::string& file, int line, const std::string& name,
-                    nb::object names, std::optional<JitType> self, nb::dict defaults, bool annotations_only) {
+JitFunction compile(const std::string& source, const std::string& file, int line, size_t indent,
+                    const std::string& name, nb::object names, std::optional<JitType> self, nb::dict defaults,
+                    bool annotations_only) {
   return compiling([&] {
-    auto text = std::make_shared<jit::SourceText>(jit::SourceText{source, file, line});
+    auto text = std::make_shared<jit::SourceText>(jit::SourceText{source, file, line, indent, nullptr});
     jit::TreePtr def;
     for (const jit::TreePtr& t : jit::parse(text))
       if (t->kind == jit::Syntax::Def) def = t;
@@ -126,8 +134,9 @@ JitFunction compile(const std::string& source, const std::string& file, int line
 }  // namespace
 
 void bind_jit_script(nb::module_& m) {
-  m.def("_jit_compile", compile, nb::arg("source"), nb::arg("file"), nb::arg("line"), nb::arg("name"), nb::arg("names"),
-        nb::arg("self").none(), nb::arg("defaults"), nb::arg("annotations_only") = false);
+  m.def("_jit_compile", compile, nb::arg("source"), nb::arg("file"), nb::arg("line"), nb::arg("indent"),
+        nb::arg("name"), nb::arg("names"), nb::arg("self").none(), nb::arg("defaults"),
+        nb::arg("annotations_only") = false);
   m.def("_jit_define", [](const JitFunction& f) { return compiling([&] { return f.function->ensure() != nullptr; }); });
 }
 

@@ -22,6 +22,14 @@ class Instruction final : public jit::LateText, public jit::RecycledObject<Instr
     nb::gil_scoped_acquire lock;
     return concat(text_of(code_->co_filename), ":", PyCode_Addr2Line(code_, offset_), ":0");
   }
+  /// As Python's own stacks show it.
+  jit::SourceRange range() const override {
+    nb::gil_scoped_acquire lock;
+    std::string line = concat(text_of(code_->co_filename), "(", PyCode_Addr2Line(code_, offset_),
+                              "): ", text_of(code_->co_name), "\n");
+    size_t size = line.size();
+    return {std::make_shared<jit::SourceText>(jit::SourceText{.text = std::move(line), .file = ""}), 0, size};
+  }
 
  private:
   PyCodeObject* code_;

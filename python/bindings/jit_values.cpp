@@ -50,6 +50,7 @@ Value read_tuple(PyObject* object, const TypePtr& type) {
 }
 
 Value read_enum(PyObject* object, const TypePtr& type) {
+  if (!PyObject_HasAttrString(object, "name") || !PyObject_HasAttrString(object, "value")) cannot_cast(object, type);
   std::string name = nb::cast<std::string>(nb::handle(object).attr("name"));
   for (size_t i = 0; i < type->cls->constants.size(); ++i)
     if (type->cls->constants[i].first == name) return Value::object(make_counted<jit::EnumValue>(type->cls, i));
@@ -63,6 +64,9 @@ Value read_instance(PyObject* object, const TypePtr& type) {
     found = nb::try_cast<JitObject>(owned(PyObject_GetAttrString(object, "_c")), held);
   if (found) {
     bool fits = type->cls->is_module && !type->cls->is_interface;
+    const jit::ClassType& own = *held.instance().cls;
+    if (std::string why = type->cls->is_interface ? jit::why_not_interface(own, *type->cls) : ""; !why.empty())
+      fail("Object of type ", own.name, " is not compatible with interface ", type->cls->name, "\n", why);
     if (!fits && !jit::is_subtype(jit::class_type(held.instance().cls), type)) cannot_cast(object, type);
     return held.value;
   }
@@ -135,6 +139,14 @@ Value infer(PyObject* object) {
 }
 
 }  // namespace
+
+/// An object of a class of Python's with the attributes that a program's object has.
+static nb::object object_of_class(nb::handle cls, jit::Instance& instance) {
+  nb::object made = cls.attr("__new__")(cls);
+  for (const jit::Attribute& a : instance.cls->attributes)
+    nb::setattr(made, a.name.c_str(), from_jit(instance.attribute(a.name), a.type));
+  return made;
+}
 
 Value to_jit(PyObject* object, const TypePtr& type) {
   if (!type) return infer(object);
@@ -247,7 +259,10 @@ nb::object from_jit(const Value& value, const TypePtr& type) {
       fail("the enum ", member->cls->name, " is not known in Python");
     return python_classes()[member->cls->name.c_str()][member->cls->constants[member->member].first.c_str()];
   }
-  if (jit::object_as<jit::Instance>(value)) {
+  if (auto* instance = jit::object_as<jit::Instance>(value)) {
+    const char* name = instance->cls->name.c_str();
+    if (!instance->cls->is_module && python_classes().contains(name))
+      return object_of_class(python_classes()[name], *instance);
     nb::object object = nb::cast(JitObject{value});
     return wrapper().is_none() ? object : wrapper()(object);
   }
@@ -262,9 +277,11 @@ std::vector<Value> read_arguments(const jit::Function& function, size_t skipped,
     try {
       out.push_back(to_jit(object.ptr(), parameters[i].type));
     } catch (const Error& error) {
-      fail(name, "() Expected a value of type '", parameters[i].type->annotation(), "' for argument '",
-           parameters[i].name, "' but instead found type '", short_type_name(Py_TYPE(object.ptr())),
-           "'.\nPosition: ", i - skipped, "\nDeclaration: ", function.schema(), "\nCast error details: ", error.what());
+      const jit::Type& wanted = *parameters[i].type;
+      fail(name, "() Expected a value of type '", wanted.is(TypeKind::Enum) ? wanted.text() : wanted.annotation(),
+           "' for argument '", parameters[i].name, "' but instead found type '", short_type_name(Py_TYPE(object.ptr())),
+           "'.\nPosition: ", i - skipped, "\nValue: ", repr_of(object.ptr()), "\nDeclaration: ", function.schema(),
+           "\nCast error details: ", error.what());
     }
   };
   if (args.size() + skipped > parameters.size())
@@ -290,7 +307,8 @@ std::vector<Value> read_arguments(const jit::Function& function, size_t skipped,
         known |= parameters[i].name == key;
         given |= parameters[i].name == key && i < args.size() + skipped;
       }
-      if (given) fail(name, "() got multiple values for argument '", key, "'. Declaration: ", function.schema());
+      if (given)
+        fail("Argument '", key, "' specified both as positional and keyword argument. Schema: ", function.schema());
       if (!known) fail("Unknown keyword argument '", key, "' for operator '", name, "'. Schema: ", function.schema());
     }
   return out;
@@ -313,6 +331,10 @@ Value call_python(const Value& callable, const jit::Node& node, std::vector<Valu
 }  // namespace
 
 void bind_jit_values(nb::module_& m) {
+  jit::set_print([](const std::string& text) {
+    nb::gil_scoped_acquire lock;
+    nb::module_::import_("sys").attr("stdout").attr("write")(text);
+  });
   jit::set_python_call(call_python);
   m.def("_jit_register_class", [](const std::string& name, nb::object cls) { python_classes()[name.c_str()] = cls; });
   m.def("_jit_find_class", [](const std::string& name) {

@@ -1,4 +1,5 @@
 #include "io/text.h"
+#include "io/torchscript_origins.h"
 #include "umbra/io/pickle.h"
 #include "umbra/io/torchscript.h"
 #include "umbra/jit/interpreter.h"
@@ -137,6 +138,15 @@ int64_t version_of(ZipReader& zip, const std::string& root) {
   return version;
 }
 
+/// They are read to show where an error came from: broken ones are none.
+jit::SourceOrigins origins_in(ZipReader& zip, const std::string& name) {
+  try {
+    return read_origins(read_pickle(zip, name, "", {.script_classes = true}));
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 Value read_archive(std::shared_ptr<ZipReader> zip, std::map<std::string, std::string>* extra_files) {
   std::string root = zip->root();
   auto refuse = [&](const char* why) { fail<ValueError>("cannot load '", zip->label(), "': ", why); };
@@ -151,12 +161,19 @@ Value read_archive(std::shared_ptr<ZipReader> zip, std::map<std::string, std::st
     if (!c.is_tensor()) refuse("it has a constant that is no tensor");
     tensors.emplace_back(c.as_tensor());
   }
-  auto load = [zip, root](const std::string& file) -> std::optional<std::string> {
+  auto load = [zip, root](const std::string& file) -> jit::SourcePtr {
     const ZipEntry* entry = zip->find(root + file);
-    if (!entry) return std::nullopt;
-    std::string text(zip->read(*entry).text());
-    check<ValueError>(is_utf8(text), "cannot load '", zip->label(), "': the source in ", file, " is not UTF-8");
-    return text;
+    if (!entry) return nullptr;
+    auto source = std::make_shared<jit::SourceText>();
+    source->text = zip->read(*entry).text();
+    source->file = file;
+    std::string name = root + file + kOriginsSuffix;
+    if (const ZipEntry* origins = zip->find(name)) {
+      zip->read(*origins);  // a damaged archive is told now
+      source->origins = std::make_shared<jit::LateOrigins>([zip, name] { return origins_in(*zip, name); });
+    }
+    check<ValueError>(is_utf8(source->text), "cannot load '", zip->label(), "': the source in ", file, " is not UTF-8");
+    return source;
   };
   jit::SourceReader source(load, std::move(tensors), version_of(*zip, root));
   PickleValue data = read_pickle(*zip, root + "data.pkl", root + "data/", options);

@@ -1,8 +1,9 @@
 #include <bit>
 #include <unordered_set>
 
-#include "io/pickle_opcodes.h"
+#include "io/script_pickle.h"
 #include "io/tensor_bytes.h"
+#include "io/torchscript_origins.h"
 #include "umbra/io/pickle.h"
 #include "umbra/io/torchscript.h"
 #include "umbra/jit/interpreter.h"
@@ -21,7 +22,7 @@ const char* known_storage_class(DType dtype) {
 }
 
 /// Writes values of a program as PyTorch's reader of archives takes them.
-class ScriptPickler {
+class ScriptPickler : private ScriptPickleWriter {
  public:
   explicit ScriptPickler(jit::SourcePrinter& source) : source_(source) {}
 
@@ -38,41 +39,6 @@ class ScriptPickler {
   const std::vector<Tensor>& storages() const { return storages_; }
 
  private:
-  template <class F> std::string program(F&& body) {
-    opcode(op::kProto);
-    out_ += '\2';
-    body();
-    opcode(op::kStop);
-    return std::move(out_);
-  }
-  void opcode(unsigned char code) { out_ += static_cast<char>(code); }
-  void bytes(uint64_t value, size_t count) { out_.append(reinterpret_cast<const char*>(&value), count); }
-  void integer(int64_t v) {
-    if (v == static_cast<int32_t>(v)) {
-      opcode(op::kBinInt);
-      bytes(static_cast<uint64_t>(v), 4);
-    } else {
-      opcode(op::kLong1);
-      bytes(8, 1);
-      bytes(static_cast<uint64_t>(v), 8);
-    }
-  }
-  void text(std::string_view v) {
-    opcode(op::kBinUnicode);
-    bytes(v.size(), 4);
-    out_ += v;
-  }
-  void global(const std::string& module, const std::string& name) {
-    opcode(op::kGlobal);
-    out_ += module + "\n" + name + "\n";
-  }
-  void boolean(bool v) { opcode(v ? op::kNewTrue : op::kNewFalse); }
-  void integers(IntArrayRef values) {
-    opcode(op::kMark);
-    for (int64_t v : values) integer(v);
-    opcode(op::kTuple);
-  }
-
   void write(const Value& v, const TypePtr& type) {
     using Tag = Value::Tag;
     switch (v.tag()) {
@@ -200,7 +166,6 @@ class ScriptPickler {
   }
 
   jit::SourcePrinter& source_;
-  std::string out_;
   std::vector<Tensor> storages_;
   std::unordered_map<const StorageImpl*, size_t> keys_;
   std::unordered_map<const void*, size_t> memo_;
@@ -211,7 +176,7 @@ class ScriptPickler {
 
 void write_torchscript(ByteSink& sink, const Value& module, const std::string& root,
                        const std::map<std::string, std::string>& extra_files) {
-  jit::SourcePrinter source;
+  jit::SourcePrinter source(true);
   ScriptPickler data(source), constants(source);
   std::string data_program = data.run(module);
   auto files = source.files();
@@ -220,7 +185,10 @@ void write_torchscript(ByteSink& sink, const Value& module, const std::string& r
   for (size_t i = 0; i < data.storages().size(); ++i)
     zip.add(concat(root, "/data/", i), storage_bytes_of(data.storages()[i]));
   zip.add(root + "/data.pkl", data_program);
-  for (const auto& [name, text] : files) zip.add(root + "/" + name, text);
+  for (const auto& [name, file] : files) {
+    zip.add(root + "/" + name, file.text);
+    zip.add(root + "/" + name + kOriginsSuffix, write_origins(file.origins));
+  }
   for (const auto& [name, contents] : extra_files) zip.add(root + "/extra/" + name, contents);
   for (size_t i = 0; i < constants.storages().size(); ++i)
     zip.add(concat(root, "/constants/", i), storage_bytes_of(constants.storages()[i]));

@@ -88,6 +88,7 @@ TypePtr find_in_list(const Types& t) {
 }
 TypePtr contains(const Types& t) {
   if (t.size() != 2) return nullptr;
+  if (is_list(t[0]) && t[0]->element()->is(TypeKind::Tensor)) return nullptr;  // of tensors it would be no one answer
   bool known = is_list(t[0]) ? takes_element(t, 0, 1) : is_dict(t[0]) && is_subtype(t[1], t[0]->element(0));
   return known ? bool_type() : nullptr;
 }

@@ -4,6 +4,7 @@
 
 #include "jit/builtin_rules.h"
 #include "umbra/core/warning.h"
+#include "umbra/jit/interpreter.h"
 
 namespace umbra::jit {
 namespace {
@@ -392,7 +393,7 @@ const std::vector<Builtin> kStringBuiltins = {
      [](Value* a, size_t n) {
        std::string out;
        for (size_t i = 0; i < n; ++i) out += (i ? " " : "") + to_text(a[i]);
-       std::puts(out.c_str());
+       print_line(out + "\n");
        return Value();
      }},
     {"aten::warn", print_rule, [](Value* a, size_t) { return warn(to_text(a[0])), Value(); }},

@@ -82,7 +82,8 @@ TypePtr generic_type(const Tree& tree, const std::string& path, Resolver& resolv
 TypePtr resolve_type(const Tree& tree, Resolver& resolver) {
   if (tree.kind == Syntax::Constant && tree.text == "None") return simple_type(TypeKind::None);
   if (tree.kind == Syntax::String) {
-    auto text = std::make_shared<SourceText>(SourceText{tree.text, tree.source->file, tree.source->first_line});
+    auto text =
+        std::make_shared<SourceText>(SourceText{tree.text, tree.source->file, tree.source->first_line, 0, nullptr});
     return resolve_type(*parse_expression(text), resolver);
   }
   if (tree.kind == Syntax::Binary && tree.text == "|")
@@ -129,7 +130,8 @@ std::vector<TypePtr> commented_types(const Tree& def, Resolver& resolver) {
   size_t arrow = def.type_comment.rfind("->");
   if (arrow == std::string::npos) return {};
   auto parsed = [&](std::string text) {
-    auto source = std::make_shared<SourceText>(SourceText{std::move(text), def.source->file, def.source->first_line});
+    auto source =
+        std::make_shared<SourceText>(SourceText{std::move(text), def.source->file, def.source->first_line, 0, nullptr});
     return parse_expression(source);
   };
   std::vector<TypePtr> out;

@@ -8,23 +8,35 @@ namespace umbra::jit {
 
 namespace {
 
-/// Values that are no branch's or loop's result have a number behind their name, as PyTorch prints them.
+/// Values that are no attribute and no branch's or loop's result have a number behind their name, as PyTorch prints
+/// them.
 void number_names(Graph& graph) {
   auto number = [&](Variable& v) {
     if (!v.name().empty() && v.name().find('.') == std::string::npos) v.set_name(graph.fresh_name(v.name()));
   };
-  for (const auto& v : graph.block().inputs()) number(*v);
+  for (const auto& v : graph.block().inputs())
+    if (v->name() != "self") number(*v);
   each_node(graph.block(), [&](Node& n) {
-    if (!n.is("prim::If") && !n.is("prim::Loop"))
+    if (!n.is("prim::If") && !n.is("prim::Loop") && !n.is("prim::GetAttr"))
       for (const auto& v : n.outputs()) number(*v);
     for (const auto& inner : n.blocks())
       for (const auto& v : inner->inputs()) number(*v);
   });
 }
 
+/// "Mlp.forward" of a method, else the last part of the name.
+std::string shown_name(const Function& function) {
+  size_t dot = function.name.rfind('.');
+  bool is_method = !function.parameters.empty() && function.parameters[0].type->cls && dot != std::string::npos &&
+                   function.parameters[0].type->cls->name == function.name.substr(0, dot);
+  if (is_method) dot = function.name.rfind('.', dot - 1);
+  return function.name.substr(dot + 1);
+}
+
 }  // namespace
 
 void define(Function& function, const TreePtr& def, Resolver& resolver) {
+  Compilation compilation(shown_name(function));
   function.graph = std::make_shared<Graph>();
   Emitter(function, resolver).body(*def);
   eliminate_dead_code(*function.graph);
@@ -61,13 +73,12 @@ void Emitter::body(const Tree& def) {
 namespace {
 class TreePlace final : public LateText {
  public:
-  explicit TreePlace(const Tree& tree) : source_(tree.source), begin_(tree.begin), end_(tree.end) {}
-  std::string text() const override { return source_->place(begin_); }
-  std::string pointed() const override { return source_->pointed(begin_, end_ - begin_); }
+  explicit TreePlace(const Tree& tree) : range_(shown_range(tree)) {}
+  std::string text() const override { return range_.source->place(range_.begin); }
+  SourceRange range() const override { return range_; }
 
  private:
-  SourcePtr source_;
-  size_t begin_, end_;
+  SourceRange range_;
 };
 }  // namespace
 
@@ -86,9 +97,11 @@ Variable* Emitter::tuple(const Tree& at, const Variables& parts) {
 SugaredPtr Emitter::lookup(const Tree& at, const std::string& name) {
   if (auto found = env_.find(name); found != env_.end()) {
     if (found->second) return found->second;
+    auto why = undefined_.find(name);
+    if (why != undefined_.end()) fail_at(at, why->second, "and was used here");
     fail_at(at, name, " is not defined in all branches that lead here");
   }
-  if (SugaredPtr s = resolver_.name(name)) return s;
+  if (SugaredPtr s = resolver_.name(name)) return usable(at, s);
   static const char* const known[] = {
       "len",           "range",   "enumerate", "zip",    "print", "abs",      "min",
       "max",           "sum",     "sorted",    "any",    "all",   "round",    "isinstance",
@@ -105,6 +118,11 @@ SugaredPtr Emitter::lookup(const Tree& at, const std::string& name) {
     if (name == n) return sugar_type(simple_type(kind));
   if (name == "list" || name == "dict") return sugar_builtin(name);
   fail_at(at, "undefined value ", name);
+}
+
+SugaredPtr Emitter::usable(const Tree& at, const SugaredPtr& s) {
+  if (s->kind == Sugared::Kind::Refused) fail_at(at, s->name);
+  return s;
 }
 
 void Emitter::refine(const Refinements& what) {
@@ -124,6 +142,7 @@ void Emitter::refine(const Refinements& what) {
 void Emitter::statements(const std::vector<TreePtr>& list) {
   for (const TreePtr& s : list) {
     if (raises_) return;
+    Compilation::reach(*s);
     statement(*s);
   }
 }
@@ -132,8 +151,7 @@ void Emitter::statement(const Tree& s) {
   switch (s.kind) {
     case Syntax::Pass: return;
     case Syntax::Import:
-      throw UnsupportedSyntax(
-          concat("import statements aren't supported:\n", s.source->pointed(s.begin, s.end - s.begin)), true);
+      throw UnsupportedSyntax(concat("import statements aren't supported:\n", whole_range(s).pointed()), true);
     case Syntax::Expression:
       if (s.children[0]->kind != Syntax::String) expression(*s.children[0]);
       return;
@@ -157,7 +175,7 @@ void Emitter::statement(const Tree& s) {
       if (t.kind == Syntax::Name) env_.erase(t.text);
       else if (t.kind == Syntax::Subscript)
         builtin(s, "aten::Delete", {{"", value(*t.children[0])}, {"", value(*t.children[1])}});
-      else fail_at(s, "del of this kind is not supported");
+      else fail_at(t, "del statements are only supported for deleting list and dict items and variables");
       return;
     }
     case Syntax::With: return with_statement(s);
@@ -169,7 +187,9 @@ void Emitter::statement(const Tree& s) {
       }
       [[fallthrough]];
     case Syntax::Class:
-      throw UnsupportedSyntax(concat("function definitions aren't supported:\n", s.source->pointed(s.begin, 3)), true);
+      throw UnsupportedSyntax(
+          concat("function definitions aren't supported:\n", SourceRange{s.source, s.begin, s.begin + 3}.pointed()),
+          true);
     default: fail_at(s, "this statement is not supported");
   }
 }
@@ -202,19 +222,27 @@ void Emitter::with_statement(const Tree& s) {
 
 // ---- errors ----
 
+Variable* Emitter::as_message(const Tree& at, Variable* v) {
+  return v->type()->is(TypeKind::String) ? v : as_value(at, builtin(at, "aten::str", {{"", v}}));
+}
+
 void Emitter::raise(const Tree& s) {
-  Variable *message = nullptr, *type = nullptr;
   if (s.children.empty()) fail_at(s, "raise needs an exception");
   const Tree& e = *s.children[0];
-  std::string name = e.kind == Syntax::Call ? path_of(*e.children[0]) : path_of(e);
-  if (e.kind == Syntax::Call && e.children.size() > 1 && name != "ops.prim") {
-    Variable* v = value(*e.children[1]);
-    message = v->type()->is(TypeKind::String) ? v : as_value(s, builtin(s, "aten::str", {{"", v}}));
+  Variables inputs;
+  if (e.kind == Syntax::Call) {
+    std::string path = path_of(*e.children[0]);
+    std::vector<Argument> arguments = arguments_of(e);
+    Variables parts;
+    for (const Argument& a : arguments) parts.push_back(a.value);
+    Variable* message = parts.empty() ? constant(Value("")) : parts.size() == 1 ? parts[0] : tuple(s, parts);
+    inputs.push_back(as_message(s, message));
+    std::string full = resolver_.exception(path);
+    inputs.push_back(constant(Value(full.empty() ? path : full)));
   } else {
-    message = constant(Value(""));
+    inputs.push_back(constant(Value("")));
   }
-  type = constant(Value(name.empty() ? "Exception" : name));
-  insert(s, "prim::RaiseException", {message, type}, {});
+  insert(s, "prim::RaiseException", inputs, {});
   raises_ = true;
 }
 
@@ -223,14 +251,14 @@ void Emitter::assertion(const Tree& s) {
   branches(
       s, c, [] {},
       [&] {
-        Variable* message = nullptr;
+        Variable* message = constant(Value("AssertionError: "));
         if (s.children.size() > 1) {
-          Variable* v = value(*s.children[1]);
-          message = v->type()->is(TypeKind::String) ? v : as_value(s, builtin(s, "aten::str", {{"", v}}));
-        } else {
-          message = constant(Value("AssertionError: "));
+          Variable* why = as_message(s, value(*s.children[1]));
+          const Value* known = why->node()->is("prim::Constant") ? why->node()->attribute("value") : nullptr;
+          message = known ? constant(Value("AssertionError: " + known->to_string()))
+                          : as_value(s, builtin(s, "aten::add", {{"", message}, {"", why}}));
         }
-        insert(s, "prim::RaiseException", {message, constant(Value("builtins.AssertionError"))}, {});
+        insert(s, "prim::RaiseException", {message}, {});
         raises_ = true;
       });
   if (!c.known) refine(c.if_true);

@@ -9,9 +9,11 @@ namespace umbra::jit {
 
 // ---- subscripts ----
 
-SugaredPtr Emitter::subscript(const Tree& e) {
-  SugaredPtr of = modules_of(e, expression(*e.children[0]));
+SugaredPtr Emitter::subscript(const Tree& e, const TypePtr& hint) {
+  SugaredPtr whole = expression(*e.children[0]);
   const Tree& index = *e.children[1];
+  if (SugaredPtr chosen = chosen_module(e, whole, index, hint)) return chosen;
+  SugaredPtr of = modules_of(e, whole);
   bool fixed = of->kind == Sugared::Kind::Values || of->kind == Sugared::Kind::Modules ||
                (of->kind == Sugared::Kind::Constant && of->value.is_list()) ||
                (of->kind == Sugared::Kind::Variable && of->variable->type()->is(TypeKind::Tuple));
@@ -33,6 +35,23 @@ SugaredPtr Emitter::subscript(const Tree& e) {
   Variable *start = bound(0), *stop = bound(1);
   Variable* step = index.children[2] ? value(*index.children[2]) : constant(Value(1));
   return builtin(e, "aten::slice", {{"", v}, {"", start}, {"", stop}, {"", step}});
+}
+
+/// A module that the run chooses, where it is known by the interface that all of a container's modules have; null where
+/// this is no such choice.
+SugaredPtr Emitter::chosen_module(const Tree& e, const SugaredPtr& of, const Tree& index, const TypePtr& hint) {
+  if (!hint || !hint->cls || !hint->cls->is_interface || !hint->cls->is_module || index.kind == Syntax::Slice)
+    return nullptr;
+  Variable* container =
+      of->kind == Sugared::Kind::Variable || of->kind == Sugared::Kind::Modules ? of->variable : nullptr;
+  if (!container || !container->type()->cls || !container->type()->cls->is_module) return nullptr;
+  Variable* key = value(index);
+  if (key->node()->is("prim::Constant")) return nullptr;
+  for (const Attribute& a : container->type()->cls->attributes)
+    if (a.type->cls && a.type->cls->is_module && !is_subtype(a.type, hint))
+      fail_at(e, "Attribute ", a.name, " is not of annotated type ", hint->annotation(), ": ",
+              why_not_interface(*a.type->cls, *hint->cls));
+  return sugar(one(e, "prim::ModuleContainerIndex", {container, key}, hint));
 }
 
 /// A part, or a slice, of something whose parts the compiler knows one by one.
@@ -65,13 +84,19 @@ SugaredPtr Emitter::part_of(const Tree& e, const SugaredPtr& of, const Tree& ind
     return s;
   }
   std::optional<int64_t> i = known_int(index);
-  if (!i) {
-    if (modules) fail_at(e, "Unable to index a module list with a value that is not a constant integer");
-    return builtin(e, "aten::__getitem__", {{"", as_value(e, of)}, {"", value(index)}});
-  }
+  if (!i && modules)
+    fail_at(e,
+            "Expected integer literal for index but got a variable or non-integer. ModuleList/Sequential indexing is "
+            "only supported with integer literals. For example, 'i = 4; self.layers[i](x)' will fail because i is not "
+            "a literal. Enumeration is supported, e.g. 'for index, v in enumerate(self): out = v(inp)'");
+  if (!i)
+    fail_at(e, "Cannot index into a ", as_value(e, of)->type()->annotation(),
+            " with a non-integer literal because we cannot resolve the output type");
   auto n = static_cast<int64_t>(parts.size());
   int64_t place = *i < 0 ? *i + n : *i;
-  if (place < 0 || place >= n) fail_at(e, "Tuple index out of range. Tuple is length ", n, " and index is ", *i);
+  bool inside = place >= 0 && place < n;
+  if (!inside && modules) fail_at(e, "Index ", *i, " out of range of length ", n);
+  if (!inside) fail_at(e, "Tuple index out of range. Tuple is length ", n, " and index is ", *i);
   return parts[static_cast<size_t>(place)];
 }
 
@@ -137,7 +162,7 @@ Variable* Emitter::index_tensor(const Tree& at, Variable* tensor, const Tree& in
       if (is_list(v->type())) v = as_value(at, builtin(at, "aten::tensor", {{"", v}}));
       tensors.emplace_back(place.take(true), v);
     } else {
-      fail_at(item, "Unsupported operation: indexing tensor with unsupported index type '", v->type()->annotation(),
+      fail_at(at, "Unsupported operation: indexing tensor with unsupported index type '", v->type()->annotation(),
               "'. Only ints, slices, lists and tensors are supported");
     }
   }
@@ -178,7 +203,7 @@ SugaredPtr Emitter::attribute_of(const Tree& at, const SugaredPtr& of, const std
     case Sugared::Kind::Python: {
       SugaredPtr s = resolver_.attribute(*of, name);
       if (!s) fail_at(at, "module has no attribute '", name, "'");
-      return s;
+      return usable(at, s);
     }
     case Sugared::Kind::Type: return attribute_of_type(at, of, name);
     case Sugared::Kind::Modules: return method_of(of, name);
@@ -193,7 +218,7 @@ SugaredPtr Emitter::attribute_of(const Tree& at, const SugaredPtr& of, const std
   if (t->is(TypeKind::Tuple) && !t->fields.empty()) {
     for (size_t i = 0; i < t->fields.size(); ++i)
       if (t->fields[i] == name) return parts_of(at, sugar(v))[i];
-    if (name != "_asdict") fail_at(at, "the named tuple ", t->name, " has no field '", name, "'");
+    if (name != "_asdict") fail_at(at, "'", t->annotation(), "' object has no attribute or method '", name, "'.");
   }
   if (t->is(TypeKind::Enum) && name == "value") return sugar(one(at, "prim::EnumValue", {v}, t->cls->enum_value));
   if (t->is(TypeKind::Enum) && name == "name") return sugar(one(at, "prim::EnumName", {v}, string_type()));
@@ -203,8 +228,7 @@ SugaredPtr Emitter::attribute_of(const Tree& at, const SugaredPtr& of, const std
   bool known = !builtins("aten::" + name).empty() || !operator_overloads("aten::" + name).empty() ||
                is_method_of_tensors(name) || t->is(TypeKind::Future);
   if (!known || t->is(TypeKind::Optional))
-    fail_at(at, "'", t->annotation(), "' object has no attribute or method '", name, "'.",
-            t->is(TypeKind::Optional) ? " Did you forget to check that it is not None?" : "");
+    fail_at(at, "'", t->annotation(), "' object has no attribute or method '", name, "'.");
   return method_of(of, name);
 }
 
@@ -242,7 +266,7 @@ SugaredPtr Emitter::attribute_of_type(const Tree& at, const SugaredPtr& of, cons
   }
   if (cls)
     if (FunctionPtr f = cls->method(name)) return sugar_function(f);
-  if (SugaredPtr s = resolver_.attribute(*of, name)) return s;
+  if (SugaredPtr s = resolver_.attribute(*of, name)) return usable(at, s);
   fail_at(at, "the type ", of->type->annotation(), " has no attribute '", name, "'");
 }
 
@@ -263,10 +287,12 @@ SugaredPtr Emitter::attribute_of_object(const Tree& at, const SugaredPtr& of, Va
   if (cls->method(name) || cls->overloads.contains(name)) return method_of(of, name);
   if (SugaredPtr s = resolver_.attribute(*sugar(v), name)) {
     bool is_property = s->kind == Sugared::Kind::Method && s->name != name;
-    return is_property ? call_method(at, v, s->name, {}) : s;
+    return is_property ? call_method(at, v, s->name, {}) : usable(at, s);
   }
-  fail_at(at, cls->is_module ? "Module '" : "'", cls->name.substr(cls->name.rfind('.') + 1),
-          cls->is_module ? "' has no attribute '" : "' object has no attribute or method '", name, "'");
+  if (cls->is_module && !cls->is_interface)
+    fail_at(at, "Module '", cls->name.substr(cls->name.rfind('.') + 1), "' has no attribute '", name, "'");
+  fail_at(at, "'", cls->name, "' object has no attribute or method '", name,
+          "'. Did you forget to initialize an attribute in __init__()?");
 }
 
 SugaredPtr Emitter::property_of_tensor(const Tree& at, Variable* v, const std::string& name) {

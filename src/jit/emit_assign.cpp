@@ -39,6 +39,7 @@ void Emitter::assign_attribute(const Tree& target, const SugaredPtr& v) {
 void Emitter::assign_name(const Tree& at, const std::string& name, SugaredPtr v) {
   if (name == "$ret") {
     Variable* result = as_value(at, v);
+    last_return_ = &at;
     if (function_.result) result = coerced(at, result, function_.result, "the return");
     env_[name] = sugar(result);
     return;
@@ -53,7 +54,7 @@ void Emitter::assign_name(const Tree& at, const std::string& name, SugaredPtr v)
       const TypePtr& old = outside->second->variable->type();
       if (!is_subtype(v->variable->type(), old))
         fail_at(at, "Variable '", name, "' previously had type ", old->annotation(),
-                " but is now being assigned to a value of type ", v->variable->type()->annotation());
+                " but is now being assigned to a value of type ", v->variable->type()->annotation(), "\n");
     }
   }
   if (v->kind == Sugared::Kind::Variable && v->variable->name().empty() && !name.starts_with("$"))
@@ -81,7 +82,8 @@ void Emitter::unpack(const Tree& target, const SugaredPtr& v) {
     for (auto p = first; p != last; ++p) rest.push_back(as_value(target, *p));
     parts.insert(parts.erase(first, last), sugar(tuple(target, rest)));
   }
-  if (parts.size() != count) fail_at(target, "Provided ", parts.size(), " values but need ", count, " to unpack");
+  if (parts.size() < count) fail_at(target, "need ", count, " values to unpack but found only ", parts.size());
+  if (parts.size() > count) fail_at(target, "too many values to unpack: need ", count, " but found ", parts.size());
   for (size_t i = 0; i < count; ++i)
     assign(target.children[i]->kind == Syntax::Starred ? *target.children[i]->children[0] : *target.children[i],
            parts[i]);
@@ -117,12 +119,26 @@ void Emitter::assign_subscript(const Tree& target, Variable* v) {
   builtin(target, "aten::index_put_", {{"", part}, {"", list}, {"", v}, {"", constant(Value(false))}});
 }
 
+namespace {
+/// `[]` and `{}` are of whatever type is wanted.
+bool is_empty_container(const Variable& v, const Type& wanted) {
+  const TypePtr& type = v.type();
+  bool empty = (type->is(TypeKind::List) && v.node()->is("prim::ListConstruct")) ||
+               (type->is(TypeKind::Dict) && v.node()->is("prim::DictConstruct"));
+  const Type& inner = wanted.is(TypeKind::Optional) ? *wanted.element() : wanted;
+  return empty && v.node()->inputs.empty() && inner.is(type->kind);
+}
+}  // namespace
+
 void Emitter::annotated(const Tree& s) {
   TypePtr type = resolve_type(*s.children[1], resolver_);
   if (s.children.size() < 3) return;
   const Tree& target = *s.children[0];
-  Variable* v = coerced(s, value(*s.children[2], type), type,
-                        target.kind == Syntax::Name ? "the variable '" + target.text + "'" : "the attribute");
+  Variable* v = value(*s.children[2], type);
+  if (target.kind == Syntax::Name && !is_subtype(v->type(), type) && !is_empty_container(*v, *type))
+    fail_at(target, "Variable '", target.text, "' is annotated with type ", type->annotation(),
+            " but is being assigned to a value of type ", v->type()->annotation());
+  v = coerced(s, v, type, "the attribute");
   if (target.kind == Syntax::Attribute && function_.name.ends_with(".__init__")) {
     Variable* object = value(*target.children[0]);
     if (object->type()->is(TypeKind::Class) && object->type()->cls->find(target.text) < 0)
@@ -136,16 +152,20 @@ void Emitter::augmented(const Tree& s) {
   static const std::map<std::string, std::string> names = {
       {"+", "add"},     {"-", "sub"},    {"*", "mul"},     {"/", "div"},         {"%", "remainder"},  {"**", "pow"},
       {"&", "__and__"}, {"|", "__or__"}, {"^", "__xor__"}, {"<<", "__lshift__"}, {">>", "__rshift__"}};
+  size_t op = s.source->text.find(s.text + "=", target.end);
   if (!names.contains(s.text))
     throw UnsupportedSyntax(concat("unsupported kind of augmented assignment: ", s.text == "@" ? "MatMult" : "FloorDiv",
-                                   ":\n", s.source->pointed(s.begin, s.end - s.begin)),
+                                   ":\n", SourceRange{s.source, op, op + s.text.size() + 1}.pointed()),
                             false);
   auto computed = [&](Variable* left) {
     Variable* right = value(*s.children[1]);
     const std::string& name = names.at(s.text);
     bool list = left->type()->is(TypeKind::List);
-    if (left->type()->is(TypeKind::Tensor) && (s.text == "+" || s.text == "-" || s.text == "*" || s.text == "/"))
-      return as_value(s, builtin(s, "aten::" + name + "_", {{"", left}, {"", right}}));
+    static const std::map<std::string, std::string> in_place = {
+        {"+", "add_"},     {"-", "sub_"},    {"*", "mul_"},     {"/", "div_"},         {"%", "remainder_"},
+        {"&", "__iand__"}, {"|", "__ior__"}, {"^", "__ixor__"}, {"<<", "__ilshift__"}, {">>", "__irshift__"}};
+    if (auto found = in_place.find(s.text); found != in_place.end() && left->type()->is(TypeKind::Tensor))
+      return as_value(s, builtin(s, "aten::" + found->second, {{"", left}, {"", right}}));
     return as_value(s, builtin(s, "aten::" + name + (list && s.text == "+" ? "_" : ""), {{"", left}, {"", right}}));
   };
   if (target.kind == Syntax::Subscript) {

@@ -85,6 +85,7 @@ Variable* Emitter::coerced(const Tree& at, Variable* v, const TypePtr& type, con
 TypePtr Emitter::type_argument(const Tree& e) { return resolve_type(e, resolver_); }
 
 std::vector<Argument> Emitter::arguments_of(const Tree& call) {
+  const Tree* reached = Compilation::reached();
   std::vector<Argument> out;
   for (size_t i = 1; i < call.children.size(); ++i) {
     const Tree& c = *call.children[i];
@@ -93,6 +94,7 @@ std::vector<Argument> Emitter::arguments_of(const Tree& call) {
       for (const SugaredPtr& p : parts_of(c, expression(*c.children[0]))) out.push_back({"", as_value(c, p)});
     else out.push_back({"", value(c)});
   }
+  if (reached) Compilation::reach(*reached);
   return out;
 }
 
@@ -102,8 +104,9 @@ Variables Emitter::match(const Tree& at, const Function& function, size_t skippe
                          const std::vector<Argument>& arguments) {
   const auto& parameters = function.parameters;
   Variables out(parameters.size() - skipped);
-  auto refuse = [&](const auto&... why) { fail_at(at, "\n\n", function.schema(), ":\n", why..., "\n"); };
+  auto refuse = [&](const auto&... why) { fail_at(at, "\n", function.schema(), ":\n", why..., "\n"); };
   size_t next = 0;
+  std::string unknown;
   for (const Argument& a : arguments) {
     size_t place = next;
     if (a.name.empty()) {
@@ -115,7 +118,10 @@ Variables Emitter::match(const Tree& at, const Function& function, size_t skippe
     } else {
       for (place = 0; place < out.size() && parameters[place + skipped].name != a.name; ++place) {
       }
-      if (place == out.size()) refuse("Keyword argument ", a.name, " unknown.");
+      if (place == out.size()) {
+        if (unknown.empty()) unknown = a.name;
+        continue;
+      }
       if (out[place]) refuse("Argument ", a.name, " specified twice.");
     }
     const Parameter& p = parameters[place + skipped];
@@ -130,6 +136,7 @@ Variables Emitter::match(const Tree& at, const Function& function, size_t skippe
     if (!p.default_value) refuse("Argument ", p.name, " not provided.");
     out[i] = constant(*p.default_value, p.default_value->is_none() ? p.type : nullptr);
   }
+  if (!unknown.empty()) refuse("Keyword argument ", unknown, " unknown.");
   return out;
 }
 
@@ -158,11 +165,11 @@ SugaredPtr Emitter::first_that_fits(const Tree& at, size_t count, const std::fun
     } catch (const CompileError& error) {
       implicit_ = implicit;
       std::string text = error.what();
-      reasons += "\n  " + text.substr(0, text.find(":\n  File"));
+      reasons += "\n  " + text.substr(1, text.find(":\n  File") - 1);
       while (graph_.current()->nodes().size() > before) graph_.erase(graph_.current()->nodes().back().get());
     }
   }
-  fail_at(at, "\nArguments for call are not valid.\nThe following variants are available:", reasons,
+  fail_at(at, "Arguments for call are not valid.\nThe following variants are available:", reasons,
           "\n\nThe original call is");
 }
 
@@ -175,7 +182,9 @@ SugaredPtr Emitter::call_method(const Tree& at, Variable* self, const std::strin
     return first_that_fits(at, names.size(), [&](size_t i) { return call_method(at, self, names[i], arguments); });
   }
   FunctionPtr method = cls->method(name);
-  if (!method) fail_at(at, "'", cls->name, "' object has no attribute or method '", name, "'.");
+  if (!method)
+    fail_at(at, "'", cls->name, "' object has no attribute or method '", name,
+            "'. Did you forget to initialize an attribute in __init__()?");
   if (method->compiling) fail_at(at, "method '", name, "' is called recursively. Recursive calls are not supported");
   if (!method->ignored && !cls->is_interface && !method->result) method->ensure();
   Variables inputs = match(at, *method, 1, arguments);
@@ -229,7 +238,7 @@ SugaredPtr Emitter::create(const Tree& at, const TypePtr& type, std::vector<Argu
       shape.parameters.push_back({type->fields[i], type->elements[i], {}, false});
       if (i >= required) shape.parameters.back().default_value = type->defaults[i - required];
     }
-    shape.result = type;
+    shape.result = tuple_type({});  // as PyTorch shows it
     return sugar(one(at, "prim::TupleConstruct", match(at, shape, 0, arguments), type));
   }
   if (type->is(TypeKind::Enum)) fail_at(at, "an enum's member cannot be made from a value in TorchScript");
@@ -265,7 +274,7 @@ SugaredPtr Emitter::call(const Tree& e, const TypePtr& hint) {
       fail_at(e, "a list of modules cannot be called");
     case Sugared::Kind::Variable: {
       const TypePtr& type = callee->variable->type();
-      if (!type->is(TypeKind::Class)) fail_at(e, "'", type->annotation(), "' object is not callable");
+      if (!type->is(TypeKind::Class)) fail_at(e, "cannot call a value of type '", type->annotation(), "'");
       if (type->cls->is_module) return call_module(e, callee->variable, arguments_of(e));
       return call_method(e, callee->variable, "__call__", arguments_of(e));
     }

@@ -107,6 +107,8 @@ void Emitter::join(const Tree& at, Node* node, const Environment& before, Enviro
       b = sugar(in_block(1, [&] { return one(at, "prim::Uninitialized", {}, a->variable->type()); }));
     if (!a || !b) {
       env_[name] = nullptr;
+      undefined_[name] =
+          concat("\n", name, " is not defined in the ", a ? "false" : "true", " branch:\n", whole_range(at).pointed());
       continue;
     }
     if (a->kind != Sugared::Kind::Variable || b->kind != Sugared::Kind::Variable) {
@@ -115,13 +117,17 @@ void Emitter::join(const Tree& at, Node* node, const Environment& before, Enviro
     }
     TypePtr type = unify(a->variable->type(), b->variable->type());
     if (!type && name == "$ret")
-      fail_at(at, "Previous return statement returned a value of type ", a->variable->type()->annotation(),
-              " but this return statement returns a value of type ", b->variable->type()->annotation());
+      fail_at(last_return_ ? *last_return_ : at, "Previous return statement returned a value of type ",
+              a->variable->type()->annotation(), " but this return statement returns a value of type ",
+              b->variable->type()->annotation());
     if (!type && old != before.end() && old->second)
       fail_at(at, "Type mismatch: ", name, " is set to type ", a->variable->type()->annotation(),
               " in the true branch and type ", b->variable->type()->annotation(), " in the false branch");
     if (!type) {
       env_[name] = nullptr;
+      undefined_[name] = concat("Type mismatch: ", name, " is set to type ", a->variable->type()->annotation(),
+                                " in the true branch and type ", b->variable->type()->annotation(),
+                                " in the false branch:\n", whole_range(at).pointed());
       continue;
     }
     blocks[0]->outputs.push_back(a->variable);
@@ -243,7 +249,7 @@ Variable* Emitter::carried_on(const Tree& s, const std::string& name, const Type
   if (!v) fail_at(s, name, " is not defined along all paths of the loop's body");
   if (!is_subtype(v->type(), type))
     fail_at(s, "Variable '", name, "' previously had type ", type->annotation(),
-            " but is now being assigned to a value of type ", v->type()->annotation());
+            " but is now being assigned to a value of type ", v->type()->annotation(), "\n");
   return v;
 }
 

@@ -39,7 +39,10 @@ template <class Fits> TypePtr narrowed(const TypePtr& t, const Fits& fits, bool 
 
 }  // namespace
 
-Variable* Emitter::value(const Tree& e, const TypePtr& hint) { return as_value(e, expression(e, hint)); }
+Variable* Emitter::value(const Tree& e, const TypePtr& hint) {
+  Compilation::reach(e);
+  return as_value(e, expression(e, hint));
+}
 
 Variable* Emitter::as_value(const Tree& at, const SugaredPtr& s) {
   switch (s->kind) {
@@ -88,7 +91,7 @@ SugaredPtr Emitter::expression(const Tree& e, const TypePtr& hint) {
       if (e.text == "...") fail_at(e, "'...' can only stand in an index");
       return sugar(constant(e.text == "None" ? Value() : Value(e.text == "True")));
     case Syntax::Attribute: return attribute(e);
-    case Syntax::Subscript: return subscript(e);
+    case Syntax::Subscript: return subscript(e, hint);
     case Syntax::Call: return call(e, hint);
     case Syntax::Tuple: return tuple_of(e, hint);
     case Syntax::List: return list(e, hint);
@@ -494,6 +497,7 @@ std::vector<SugaredPtr> Emitter::parts_of(const Tree& at, const SugaredPtr& s) {
     return out;
   }
   Variable* v = as_value(at, s);
+  if (is_list(v->type())) fail_at(at, "cannot statically infer the expected size of a list in this context");
   if (!v->type()->is(TypeKind::Tuple)) fail_at(at, v->type()->annotation(), " cannot be used as a tuple");
   if (v->node()->is("prim::TupleConstruct")) {
     std::vector<SugaredPtr> out;

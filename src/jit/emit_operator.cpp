@@ -139,7 +139,7 @@ void refuse_older_meaning(const Tree& at, const Operator& op, std::optional<int6
   if (version && op.schema().space == "aten" && found != since.end() && *version < found->second)
     fail<NotImplementedError>("the archive is of version ", *version, ", in which ", op.name(),
                               " did something else; it is not in Umbra. Load it with PyTorch and save it again:\n",
-                              at.source->pointed(at.begin, at.end - at.begin));
+                              shown_range(at).pointed());
 }
 
 }  // namespace
@@ -325,7 +325,7 @@ SugaredPtr Emitter::builtin(const Tree& at, const std::string& name, std::vector
   std::string given;
   for (const Argument& a : arguments)
     given += (given.empty() ? "" : ", ") + (a.name.empty() ? "" : a.name + "=") + a.value->type()->annotation();
-  fail_at(at, "\nArguments for call are not valid.\nThe following variants are available:", reasons,
+  fail_at(at, "Arguments for call are not valid.\nThe following variants are available:", reasons,
           "\n\nThe arguments of ", name, " are (", given, ").\nThe original call is");
 }
 

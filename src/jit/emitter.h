@@ -77,7 +77,8 @@ class Emitter {
   SugaredPtr attribute_of_type(const Tree& at, const SugaredPtr& of, const std::string& name);
   SugaredPtr attribute_of_object(const Tree& at, const SugaredPtr& of, Variable* v, const std::string& name);
   SugaredPtr property_of_tensor(const Tree& at, Variable* v, const std::string& name);
-  SugaredPtr subscript(const Tree& e);
+  SugaredPtr subscript(const Tree& e, const TypePtr& hint);
+  SugaredPtr chosen_module(const Tree& e, const SugaredPtr& of, const Tree& index, const TypePtr& hint);
   SugaredPtr part_of(const Tree& e, const SugaredPtr& of, const Tree& index);
   Variable* slice_tensor(const Tree& at, Variable* tensor, int64_t dim, const Tree& item);
   SugaredPtr modules_of(const Tree& at, const SugaredPtr& s);
@@ -169,6 +170,9 @@ class Emitter {
   Variable* negated(const Tree& at, Variable* v) { return one(at, "aten::__not__", {v}, simple_type(TypeKind::Bool)); }
   Variable* tuple(const Tree& at, const Variables& parts);
   SugaredPtr lookup(const Tree& at, const std::string& name);
+  /// What a resolver gave; an error at this place where it said that it cannot be used.
+  SugaredPtr usable(const Tree& at, const SugaredPtr& s);
+  Variable* as_message(const Tree& at, Variable* v);
   void refine(const Refinements& what);
 
   Function& function_;
@@ -178,8 +182,9 @@ class Emitter {
   std::vector<const Environment*> outer_;  // environments of enclosing blocks
   bool raises_ = false;                    // the block being written always raises
   bool implicit_ = true;                   // whether arguments of functions are converted, as tensors to numbers
-  std::vector<TypePtr> returned_;
-  TreePtr forked_;  // the body of the last `def __forked_function()`
+  const Tree* last_return_ = nullptr;
+  std::map<std::string, std::string> undefined_;  // why variables have no value behind a branch
+  TreePtr forked_;                                // the body of the last `def __forked_function()`
   int depth_ = 0;
 };
 

@@ -170,7 +170,9 @@ class Exits {
   static TreePtr constant(const Tree& at, const char* text) { return make(Syntax::Constant, at, text); }
   static TreePtr assign(const std::string& name, TreePtr value, const Tree& at) {
     TreePtr tree = make(Syntax::Assign, at);
-    tree->children = {make(Syntax::Name, at, name), std::move(value)};
+    TreePtr target = make(Syntax::Name, at, name);
+    target->end = target->begin;  // it is not written there
+    tree->children = {target, std::move(value)};
     return tree;
   }
 

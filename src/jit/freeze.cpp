@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "umbra/jit/alias.h"
 #include "umbra/jit/objects.h"
 #include "umbra/jit/passes.h"
 
@@ -68,6 +69,36 @@ class Freezer {
                                  "runs; this is not in Umbra yet");
       written_.emplace(owner, n.attribute("name")->to_string());
     });
+    AliasAnalysis aliases(graph);
+    each_node(graph.block(), [&](const Node& n) {
+      if (n.is("prim::GetAttr") && is_written(graph, aliases, n))
+        if (const Instance* owner = owner_of(graph, n)) written_.emplace(owner, n.attribute("name")->to_string());
+    });
+  }
+
+  /// Whether a method changes what an attribute holds: a list by any way, a tensor through what it reads here.
+  static bool is_written(const Graph& graph, const AliasAnalysis& aliases, const Node& read) {
+    const TypePtr& type = read.output()->type();
+    if (type->cls && type->cls->is_module) return false;
+    if (!type->is(TypeKind::Tensor)) return aliases.has_writers(read.output());
+    bool written = false;
+    each_node(graph.block(), [&](const Node& n) {
+      if (!n.op || !n.op->is_mutable()) return;
+      for (size_t i = 0; i < n.inputs.size(); ++i)
+        written |= n.op->schema().arguments[i].alias.write && base_of(n.inputs[i]) == read.output();
+    });
+    return written;
+  }
+
+  /// What a value is a view of, or was written in place.
+  static const Variable* base_of(const Variable* v) {
+    while (v->node()->op && !v->node()->inputs.empty() && v->offset() < v->node()->op->return_count()) {
+      const Schema& schema = v->node()->op->schema();
+      const std::string& set = schema.returns[v->offset()].alias.set;
+      if (set.empty() || schema.arguments[0].alias.set != set) break;
+      v = v->node()->inputs[0];
+    }
+    return v;
   }
 
   /// A module with the attributes that are kept; none for a module that keeps nothing.
@@ -81,8 +112,7 @@ class Freezer {
       Value value = instance.slots[i];
       auto* inner = object_as<Instance>(value);
       if ((is_root && contains(preserved_, a.name)) || written_.contains({&instance, a.name})) {
-        std::unordered_map<const void*, Value> memo;
-        if (!inner) value = deep_copy(value, false, memo);
+        // the same tensor, list or object as the original has
       } else if (inner && inner->cls->is_module) {
         value = rebuilt(*inner, false);
         if (value.is_none()) continue;
@@ -113,6 +143,8 @@ class Freezer {
   void fold(Graph& graph) {
     std::vector<Node*> reads;
     each_node(graph.block(), [&](Node& n) {
+      check<NotImplementedError>(!n.is("prim::ModuleContainerIndex"),
+                                 "torch.jit.freeze: a method chooses a module when it runs; this is not in Umbra yet");
       if (n.is("prim::GetAttr")) reads.push_back(&n);
     });
     for (Node* n : reads) {
@@ -132,6 +164,7 @@ class Freezer {
     graph.set_current(&graph.block());
     do propagate_constants(graph);
     while (fold_branches(graph));
+    propagate_constant_tensors(graph);
     remove_dropout(graph);
     eliminate_dead_code(graph);
     each_node(graph.block(), [&](Node& n) {

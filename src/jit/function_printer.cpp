@@ -71,7 +71,7 @@ std::string FunctionPrinter::run(const std::string& name) {
     const Parameter& p = function_.parameters[i];
     owner_.use(p.type);
     std::string given = name_of(graph.block().input(i), p.name);
-    out_ += (i ? ",\n    " : "") + given;
+    out_ += (i == 0 ? "" : as_method_ ? ",\n  " : ",\n    ") + given;  // a method's lines are moved to the right
     if (i > 0 || as_method_ || !p.type->is(TypeKind::Class)) out_ += ": " + p.type->annotation();
     if (p.default_value) out_ += "=" + to_source(*p.default_value);
   }
@@ -79,6 +79,7 @@ std::string FunctionPrinter::run(const std::string& name) {
   out_ += ") -> " + function_.result->annotation() + ":\n";
   depth_ = 1;
   block(graph.block());
+  mark_.clear();
   split_long(graph.block().outputs, nullptr);
   line("return " + text(graph.block().outputs[0]));
   return out_;
@@ -135,7 +136,7 @@ FunctionPrinter::Position FunctionPrinter::scan(const Block& block, Position bef
 
 bool FunctionPrinter::can_inline(const Variable* v) const {
   const Node& n = *v->node();
-  bool stands_alone = n.is("prim::Enter") || n.is("prim::isinstance");
+  bool stands_alone = n.is("prim::Enter") || n.is("prim::isinstance") || n.is("prim::ModuleContainerIndex");
   return n.outputs().size() == 1 && n.blocks().empty() && uses_.at(v) == 1 && !stands_alone &&
          !n.is("prim::TupleUnpack") && !n.is("prim::ListUnpack") && !n.is("prim::CreateObject");
 }
@@ -155,7 +156,7 @@ void FunctionPrinter::split_long(const Variables& inputs, const Node* user) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     auto found = expressions_.find(inputs[i]->node());
     if (found == expressions_.end() || !inlined_.contains(found->first)) continue;
-    if (found->second.size() + depth_ * 2 < kLong) continue;
+    if (shown_size(found->second) + depth_ * 2 < kLong) continue;
     std::vector<const Node*> split;
     gather_before(inputs, user, i + 1, split);
     for (auto n = split.rbegin(); n != split.rend(); ++n) {
@@ -217,7 +218,7 @@ std::string FunctionPrinter::owner_text(const Variable* v) {
 
 void FunctionPrinter::line(const std::string& text) {
   out_.append(depth_ * 2, ' ');
-  out_ += text + "\n";
+  out_ += mark_ + text + "\n";
 }
 
 void FunctionPrinter::block(const Block& b) {
@@ -241,6 +242,7 @@ void FunctionPrinter::node(const Node& n) {
   for (const auto& v : n.outputs()) owner_.use(v->type());
   split_long(n.inputs, &n);
   if (inlined_.contains(&n)) return void(expressions_[&n] = expression(n));
+  mark_ = owner_.mark(n);
   if (n.is("prim::If")) return if_node(n);
   if (n.is("prim::Loop")) return loop_node(n);
   if (n.is("prim::SetAttr"))
@@ -252,10 +254,12 @@ void FunctionPrinter::node(const Node& n) {
     return line("pass");
   }
   if (n.is("prim::Exit")) return void(--depth_);
+  if (n.is("prim::ModuleContainerIndex"))  // its type is the reader's only way to know it
+    return line(name_of(n.output()) + " : " + n.output()->type()->annotation() + " = " + expression(n));
   assign(n, expression(n));
 }
 
-std::string FunctionPrinter::expression(const Node& n) {
+std::string FunctionPrinter::plain_expression(const Node& n) {
   if (n.is("prim::PythonOp")) refuse_python(n.attribute("name")->to_string());
   const auto& in = n.inputs;
   if (std::string made = container(n); !made.empty()) return made;
@@ -265,6 +269,7 @@ std::string FunctionPrinter::expression(const Node& n) {
     std::string of = text(in[0]);
     return "(" + of + ")[" + text(in[1]) + "]";
   }
+  if (n.is("prim::ModuleContainerIndex")) return owner_text(in[0]) + "[" + text(in[1]) + "]";
   if (n.is("prim::GetAttr")) {
     const std::string& attribute = n.attribute("name")->to_string();
     bool plain = is_identifier(attribute) && !is_reserved(attribute);

@@ -11,6 +11,8 @@ namespace umbra::jit {
 bool is_identifier(const std::string& s);
 /// Words that have a meaning of their own in source.
 bool is_reserved(const std::string& word);
+/// The length of a text without the marks in it.
+size_t shown_size(std::string_view text);
 
 class FunctionPrinter {
  public:
@@ -43,7 +45,8 @@ class FunctionPrinter {
   void block(const Block& b);
   void node(const Node& n);
   void assign(const Node& n, const std::string& value);
-  std::string expression(const Node& n);
+  std::string expression(const Node& n) { return owner_.mark(n) + plain_expression(n); }
+  std::string plain_expression(const Node& n);
   std::string container(const Node& n);
   std::string conversion(const Node& n);
   std::string operator_call(const Node& n);
@@ -56,6 +59,7 @@ class FunctionPrinter {
   Function& function_;
   bool as_method_;
   std::string out_;
+  std::string mark_;  // of the node that the next lines are written for
   size_t depth_ = 0;
   std::unordered_map<const Variable*, std::string> names_;
   struct Reader {

@@ -1,6 +1,7 @@
 #include "umbra/jit/interpreter.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <limits>
 
 #include "jit/program.h"
@@ -11,22 +12,40 @@ namespace umbra::jit {
 namespace {
 
 PythonCall g_python_call = nullptr;
+void (*g_print)(const std::string& text) = nullptr;
 
-constexpr const char* kHead = "The following operation failed in the TorchScript interpreter.";
+/// An error on its way out of a program: what it says, and the calls that it passed, innermost first.
+struct Failure {
+  enum class Kind : uint8_t { Plain, NotImplemented, Raised } kind = Kind::Plain;
+  std::string type, message;
+  struct Frame {
+    std::string place, origin;
+  };
+  std::vector<Frame> frames;
+  int depth = 0;  // of the call that was noted last
 
-constexpr const char* kTraceback = "\nTraceback of TorchScript (most recent call last):\n";
+  [[noreturn]] void raise() const {
+    switch (kind) {
+      case Kind::NotImplemented: throw NotImplementedError(text());
+      case Kind::Raised: throw RaisedError(text(), type);
+      default: throw Error(text());
+    }
+  }
 
-/// Where a node comes from: its line of source, or what is known.
-std::string place_of(const Node& node) {
-  std::string lines = node.source.pointed();
-  return lines.empty() ? concat("  ", node.source.empty() ? node.kind() : node.source.str(), "\n") : lines;
-}
-
-/// How the error of a step reads: with the line of the program it came from.
-std::string placed(const Node& node, const std::string& text) {
-  if (text.starts_with(kHead)) return text;
-  return concat(kHead, kTraceback, place_of(node), "RuntimeError: ", text);
-}
+ private:
+  std::string text() const {
+    bool has_origins = false;
+    for (const Frame& f : frames) has_origins |= !f.origin.empty();
+    std::string out = "The following operation failed in the TorchScript interpreter.\nTraceback of TorchScript";
+    out += has_origins ? ", serialized code (most recent call last):\n" : " (most recent call last):\n";
+    for (size_t i = frames.size(); i-- > 0;) out += frames[i].place;
+    if (has_origins) {
+      out += "\nTraceback of TorchScript, original code (most recent call last):\n";
+      for (size_t i = frames.size(); i-- > 0;) out += frames[i].origin.empty() ? frames[i].place : frames[i].origin;
+    }
+    return concat(out, type, ": ", message, "\n");
+  }
+};
 
 std::vector<Value> gathered(const std::vector<Value>& r, const std::vector<uint32_t>& from, size_t first = 0) {
   std::vector<Value> out;
@@ -48,13 +67,29 @@ void spend_work() {
 struct Call {
   static constexpr int kDeepest = 1000;  // as Python has it, well within a thread's stack
   static thread_local int depth;
+  static thread_local const Function* running;
+  const Function* caller;
   bool before = is_grad_enabled();
-  Call() { ++depth; }
+  explicit Call(const Function* function) : caller(std::exchange(running, function)) { ++depth; }
   ~Call() {
+    running = caller;
     if (--depth == 0) set_grad_enabled(before);
   }
 };
 thread_local int Call::depth = 0;
+thread_local const Function* Call::running = nullptr;
+
+/// Notes the call that an error leaves: once, at the innermost step.
+void note_call(Failure& failure, const Node& node) {
+  if (!failure.frames.empty() && failure.depth <= Call::depth) return;
+  failure.depth = Call::depth;
+  std::string function = Call::running ? Call::running->name : "";
+  function = function.substr(function.rfind('.') + 1);
+  SourceRange range = node.source.range();
+  std::string place = range.pointed(function);
+  if (place.empty()) place = concat("  ", node.source.empty() ? node.kind() : node.source.str(), "\n");
+  failure.frames.push_back({place, range.origin().pointed(function)});
+}
 
 const std::string& name_of(const Node& node) { return node.attribute("name")->to_string(); }
 
@@ -64,6 +99,43 @@ FunctionPtr method_of(const Instance& self, const std::string& name) {
   FunctionPtr method = self.cls->method(name);
   check(method != nullptr, "'", self.cls->name, "' has no method '", name, "'");
   return method;
+}
+
+}  // namespace
+
+namespace {
+
+/// Runs what is no part of a program that is running: errors are told here.
+template <class F> auto leaving_programs(F&& body) {
+  try {
+    return body();
+  } catch (const Failure& failure) {
+    failure.raise();
+  }
+}
+
+/// A call by a program: errors go on to the calls around it.
+Value call(Function& function, std::vector<Value> arguments) {
+  for (size_t i = arguments.size(); i < function.parameters.size(); ++i) {
+    const auto& p = function.parameters[i];
+    check(p.default_value.has_value(), function.name, "() is missing value for argument '", p.name, "'");
+    arguments.push_back(*p.default_value);
+  }
+  if (function.ignored) {
+    check<NotImplementedError>(g_python_call, "the program calls Python, and there is none");
+    Node none;
+    return g_python_call(function.python, none, std::move(arguments));
+  }
+  Call guard(&function);
+  check(Call::depth <= Call::kDeepest, "maximum recursion depth exceeded: ", function.name,
+        " calls itself without an end");
+  check(function.ensure() != nullptr, function.name, " is called while it is compiled");
+  spend_work();
+  if (!function.program) function.program = std::make_shared<Program>(function.graph);
+  std::shared_ptr<Program> program = function.program;
+  std::vector<Value> out = program->run(std::move(arguments));
+  if (out.size() == 1) return std::move(out[0]);
+  return out.empty() ? Value() : Value(std::move(out));
 }
 
 }  // namespace
@@ -92,12 +164,17 @@ void Program::execute(const Code& code, State& state) const {
   for (const Step& s : code.steps) {
     try {
       step(s, state);
-    } catch (const RaisedError&) {
+    } catch (Failure& failure) {
+      note_call(failure, *s.node);
       throw;
     } catch (const NotImplementedError& error) {
-      throw NotImplementedError(placed(*s.node, error.what()));
+      Failure failure{Failure::Kind::NotImplemented, "RuntimeError", error.what(), {}};
+      note_call(failure, *s.node);
+      throw failure;
     } catch (const Error& error) {
-      throw Error(placed(*s.node, error.what()));
+      Failure failure{Failure::Kind::Plain, "RuntimeError", error.what(), {}};
+      note_call(failure, *s.node);
+      throw failure;
     }
     for (uint32_t i : s.dead) state.r[i] = Value();
   }
@@ -115,6 +192,7 @@ void Program::step(const Step& s, State& state) const {
     case Kind::List: state.out(s) = make_list(s.node->output()->type()->element(), gathered(state.r, s.inputs)); return;
     case Kind::Dict: return make_dict(s, state);
     case Kind::GetAttr: state.out(s) = object(state.in(s, 0)).attribute(name_of(*s.node)); return;
+    case Kind::ModuleIndex: return index_modules(s, state);
     case Kind::SetAttr: object(state.in(s, 0)).attribute(name_of(*s.node)) = state.in(s, 1); return;
     case Kind::CallMethod: return call_method(s, state);
     case Kind::CallFunction: return call_function(s, state);
@@ -182,15 +260,22 @@ void Program::call_builtin(const Step& s, State& state) {
   if (!s.outputs.empty()) state.out(s) = std::move(result);
 }
 
+void Program::index_modules(const Step& s, State& state) {
+  Instance& container = object(state.in(s, 0));
+  std::string key = to_text(state.in(s, 1));
+  check(container.cls->find(key) >= 0, container.cls->name, " does not have a field with name '", key, "'");
+  state.out(s) = container.attribute(key);
+}
+
 void Program::call_method(const Step& s, State& state) {
   FunctionPtr method = method_of(object(state.in(s, 0)), name_of(*s.node));
-  Value result = jit::run(*method, gathered(state.r, s.inputs));
+  Value result = call(*method, gathered(state.r, s.inputs));
   if (!s.outputs.empty()) state.out(s) = std::move(result);
 }
 
 void Program::call_function(const Step& s, State& state) {
   Function& function = *expect_object<FunctionObject>(state.in(s, 0), "a function").function;
-  Value result = jit::run(function, gathered(state.r, s.inputs, 1));
+  Value result = call(function, gathered(state.r, s.inputs, 1));
   if (!s.outputs.empty()) state.out(s) = std::move(result);
 }
 
@@ -219,7 +304,7 @@ void Program::make_dict(const Step& s, State& state) {
 
 void Program::enter(const Step& s, State& state) {
   const Value self = state.in(s, 0);
-  Value result = jit::run(*method_of(object(self), "__enter__"), {self});
+  Value result = call(*method_of(object(self), "__enter__"), {self});
   state.open.push_back(self);
   state.out(s) = std::move(result);
 }
@@ -227,44 +312,33 @@ void Program::enter(const Step& s, State& state) {
 void Program::leave(State& state) {
   const Value self = std::move(state.open.back());
   state.open.pop_back();
-  jit::run(*method_of(object(self), "__exit__"), {self, Value(), Value(), Value()});
+  call(*method_of(object(self), "__exit__"), {self, Value(), Value(), Value()});
 }
 
 void Program::raise(const Step& s, State& state) {
-  std::string type = s.inputs.size() > 1 && state.in(s, 1).is_string() ? state.in(s, 1).to_string() : "Exception";
-  std::string message = state.in(s, 0).is_none() ? "" : to_text(state.in(s, 0));
-  throw RaisedError(concat(kHead, kTraceback, place_of(*s.node), type, ": ", message), type);
+  bool has_type = s.inputs.size() > 1 && state.in(s, 1).is_string();
+  throw Failure{Failure::Kind::Raised,
+                has_type ? state.in(s, 1).to_string() : "RuntimeError",
+                state.in(s, 0).is_none() ? "" : to_text(state.in(s, 0)),
+                {}};
 }
 
 // ---- functions ----
 
+void set_print(void (*print)(const std::string& text)) { g_print = print; }
+void print_line(const std::string& text) {
+  if (g_print) g_print(text);
+  else std::fputs(text.c_str(), stdout);
+}
+
 void set_python_call(PythonCall call) { g_python_call = call; }
 
 std::vector<Value> run(const std::shared_ptr<Graph>& graph, std::vector<Value> inputs) {
-  return Program(graph).run(std::move(inputs));
+  return leaving_programs([&] { return Program(graph).run(std::move(inputs)); });
 }
 
 Value run(Function& function, std::vector<Value> arguments) {
-  for (size_t i = arguments.size(); i < function.parameters.size(); ++i) {
-    const auto& p = function.parameters[i];
-    check(p.default_value.has_value(), function.name, "() is missing value for argument '", p.name, "'");
-    arguments.push_back(*p.default_value);
-  }
-  if (function.ignored) {
-    check<NotImplementedError>(g_python_call, "the program calls Python, and there is none");
-    Node none;
-    return g_python_call(function.python, none, std::move(arguments));
-  }
-  Call call;
-  check(Call::depth <= Call::kDeepest, "maximum recursion depth exceeded: ", function.name,
-        " calls itself without an end");
-  check(function.ensure() != nullptr, function.name, " is called while it is compiled");
-  spend_work();
-  if (!function.program) function.program = std::make_shared<Program>(function.graph);
-  std::shared_ptr<Program> program = function.program;
-  std::vector<Value> out = program->run(std::move(arguments));
-  if (out.size() == 1) return std::move(out[0]);
-  return out.empty() ? Value() : Value(std::move(out));
+  return leaving_programs([&] { return call(function, std::move(arguments)); });
 }
 
 }  // namespace umbra::jit

@@ -36,12 +36,17 @@ std::string_view base_of(std::string_view name) {
 }
 }  // namespace
 
+/// The numbers are odd, as PyTorch's are.
 Graph::Names::value_type& Graph::numbered_name(Names::value_type& base) {
   for (;;) {
-    Names::value_type& found = *names_.try_emplace(concat(base.first, ".", ++base.second.number)).first;
+    size_t number = base.second.number + 1;
+    base.second.number += 2;
+    Names::value_type& found = *names_.try_emplace(concat(base.first, ".", number)).first;
     if (!found.second.holder) return found;
   }
 }
+
+std::string Variable::base_name() const { return std::string(base_of(name_)); }
 
 std::string Graph::fresh_name(const std::string& wanted) {
   know_names();
@@ -85,6 +90,12 @@ std::unique_ptr<Variable> Graph::make_variable(Node* node, size_t offset, TypePt
   v->offset_ = offset;
   v->unique_ = next_++;
   v->type_ = std::move(type);
+  return v;
+}
+
+std::unique_ptr<Variable> Graph::unowned_value() {
+  auto v = make_variable(nullptr, 0, nullptr);
+  withhold_number(*v);
   return v;
 }
 
@@ -145,6 +156,11 @@ std::unique_ptr<Node> Graph::make_node(const Kind* kind) {
 }
 
 Node* Node::previous() const { return position_ == block_->nodes_.begin() ? nullptr : std::prev(position_)->get(); }
+
+Node* Node::next() const {
+  auto after = std::next(position_);
+  return after == block_->nodes_.end() ? nullptr : after->get();
+}
 
 Variable* Node::add_output(TypePtr type) {
   outputs_.push_back(graph_->make_variable(this, outputs_.size(), std::move(type)));
@@ -237,6 +253,15 @@ void replace_in(Block& block, Variable* from, Variable* to) {
 
 void Graph::replace_uses(Variable* from, Variable* to) { replace_in(*block_, from, to); }
 
+bool Graph::is_read(const Variable* v) const {
+  bool read = std::ranges::find(block_->outputs, v) != block_->outputs.end();
+  each_node(*block_, [&](const Node& n) {
+    read |= std::ranges::find(n.inputs, v) != n.inputs.end();
+    for (const auto& inner : n.blocks()) read |= std::ranges::find(inner->outputs, v) != inner->outputs.end();
+  });
+  return read;
+}
+
 void Graph::erase(Node* node) {
   auto forget = [&](const Variable& v) { forget_name(v); };
   for (const auto& inner : node->blocks_) {  // names inside are free again, too
@@ -249,6 +274,16 @@ void Graph::erase(Node* node) {
   }
   while (!node->outputs_.empty()) node->erase_output(node->outputs_.size() - 1);
   node->block_->nodes_.erase(node->position_);
+}
+
+void Graph::move_after(Node& node, Node& other) {
+  Block::Nodes& nodes = node.block_->nodes_;
+  nodes.splice(std::next(other.position_), nodes, node.position_);
+}
+
+void Graph::move_before(Node& node, Node& other) {
+  Block::Nodes& nodes = node.block_->nodes_;
+  nodes.splice(other.position_, nodes, node.position_);
 }
 
 void Graph::adopt(Node& node) {
@@ -332,6 +367,10 @@ std::shared_ptr<Graph> Graph::copy() const {
 
 // ---- functions ----
 
+std::string parameter_name(const Variable& input) {
+  return input.name().empty() ? "argument_" + std::to_string(input.offset()) : input.base_name();
+}
+
 const std::shared_ptr<Graph>& Function::ensure() {
   if (define) {
     auto compile = std::exchange(define, nullptr);
@@ -359,7 +398,7 @@ std::string Function::schema() const {
   }
   out += ") -> ";
   if (!result) return out + "?";
-  bool several = result->is(TypeKind::Tuple) && result->name.empty();
+  bool several = result->is(TypeKind::Tuple) && result->name.empty() && !result->elements.empty();
   return out + (several ? "(" + result->text() + ")" : result->text());
 }
 

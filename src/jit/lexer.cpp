@@ -4,26 +4,6 @@
 
 namespace umbra::jit {
 
-std::string SourceText::place(size_t offset) const {
-  offset = std::min(offset, text.size());
-  auto line = std::count(text.begin(), text.begin() + static_cast<long>(offset), '\n');
-  size_t start = offset == 0 ? std::string::npos : text.rfind('\n', offset - 1);
-  size_t column = offset - (start == std::string::npos ? 0 : start + 1);
-  return concat(file, ":", first_line + line, ":", column);
-}
-
-std::string SourceText::pointed(size_t offset, size_t length) const {
-  offset = std::min(offset, text.size());
-  size_t start = offset == 0 ? std::string::npos : text.rfind('\n', offset - 1);
-  start = start == std::string::npos ? 0 : start + 1;
-  size_t stop = std::min(text.find('\n', offset), text.size());
-  std::string out = concat("  File \"", file, "\", line ",
-                           first_line + std::count(text.begin(), text.begin() + static_cast<long>(offset), '\n'), "\n");
-  out += text.substr(start, stop - start) + "\n";
-  size_t marks = std::clamp<size_t>(length, 1, std::max<size_t>(stop - offset, 1));
-  return out + std::string(offset - start, ' ') + std::string(marks, '~') + " <--- HERE\n";
-}
-
 std::string type_comment(const SourceText& source, size_t colon) {
   static constexpr std::string_view kMark = "# type:";
   const std::string& text = source.text;
@@ -44,7 +24,7 @@ namespace {
 
 class Lexer {
  public:
-  explicit Lexer(const SourceText& source) : source_(source), text_(source.text) {}
+  explicit Lexer(const SourcePtr& source) : source_(source), text_(source->text) {}
 
   std::vector<Token> run() {
     at_ = std::min(text_.find('\0'), text_.size());
@@ -60,7 +40,9 @@ class Lexer {
   }
 
  private:
-  [[noreturn]] void refuse(const char* why) { throw CompileError(concat(why, ":\n", source_.pointed(at_, 1))); }
+  [[noreturn]] void refuse(const char* why) {
+    throw CompileError(concat(why, ":\n", SourceRange{source_, at_, at_ + 1}.pointed()));
+  }
   char peek(size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
   void add(Token::Kind kind, size_t begin, size_t end) {
     tokens_.push_back({kind, text_.substr(begin, end - begin), "", begin, end});
@@ -217,7 +199,7 @@ class Lexer {
     return value;
   }
 
-  const SourceText& source_;
+  const SourcePtr& source_;
   const std::string& text_;
   size_t at_ = 0;
   int depth_ = 0;
@@ -227,6 +209,6 @@ class Lexer {
 
 }  // namespace
 
-std::vector<Token> tokenize(const SourceText& source) { return Lexer(source).run(); }
+std::vector<Token> tokenize(const SourcePtr& source) { return Lexer(source).run(); }
 
 }  // namespace umbra::jit

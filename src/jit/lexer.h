@@ -15,6 +15,6 @@ struct Token {
 /// What `# type:` says on the line of a function's colon or on the next.
 std::string type_comment(const SourceText& source, size_t colon);
 
-std::vector<Token> tokenize(const SourceText& source);
+std::vector<Token> tokenize(const SourcePtr& source);
 
 }  // namespace umbra::jit

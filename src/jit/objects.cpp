@@ -216,8 +216,8 @@ std::string to_text(const Value& value, bool quote) {
   if (auto* dict = object_as<DictObject>(value))
     return listed(dict->items, "{", "}", [&](const auto& p) { return inner(p.first) + ": " + inner(p.second); });
   if (auto* member = object_as<EnumValue>(value))
-    return member->cls->name.substr(member->cls->name.rfind('.') + 1) + "." +
-           member->cls->constants[member->member].first;
+    return concat("Enum<", member->cls->name.substr(member->cls->name.rfind('.') + 1), ".",
+                  member->cls->constants[member->member].first, ">");
   if (auto* instance = object_as<Instance>(value)) return "<" + instance->cls->name + " object>";
   return to_string(value);
 }

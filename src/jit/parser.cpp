@@ -8,7 +8,7 @@ constexpr int kDeepest = 200;
 
 class Parser {
  public:
-  explicit Parser(const SourcePtr& source) : source_(source), tokens_(tokenize(*source)) {}
+  explicit Parser(const SourcePtr& source) : source_(source), tokens_(tokenize(source)) {}
 
   std::vector<TreePtr> module() {
     std::vector<TreePtr> out;
@@ -46,16 +46,18 @@ class Parser {
     return tokens_[at_++].text;
   }
   [[noreturn]] void refuse(const std::string& why) {
-    throw CompileError(concat(why, ":\n", source_->pointed(now().begin, now().end - now().begin)));
+    throw CompileError(concat(why, ":\n", SourceRange{source_, now().begin, now().end}.pointed()));
   }
-  [[noreturn]] void unsupported(const std::string& what, size_t begin) {
-    throw UnsupportedSyntax(concat(what, " aren't supported:\n", source_->pointed(begin, now().end - begin)), true);
+  [[noreturn]] void unsupported(const std::string& what, size_t begin, size_t length = 1) {
+    throw UnsupportedSyntax(concat(what, " aren't supported:\n", SourceRange{source_, begin, begin + length}.pointed()),
+                            true);
   }
-  [[noreturn]] void variable_arguments(size_t begin, size_t length) {
-    throw UnsupportedSyntax(concat("Compiled functions can't take variable number of arguments or use keyword-only "
-                                   "arguments with defaults:\n",
-                                   source_->pointed(begin, length)),
-                            false);
+  [[noreturn]] void misused(const std::string& what, size_t begin, size_t end) {
+    throw UnsupportedSyntax(concat(what, ":\n", SourceRange{source_, begin, end}.pointed()), false);
+  }
+  [[noreturn]] void variable_arguments(size_t begin, size_t end) {
+    misused("Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults",
+            begin, end);
   }
   struct Depth {
     explicit Depth(Parser& p) : parser(p) {
@@ -101,9 +103,7 @@ class Parser {
       TreePtr condition = expression();
       TreePtr tree = make(Syntax::While, begin, {condition});
       tree->body = block();
-      if (is("else"))
-        throw UnsupportedSyntax(concat("else branches of while loops aren't supported:\n", source_->pointed(begin, 5)),
-                                false);
+      if (is("else")) misused("else branches of while loops aren't supported", begin, begin + 5);
       return void(out.push_back(tree));
     }
     if (take("for")) {
@@ -112,9 +112,7 @@ class Parser {
       TreePtr iterable = expressions();
       TreePtr tree = make(Syntax::For, begin, {target, iterable});
       tree->body = block();
-      if (is("else"))
-        throw UnsupportedSyntax(concat("else branches of for loops aren't supported:\n", source_->pointed(begin, 3)),
-                                false);
+      if (is("else")) misused("else branches of for loops aren't supported", begin, begin + 3);
       return void(out.push_back(tree));
     }
     if (take("with")) {
@@ -127,11 +125,11 @@ class Parser {
       tree->body = block();
       return void(out.push_back(tree));
     }
-    if (is("try")) unsupported("try blocks", begin);
+    if (is("try")) unsupported("try blocks", begin, 3);
     bool is_match = is("match") && (next().kind == Token::Kind::Name || next().kind == Token::Kind::Number ||
                                     next().kind == Token::Kind::String);
-    if (is_match) unsupported("match statements", begin);
-    if (is("global") || is("nonlocal")) unsupported(now().text + " variables", begin);
+    if (is_match) unsupported("match statements", begin, 5);
+    if (is("global") || is("nonlocal")) unsupported(now().text + " variables", begin, now().text.size());
     simple_line(out);
   }
 
@@ -179,8 +177,8 @@ class Parser {
       while (!is(Token::Kind::Newline) && !is(Token::Kind::End)) ++at_;
       return make(Syntax::Import, begin);
     }
-    if (is("yield")) unsupported("yield expressions", begin);
-    if (is("global") || is("nonlocal")) unsupported(now().text + " variables", begin);
+    if (is("yield")) unsupported("Yield", begin);
+    if (is("global") || is("nonlocal")) unsupported(now().text + " variables", begin, now().text.size());
     return assignment(begin);
   }
 
@@ -211,7 +209,7 @@ class Parser {
       take(Token::Kind::Newline);
     }
     size_t begin = now().begin;
-    if (is("async")) unsupported("async functions", begin);
+    if (is("async")) unsupported("async functions", begin, 5);
     TreePtr tree;
     if (take("class")) {
       std::string called = name();
@@ -241,17 +239,17 @@ class Parser {
     while (!take(")")) {
       size_t begin = now().begin;
       if (take("*")) {
-        if (!is(",")) variable_arguments(begin, 1);
+        if (!is(",")) variable_arguments(begin, now().end);
         keyword_only = true;
       } else if (is("**")) {
-        variable_arguments(begin, 2);
+        variable_arguments(begin + 1, next().end);
       } else if (!take("/")) {
         ParameterTree p;
         p.name = name();
         p.keyword_only = keyword_only;
         if (take(":")) p.annotation = expression();
         if (take("=")) p.default_value = expression();
-        if (p.default_value && keyword_only) variable_arguments(p.default_value->begin, 1);
+        if (p.default_value && keyword_only) variable_arguments(p.default_value->begin, p.default_value->end);
         def.parameters.push_back(std::move(p));
       }
       if (!is(")")) expect(",");
@@ -294,15 +292,15 @@ class Parser {
     Depth guard(*this);
     size_t begin = now().begin;
     if (is("lambda")) unsupported("Lambda", begin);
-    if (is("yield")) unsupported("yield expressions", begin);
-    if (is("await")) unsupported("await expressions", begin);
+    if (is("yield")) unsupported("Yield", begin);
+    if (is("await")) unsupported("Await", begin);
     TreePtr value = disjunction();
     if (take("if")) {
       TreePtr condition = disjunction();
       expect("else");
       return make(Syntax::IfElse, begin, {condition, value, expression()});
     }
-    if (is(":=")) unsupported("assignment expressions", begin);
+    if (is(":=")) unsupported("NamedExpr", begin);
     return value;
   }
   TreePtr disjunction() {
@@ -414,8 +412,7 @@ class Parser {
   TreePtr argument() {
     size_t begin = now().begin;
     if (take("*")) return make(Syntax::Starred, begin, {expression()});
-    if (is("**"))
-      throw UnsupportedSyntax(concat("keyword-arg expansion is not supported:\n", source_->pointed(begin, 2)), false);
+    if (is("**")) misused("keyword-arg expansion is not supported", begin, begin + 2);
     if (is(Token::Kind::Name) && next().kind == Token::Kind::Symbol && next().text == "=") {
       std::string keyword = name();
       expect("=");
@@ -454,11 +451,8 @@ class Parser {
     parts.push_back(targets());
     expect("in");
     parts.push_back(disjunction());
-    if (is("if"))
-      throw UnsupportedSyntax(concat("Comprehension ifs are not supported yet:\n", source_->pointed(begin, 1)), false);
-    if (is("for"))
-      throw UnsupportedSyntax(concat("Only a single generator is currently supported:\n", source_->pointed(begin, 1)),
-                              false);
+    if (is("if")) misused("Comprehension ifs are not supported yet", begin, begin + 1);
+    if (is("for")) misused("Only a single generator is currently supported", begin, begin + 1);
     return make(kind, begin, std::move(parts));
   }
 
@@ -510,7 +504,7 @@ class Parser {
     while (!take("}")) {
       if (is("**")) unsupported("dict expansions", begin);
       TreePtr key = expression();
-      if (!is(":")) unsupported("sets", begin);
+      if (!is(":")) unsupported("Set", begin);
       expect(":");
       items.push_back(key);
       items.push_back(expression());
@@ -559,11 +553,10 @@ class Parser {
       if (close == std::string::npos) refuse("an f-string whose braces do not match");
       std::string inner = s.substr(i + 1, close - i - 1);
       if (inner.find(':') != std::string::npos || inner.find('!') != std::string::npos)
-        throw UnsupportedSyntax(concat("Don't support formatting in JoinedStr:\n", source_->pointed(token.begin, 1)),
-                                false);
+        misused("Don't support formatting in JoinedStr", token.begin, token.begin + 1);
       parts.push_back(make(Syntax::String, token.begin, {}, plain));
       plain.clear();
-      auto text = std::make_shared<SourceText>(SourceText{inner, source_->file, source_->first_line});
+      auto text = std::make_shared<SourceText>(SourceText{inner, source_->file, source_->first_line, 0, nullptr});
       TreePtr value = parse_expression(text);
       parts.push_back(value);
       i = close;

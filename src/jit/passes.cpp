@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "jit/builtins.h"
-#include "umbra/jit/interpreter.h"
+#include "umbra/jit/alias.h"
+#include "umbra/jit/objects.h"
 
 namespace umbra::jit {
 
@@ -35,11 +35,76 @@ void sweep(Graph& graph, Block& block, Live& live) {
   }
 }
 
+/// Finds the nodes whose results or writes somebody may see.
+class Needed {
+ public:
+  Needed(const Graph& graph, const AliasAnalysis& aliases) : aliases_(aliases) {
+    do {
+      grown_ = false;
+      mark(graph.block());
+    } while (grown_);
+  }
+  bool contains(const Node& n) const { return nodes_.contains(&n); }
+
+ private:
+  void mark(const Block& block) {
+    mark(block.outputs);
+    for (auto at = block.nodes().rbegin(); at != block.nodes().rend(); ++at) {
+      const Node& n = **at;
+      if (!nodes_.contains(&n) && !is_seen(n)) continue;
+      grown_ |= nodes_.insert(&n).second;
+      mark(n.inputs);
+      for (const auto& inner : n.blocks()) mark(*inner);
+    }
+  }
+  void mark(const Variables& values) {
+    for (Variable* v : values)
+      if (seen_.insert(v).second) {
+        live_.push_back(v);
+        grown_ = true;
+      }
+  }
+  bool is_seen(const Node& n) const {
+    for (const auto& v : n.outputs())
+      if (seen_.contains(v.get())) return true;
+    if (!n.blocks().empty())
+      for (const auto& inner : n.blocks())
+        for (const auto& m : inner->nodes())
+          if (is_seen(*m)) return true;
+    if (!n.has_side_effects()) return false;
+    if (n.blocks().empty() && !only_writes(n)) return true;
+    return n.blocks().empty() && (aliases_.writes_outside(n) || aliases_.writes_to(n, live_));
+  }
+
+  const AliasAnalysis& aliases_;
+  std::unordered_set<const Node*> nodes_;
+  std::unordered_set<const Variable*> seen_;
+  Variables live_;
+  bool grown_ = false;
+};
+
+void sweep(Graph& graph, Block& block, const Needed& needed) {
+  Node* before = nullptr;
+  for (Node* n = block.nodes().empty() ? nullptr : block.nodes().back().get(); n; n = before) {
+    before = n->previous();
+    if (!needed.contains(*n)) {
+      graph.erase(n);
+      continue;
+    }
+    for (const auto& inner : n->blocks()) sweep(graph, *inner, needed);
+  }
+}
+
 }  // namespace
 
 void eliminate_dead_code(Graph& graph) {
   Live live(graph.value_limit());
   sweep(graph, graph.block(), live);
+}
+
+void eliminate_dead_writes(Graph& graph) {
+  Needed needed(graph, AliasAnalysis(graph));
+  sweep(graph, graph.block(), needed);
 }
 
 // ---- common subexpressions ----
@@ -55,160 +120,65 @@ bool same_call(const Node& a, const Node& b) {
       return false;
   for (size_t i = 0; i < a.outputs().size(); ++i)
     if (!same_type(a.output(i)->type(), b.output(i)->type())) return false;
-  return true;
+  return a.op_types == b.op_types;
 }
 
-bool makes_new_container(const Node& n) {
-  return n.is("prim::ListConstruct") || n.is("prim::DictConstruct") || n.is("prim::CreateObject");
-}
+/// Makes one of equal calls whose values nobody writes, and which nobody outside could tell apart.
+class CommonCalls {
+ public:
+  explicit CommonCalls(Graph& graph) : graph_(graph), aliases_(graph) { visit(graph.block()); }
+
+ private:
+  using Known = std::unordered_map<std::string_view, std::vector<Node*>>;  // by kinds
+
+  void visit(Block& block) {
+    known_.emplace_back();
+    std::vector<Node*> nodes;
+    for (const auto& n : block.nodes()) nodes.push_back(n.get());
+    for (Node* n : nodes) {
+      for (const auto& inner : n->blocks()) visit(*inner);
+      if (n->has_side_effects() || !n->blocks().empty() || n->is("prim::CreateObject") ||
+          (!n->is("prim::Constant") && aliases_.has_writers(*n)))
+        continue;
+      if (Node* same = earlier(*n)) replace(n, same);
+      else known_.back()[n->kind()].push_back(n);
+    }
+    known_.pop_back();
+  }
+
+  Node* earlier(const Node& n) const {
+    for (const Known& level : known_)
+      if (auto found = level.find(n.kind()); found != level.end())
+        for (Node* k : found->second)
+          if (same_call(*k, n) && exchangeable(*k, n)) return k;
+    return nullptr;
+  }
+
+  bool exchangeable(const Node& a, const Node& b) const {
+    for (size_t i = 0; i < a.outputs().size(); ++i)
+      if (!aliases_.exchangeable(a.output(i), b.output(i)) ||
+          (escaped_.contains(a.output(i)) && aliases_.escapes(b.output(i))))
+        return false;
+    return true;
+  }
+
+  void replace(Node* n, Node* by) {
+    for (size_t i = 0; i < n->outputs().size(); ++i) {
+      if (aliases_.escapes(n->output(i))) escaped_.insert(by->output(i));
+      graph_.replace_uses(n->output(i), by->output(i));
+    }
+    graph_.erase(n);
+  }
+
+  Graph& graph_;
+  AliasAnalysis aliases_;
+  std::vector<Known> known_;                     // of the blocks around
+  std::unordered_set<const Variable*> escaped_;  // those that stand for one that goes out
+};
 
 }  // namespace
 
-void eliminate_common_subexpressions(Graph& graph) {
-  bool writes = false;
-  each_node(graph.block(), [&](const Node& n) { writes |= n.has_side_effects(); });
-  std::vector<Node*> kept;
-  std::vector<Node*> nodes;
-  for (const auto& n : graph.block().nodes()) nodes.push_back(n.get());
-  for (Node* n : nodes) {
-    bool pure = !n->has_side_effects() && n->blocks().empty() &&
-                (n->is("prim::Constant") || (!writes && !makes_new_container(*n)));
-    Node* same = nullptr;
-    if (pure)
-      for (Node* k : kept)
-        if (same_call(*k, *n)) same = k;
-    if (!same) {
-      if (pure) kept.push_back(n);
-      continue;
-    }
-    for (size_t i = 0; i < n->outputs().size(); ++i) graph.replace_uses(n->output(i), same->output(i));
-    graph.erase(n);
-  }
-}
-
-// ---- constants ----
-
-namespace {
-
-bool is_plain(const Value& v) {
-  using Tag = Value::Tag;
-  switch (v.tag()) {
-    case Tag::None:
-    case Tag::Int:
-    case Tag::Double:
-    case Tag::Bool:
-    case Tag::String:
-    case Tag::Device: return true;
-    default: return false;
-  }
-}
-
-const Value* constant_value(const Variable* v) {
-  static const Value none{};
-  if (!v->node()->is("prim::Constant") || v->node()->callee) return nullptr;
-  const Value* value = v->node()->attribute("value");
-  return value ? value : &none;
-}
-
-}  // namespace
-
-void propagate_constants(Graph& graph) {
-  std::vector<Node*> nodes;
-  each_node(graph.block(), [&](Node& n) { nodes.push_back(&n); });
-  for (Node* n : nodes) {
-    if (n->op || n->outputs().size() != 1 || n->has_side_effects() || !n->blocks().empty() || n->inputs.empty())
-      continue;
-    std::vector<Value> inputs;
-    std::vector<TypePtr> types;
-    for (Variable* v : n->inputs)
-      if (const Value* c = constant_value(v); c && is_plain(*c)) inputs.push_back(*c), types.push_back(v->type());
-    if (inputs.size() != n->inputs.size()) continue;
-    TypePtr type;
-    const Builtin* builtin = find_builtin(n->kind(), types, &type);
-    if (!builtin) continue;
-    try {
-      Value result = builtin->run(inputs.data(), inputs.size());
-      if (!is_plain(result)) continue;
-      graph.set_before(n);
-      Variable* c = graph.insert_constant(result);
-      graph.set_before(nullptr);
-      graph.replace_uses(n->output(), c);
-    } catch (const Error&) {  // it fails when the program runs, and not before
-      continue;
-    }
-  }
-  graph.set_current(&graph.block());
-  eliminate_dead_code(graph);
-}
-
-bool fold_branches(Graph& graph) {
-  std::vector<Node*> found;
-  each_node(graph.block(), [&](Node& n) {
-    const Value* c = n.is("prim::If") ? constant_value(n.inputs[0]) : nullptr;
-    if (c && c->is_bool()) found.push_back(&n);
-  });
-  if (found.empty()) return false;
-  Node* n = found.back();  // the innermost of the last: those around it are folded when it is gone
-  const Block& taken = *n->blocks()[constant_value(n->inputs[0])->to_bool() ? 0 : 1];
-  ValueMap values;
-  graph.set_current(n->block());
-  graph.set_before(n);
-  Variables outputs = copy_into(graph, taken, values);
-  graph.set_before(nullptr);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    std::string name = n->output(i)->name();
-    graph.replace_uses(n->output(i), outputs[i]);
-  }
-  graph.erase(n);
-  graph.set_current(&graph.block());
-  return true;
-}
-
-void pool_constants(Graph& graph) {
-  std::vector<Node*> found;
-  each_node(graph.block(), [&](Node& n) {
-    if (n.is("prim::Constant")) found.push_back(&n);
-  });
-  std::unordered_map<std::string, Variable*> pooled;
-  ValueMap replaced;
-  Node* first = graph.block().nodes().empty() ? nullptr : graph.block().nodes().front().get();
-  if (!first) return;
-  for (Node* n : found) {
-    const Value* value = n->attribute("value");
-    bool shared = n->callee || !value || is_plain(*value);
-    std::string key = n->callee ? "function " + std::to_string(reinterpret_cast<uintptr_t>(n->callee.get()))
-                      : shared  ? n->output()->type()->text() + (value ? to_source(*value) : "")
-                                : "";
-    Variable*& same = shared ? pooled[key] : replaced[n->output()];
-    if (!same) {
-      graph.set_current(&graph.block());
-      graph.set_before(first);
-      Node* moved = graph.insert("prim::Constant", {}, {n->output()->type()});
-      moved->attributes = n->attributes;
-      moved->source = n->source;
-      moved->callee = n->callee;
-      same = moved->output();
-    }
-    if (same->name().empty() && !n->output()->name().empty()) {
-      std::string name = n->output()->name();
-      n->output()->set_name("");
-      same->set_name(name);
-    }
-    replaced[n->output()] = same;
-  }
-  graph.set_before(nullptr);
-  auto replace = [&](Variables& values) {
-    for (Variable*& v : values)
-      if (auto at = replaced.find(v); at != replaced.end()) v = at->second;
-  };
-  replace(graph.block().outputs);
-  each_node(graph.block(), [&](Node& n) {
-    replace(n.inputs);
-    for (const auto& inner : n.blocks()) replace(inner->outputs);
-  });
-  for (Node* n : found) graph.erase(n);
-  graph.set_current(&graph.block());
-}
+void eliminate_common_subexpressions(Graph& graph) { CommonCalls{graph}; }
 
 // ---- inlining ----
 
@@ -253,7 +223,12 @@ void inline_calls(Graph& graph) {
   std::vector<const Function*> inside;
   inline_in(graph, graph.block(), inside);
   graph.set_current(&graph.block());
-  eliminate_dead_code(graph);
+  std::vector<Node*> functions;
+  each_node(graph.block(), [&](Node& n) {
+    if (n.is("prim::Constant") && n.callee) functions.push_back(&n);
+  });
+  for (Node* n : functions)
+    if (!graph.is_read(n->output())) graph.erase(n);
 }
 
 // ---- lint ----

@@ -1,24 +1,38 @@
 // Graphs as TorchScript prints them.
+#include <cmath>
+#include <cstdio>
+
 #include "umbra/jit/objects.h"
 
 namespace umbra::jit {
 namespace {
 
+/// A float with so many digits at most.
+std::string shortest(double value, int precision = 6) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof(buffer), "%.*g", precision, value);
+  return buffer;
+}
+
+/// All digits of a float, with a point in it.
+std::string digits(double value) {
+  std::string text = shortest(value, 17);
+  bool whole = std::isfinite(value) && text.find_first_of(".e") == std::string::npos;
+  return whole ? text + "." : text;
+}
+
 std::string attribute_text(const Value& value) {
   using Tag = Value::Tag;
   switch (value.tag()) {
     case Tag::Bool: return value.to_bool() ? "1" : "0";
-    case Tag::Double: {
-      std::string text = float_text(value.to_double());
-      return text.ends_with(".0") ? text.substr(0, text.size() - 1) : text;
-    }
+    case Tag::Double: return digits(value.to_double());
     case Tag::String: return quoted(value.to_string());
     case Tag::Device: return "\"" + to_string(value.to_device()) + "\"";
     case Tag::Tensor: {
       const Tensor& t = value.tensor_ref();
       if (t.dim() != 0 || t.is_fake()) return "<Tensor>";
       Scalar item = t.item();
-      return "{" + (item.is_floating() ? attribute_text(Value(item)) : to_string(Value(item))) + "}";
+      return concat("{", item.is_floating() ? shortest(item.to_double()) : to_string(Value(item)), "}");
     }
     default: return to_source(value);
   }

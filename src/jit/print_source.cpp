@@ -10,6 +10,29 @@ std::string SourcePrinter::constant(const Tensor& tensor) {
   return "CONSTANTS.c" + std::to_string(constants_.size() - 1);
 }
 
+namespace {
+constexpr char kMarkBegin = '\1', kMarkEnd = '\2';  // texts in programs have them escaped
+}
+
+std::string SourcePrinter::mark(const Node& node) {
+  SourceRange range = with_origins_ ? node.source.range() : SourceRange{};
+  if (SourceRange first = range.origin(); first.source) range = first;
+  if (!range.source) return "";
+  marked_.push_back(range);
+  return concat(kMarkBegin, marked_.size() - 1, kMarkEnd);
+}
+
+size_t shown_size(std::string_view text) {
+  size_t size = 0;
+  bool inside = false;
+  for (char c : text) {
+    inside |= c == kMarkBegin;
+    size += !inside;
+    if (c == kMarkEnd) inside = false;
+  }
+  return size;
+}
+
 void SourcePrinter::use(const TypePtr& type) {
   if (type->cls) add_class(type->cls);
   if (!type->name.empty() && !seen_[type->name]) {
@@ -115,13 +138,23 @@ void SourcePrinter::add_function(const FunctionPtr& function) {
   texts_.emplace_back(name, this->function(*function, name.substr(name.rfind('.') + 1), false));
 }
 
-std::map<std::string, std::string> SourcePrinter::files() const {
-  std::map<std::string, std::string> out;
+std::map<std::string, SourceFile> SourcePrinter::files() const {
+  std::map<std::string, SourceFile> out;
   for (const auto& [name, text] : texts_) {
     std::string path = "code/" + name.substr(0, name.rfind('.'));
     for (char& c : path)
       if (c == '.') c = '/';
-    out[path + ".py"] += text + "\n";
+    SourceFile& file = out[path + ".py"];
+    for (size_t at = 0; at < text.size(); ++at) {
+      if (text[at] != kMarkBegin) {
+        file.text += text[at];
+        continue;
+      }
+      size_t number = std::strtoull(text.c_str() + at + 1, nullptr, 10);
+      file.origins.emplace_back(file.text.size(), marked_[number]);
+      at = text.find(kMarkEnd, at);
+    }
+    file.text += "\n";
   }
   return out;
 }

@@ -21,6 +21,18 @@ std::shared_ptr<Graph> prepared(std::shared_ptr<Graph> graph) {
 
 }  // namespace
 
+std::vector<Value> run_node(const Node& node, std::vector<Value> inputs) {
+  auto graph = std::make_shared<Graph>();
+  Variables given;
+  for (const Variable* v : node.inputs) given.push_back(graph->add_input("", v->type()));
+  Node* copy = graph->insert(node.kind(), given, {});
+  copy->op = node.op;
+  copy->attributes = node.attributes;
+  copy->op_types = node.op_types;
+  for (const auto& v : node.outputs()) graph->add_output(copy->add_output(v->type()));
+  return run(graph, std::move(inputs));
+}
+
 Program::Program(std::shared_ptr<Graph> graph) : graph_(prepared(std::move(graph))) { compile(graph_->block(), code_); }
 
 void Program::classify(Step& s, const Node& node) {
@@ -34,6 +46,7 @@ void Program::classify(Step& s, const Node& node) {
       {"prim::ListConstruct", Kind::List},
       {"prim::DictConstruct", Kind::Dict},
       {"prim::GetAttr", Kind::GetAttr},
+      {"prim::ModuleContainerIndex", Kind::ModuleIndex},
       {"prim::SetAttr", Kind::SetAttr},
       {"prim::CallMethod", Kind::CallMethod},
       {"prim::CallFunction", Kind::CallFunction},

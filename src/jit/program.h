@@ -36,6 +36,7 @@ class Program {
       List,
       Dict,
       GetAttr,
+      ModuleIndex,
       SetAttr,
       CallMethod,
       CallFunction,
@@ -85,6 +86,7 @@ class Program {
   void undecided_loop(const Step& s, const Tensor& truth, std::vector<Value> carried, State& state) const;
   static void call_operator(const Step& s, State& state);
   static void call_builtin(const Step& s, State& state);
+  static void index_modules(const Step& s, State& state);
   static void call_method(const Step& s, State& state);
   static void call_function(const Step& s, State& state);
   static void call_python(const Step& s, State& state);
@@ -99,6 +101,9 @@ class Program {
   std::vector<std::pair<uint32_t, Value>> constants_;
   Code code_;
 };
+
+/// The results of one node alone.
+std::vector<Value> run_node(const Node& node, std::vector<Value> inputs);
 
 // ---- between programs' values and operators' arguments (interpreter_values.cpp) ----
 

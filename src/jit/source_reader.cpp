@@ -212,10 +212,12 @@ class SourceReader::Implementation final : public Resolver, public std::enable_s
       if (c == '.') c = '/';
     path += ".py";
     auto [found, fresh] = files_.try_emplace(path);
-    if (fresh)
-      if (std::optional<std::string> text =
-              path == kProfiler ? std::optional<std::string>(kProfilerSource) : load_(path))
-        found->second = parse(std::make_shared<SourceText>(SourceText{*text, path, 1}));
+    if (fresh) {
+      SourcePtr text = path == kProfiler
+                           ? std::make_shared<SourceText>(SourceText{.text = kProfilerSource, .file = path})
+                           : load_(path);
+      if (text) found->second = parse(text);
+    }
     std::string last = name.substr(name.rfind('.') + 1);
     for (const TreePtr& t : found->second)
       if (t->kind == kind && t->text == last) return t;

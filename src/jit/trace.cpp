@@ -37,6 +37,8 @@ void warn_of_constant(const std::string& function) {
                          "incorrect."));
 }
 
+std::string Trace::variable_name(const Tensor& tensor) { return g_front_end.name ? g_front_end.name(tensor) : ""; }
+
 TraceScope::TraceScope(Trace& trace)
     : before_(std::exchange(g_active, &trace)), level_(IntrusivePtr<transform::Level>(&trace)) {}
 TraceScope::~TraceScope() { g_active = before_; }
@@ -45,7 +47,7 @@ TracePause::TracePause() : before_(std::exchange(g_active, nullptr)) {}
 TracePause::~TracePause() { g_active = before_; }
 
 Trace::Trace(bool force_outplace) : graph_(std::make_shared<Graph>()), force_outplace_(force_outplace) {
-  scopes_.push_back({0, &graph_->block(), nullptr, {}});
+  scopes_.push_back({0, &graph_->block(), nullptr, {}, {}});
 }
 
 namespace {
@@ -78,15 +80,26 @@ const Kind* Trace::kind_of(const Operator& op) {
 Node* Trace::insert(const Kind* kind, Variables inputs, TypePtr output) {
   Node* node = graph_->insert(kind, std::move(inputs));
   if (output) node->add_output(std::move(output));
-  if (!named_scopes_.empty()) node->scope = named_scopes_.back();
-  else if (scopes_.size() > 1) node->scope = parts_[static_cast<size_t>(scopes_.back().part)].scope;
+  node->scope = named_scopes_.empty() ? scopes_.back().text : named_scopes_.back();
   node->source = place_.empty() && g_front_end.source ? g_front_end.source() : place_;
   return node;
 }
 
+Node* Trace::insert_behind(const Variable* v, const Kind* kind, Variables inputs, TypePtr output) {
+  Block* current = graph_->current();
+  Block* home = v->node()->block();
+  Node* next = v->node() == home->parameter() ? (home->nodes().empty() ? nullptr : home->nodes().front().get())
+                                              : v->node()->next();
+  graph_->set_current(home);
+  graph_->set_before(next);
+  Node* node = insert(kind, std::move(inputs), std::move(output));
+  graph_->set_before(nullptr);
+  graph_->set_current(current);
+  return node;
+}
+
 std::string Trace::current_scope() const {
-  if (!named_scopes_.empty()) return named_scopes_.back().str();
-  return scopes_.size() > 1 ? parts_[static_cast<size_t>(scopes_.back().part)].scope.str() : "";
+  return (named_scopes_.empty() ? scopes_.back().text : named_scopes_.back()).str();
 }
 
 void Trace::push_scope(const std::string& name) {
@@ -150,11 +163,14 @@ void Trace::take_apart(const Value& value, Variable* from) {
 Variable* Trace::tensor_variable(const Tensor& tensor) {
   if (auto found = tensors_.find(tensor.impl()); found != tensors_.end()) {
     Variable* v = found->second.variable;
-    if (v->name().empty() && g_front_end.name)
-      if (std::string name = g_front_end.name(tensor); !name.empty()) v->set_name(name);
+    if (v->name().empty())
+      if (std::string name = variable_name(tensor); !name.empty()) v->set_name(name);
     return v;
   }
-  if (auto found = paths_.find(tensor.impl()); found != paths_.end()) return attribute(found->second);
+  if (auto found = paths_.find(tensor.impl()); found != paths_.end()) {
+    if (!found->second.named) name_attribute(found->second, tensor);
+    return attribute(found->second);
+  }
   check(
       !tensor.requires_grad(),
       "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or detaching "
@@ -170,7 +186,8 @@ SymInt Trace::integer(const Tensor& tensor, const Kind* kind) {
     value = tensor.item().to_int();
   }
   TypeKind type = kind == kinds().integer ? TypeKind::Int : TypeKind::Number;
-  Variable* v = insert(kind, {tensor_variable(tensor)}, simple_type(type))->output();
+  Variable* of = tensor_variable(tensor);
+  Variable* v = insert_behind(of, kind, {of}, simple_type(type))->output();
   v->node()->source.clear();
   auto known = knows(tensor) ? numbers_.find(tensor.impl()) : numbers_.end();
   if (known != numbers_.end() && known->second.hint() == value &&
@@ -200,7 +217,8 @@ Scalar Trace::scalar(const Tensor& tensor) {
     trace_warning("a truth value or a complex number that was read off a tensor is a constant of the trace");
     return value;
   }
-  Node* node = insert(kinds().scalar, {tensor_variable(tensor)}, simple_type(TypeKind::Number));
+  Variable* of = tensor_variable(tensor);
+  Node* node = insert_behind(of, kinds().scalar, {of}, simple_type(TypeKind::Number));
   node->source.clear();
   pending_.emplace_back(value.to_double(), node->output());
   return value;
@@ -394,8 +412,25 @@ void Trace::call(const Operator& op, Value* frame) {
     op.call(frame);
     if (recorded && op.has_tag(Tag::LiftsData)) frame[0] = Value(frame[0].tensor_ref().clone());
   }
-  if (recorded) record(form, std::move(inputs), first, frame);
+  if (recorded && op.has_tag(Tag::LiftsData)) record_literal(inputs[0], frame[0].tensor_ref());
+  else if (recorded) record(form, std::move(inputs), first, frame);
   if (recorded && &form != &op && op.is_inplace()) know(first.tensor_ref(), tensors_[frame[0].tensor_impl()].variable);
+}
+
+/// `torch.tensor(...)` as PyTorch's traces have it: the literal, moved to its device and cut off.
+void Trace::record_literal(Variable* literal, const Tensor& result) {
+  static const Operator &to = get_operator("aten::to.device"), &detach = get_operator("aten::detach");
+  Variables inputs{literal,
+                   constant(Value(result.device())),
+                   constant(Value(number_of(result.dtype()))),
+                   constant(Value(false)),
+                   constant(Value(false)),
+                   constant(Value())};
+  Node* moved = insert(kind_of(to), std::move(inputs), type_of_tensor(result));
+  moved->op = &to;
+  Node* cut = insert(kind_of(detach), {moved->output()}, type_of_tensor(result));
+  cut->op = &detach;
+  know(result, cut->output());
 }
 
 /// `first` is the first argument: what an operator in place gives.

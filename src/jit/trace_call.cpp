@@ -56,7 +56,7 @@ FunctionPtr trace(const Traced& function, const std::vector<Value>& examples, co
   made->name = name;
   made->graph = trace->graph();
   for (const auto& v : made->graph->block().inputs())
-    made->parameters.push_back({v->debug_name(), without_details(v->type()), {}, false});
+    made->parameters.push_back({parameter_name(*v), without_details(v->type()), {}, false});
   made->result = without_details(made->graph->block().outputs.at(0)->type());
   return made;
 }

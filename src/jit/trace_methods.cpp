@@ -1,5 +1,6 @@
 // From a trace with blocks for the modules that were called to one method for each call.
 #include <algorithm>
+#include <unordered_set>
 
 #include "umbra/jit/objects.h"
 #include "umbra/jit/passes.h"
@@ -29,6 +30,9 @@ class Methods {
   void lower() {
     find_uses(graph_.block());
     for (Variable* v : graph_.block().outputs) use(v, &graph_.block());
+    for (const auto& [block, call] : calls_)  // PyTorch gives each call's results a number before it makes methods
+      if (block != &graph_.block())
+        graph_.skip_numbers(call.results.size() > 1 ? 2 * call.results.size() + 2 : call.results.size());
     lower(graph_.block());
     replace_inputs(graph_.block(), {});
     for (Variable*& v : graph_.block().outputs) v = stand_in(v);
@@ -85,23 +89,43 @@ class Methods {
     function->parameters.reserve(call.captures.size() + 1);
     auto parameter = [&](Variable* v, const std::string& name, const TypePtr& type) {
       arguments.emplace_back(v, function->graph->add_input(name, type));
-      function->parameters.push_back({arguments.back().second->debug_name(), without_details(type), {}, false});
+      function->parameters.push_back({parameter_name(*arguments.back().second), without_details(type), {}, false});
     };
-    parameter(block.input(0), "self", block.input(0)->type());
-    for (Variable* v : call.captures) {
-      Variable* now = stand_in(v);
-      parameter(v, now->name().empty() ? "argument_" + std::to_string(function->parameters.size()) : now->name(),
-                now->type());
-    }
+    parameter(block.input(0), block.input(0)->name(), block.input(0)->type());
+    for (Variable* v : call.captures) parameter(v, stand_in(v)->name(), v->type());
     Variables given = ordered(block, call.results), results;
     for (Variable* v : given) results.push_back(stand_in(v));
     replace_inputs(block, arguments);
     function->graph->take_nodes(block);
     function->graph->add_output(packed(*function->graph, results));
+    number_values(*function->graph, parent_of(&block) == &graph_.block());
     function->result = without_details(function->graph->block().outputs[0]->type());
     eliminate_dead_code(*function->graph);
     cls->add_method(method, function);
     call_instead(node, method, *function, call.captures, given);
+  }
+
+  /// Numbers as PyTorch has them: calls of methods get theirs last, and in methods of the outermost module's parts
+  /// arguments get theirs where they are first read.
+  void number_values(Graph& graph, bool is_outermost) {
+    graph.forget_numbers();
+    std::unordered_set<const Variable*> done;
+    auto number = [&](Variable& v) {
+      if (done.insert(&v).second) graph.number(v);
+    };
+    const OwnVariables& inputs = graph.block().inputs();
+    for (size_t i = 0; i < (is_outermost ? 1 : inputs.size()); ++i) number(*inputs[i]);
+    std::vector<Variable*> calls;
+    for (const auto& n : graph.block().nodes()) {
+      for (const auto& v : n->outputs()) {
+        if (!made_calls_.contains(n.get())) number(*v);
+        else graph.skip_numbers(1), calls.push_back(v.get());
+      }
+      for (Variable* v : n->inputs)
+        if (v->node() == graph.block().parameter()) number(*v);
+    }
+    for (const auto& v : inputs) number(*v);
+    for (Variable* v : calls) number(*v);
   }
 
   /// Results in the order in which the block computes them.
@@ -123,7 +147,8 @@ class Methods {
     inputs.insert(inputs.end(), captures.begin(), captures.end());
     Node* made = graph_.insert("prim::CallMethod", std::move(inputs), {function.result});
     made->set_attribute("name", Value(method));
-    made->scope = node->scope;
+    made_calls_.insert(made);
+    if (node->block() != &graph_.block()) graph_.withhold_number(*made->output());
     if (given.size() == 1) stand_ins_[given[0]] = made->output();
     if (given.size() > 1) {
       Node* unpack = graph_.insert("prim::TupleUnpack", {made->output()}, {});
@@ -157,12 +182,14 @@ class Methods {
 
   Graph& graph_;
   std::unordered_map<const Block*, Call> calls_;
+  std::unordered_set<const Node*> made_calls_;
   ValueMap stand_ins_;  // what has the value of a method's result, in the innermost block that is not a method yet
 };
 
 }  // namespace
 
 void Trace::make_methods(const std::string& method) {
+  finish_names();
   Methods(*graph_).lower();
   eliminate_dead_code(*graph_);
   if (!scopes_[0].self) return;
@@ -171,7 +198,7 @@ void Trace::make_methods(const std::string& method) {
   function->name = cls->name + "." + method;
   function->graph = graph_;
   for (const auto& v : graph_->block().inputs())
-    function->parameters.push_back({v->debug_name(), without_details(v->type()), {}, false});
+    function->parameters.push_back({parameter_name(*v), without_details(v->type()), {}, false});
   function->result = without_details(graph_->block().outputs.at(0)->type());
   cls->add_method(method, function);
 }

@@ -16,6 +16,7 @@ void Trace::find_attributes(const Value& module, int parent, int attribute, cons
   int part = static_cast<int>(parts_.size());
   if (!part_of_.try_emplace(module.object(), part).second) return;
   parts_.push_back({module, parent, attribute, path});
+  graph_->skip_numbers(instance.cls->attributes.size());  // PyTorch's traces begin with all of them
   for (size_t i = 0; i < instance.cls->attributes.size(); ++i) {
     const Attribute& a = instance.cls->attributes[i];
     const Value& value = instance.slots[i];
@@ -33,12 +34,19 @@ bool Trace::is_inside(int part, int outer) const {
 void Trace::enter_module(const Value& module) {
   auto found = part_of_.find(module.object());
   check(found != part_of_.end(), "a module is called that is not part of the traced one");
-  // Each call reads the module anew, as PyTorch's traces do.
   Path path{found->second};
+  size_t before = late_attributes_.size();
   Variable* read = attribute(path);
-  for (Scope& scope : scopes_) std::erase_if(scope.attributes, [&](const auto& a) { return a.first == path.key(); });
+  auto own = late_attributes_.begin() + static_cast<long>(before);  // named behind what is inside
+  late_modules_.emplace_back(own, late_attributes_.end());
+  late_attributes_.erase(own, late_attributes_.end());
   Block* block = insert(kinds().module_forward, {read})->add_block();
-  scopes_.push_back({path.part, block, block->add_input(read->type(), "self"), {}});
+  Variable* self = block->add_input(read->type());
+  graph_->withhold_number(*self);
+  late_selves_.push_back({self, "self"});
+  const std::string& own_path = parts_[static_cast<size_t>(path.part)].path;
+  std::string outer = scopes_.back().text.str();
+  scopes_.push_back({path.part, block, self, outer.empty() ? own_path : outer + "/" + own_path, {}});
   graph_->set_current(block);
 }
 
@@ -46,6 +54,33 @@ void Trace::leave_module() {
   check(scopes_.size() > 1, "no module is entered");
   scopes_.pop_back();
   graph_->set_current(scopes_.back().block);
+  late_attributes_.insert(late_attributes_.end(), late_modules_.back().begin(), late_modules_.back().end());
+  late_modules_.pop_back();
+}
+
+/// An attribute is called what the user's variable is called that holds it, until all has been recorded.
+void Trace::name_attribute(Path& path, const Tensor& tensor) {
+  std::string name = variable_name(tensor);
+  path.named = !name.empty();
+  if (!path.named) return;
+  taken_names_.push_back(graph_->unowned_value());
+  taken_names_.back()->set_name(name);
+}
+
+void Trace::finish_names() {
+  for (auto* late : {&late_selves_, &late_attributes_}) {
+    for (auto& [variable, name] : *late) {
+      graph_->number(*variable);
+      variable->set_name(name);
+    }
+    late->clear();
+  }
+  forget_taken_names();
+}
+
+void Trace::forget_taken_names() {
+  for (const auto& v : taken_names_) v->set_name("");
+  taken_names_.clear();
 }
 
 /// An attribute is read at the top of the block of the innermost module that holds it.
@@ -77,7 +112,9 @@ Variable* Trace::attribute_in(Scope& scope, Path path) {
     Node* node = graph_->insert(kinds().get_attr, {v});
     node->attributes.emplace_back("name", Value(read.name));
     v = node->add_output(read.type);
-    v->set_name(std::isdigit(static_cast<unsigned char>(read.name.front())) ? "_" + read.name : read.name);
+    graph_->withhold_number(*v);
+    bool digits = std::isdigit(static_cast<unsigned char>(read.name.front()));
+    late_attributes_.push_back({v, digits ? "_" + read.name : read.name});
   }
   graph_->set_current(before);
   scope.attributes.emplace_back(path.key(), v);

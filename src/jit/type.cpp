@@ -82,7 +82,8 @@ std::string Type::text() const {
     case TypeKind::Union: return "Union(" + joined(elements, false) + ")";
     case TypeKind::Future: return "Future(" + element()->text() + ")";
     case TypeKind::Enum: return "Enum<" + cls->name + ">";
-    case TypeKind::Class: return cls->name;
+    case TypeKind::Class:
+      return cls->is_interface ? "InterfaceType<" + cls->name.substr(cls->name.rfind('.') + 1) + ">" : cls->name;
     default: return simple_name(kind)->text;
   }
 }
@@ -212,21 +213,28 @@ bool same_type(const TypePtr& a, const TypePtr& b) {
 }
 
 namespace {
-/// Whether a class has the methods of an interface, for all that an interface's users give and take.
-bool implements(const ClassType& cls, const ClassType& interface) {
-  for (const auto& [name, wanted] : interface.methods) {
-    FunctionPtr own = cls.method(name);
-    if (!own || own->parameters.size() != wanted->parameters.size()) return false;
-    for (size_t i = 1; i < wanted->parameters.size(); ++i)
-      if (own->parameters[i].name != wanted->parameters[i].name ||
-          !is_subtype(wanted->parameters[i].type, own->parameters[i].type))
-        return false;
-    if (!own->ignored && !own->result) own->ensure();
-    if (!own->result || !is_subtype(own->result, wanted->result)) return false;
-  }
-  return true;
+/// Whether a method takes all that an interface's users give, and gives what they take.
+bool stands_for(Function& own, const Function& wanted) {
+  if (own.parameters.size() != wanted.parameters.size()) return false;
+  for (size_t i = 1; i < wanted.parameters.size(); ++i)
+    if (own.parameters[i].name != wanted.parameters[i].name ||
+        !is_subtype(wanted.parameters[i].type, own.parameters[i].type))
+      return false;
+  if (!own.ignored && !own.result) own.ensure();
+  return own.result && is_subtype(own.result, wanted.result);
 }
 }  // namespace
+
+std::string why_not_interface(const ClassType& cls, const ClassType& interface) {
+  for (const auto& [name, wanted] : interface.methods) {
+    FunctionPtr own = cls.method(name);
+    if (!own) return concat("Class '", cls.name, "' does not have method '", name, "'\n");
+    if (!stands_for(*own, *wanted))
+      return concat("Method on class '", cls.name, "' (1) is not compatible with interface '", interface.name,
+                    "' (2)\n  (1) ", own->schema(), "\n  (2) ", wanted->schema(), "\n");
+  }
+  return "";
+}
 
 bool is_subtype(const TypePtr& a, const TypePtr& b) {
   if (same_type(a, b) || b->is(TypeKind::Any)) return true;
@@ -236,7 +244,8 @@ bool is_subtype(const TypePtr& a, const TypePtr& b) {
   if (b->is(TypeKind::Optional)) return a->is(TypeKind::None) || is_subtype(a, b->element());
   if (b->is(TypeKind::Union))
     return std::any_of(b->elements.begin(), b->elements.end(), [&](const TypePtr& e) { return is_subtype(a, e); });
-  if (a->is(TypeKind::Class) && b->is(TypeKind::Class) && b->cls->is_interface) return implements(*a->cls, *b->cls);
+  if (a->is(TypeKind::Class) && b->is(TypeKind::Class) && b->cls->is_interface)
+    return why_not_interface(*a->cls, *b->cls).empty();
   if (b->is(TypeKind::Number)) return a->is(TypeKind::Int) || a->is(TypeKind::Float) || a->is(TypeKind::Complex);
   if (a->is(TypeKind::Tuple) && b->is(TypeKind::Tuple) && a->elements.size() == b->elements.size() &&
       (b->name.empty() || a->name == b->name)) {

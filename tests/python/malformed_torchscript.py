@@ -168,8 +168,7 @@ def main(folder):
                 getattr(module, method).graph
             outcome = "loaded"
         except Exception as error:  # noqa: BLE001
-            lines = str(error).splitlines()
-            outcome = f"{type(error).__name__}: {' '.join([*lines[:1], *lines[-3:]])}"
+            outcome = f"{type(error).__name__}: {' '.join(str(error).split())}"
         print(f"{path.name}\t{outcome}", flush=True)
 
 

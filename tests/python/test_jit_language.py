@@ -643,7 +643,7 @@ def test_an_error_of_a_run_shows_the_line():
     def reshaped(x):
         return x.view(7)
 
-    with pytest.raises(RuntimeError, match=r"return x\.view\(7\)\n +~~~~~~~~~ <--- HERE"):
+    with pytest.raises(RuntimeError, match=r"return x\.view\(7\)\n +~~~~~~ <--- HERE"):
         torch.jit.script(reshaped)(torch.ones(2))
 
 

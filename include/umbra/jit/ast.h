@@ -6,20 +6,10 @@
 #include <vector>
 
 #include "umbra/core/error.h"
+#include "umbra/jit/source_text.h"
 
 namespace UMBRA_API umbra {
 namespace jit {
-
-/// The text of a program and where it came from.
-struct SourceText {
-  std::string text, file;
-  int first_line = 1;
-  /// "file.py:12:4"
-  std::string place(size_t offset) const;
-  /// The line with a mark under it, as errors show it.
-  std::string pointed(size_t offset, size_t length) const;
-};
-using SourcePtr = std::shared_ptr<const SourceText>;
 
 enum class Syntax : uint8_t {
   // expressions
@@ -103,6 +93,24 @@ class UnsupportedSyntax : public CompileError {
   bool node;
 };
 
+/// The part of the text that a tree takes up, without brackets that end it: what errors mark.
+SourceRange whole_range(const Tree& tree);
+/// The same, but of a call the function alone.
+SourceRange shown_range(const Tree& tree);
+
+/// While it lives, this function is the one that is compiled on this thread: errors inside name those that wait for it.
+class Compilation {
+ public:
+  explicit Compilation(std::string function);
+  ~Compilation();
+  Compilation(const Compilation&) = delete;
+  /// Where the function that is compiled has got to.
+  static void reach(const Tree& tree);
+  static const Tree* reached();
+  /// The functions that wait for the one that is compiled, each with the place that it has got to.
+  static std::string waiting();
+};
+
 /// The statements of a module, or of anything indented like one.
 std::vector<TreePtr> parse(const SourcePtr& source);
 /// One expression: a type, a default.
@@ -110,7 +118,7 @@ TreePtr parse_expression(const SourcePtr& source);
 
 /// An error that points at a place of the program.
 template <class... Args> [[noreturn]] void fail_at(const Tree& tree, const Args&... args) {
-  throw CompileError(detail::concat(args..., ":\n", tree.source->pointed(tree.begin, tree.end - tree.begin)));
+  throw CompileError(detail::concat("\n", args..., ":\n", shown_range(tree).pointed(), Compilation::waiting()));
 }
 
 }  // namespace jit

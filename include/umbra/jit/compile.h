@@ -28,6 +28,7 @@ struct Sugared {
     Range,      // range, enumerate, zip and the like, with their arguments
     Constant,   // a value that becomes a constant where it is used
     Overloads,  // functions of one name: the first that takes the arguments is meant
+    Refused,    // what cannot be used: `name` says why
     Choice,     // two functions: a constant argument (`name`, `place`, default `value`) says which is meant
   } kind = Kind::Variable;
   Variable* variable = nullptr;
@@ -53,6 +54,8 @@ class Resolver {
   virtual SugaredPtr attribute(const Sugared& of, const std::string& name) = 0;
   /// The method that an assignment to this attribute calls, or an empty text.
   virtual std::string setter(const Sugared&, const std::string&) { return ""; }
+  /// The full name of the class of exceptions that an expression names, or an empty text.
+  virtual std::string exception(const std::string&) { return ""; }
   /// The version of the archive that the program is read from, or none.
   virtual std::optional<int64_t> version() const { return std::nullopt; }
 };

@@ -34,6 +34,10 @@ class LimitedWork {
   int64_t before_;
 };
 
+/// Where `print` of programs goes; the standard output unless a front end says otherwise.
+void print_line(const std::string& text);
+void set_print(void (*print)(const std::string& text));
+
 /// Called for nodes that only Python can carry out; the Python binding sets it.
 using PythonCall = Value (*)(const Value& callable, const Node& node, std::vector<Value> arguments);
 void set_python_call(PythonCall call);

@@ -17,6 +17,7 @@
 
 #include "umbra/dispatch/operator.h"
 #include "umbra/jit/recycled.h"
+#include "umbra/jit/source_text.h"
 #include "umbra/jit/type.h"
 
 namespace UMBRA_API umbra {
@@ -34,8 +35,8 @@ using OwnVariables = std::vector<std::unique_ptr<Variable>, RecyclingAllocator<s
 class LateText : public RefCounted {
  public:
   virtual std::string text() const = 0;
-  /// The same with the line of source and a mark under it, as errors show it; a text that is no place has none.
-  virtual std::string pointed() const { return ""; }
+  /// The part of a program that it names, or none.
+  virtual SourceRange range() const { return {}; }
 };
 
 /// A text that nodes share, or none.
@@ -47,7 +48,7 @@ class SharedText {
   requires std::is_base_of_v<LateText, T> SharedText(IntrusivePtr<T> text) : text_(std::move(text)) {}
   bool empty() const { return !text_; }
   std::string str() const { return text_ ? text_->text() : ""; }
-  std::string pointed() const { return text_ ? text_->pointed() : ""; }
+  SourceRange range() const { return text_ ? text_->range() : SourceRange{}; }
   void clear() { text_ = nullptr; }
 
  private:
@@ -64,6 +65,8 @@ class Variable : public RecycledObject<Variable> {
   size_t unique() const { return unique_; }
   /// The user's name for it, without the suffix that tells it from others; empty: none.
   const std::string& name() const { return name_; }
+  /// The name without the number that tells it from others of the name.
+  std::string base_name() const;
   /// What printing shows: its name or its number.
   std::string debug_name() const { return name_.empty() ? std::to_string(unique_) : name_; }
   void set_name(const std::string& name);
@@ -100,6 +103,8 @@ class Node : public RecycledObject<Node> {
   const std::vector<std::unique_ptr<Block>>& blocks() const { return blocks_; }
   /// The node before it in its block, or null.
   Node* previous() const;
+  /// The node behind it in its block, or null.
+  Node* next() const;
   Variable* add_output(TypePtr type);
   void erase_output(size_t i);
   Block* add_block();
@@ -175,9 +180,22 @@ class Graph {
   void take_nodes(Block& from);
   /// Values' numbers are below this.
   size_t value_limit() const { return next_; }
+  /// Numbers that no value gets.
+  void skip_numbers(size_t count) { next_ += count; }
+  /// Takes the number of the value that was made last back; `number` gives it one.
+  void withhold_number(Variable& v) { v.unique_ = SIZE_MAX, --next_; }
+  void number(Variable& v) { v.unique_ = next_++; }
+  /// All values get new numbers from `number`.
+  void forget_numbers() { next_ = 0; }
+  /// A value of no node, which has a name and no number.
+  std::unique_ptr<Variable> unowned_value();
   /// Replaces a value wherever it is read.
   void replace_uses(Variable* from, Variable* to);
+  bool is_read(const Variable* v) const;
   void erase(Node* node);
+  /// Puts a node behind (in front of) another one of the same block.
+  void move_after(Node& node, Node& other);
+  void move_before(Node& node, Node& other);
   std::string fresh_name(const std::string& wanted);
   std::string text(bool sources = true) const;
   std::shared_ptr<Graph> copy() const;
@@ -235,6 +253,9 @@ struct Parameter {
   std::optional<umbra::Value> default_value;
   bool keyword_only = false;
 };
+
+/// What a function calls its parameter that is this input of its graph.
+std::string parameter_name(const Variable& input);
 
 class Program;
 /// A function of the program: a graph with named arguments.

@@ -8,10 +8,14 @@ namespace jit {
 
 /// Takes away what nothing reads and nobody could notice.
 void eliminate_dead_code(Graph& graph);
-/// Makes one of calls that are equal, where nothing is written in between.
+/// The same, and writes to what nobody reads any more.
+void eliminate_dead_writes(Graph& graph);
+/// Makes one of calls that are equal, where nobody writes their values and nobody outside could tell them apart.
 void eliminate_common_subexpressions(Graph& graph);
-/// Computes what depends on constants alone.
+/// Computes numbers and texts that depend on constants alone.
 void propagate_constants(Graph& graph);
+/// The same, and tensors that depend on constant tensors which nobody writes.
+void propagate_constant_tensors(Graph& graph);
 /// Puts the branch that is taken in the place of a prim::If whose condition is a constant. True where there was one.
 bool fold_branches(Graph& graph);
 /// Makes one of equal constants; all stand at the top of the graph.
@@ -20,6 +24,12 @@ void pool_constants(Graph& graph);
 void simplify_numbers(Graph& graph);
 /// Puts the bodies of functions and methods in the place of their calls.
 void inline_calls(Graph& graph);
+/// Finds what tensors look like from what is known of the graph's inputs; where that depends on data, nothing is said.
+void propagate_shapes(Graph& graph);
+/// Nothing is said about any tensor.
+void erase_shapes(Graph& graph);
+/// The graph's inputs look like these; `with_grad`: and require gradients where these do.
+void set_input_shapes(Graph& graph, const std::vector<umbra::Value>& examples, bool with_grad);
 /// A copy of a module whose methods (`forward` and those to be kept) have its tensors and modules inside: what nothing
 /// reads any more is gone, what the methods set stays an attribute. The original stays as it is.
 Value freeze(const Value& module, const std::vector<std::string>& preserved);

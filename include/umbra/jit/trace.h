@@ -26,6 +26,7 @@ namespace jit {
 class Trace final : public transform::Level {
  public:
   explicit Trace(bool force_outplace = false);
+  ~Trace() override { forget_taken_names(); }
 
   const std::shared_ptr<Graph>& graph() const { return graph_; }
   /// An input of the program: a tensor, or containers of tensors, which the graph takes apart.
@@ -77,11 +78,12 @@ class Trace final : public transform::Level {
   struct Part {
     Value module;
     int parent, attribute;  // where it is in its parent
-    SharedText scope;
+    std::string path;       // "__module.first"
   };
   /// A tensor or module of the program: an attribute of a part, or (-1) the part itself.
   struct Path {
     int part, attribute = -1;
+    bool named = false;  // a variable of the user's has had its name
     int64_t key() const { return (static_cast<int64_t>(part) << 32) + attribute; }
   };
   /// A call of a module that is being recorded.
@@ -89,6 +91,7 @@ class Trace final : public transform::Level {
     int part;
     Block* block;
     Variable* self;
+    SharedText text;  // of the nodes inside
     std::vector<std::pair<int64_t, Variable*>, RecyclingAllocator<std::pair<int64_t, Variable*>>> attributes;
   };
   /// The kinds of nodes that traces have most.
@@ -102,6 +105,8 @@ class Trace final : public transform::Level {
   static const Kinds& kinds();
   /// A node with one output, or (null) none yet.
   Node* insert(const Kind* kind, Variables inputs, TypePtr output = nullptr);
+  /// The same right behind where a value is made.
+  Node* insert_behind(const Variable* v, const Kind* kind, Variables inputs, TypePtr output);
   Node* insert(std::string_view kind, Variables inputs, TypePtr output = nullptr) {
     return insert(Kind::of(kind), std::move(inputs), std::move(output));
   }
@@ -114,6 +119,11 @@ class Trace final : public transform::Level {
   Variable* tensor_variable(const Tensor& tensor);
   Variable* attribute(Path path);
   Variable* attribute_in(Scope& scope, Path path);
+  /// What the front end calls a tensor, or an empty text.
+  static std::string variable_name(const Tensor& tensor);
+  void name_attribute(Path& path, const Tensor& tensor);
+  void finish_names();
+  void forget_taken_names();
   bool is_inside(int part, int outer) const;
   Variable* symbol(SymInt value);
   SymInt integer(const Tensor& tensor, const Kind* kind);
@@ -121,6 +131,7 @@ class Trace final : public transform::Level {
   Variable* take_pending(const Value& argument, const Operator& op, const Value* frame);
   Variables inputs_of(const Operator& op, const Operator& form, const Value* frame);
   void record(const Operator& op, Variables inputs, const Value& first, Value* results);
+  void record_literal(Variable* literal, const Tensor& result);
   void know(const Tensor& tensor, Variable* v);
   void give(const Value& value, Variable* v);
   Variable* output(const Value& value, bool strict, size_t place);
@@ -143,9 +154,17 @@ class Trace final : public transform::Level {
   std::vector<std::pair<double, Variable*>> pending_;  // floats that were read off tensors for the next call
   IntrusivePtr<sym::ShapeEnv> env_;                    // of the numbers, once there is one
   std::vector<Scope> scopes_;
-  std::vector<SharedText> named_scopes_;  // each with those around it
-  SharedText place_;                      // of the call that is being recorded
-  std::array<TypePtr, 16> types_;         // those last seen
+  /// Modules and their attributes get numbers and names behind all that was recorded, as PyTorch has them.
+  struct Late {
+    Variable* variable;
+    std::string name;
+  };
+  std::vector<Late> late_selves_, late_attributes_;
+  std::vector<std::vector<Late>> late_modules_;         // for each call that is open
+  std::vector<std::unique_ptr<Variable>> taken_names_;  // attributes that had names of the user's variables
+  std::vector<SharedText> named_scopes_;                // each with those around it
+  SharedText place_;                                    // of the call that is being recorded
+  std::array<TypePtr, 16> types_;                       // those last seen
   size_t next_type_ = 0;
   std::unordered_map<const TensorImpl*, SymInt> numbers_;  // what stands for the numbers that were read off tensors
   std::vector<int64_t> given_numbers_;                     // for the next call

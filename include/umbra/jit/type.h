@@ -130,6 +130,9 @@ struct ClassType {
   FunctionPtr method(const std::string& name) const;
 };
 
+/// Why objects of a class cannot stand for those of an interface; empty: they can.
+std::string why_not_interface(const ClassType& cls, const ClassType& interface);
+
 /// PyTorch's number of a dtype, layout or memory format, which is what programs hold, and back.
 int64_t number_of(DType dtype);
 DType dtype_of_number(int64_t number);

@@ -76,11 +76,15 @@ def type_of_class(cls):
         return _classes[cls]
     if issubclass(cls, enum.Enum):
         members = [(m.name, m.value) for m in cls]
-        kinds = {type(v) for _, v in members}
-        if len(kinds) != 1 or next(iter(kinds)) not in (int, float, str):
-            raise RuntimeError(f"Could not unify type of the values of the enum {cls.__name__}: they have to be all int, float or str")
+        kinds = [type(value) for _, value in members]
+        for i, kind in enumerate(kinds):
+            if kind is not kinds[0]:
+                raise RuntimeError(f"Could not unify type list since element {i} of type {kinds[0].__name__} did not match the types before it"
+                                   f" ({kind.__name__})")
+        if kinds[:1] not in ([int], [float], [str]):
+            raise RuntimeError(f"Cannot create Enum with value type '{kinds[0].__name__ if kinds else 'NoneType'}', only int, float and string are supported")
         name = _C._jit_qualified_name(cls)
-        made = _C._jit_Class.make_enum(name, simple_type(next(iter(kinds)).__name__), members)
+        made = _C._jit_Class.make_enum(name, simple_type(kinds[0].__name__), members)
         _C._jit_register_class(name, cls)
         _classes[cls] = made.type
         return made.type
@@ -99,8 +103,8 @@ def _declare_interface(cls):
     for method, function in cls.__dict__.items():
         if not inspect.isfunction(function):
             continue
-        source, file, line = source_of(function)
-        declared = _C._jit_compile(source, file, line, f"{name}.{method}", Names(function), made.type, defaults_of(function), True)
+        source, *place = source_of(function)
+        declared = _C._jit_compile(source, *place, f"{name}.{method}", Names(function), made.type, defaults_of(function), True)
         if declared.declared_result() is None:
             del _classes[cls]
             raise RuntimeError(f"the method '{method}' of the interface {cls.__name__} has no return annotation")
@@ -174,7 +178,8 @@ class Names:
                 return "builtin", "aten::" + name
             if isinstance(error, NotImplementedError):
                 raise
-            return "error", f"{owner!r} has no attribute '{name}': {error}"
+            missing = "" if "in Umbra" not in str(error) else f": {error}"
+            return "error", f"object has no attribute {name}{missing}"
         return describe(found, name, owner)
 
     def type(self, text):
@@ -187,6 +192,15 @@ class Names:
         if found is MISSING or isinstance(found, types.ModuleType):
             return None
         return type_of_annotation(found)
+
+    def exception(self, path):
+        """The full name of the class of exceptions that an expression names, or an empty text."""
+        first, *rest = path.split(".")
+        found = self._find(first)
+        for part in rest:
+            found = getattr(found, part, MISSING)
+        is_exception = isinstance(found, type) and issubclass(found, BaseException)
+        return f"{found.__module__}.{found.__qualname__}" if is_exception else ""
 
     def member(self, cls, name):
         """An attribute of an object that its class does not have yet: a method that is compiled now, or a constant."""
@@ -310,20 +324,20 @@ def _library_form(form):
 def declare(function, name, self_type, extra=None):
     """A function with its signature; its body is compiled when it is first needed."""
     plain = inspect.unwrap(function) if hasattr(function, "__wrapped__") else function
-    source, file, line = source_of(plain)
+    source, *place = source_of(plain)
     names = Names(plain, extra)
     defaults = defaults_of(plain)
     modifier = modifier_of(function)
     if modifier in ("ignore", "unused"):
-        declared = _C._jit_compile(signature_of(source), file, line, name, names, self_type, defaults, True)
+        declared = _C._jit_compile(signature_of(source), *place, name, names, self_type, defaults, True)
         return python_function(function, declared, name, modifier)
-    return _C._jit_compile(source, file, line, name, names, self_type, defaults)
+    return _C._jit_compile(source, *place, name, names, self_type, defaults)
 
 
 def python_function(function, declared, name, modifier, bound=None):
     """A function that programs leave to Python, or that must not be called."""
     if modifier == "unused":
-        return _C._jit_unused_function(declared, f"Unsupported: '{name.rpartition('.')[2]}' is marked with torch.jit.unused and was called from a program")
+        return _C._jit_unused_function(declared, "This Python function is annotated to be ignored and cannot be run")
     parameters = declared.parameters()
 
     def call(*args):
@@ -353,8 +367,8 @@ def _compile_overloads(function, overloads):
 
 def with_signature(function, signature, name, self_type, extra=None):
     """A function whose types are those of another signature."""
-    source, file, line = source_of(signature)
-    types_of = _C._jit_compile(source, file, line, name, Names(signature), self_type, defaults_of(signature), True)
+    source, *place = source_of(signature)
+    types_of = _C._jit_compile(source, *place, name, Names(signature), self_type, defaults_of(signature), True)
     made = declare(function, name, self_type, extra)
     if len(made.parameters()) != len(types_of.parameters()):
         raise RuntimeError(f"Overload parameters have different length than those of {function.__name__}")

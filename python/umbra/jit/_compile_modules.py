@@ -1,17 +1,19 @@
 """Compiling modules: their attributes, and the methods that their programs have."""
 import enum
 import inspect
+import re
 import types
 import typing
+import warnings
 
 import umbra
 from umbra import _C
 from umbra._C import Tensor
 from umbra.jit import _annotations
 from umbra.jit._annotations import marked_methods, modifier_of
-from umbra.jit._compile import MISSING, Names, _modules, declare, describe, python_function, simple_type, type_of_annotation, type_of_class, with_signature
+from umbra.jit._compile import MISSING, Names, _classes, _modules, declare, describe, python_function, simple_type, type_of_annotation, type_of_class, with_signature
 from umbra.jit._script_module import RecursiveScriptModule, attach, wrap_object, wrapping
-from umbra.jit._source import defaults_of, signature_of, source_of
+from umbra.jit._source import defaults_of, has_source, signature_of, source_of
 from umbra.jit._trace import ScriptFunction
 from umbra.nn.modules import container
 from umbra.nn.modules.module import Module
@@ -47,7 +49,7 @@ def _attribute_type(name, value, hints, module):
         return _C._jit_type_of(value)
     if isinstance(value, (umbra.dtype, umbra.layout, umbra.memory_format)):
         return simple_type("int")
-    if isinstance(value, enum.Enum):
+    if isinstance(value, enum.Enum) or type(value) in _classes:
         return type_of_class(type(value))
     if isinstance(value, (list, tuple, dict)) and value:
         try:
@@ -165,8 +167,8 @@ def _declare_method(module, cls, name):
         cls.add_overloads(name, names)
         return True
     if modifier_of(function) in ("ignore", "unused"):
-        source, file, line = source_of(inspect.unwrap(function))
-        declared = _C._jit_compile(signature_of(source), file, line, full, Names(inspect.unwrap(function)), cls.type, defaults_of(function), True)
+        source, *place = source_of(inspect.unwrap(function))
+        declared = _C._jit_compile(signature_of(source), *place, full, Names(inspect.unwrap(function)), cls.type, defaults_of(function), True)
         cls.add_method(name, python_function(function, declared, full, modifier_of(function), module))
         return True
     extra = {"__class__": type(module)}
@@ -243,9 +245,29 @@ def _declare_hooks(module, cls):
     return declared
 
 
+_EMPTY = re.compile(r"(?:^|;)\s*self\.(\w+)\s*:\s*(?:(?:List|list)\[.*\]\s*=\s*\[\s*\]|(?:Dict|dict)\[.*\]\s*=\s*\{\s*\}|Optional\[.*\]\s*=\s*None)\s*(?=[;#]|$)",
+                    re.MULTILINE)
+
+
+def _warn_of_annotations(cls):
+    """Annotations in __init__ are not seen by programs: what is empty there has no type of its own."""
+    if not isinstance(cls.__init__, types.FunctionType) or not has_source(cls.__init__) or cls.__module__.startswith("umbra."):
+        return
+    try:
+        source = source_of(cls.__init__)[0]
+    except OSError:
+        return
+    for name in _EMPTY.findall(source):
+        if name not in cls.__dict__.get("__annotations__", {}):
+            warnings.warn("The TorchScript type system doesn't support instance-level annotations on empty non-base types in `__init__`. Instead,"
+                          " either 1) use a type annotation in the class body, or 2) wrap the type in `torch.jit.Attribute`.", stacklevel=4)
+
+
 def script_module(module):
     objects = {}
     made = _build_module(module, objects)
+    for cls in {type(m) for _, m in objects.values()}:
+        _warn_of_annotations(cls)
     _compile_methods(objects)
     originals = {o.identity(): m for o, m in objects.values() if marked_methods(type(m))}
     return wrap_object(made, RecursiveScriptModule, RecursiveScriptModule, originals)

@@ -4,6 +4,7 @@ from typing import List, Optional
 import umbra as torch
 from umbra import Tensor
 from umbra._jit_internal import BroadcastingList1, BroadcastingList2, BroadcastingList3
+from umbra.nn.functional._embeddings import _bags_of
 
 
 # ---- activations ----
@@ -243,22 +244,9 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = Non
         raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
     if per_sample_weights is not None and input.size() != per_sample_weights.size():
         raise ValueError("embedding_bag: If per_sample_weights is not None, then it must have the same shape as the input")
-    starts = torch.zeros(0)
-    if input.dim() == 2:
-        if offsets is not None:
-            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences.")
-        starts = torch.arange(0, input.numel(), input.size(1), dtype=input.dtype, device=input.device)
-        input = input.reshape(-1)
-        if per_sample_weights is not None:
-            per_sample_weights = per_sample_weights.reshape(-1)
-    elif input.dim() == 1:
-        if offsets is None:
-            raise ValueError("offsets has to be a 1D Tensor but got None")
-        if offsets.dim() != 1:
-            raise ValueError("offsets has to be a 1D Tensor")
-        starts = offsets
-    else:
-        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
+    if input.dim() == 2 and offsets is not None:
+        raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences.")
+    input, starts, per_sample_weights = _bags_of(input, offsets, per_sample_weights)
     kind = 0
     if mode == "mean":
         kind = 1

@@ -70,11 +70,7 @@ def adaptive_max_pool2d_with_indices(input: Tensor, output_size: BroadcastingLis
 
 def lp_pool2d(input: Tensor, norm_type: Union[int, float], kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None,
               ceil_mode: bool = False) -> Tensor:
-    p = 0.0
-    if isinstance(norm_type, int):
-        p = float(norm_type)
-    else:
-        p = norm_type
+    p = _power(norm_type)
     steps = kernel_size if stride is None else stride
     average = torch.avg_pool2d(input.pow(p), kernel_size, steps, [0, 0], ceil_mode)
     return (torch.sign(average) * torch.relu(torch.abs(average))).mul(kernel_size[0] * kernel_size[1]).pow(1.0 / p)
@@ -90,19 +86,8 @@ def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: BroadcastingList2[
 def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: BroadcastingList2[int], output_size: Optional[BroadcastingList2[int]] = None,
                                        output_ratio: Optional[BroadcastingList2[float]] = None, return_indices: bool = False,
                                        _random_samples: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
-    sizes = [0] * 2
-    if output_size is not None:
-        sizes = output_size
-    elif output_ratio is not None:
-        sizes = [int(input.size(i - 2) * output_ratio[i]) for i in range(2)]
-    else:
-        raise ValueError("fractional_max_pool2d requires specifying either an output_size or an output_ratio")
-    if _random_samples is None:
-        batch = 1 if input.dim() == 3 else input.size(0)
-        samples = torch.rand(batch, input.size(-3), 2, dtype=input.dtype, device=input.device)
-    else:
-        samples = _random_samples
-    return torch.fractional_max_pool2d(input, kernel_size, sizes, samples)
+    sizes = _fractional_size(input, output_size, output_ratio, 2)
+    return torch.fractional_max_pool2d(input, kernel_size, sizes, _fractional_samples(input, _random_samples, 2))
 
 
 def fractional_max_pool2d(input: Tensor, kernel_size: BroadcastingList2[int], output_size: Optional[BroadcastingList2[int]] = None,
@@ -133,11 +118,7 @@ def adaptive_max_pool3d_with_indices(input: Tensor, output_size: BroadcastingLis
 
 def lp_pool3d(input: Tensor, norm_type: Union[int, float], kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None,
               ceil_mode: bool = False) -> Tensor:
-    p = 0.0
-    if isinstance(norm_type, int):
-        p = float(norm_type)
-    else:
-        p = norm_type
+    p = _power(norm_type)
     steps = kernel_size if stride is None else stride
     average = torch.avg_pool3d(input.pow(p), kernel_size, steps, [0, 0, 0], ceil_mode)
     return (torch.sign(average) * torch.relu(torch.abs(average))).mul(kernel_size[0] * kernel_size[1] * kernel_size[2]).pow(1.0 / p)
@@ -153,25 +134,35 @@ def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: BroadcastingList3[
 def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: BroadcastingList3[int], output_size: Optional[BroadcastingList3[int]] = None,
                                        output_ratio: Optional[BroadcastingList3[float]] = None, return_indices: bool = False,
                                        _random_samples: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
-    sizes = [0] * 3
-    if output_size is not None:
-        sizes = output_size
-    elif output_ratio is not None:
-        sizes = [int(input.size(i - 3) * output_ratio[i]) for i in range(3)]
-    else:
-        raise ValueError("fractional_max_pool3d requires specifying either an output_size or an output_ratio")
-    if _random_samples is None:
-        batch = 1 if input.dim() == 4 else input.size(0)
-        samples = torch.rand(batch, input.size(-4), 3, dtype=input.dtype, device=input.device)
-    else:
-        samples = _random_samples
-    return torch.fractional_max_pool3d(input, kernel_size, sizes, samples)
+    sizes = _fractional_size(input, output_size, output_ratio, 3)
+    return torch.fractional_max_pool3d(input, kernel_size, sizes, _fractional_samples(input, _random_samples, 3))
 
 
 def fractional_max_pool3d(input: Tensor, kernel_size: BroadcastingList3[int], output_size: Optional[BroadcastingList3[int]] = None,
                           output_ratio: Optional[BroadcastingList3[float]] = None, return_indices: bool = False,
                           _random_samples: Optional[Tensor] = None) -> Tensor:
     return fractional_max_pool3d_with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)[0]
+
+
+def _power(norm_type: Union[int, float]) -> float:
+    if isinstance(norm_type, int):
+        return float(norm_type)
+    return norm_type
+
+
+def _fractional_size(input: Tensor, output_size: Optional[List[int]], output_ratio: Optional[List[float]], dims: int) -> List[int]:
+    if output_size is not None:
+        return output_size
+    if output_ratio is None:
+        raise ValueError(f"fractional_max_pool{dims}d requires specifying either an output_size or an output_ratio")
+    return [int(input.size(i - dims) * output_ratio[i]) for i in range(dims)]
+
+
+def _fractional_samples(input: Tensor, samples: Optional[Tensor], dims: int) -> Tensor:
+    if samples is not None:
+        return samples
+    batch = 1 if input.dim() == dims + 1 else input.size(0)
+    return torch.rand(batch, input.size(-dims - 1), dims, dtype=input.dtype, device=input.device)
 
 
 def _unpooled_size(input: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], output_size: Optional[List[int]]) -> List[int]:

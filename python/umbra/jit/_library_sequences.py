@@ -1,5 +1,5 @@
 """Recurrent networks and attention as the compiler can read them."""
-from typing import Optional, Tuple
+from typing import List, Optional, Tuple
 
 import umbra as torch
 from umbra import Tensor
@@ -45,6 +45,12 @@ def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, pad
 
 # ---- networks: of one tensor, and of a packed sequence ----
 
+def _first_hidden(hx: Optional[Tensor], sizes: List[int], like: Tensor, batched: bool) -> Tensor:
+    if hx is None:
+        return torch.zeros(sizes, dtype=like.dtype, device=like.device)
+    return hx if batched else hx.unsqueeze(1)
+
+
 class _RNN:
     def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
         if input.dim() != 2 and input.dim() != 3:
@@ -53,11 +59,8 @@ class _RNN:
         along = 0 if self.batch_first else 1
         if not batched:
             input = input.unsqueeze(along)
-        if hx is None:
-            rows = self.num_layers * (2 if self.bidirectional else 1)
-            hidden = torch.zeros([rows, input.size(along), self.hidden_size], dtype=input.dtype, device=input.device)
-        else:
-            hidden = hx if batched else hx.unsqueeze(1)
+        rows = self.num_layers * (2 if self.bidirectional else 1)
+        hidden = _first_hidden(hx, [rows, input.size(along), self.hidden_size], input, batched)
         if self.mode == "RNN_TANH":
             out, last = torch.rnn_tanh(input, hidden, self._flat_weights, self.bias, self.num_layers, self.dropout,
                                        self.training, self.bidirectional, self.batch_first)
@@ -72,11 +75,8 @@ class _RNN:
 class _PackedRNN:
     def forward(self, input: PackedSequence, hx: Optional[Tensor] = None) -> Tuple[PackedSequence, Tensor]:
         data, sizes, order, back = input
-        if hx is None:
-            rows = self.num_layers * (2 if self.bidirectional else 1)
-            hidden = torch.zeros([rows, int(sizes[0]), self.hidden_size], dtype=data.dtype, device=data.device)
-        else:
-            hidden = _ordered(hx, order)
+        rows = self.num_layers * (2 if self.bidirectional else 1)
+        hidden = _first_hidden(None if hx is None else _ordered(hx, order), [rows, int(sizes[0]), self.hidden_size], data, True)
         if self.mode == "RNN_TANH":
             out, last = torch.rnn_tanh(data, sizes, hidden, self._flat_weights, self.bias, self.num_layers, self.dropout,
                                        self.training, self.bidirectional)
@@ -94,11 +94,8 @@ class _GRU:
         along = 0 if self.batch_first else 1
         if not batched:
             input = input.unsqueeze(along)
-        if hx is None:
-            rows = self.num_layers * (2 if self.bidirectional else 1)
-            hidden = torch.zeros([rows, input.size(along), self.hidden_size], dtype=input.dtype, device=input.device)
-        else:
-            hidden = hx if batched else hx.unsqueeze(1)
+        rows = self.num_layers * (2 if self.bidirectional else 1)
+        hidden = _first_hidden(hx, [rows, input.size(along), self.hidden_size], input, batched)
         out, last = torch.gru(input, hidden, self._flat_weights, self.bias, self.num_layers, self.dropout,
                               self.training, self.bidirectional, self.batch_first)
         if not batched:
@@ -109,11 +106,8 @@ class _GRU:
 class _PackedGRU:
     def forward(self, input: PackedSequence, hx: Optional[Tensor] = None) -> Tuple[PackedSequence, Tensor]:
         data, sizes, order, back = input
-        if hx is None:
-            rows = self.num_layers * (2 if self.bidirectional else 1)
-            hidden = torch.zeros([rows, int(sizes[0]), self.hidden_size], dtype=data.dtype, device=data.device)
-        else:
-            hidden = _ordered(hx, order)
+        rows = self.num_layers * (2 if self.bidirectional else 1)
+        hidden = _first_hidden(None if hx is None else _ordered(hx, order), [rows, int(sizes[0]), self.hidden_size], data, True)
         out, last = torch.gru(data, sizes, hidden, self._flat_weights, self.bias, self.num_layers, self.dropout,
                               self.training, self.bidirectional)
         return PackedSequence(out, sizes, order, back), _ordered(last, back)

@@ -28,12 +28,16 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
         if issubclass(obj, Module):
             raise RuntimeError(f"Type '{obj}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead")
         if not issubclass(obj, enum.Enum):
+            if len(obj.mro()) > 2 and not obj.__dict__.get("_torchscript_interface") and not hasattr(obj, "_fields"):
+                raise RuntimeError("TorchScript classes does not support inheritance yet. Please directly inherit from 'object'.")
             type_of_class(obj)
         return obj
     if inspect.isfunction(obj) or inspect.ismethod(obj):
         if inspect.ismethod(obj) and isinstance(obj.__self__, Module):
             raise RuntimeError("a method of a module is compiled with its module: pass the module to torch.jit.script")
         plain = inspect.unwrap(obj)
+        if plain.__name__ == "<lambda>":
+            raise RuntimeError(f"Expected a single top-level function: {plain.__code__.co_filename}:{plain.__code__.co_firstlineno}")
         function = declare(obj, f"__torch__.{plain.__name__}", None)
         before = _functions.get(plain)
         _functions[plain] = function
@@ -80,7 +84,7 @@ class CompilationUnit:
         for node in ast.parse(text).body:
             if isinstance(node, ast.FunctionDef):
                 source = ast.get_source_segment(text, node)
-                function = _C._jit_compile(source, "<string>", node.lineno, node.name, Names(None, known), None, {})
+                function = _C._jit_compile(source, "<string>", node.lineno, 0, node.name, Names(None, known), None, {})
                 known[node.name] = self._found[node.name] = ScriptFunction(function)
         for found in self._found.values():
             _C._jit_define(found._function)

@@ -162,6 +162,8 @@ class ScriptModule(Module):
             return method
         if name in self.__dict__.get("_python_only", {}):
             return self.__dict__["_python_only"][name]
+        if c.class_().has_constant(name):
+            return c.class_().constant(name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name, value):

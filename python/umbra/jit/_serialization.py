@@ -13,7 +13,7 @@ def _module_of(m):
         return m._c
     function = m._function if isinstance(m, ScriptFunction) else m
     if not isinstance(function, _C._jit_Function):
-        raise TypeError(f"torch.jit.save takes a ScriptModule or a ScriptFunction, not {type(m).__name__}")
+        raise AttributeError(f"'{type(m).__name__}' object has no attribute 'save': torch.jit.save takes a ScriptModule or a ScriptFunction")
     cls = _C._jit_Class.make("__torch__.PlaceholderModule", True)
     cls.add_attribute("training", _C._jit_simple_type("bool"))
     cls.add_method("forward", _C._jit_method_of(function, cls))

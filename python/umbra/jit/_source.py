@@ -8,7 +8,7 @@ import typing
 
 
 def source_of(function):
-    """The text of a function, its file and its first line."""
+    """The text of a function, its file, its first line, and how far its lines were moved to the left."""
     code = getattr(function, "__code__", None)
     lines = linecache.getlines(code.co_filename) if code is not None else []
     if not 0 < (code.co_firstlineno if code is not None else 0) <= len(lines):
@@ -16,7 +16,7 @@ def source_of(function):
                       "original .py files are available.")
     first = code.co_firstlineno - 1
     indent = len(lines[first]) - len(lines[first].lstrip())
-    return _dedented(lines[first:_end_of(code, lines, indent)], indent), code.co_filename, first + 1
+    return _dedented(lines[first:_end_of(code, lines, indent)], indent), code.co_filename, first + 1, indent
 
 
 def _end_of(code, lines, indent):
@@ -56,9 +56,16 @@ def signature_of(source):
 
 
 def defaults_of(function):
+    """The defaults of a function's parameters by their names; lists and dicts are refused."""
     code, values = function.__code__, function.__defaults__ or ()
     names = code.co_varnames[code.co_argcount - len(values):code.co_argcount]
-    return {**dict(zip(names, values)), **(function.__kwdefaults__ or {})}
+    defaults = {**dict(zip(names, values)), **(function.__kwdefaults__ or {})}
+    for name, value in defaults.items():
+        if isinstance(value, (list, dict)) and not function.__module__.startswith("umbra."):
+            raise RuntimeError("Mutable default parameters are not supported because Python binds them to the function and they persist across"
+                               f" function calls.\nAs a workaround, make the default None and instantiate the default parameter within the body of"
+                               f" the function. Found {type(value)} on parameter {name}.")
+    return defaults
 
 
 def has_source(function):

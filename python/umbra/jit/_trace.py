@@ -284,9 +284,13 @@ def trace(func, example_inputs=None, optimize=None, check_trace=True, check_inpu
 def _in_order(function, keywords):
     """Keyword examples in the order of the function's parameters."""
     try:
-        order = [n for n in inspect.signature(function).parameters if n in keywords]
+        parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
-        order = []
+        parameters = {}
+    for name in keywords:
+        if name in parameters and parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
+            raise NameError(f"'{name}' is not in forward() method's arguments, a traced method takes no argument by name alone")
+    order = [n for n in parameters if n in keywords]
     return {n: keywords[n] for n in (*order, *(k for k in keywords if k not in order))}
 
 

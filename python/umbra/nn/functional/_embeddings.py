@@ -1,7 +1,9 @@
 """Rows of tables."""
 import warnings
+from typing import Optional, Tuple
 
 import umbra
+from umbra import Tensor
 from umbra.nn.functional._publish import publish
 
 
@@ -20,6 +22,20 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     return umbra.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
+def _bags_of(input: Tensor, offsets: Optional[Tensor], per_sample_weights: Optional[Tensor]) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
+    """Indices in one row, where each bag begins, and the weights in one row. Programs of TorchScript call it, too."""
+    if input.dim() == 2:
+        starts = umbra.arange(0, input.numel(), input.size(1), dtype=input.dtype, device=input.device)
+        return input.reshape(-1), starts, None if per_sample_weights is None else per_sample_weights.reshape(-1)
+    if input.dim() != 1:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
+    if offsets is None:
+        raise ValueError("offsets has to be a 1D Tensor but got None")
+    if offsets.dim() != 1:
+        raise ValueError("offsets has to be a 1D Tensor")
+    return input, offsets, per_sample_weights
+
+
 def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean", sparse=False,
                   per_sample_weights=None, include_last_offset=False, padding_idx=None):
     """Rows of `weight`, summed, averaged or compared within bags: rows of a 2-D `input`, or those that `offsets` begin."""
@@ -32,21 +48,10 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
                          f"input ({input.shape})")
     if not weight.dim() == 2:
         raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
-    if input.dim() == 2:
-        if offsets is not None:
-            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. "
-                             f"However, found offsets of type {type(offsets)}")
-        offsets = umbra.arange(0, input.numel(), input.size(1), dtype=input.dtype, device=input.device)
-        input = input.reshape(-1)
-        if per_sample_weights is not None:
-            per_sample_weights = per_sample_weights.reshape(-1)
-    elif input.dim() == 1:
-        if offsets is None:
-            raise ValueError("offsets has to be a 1D Tensor but got None")
-        if offsets.dim() != 1:
-            raise ValueError("offsets has to be a 1D Tensor")
-    else:
-        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
+    if input.dim() == 2 and offsets is not None:
+        raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. "
+                         f"However, found offsets of type {type(offsets)}")
+    input, offsets, per_sample_weights = _bags_of(input, offsets, per_sample_weights)
     modes = ("sum", "mean", "max")
     if mode not in modes:
         raise ValueError("mode has to be one of sum, mean or max")
