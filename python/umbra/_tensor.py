@@ -470,7 +470,16 @@ def _attach(name, function):
     setattr(Tensor, name, function)
 
 
-for _protocol, _function in (("reduce_ex", _reduce_ex), ("deepcopy", _deepcopy), ("array", _array), ("array_wrap", _array_wrap),
+def _repr(self, *, tensor_contents=None):
+    """The tensor as text; a subclass may give what stands between the parentheses."""
+    if _C._has_torch_function(self):
+        from umbra.overrides import handle_torch_function
+        return handle_torch_function(Tensor.__repr__, (self,), self, tensor_contents=tensor_contents)
+    from umbra._tensor_str import _str
+    return _str(self, tensor_contents=tensor_contents)
+
+
+for _protocol, _function in (("repr", _repr), ("reduce_ex", _reduce_ex), ("deepcopy", _deepcopy), ("array", _array), ("array_wrap", _array_wrap),
                              ("dlpack", _dlpack), ("dlpack_device", _dlpack_device), ("format", _format), ("complex", _complex),
                              ("reversed", _reversed)):
     _attach(f"__{_protocol}__", _function)

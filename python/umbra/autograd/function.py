@@ -87,11 +87,11 @@ class Function:
     def jvp(ctx, *grad_inputs):
         raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *__args, **__kwargs):
         warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the class "
                       "itself. Instantiating an autograd function will raise an error in a future version of PyTorch.", DeprecationWarning, stacklevel=2)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *__args, **__kwargs):
         raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with static "
                            "forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)")
 
