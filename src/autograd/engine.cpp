@@ -317,6 +317,7 @@ std::vector<Edge> root_edges(TensorList outputs) {
 }
 
 void check_counts(TensorList outputs, TensorList gradients) {
+  check(!outputs.empty(), "grad requires non-empty outputs.");
   check(gradients.empty() || gradients.size() == outputs.size(), "got ", outputs.size(), " tensors and ",
         gradients.size(), " gradients");
 }

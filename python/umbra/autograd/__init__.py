@@ -69,6 +69,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     def differentiate(weights):
         if any(isinstance(value, graph.GradientEdge) for value in (*outputs, *inputs)):
             return _grad_of_edges(outputs, inputs, weights, retain_graph, create_graph, allow_unused)
+        if not outputs and allow_unused:
+            return (None,) * len(inputs)
         return _C._autograd_grad(outputs, inputs, weights, retain_graph, create_graph, allow_unused)
     if is_grads_batched:
         _check_batched(outputs, weights)
@@ -140,6 +142,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         raise RuntimeError("backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp instead or "
                            "call backward() outside of functorch transforms.")
     tensors = _as_tuple(tensors)
+    if not tensors:
+        return
     if inputs is not None and len(_as_tuple(inputs)) == 0:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     weights = _as_tuple(grad_tensors)
