@@ -2,6 +2,7 @@
 """Writes the list of PyTorch's public names, which Umbra uses to say what it does not have yet.
 
     PYTHON_WITH_TORCH tools/torch_names.py > python/umbra/_torch_names.txt
+    PYTHON_WITH_TORCH tools/torch_names.py distributed > python/umbra/distributed/_names.txt
 
 A line is a module (or one of some classes, or the operators) and its names: `torch.fft fft fft2 ...`. A module of a part of torch whose contents are not listed
 stands alone.
@@ -24,6 +25,8 @@ NOT_LISTED = ("torch.ao", "torch.contrib", "torch.csrc", "torch.distributed", "t
               "torch.nativert", "torch.numa", "torch.headeronly", "torch.cuda.", "torch.xpu.", "torch.masked.", "torch.export.experimental")
 LISTED = ("torch.fx.experimental.proxy_tensor", "torch.fx.experimental.symbolic_shapes", "torch.fx.passes.shape_prop", "torch.testing",
           "torch.cuda.amp")
+PRIVATE_BUT_IMPORTED = tuple(f"torch.distributed.{name}" for name in (
+    "_functional_collectives", "_composable", "_tensor", "_shard.sharded_tensor.api", "_symmetric_memory", "_state_dict_utils"))
 # Classes whose attributes are listed.
 CLASSES = ("torch.Tensor", "torch.export.exported_program.ExportedProgram", "torch.fx.graph.Graph", "torch.fx.graph_module.GraphModule",
            "torch.fx.node.Node", "torch.nn.modules.module.Module", "torch.optim.optimizer.Optimizer")
@@ -77,8 +80,29 @@ def names(module):
     return found
 
 
+def distributed_names():
+    """The classes and functions of torch.distributed's modules, those that they import from each other too. Some private modules, which
+    packages import all the same, are among them; those that run programs are not."""
+    import torch.distributed
+    found = []
+    for info in pkgutil.walk_packages(torch.distributed.__path__, "torch.distributed.", onerror=lambda name: None):
+        if is_public_path(info.name) and "flight_recorder" not in info.name or info.name.startswith(PRIVATE_BUT_IMPORTED):
+            found.append(info.name)
+    for name in sorted({"torch.distributed", *found}):
+        try:
+            module = importlib.import_module(name)
+        except Exception as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            continue
+        own = [n for n, value in sorted(vars(module).items()) if not n.startswith("__") and (inspect.isclass(value) or callable(value))
+               and str(getattr(value, "__module__", "")).startswith(("torch.distributed", "torch._C._distributed"))]
+        print(" ".join([name, *own]))
+
+
 def main():
     warnings.simplefilter("ignore")
+    if sys.argv[1:] == ["distributed"]:
+        return distributed_names()
     print(f"# PyTorch {torch.__version__.partition('+')[0].partition('.dev')[0]}: its public names, written by tools/torch_names.py")
     for name in sorted(set(modules())):
         line = name

@@ -118,14 +118,23 @@ def mark_missing_methods(module):
 
 # ---- modules: those that are here, and those that are not ----
 
+def _getattr_of(module):
+    """The `__getattr__` of a module that has none of its own."""
+    if module.startswith("umbra.distributed."):
+        from umbra.distributed._refusals import refusing_names
+        return refusing_names(module)
+
+    def getattr_missing(name):
+        raise_missing(module, name)
+    return getattr_missing
+
+
 class _Loader(importlib.machinery.SourceFileLoader):
     def exec_module(self, module):
         super().exec_module(module)
         mark_missing_methods(module)
         if "__getattr__" not in module.__dict__:
-            def getattr_missing(name):
-                raise_missing(module.__name__, name)
-            module.__getattr__ = getattr_missing
+            module.__getattr__ = _getattr_of(module.__name__)
 
 
 def _is_probe():
@@ -142,6 +151,9 @@ class _Finder:
         spec = importlib.machinery.PathFinder.find_spec(name, path) if root == "umbra" else None
         if spec is None:
             torch_module = "torch." + rest
+            if root == "umbra" and rest.startswith("distributed.") and not rest.startswith("distributed._refusals"):
+                from umbra.distributed._refusals import refusing_spec
+                return refusing_spec(name)
             if torch_module in torch_names() and not _is_probe():
                 raise ModuleNotFoundError(f"{torch_module} is not in Umbra yet", name=name)
             return None

@@ -52,10 +52,6 @@ def _get_all_device_indices():
     return None
 
 
-def _get_devices_properties(device_ids):
-    return None
-
-
 def _get_device_index(device, optional=False, allow_cpu=False):
     """The number of a device; that of the CPU, where it is allowed, is -1. `optional`: None is the accelerator in use."""
     import umbra

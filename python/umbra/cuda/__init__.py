@@ -26,7 +26,7 @@ def _legacy_type(name):
         return isinstance(instance, Tensor) and instance.dtype == cls._legacy_dtype and instance.device.type == "cuda"
 
     def make(cls, *args, **kwargs):
-        _lazy_init()  # noqa: F821  (absent() put it here)
+        raise AssertionError("Torch not compiled with CUDA enabled")
     kind = type("tensortype", (type(cpu),), {"__instancecheck__": is_instance, "__call__": make})
     return kind(name, (), {"_legacy_dtype": cpu._legacy_dtype, "__module__": "torch.cuda"})
 
@@ -37,7 +37,7 @@ def _legacy_type(name):
 
 def cudart():
     """The CUDA runtime, which is not there."""
-    _lazy_init()  # noqa: F821
+    _lazy_init()  # noqa: F821  (absent() put it here)
 
 
 class CudaError(RuntimeError):

@@ -1,7 +1,7 @@
 """torch.distributed of a build without it: one process, and what needs several is refused."""
 import os
 
-from umbra._modules import lazy_submodules
+from umbra.distributed._refusals import refusing, refusing_names
 
 
 def is_available():
@@ -29,35 +29,14 @@ def _no_group(*args, **kwargs):
     raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
 
 
-def _refusing(name):
-    def refused(*args, **kwargs):
-        raise RuntimeError(f"torch.distributed.{name}: torch.distributed is not available in Umbra")
-    refused.__name__ = refused.__qualname__ = name
-    return refused
-
-
-def _refusing_class(name, base=object, **attributes):
-    """A class that can be asked for and derived from, and of which there is no object."""
-    def refused(self, *args, **kwargs):
-        raise RuntimeError(f"torch.distributed.{name}: torch.distributed is not available in Umbra")
-    last = name.rpartition(".")[2]
-    return type(base)(last, (base,), {"__init__": refused, "__module__": f"torch.distributed.{name}".removesuffix("." + last), **attributes})
-
-
 get_rank = get_world_size = get_backend = _no_group
-(init_process_group, new_group, destroy_process_group, barrier, all_reduce, all_gather, all_gather_object, all_gather_into_tensor, broadcast,
- broadcast_object_list, reduce, reduce_scatter, reduce_scatter_tensor, gather, scatter, send, recv, isend, irecv, all_to_all,
- all_to_all_single) = map(_refusing, (
-     "init_process_group", "new_group", "destroy_process_group", "barrier", "all_reduce", "all_gather", "all_gather_object",
-     "all_gather_into_tensor", "broadcast", "broadcast_object_list", "reduce", "reduce_scatter", "reduce_scatter_tensor", "gather", "scatter",
-     "send", "recv", "isend", "irecv", "all_to_all", "all_to_all_single"))
 
 
 class ProcessGroup:
     """Processes that work together; there are none."""
 
     def __init__(self, *args):
-        _refusing("ProcessGroup")()
+        refusing("ProcessGroup")()
 
 
 class Backend(str):
@@ -77,4 +56,4 @@ class group:
 
 GroupMember = group
 
-__getattr__ = lazy_submodules(__name__)
+__getattr__ = refusing_names(__name__)

@@ -1,7 +1,7 @@
 """Gradients across processes, of which there is one."""
-from umbra.distributed import _refusing_class
+from umbra.distributed._refusals import refusing_class
 
-context = _refusing_class("autograd.context")
+context = refusing_class("autograd.context")
 
 
 def is_available():

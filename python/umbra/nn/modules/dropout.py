@@ -1,7 +1,7 @@
 """Dropout, of elements and of whole channels."""
 from umbra.nn.functional._dropout import _check_probability
+from umbra.nn.modules._functional_members import Functional
 from umbra.nn.modules.module import Module
-from umbra.nn.modules.utils import Functional
 
 
 class _DropoutNd(Module):

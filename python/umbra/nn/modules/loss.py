@@ -3,10 +3,10 @@ import math
 
 from umbra.nn import functional as F
 from umbra.nn.functional._losses import _legacy_reduction
+from umbra.nn.modules._functional_members import Functional
 from umbra.nn.modules.distance import PairwiseDistance
 from umbra.nn.modules.linear import Linear
 from umbra.nn.modules.module import Module
-from umbra.nn.modules.utils import Functional
 
 
 class _Loss(Module):

@@ -1,7 +1,7 @@
 """Pooling over one to three dimensions."""
 from umbra.nn import functional as F
+from umbra.nn.modules._functional_members import Functional
 from umbra.nn.modules.module import Module
-from umbra.nn.modules.utils import Functional
 
 
 class _Pool(Module):

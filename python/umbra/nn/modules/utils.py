@@ -1,17 +1,6 @@
-"""Numbers for each dimension, and what else layers share."""
+"""Numbers for each dimension."""
 import collections
 from itertools import repeat
-
-
-class Functional:
-    """A function of nn.functional as a class's member. It is looked up at each call: those who count or replace functions put theirs there."""
-
-    def __init__(self, name):
-        self.name = name
-
-    def __get__(self, instance, owner=None):
-        from umbra.nn import functional
-        return getattr(functional, self.name)
 
 
 def _ntuple(n, name="parse"):
