@@ -19,8 +19,7 @@ PACKAGE = pathlib.Path(torch.__file__).parent
 
 # Parameters that have nothing to change here, by function or everywhere, and why.
 NOTHING_TO_CHANGE = {
-    # Nothing is compiled to machine code, whatever the device; a bar of progress that shows nothing.
-    "_dynamo/utils.py is_compile_supported", "hub.py tqdm.__init__",
+    "_dynamo/utils.py is_compile_supported": "nothing is compiled to machine code", "hub.py tqdm.__init__": "a bar of progress that shows nothing",
     "exception": "of __exit__", "types": "of handlers", "memo": "copies share the object", "protocol": "of pickle", "_stacklevel": "of warnings",
     "_": "what a callback is given and does not need", "foreach": "one implementation, which gives the values of all",
     "_dynamo/__init__.py disable": "there is no analysis of code to switch off",
