@@ -58,8 +58,9 @@ class LRScheduler:
         self.base_lrs = [_copied(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._optimizer_step = _plain_step(optimizer)
-        self._step_count, self._is_initial, self._get_lr_called_within_step = 0, False, False  # as files have them
+        self._step_count, self._is_initial, self._get_lr_called_within_step = 0, True, False  # as files have them
         self.step()
+        self._is_initial = False
 
     def get_lr(self):
         """The rates for `last_epoch`, from those of the epoch before."""
@@ -98,6 +99,10 @@ class LRScheduler:
 
     def _rates(self):
         return [_copied(group["lr"]) for group in self.optimizer.param_groups]
+
+    def _resumes(self):
+        """Whether the schedule is made for an optimizer that has come some way: the rates that it has are those of the first epoch then."""
+        return self._is_initial and self.last_epoch > 0
 
     def state_dict(self):
         return {name: value for name, value in self.__dict__.items() if name not in ("optimizer", "_optimizer_step")}
@@ -161,12 +166,18 @@ class _FactorLR(LRScheduler):
         raise NotImplementedError
 
     def get_lr(self):
-        before = self._factor(self.last_epoch - 1) if self.last_epoch > 0 else 1.0
-        change = self._factor(self.last_epoch) / before if before else 0.0
-        return [rate * change for rate in self._rates()]
+        before, now = self._factor(self.last_epoch - 1) if self.last_epoch > 0 else 1.0, self._factor(self.last_epoch)
+        return self._rates() if now == before else [rate * (now / before) for rate in self._rates()]
 
     def _get_closed_form_lr(self):
         return [base * self._factor(self.last_epoch) for base in self.base_lrs]
+
+
+class _GradualLR(_FactorLR):
+    """A factor that changes with every epoch."""
+
+    def get_lr(self):
+        return self._rates() if self._resumes() else super().get_lr()
 
 
 class StepLR(_FactorLR):
@@ -201,8 +212,11 @@ class ExponentialLR(_FactorLR):
     def _factor(self, epoch):
         return self.gamma ** epoch
 
+    def get_lr(self):
+        return self._rates() if self.last_epoch == 0 or self._resumes() else [rate * self.gamma for rate in self._rates()]
 
-class LinearLR(_FactorLR):
+
+class LinearLR(_GradualLR):
     """From start_factor to end_factor in `total_iters` epochs, then constant."""
 
     def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
@@ -241,7 +255,7 @@ class CosineAnnealingLR(LRScheduler):
         return 1 + math.cos(math.pi * epoch / self.T_max)
 
     def get_lr(self):
-        if self.last_epoch == 0:
+        if self.last_epoch == 0 or self._resumes():
             return self._rates()
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # the epoch before stood at the bottom
             return self._get_closed_form_lr()
@@ -256,12 +270,12 @@ class MultiplicativeLR(_FunctionLR):
     """The rate of the epoch before times `lr_lambda(epoch)`; one function, or one for each group."""
 
     def get_lr(self):
-        if self.last_epoch == 0:
+        if self.last_epoch == 0 or self._resumes():
             return self._rates()
         return [rate * factor(self.last_epoch) for rate, factor in zip(self._rates(), self.lr_lambdas)]
 
 
-class PolynomialLR(_FactorLR):
+class PolynomialLR(_GradualLR):
     """Down to 0 in `total_iters` epochs, along a power of what is left of them."""
 
     def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
@@ -297,7 +311,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             epoch = self.last_epoch + 1
             self.T_cur += 1
             if self.T_cur >= self.T_i:
-                self.T_cur, self.T_i = self.T_cur - self.T_i, self.T_i * self.T_mult
+                self.T_cur, self.T_i = self.T_cur % self.T_i, self.T_i * self.T_mult
         else:
             if epoch < 0:
                 raise ValueError(f"Expected non-negative epoch, but got {epoch}")

@@ -133,14 +133,16 @@ class SWALR(LRScheduler):
         self._anneal_strategy, self.anneal_epochs = anneal_strategy, anneal_epochs
         super().__init__(optimizer, last_epoch)
 
-    def _part(self, epoch):
+    def _part(self, step):
         """How much of the way is done."""
-        part = min(1, epoch / self.anneal_epochs) if self.anneal_epochs else 1
+        part = min(1, step / self.anneal_epochs) if self.anneal_epochs else 1
         return part if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * part)) / 2
 
     def get_lr(self):
-        # Each step starts from the rate that is set, which may be another than the one of the step before.
-        before, now = self._part(self.last_epoch - 1) if self.last_epoch > 0 else 0, self._part(self.last_epoch)
+        # The way begins where this schedule does, whatever `last_epoch` says. Each step starts from the rate that is set, which may be another
+        # than the one of the step before.
+        step = self._step_count - 1
+        before, now = self._part(step - 1) if step > 0 else 0, self._part(step)
         rates = []
         for group in self.optimizer.param_groups:
             start = group["lr"] if before == 1 else (group["lr"] - before * group["swa_lr"]) / (1 - before)
