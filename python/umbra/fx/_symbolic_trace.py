@@ -292,6 +292,7 @@ class Tracer(TracerBase):
         else:
             self.root, function = Module(), root
         self.graph = Graph()
+        self.graph._tracer_cls = type(self)
         self.tensor_attrs, self._attribute_proxies = {}, {}
         self.module_stack, self.num_calls = {}, {}
         if isinstance(root, GraphModule) and function is GraphModule.forward:

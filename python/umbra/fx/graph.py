@@ -259,6 +259,7 @@ Graph.inserting_after = lambda self, n=None: _InsertionPoint(self, n, n is not N
 Graph.output_node = lambda self: next(reversed(self._find_nodes(["output"])), None)
 Graph.python_code = lambda self, root_module="self", verbose=False, **_: PythonCode(code_of(self, self._code(verbose)), _names_in(self))
 Graph._own_codegen = None
+Graph._tracer_cls = None  # the class of the tracer that made it
 Graph._codegen = property(_codegen)
 Graph._copy_whole = _copy_whole
 Graph.on_generate_code = on_generate_code

@@ -55,6 +55,29 @@ def _set_path(root, path, kind, value):
         setattr(root, name, value)
 
 
+def _copy_attr(from_module, to_module, target):
+    """Gives a module what another one has at a dotted path, unless it has something there."""
+    owner, value = _require_path(from_module, target)
+    if value is not None and _get_path(to_module, target)[1] is None:
+        _set_path(to_module, target, _kind(owner, target.rpartition(".")[2], value), value)
+
+
+def _assign_attr(from_obj, to_module, target):
+    """Puts an object at a dotted path of a module: a tensor that is no parameter becomes a buffer."""
+    _set_path(to_module, target, _kind(None, target.rpartition(".")[2], from_obj), from_obj)
+
+
+class _CodeOnlyModule(Module):
+    """A module of nothing but the attributes that it is given."""
+
+    def __init__(self, body):
+        super().__init__()
+        self.__dict__ = body
+
+
+_USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"  # in `meta`: what copies of a module are to have too
+
+
 def _as_parameter(tensor):
     if isinstance(tensor, Parameter):
         return tensor
@@ -72,6 +95,7 @@ def _class_named(base, name):
 class GraphModule(Module):
     """Runs a graph. Its attributes are those that the graph's `get_attr` nodes name."""
     _base_class = None  # of classes made for a name
+    _class_name = "GraphModule"
 
     def __init__(self, root, graph, class_name="GraphModule"):
         super().__init__()
@@ -156,9 +180,10 @@ class GraphModule(Module):
 
     @graph.setter
     def graph(self, graph):
-        specs = self._specs
+        specs = self.__dict__.get("_specs")  # none yet where a class of the user's makes the module its own way
         self._attach(graph)
-        object.__setattr__(self, "_specs", specs)
+        if specs is not None:
+            object.__setattr__(self, "_specs", specs)
 
     @property
     def code(self):
@@ -374,6 +399,10 @@ class _Plan:
         self.attributes = _attributes_of(graph)
         self.needs_python = graph._needs_python()
         self.output = graph.output_node()
+
+    def __deepcopy__(self, memo):
+        """A copy of a module makes its own, of its own nodes."""
+        return None
 
 
 def _attributes_of(graph):

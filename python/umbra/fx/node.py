@@ -1,8 +1,16 @@
 """Node: one input, attribute, call or output of a graph."""
 import collections.abc
+import typing
 
+import umbra
 from umbra._C import Node, Tensor
 
+# For annotations: what nodes call, and what they are called with.
+Target = typing.Union[typing.Callable[..., typing.Any], str]
+BaseArgumentTypes = typing.Union[str, int, float, bool, complex, umbra.dtype, Tensor, umbra.device, umbra.memory_format, umbra.layout, umbra.SymInt,
+                                 umbra.SymBool, umbra.SymFloat]
+Argument = typing.Optional[typing.Union[typing.Tuple["Argument", ...], typing.Sequence["Argument"], typing.Mapping[str, "Argument"], slice, range, Node,
+                                        BaseArgumentTypes]]
 
 _TYPE = "_type_expr"  # kept with the metadata, so that copies have it
 

@@ -139,6 +139,10 @@ class _ConvTransposeNd(_ConvNd):
         return operator(input, self.weight, self.bias, self.stride, self.padding, self._output_padding(input, output_size), self.groups, self.dilation)
 
 
+class _ConvTransposeMixin:
+    """What packages still ask for; no layer is one."""
+
+
 class ConvTranspose1d(_ConvTransposeNd):
     _dimensions = 1
 
