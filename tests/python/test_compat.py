@@ -42,3 +42,39 @@ def test_import_is_fast():
 
 def _processor_time():
     return float(run("import time; t = time.process_time(); import umbra; print(time.process_time() - t)"))
+
+
+def test_classes_say_that_they_are_torchs():
+    assert run("""
+        import umbra
+        umbra.compat.install()
+        import torch
+        print(type(torch.ones(1)).__module__, type(torch.float32).__module__, torch.Size.__module__)
+        umbra.compat.uninstall()
+        print(type(umbra.ones(1)).__module__)
+    """).split() == ["torch", "torch", "torch", "umbra"]
+
+
+def test_names_of_torch_distributed_are_imported_and_refused():
+    assert run("""
+        import umbra
+        umbra.compat.install()
+        import torch
+        from torch.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel
+        from torch.distributed.checkpoint.state_dict import get_model_state_dict
+        import torch.distributed as dist
+        from torch.distributed import rpc
+        assert not isinstance(torch.nn.Linear(1, 1), FullyShardedDataParallel) and not hasattr(dist, "nonsense")
+        asked = rpc.api._require_initialized(print)
+        for call in (dist.gather_object, get_model_state_dict, lambda: FullyShardedDataParallel(None), asked):
+            try:
+                call()
+            except RuntimeError as error:
+                print(str(error).partition(":")[0])
+        try:
+            import torch.distributed.no_such_module
+        except ModuleNotFoundError as error:
+            print(error.name)
+    """).split("\n") == ["torch.distributed.gather_object", "torch.distributed.checkpoint.state_dict.get_model_state_dict",
+                         "torch.distributed.fsdp.fully_sharded_data_parallel.FullyShardedDataParallel",
+                         "RPC has not been initialized. Call torch.distributed.rpc.init_rpc first.", "torch.distributed.no_such_module"]

@@ -75,3 +75,34 @@ def test_sequences_as_indices(index, shape):
 def test_what_is_no_index(index, error):
     with pytest.raises(error):
         umbra.ones(2, 3, 4)[index]
+
+
+def test_arrays_of_derived_classes_are_arrays():
+    class Matrix(numpy.ndarray):
+        pass
+    matrix = numpy.array([[1.0, 2.0]]).view(Matrix)
+    for made in (umbra.from_numpy(matrix), umbra.as_tensor(matrix), umbra.asarray(matrix), umbra.tensor(matrix)):
+        assert made.tolist() == [[1.0, 2.0]] and made.dtype == umbra.float64
+    umbra.from_numpy(matrix)[0, 0] = 5
+    assert matrix[0, 0] == 5
+    with pytest.raises(TypeError, match="expected np.ndarray .got list."):
+        umbra.from_numpy([1.0])
+
+
+def test_tensors_over_files(tmp_path):
+    path = tmp_path / "numbers"
+    path.write_bytes(bytes(range(16)))
+    private = umbra.from_file(str(path), size=8, dtype=umbra.int16)
+    assert private[1] == 2 + 3 * 256
+    private.zero_()
+    assert path.read_bytes()[:2] == b"\x00\x01"
+    shared = umbra.from_file(str(path), shared=True, size=2, dtype=umbra.int32)
+    shared.fill_(7)
+    assert path.read_bytes()[:8] == b"\x07\0\0\0" * 2
+    assert umbra.from_file(str(tmp_path / "new"), shared=True, size=2).tolist() == [0.0, 0.0]
+    with pytest.raises(RuntimeError, match="size <16> is smaller than the required mapping size <400>"):
+        umbra.from_file(str(path), size=100)
+    with pytest.raises(RuntimeError, match="unable to open file .* in read-only mode: No such file or directory .2."):
+        umbra.from_file(str(tmp_path / "none"), size=1)
+    with pytest.raises(RuntimeError, match="cannot be pinned"):
+        umbra.from_file(str(path), size=1, pin_memory=True)

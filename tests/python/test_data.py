@@ -152,3 +152,32 @@ def test_other_samplers():
 def test_samples_without_batches():
     numpy = pytest.importorskip("numpy")
     assert isinstance(default_convert({"a": numpy.ones(2)})["a"], umbra.Tensor) and default_convert((1, "x")) == [1, "x"]
+
+
+def test_a_loader_of_ones_own_gives_its_own_passes():
+    class Mine(DataLoader):
+        def _get_iterator(self):
+            return iter(["mine"])
+    assert list(Mine([1, 2])) == ["mine"]
+
+
+def test_what_looks_like_a_loader_is_read_by_torchs_iterators():
+    from umbra.utils.data.dataloader import _DatasetKind, _SingleProcessDataLoaderIter
+
+    class Looks:
+        dataset, _dataset_kind, _auto_collation, drop_last, num_workers = [10, 20, 30], _DatasetKind.Map, False, False, 0
+        collate_fn, worker_init_fn, generator, _index_sampler = staticmethod(lambda x: x), None, None, range(3)
+    assert list(_SingleProcessDataLoaderIter(Looks())) == [10, 20, 30]
+    fetcher = _DatasetKind.create_fetcher(_DatasetKind.Map, [1, 2, 3], True, sum, False)
+    assert fetcher.fetch([0, 2]) == 4
+
+
+def test_exceptions_travel_with_their_trace():
+    from umbra._utils import ExceptionWrapper
+    try:
+        {}["missing"]
+    except KeyError:
+        wrapper = ExceptionWrapper(where="in thread 3")
+    with pytest.raises(KeyError, match="Caught KeyError in thread 3") as caught:
+        wrapper.reraise()
+    assert "Original Traceback" in str(caught.value)

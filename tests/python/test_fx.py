@@ -432,3 +432,29 @@ def test_functions_of_networks_are_called_by_torchs_names():
     module = umbra.fx.symbolic_trace(lambda x: functional.gelu(functional.linear(x, x)))
     assert "torch._C._nn.linear(x, x)" in module.code and "torch._C._nn.gelu(linear)" in module.code
     assert umbra.allclose(module(umbra.ones(2, 2)), functional.gelu(functional.linear(umbra.ones(2, 2), umbra.ones(2, 2))))
+
+
+def test_a_module_of_two_graphs_that_makes_itself():
+    """What torchvision's feature extractors do: the base class of GraphModule is initialised, and a graph is set."""
+    from umbra import fx, nn
+    from umbra.fx.graph_module import _copy_attr
+
+    class Dual(fx.GraphModule):
+        def __init__(self, root, one, other):
+            super(fx.GraphModule, self).__init__()
+            for node in (*one.nodes, *other.nodes):
+                if node.op == "call_module":
+                    _copy_attr(root, self, node.target)
+            self.one, self.other, self.graph = one, other, one
+
+        def train(self, mode=True):
+            self.graph = self.one if mode else self.other
+            return super().train(mode)
+
+    root = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    tracer = fx.Tracer()
+    one, other = tracer.trace(root), fx.Tracer().trace(nn.Sequential(root[0]))
+    assert one._tracer_cls is fx.Tracer and fx.Graph()._tracer_cls is None
+    dual, x = Dual(root, one, other), umbra.ones(1, 2)
+    assert umbra.equal(dual(x), root(x)) and umbra.equal(dual.eval()(x), root[0](x))
+    assert [name for name, _ in dual.named_parameters()] == ["0.weight", "0.bias"]

@@ -251,3 +251,51 @@ def test_a_step_of_an_lstm_is_one_node_unless_somebody_watches():
     assert torch.allclose(hidden, watched)
     for from_one, from_parts in zip(torch.autograd.grad(hidden.sum(), cell.parameters()), torch.autograd.grad(watched.sum(), cell.parameters())):
         assert torch.allclose(from_one, from_parts, atol=1e-6)
+
+
+# ---- what a layer is ----
+
+def test_layers_are_of_the_classes_that_torch_has_them_of():
+    from umbra.nn.modules.batchnorm import _BatchNorm, _NormBase
+    from umbra.nn.modules.dropout import _DropoutNd
+    from umbra.nn.modules.padding import _ConstantPadNd, _ReflectionPadNd
+    from umbra.nn.modules.pooling import _AdaptiveAvgPoolNd, _AvgPoolNd, _MaxPoolNd
+    assert isinstance(nn.BatchNorm2d(1), (_BatchNorm)) and isinstance(nn.InstanceNorm2d(1), _NormBase)
+    assert not isinstance(nn.InstanceNorm2d(1), _BatchNorm)
+    assert isinstance(nn.AvgPool3d(1), _AvgPoolNd) and not isinstance(nn.AvgPool3d(1), nn.AvgPool2d)
+    assert isinstance(nn.ZeroPad2d(1), nn.ConstantPad2d) and isinstance(nn.ZeroPad2d(1), _ConstantPadNd)
+    assert isinstance(nn.ReflectionPad1d(1), _ReflectionPadNd) and isinstance(nn.Dropout2d(), _DropoutNd)
+    assert isinstance(nn.MaxPool1d(1), _MaxPoolNd) and isinstance(nn.AdaptiveAvgPool2d(1), _AdaptiveAvgPoolNd)
+    assert not isinstance(nn.BCEWithLogitsLoss(), nn.modules.loss._WeightedLoss)
+    lazy = nn.LazyBatchNorm1d()
+    assert not isinstance(lazy, nn.BatchNorm1d) and isinstance(lazy, _BatchNorm)
+    lazy(torch.ones(2, 3))
+    assert type(lazy) is nn.BatchNorm1d
+
+
+def test_zero_padding_is_padding_by_zero():
+    assert nn.ZeroPad1d(1)(torch.ones(1, 1, 1)).tolist() == [[[0.0, 1.0, 0.0]]]
+    assert repr(nn.ZeroPad2d((1, 2, 0, 1))) == "ZeroPad2d((1, 2, 0, 1))" and nn.ZeroPad2d(1).value == 0.0
+
+
+@pytest.mark.parametrize("name, layer, sizes", [
+    ("relu", nn.ReLU(), (2,)), ("gelu", nn.GELU(), (2,)), ("softmax", nn.Softmax(0), (2,)), ("dropout", nn.Dropout(), (2,)),
+    ("max_pool2d", nn.MaxPool2d(1), (1, 1, 2, 2)), ("avg_pool3d", nn.AvgPool3d(1), (1, 1, 2, 2, 2)), ("linear", nn.Linear(2, 2), (2,)),
+    ("adaptive_avg_pool1d", nn.AdaptiveAvgPool1d(1), (1, 1, 2))])
+def test_layers_call_the_functions_that_are_there_now(monkeypatch, name, layer, sizes):
+    monkeypatch.setattr(F, name, lambda *args, **kwargs: "counted")
+    assert layer(torch.ones(sizes)) == "counted"
+
+
+def test_recurrent_layers_say_what_they_are():
+    assert all(cls.__doc__ for cls in (nn.RNN, nn.LSTM, nn.GRU, nn.RNNCell, nn.LSTMCell, nn.GRUCell))
+
+
+def test_layers_before_they_are_quantised_compute_with_floats():
+    from umbra.ao.quantization import DeQuantStub, QuantStub, QuantWrapper
+    x = torch.ones(2, 3)
+    assert QuantStub()(x) is x and DeQuantStub()(x) is x
+    layer = nn.Linear(3, 3)
+    assert torch.equal(QuantWrapper(layer)(x), layer(x))
+    f = nn.quantized.FloatFunctional()
+    assert torch.equal(f.add_relu(x, -2 * x), torch.zeros(2, 3)) and torch.equal(f.cat([x, x], 1), torch.ones(2, 6))

@@ -192,3 +192,35 @@ def test_tags_are_torchs_and_variants_have_their_own():
     assert names(aten.item.default) == ["data_dependent_output", "pt2_compliant_tag"]
     assert names(aten.bernoulli.default) == ["nondeterministic_seeded", "pt2_compliant_tag"]
     assert names(aten.sum.dim_IntList) == ["core", "pt2_compliant_tag", "reduction"]
+
+
+# ---- factors by their place, as old programs give them ----
+
+EYE, VECTOR = umbra.eye(3), umbra.arange(3.0)
+
+
+@pytest.mark.parametrize("old, new", [
+    (lambda: VECTOR.add(2, VECTOR), lambda: VECTOR.add(VECTOR, alpha=2)),
+    (lambda: umbra.sub(VECTOR, 2, VECTOR), lambda: umbra.sub(VECTOR, VECTOR, alpha=2)),
+    (lambda: VECTOR.clone().add_(0.5, VECTOR), lambda: VECTOR.add(VECTOR, alpha=0.5)),
+    (lambda: VECTOR.addcmul(2, VECTOR, VECTOR), lambda: VECTOR.addcmul(VECTOR, VECTOR, value=2)),
+    (lambda: VECTOR.clone().addcdiv_(2, VECTOR, VECTOR + 1), lambda: VECTOR.addcdiv(VECTOR, VECTOR + 1, value=2)),
+    (lambda: EYE.addmm(2, EYE, EYE), lambda: EYE.addmm(EYE, EYE, beta=2)),
+    (lambda: EYE.clone().addmm_(2, 3, EYE, EYE), lambda: EYE.addmm(EYE, EYE, beta=2, alpha=3)),
+    (lambda: umbra.addmm(2, EYE, 3, EYE, EYE), lambda: EYE.addmm(EYE, EYE, beta=2, alpha=3)),
+    (lambda: umbra.addmv(2, VECTOR, EYE, VECTOR), lambda: VECTOR.addmv(EYE, VECTOR, beta=2)),
+    (lambda: umbra.addr(2, EYE, 3, VECTOR, VECTOR), lambda: EYE.addr(VECTOR, VECTOR, beta=2, alpha=3)),
+    (lambda: umbra.baddbmm(2, EYE[None], EYE[None], EYE[None]), lambda: umbra.baddbmm(EYE[None], EYE[None], EYE[None], beta=2)),
+    (lambda: umbra.add(VECTOR, 2, VECTOR, out=umbra.empty(3)), lambda: VECTOR.add(VECTOR, alpha=2)),
+])
+def test_a_factor_may_stand_before_what_it_multiplies(old, new):
+    assert umbra.equal(old(), new())
+
+
+def test_other_functions_take_no_factor_before():
+    with pytest.raises(TypeError):
+        VECTOR.mul(2, VECTOR)
+    with pytest.raises(TypeError):
+        VECTOR.add(VECTOR, 2)
+    with pytest.raises(TypeError, match="add"):
+        VECTOR.add(2, VECTOR, VECTOR)

@@ -442,3 +442,73 @@ def test_a_parameter_twice_in_a_group_is_warned_of():
     weight = umbra.nn.Parameter(umbra.ones(2))
     with pytest.warns(UserWarning, match="duplicate parameters"):
         umbra.optim.SGD([weight, weight], lr=0.1)
+
+
+# ---- schedules of optimizers that have come some way ----
+
+@pytest.mark.parametrize("name, options, rates", [
+    ("ExponentialLR", dict(gamma=0.9), [0.1, 0.09, 0.081]),
+    ("MultiplicativeLR", dict(lr_lambda=lambda epoch: 0.9), [0.1, 0.09, 0.081]),
+    ("LinearLR", dict(total_iters=4), [0.1, 0.12, 0.12]),
+    ("PolynomialLR", dict(total_iters=5, power=2.0), [0.1, 0.025, 0.0]),
+    ("CosineAnnealingLR", dict(T_max=5, eta_min=0.01), [0.1, 0.0348754, 0.01]),
+])
+def test_a_schedule_that_resumes_starts_from_the_rates_that_are_set(name, options, rates):
+    optimizer = optim.SGD([nn.Parameter(umbra.ones(1))], 0.1)
+    optimizer.param_groups[0]["initial_lr"] = 0.1
+    schedule = getattr(schedules, name)(optimizer, last_epoch=2, **options)
+    seen = [optimizer.param_groups[0]["lr"]]
+    for _ in range(2):
+        optimizer.step()
+        schedule.step()
+        seen.append(optimizer.param_groups[0]["lr"])
+    assert seen == pytest.approx(rates, abs=1e-6)
+
+
+def test_beyond_its_end_a_polynomial_keeps_the_rate_that_is_set():
+    optimizer = optim.SGD([nn.Parameter(umbra.ones(1))], 0.1)
+    optimizer.param_groups[0]["initial_lr"] = 0.1
+    schedule = schedules.PolynomialLR(optimizer, total_iters=5, last_epoch=5)
+    optimizer.step()
+    schedule.step()
+    assert optimizer.param_groups[0]["lr"] == 0.1
+
+
+def test_warm_restarts_find_their_cycle():
+    optimizer = optim.SGD([nn.Parameter(umbra.ones(1))], 0.1)
+    optimizer.param_groups[0]["initial_lr"] = 0.1
+    schedule = schedules.CosineAnnealingWarmRestarts(optimizer, 3, 2, last_epoch=5)
+    assert optimizer.param_groups[0]["lr"] == 0.1
+    optimizer.step()
+    schedule.step()
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.0933013, abs=1e-6)
+
+
+@pytest.mark.parametrize("last_epoch", [-1, 0, 4])
+def test_the_way_to_an_average_begins_where_its_schedule_does(last_epoch):
+    optimizer = optim.SGD([nn.Parameter(umbra.ones(1))], 0.05)
+    optimizer.param_groups[0]["initial_lr"] = 0.1
+    schedule = optim.swa_utils.SWALR(optimizer, 0.01, anneal_epochs=3, anneal_strategy="linear", last_epoch=last_epoch)
+    seen = [optimizer.param_groups[0]["lr"]]
+    for _ in range(4):
+        optimizer.step()
+        schedule.step()
+        seen.append(optimizer.param_groups[0]["lr"])
+    assert seen == pytest.approx([0.05, 0.0366667, 0.0233333, 0.01, 0.01], abs=1e-6)
+
+
+def test_an_optimizer_around_another_makes_its_hooks_itself():
+    import collections
+
+    class Around(optim.Optimizer):
+        def __init__(self, inner):
+            self.inner = inner
+            self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks = collections.OrderedDict(), collections.OrderedDict()
+            self._patch_step_function()
+
+        def step(self):
+            self.inner.step()
+            return "done"
+    seen, around = [], Around(optim.SGD([nn.Parameter(umbra.ones(1))], 0.1))
+    around.register_step_post_hook(lambda *args: seen.append(1))
+    assert around.step() == "done" and seen == [1]

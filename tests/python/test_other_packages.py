@@ -159,3 +159,50 @@ def test_functions_of_no_module_are_compiled():
     exec("def f(x): return x.sin() + 1", scope)
     scope["f"].__module__ = None
     assert torch.compile(scope["f"], backend="eager")(torch.zeros(2)).tolist() == [1, 1]
+
+
+def test_dispatch_keys_have_names():
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU) | torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)
+    assert keys.has(torch._C.DispatchKey.AutocastCPU) and str(torch._C.DispatchKey.CPU) == "DispatchKey.CPU"
+    x = torch.eye(2)
+    with torch.autocast("cpu"):
+        with torch._C._ExcludeDispatchKeyGuard(keys):
+            assert (x @ x).dtype == torch.float32
+        assert (x @ x).dtype == torch.bfloat16
+    with pytest.raises(NotImplementedError, match="CPU"):
+        torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.CPU))
+
+
+def test_devices_that_are_not_there_have_types_and_no_tensors():
+    assert not isinstance(torch.ones(1), torch.cuda.FloatTensor) and torch.cuda._initialized is False
+    with pytest.raises(AssertionError, match="not compiled with CUDA"):
+        torch.cuda.FloatTensor(2)
+    with pytest.raises(RuntimeError, match="NVTX"):
+        torch.cuda.nvtx.range_push("x")
+    assert torch._utils._get_device_index("cuda:1") == 1 and torch._utils._get_device_index(torch.device("cpu"), allow_cpu=True) == -1
+    with pytest.raises(ValueError, match="non cpu device"):
+        torch._utils._get_device_index("cpu")
+
+
+def test_weights_that_lie_in_the_cache_are_read(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    assert torch.hub._get_torch_home() == str(tmp_path) and torch.hub.get_dir() == str(tmp_path / "hub")
+    (tmp_path / "hub" / "checkpoints").mkdir(parents=True)
+    torch.save({"w": torch.ones(2)}, tmp_path / "hub" / "checkpoints" / "net-abc123.pth")
+    assert torch.hub.load_state_dict_from_url("https://example.org/net-abc123.pth", check_hash=True)["w"].tolist() == [1.0, 1.0]
+    with pytest.raises(NotImplementedError, match="downloads nothing"):
+        torch.hub.load_state_dict_from_url("https://example.org/other.pth")
+
+
+def test_a_modules_tensors_are_swapped_by_name():
+    from umbra.nn.utils._named_member_accessor import swap_tensor
+    layer, other = torch.nn.Linear(2, 2), torch.zeros(2, 2)
+    own = layer.weight
+    assert swap_tensor(layer, "weight", other) is own and layer.weight is other and "weight" in layer._parameters
+    with pytest.raises(AttributeError, match="Linear has no attribute `nope`"):
+        swap_tensor(layer, "nope", other)
+
+
+def test_memory_says_how_large_it_is():
+    import sys
+    assert sys.getsizeof(torch.zeros(1000).untyped_storage()) > 4000 and sys.getsizeof(torch.zeros(1000).storage()) > 4000

@@ -218,3 +218,23 @@ def test_medians_meet_nan():
     assert x.median().isnan() and x.nanmedian() == 2
     assert torch.full((600,), float("nan")).nanmedian().isnan()
     assert torch.tensor([-0.0, 1, -1]).median().signbit()
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 1, 1), (1,), ()])
+def test_leading_ones_of_what_is_assigned_do_not_count(sizes):
+    x, at = torch.zeros(1, 1), torch.tensor([0])
+    x[at, at] = torch.full(sizes, 3.0)
+    assert x.tolist() == [[3.0]]
+    y = torch.zeros(2, 3)
+    y[torch.tensor([1])] = torch.ones(1, 1, 3)
+    assert y.tolist() == [[0, 0, 0], [1, 1, 1]]
+
+
+def test_leading_ones_are_taken_off_by_a_view_in_graphs():
+    def write(x, at, value):
+        x = x.clone()
+        x[at] = value
+        return x
+    graph = make_fx(write)(torch.zeros(4, 3), torch.tensor([0]), torch.ones(1, 3)).graph
+    assert [str(node.target) for node in graph.nodes if node.op == "call_function"] == [
+        "aten.clone.default", "aten.view.default", "aten.index_put_.default"]

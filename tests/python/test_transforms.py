@@ -484,3 +484,42 @@ def test_counts_are_made_for_one_element_of_a_batch_after_the_other():
         assert vmap(lambda row: row.bincount(minlength=8))(x).tolist() == [[0, 1, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1, 1, 0]]
         with pytest.raises(RuntimeError, match="equal size"):
             vmap(lambda row: row.bincount())(x)
+
+
+def test_the_steps_of_vmap_can_be_replaced(monkeypatch):
+    """Packages with containers of tensors of their own do so."""
+    from umbra._functorch import vmap as steps
+
+    class Box:
+        def __init__(self, value):
+            self.value = value
+
+    plain = steps._process_batched_inputs
+    monkeypatch.setattr(steps, "_process_batched_inputs", lambda in_dims, args, func: plain(in_dims, tuple(a.value for a in args), func))
+    monkeypatch.setattr(steps, "_unwrap_batched", lambda result, out_dims, level, size, func: Box(
+        steps._maybe_remove_batch_dim("f", result, level, size, out_dims)))
+    assert vmap(lambda x: x.sum())(Box(torch.ones(3, 2))).value.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_a_tensor_that_left_its_vmap_is_no_result_of_another():
+    kept = []
+    vmap(lambda x: kept.append(x) or x)(torch.arange(3.0))
+    with pytest.raises(Exception):
+        vmap(lambda x: kept[0] + 0, out_dims=0)(torch.arange(3.0)).tolist()
+
+
+def test_modules_become_functions_in_functorchs_form():
+    from umbra.functorch import combine_state_for_ensemble, make_functional, make_functional_with_buffers
+    norm = torch.nn.BatchNorm1d(3)
+    function, params, buffers = make_functional_with_buffers(norm)
+    assert [type(p) for p in params] == [torch.nn.Parameter] * 2 and len(buffers) == 3
+    assert torch.equal(function(params, buffers, torch.ones(2, 3)), torch.zeros(2, 3)) and buffers[2] == 1
+    with pytest.raises(RuntimeError, match="`model` has buffers"):
+        make_functional(norm)
+    function, params = make_functional(torch.nn.Linear(2, 1))
+    gradient = grad(lambda p, x: function(p, x).sum())(params, torch.ones(4, 2))
+    assert gradient[0].tolist() == [[4.0, 4.0]] and gradient[1].tolist() == [4.0]
+    models = [torch.nn.Linear(2, 1) for _ in range(3)]
+    function, params, buffers = combine_state_for_ensemble(models)
+    x = torch.ones(4, 2)
+    torch.testing.assert_close(vmap(function, (0, 0, None))(params, buffers, x), torch.stack([model(x) for model in models]).detach())

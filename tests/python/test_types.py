@@ -139,3 +139,11 @@ def test_wide_unsigned_integers_are_sorted_and_looked_at():
 def test_wide_unsigned_integers_are_refused_where_pytorch_refuses_them(name, call):
     with pytest.raises(NotImplementedError, match=f"\"{name}\" not implemented for 'UInt16'"):
         call(torch.tensor([1, 2], dtype=torch.uint16))
+
+
+def test_classes_of_results_are_there_before_they_are_returned():
+    assert torch.return_types.cummin.__match_args__ == ("values", "indices")
+    x = torch.eye(2)
+    assert type(torch.max(x, 0)) is torch.return_types.max is type(x.max(0))
+    with pytest.raises(AttributeError):
+        torch.return_types.relu
