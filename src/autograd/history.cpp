@@ -6,6 +6,7 @@
 #include "autograd/user_code.h"
 #include "umbra/autograd/running.h"
 #include "umbra/core/print.h"
+#include "umbra/core/sparse.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::autograd {
