@@ -49,6 +49,12 @@ ViewKind view_kind(const TensorImpl* of, bool several) {
   return several ? ViewKind::MultiOutput : ViewKind::Plain;
 }
 
+bool repeats_elements(const TensorSpec& spec) {
+  for (size_t d = 0; d < spec.sizes.size(); ++d)
+    if (spec.strides[d].same(0) && !spec.sizes[d].same(1)) return true;
+  return false;
+}
+
 }  // namespace
 
 void fail_two_devices(Device one, Device other, bool fake) {
@@ -129,12 +135,6 @@ void check_output_type(const Operator& op, const Value* frame, const Tensor& out
   if (out.device() != spec.device) fail_two_devices(spec.device, out.device(), out.is_fake());
 }
 
-bool repeats_elements(const TensorSpec& spec) {
-  for (size_t d = 0; d < spec.sizes.size(); ++d)
-    if (spec.strides[d].same(0) && !spec.sizes[d].same(1)) return true;
-  return false;
-}
-
 void prepare_outputs(const Operator& op, const Value* frame, ArrayRef<Tensor> outs, SpecList& results) {
   const Operator& functional = *op.functional();
   for (size_t i = 0; i < outs.size(); ++i) {
@@ -143,8 +143,8 @@ void prepare_outputs(const Operator& op, const Value* frame, ArrayRef<Tensor> ou
     bool generated = op.definition().tags.has(Tag::Generated);
     // An elementwise kernel looks at its output as it was given, others at what it has become.
     if (functional.definition().elementwise && !generated) check_no_overlap(functional, outs[i]);
-    // A generated variant copies what its operator gave: the layout is of no account. A composite may give what lies over
-    // itself; an output of it does not.
+    // A generated variant copies what its operator gave: the layout is of no account. A composite may give what lies
+    // over itself; an output of it does not.
     if (generated || (functional.is_composite() && repeats_elements(results[i])))
       results[i].strides = contiguous_strides(results[i].sizes);
     resize_output(outs[i], results[i]);

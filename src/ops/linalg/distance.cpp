@@ -157,7 +157,9 @@ UMBRA_OPERATOR("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -
 UMBRA_OPERATOR("_pdist_forward(Tensor self, float p=2) -> Tensor")
     .generated_out("_pdist_forward.out")
     .meta([](const Tensor& self, double p) {
-      check(!has_elements(self) || self.is_contiguous(), "_pdist_forward requires contiguous input");
+      // Any layout will do; where more is amiss, PyTorch speaks of the layout first.
+      bool fits = !has_elements(self) || (self.dim() == 2 && has_distances(self.dtype()));
+      check(fits || self.is_contiguous(), "_pdist_forward requires contiguous input");
       SymInt n = self.sym_size(0);  // a number has no rows: an IndexError
       // Of one row nothing more is asked, whatever it is.
       if (!n.has_hint() || n > 1) {
@@ -185,8 +187,10 @@ UMBRA_OPERATOR("_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor
     .meta([](const Tensor& grad, const Tensor& self, double p, const Tensor& distances) {
       TensorSpec result(self.sym_sizes(), self.dtype(), self.device());
       if (!has_elements(self)) return result;
-      check(self.is_contiguous(), "_pdist_backward requires self to be contiguous");
-      check(distances.is_contiguous(), "_pdist_backward requires pdist to be contiguous");
+      bool fits = self.dim() == 2 && distances.dim() == 1 && grad.dim() == 1 && has_distances(self.dtype()) &&
+                  distances.dtype() == self.dtype();
+      check(fits || self.is_contiguous(), "_pdist_backward requires self to be contiguous");
+      check(fits || distances.is_contiguous(), "_pdist_backward requires pdist to be contiguous");
       check_kernel_type(has_distances(self.dtype()), "pdist_backward", self);
       if (p == 0) return result;  // which takes no distances
       SymInt n = self.sym_size(0), pairs = n * (n - 1) / 2;
