@@ -283,3 +283,7 @@ def test_functions_need_no_other_one_to_have_been_looked_up_first():
 def test_what_is_rarely_meant_warns(call, text):
     with pytest.warns(UserWarning, match=text):
         call()
+
+
+def test_the_package_of_utilities_is_not_that_of_the_modules():
+    assert nn.utils.__name__ == "umbra.nn.utils" and nn.modules.utils.__name__ == "umbra.nn.modules.utils"

@@ -2,6 +2,7 @@
 from umbra._modules import lazy_submodules
 from umbra.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter  # noqa: F401
 from umbra.nn.modules import *  # noqa: F401, F403
+globals().pop("utils", None)  # that of umbra.nn.modules, which would hide umbra.nn.utils
 from umbra.nn import functional, init, modules  # noqa: F401
 from umbra.nn.parallel import DataParallel  # noqa: F401
 

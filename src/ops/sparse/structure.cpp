@@ -1,5 +1,6 @@
 #include "ops/sparse/structure.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "ops/common/shape.h"
@@ -45,36 +46,43 @@ Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
   return make_coo(sparse_parts(self).indices.index_select(0, tensor(rows)), sparse_parts(self).values.clone(), sizes);
 }
 
-Tensor permute(const Tensor& self, const std::vector<int64_t>& dims) {
-  check<NotImplementedError>(is_coo(self), "permute of a tensor of layout ", to_string(self.layout()),
-                             " is not in Umbra yet");
-  check(static_cast<int64_t>(dims.size()) == self.dim(),
+namespace {
+
+void check_order(const std::vector<int64_t>& dims, int64_t rank, int64_t sparse_dim) {
+  check(static_cast<int64_t>(dims.size()) == rank,
         "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ",
-        "ordering of dimensions i.e. input.dim() = ", self.dim(), " is not equal to len(dims) = ", dims.size());
-  int64_t sparse_dim = sparse_dims(self);
-  std::vector<int64_t> rows, inner{0};
-  SymShape sizes;
-  bool same = true;
-  for (int64_t d = 0; d < self.dim(); ++d) {
-    int64_t from = wrap_dim(dims[static_cast<size_t>(d)], self.dim());
+        "ordering of dimensions i.e. input.dim() = ", rank, " is not equal to len(dims) = ", dims.size());
+  std::vector<bool> seen(dims.size());
+  for (int64_t d = 0; d < rank; ++d) {
+    int64_t from = wrap_dim(dims[static_cast<size_t>(d)], rank);
+    check(!seen[static_cast<size_t>(from)], "permute(): duplicate dims are not allowed.");
+    seen[static_cast<size_t>(from)] = true;
     check(
         (from < sparse_dim) == (d < sparse_dim),
         "permute(sparse_coo): transpositions between sparse and dense dimensions are not allowed.Only transpositions ",
         "within sparse and dense dimensions are supported.");
-    (d < sparse_dim ? rows : inner).push_back(d < sparse_dim ? from : from - sparse_dim + 1);
-    sizes.push_back(self.sym_sizes()[from]);
-    same &= from == d;
   }
-  for (const std::vector<int64_t>& group : {rows, inner})
-    for (size_t i = 0; i < group.size(); ++i)
-      check(std::find(group.begin(), group.begin() + static_cast<ptrdiff_t>(i), group[i]) ==
-                group.begin() + static_cast<ptrdiff_t>(i),
-            "permute(): duplicate dims are not allowed.");
-  if (same) return self.detach();
+}
+
+}  // namespace
+
+Tensor permute(const Tensor& self, const std::vector<int64_t>& dims) {
+  check<NotImplementedError>(is_coo(self), "permute of a tensor of layout ", to_string(self.layout()),
+                             " is not in Umbra yet");
+  int64_t sparse_dim = sparse_dims(self);
+  check_order(dims, self.dim(), sparse_dim);
+  std::vector<int64_t> rows, inner{0};
+  SymShape sizes;
+  for (int64_t d : dims) {
+    int64_t from = wrap_dim(d, self.dim());
+    (from < sparse_dim ? rows : inner).push_back(from < sparse_dim ? from : from - sparse_dim + 1);
+    sizes.push_back(self.sym_sizes()[from]);
+  }
+  bool same_rows = std::is_sorted(rows.begin(), rows.end());
+  if (same_rows && std::is_sorted(inner.begin(), inner.end())) return self.detach();
   const SparseParts& parts = sparse_parts(self);
-  bool outer_same = std::is_sorted(rows.begin(), rows.end());
   return make_coo(rows.empty() ? parts.indices : parts.indices.index_select(0, tensor(rows)),
-                  parts.values.permute(inner), sizes, outer_same && parts.coalesced);
+                  parts.values.permute(inner), sizes, same_rows && parts.coalesced);
 }
 
 Tensor unsqueeze(const Tensor& self, int64_t dim) {
@@ -176,15 +184,12 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   return make_coo(indices, parts.values.index_select(0, elements), sizes);
 }
 
-Tensor cat(ArrayRef<Tensor> tensors, int64_t dim) {
+namespace {
+
+/// What tensors that are put one behind the other along `at` have to have in common.
+void check_joinable(ArrayRef<Tensor> tensors, int64_t at) {
   const Tensor& first = tensors[0];
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    check(!is_strided(tensors[i]), "Concatenating sparse tensors, but a dense tensor was found at position ", i, ".");
-    check<NotImplementedError>(is_coo(tensors[i]), "cat of tensors of layout ", to_string(tensors[i].layout()),
-                               " is not in Umbra yet");
-  }
-  int64_t at = wrap_dim(dim, first.dim()), sparse_dim = sparse_dims(first);
-  int64_t total = 0;
+  int64_t sparse_dim = sparse_dims(first);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
     bool fits = t.dim() == first.dim();
@@ -194,27 +199,39 @@ Tensor cat(ArrayRef<Tensor> tensors, int64_t dim) {
     check(sparse_dims(t) == sparse_dim, "All tensors must have the same sparse_dim and dense_dim: ", sparse_dim, ", ",
           first.dim() - sparse_dim, ", but tensor at position ", i, " has ", sparse_dims(t), ", ",
           t.dim() - sparse_dims(t), ".");
-    total += t.size(at);
   }
+}
+
+/// Values with zeros where the tensors before and behind have theirs.
+Tensor with_gaps(const Tensor& values, int64_t dim, int64_t before, int64_t behind) {
+  auto gap = [&](int64_t size) {
+    SymShape sizes(values.sym_sizes());
+    sizes[dim] = size;
+    return zeros(sizes, {.dtype = values.dtype(), .device = values.device()});
+  };
+  return umbra::cat({gap(before), values, gap(behind)}, dim);
+}
+
+}  // namespace
+
+Tensor cat(ArrayRef<Tensor> tensors, int64_t dim) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    check(!is_strided(tensors[i]), "Concatenating sparse tensors, but a dense tensor was found at position ", i, ".");
+    check<NotImplementedError>(is_coo(tensors[i]), "cat of tensors of layout ", to_string(tensors[i].layout()),
+                               " is not in Umbra yet");
+  }
+  const Tensor& first = tensors[0];
+  int64_t at = wrap_dim(dim, first.dim()), sparse_dim = sparse_dims(first), total = 0, before = 0;
+  check_joinable(tensors, at);
+  for (const Tensor& t : tensors) total += t.size(at);
   std::vector<Tensor> indices, values;
-  int64_t before = 0;
   for (const Tensor& t : tensors) {
     const SparseParts& parts = sparse_parts(t);
-    Tensor places = parts.indices, elements = parts.values;
-    if (at < sparse_dim) {
-      places = places.clone();
-      places.select(0, at).add_(Scalar(before));
-    } else {  // zeros where the other tensors have their elements
-      SymShape zero(elements.sym_sizes());
-      int64_t inner = at - sparse_dim + 1;
-      zero[inner] = before;
-      Tensor left = zeros(zero, {.dtype = elements.dtype(), .device = elements.device()});
-      zero[inner] = total - before - t.size(at);
-      Tensor right = zeros(zero, {.dtype = elements.dtype(), .device = elements.device()});
-      elements = umbra::cat({left, elements, right}, inner);
-    }
-    indices.push_back(places);
-    values.push_back(elements);
+    indices.push_back(at < sparse_dim ? parts.indices.clone() : parts.indices);
+    if (at < sparse_dim) indices.back().select(0, at).add_(Scalar(before));
+    values.push_back(at < sparse_dim
+                         ? parts.values
+                         : with_gaps(parts.values, at - sparse_dim + 1, before, total - before - t.size(at)));
     before += t.size(at);
   }
   SymShape sizes(first.sym_sizes());
