@@ -324,7 +324,7 @@ _OPERATORS = ("__call__", "__getitem__", "__iter__", "__len__", "__contains__", 
 
 
 def _is_own(name):
-    return (name or "").split(".")[0] in ("umbra", "torch")
+    return isinstance(name, str) and name.split(".")[0] in ("umbra", "torch")
 
 
 class _Functions:

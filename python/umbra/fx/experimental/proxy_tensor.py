@@ -138,7 +138,7 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
               _error_on_data_dependent_ops=(_error_on_data_dependent_ops, True), proxy_module_inputs=(proxy_module_inputs, False),
               dynamic_shapes=(dynamic_shapes, None))
     if tracing_mode not in ("real", "fake", "symbolic"):
-        raise AssertionError(f"Unexpected tracing type: {tracing_mode}")
+        raise AssertionError(f"tracing_mode must be real/fake/symbolic, got {tracing_mode}")
 
     @functools.wraps(f) if hasattr(f, "__name__") else lambda g: g
     def wrapped(*args):
