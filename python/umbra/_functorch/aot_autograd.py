@@ -402,8 +402,9 @@ def aot_module(mod, *args, **kwargs):
     return AOTModule(mod, args, kwargs)
 
 
-def _check_output(mod, args, output):
-    if not isinstance(output, (tuple, list)):
+def _check_output(*given):
+    """A forward hook: of the module, its arguments and its output."""
+    if not isinstance(given[-1], (tuple, list)):
         raise RuntimeError("Graph output must be a (). This is so that we can avoid pytree processing of the outputs. Please change the module to "
                            "have tuple outputs or use aot_module instead.")
 
