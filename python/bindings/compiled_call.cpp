@@ -66,7 +66,9 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* k
     CallState& state = state_of(self);
     auto count = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
     // Function modes (a default device is one) and transforms change what a function does: Python knows which.
-    bool changed = torch_function_modes_active() || dispatch_state().include.has(DispatchKey::Level);
+    constexpr DispatchKeySet kCaptures =
+        DispatchKeySet(DispatchKey::Level) | DispatchKey::Proxy | DispatchKey::PreProxy;
+    bool changed = torch_function_modes_active() || !(dispatch_state().include & kCaptures).empty();
     for (size_t i = 0; i < state.kinds.size() && !changed; ++i) {
       Kind kind = state.kinds[i];  // the graphs may run any code, that which changes the list included
       nb::object result = try_kind(kind, args, count, keywords);

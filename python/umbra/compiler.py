@@ -33,6 +33,23 @@ def _capturing(exporting=False):
         _state.compiling, _state.exporting = before
 
 
+@contextlib.contextmanager
+def _fx_tracing():
+    """For make_fx and symbolic tracing: compiled functions are refused inside."""
+    before, _state.fx_tracing = getattr(_state, "fx_tracing", False), True
+    try:
+        yield
+    finally:
+        _state.fx_tracing = before
+
+
+def _tracer():
+    """What traces the program on this thread, as messages say it; None where nothing does that refuses compiled functions."""
+    if getattr(_state, "fx_tracing", False):
+        return "symbolically trace"
+    return "torch.jit.trace" if _C._jit_is_tracing() else None
+
+
 def disable(fn=None, recursive=True, *, reason=None):
     """A function that `torch.compile` does not capture: see `umbra._dynamo.disable`."""
     from umbra._dynamo import disable as disabled

@@ -138,7 +138,7 @@ class Parser {
   Value default_value(const SchemaType& type) {
     skip_space();
     if (peek() == '[') return default_list(type);
-    if (peek() == '\'' || peek() == '"') return quoted();
+    if (peek() == '\'' || peek() == '"') return type.base == Base::Device ? Value(Device(quoted())) : Value(quoted());
     if (peek() == '-' || peek() == '.' || std::isdigit(static_cast<unsigned char>(peek()))) {
       Value v = number();
       if (type.list && type.base != Base::Float) return std::vector<int64_t>(std::max(type.list_size, 1), v.to_int());
@@ -156,6 +156,7 @@ class Parser {
     if (name == "preserve_format") return MemoryFormat::Preserve;
     if (name == "long") return DType::Int64;
     if (name == "strided") return Layout::Strided;
+    if (DType dtype = dtype_from_name(name); type.base == Base::DType && dtype != DType::Undefined) return dtype;
     error("unknown default '" + name + "'");
   }
 

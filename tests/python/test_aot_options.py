@@ -179,3 +179,8 @@ def test_a_backward_that_changes_the_metadata_of_an_input_is_refused():
             return gradient, None
     with pytest.raises(AssertionError, match="metadata mutated in the backward"):
         aot_function(Transposing.apply, nop)(torch.ones(2, 2, requires_grad=True), torch.ones(2, 2))
+
+
+def test_a_simplified_module_gives_a_tuple():
+    with pytest.raises(RuntimeError, match="Graph output must be a"):
+        aot_module_simplified(torch.nn.Linear(1, 1), (torch.ones(1),), nop)

@@ -510,3 +510,21 @@ def test_a_hook_after_accumulation_may_end_with_a_write():
     x.register_post_accumulate_grad_hook(lambda parameter: parameter.detach())
     with pytest.raises(RuntimeError, match="Tensor post accumulate grad hooks should return None."):
         x.sum().backward()
+
+
+def test_an_input_that_is_given_back_and_saved_by_setup_context_is_refused():
+    class Keep(umbra.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x * 2, x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, grad, other):
+            return grad * 2 + other
+    for call in (Keep.apply, lambda x: umbra.func.grad(lambda y: Keep.apply(y)[0].sum())(x)):
+        with pytest.raises(RuntimeError, match="returned as-is as output is being saved"):
+            call(umbra.ones(2))

@@ -113,3 +113,26 @@ def test_what_was_captured_is_explained():
 def test_modes_that_nobody_knows_are_refused():
     with pytest.raises(RuntimeError, match="Unrecognized mode=nope"):
         torch.compile(lambda x: x, mode="nope")
+
+
+def test_a_compiled_function_inside_a_capture_is_part_of_it_or_refused():
+    from umbra.functorch.compile import aot_function, nop
+    from umbra.fx.experimental.proxy_tensor import make_fx
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.function = torch.compile(lambda x: x.sin() + 1, backend="eager")
+
+        def forward(self, x):
+            return self.function(x) * 2
+    for known in (False, True):
+        model = Model()
+        if known:
+            model(torch.ones(2))
+        program = torch.export.export(model, (torch.ones(2),))
+        assert [str(node.target) for node in program.graph.nodes if node.op == "call_function"] == ["aten.sin.default", "aten.add.Tensor", "aten.mul.Tensor"]
+        assert torch.allclose(aot_function(model, nop)(torch.zeros(2)), torch.full((2,), 2.0))
+        for trace in (make_fx(model), torch.fx.symbolic_trace, lambda x: torch.jit.trace(model, (x,))):
+            with pytest.raises(RuntimeError, match="dynamo-optimized function"):
+                trace(model if trace is torch.fx.symbolic_trace else torch.ones(2))

@@ -294,3 +294,42 @@ def test_a_fake_tensor_can_be_said_to_be_on_another_device():
         x = torch.ones(2, 2)
         x.fake_device = torch.device("cuda:0")
         assert x.device == torch.device("cuda:0") and (x @ x).device == torch.device("cuda:0")
+
+
+class Labelled(torch.Tensor):
+    """A tensor with a label, which results keep."""
+
+    @staticmethod
+    def __new__(cls, inner, label):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, requires_grad=inner.requires_grad)
+
+    def __init__(self, inner, label):
+        self.inner, self.label = inner, label
+
+    def __tensor_flatten__(self):
+        return ["inner"], self.label
+
+    @staticmethod
+    def __tensor_unflatten__(parts, label, size, stride):
+        return Labelled(parts["inner"], label)
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        from umbra.utils._pytree import tree_leaves, tree_map
+        label = next(t.label for t in tree_leaves((args, kwargs)) if isinstance(t, Labelled))
+        args, kwargs = tree_map(lambda t: t.inner if isinstance(t, Labelled) else t, (args, kwargs or {}))
+        return tree_map(lambda t: Labelled(t, label) if isinstance(t, torch.Tensor) else t, function(*args, **kwargs))
+
+
+def test_a_tensor_class_is_an_input_of_a_program_and_comes_to_its_handler_when_that_runs():
+    import io
+    model = torch.nn.Linear(2, 2)
+    program = torch.export.export(model, (Labelled(torch.ones(3, 2), "example"),), dynamic_shapes=({0: torch.export.Dim("rows")},))
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    for each in (program, program.run_decompositions(), torch.export.load(file)):
+        for rows in (3, 5):
+            result = each.module()(Labelled(torch.ones(rows, 2), "given"))
+            assert type(result) is Labelled and result.label == "given" and torch.allclose(result.inner, model(torch.ones(rows, 2)))
+        assert type(each.module()(torch.ones(3, 2))) is torch.Tensor

@@ -462,3 +462,28 @@ def test_a_kernel_may_ask_for_the_keys_of_its_call(lib):
     x = torch.ones(2, requires_grad=True)
     torch.ops.testlib.keyed(x).sum().backward()
     assert seen == ["DispatchKeySet(CPU, AutogradCPU)", "DispatchKeySet(CPU)"] and x.grad.tolist() == [2, 2]
+
+
+def test_defaults_of_operators_may_be_types_and_devices():
+    @torch.library.custom_op("test_defaults::cast", mutates_args=())
+    def cast(x: torch.Tensor, to: torch.dtype = torch.float64, on: torch.device = torch.device("cpu")) -> torch.Tensor:
+        return x.to(to, copy=True).to(on)
+    assert cast(torch.ones(2)).dtype == torch.float64 and cast(torch.ones(2), torch.int32).dtype == torch.int32
+
+
+def test_tensors_by_keyword_alone_are_refused():
+    with pytest.raises(NotImplementedError, match="kwarg-only Tensor args"):
+        @torch.library.custom_op("test_defaults::keyword", mutates_args=())
+        def keyword(x: torch.Tensor, *, y: torch.Tensor) -> torch.Tensor:
+            return x + y
+    with torch.library._scoped_library("test_defaults", "FRAGMENT") as library:
+        library.define("other(Tensor x, *, Tensor y) -> Tensor")
+        with pytest.raises(NotImplementedError, match="register_autograd with kwarg-only Tensor args"):
+            torch.library.register_autograd("test_defaults::other", lambda context, gradient: gradient, lib=library)
+
+
+def test_an_annotation_that_names_nothing_is_refused():
+    def f(x: torch.Tensor) -> "NoSuchType":  # noqa: F821
+        return x
+    with pytest.raises(ValueError, match="NoSuchType"):
+        torch.library.infer_schema(f, mutates_args=())

@@ -62,7 +62,7 @@ NOTHING_TO_CHANGE = {
     "fx/experimental/proxy_tensor.py make_fx": "_disable_torch_fn_metadata_mode: there is no such metadata",
     "fx/experimental/symbolic_shapes.py ShapeEnv.create_symintnode": "a symbol is its own node",
     "fx/experimental/symbolic_shapes.py ShapeEnv.format_guards": "guards have one form", "fx/experimental/symbolic_shapes.py expect_true": "of stacks",
-    "fx/graph.py find_nodes": "the order is the graph's always",
+    "fx/graph.py find_nodes": "the order is the graph's always", "fx/passes/split_module.py split_module": "root_m: attributes are the graph module's",
     "nn/functional/_pooling.py with_indices": "the places are always given",
     "fx/interpreter.py Interpreter.placeholder": "for subclasses", "fx/interpreter.py Interpreter.get_attr": "for subclasses",
     "fx/interpreter.py Interpreter.output": "for subclasses", "fx/interpreter.py Interpreter.map_nodes_to_values": "for subclasses",
@@ -123,7 +123,6 @@ def not_built_calls():
         "compute_crc32": lambda: torch.serialization.set_crc32_options(False),
         "capturable": lambda: torch.optim.Adam([{"params": [parameter], "capturable": True}]),
         "hint_override": lambda: torch._dynamo.mark_dynamic(x, 0, hint_override=2),
-        "banned_ops": lambda: importlib.import_module("umbra.fx.passes.dialect.common.cse_pass").CSEPass(banned_ops={1}),
         "colored": lambda: torch.fx.symbolic_trace(Plus()).print_readable(False, colored=True),
         "level": lambda: _dual_of_another_level(),
     }

@@ -523,3 +523,40 @@ def test_modules_become_functions_in_functorchs_form():
     function, params, buffers = combine_state_for_ensemble(models)
     x = torch.ones(4, 2)
     torch.testing.assert_close(vmap(function, (0, 0, None))(params, buffers, x), torch.stack([model(x) for model in models]).detach())
+
+
+# ---- what is refused ----
+
+@pytest.mark.parametrize("aux", [3, None, ["text"], {"a": 2}])
+def test_what_a_function_gives_besides_is_tensors(aux):
+    calls = [lambda: grad(lambda x: (x.sum(), aux), has_aux=True)(torch.ones(2)), lambda: vjp(lambda x: (x * 1, aux), torch.ones(2), has_aux=True),
+             lambda: jvp(lambda x: (x * 1, aux), (torch.ones(2),), (torch.ones(2),), has_aux=True)]
+    for call in calls:
+        with pytest.raises(RuntimeError, match="Expected tensors, got unsupported type"):
+            call()
+
+
+def test_reverse_mode_takes_no_hooks_on_what_is_saved():
+    def hooks():
+        return torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
+
+    def inside(x):
+        with hooks():
+            return x.sin().sum()
+    with pytest.raises(RuntimeError, match="don't yet support saved tensor hooks"):
+        grad(inside)(torch.ones(2))
+    with hooks():
+        for call in (lambda: grad(lambda x: x.sum())(torch.ones(2)), lambda: vjp(torch.sin, torch.ones(2))):
+            with pytest.raises(RuntimeError, match="don't yet support saved tensor hooks"):
+                call()
+        assert jvp(torch.sin, (torch.zeros(2),), (torch.ones(2),))[1].tolist() == [1, 1]
+    assert grad(lambda x: x.sum())(torch.ones(2)).tolist() == [1, 1]
+
+
+def test_forward_mode_is_not_nested_but_by_transforms():
+    from umbra.autograd import forward_ad
+    with forward_ad.dual_level():
+        for call in (forward_ad.enter_dual_level, lambda: jvp(torch.sin, (torch.ones(2),), (torch.ones(2),))):
+            with pytest.raises(RuntimeError, match="Nested forward mode AD"):
+                call()
+    assert jvp(lambda x: jvp(torch.sin, (x,), (torch.ones(2),))[1], (torch.zeros(2),), (torch.ones(2),))[1].tolist() == [0, 0]

@@ -19,7 +19,7 @@ from umbra._dynamo.exc import FailOnRecompileLimitHit, InvalidBackend, Recompile
 from umbra._functorch.aot_autograd import KNOWN_TYPES, ChangesArguments, _compile, _compile_module
 from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition
 from umbra._options import not_built
-from umbra.compiler import _capturing
+from umbra.compiler import _capturing, _tracer, is_compiling
 from umbra.nn import Module
 from umbra.utils import _pytree as pytree
 
@@ -216,7 +216,10 @@ class _Optimized:
     def run(self, *args, **kwargs):
         """A call whose graphs are not known to C++. Beyond the limit nothing more is captured: the function runs as it is, and calls that have graphs
         go on with them."""
-        if self.gave_up or _C._level_count():  # inside a transform the function is part of what is transformed
+        if (tracer := _tracer()) is not None and config.error_on_nested_fx_trace:
+            raise RuntimeError(f"Detected that you are using FX to {tracer} a dynamo-optimized function. This is not supported at the moment.")
+        # Inside a transform, or a program that is captured, the function is part of that.
+        if self.gave_up or _C._level_count() or _C._is_tracing() or is_compiling():
             return self.model(*args, **kwargs)
         captures = self.moving if self._moves(args, kwargs) else self.static
         with _capturing():
@@ -324,7 +327,7 @@ _OPERATORS = ("__call__", "__getitem__", "__iter__", "__len__", "__contains__", 
 
 
 def _is_own(name):
-    return (name or "").split(".")[0] in ("umbra", "torch")
+    return isinstance(name, str) and name.split(".")[0] in ("umbra", "torch")
 
 
 class _Functions:

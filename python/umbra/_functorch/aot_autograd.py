@@ -402,6 +402,13 @@ def aot_module(mod, *args, **kwargs):
     return AOTModule(mod, args, kwargs)
 
 
+def _check_output(*given):
+    """A forward hook: of the module, its arguments and its output."""
+    if not isinstance(given[-1], (tuple, list)):
+        raise RuntimeError("Graph output must be a (). This is so that we can avoid pytree processing of the outputs. Please change the module to "
+                           "have tuple outputs or use aot_module instead.")
+
+
 def aot_module_simplified(mod, args, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None,
                           keep_inference_input_mutations=False, inference_compiler=None, ignore_shape_env=False,
                           disable_functionalization=False, pre_grad_passes=None):
@@ -411,7 +418,11 @@ def aot_module_simplified(mod, args, fw_compiler, bw_compiler=None, partition_fn
     dynamic = any(isinstance(a, _C.SymInt) or isinstance(a, Tensor) and any(isinstance(s, _C.SymInt) for s in a.shape) for a in args)
     compiled = _compile_module(mod, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, keep_inference_input_mutations,
                                dynamic=dynamic, disable_functionalization=disable_functionalization)
-    found = compiled.prepare(*args)
+    watched = mod.register_forward_hook(_check_output)
+    try:
+        found = compiled.prepare(*args)
+    finally:
+        watched.remove()
     if any(primal["is_fake"] for primal in found["primals"][len(set(found["arguments"])):]):
         raise AssertionError("Unexpected fake buffer _tensor_constant0 Enable TORCH_FAKE_TENSOR_DEBUG=1 to get creation stack traces on fake tensors.")
     inputs = [*compiled.module.named().values(), *args]

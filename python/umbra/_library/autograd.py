@@ -43,6 +43,9 @@ def check_functional(overload, who):
     if aliases or not schema.returns:
         raise RuntimeError(f"Cannot register autograd formula for non-functional operator {who} with schema {schema}. Please create a "
                            "functional operator and register an autograd formula for that.")
+    if any(a.kwarg_only and "Tensor" in str(a.type) for a in schema.arguments):
+        raise NotImplementedError("register_autograd with kwarg-only Tensor args. In the original definition of the op, please make your tensors not "
+                                  f"kwarg-only. Got: {schema}")
 
 
 class _Call:

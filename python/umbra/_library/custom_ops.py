@@ -1,6 +1,7 @@
 """`custom_op`: a Python function as an operator that capture keeps whole."""
 import contextlib
 import functools
+import re
 import threading
 import warnings
 
@@ -80,6 +81,8 @@ class CustomOpDef:
         self._init_fn = fn
         self._kernels, self._disabled = {}, set()
         self._fake = None
+        if re.search(r"\*, .*Tensor.*->", schema):
+            raise NotImplementedError(f"custom_op with kwarg-only Tensor args. Please make your tensors not kwarg-only. Got: {name}{schema}")
         if self._qualname in _libraries:
             _libraries.pop(self._qualname)._destroy()
         self._lib = library.Library(namespace, "FRAGMENT")

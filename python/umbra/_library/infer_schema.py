@@ -92,7 +92,10 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None, tags=()):
     def error(what):
         raise ValueError(f"infer_schema(func): {what} Got func with signature {signature})")
 
-    hints = typing.get_type_hints(prototype_function)
+    try:
+        hints = typing.get_type_hints(prototype_function)
+    except NameError as unknown:
+        error(f"Unsupported type annotation {unknown.name}. It is not a type.")
     parts, starred = [], False
     for position, (name, parameter) in enumerate(signature.parameters.items()):
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):

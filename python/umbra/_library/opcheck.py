@@ -3,6 +3,7 @@ import umbra
 from umbra import _C
 from umbra._C import OpOverload, Tensor
 from umbra._ops import OpOverloadPacket
+from umbra._subclasses.fake_tensor import MetadataMismatchError
 from umbra.utils._pytree import tree_leaves, tree_map
 
 _DEFAULT_TESTS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
@@ -77,8 +78,8 @@ def _compare_metadata(op, real, fake):
         pairs += [("Shapes", real.shape, fake.shape), ("Strides", real.stride(), fake.stride())]
     for what, a, b in pairs:
         if a != b:
-            raise AssertionError(f"When comparing the output of {op} on FakeTensor and concrete Tensors, found mismatched tensor metadata: "
-                                 f"{what} {a} and {b} are not equal!")
+            raise MetadataMismatchError(f"When comparing the output of {op} on FakeTensor and concrete Tensors, found mismatched tensor metadata: "
+                                        f"{what} {a} and {b} are not equal!")
 
 
 def test_faketensor(op, args, kwargs, tolerances):

@@ -17,9 +17,14 @@ class UnpackedDualTensor(NamedTuple):
     tangent: Optional[Tensor]
 
 
-def enter_dual_level():
+def refuse_nesting():
+    """Tangents of tangents are what `torch.func` is for."""
     if _levels:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
+
+
+def enter_dual_level():
+    refuse_nesting()
     level = _C._enter_dual_level()
     _levels.append(level)
     return level

@@ -31,10 +31,17 @@ class FunctionCtx:
         self._state.save_for_backward(tensors)
 
     def mark_dirty(self, *tensors):
+        self._marks = (*self._marks, *map(id, tensors))
         self._state.mark_dirty(tensors)
 
     def mark_non_differentiable(self, *tensors):
+        self._marks = (*self._marks, *map(id, tensors))
         self._state.mark_non_differentiable(tensors)
+
+    _marks = ()  # tensors that were written, or have no gradient
+
+    def _is_marked(self, tensor):
+        return id(tensor) in self._marks
 
     def set_materialize_grads(self, value):
         self._state.set_materialize_grads(value)
@@ -149,6 +156,7 @@ class _Call:
         if cls.setup_context is not Function.setup_context:
             result = cls.forward(*self.args)
             cls.setup_context(context, self.args, result)
+            self.refuse_saved_inputs(result)
         else:
             result = cls.forward(context, *self.args, **self.kwargs)
         self.is_tuple = isinstance(result, (tuple, list))
@@ -158,6 +166,16 @@ class _Call:
         self.args = (None,) * len(self.args)  # the graph keeps what was saved, and nothing else
         self.results = tuple(_Tensor if isinstance(value, Tensor) else value for value in self.results)
         return tensors
+
+    def refuse_saved_inputs(self, result):
+        """Where forward gives an input as it is, autograd makes another tensor of it, which setup_context did not see."""
+        saved = self.context.to_save
+        for value in result if isinstance(result, (tuple, list)) else (result,):
+            given = isinstance(value, Tensor) and any(value is argument for argument in self.args)
+            if given and any(value is tensor for tensor in saved) and not self.context._is_marked(value):
+                raise RuntimeError("An input that has been returned as-is as output is being saved for backward. This is not supported if you override "
+                                   "setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or setup ctx "
+                                   "inside the forward function itself.")
 
     def backward(self, gradients):
         cls = self.cls

@@ -1,10 +1,14 @@
 """The backward graph: its nodes, and hooks on what is saved for it."""
 import functools
+import threading
 from typing import NamedTuple
 
 import umbra
 from umbra import _C
 from umbra._C import _AutogradNode as Node
+
+
+_state = threading.local()  # `hooks`: how many pairs of hooks are in force
 
 
 class saved_tensors_hooks:
@@ -18,9 +22,11 @@ class saved_tensors_hooks:
         if message is not None:
             raise RuntimeError(message)
         _C._push_saved_tensor_hooks(self.pack_hook, self.unpack_hook)
+        _state.hooks = getattr(_state, "hooks", 0) + 1
         return self
 
     def __exit__(self, *exception):
+        _state.hooks -= 1
         _C._pop_saved_tensor_hooks()
 
 
@@ -34,6 +40,8 @@ class disable_saved_tensors_hooks:
         self.message = error_message
 
     def __enter__(self):
+        if getattr(_state, "hooks", 0):
+            raise RuntimeError(self.message)
         self._before = _C._saved_tensor_hooks_disabled()
         _C._disable_saved_tensor_hooks(self.message)
 

@@ -297,9 +297,6 @@ _INPUTS = (_C.Tensor, int, float, bool, str, type(None), _C.SymInt)
 def _check_inputs(leaves):
     """What is no tensor and no plain value would be fixed to the example without a word."""
     for value in leaves:
-        if is_traceable_wrapper_subclass(value):
-            raise NotImplementedError(f"export: an input that is a {type(value).__name__} (a wrapper around tensors) is not in Umbra yet; take it apart "
-                                      "before the call, and make it inside the module")
         if type(value) not in _INPUTS and not isinstance(value, _C.Tensor):
             raise ValueError(f"Unsupported input type {type(value)}. Export only supports pytree containers of basic types (Tensor, int, float, "
                              "...) as input. To register a custom dataclass, use torch.export.register_dataclass. To register a custom container "

@@ -1,8 +1,12 @@
 """grad, vjp, jvp, Jacobians and Hessians."""
+import contextlib
+
 import umbra
 from umbra import _C
 from umbra._C import Tensor
 from umbra._options import not_built
+from umbra.autograd import forward_ad
+from umbra.autograd.graph import disable_saved_tensors_hooks
 from umbra.func.vmapping import vmap
 from umbra.func.wrappers import entered, map_tensors, same_name
 from umbra.utils import _pytree as pytree
@@ -53,6 +57,8 @@ def _differentiable(level, tree):
 
 
 def _check_tensors(what, leaves):
+    if leaves == [None]:
+        raise RuntimeError(f"{what.partition(': ')[0]}: Expected f to be a function that has non-empty output (got output = [None])")
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
             raise RuntimeError(f"{what} to return only tensors, got unsupported type {type(leaf)}")
@@ -69,7 +75,20 @@ def _split_aux(what, result, has_aux):
         return result, None
     if not (isinstance(result, tuple) and len(result) == 2):
         raise RuntimeError(f"{what}: output of function f should be a tuple: (output, aux) if has_aux is True")
+    for leaf in pytree.tree_leaves(result[1]):
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(leaf)}")
     return result
+
+
+@contextlib.contextmanager
+def _grad_level():
+    """A level of reverse mode. Hooks on what is saved would see its wrappers."""
+    with disable_saved_tensors_hooks(_NO_HOOKS), entered(_C._enter_grad_level()) as level:
+        yield level
+
+
+_NO_HOOKS = ("torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with your use case.")
 
 
 # ---- reverse mode ----
@@ -79,7 +98,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
     @same_name(func)
     def call(*args, **kwargs):
         positions = _checked_positions(argnums, len(args))
-        with entered(_C._enter_grad_level()) as level:
+        with _grad_level() as level:
             wanted = _differentiable(level, _selected(args, positions))
             given, named = map_tensors(level.wrap, (args, kwargs))
             result = func(*_replaced(given, positions, wanted), **named)
@@ -113,7 +132,7 @@ def vjp(func, *primals, has_aux=False):
 
 
 def _vjp(func, args, positions, has_aux):
-    with entered(_C._enter_grad_level()) as level:
+    with _grad_level() as level:
         wanted = _differentiable(level, _selected(args, positions))
         result = func(*_replaced(map_tensors(level.wrap, args), positions, wanted))
         output, aux = _split_aux("vjp(f, *primals)", result, has_aux)
@@ -160,6 +179,7 @@ def _jvp(func, args, primals, positions, tangents, strict, has_aux):
         for value in values:
             if not isinstance(value, Tensor):
                 raise RuntimeError(f"jvp(f, primals, tangents): Expected {name} to contain only Tensors, got unsupported type {type(value)}")
+    forward_ad.refuse_nesting()
     with entered(_C._enter_jvp_level()) as level:
         duals = spec.unflatten([level.dual(p, t) for p, t in zip(leaves, along)])
         result = func(*_replaced(map_tensors(level.wrap, args), positions, duals))

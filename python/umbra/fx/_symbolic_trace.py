@@ -19,6 +19,7 @@ from umbra.fx.graph_module import GraphModule
 from umbra.fx.node import Node
 from umbra.fx.proxy import ParameterProxy, Proxy, TracerBase, find_tracer
 from umbra.nn import Module, Parameter, Sequential
+from umbra.compiler import _fx_tracing
 from umbra.utils import _pytree as pytree
 
 _wrapped = []  # (globals of a module, name): functions that graphs call whole
@@ -298,7 +299,7 @@ class Tracer(TracerBase):
         if isinstance(root, GraphModule) and function is GraphModule.forward:
             return self._trace_again(root)
         args, keywords, starred, double_starred = self.create_args_for_root(function, isinstance(root, Module), concrete_args)
-        with self._recording(function):
+        with _fx_tracing(), self._recording(function):
             result = _call(function, args, keywords, starred, double_starred)
         given = pytree.tree_flatten(tuple(args[isinstance(root, Module):]))[1]
         if any(not child.is_leaf() for child in given.children()):

@@ -10,6 +10,7 @@ from umbra.fx.experimental.symbolic_shapes import ShapeEnv
 from umbra.fx.graph_module import GraphModule
 from umbra.fx.traceback import current_annotations
 from umbra.nn import Parameter
+from umbra.compiler import _fx_tracing
 from umbra.utils import _pytree as pytree
 
 
@@ -138,7 +139,7 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
               _error_on_data_dependent_ops=(_error_on_data_dependent_ops, True), proxy_module_inputs=(proxy_module_inputs, False),
               dynamic_shapes=(dynamic_shapes, None))
     if tracing_mode not in ("real", "fake", "symbolic"):
-        raise AssertionError(f"Unexpected tracing type: {tracing_mode}")
+        raise AssertionError(f"tracing_mode must be real/fake/symbolic, got {tracing_mode}")
 
     @functools.wraps(f) if hasattr(f, "__name__") else lambda g: g
     def wrapped(*args):
@@ -146,7 +147,8 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
         fake_mode = None if shape_env is None else _fake_mode(args, shape_env, _allow_non_fake_inputs)
         options = {"mode": tracing_mode, "pre_dispatch": pre_dispatch, "decompositions": decomposition_table, "fake_mode": fake_mode,
                    "locations": record_stack_traces}
-        module = _capture(f, args, options)
+        with _fx_tracing():
+            module = _capture(f, args, options)
         if tracing_mode == "symbolic" and fake_mode is not None:
             module.shape_env = ShapeEnv._of(shape_env)
         return module
