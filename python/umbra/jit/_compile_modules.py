@@ -66,8 +66,6 @@ def _build_module(module, objects):
         return objects[id(module)][0]
     if "_c" in module.__dict__:
         return module._c
-    if module._backward_hooks or getattr(module, "_backward_pre_hooks", None):
-        raise ValueError("Modules that have backward hooks assigned can't be compiled: " + str(module))
     cls = _C._jit_Class.make(_C._jit_qualified_name(type(module)), True)
     if isinstance(module, (container.ModuleList, container.Sequential, container.ModuleDict, container.ParameterList)):
         cls.set_container()

@@ -26,7 +26,7 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
         return script_module(obj)
     if isinstance(obj, type):
         if issubclass(obj, Module):
-            raise RuntimeError(f"Type '{obj}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead")
+            raise RuntimeError(f"Type '{obj}' cannot be compiled since it inherits from nn.Module, pass an instance instead")
         if not issubclass(obj, enum.Enum):
             if len(obj.mro()) > 2 and not obj.__dict__.get("_torchscript_interface") and not hasattr(obj, "_fields"):
                 raise RuntimeError("TorchScript classes does not support inheritance yet. Please directly inherit from 'object'.")
@@ -51,7 +51,7 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
         return ScriptFunction(function, obj)
     if isinstance(obj, (list, dict)):
         return _C.ScriptList(obj) if isinstance(obj, list) else _C.ScriptDict(obj)
-    raise TypeError(f"module, class, method, function, traceback, frame, or code object was expected, got {type(obj).__name__}")
+    raise TypeError(f"{type(obj)} is a built-in class")
 
 
 def script_if_tracing(fn):

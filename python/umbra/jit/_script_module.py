@@ -180,7 +180,10 @@ class ScriptModule(Module):
             raise RuntimeError(f"Cannot re-assign modules in a ScriptModule with non-scripted module, tried to replace existing module '{name}'")
         if c.hasattr(name):
             if isinstance(value, Parameter) or not isinstance(value, Module):
-                c.setattr(name, value)
+                try:
+                    c.setattr(name, value)
+                except RuntimeError as error:
+                    raise RuntimeError(f"Could not cast attribute '{name}' to type {c.class_().attribute_type(name)}: {error}") from None
                 return
         if isinstance(value, (Parameter, Module)):
             raise RuntimeError(f"Cannot add a parameter or module '{name}' to a ScriptModule once it is compiled")
