@@ -56,7 +56,7 @@ class Peephole {
     bool resized = aliases_.has_writers(n.inputs[0]);
     if (n.is("prim::dtype") && known.dtype) give(n, Value(number_of(*known.dtype)));
     else if (n.is("prim::device") && known.device) give(n, Value(*known.device));
-    else if (n.is("prim::is_cuda") && known.device) give(n, Value(known.device->type() == DeviceType::CUDA));
+    else if (n.is("prim::is_cuda") && known.device) give(n, Value(known.device->type == DeviceType::CUDA));
     else if (n.is("aten::dim") && known.sizes && !resized) give(n, Value(static_cast<int64_t>(known.sizes->size())));
     else if (n.is("aten::size") && known.sizes && !resized && n.inputs.size() == 1) {
       std::vector<Value> items;

@@ -352,12 +352,28 @@ class ScriptObject:
             return c.getattr(name)
         if c._has_method(name):
             return ScriptMethod(c, name)
+        if c._has_method(f"__{name}_getter"):
+            return c.call(f"__{name}_getter")
         raise AttributeError(f"'{c.qualified_name()}' object has no attribute '{name}'")
 
     def __setattr__(self, name, value):
+        if self._c._has_method(f"__{name}_setter"):
+            return self._c.call(f"__{name}_setter", value)
         self._c.setattr(name, value)
 
 
+def _magic(name):
+    """A method that Python calls by itself, as the compiled class has it."""
+    def method(self, *args):
+        if not self._c._has_method(name):
+            raise TypeError(f"'{self._c.qualified_name()}' has no method {name}")
+        return self._c.call(name, *args)
+
+    return method
+
+
+for _name in ("len", "contains", "getitem", "setitem", "delitem", "add", "sub", "mul", "truediv", "mod", "neg", "lt", "le", "gt", "ge", "int", "float", "call"):
+    setattr(ScriptObject, f"__{_name}__", _magic(f"__{_name}__"))
 RecursiveScriptClass = ScriptObject
 _C._jit_set_wrapper(wrap_object)
 
