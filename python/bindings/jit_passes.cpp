@@ -54,6 +54,15 @@ void bind_jit_passes(nb::module_& m) {
   m.def("_jit_pass_constant_propagation_immutable_types", [](Graph& g) { jit::propagate_constants(g); });
   m.def("_jit_pass_constant_pooling", [](Graph& g) { jit::pool_constants(g); });
   m.def("_jit_pass_inline", [](Graph& g) { jit::inline_calls(g); });
+  m.def(
+      "_jit_pass_peephole", [](Graph& g, bool without_shapes) { return jit::peephole(g, !without_shapes); },
+      nb::arg("graph"), nb::arg("disable_shape_peepholes") = false);
+  m.def("_jit_pass_lower_graph", [](const Graph& method, const JitObject& module) {
+    auto [graph, tensors] = jit::lower_module(method, module.value);
+    nb::list parameters;
+    for (const Value& t : tensors) parameters.append(from_jit(t));
+    return nb::make_tuple(graph, parameters);
+  });
   m.def("_jit_pass_lint", [](Graph& g) { jit::lint(g); });
   m.def("_jit_pass_propagate_shapes_on_graph", [](Graph& g) { jit::propagate_shapes(g); });
   m.def("_jit_pass_erase_shape_information", [](Graph& g) { jit::erase_shapes(g); });

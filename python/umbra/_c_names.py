@@ -10,7 +10,7 @@ _C._TensorMeta = type(Tensor)
 _C._log_api_usage_once = lambda event: None  # nothing is reported to anybody
 _C._current_graph_task_id = lambda: _C._backward_pass() or -1
 _C.Value, _C.Block, _C.Type = _C._jit_Value, _C._jit_Block, _C._jit_Type  # of TorchScript's graphs
-_C._are_functorch_transforms_active = lambda: _C._level_count() > 0
+_C._are_functorch_transforms_active = lambda: _C._level_count() > _C._jit_is_tracing()
 
 
 class _FunctionsBehindNn(types.ModuleType):

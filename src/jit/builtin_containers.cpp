@@ -3,6 +3,7 @@
 
 #include "jit/builtin_rules.h"
 #include "umbra/generated/functions.h"
+#include "umbra/jit/interpreter.h"
 
 namespace umbra::jit {
 
@@ -145,6 +146,8 @@ TypePtr no_item(const Types& t) {
 }
 
 bool less(const Value& a, const Value& b) {
+  if (auto* object = object_as<Instance>(a))
+    if (FunctionPtr own = object->cls->method("__lt__")) return run(*own, {a, b}).to_bool();
   if (a.is_string() && b.is_string()) return a.to_string() < b.to_string();
   if (a.is_int() && b.is_int()) return a.to_int() < b.to_int();
   if (a.is_tensor() && b.is_tensor()) return a.tensor_ref().lt(b.tensor_ref()).item().to_bool();
@@ -176,8 +179,17 @@ Value sorted_list(const Value& value, bool reverse) {
   return make_list(list.element, std::move(items));
 }
 
+/// Whether lists take one for the other: tensors of one element by their values.
+bool matches(const Value& a, const Value& b) {
+  if (!a.is_tensor() || !b.is_tensor()) return equal(a, b);
+  Tensor same = eq(a.tensor_ref(), b.tensor_ref());
+  check(same.numel() == 1, "Boolean value of Tensor with ", same.numel() == 0 ? "no values" : "more than one value",
+        " is ambiguous");
+  return same.item().to_bool();
+}
+
 bool contained(const std::vector<Value>& items, const Value& wanted) {
-  return std::any_of(items.begin(), items.end(), [&](const Value& v) { return equal(v, wanted); });
+  return std::any_of(items.begin(), items.end(), [&](const Value& v) { return matches(v, wanted); });
 }
 
 [[noreturn]] void missing_key(const Value& key) { fail<KeyError>("KeyError: ", to_text(key, true)); }
@@ -298,19 +310,19 @@ const std::vector<Builtin> kContainerBuiltins = {
      [](Value* a, size_t) {
        auto& items = items_of(a[0]);
        for (size_t i = 0; i < items.size(); ++i)
-         if (equal(items[i], a[1])) return Value(static_cast<int64_t>(i));
+         if (matches(items[i], a[1])) return Value(static_cast<int64_t>(i));
        fail<ValueError>("'", to_text(a[1]), "' is not in list");
      }},
     {"aten::count", find_in_list,
      [](Value* a, size_t) {
        auto& items = items_of(a[0]);
        return Value(static_cast<int64_t>(
-           std::count_if(items.begin(), items.end(), [&](const Value& v) { return equal(v, a[1]); })));
+           std::count_if(items.begin(), items.end(), [&](const Value& v) { return matches(v, a[1]); })));
      }},
     {"aten::remove", add_element,
      [](Value* a, size_t) {
        auto& items = items_of(a[0]);
-       auto found = std::find_if(items.begin(), items.end(), [&](const Value& v) { return equal(v, a[1]); });
+       auto found = std::find_if(items.begin(), items.end(), [&](const Value& v) { return matches(v, a[1]); });
        check<ValueError>(found != items.end(), "list.remove(x): x not in list");
        items.erase(found);
        return Value();

@@ -83,7 +83,6 @@ int64_t modulo(int64_t a, int64_t b) {
   return m != 0 && (m < 0) != (b < 0) ? m + b : m;
 }
 double modulo(double a, double b) {
-  check<ZeroDivisionError>(b != 0, "float modulo by zero");
   double m = std::fmod(a, b);
   return m != 0 && (m < 0) != (b < 0) ? m + b : m;
 }
@@ -156,14 +155,12 @@ const std::vector<Builtin> kNumberBuiltins = {
     {"aten::div", true_division,
      [](Value* a, size_t) {
        if (any_complex(a)) return Value(a[0].to_complex() / a[1].to_complex());
-       check<ZeroDivisionError>(a[1].to_double() != 0, "division by zero");
-       return Value(a[0].to_double() / a[1].to_double());
+       return Value(a[0].to_double() / a[1].to_double());  // by zero: infinity, as in PyTorch's programs
      }},
     {"aten::floordiv", arithmetic,
      [](Value* a, size_t) {
        if (any_symbolic(a)) return Value(a[0].to_sym_int() / a[1].to_sym_int());
        if (both_ints(a)) return Value(floor_divide(a[0].to_int(), a[1].to_int()));
-       check<ZeroDivisionError>(a[1].to_double() != 0, "float division by zero");
        return Value(std::floor(a[0].to_double() / a[1].to_double()));
      }},
     {"aten::remainder", arithmetic,
@@ -175,8 +172,10 @@ const std::vector<Builtin> kNumberBuiltins = {
     {"aten::fmod", binary_to_float, through_doubles<std::fmod>},
     {"aten::pow", true_division,
      [](Value* a, size_t) {
-       return any_complex(a) ? Value(std::pow(a[0].to_complex(), a[1].to_complex()))
-                             : Value(std::pow(a[0].to_double(), a[1].to_double()));
+       if (any_complex(a)) return Value(std::pow(a[0].to_complex(), a[1].to_complex()));
+       double base = a[0].to_double(), exponent = a[1].to_double();
+       check<ZeroDivisionError>(base != 0 || exponent >= 0, "0.0 cannot be raised to a negative power");
+       return Value(std::pow(base, exponent));
      }},
     {"aten::neg", unary,
      [](Value* a, size_t) {

@@ -173,9 +173,12 @@ void Emitter::statement(const Tree& s) {
     case Syntax::Delete: {
       const Tree& t = *s.children[0];
       if (t.kind == Syntax::Name) env_.erase(t.text);
-      else if (t.kind == Syntax::Subscript)
-        builtin(s, "aten::Delete", {{"", value(*t.children[0])}, {"", value(*t.children[1])}});
-      else fail_at(t, "del statements are only supported for deleting list and dict items and variables");
+      else if (t.kind == Syntax::Subscript) {
+        Variable* of = value(*t.children[0]);
+        Variable* key = value(*t.children[1]);
+        if (of->type()->is(TypeKind::Class)) call_method(t, of, "__delitem__", {{"", key}});
+        else builtin(t, "aten::Delete", {{"", of}, {"", key}});
+      } else fail_at(t, "del statements are only supported for deleting list and dict items and variables");
       return;
     }
     case Syntax::With: return with_statement(s);
@@ -238,6 +241,7 @@ void Emitter::raise(const Tree& s) {
     Variable* message = parts.empty() ? constant(Value("")) : parts.size() == 1 ? parts[0] : tuple(s, parts);
     inputs.push_back(as_message(s, message));
     std::string full = resolver_.exception(path);
+    if (full.empty()) expression(*e.children[0]);  // a name that is none is told
     inputs.push_back(constant(Value(full.empty() ? path : full)));
   } else {
     inputs.push_back(constant(Value("")));

@@ -262,7 +262,7 @@ SugaredPtr Emitter::attribute_of_type(const Tree& at, const SugaredPtr& of, cons
     for (size_t i = 0; i < cls->constants.size(); ++i)
       if (cls->constants[i].first == name)
         return sugar(constant(Value::object(make_counted<EnumValue>(cls, i)), of->type));
-    fail_at(at, "the enum ", cls->name, " has no member '", name, "'");
+    fail_at(at, "Enum class '", cls->name, "' has no attribute '", name, "'");
   }
   if (cls)
     if (FunctionPtr f = cls->method(name)) return sugar_function(f);
@@ -290,7 +290,7 @@ SugaredPtr Emitter::attribute_of_object(const Tree& at, const SugaredPtr& of, Va
     return is_property ? call_method(at, v, s->name, {}) : usable(at, s);
   }
   if (cls->is_module && !cls->is_interface)
-    fail_at(at, "Module '", cls->name.substr(cls->name.rfind('.') + 1), "' has no attribute '", name, "'");
+    fail_at(at, "Module '", cls->name.substr(cls->name.rfind('.') + 1), "' has no attribute '", name, "' ");
   fail_at(at, "'", cls->name, "' object has no attribute or method '", name,
           "'. Did you forget to initialize an attribute in __init__()?");
 }

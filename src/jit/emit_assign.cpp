@@ -4,6 +4,17 @@
 
 namespace umbra::jit {
 
+namespace {
+/// `[]` and `{}` are of whatever type is wanted.
+bool is_empty_container(const Variable& v, const Type& wanted) {
+  const TypePtr& type = v.type();
+  bool empty = (type->is(TypeKind::List) && v.node()->is("prim::ListConstruct")) ||
+               (type->is(TypeKind::Dict) && v.node()->is("prim::DictConstruct"));
+  const Type& inner = wanted.is(TypeKind::Optional) ? *wanted.element() : wanted;
+  return empty && v.node()->inputs.empty() && inner.is(type->kind);
+}
+}  // namespace
+
 void Emitter::assign(const Tree& target, const SugaredPtr& v) {
   switch (target.kind) {
     case Syntax::Name: return assign_name(target, target.text, v);
@@ -27,12 +38,16 @@ void Emitter::assign_attribute(const Tree& target, const SugaredPtr& v) {
                                                                    : "";
   if (!setter.empty()) return void(call_method(target, object, setter, {{"", new_value}}));
   bool initialising = function_.name.ends_with(".__init__") && !cls->is_module;
+  if (i < 0 && initialising && !outer_.empty()) fail_at(target, "assignment cannot be in a control-flow block");
   if (i < 0 && initialising) i = cls->add_attribute({target.text, without_details(new_value->type())});
   if (i < 0)
     fail_at(target, "Tried to set nonexistent attribute: ", target.text,
             ". Did you forget to initialize it in __init__()?");
-  new_value = coerced(target, new_value, cls->attributes[static_cast<size_t>(i)].type,
-                      concat("the attribute '", target.text, "'"));
+  const TypePtr& wanted = cls->attributes[static_cast<size_t>(i)].type;
+  if (!is_subtype(new_value->type(), wanted) && !is_empty_container(*new_value, *wanted))
+    fail_at(target, "Wrong type for attribute assignment. Expected ", wanted->annotation(), " but got ",
+            new_value->type()->annotation());
+  new_value = coerced(target, new_value, wanted, concat("the attribute '", target.text, "'"));
   insert(target, "prim::SetAttr", {object, new_value}, {})->set_attribute("name", Value(target.text));
 }
 
@@ -118,17 +133,6 @@ void Emitter::assign_subscript(const Tree& target, Variable* v) {
   Variable* list = one(target, "prim::ListConstruct", indices, list_type(optional_type(tensor_type())));
   builtin(target, "aten::index_put_", {{"", part}, {"", list}, {"", v}, {"", constant(Value(false))}});
 }
-
-namespace {
-/// `[]` and `{}` are of whatever type is wanted.
-bool is_empty_container(const Variable& v, const Type& wanted) {
-  const TypePtr& type = v.type();
-  bool empty = (type->is(TypeKind::List) && v.node()->is("prim::ListConstruct")) ||
-               (type->is(TypeKind::Dict) && v.node()->is("prim::DictConstruct"));
-  const Type& inner = wanted.is(TypeKind::Optional) ? *wanted.element() : wanted;
-  return empty && v.node()->inputs.empty() && inner.is(type->kind);
-}
-}  // namespace
 
 void Emitter::annotated(const Tree& s) {
   TypePtr type = resolve_type(*s.children[1], resolver_);

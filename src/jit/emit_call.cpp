@@ -245,6 +245,10 @@ SugaredPtr Emitter::create(const Tree& at, const TypePtr& type, std::vector<Argu
   if (type->is(TypeKind::Complex)) return builtin(at, "aten::Complex", std::move(arguments));
   if (arguments.size() != 1) fail_at(at, "a conversion takes one argument");
   Variable* v = arguments[0].value;
+  if (v->type()->is(TypeKind::Class)) {  // objects say themselves what they are as numbers
+    std::string method = "__" + type->annotation() + "__";
+    if (v->type()->cls->method(method)) return call_method(at, v, method, {});
+  }
   switch (type->kind) {
     case TypeKind::Int: return is_int(v->type()) ? sugar(v) : builtin(at, "aten::Int", std::move(arguments));
     case TypeKind::Float: return is_float(v->type()) ? sugar(v) : builtin(at, "aten::Float", std::move(arguments));

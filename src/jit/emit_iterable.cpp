@@ -32,6 +32,9 @@ Emitter::Iterable Emitter::iterable(const Tree& at, const SugaredPtr& given) {
   if (fixed) {
     it.is_fixed = true;
     it.fixed = parts_of(at, s);
+    bool by_name =
+        s->kind == Sugared::Kind::Modules && s->variable && s->variable->type()->cls->name.ends_with("ModuleDict");
+    for (size_t i = 0; by_name && i < s->keys.size(); ++i) it.fixed[i] = sugar_constant(Value(s->keys[i]));
     return it;
   }
   Variable* v = as_value(at, s);

@@ -253,15 +253,6 @@ void replace_in(Block& block, Variable* from, Variable* to) {
 
 void Graph::replace_uses(Variable* from, Variable* to) { replace_in(*block_, from, to); }
 
-bool Graph::is_read(const Variable* v) const {
-  bool read = std::ranges::find(block_->outputs, v) != block_->outputs.end();
-  each_node(*block_, [&](const Node& n) {
-    read |= std::ranges::find(n.inputs, v) != n.inputs.end();
-    for (const auto& inner : n.blocks()) read |= std::ranges::find(inner->outputs, v) != inner->outputs.end();
-  });
-  return read;
-}
-
 void Graph::erase(Node* node) {
   auto forget = [&](const Variable& v) { forget_name(v); };
   for (const auto& inner : node->blocks_) {  // names inside are free again, too

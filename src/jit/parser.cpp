@@ -502,7 +502,7 @@ class Parser {
   TreePtr braces(size_t begin) {
     std::vector<TreePtr> items;
     while (!take("}")) {
-      if (is("**")) unsupported("dict expansions", begin);
+      if (is("**")) misused("Dict expansion (e.g. `{**dict}`) is not supported", begin, begin + 1);
       TreePtr key = expression();
       if (!is(":")) unsupported("Set", begin);
       expect(":");

@@ -223,12 +223,6 @@ void inline_calls(Graph& graph) {
   std::vector<const Function*> inside;
   inline_in(graph, graph.block(), inside);
   graph.set_current(&graph.block());
-  std::vector<Node*> functions;
-  each_node(graph.block(), [&](Node& n) {
-    if (n.is("prim::Constant") && n.callee) functions.push_back(&n);
-  });
-  for (Node* n : functions)
-    if (!graph.is_read(n->output())) graph.erase(n);
 }
 
 // ---- lint ----

@@ -50,9 +50,9 @@ const SourceOrigins& LateOrigins::get() const {
 std::string SourceRange::pointed(const std::string& function) const {
   if (!source) return "";
   const std::string& text = source->text;
-  if (source->file.empty()) return text;
-  constexpr int kAround = 2;                               // lines shown before and after
-  const size_t size = text.find_last_not_of(" \t\n") + 1;  // of a text of nothing: 0
+  if (source->file.empty() || (begin == 0 && end >= text.size())) return text;  // a place, as Python's stacks are
+  constexpr int kAround = 2;                                                    // lines shown before and after
+  const size_t size = text.find_last_not_of(" \t\n") + 1;                       // of a text of nothing: 0
   const size_t first = std::min(begin, size), last = std::clamp(end, first, size);
   std::string out = concat("  File \"", source->file, "\", line ", line_number(*source, first));
   out += (function.empty() ? "" : ", in " + function) + "\n";

@@ -356,6 +356,96 @@ def test_classes_do_not_inherit():
         torch.jit.script(Derived)
 
 
+@torch.jit.script
+class Shelf:
+    def __init__(self, first: int):
+        self.items: List[int] = [first, 2]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, i: int) -> int:
+        return self.items[i]
+
+    def __delitem__(self, i: int):
+        del self.items[i]
+
+    def __int__(self) -> int:
+        return self.items[0]
+
+    @property
+    def last(self) -> int:
+        return self.items[-1]
+
+    @torch.jit.unused
+    def secret(self) -> int:
+        return [i for i in self.items if i > 1][0]
+
+
+def test_objects_say_what_operators_do_with_them():
+    @torch.jit.script
+    def f():
+        shelf = Shelf(7)
+        number = int(shelf)
+        del shelf[0]
+        return number, len(shelf), shelf[0]
+
+    assert f() == (7, 1, 2)
+
+
+def test_an_object_of_pythons_becomes_one_of_a_compiled_class():
+    shelf = torch.jit.script(Shelf(5))
+    assert len(shelf) == 2 and shelf[0] == 5 and int(shelf) == 5 and shelf.last == 2
+
+
+def test_an_attribute_is_assigned_what_is_of_its_type_and_exists_from_the_beginning():
+    class Counts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.n = 0
+
+        def forward(self, x: Tensor):
+            self.n = x.sum()
+            return self.n
+
+    class Sometimes:
+        def __init__(self, x: int):
+            if x > 0:
+                self.a = 1
+
+    assert "Wrong type for attribute assignment. Expected int but got Tensor" in refused(Counts())
+    assert "assignment cannot be in a control-flow block" in refused(Sometimes)
+
+
+def test_an_exception_that_nobody_knows_is_refused():
+    def f(x: int):
+        if x > 0:
+            raise NobodyKnows("a")  # noqa: F821
+        return x
+
+    assert "undefined value NobodyKnows" in refused(f)
+
+
+def test_programs_know_the_names_of_where_they_are_made():
+    class Local:
+        def __init__(self, n: int):
+            self.n = n
+
+    torch.jit.script(Local)
+
+    @torch.jit.script
+    class Keeps:
+        def __init__(self, n: int):
+            self.kept: Optional[Local] = None
+
+        def keep(self, local: Local) -> int:
+            self.kept = local
+            return local.n
+
+    unit = torch.jit.CompilationUnit("def f(n: int) -> int:\n    return Keeps(n).keep(Local(n)) + 1\n")
+    assert unit.f(3) == 4
+
+
 # ---- writes in place ----
 
 def test_operators_with_an_equals_sign_write_tensors_as_pythons_do():
@@ -375,6 +465,61 @@ def test_tensors_are_not_looked_for_in_lists():
         return x in xs
 
     refused(f)
+
+
+def test_lists_find_tensors_by_their_values():
+    def f(xs: List[Tensor], x: Tensor):
+        found = xs.index(x), xs.count(x)
+        xs.remove(x)
+        return found, len(xs)
+
+    assert torch.jit.script(f)([torch.zeros(1), torch.ones(1)], torch.ones(1)) == ((1, 1), 1)
+
+
+@torch.jit.script
+class Ordered:
+    def __init__(self, key: int):
+        self.key = key
+
+    def __lt__(self, other: "Ordered") -> bool:
+        return self.key < other.key
+
+
+def test_objects_are_sorted_by_their_own_order():
+    def f():
+        xs = [Ordered(3), Ordered(1), Ordered(2)]
+        xs.sort()
+        return [x.key for x in xs], [x.key for x in sorted([Ordered(5), Ordered(4)])]
+
+    assert torch.jit.script(f)() == ([1, 2, 3], [4, 5])
+
+
+def test_floats_are_divided_by_zero_and_integers_are_not():
+    def f(x: float, n: int):
+        return 1.0 / x, n / 0, x // x != x // x, 5.0 % x != 5.0 % x
+
+    assert torch.jit.script(f)(0.0, -1) == (float("inf"), float("-inf"), True, True)
+    with pytest.raises(RuntimeError, match="0.0 cannot be raised to a negative power"):
+        torch.jit.script(inverse)(0)
+
+
+def inverse(n: int):
+    return n ** -1
+
+
+def test_a_dict_of_modules_is_looped_over_by_its_names():
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.ModuleDict({"a": nn.ReLU(), "b": nn.Tanh()})
+
+        def forward(self, x: Tensor):
+            names: List[str] = []
+            for name in self.parts:
+                names.append(name)
+            return names
+
+    assert torch.jit.script(Named())(torch.ones(1)) == ["a", "b"]
 
 
 def test_defaults_that_calls_would_share_are_refused():

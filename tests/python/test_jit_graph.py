@@ -219,6 +219,47 @@ def test_tensors_that_follow_from_constants_are_computed_where_nobody_writes_the
     assert frozen(torch.zeros(2)).tolist() == [-2.0, -4.0]
 
 
+def test_nodes_whose_result_is_there_already_go():
+    graph = torch._C.parse_ir("""graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)):
+  %a : Tensor = aten::t(%x)
+  %b : Tensor = aten::t(%a)
+  %list : Tensor[] = prim::ListConstruct(%x, %b)
+  %count : int = aten::len(%list)
+  %dims : int = aten::dim(%x)
+  return (%b, %count, %dims)
+""")
+    assert torch._C._jit_pass_peephole(graph)
+    torch._C._jit_pass_dce(graph)
+    assert kinds(graph) == [] and [v.toIValue() for v in graph.outputs()][1:] == [2, 2]
+    assert next(graph.outputs()) == next(graph.inputs())
+
+
+def test_a_list_that_somebody_writes_is_asked_for_its_length():
+    def f(x: int):
+        values = [1, 2]
+        values.append(x)
+        return len(values)
+
+    assert "aten::len" in after(torch._C._jit_pass_peephole, f)
+
+
+def test_a_method_without_its_module_takes_the_tensors_that_it_reads():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(2, 2)
+
+        def forward(self, x):
+            return self.layer(self.layer(x)) + self.layer.weight.sum()
+
+    for module in (torch.jit.script(Twice()), torch.jit.trace(Twice(), torch.ones(1, 2))):
+        graph, tensors = torch._C._jit_pass_lower_graph(module.graph, module._c)
+        assert [t.shape for t in tensors] == [(2, 2), (2,)] and "prim::GetAttr" not in kinds(graph)
+        function = torch._C._create_function_from_graph("lowered", graph)
+        x = torch.randn(3, 2)
+        assert torch.allclose(function(x, *tensors), module(x))
+
+
 # ---- shapes ----
 
 def test_shapes_follow_from_those_of_the_inputs():

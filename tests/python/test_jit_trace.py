@@ -165,3 +165,12 @@ def test_nodes_have_the_scopes_that_were_pushed():
 def test_a_scope_that_was_not_pushed_cannot_be_popped():
     with pytest.raises(RuntimeError, match="no scope was pushed"):
         torch.jit.trace(lambda x: torch._C._get_tracing_state().pop_scope(), torch.ones(2))
+
+
+def test_gradients_that_a_function_computes_are_part_of_its_trace():
+    def slope(x):
+        inner = x.detach().requires_grad_()
+        return torch.autograd.grad((inner * inner).sum(), inner)[0]
+
+    traced = torch.jit.trace(slope, torch.arange(2.0), check_trace=False)
+    assert traced(torch.tensor([3.0, 4.0])).tolist() == [6.0, 8.0]

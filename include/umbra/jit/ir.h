@@ -191,7 +191,6 @@ class Graph {
   std::unique_ptr<Variable> unowned_value();
   /// Replaces a value wherever it is read.
   void replace_uses(Variable* from, Variable* to);
-  bool is_read(const Variable* v) const;
   void erase(Node* node);
   /// Puts a node behind (in front of) another one of the same block.
   void move_after(Node& node, Node& other);

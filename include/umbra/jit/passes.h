@@ -24,6 +24,12 @@ void pool_constants(Graph& graph);
 void simplify_numbers(Graph& graph);
 /// Puts the bodies of functions and methods in the place of their calls.
 void inline_calls(Graph& graph);
+/// Takes away nodes whose result is there already (`x.t().t()`, the length of a list that nobody writes) or,
+/// `with_shapes`, shows in a tensor's type. True where there was one.
+bool peephole(Graph& graph, bool with_shapes = true);
+/// A method of a module as a graph without it: the tensors that it reads are further inputs, which come beside it.
+std::pair<std::shared_ptr<Graph>, std::vector<umbra::Value>> lower_module(const Graph& method,
+                                                                          const umbra::Value& module);
 /// Finds what tensors look like from what is known of the graph's inputs; where that depends on data, nothing is said.
 void propagate_shapes(Graph& graph);
 /// Nothing is said about any tensor.

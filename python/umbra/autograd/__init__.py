@@ -138,7 +138,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
             raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use "
                                "`grad_tensors`.")
         grad_tensors = grad_variables
-    if _C._level_count():
+    if _inside_transform():
         raise RuntimeError("backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp instead or "
                            "call backward() outside of functorch transforms.")
     tensors = _as_tuple(tensors)
@@ -190,8 +190,13 @@ def _backward(self, gradient=None, retain_graph=None, create_graph=False, inputs
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
+def _inside_transform():
+    """Whether a transform runs; a trace of TorchScript is none, although it is a level, too."""
+    return _C._level_count() > _C._jit_is_tracing()
+
+
 def _refuse_inside_transform(method):
-    if _C._level_count():
+    if _inside_transform():
         perhaps = " (or perhaps using torch.autograd.functional.* APIs)" if method == "requires_grad_" else ""
         raise RuntimeError(f"You are attempting to call Tensor.{method}(){perhaps} inside of a function being transformed by a functorch transform. "
                            "This is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "

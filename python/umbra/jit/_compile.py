@@ -1,5 +1,6 @@
 """Compiling: types, classes, names and functions from their source."""
 import builtins
+import contextlib
 import dataclasses
 import enum
 import inspect
@@ -121,7 +122,7 @@ def _compile_class(cls):
     _classes[cls] = made.type
     _C._jit_register_class(name, cls)
     try:
-        methods = {n: f for n, f in inspect.getmembers(written, inspect.isfunction) if modifier_of(f) in ("default", "export") and n not in
+        methods = {n: f for n, f in inspect.getmembers(written, inspect.isfunction) if modifier_of(f) in ("default", "export", "unused") and n not in
                    ("__repr__", "__reduce__", "__reduce_ex__")}
         for n, p in inspect.getmembers(written, lambda m: isinstance(m, property)):
             methods.update({f"__{n}_{kind}": f for kind, f in (("getter", p.fget), ("setter", p.fset)) if f is not None and modifier_of(f) == "default"})
@@ -135,7 +136,8 @@ def _compile_class(cls):
             own = {cls.__name__: cls}  # the class has its name in its module only when it is made
             made.add_method(method, declare(methods[method], f"{name}.{method}", None if is_static else made.type, own))
         for method in order:  # attributes come from __init__, so that it is the first
-            _C._jit_define(made.method(method))
+            if modifier_of(methods[method]) != "unused":
+                _C._jit_define(made.method(method))
     except BaseException:
         del _classes[cls]
         raise
@@ -143,6 +145,26 @@ def _compile_class(cls):
 
 
 # ---- names ----
+
+_callers = []  # what names mean where programs are being made: functions of a name, the innermost last
+
+
+@contextlib.contextmanager
+def seen_from(names):
+    """Inside, programs know the names of a frame, or what a function gives for a name (None: nothing)."""
+    def of_frame(name):
+        return names.f_locals.get(name, names.f_globals.get(name, MISSING))
+
+    def of_function(name):
+        found = names(name)
+        return MISSING if found is None else found
+
+    _callers.append(of_frame if isinstance(names, types.FrameType) else of_function)
+    try:
+        yield
+    finally:
+        _callers.pop()
+
 
 class Names:
     """What names mean inside one function."""
@@ -164,6 +186,10 @@ class Names:
         names = getattr(function, "__globals__", {})
         if name in names:
             return names[name]
+        for find in reversed(_callers):
+            found = find(name)
+            if found is not MISSING:
+                return found
         return getattr(builtins, name, MISSING) if name not in _LEFT_TO_C else MISSING
 
     def name(self, name):
@@ -200,7 +226,7 @@ class Names:
         for part in rest:
             found = getattr(found, part, MISSING)
         is_exception = isinstance(found, type) and issubclass(found, BaseException)
-        return f"{found.__module__}.{found.__qualname__}" if is_exception else ""
+        return f"{found.__module__}.{found.__name__}" if is_exception else ""
 
     def member(self, cls, name):
         """An attribute of an object that its class does not have yet: a method that is compiled now, or a constant."""

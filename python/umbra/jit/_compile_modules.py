@@ -51,12 +51,23 @@ def _attribute_type(name, value, hints, module):
         return simple_type("int")
     if isinstance(value, enum.Enum) or type(value) in _classes:
         return type_of_class(type(value))
+    if _is_plain_object(value):
+        try:
+            return type_of_class(type(value))
+        except (RuntimeError, OSError, NotImplementedError):
+            return None
     if isinstance(value, (list, tuple, dict)) and value:
         try:
             return _C._jit_type_of(value)
         except RuntimeError:
             return None
     return None
+
+
+def _is_plain_object(value):
+    """Whether a value is of a class that was written for programs: of the user's own, with nothing above it."""
+    cls = type(value)
+    return len(cls.__mro__) == 2 and not cls.__module__.startswith(("umbra", "builtins")) and not callable(value) and cls.__init__ is not object.__init__
 
 
 def _build_module(module, objects):
@@ -66,8 +77,6 @@ def _build_module(module, objects):
         return objects[id(module)][0]
     if "_c" in module.__dict__:
         return module._c
-    if module._backward_hooks or getattr(module, "_backward_pre_hooks", None):
-        raise ValueError("Modules that have backward hooks assigned can't be compiled: " + str(module))
     cls = _C._jit_Class.make(_C._jit_qualified_name(type(module)), True)
     if isinstance(module, (container.ModuleList, container.Sequential, container.ModuleDict, container.ParameterList)):
         cls.set_container()
@@ -307,9 +316,9 @@ def compile_script_module(module):
     names = [n for n, f in marked_methods(type(module)).items() if modifier_of(f) == "export"]
     for name in names:
         _declare_method(module, cls, name)
+    _compile_methods({k: v for k, v in objects.items() if v[1] is not module})
     for name in names:
         _C._jit_define(cls.method(name))
-    _compile_methods({k: v for k, v in objects.items() if v[1] is not module})
     children = {child._c.identity(): child for child in module._modules.values() if child is not None and "_c" in child.__dict__}
     for name in list(module.__dict__):
         if made.hasattr(name):

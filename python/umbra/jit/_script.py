@@ -3,30 +3,36 @@ import enum
 import functools
 import inspect
 import math
+import sys
 import textwrap
 
 import umbra
 from umbra import _C
 from umbra._options import not_built
-from umbra.jit._compile import Names, _functions, compile_function, declare, type_of_class
+from umbra.jit._compile import Names, _functions, compile_function, declare, seen_from, type_of_class
 from umbra.jit._compile_modules import script_module
-from umbra.jit._script_module import ScriptModule
+from umbra.jit._script_module import ScriptModule, ScriptObject
 from umbra.jit._trace import ScriptFunction, _deprecated, _warn_of_optimize
 from umbra.nn.modules.module import Module
 
 
 def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
-    """Compiles a function, a module, or a class from its source."""
+    """Compiles a function, a module, or a class from its source; of an object of a class, a compiled one."""
     _deprecated("script")
-    not_built("torch.jit.script", _rcb=(_rcb, None), example_inputs=(example_inputs, None), _frames_up=(_frames_up, 0))
+    not_built("torch.jit.script", example_inputs=(example_inputs, None))
     _warn_of_optimize(optimize)
+    with seen_from(_rcb if _rcb is not None else sys._getframe(1 + _frames_up)):
+        return _script(obj)
+
+
+def _script(obj):
     if isinstance(obj, (ScriptFunction, ScriptModule)):
         return obj
     if isinstance(obj, Module):
         return script_module(obj)
     if isinstance(obj, type):
         if issubclass(obj, Module):
-            raise RuntimeError(f"Type '{obj}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead")
+            raise RuntimeError(f"Type '{obj}' cannot be compiled since it inherits from nn.Module, pass an instance instead")
         if not issubclass(obj, enum.Enum):
             if len(obj.mro()) > 2 and not obj.__dict__.get("_torchscript_interface") and not hasattr(obj, "_fields"):
                 raise RuntimeError("TorchScript classes does not support inheritance yet. Please directly inherit from 'object'.")
@@ -51,7 +57,17 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
         return ScriptFunction(function, obj)
     if isinstance(obj, (list, dict)):
         return _C.ScriptList(obj) if isinstance(obj, list) else _C.ScriptDict(obj)
-    raise TypeError(f"module, class, method, function, traceback, frame, or code object was expected, got {type(obj).__name__}")
+    if type(obj).__module__ == "builtins" or callable(obj):
+        raise TypeError(f"{type(obj)} is a built-in class")
+    return _script_object(obj)
+
+
+def _script_object(obj):
+    """A compiled object with the attributes of an object of Python's."""
+    made = type_of_class(type(obj)).class_().new()
+    for name in made.class_().attribute_names():
+        made.setattr(name, getattr(obj, name))
+    return ScriptObject(made)
 
 
 def script_if_tracing(fn):
@@ -72,13 +88,15 @@ class CompilationUnit:
 
     def __init__(self, lang=None, _frames_up=0):
         self._found = {}
-        not_built("torch.jit.CompilationUnit", _frames_up=(_frames_up, 0))
         if lang is not None:
-            self.define(lang)
+            self.define(lang, _frames_up=_frames_up + 1)
 
     def define(self, lang, rcb=None, _frames_up=0):
-        not_built("torch.jit.CompilationUnit.define", rcb=(rcb, None), _frames_up=(_frames_up, 0))
-        text = textwrap.dedent(lang)
+        """Compiles the functions of a text; other names are those that the caller knows."""
+        with seen_from(rcb if rcb is not None else sys._getframe(1 + _frames_up)):
+            self._define(textwrap.dedent(lang))
+
+    def _define(self, text):
         import ast
         known = {"torch": umbra, "math": math, **self._found}  # functions may call those that come after them
         for node in ast.parse(text).body:

@@ -180,7 +180,10 @@ class ScriptModule(Module):
             raise RuntimeError(f"Cannot re-assign modules in a ScriptModule with non-scripted module, tried to replace existing module '{name}'")
         if c.hasattr(name):
             if isinstance(value, Parameter) or not isinstance(value, Module):
-                c.setattr(name, value)
+                try:
+                    c.setattr(name, value)
+                except RuntimeError as error:
+                    raise RuntimeError(f"Could not cast attribute '{name}' to type {c.class_().attribute_type(name)}: {error}") from None
                 return
         if isinstance(value, (Parameter, Module)):
             raise RuntimeError(f"Cannot add a parameter or module '{name}' to a ScriptModule once it is compiled")
@@ -349,12 +352,28 @@ class ScriptObject:
             return c.getattr(name)
         if c._has_method(name):
             return ScriptMethod(c, name)
+        if c._has_method(f"__{name}_getter"):
+            return c.call(f"__{name}_getter")
         raise AttributeError(f"'{c.qualified_name()}' object has no attribute '{name}'")
 
     def __setattr__(self, name, value):
+        if self._c._has_method(f"__{name}_setter"):
+            return self._c.call(f"__{name}_setter", value)
         self._c.setattr(name, value)
 
 
+def _magic(name):
+    """A method that Python calls by itself, as the compiled class has it."""
+    def method(self, *args):
+        if not self._c._has_method(name):
+            raise TypeError(f"'{self._c.qualified_name()}' has no method {name}")
+        return self._c.call(name, *args)
+
+    return method
+
+
+for _name in ("len", "contains", "getitem", "setitem", "delitem", "add", "sub", "mul", "truediv", "mod", "neg", "lt", "le", "gt", "ge", "int", "float", "call"):
+    setattr(ScriptObject, f"__{_name}__", _magic(f"__{_name}__"))
 RecursiveScriptClass = ScriptObject
 _C._jit_set_wrapper(wrap_object)
 

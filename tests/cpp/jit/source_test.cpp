@@ -13,8 +13,9 @@ namespace {
 
 /// A module whose class stands in this source, with its attributes in order.
 Value module_of(const std::string& source, std::vector<Value> slots) {
-  auto load = [source](const std::string& file) {
-    return file == "code/__torch__.py" ? std::optional<std::string>(source) : std::nullopt;
+  auto load = [source](const std::string& file) -> jit::SourcePtr {
+    if (file != "code/__torch__.py") return nullptr;
+    return std::make_shared<jit::SourceText>(jit::SourceText{.text = source, .file = file});
   };
   static std::vector<std::unique_ptr<jit::SourceReader>> readers;  // classes keep nothing of them alive by themselves
   readers.push_back(std::make_unique<jit::SourceReader>(load, std::vector<Value>{}));
@@ -69,7 +70,8 @@ TEST(Source, ALoopThatDataEndsBecomesWhileLoop) {
       y = torch.mul(y, 2)
       _c = bool(torch.lt(torch.sum(y), 100))
     return y
-)", {});
+)",
+                      {});
   auto graph = jit::to_graph_module(m, {Value(ones({2}))});
   EXPECT_EQ(graph->run({Value(full({2}, Scalar(3.0)))}).at(0).tensor().sum().item().to_double(), 192);
 }
@@ -82,7 +84,8 @@ TEST(Source, WhatAnExportedProgramCannotDoIsRefusedByName) {
   def forward(self: __torch__.M, x: Tensor) -> Tensor:
     self.n = torch.add(self.n, 1)
     return torch.add(x, self.n)
-)", {Value(0)});
+)",
+                      {Value(0)});
   try {
     jit::to_exported_program(m, {Value(ones({2}))});
     FAIL();
@@ -99,7 +102,8 @@ TEST(Source, SizesStayDynamic) {
   def forward(self: __torch__.M, x: Tensor) -> Tensor:
     n = torch.mul(torch.size(x, 0), 2)
     return torch.reshape(torch.cat([x, x]), [n, -1])
-)", {});
+)",
+                      {});
   ExportOptions options{.dynamic_shapes = {{"x", {{0, Dim("batch")}}}}};
   ExportedProgram program = jit::to_exported_program(m, {Value(ones({3, 2}))}, {}, options);
   EXPECT_EQ(unlift(program)->run({Value(ones({5, 2}))}).at(0).tensor().size(0), 10);

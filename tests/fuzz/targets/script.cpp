@@ -17,8 +17,9 @@ std::vector<std::string> classes(std::string_view text) {
 }  // namespace
 
 void umbra::fuzz::run(std::string_view input) {
-  auto load = [&](const std::string& file) {
-    return file == "code/__torch__.py" ? std::optional<std::string>(input) : std::nullopt;
+  auto load = [&](const std::string& file) -> jit::SourcePtr {
+    if (file != "code/__torch__.py") return nullptr;
+    return std::make_shared<jit::SourceText>(jit::SourceText{.text = std::string(input), .file = file});
   };
   jit::SourceReader reader(load, {});
   for (const std::string& name : classes(input)) {
