@@ -49,7 +49,7 @@ def test_what_is_kept_is_given_once():
     result.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="extra time"):
         result.backward()
-    with pytest.raises(ValueError, match="specific overload"):
+    with pytest.raises(ValueError, match="specific OpOverload"):
         create_selective_checkpoint_contexts([umbra.ops.aten.mm])
     with pytest.raises(TypeError, match="function or a list"):
         create_selective_checkpoint_contexts(3)

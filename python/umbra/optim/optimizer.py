@@ -330,14 +330,16 @@ class Optimizer:
 
     _counts = ("step", "eta", "mu", "mu_product")  # parts of the state that were numbers once and are tensors now
 
+    _later_options = {"amsgrad", "capturable", "centered", "decoupled_weight_decay", "differentiable", "foreach", "fused", "maximize", "nesterov"}
+
     def _complete(self):
         """What files of older versions do not have: options that came later, and counts as tensors."""
         if type(self)._update is Optimizer._update:  # a user's optimiser knows its own files
             return
         options = inspect.signature(type(self).__init__).parameters
         for group in self.param_groups:
-            for name, own in self.defaults.items():
-                known = name in options and options[name].default is not inspect.Parameter.empty
+            for name in self._later_options & self.defaults.keys():
+                own, known = self.defaults[name], name in options and options[name].default is not inspect.Parameter.empty
                 group.setdefault(name, options[name].default if known else own)
         for values in self.state.values():
             for name in self._counts:
