@@ -206,3 +206,18 @@ def test_a_modules_tensors_are_swapped_by_name():
 def test_memory_says_how_large_it_is():
     import sys
     assert sys.getsizeof(torch.zeros(1000).untyped_storage()) > 4000 and sys.getsizeof(torch.zeros(1000).storage()) > 4000
+
+
+def test_scalars_and_histograms_are_written_for_tensorboard(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from umbra.utils.tensorboard import SummaryWriter
+    with SummaryWriter(tmp_path) as writer:
+        for step in range(3):
+            writer.add_scalar("loss", torch.tensor(0.5) * step, step)
+        writer.add_histogram("weights", torch.arange(4.0), 1, bins=2)
+        with pytest.raises(NotImplementedError, match="SummaryWriter.add_graph is not in Umbra yet"):
+            writer.add_graph(None)
+    events = EventAccumulator(str(tmp_path)).Reload()
+    assert [(event.step, event.value) for event in events.Scalars("loss")] == [(0, 0.0), (1, 0.5), (2, 1.0)]
+    assert events.Histograms("weights")[0].histogram_value.num == 4

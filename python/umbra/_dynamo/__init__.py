@@ -1,6 +1,5 @@
 """Names of torch._dynamo that code asks for. Umbra captures a program by running it: there is no bytecode analysis."""
 from umbra._modules import lazy_submodules
-from umbra._options import not_built
 from umbra.compiler import is_compiling  # noqa: F401
 
 _submodule = lazy_submodules(__name__)
@@ -30,11 +29,13 @@ def is_dynamo_compiling():
 
 
 def disable(fn=None, recursive=True, *, reason=None, wrapping=True):
-    """The function, or module, as one that `torch.compile` does not capture: what calls it runs as it is, or is refused with `fullgraph`."""
+    """The function, or module, as one that `torch.compile` does not capture: what calls it runs as it is, or is refused with `fullgraph`.
+
+    Without `recursive` what it calls may be captured; none of it is here, which changes no value.
+    """
     from umbra._dynamo import breaks
-    not_built("disable", recursive=(recursive, True))
     if fn is None:
-        return lambda function: disable(function, reason=reason, wrapping=wrapping)
+        return lambda function: disable(function, recursive, reason=reason, wrapping=wrapping)
     return breaks.disabled(fn, reason) if wrapping else fn
 
 

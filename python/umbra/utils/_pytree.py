@@ -217,8 +217,12 @@ def _load_defaultdict(dumped):
     return [getattr(module, dumped["default_factory_name"]), dumped["dict_context"]]
 
 
-def _flatten_namedtuple(obj):
+def _namedtuple_flatten(obj):
     return list(obj), type(obj)
+
+
+def _namedtuple_unflatten(values, cls):
+    return cls(*values)
 
 
 def _dump_namedtuple(cls):
@@ -248,10 +252,10 @@ register_pytree_node(list, _flatten_list, lambda values, _: list(values), serial
                      flatten_with_keys_fn=_INDEXED)
 register_pytree_node(dict, _flatten_dict, lambda values, keys: dict(zip(keys, values)), serialized_type_name="builtins.dict",
                      flatten_with_keys_fn=_NAMED)
-register_pytree_node(collections.namedtuple, _flatten_namedtuple, lambda values, cls: cls(*values),
+register_pytree_node(collections.namedtuple, _namedtuple_flatten, _namedtuple_unflatten,
                      serialized_type_name="collections.namedtuple", to_dumpable_context=_dump_namedtuple,
                      from_dumpable_context=_load_namedtuple,
-                     flatten_with_keys_fn=_with_names(_flatten_namedtuple, lambda cls: cls._fields, GetAttrKey))
+                     flatten_with_keys_fn=_with_names(_namedtuple_flatten, lambda cls: cls._fields, GetAttrKey))
 register_pytree_node(collections.OrderedDict, _flatten_dict, lambda values, keys: collections.OrderedDict(zip(keys, values)),
                      serialized_type_name="collections.OrderedDict", flatten_with_keys_fn=_NAMED)
 register_pytree_node(collections.defaultdict, _flatten_defaultdict, _unflatten_defaultdict,
