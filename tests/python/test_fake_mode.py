@@ -198,7 +198,8 @@ def test_calls_are_counted_by_whether_they_were_seen_before():
     ("inplace view", lambda x: x.unsqueeze_(0)),
     ("data dependent output", lambda x: pytest.raises(DataDependentOutputException, x.sum().item)),
     ("constant attribute", lambda x: umbra.tensor([1.0]) + 1),
-    ("lift", lambda x: umbra.tensor([1.0])),
+    ("non-fake tensor", lambda x: umbra.tensor([1.0])),
+    ("lift", lambda x: umbra.ops.aten.lift_fresh(x)),
     ("non-FakeTensor output", lambda x: x.unbind()),
     ("dispatch_key_set mismatch", lambda x: umbra._efficientzerotensor(3)),
 ])
@@ -206,6 +207,13 @@ def test_calls_that_depend_on_more_than_metadata_say_why(reason, call):
     with FakeTensorMode():
         x = umbra.rand(4, 3)
         assert counts(lambda: call(x)).bypasses.get(reason) == 1
+
+
+def test_a_mode_that_is_not_to_count_does_not():
+    from umbra._dynamo import config as cache
+    with cache.patch(fake_tensor_cache_enabled=False), FakeTensorMode() as mode:
+        info = counts(lambda: [umbra.ones(2) + 1, umbra.ones(2) + 1])
+        assert (info.hits, info.misses, mode.cache_enabled) == (0, 0, False)
 
 
 def test_keys_of_calls_tell_everything_apart_that_results_follow_from():
