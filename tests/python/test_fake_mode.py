@@ -283,3 +283,22 @@ def test_nonzero_writes_an_output_that_is_given():
     with FakeTensorMode(shape_env=ShapeEnv()):
         out = umbra.empty(0, dtype=umbra.int64)
         assert str(umbra.nonzero(umbra.ones(4), out=out).shape[0]) == "u0" and str(out.shape[0]) == "u0"
+
+
+def test_real_weights_that_a_fake_module_cannot_take_are_named_in_one_error():
+    with FakeTensorMode():
+        fake = nn.Linear(3, 2)
+    with pytest.raises(RuntimeError, match=r'Error\(s\) in loading state_dict for Linear:\s+While copying the parameter named "weight", whose dimensions in the model are '
+                                           r'torch.Size\(\[2, 3\]\) and .* an exception occurred'):
+        fake.load_state_dict(nn.Linear(3, 2).state_dict())
+    fake.load_state_dict(nn.Linear(3, 2).state_dict(), assign=True)
+    assert fake(umbra.ones(1, 3)).shape == (1, 2)
+
+
+def test_a_sparse_fake_is_copied_and_takes_no_other_format():
+    mode = FakeTensorMode()
+    for tensor in (umbra.eye(4).to_sparse(), umbra.eye(4).to_sparse_csr()):
+        fake = mode.from_tensor(tensor)
+        assert fake.clone().layout == fake.detach().layout == fake.clone(memory_format=umbra.preserve_format).layout == tensor.layout
+        with pytest.raises(RuntimeError, match="unsupported memory format option"):
+            fake.clone(memory_format=umbra.contiguous_format)

@@ -35,7 +35,7 @@ UMBRA_OPERATOR("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tenso
     .cpu([](const Tensor& out, const Tensor& self, OptionalFormat) { copy_values(out, self); })
     .sparse([](const Tensor& self, OptionalFormat format) {
       check(format.value_or(MemoryFormat::Preserve) == MemoryFormat::Preserve, "unsupported memory format option ",
-            to_string(*format));
+            to_string(format.value_or(MemoryFormat::Preserve)));
       SparseParts parts = sparse_parts(self);
       parts.indices = parts.indices.clone();
       if (parts.compressed.defined()) parts.compressed = parts.compressed.clone();
