@@ -186,6 +186,7 @@ FakeOptions read_options(std::optional<ShapeEnvObject> env, nb::dict given) {
     else if (text == "allow_dynamic_output_shapes") options.allow_dynamic_output_shapes = on;
     else if (text == "allow_meta") options.allow_meta = on;
     else if (text == "propagate_real_tensors") options.propagate_real_tensors = on;
+    else if (text == "counts_calls") options.counts_calls = on;
     else fail<TypeError>("a fake mode has no option ", text);
   }
   return options;

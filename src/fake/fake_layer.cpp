@@ -300,7 +300,8 @@ void fake_layer(const Operator& op, DispatchKeySet keys, Value* frame) {
     if (found.any_real) convert_real(op, *mode, frame);
     return run_sparse(op, *mode, keys, frame);
   }
-  if (g_count_fake_calls && !mode->options().propagate_real_tensors) return count_and_run(op, *mode, found, frame);
+  if (g_count_fake_calls && mode->options().counts_calls && !mode->options().propagate_real_tensors)
+    return count_and_run(op, *mode, found, frame);
   run_in_mode(op, *mode, found, frame);
 }
 

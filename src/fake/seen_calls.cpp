@@ -103,7 +103,7 @@ std::string bypass_of(const Operator& op, ArrayRef<Value> arguments) {
     if (masks) return "dynamic output shape";
   }
   if (op.has_tag(Tag::InPlaceView)) return "inplace view";
-  if (op.has_tag(Tag::LiftsData)) return "lift";
+  if (op.has_tag(Tag::LiftsData)) return arguments[0].tensor_ref().is_fake() ? "lift" : "non-fake tensor";
   if (op.library_kernels()) return "non-builtin";
   return op.is_composite() && op.is_view() ? "CompositeImplicitAutograd" : "";
 }

@@ -64,6 +64,7 @@ void LayoutWatch::rely_on(const Tensor& t) {
   for (SymInt size : t.sym_sizes()) rely_on_size(size);
   for (int64_t raw : sizes_) rely_on_size(SymInt::from_raw(raw));
   for (SymBool holds : conditions_) rely_on_condition(holds);
+  for (auto [a, b] : orders_) env_.rely_on(SymOp::Lt, a, b);
 }
 
 Tensor with_noted_copy(const Tensor& from, Tensor copy, CopyIs what) {

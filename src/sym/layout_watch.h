@@ -38,9 +38,11 @@ class LayoutWatch {
   void note_shared(const Tensor& t);
   /// Says that a tensor lies as it does because of a condition that the example keeps, or that only the run tells.
   void note_condition(SymBool holds) { conditions_.push_back(holds); }
+  /// Says that a tensor lies as it does because one number is below another, or not.
+  void note_order(SymInt a, SymInt b) { orders_.emplace_back(a, b); }
   bool has_copies() const { return !storages_.empty(); }
   /// Whether there are tensors that are contiguous only because they were copied, or because a condition holds.
-  bool in_doubt() const { return reshaped_ || !conditions_.empty(); }
+  bool in_doubt() const { return reshaped_ || !conditions_.empty() || !orders_.empty(); }
   /// Whether contiguous() of a tensor that is contiguous is a call all the same: in another run it may copy.
   bool records_contiguous(const Tensor& t) const {
     return composites_ == Composites::Whole && in_doubt() && t.is_symbolic();
@@ -67,6 +69,7 @@ class LayoutWatch {
   std::unordered_set<const StorageImpl*> storages_;
   std::unordered_set<int64_t> sizes_;  // of what was copied: SymInt::raw
   std::vector<SymBool> conditions_;
+  std::vector<std::pair<SymInt, SymInt>> orders_;
   std::unordered_map<const TensorImpl*, std::pair<Tensor, Tensor>> same_;  // kept, so that no other gets their places
 };
 

@@ -3,7 +3,7 @@
     python tests/compare/expressions.py --torch PYTHON_WITH_TORCH --count 2000 --store FILE
     python tests/compare/expressions.py --torch PYTHON_WITH_TORCH --count 20000 --seed 7
 
-Without a FILE what PyTorch prints is parsed and evaluated at once, and so is what Umbra prints: each has the values of the expression.
+Without a FILE what PyTorch prints is parsed and evaluated at once, and what Umbra prints has the values of the expression.
 Each line of FILE is an expression in Python, the text that PyTorch's sympy prints for it, and its values at some sizes. `tests/python/test_symbolic_text.py`
 reads a stored one: what Umbra prints for the expression, and what it parses of PyTorch's text, has these values.
 """
@@ -97,9 +97,11 @@ def main():
     else:
         for text, printed, ours in pairs:
             for point in POINTS:
-                expected = value(text, point)
-                if not (of_text(printed, point) == of_text(ours, point) == expected and is_parsed(printed, point, expected)):
-                    print(f"DIFFERS {text} at {point}: {expected}; PyTorch's {printed}, ours {ours}")
+                expected, theirs = value(text, point), of_text(printed, point)
+                if of_text(ours, point) != expected or not is_parsed(printed, point, theirs):
+                    print(f"WRONG {text} at {point}: {expected}; ours {ours}, PyTorch's {printed}")
+                elif theirs != expected:
+                    print(f"PyTorch's text of {text} has another value at {point}: {theirs}, not {expected}")
     print(f"{sum(printed == ours for _, printed, ours in pairs)} of {len(pairs)} texts are the same")
 
 

@@ -199,7 +199,8 @@ def test_calls_are_counted_by_whether_they_were_seen_before():
     ("inplace view", lambda x: x.unsqueeze_(0)),
     ("data dependent output", lambda x: pytest.raises(DataDependentOutputException, x.sum().item)),
     ("constant attribute", lambda x: umbra.tensor([1.0]) + 1),
-    ("lift", lambda x: umbra.tensor([1.0])),
+    ("non-fake tensor", lambda x: umbra.tensor([1.0])),
+    ("lift", lambda x: umbra.ops.aten.lift_fresh(x)),
     ("non-FakeTensor output", lambda x: x.unbind()),
     ("dispatch_key_set mismatch", lambda x: umbra._efficientzerotensor(3)),
 ])
@@ -207,6 +208,13 @@ def test_calls_that_depend_on_more_than_metadata_say_why(reason, call):
     with FakeTensorMode():
         x = umbra.rand(4, 3)
         assert counts(lambda: call(x)).bypasses.get(reason) == 1
+
+
+def test_a_mode_that_is_not_to_count_does_not():
+    from umbra._dynamo import config as cache
+    with cache.patch(fake_tensor_cache_enabled=False), FakeTensorMode() as mode:
+        info = counts(lambda: [umbra.ones(2) + 1, umbra.ones(2) + 1])
+        assert (info.hits, info.misses, mode.cache_enabled) == (0, 0, False)
 
 
 def test_keys_of_calls_tell_everything_apart_that_results_follow_from():
@@ -276,3 +284,22 @@ def test_nonzero_writes_an_output_that_is_given():
     with FakeTensorMode(shape_env=ShapeEnv()):
         out = umbra.empty(0, dtype=umbra.int64)
         assert str(umbra.nonzero(umbra.ones(4), out=out).shape[0]) == "u0" and str(out.shape[0]) == "u0"
+
+
+def test_real_weights_that_a_fake_module_cannot_take_are_named_in_one_error():
+    with FakeTensorMode():
+        fake = nn.Linear(3, 2)
+    with pytest.raises(RuntimeError, match=r'Error\(s\) in loading state_dict for Linear:\s+While copying the parameter named "weight", whose dimensions in the model are '
+                                           r'torch.Size\(\[2, 3\]\) and .* an exception occurred'):
+        fake.load_state_dict(nn.Linear(3, 2).state_dict())
+    fake.load_state_dict(nn.Linear(3, 2).state_dict(), assign=True)
+    assert fake(umbra.ones(1, 3)).shape == (1, 2)
+
+
+def test_a_sparse_fake_is_copied_and_takes_no_other_format():
+    mode = FakeTensorMode()
+    for tensor in (umbra.eye(4).to_sparse(), umbra.eye(4).to_sparse_csr()):
+        fake = mode.from_tensor(tensor)
+        assert fake.clone().layout == fake.detach().layout == fake.clone(memory_format=umbra.preserve_format).layout == tensor.layout
+        with pytest.raises(RuntimeError, match="unsupported memory format option"):
+            fake.clone(memory_format=umbra.contiguous_format)

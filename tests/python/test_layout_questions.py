@@ -70,6 +70,7 @@ PROGRAMS = {
     "contiguity": lambda x: x + 1 if x.t().is_contiguous() else x * 2,
     "contiguity of a reshape": lambda x: x + 1 if x.unsqueeze(0).expand(3, -1, -1).reshape(-1, x.shape[1]).is_contiguous() else x * 2,
     "contiguity of what a reshape became": lambda x: x + 1 if (x.unsqueeze(0).permute(2, 0, 1).reshape(x.shape[1], -1) + 1).is_contiguous() else x * 2,
+    "contiguity of overlapping windows": lambda x: x * 3 if (umbra.cat([x, x]).flatten().unfold(0, 3, 1) + 1).is_contiguous() else x - 1,
     "contiguity as an operator": lambda x: x + 1 if umbra.ops.aten.is_contiguous(x.t()) else x * 2,
     "contiguity of a part": lambda x: x + 1 if x[:, 2:].is_contiguous() else x * 2,
     "a stride": lambda x: x * x.t().contiguous().stride(1), "an input's strides": lambda x: x * x.stride(0),
@@ -183,6 +184,15 @@ def test_a_tensor_that_is_contiguous_is_asked_as_before_whether_it_is_a_view():
         return x + 1 if y._is_view() or y._base is not None else x * 2
     module = export(Model(ask), (umbra.ones(3, 4),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},)).module()
     assert module(umbra.ones(4, 3)).tolist() == ask(umbra.ones(4, 3)).tolist()
+
+
+def test_what_is_padded_by_nothing_lies_as_before():
+    def ask(x):
+        return x + umbra.nn.functional.pad(x[::4, ::4], (0, x.shape[0] % 3)).stride(0)  # one element, far from the next row
+    module = export(Model(ask), (umbra.ones(3, 4),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},)).module()
+    for rows, columns in [(3, 4), (3, 3), (3, 2), (2, 4), (4, 4)]:
+        assert outcome(module, rows, columns) in ("refused", outcome(ask, rows, columns))
+    assert outcome(module, 3, 4) != "refused"
 
 
 def test_a_size_that_follows_from_another_may_follow_to_be_one():

@@ -26,6 +26,8 @@ struct FakeOptions {
   bool allow_meta = true;
   /// Every fake tensor carries a real one, on which operators run beside.
   bool propagate_real_tensors = false;
+  /// Calls are counted where somebody asks for counts (umbra/fake/cache_info.h).
+  bool counts_calls = true;
 };
 
 /// What makes a tensor fake, and its layer state: the mode itself, or for a constant of the program the mode and the

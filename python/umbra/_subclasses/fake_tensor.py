@@ -178,7 +178,8 @@ class FakeTensorMode:
                                  allow_scalar_outputs=symbolic and getattr(shape_env, "allow_scalar_outputs", True),
                                  allow_dynamic_output_shapes=symbolic and getattr(shape_env, "allow_dynamic_output_shape_ops", True),
                                  allow_meta=config.fake_tensor_allow_meta,
-                                 propagate_real_tensors=config.fake_tensor_propagate_real_tensors), shape_env)
+                                 propagate_real_tensors=config.fake_tensor_propagate_real_tensors,
+                                 counts_calls=cache_config.fake_tensor_cache_enabled), shape_env)
         self.allow_fallback_kernels = allow_fallback_kernels
         self.export = export
         self.static_shapes = shape_env is None if static_shapes is None else static_shapes

@@ -128,6 +128,13 @@ bool lies_below(SymInt a, SymInt b, bool fallback) {
   return less_or(a, b, fallback);
 }
 
+/// The same of the sizes of two dimensions of one stride. Contiguity rests on them, too.
+bool is_shorter(SymInt a, SymInt b, bool fallback) {
+  sym::LayoutWatch* watch = sym::LayoutWatch::current();
+  if (watch && !both_plain(a, b) && !a.same(1) && !b.same(1) && !is_open(a, b)) watch->note_order(a, b);
+  return lies_below(a, b, fallback);
+}
+
 // Dimensions from the innermost outwards; where strides tie, the larger one lies further out, as PyTorch has it.
 // Comparisons of dimensions are no total order (a stride of 0 has no opinion), so the way of sorting is part of the
 // rule.
@@ -139,7 +146,7 @@ SmallVector<int, 6> memory_order(SymIntArrayRef sizes, ArrayRef<SymShape> layout
       // A stride that only the run will tell is taken to be the larger one.
       if (!equal_or(x, y, false)) return lies_below(x, y, x.has_hint()) ? -1 : 1;
       // A size that only the run will tell is more than one: programs that ask for strides refuse others.
-      if (lies_below(sizes[b], sizes[a], sizes[b].same(1))) return 1;
+      if (is_shorter(sizes[b], sizes[a], sizes[b].same(1))) return 1;
     }
     return 0;
   };

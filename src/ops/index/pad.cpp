@@ -80,8 +80,7 @@ Tensor empty_padded(const Tensor& self, SymIntArrayRef pad, SymIntArrayRef sizes
   for (SymInt p : pad) any = sym_or(any, sym_ne(p, 0));
   bool none = std::all_of(pad.begin(), pad.end(), [](SymInt p) { return p.has_hint() && p.hint() == 0; });
   if (sym::LayoutWatch* watch = sym::LayoutWatch::current()) watch->note_condition(none ? sym_not(any) : any);
-  return none ? empty_strided(sizes, dense_strides_like(sizes, {kept}), self.options())
-              : empty(sizes, self.options(), format);
+  return none ? empty_strided(sizes, kept, self.options()) : empty(sizes, self.options(), format);
 }
 
 UMBRA_OPERATOR("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor")

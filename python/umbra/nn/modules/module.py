@@ -561,8 +561,12 @@ class Module:
                     given = Parameter(given, requires_grad=value.requires_grad)
                 setattr(self, name, given)
                 continue
-            with umbra.no_grad():
-                value.copy_(given)
+            try:
+                with umbra.no_grad():
+                    value.copy_(given)
+            except Exception as error:  # all that cannot be loaded is named in one error
+                error_msgs.append(f'While copying the parameter named "{key}", whose dimensions in the model are {value.size()} and whose dimensions in '
+                                  f"the checkpoint are {given.size()}, an exception occurred : {error.args}.")
         if self._has_extra_state():
             if prefix + _EXTRA_STATE_KEY_SUFFIX in state_dict:
                 self.set_extra_state(state_dict[prefix + _EXTRA_STATE_KEY_SUFFIX])
