@@ -58,7 +58,10 @@ void copy(const Tensor& out, const Tensor& in) {
     if (is_transpose(loop, to_item)) return copy_as_transposes(loop, to_item);
     if (loop.dims() > 1 && loop.stride(0, 0) == to_item && loop.stride(0, 1) == to_item)
       return loop.for_each_inner([&](char** data, const int64_t*, int64_t n) {
-        copy_bytes(data[0], data[1], static_cast<size_t>(n * to_item));
+        constexpr int64_t kShort = 128;  // longer ones are worth a look at how the two lie in their pages
+        int64_t bytes = n * to_item;
+        if (bytes > kShort) copy_bytes(data[0], data[1], bytes);
+        else copy_bytes(data[0], data[1], static_cast<size_t>(bytes));
       });
     return loop.for_each_inner([&](char** data, const int64_t* strides, int64_t n) {
       copy_strided(data[0], strides[0], data[1], strides[1], to_item, n);

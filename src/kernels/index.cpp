@@ -98,9 +98,11 @@ struct IndexColumn {
 
  private:
   /// Calls fn(number, position) for elements [from, to) of the index, in an order of its own or broadcast: row by row.
-  template <class Index, class Fn> void each(const Strided<1>& order, int64_t from, int64_t to, Fn fn) const {
+  /// Inlined, so that what `fn` collects stays in registers and the compiler makes vectors of it.
+  template <class Index, class Fn>
+  [[gnu::always_inline]] void each(const Strided<1>& order, int64_t from, int64_t to, Fn fn) const {
     const Index* at = static_cast<const Index*>(data);
-    auto run = [&](const Index* row, int64_t step, int64_t begin, int64_t end) {
+    auto run = [&](const Index* row, int64_t step, int64_t begin, int64_t end) __attribute__((always_inline)) {
       if (step == 1)
         for (int64_t i = begin; i < end; ++i) fn(i, row[i - begin]);
       else if (step == 0)

@@ -89,6 +89,21 @@ Tensor normalize(const Tensor& input, double p, int64_t dim, double eps) {
   return input / linalg_vector_norm(input, p, dim, true).clamp_min(eps).expand_as(input);
 }
 
+Tensor local_response_norm(const Tensor& input, int64_t size, double alpha, double beta, double k) {
+  check<ValueError>(input.dim() >= 3, "Expected 3D or higher dimensionality input (got ", input.dim(), " dimensions)");
+  if (input.sym_numel().same(0)) return input;
+  Tensor squares = input.mul(input), mean;
+  int64_t before = size / 2, behind = (size - 1) / 2;
+  if (input.dim() == 3) {
+    mean = avg_pool2d(pad(squares.unsqueeze(1), {0, 0, before, behind}), {size, 1}, 1).squeeze(1);
+  } else {
+    SymIntArrayRef sizes = input.sym_sizes();
+    Tensor planes = squares.view({sizes[0], 1, sizes[1], sizes[2], -1});
+    mean = avg_pool3d(pad(planes, {0, 0, 0, 0, before, behind}), {size, 1, 1}, 1).squeeze(1).view(sizes);
+  }
+  return input / mean.mul(alpha).add(k).pow(beta);
+}
+
 Tensor embedding(const Tensor& input, const Tensor& weight, std::optional<int64_t> padding_idx) {
   return umbra::embedding(weight, input, padding_idx.value_or(-1));
 }

@@ -6,18 +6,19 @@ namespace umbra::nn {
 
 #define UMBRA_TYPE(Name) "torch.nn.modules.loss." #Name
 
-#define UMBRA_LOSS(Name, function)                                       \
-  Name::Name(Reduction reduction) : Loss(UMBRA_TYPE(Name), reduction) {} \
+// A weight is a buffer, as in PyTorch: it is saved with the module.
+#define UMBRA_OPTIONS(Name, ...)           \
+  Name::Name(const Name##Options& options) \
+      : Loss(UMBRA_TYPE(Name), options.reduction __VA_OPT__(, ) __VA_ARGS__), options_(options)
+
+#define UMBRA_LOSS(Name, function) \
+  UMBRA_OPTIONS(Name) {}           \
   Tensor Name::forward(Tensor input, Tensor target) { return function(input, target, reduction()); }
 UMBRA_LOSS(L1Loss, l1_loss)
 UMBRA_LOSS(MSELoss, mse_loss)
 UMBRA_LOSS(SoftMarginLoss, soft_margin_loss)
 UMBRA_LOSS(MultiLabelMarginLoss, multilabel_margin_loss)
 #undef UMBRA_LOSS
-
-// A weight is a buffer, as in PyTorch: it is saved with the module.
-#define UMBRA_OPTIONS(Name) \
-  Name::Name(const Name##Options& options) : Loss(UMBRA_TYPE(Name), options.reduction), options_(options)
 
 UMBRA_OPTIONS(CrossEntropyLoss) {
   if (options.weight.defined()) buffer("weight", options.weight);
@@ -84,23 +85,43 @@ Tensor MultiMarginLoss::forward(Tensor input, Tensor target) {
   return multi_margin_loss(input, target, options_.p, options_.margin, options_.weight, reduction());
 }
 
-UMBRA_OPTIONS(MarginRankingLoss) {}
+UMBRA_OPTIONS(MultiLabelSoftMarginLoss) {
+  if (options.weight.defined()) buffer("weight", options.weight);
+}
+Tensor MultiLabelSoftMarginLoss::forward(Tensor input, Tensor target) {
+  return functional::multilabel_soft_margin_loss(input, target, options_.weight, options_.reduction);
+}
+
+UMBRA_OPTIONS(GaussianNLLLoss, {"input", "target", "var"}) {}
+Tensor GaussianNLLLoss::forward(Tensor input, Tensor target, Tensor var) {
+  return functional::gaussian_nll_loss(input, target, var, options_.full, options_.eps, options_.reduction);
+}
+
+UMBRA_OPTIONS(MarginRankingLoss, {"input1", "input2", "target"}) {}
 Tensor MarginRankingLoss::forward(Tensor input1, Tensor input2, Tensor target) {
   return margin_ranking_loss(input1, input2, target, options_.margin, reduction());
 }
 
-UMBRA_OPTIONS(CosineEmbeddingLoss) {}
+UMBRA_OPTIONS(CosineEmbeddingLoss, {"input1", "input2", "target"}) {}
 Tensor CosineEmbeddingLoss::forward(Tensor input1, Tensor input2, Tensor target) {
   return cosine_embedding_loss(input1, input2, target, options_.margin, reduction());
 }
 
-UMBRA_OPTIONS(TripletMarginLoss) {
+UMBRA_OPTIONS(TripletMarginLoss, {"anchor", "positive", "negative"}) {
   check<ValueError>(options.margin > 0, "TripletMarginLoss: expected margin to be greater than 0, got ", options.margin,
                     " instead");
 }
 Tensor TripletMarginLoss::forward(Tensor anchor, Tensor positive, Tensor negative) {
   return triplet_margin_loss(anchor, positive, negative, options_.margin, options_.p, options_.eps, options_.swap,
                              reduction());
+}
+
+UMBRA_OPTIONS(TripletMarginWithDistanceLoss, {"anchor", "positive", "negative"}) {
+  check<ValueError>(options.margin > 0, "TripletMarginWithDistanceLoss: expected margin to be greater than 0, got ",
+                    options.margin, " instead");
+}
+Tensor TripletMarginWithDistanceLoss::forward(Tensor anchor, Tensor positive, Tensor negative) {
+  return functional::triplet_margin_with_distance_loss(anchor, positive, negative, options_);
 }
 
 UMBRA_OPTIONS(CTCLoss) {}

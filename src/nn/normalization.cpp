@@ -138,4 +138,13 @@ std::string GroupNorm::extra_repr() const {
                 ", bias=", bias.defined());
 }
 
+// ---- by neighbouring channels ----
+
+LocalResponseNorm::LocalResponseNorm(int64_t size, double alpha, double beta, double k)
+    : Layer("torch.nn.modules.normalization.LocalResponseNorm"), size_(size), alpha_(alpha), beta_(beta), k_(k) {}
+Tensor LocalResponseNorm::forward(Tensor x) { return functional::local_response_norm(x, size_, alpha_, beta_, k_); }
+std::string LocalResponseNorm::extra_repr() const {
+  return concat(size_, ", alpha=", float_text(alpha_), ", beta=", float_text(beta_), ", k=", float_text(k_));
+}
+
 }  // namespace umbra::nn

@@ -42,6 +42,47 @@ template <size_t N> std::string MaxPool<N>::extra_repr() const {
                 ", ceil_mode=", options_.ceil_mode);
 }
 
+// ---- back to where they were ----
+
+template <size_t N>
+MaxUnpool<N>::MaxUnpool(Sizes<N> kernel_size, std::optional<Sizes<N>> stride, Sizes<N> padding)
+    : Layer(UMBRA_LAYER_NAME(N, "pooling", "MaxUnpool")),
+      kernel_size_(kernel_size),
+      stride_(stride.value_or(kernel_size)),
+      padding_(padding) {}
+
+/// The least size that gives so many windows.
+template <size_t N> Sizes<N> MaxUnpool<N>::plain_size(const Tensor& x) const {
+  Sizes<N> size = 0;
+  for (size_t d = 0; d < N; ++d) {
+    int64_t windows = x.size(static_cast<int64_t>(d) - static_cast<int64_t>(N));
+    size[d] = (windows - 1) * stride_[d] + kernel_size_[d] - 2 * padding_[d];
+  }
+  return size;
+}
+
+template <size_t N> Tensor MaxUnpool<N>::forward(Tensor x, Tensor indices) {
+  return forward_to_size(x, indices, plain_size(x));
+}
+
+template <size_t N> Tensor MaxUnpool<N>::forward_to_size(Tensor x, Tensor indices, Sizes<N> output_size) {
+  Sizes<N> plain = plain_size(x);
+  for (size_t d = 0; d < N; ++d)
+    check<ValueError>(output_size[d] > plain[d] - stride_[d] && output_size[d] < plain[d] + stride_[d],
+                      "invalid output_size \"", tuple_text(output_size), "\" (dim ", d, " must be between ",
+                      plain[d] - stride_[d], " and ", plain[d] + stride_[d], ")");
+  return this->run([&] {
+    if constexpr (N == 1) return max_unpool2d(x.unsqueeze(-1), indices.unsqueeze(-1), {output_size[0], 1}).squeeze(-1);
+    else if constexpr (N == 2) return max_unpool2d(x, indices, output_size);
+    else return max_unpool3d(x, indices, output_size, stride_, padding_);
+  });
+}
+
+template <size_t N> std::string MaxUnpool<N>::extra_repr() const {
+  return concat("kernel_size=", tuple_text(kernel_size_), ", stride=", tuple_text(stride_),
+                ", padding=", tuple_text(padding_));
+}
+
 // ---- averages ----
 
 template <size_t N>
@@ -138,6 +179,7 @@ template <size_t N> std::string AdaptiveMaxPool<N>::extra_repr() const {
   template class UMBRA_API Name<2>; \
   template class UMBRA_API Name<3>;
 UMBRA_INSTANTIATE(MaxPool)
+UMBRA_INSTANTIATE(MaxUnpool)
 UMBRA_INSTANTIATE(AvgPool)
 UMBRA_INSTANTIATE(LPPool)
 UMBRA_INSTANTIATE(AdaptiveAvgPool)

@@ -18,6 +18,12 @@ template <size_t N> std::string number_or_tuple(const Sizes<N>& numbers) {
   return numbers == Sizes<N>(numbers[0]) ? concat(numbers[0]) : tuple_text(numbers);
 }
 
+/// A number as Python prints a float: "2.0".
+inline std::string float_text(double number) {
+  std::string text = concat(number);
+  return text.find_first_of(".einf") == std::string::npos ? text + ".0" : text;
+}
+
 /// "torch.nn.modules.conv.Conv2d" of the three names.
 template <size_t N> const char* by_dimensions(const char* one, const char* two, const char* three) {
   return N == 1 ? one : N == 2 ? two : three;

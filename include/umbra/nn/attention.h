@@ -32,6 +32,7 @@ class MultiheadAttention : public Layer {
                                        const AttendOptions& options = {}) const;
   std::vector<Tensor> forward_many(std::vector<Tensor> inputs) override;
   std::vector<std::string> argument_names() const override { return {"query", "key", "value"}; }
+  bool is_batch_first() const { return batch_first_; }
 
   Tensor in_proj_weight, in_proj_bias;
   Linear out_proj;

@@ -1,8 +1,9 @@
-// Embedding: rows of a table by number.
+// Rows of a table by number, one by one and in bags.
 #pragma once
 
 #include <optional>
 
+#include "umbra/nn/functional.h"
 #include "umbra/nn/module.h"
 
 namespace UMBRA_API umbra {
@@ -23,6 +24,25 @@ class Embedding : public Layer {
 
  private:
   std::optional<int64_t> padding_idx_;
+};
+
+using EmbeddingBagOptions = functional::EmbeddingBagOptions;
+
+/// Sums, means or maxima of the rows of each bag: of a row of a matrix of numbers, or of those of a vector from one
+/// offset to the next. A third input is a weight for each number.
+class EmbeddingBag : public Layer {
+ public:
+  EmbeddingBag(int64_t rows, int64_t size, const EmbeddingBagOptions& options = {}, TensorOptions tensor = {});
+  Tensor forward(Tensor input) override;
+  Tensor forward(Tensor input, Tensor offsets) override;
+  Tensor forward(Tensor input, Tensor offsets, Tensor per_sample_weights) override;
+  std::vector<std::string> argument_names() const override { return {"input", "offsets", "per_sample_weights"}; }
+  std::string extra_repr() const override;
+
+  Tensor weight;
+
+ private:
+  EmbeddingBagOptions options_;
 };
 
 }  // namespace nn

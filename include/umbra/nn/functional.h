@@ -1,8 +1,11 @@
 // What layers compute, as functions: `namespace F = umbra::nn::functional`.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "umbra/core/tensor.h"
 #include "umbra/generated/functions.h"
@@ -88,6 +91,19 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
                             Reduction reduction = Reduction::Mean);
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight = {},
                                         Reduction reduction = Reduction::Mean, const Tensor& pos_weight = {});
+/// The negative log likelihood of numbers under normal distributions with the means `input` and the variances `var`.
+Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var, bool full = false,
+                         double eps = 1e-6, Reduction reduction = Reduction::Mean);
+Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, const Tensor& weight = {},
+                                   Reduction reduction = Reduction::Mean);
+struct TripletMarginWithDistanceOptions {
+  std::function<Tensor(const Tensor&, const Tensor&)> distance_function = {};  // pairwise_distance where it is left out
+  double margin = 1;
+  bool swap = false;
+  Reduction reduction = Reduction::Mean;
+};
+Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                                         const TripletMarginWithDistanceOptions& options = {});
 Tensor dropout(const Tensor& input, double p = 0.5, bool training = true);
 /// Whole channels of sequences, images and volumes, with or without a batch dimension in front.
 Tensor dropout1d(const Tensor& input, double p = 0.5, bool training = true);
@@ -96,6 +112,31 @@ Tensor dropout3d(const Tensor& input, double p = 0.5, bool training = true);
 /// Divided by its norm along a dimension.
 Tensor normalize(const Tensor& input, double p = 2, int64_t dim = 1, double eps = 1e-12);
 Tensor embedding(const Tensor& input, const Tensor& weight, std::optional<int64_t> padding_idx = {});
+
+struct EmbeddingBagOptions {
+  std::optional<double> max_norm = {};  // rows that are longer are shortened to it, in the table
+  double norm_type = 2;
+  bool scale_grad_by_freq = false;
+  std::string mode = "mean";  // or "sum", "max"
+  bool include_last_offset = false;
+  std::optional<int64_t> padding_idx = {};  // a row that counts for nothing
+};
+/// Rows of `weight`, summed, averaged or compared within bags: the rows of a matrix, or those of a vector that begin at
+/// `offsets`.
+Tensor embedding_bag(const Tensor& input, const Tensor& weight, const Tensor& offsets = {},
+                     const Tensor& per_sample_weights = {}, const EmbeddingBagOptions& options = {});
+
+struct InterpolateOptions {
+  std::vector<int64_t> size = {};         // for each dimension of places, or one number for all
+  std::vector<double> scale_factor = {};  // instead of the size
+  std::string mode = "nearest";           // or "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", "area"
+  std::optional<bool> align_corners = {};
+  bool recompute_scale_factor = false, antialias = false;
+};
+/// Signals, images and volumes at another size.
+Tensor interpolate(const Tensor& input, const InterpolateOptions& options);
+/// Each element over a power of the mean square of its neighbours in other channels.
+Tensor local_response_norm(const Tensor& input, int64_t size, double alpha = 1e-4, double beta = 0.75, double k = 1);
 Tensor layer_norm(const Tensor& input, SymIntArrayRef normalized_shape, const Tensor& weight = {},
                   const Tensor& bias = {}, double eps = 1e-5);
 

@@ -19,4 +19,6 @@
 #include "umbra/nn/padding.h"
 #include "umbra/nn/pooling.h"
 #include "umbra/nn/recurrent.h"
+#include "umbra/nn/transformer.h"
+#include "umbra/nn/upsampling.h"
 #include "umbra/nn/vision.h"

@@ -121,5 +121,17 @@ class GroupNorm : public Layer {
   double eps_;
 };
 
+/// Divides by a power of the mean square of neighbouring channels.
+class LocalResponseNorm : public Layer {
+ public:
+  explicit LocalResponseNorm(int64_t size, double alpha = 1e-4, double beta = 0.75, double k = 1);
+  Tensor forward(Tensor x) override;
+  std::string extra_repr() const override;
+
+ private:
+  int64_t size_;
+  double alpha_, beta_, k_;
+};
+
 }  // namespace nn
 }  // namespace umbra

@@ -29,6 +29,21 @@ template <size_t N> class MaxPool : public Layer {
   MaxPoolOptions<N> options_;
 };
 
+/// Puts maxima back where MaxPool found them; all else is zero.
+template <size_t N> class MaxUnpool : public Layer {
+ public:
+  explicit MaxUnpool(Sizes<N> kernel_size, std::optional<Sizes<N>> stride = {}, Sizes<N> padding = 0);
+  Tensor forward(Tensor x, Tensor indices) override;
+  /// To the size that was pooled, where rounding left several that it may have been.
+  Tensor forward_to_size(Tensor x, Tensor indices, Sizes<N> output_size);
+  std::vector<std::string> argument_names() const override { return {"input", "indices"}; }
+  std::string extra_repr() const override;
+
+ private:
+  Sizes<N> plain_size(const Tensor& x) const;
+  Sizes<N> kernel_size_, stride_, padding_;
+};
+
 template <size_t N> struct AvgPoolOptions {
   std::optional<Sizes<N>> stride = {};
   Sizes<N> padding = 0;
@@ -87,6 +102,9 @@ template <size_t N> class AdaptiveMaxPool : public Layer {
 using MaxPool1d = MaxPool<1>;
 using MaxPool2d = MaxPool<2>;
 using MaxPool3d = MaxPool<3>;
+using MaxUnpool1d = MaxUnpool<1>;
+using MaxUnpool2d = MaxUnpool<2>;
+using MaxUnpool3d = MaxUnpool<3>;
 using AvgPool1d = AvgPool<1>;
 using AvgPool2d = AvgPool<2>;
 using AvgPool3d = AvgPool<3>;

@@ -7,37 +7,23 @@
 namespace UMBRA_API umbra {
 namespace nn {
 
+// Those of one number.
+#define UMBRA_SHUFFLE(Name, option)          \
+  class Name : public Layer {                \
+   public:                                   \
+    explicit Name(int64_t option);           \
+    Tensor forward(Tensor x) override;       \
+    std::string extra_repr() const override; \
+                                             \
+   private:                                  \
+    int64_t option##_;                       \
+  }
 /// Channels become places: [N, C * r * r, H, W] to [N, C, H * r, W * r].
-class PixelShuffle : public Layer {
- public:
-  explicit PixelShuffle(int64_t upscale_factor);
-  Tensor forward(Tensor x) override;
-  std::string extra_repr() const override;
-
- private:
-  int64_t upscale_factor_;
-};
-
+UMBRA_SHUFFLE(PixelShuffle, upscale_factor);
 /// The reverse.
-class PixelUnshuffle : public Layer {
- public:
-  explicit PixelUnshuffle(int64_t downscale_factor);
-  Tensor forward(Tensor x) override;
-  std::string extra_repr() const override;
-
- private:
-  int64_t downscale_factor_;
-};
-
-class ChannelShuffle : public Layer {
- public:
-  explicit ChannelShuffle(int64_t groups);
-  Tensor forward(Tensor x) override;
-  std::string extra_repr() const override;
-
- private:
-  int64_t groups_;
-};
+UMBRA_SHUFFLE(PixelUnshuffle, downscale_factor);
+UMBRA_SHUFFLE(ChannelShuffle, groups);
+#undef UMBRA_SHUFFLE
 
 struct UnfoldOptions {
   Pair dilation = 1, padding = 0, stride = 1;
@@ -50,21 +36,21 @@ class Unfold : public Layer {
   Tensor forward(Tensor x) override;
   std::string extra_repr() const override;
 
- private:
+ protected:
+  Unfold(const char* type, Pair kernel_size, const UnfoldOptions& options);
   Pair kernel_size_;
   UnfoldOptions options_;
 };
 
 /// Images of such columns; where patches overlap, they are added.
-class Fold : public Layer {
+class Fold : public Unfold {
  public:
   Fold(Pair output_size, Pair kernel_size, const UnfoldOptions& options = {});
   Tensor forward(Tensor x) override;
   std::string extra_repr() const override;
 
  private:
-  Pair output_size_, kernel_size_;
-  UnfoldOptions options_;
+  Pair output_size_;
 };
 
 }  // namespace nn
