@@ -15,7 +15,12 @@ template <class T> using Step = std::conditional_t<std::is_integral_v<T>, double
 
 template <class T> T times_plus(T a, T b, T c) {
   if constexpr (std::is_floating_point_v<T>) return std::fma(a, b, c);
-  else return a * b + c;
+  else return a * b.real() + c;  // b is a count: infinite parts stay by themselves
+}
+
+template <class T> T divided(T a, int64_t count) {
+  if constexpr (std::is_floating_point_v<T>) return a / static_cast<T>(count);
+  else return a / static_cast<typename T::value_type>(count);
 }
 
 template <class T, class S> T rounded(S value) {
@@ -34,7 +39,7 @@ void fill_between(const Tensor& out, const Scalar& start, const Scalar& end, con
   int64_t n = out.numel(), stride = n > 0 ? out.stride(0) : 1;
   if (n == 0) return;
   const S first = static_cast<S>(start.to<T>()), last = static_cast<S>(end.to<T>());
-  const S step = n > 1 ? (last - first) / static_cast<S>(n - 1) : S(0);
+  const S step = n > 1 ? divided(last - first, n - 1) : S(0);
   T* data = out.data<T>();
   for (int64_t i = 0; i < n; ++i) {
     bool lower = n == 1 || i < n / 2;

@@ -328,3 +328,19 @@ def test_joining_empty_vectors_takes_any_dimension():
 
 def test_logarithms_of_sigmoids_lie_row_by_row():
     assert aten.log_sigmoid_forward(torch.ones(2, 5).t())[0].stride() == (2, 1)
+
+
+def test_adding_with_a_relu_ends_at_the_largest_number_of_the_first_type():
+    assert aten._add_relu.Scalar(torch.ones(1, dtype=torch.int8), 1000.5).tolist() == [127]
+    assert aten._add_relu.Scalar(torch.ones(1, dtype=torch.int64), float("inf")).tolist() == [2.0**63]
+
+
+def test_complex_steps_to_infinity_have_no_imaginary_part():
+    out = torch.zeros(4, dtype=torch.complex64)
+    assert torch.linspace(1, float("inf"), 4, out=out).imag.tolist() == [0, 0, 0, 0]
+
+
+def test_targets_of_bytes_keep_their_sign_in_a_soft_margin_loss():
+    target = torch.tensor([0, 3], dtype=torch.uint8)
+    slopes = aten.soft_margin_loss_backward(torch.ones(2), torch.tensor([0.5, 2.0], dtype=torch.float64), target, 0)
+    assert slopes.tolist() == [0, -3]

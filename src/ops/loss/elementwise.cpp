@@ -292,14 +292,15 @@ UMBRA_OPERATOR("soft_margin_loss(Tensor self, Tensor target, int reduction=Mean)
 UMBRA_OPERATOR("soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
     .out("soft_margin_loss_backward.grad_input", {"grad_input"})
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
-      Tensor slope = target.neg().mul(target.neg().mul(self).exp());
-      slope = slope.div(target.neg().mul(self).exp().add(1));
+      // The target is negated for the exponent alone: bytes have no sign.
+      Tensor z = target.neg().mul(self).exp();
+      Tensor slope = target.mul(z).neg().div(z.add(1));
       return in_type_of(self, share_of_mean(slope, self, reduction).mul(grad));
     })
     .gradient("grad_output", {"grad", "self", "target", "reduction"},
               [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
                 Tensor z = target.neg().mul(self).exp();
-                return share_of_mean(grad.mul(target.neg().mul(z).div(z.add(1))), grad, reduction);
+                return share_of_mean(grad.mul(target.mul(z).neg().div(z.add(1))), grad, reduction);
               })
     .gradient("self", {"grad", "grad_output", "self", "target", "reduction"},
               [](const Tensor& grad, const Tensor& grad_output, const Tensor& self, const Tensor& target,

@@ -1,7 +1,7 @@
 // Activation functions and their backward operators, which have gradients themselves.
-#include "kernels/copy.h"
 #include "kernels/functors/activations.h"
 
+#include "kernels/copy.h"
 #include "kernels/functors/arithmetic.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
@@ -62,8 +62,8 @@ bool has_add_relu(DType type) {
          (is_integral(type, false) && type != DType::UInt8 && type <= DType::Int64);
 }
 TensorSpec add_relu_spec(const Tensor& self, const Tensor& other) {
-  check(has_add_relu(self.dtype()) || !has_elements(self), "Unsupported datatype for add_relu: ",
-        kernel_name(self.dtype()));
+  check(has_add_relu(self.dtype()) || !has_elements(self),
+        "Unsupported datatype for add_relu: ", kernel_name(self.dtype()));
   return pointwise_spec({&self, &other}, Promotion::Default);
 }
 /// The sum between zero and the largest number, of the types that the fused kernel is made for. What is no number is
@@ -73,7 +73,11 @@ void add_relu(const Tensor& out, const Tensor& self, const Tensor& sum) {
   // The largest number is one of the first argument's type.
   check(self.dtype() != DType::Float64 || sum.dtype() == DType::Float64,
         "value cannot be converted to type float without overflow");
-  kernels::copy(out, relu_(is_floating(sum.dtype()) ? nan_to_num_(sum, 0.0, std::nullopt, 0.0) : sum));  // nobody else's
+  bool floats = is_floating(sum.dtype());
+  Tensor result = relu_(floats ? nan_to_num_(sum, 0.0, std::nullopt, 0.0) : sum);  // nobody else's
+  if (floats && is_integral(self.dtype(), false))
+    result.clamp_max_(std::ldexp(1.0, 8 * static_cast<int>(self.item_size()) - 1) - 1);
+  kernels::copy(out, result);
 }
 
 UMBRA_OPERATOR("_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
