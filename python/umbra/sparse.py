@@ -100,10 +100,9 @@ def with_values(coo, values):
 # ---- functions of sparse tensors ----
 
 def mm(input, mat2, reduce=None):
-    """The product of a sparse matrix and a strided or sparse one."""
-    if reduce is not None:
-        raise NotImplementedError("torch.sparse.mm with reduce is not in Umbra yet")
-    return umbra.ops.aten._sparse_mm(input, mat2)
+    """The product of a sparse matrix and a strided or sparse one; of a CSR matrix also with the products of a row reduced otherwise than by
+    their sum: `reduce` is "sum", "mean", "amax" or "amin"."""
+    return umbra.ops.aten._sparse_mm(input, mat2, *(() if reduce is None else (reduce,)))
 
 
 def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0):

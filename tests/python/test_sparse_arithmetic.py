@@ -273,3 +273,17 @@ def test_to_dense_has_a_gradient_at_the_places_there_are():
     y = D.to_sparse().requires_grad_()
     y.to_dense(masked_grad=False).sum().backward()
     assert y.grad._nnz() == 6
+
+
+@pytest.mark.parametrize("reduce, expected, gradient", [
+    ("sum", [[2, 3], [12, 17], [0, 0]], [[2, 2], [1, 1], [3, 3]]), ("mean", [[2, 3], [6, 8.5], [0, 0]], [[1, 1], [1, 1], [1.5, 1.5]]),
+    ("amax", [[2, 3], [12, 15], [0, 0]], [[0, 0], [1, 1], [3, 3]]), ("amin", [[2, 3], [0, 2], [0, 0]], [[2, 2], [1, 1], [0, 0]]),
+])
+def test_products_whose_rows_are_reduced(reduce, expected, gradient):
+    csr = torch.tensor([[0.0, 1, 0], [2, 0, 3], [0, 0, 0]]).to_sparse_csr()
+    x = X.clone().requires_grad_()
+    y = torch.sparse.mm(csr, x, reduce)
+    y.sum().backward()
+    assert y.tolist() == expected and x.grad.tolist() == gradient
+    with pytest.raises(NotImplementedError):
+        torch.sparse.mm(csr.to_sparse(), x, reduce)
