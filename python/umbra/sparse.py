@@ -39,7 +39,7 @@ def sparse_coo_tensor(indices, values=None, size=None, *, dtype=None, device=Non
         raise RuntimeError("Cannot access accelerator device when none is available.")
     if values is None:
         return _finish(umbra.ops.aten.sparse_coo_tensor.size(list(indices), dtype=dtype, device=device), requires_grad, check_invariants)
-    indices, values = _part(indices, umbra.int64, device), _part(values, dtype, device)
+    indices, values = _part(indices, umbra.int64, device).to(umbra.int64), _part(values, dtype, device)
     options = {"dtype": dtype, "is_coalesced": is_coalesced}
     if size is None:
         made = umbra.ops.aten.sparse_coo_tensor.indices(indices, values, **options)
