@@ -39,7 +39,7 @@ def sparse_coo_tensor(indices, values=None, size=None, *, dtype=None, device=Non
         raise RuntimeError("Cannot access accelerator device when none is available.")
     if values is None:
         return _finish(umbra.ops.aten.sparse_coo_tensor.size(list(indices), dtype=dtype, device=device), requires_grad, check_invariants)
-    indices, values = _part(indices, umbra.int64, device), _part(values, dtype, device)
+    indices, values = _part(indices, umbra.int64, device).to(umbra.int64), _part(values, dtype, device)
     options = {"dtype": dtype, "is_coalesced": is_coalesced}
     if size is None:
         made = umbra.ops.aten.sparse_coo_tensor.indices(indices, values, **options)
@@ -100,10 +100,9 @@ def with_values(coo, values):
 # ---- functions of sparse tensors ----
 
 def mm(input, mat2, reduce=None):
-    """The product of a sparse matrix and a strided or sparse one."""
-    if reduce is not None:
-        raise NotImplementedError("torch.sparse.mm with reduce is not in Umbra yet")
-    return umbra.ops.aten._sparse_mm(input, mat2)
+    """The product of a sparse matrix and a strided or sparse one; of a CSR matrix also with the products of a row reduced otherwise than by
+    their sum: `reduce` is "sum", "mean", "amax" or "amin"."""
+    return umbra.ops.aten._sparse_mm(input, mat2, *(() if reduce is None else (reduce,)))
 
 
 def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0):

@@ -7,6 +7,7 @@
 #include "umbra/autograd/autograd.h"
 #include "umbra/capture/effects.h"
 #include "umbra/capture/lift.h"
+#include "umbra/core/sparse.h"
 
 namespace umbra::aot {
 
@@ -156,6 +157,7 @@ class Analysis {
     Tensor value = untracked(real);
     SymbolicContext context{concat("__meta_utils_unknown_tensor", tensors_++),
                             std::vector<sym::SymbolOptions>(real.dim())};
+    require_strided(value, "ahead-of-time autograd");
     Tensor fake = info_.mode->from_tensor(value, symbolic ? &context : nullptr), stand_in = to_functional(fake);
     if (real.requires_grad()) autograd::set_history(stand_in, make_counted<Origin>());
     origins_.push_back(autograd::grad_fn(stand_in));

@@ -169,6 +169,8 @@ Tensor FakeConverter::from_tensor(FakeModeImpl& mode, const Tensor& real, const 
     return fake;
   }
   if (real.keys().has(DispatchKey::Sparse)) return convert_sparse(mode, real);
+  check<NotImplementedError>(real.layout() != Layout::Jagged, "a fake tensor of layout ", to_string(real.layout()),
+                             " is not in Umbra yet");
   SymShape sizes(real.sym_sizes());
   // Another mode's tensor has metadata to go by, as a real one has; symbols are understood only where they were made.
   check(!real.is_symbolic() || fake_mode_of(real)->shape_env() == mode.shape_env(), "Mixing fake modes NYI");

@@ -153,3 +153,12 @@ def test_it_prints_as_pytorch_does():
 def test_what_is_not_built_or_does_not_fit_is_refused(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize("make", [jagged, strided])
+def test_captures_refuse_them(make):
+    from umbra.fx.experimental.proxy_tensor import make_fx
+    with pytest.raises(NotImplementedError):
+        make_fx(lambda x: x * 2, tracing_mode="fake")(make())
+    with pytest.raises(NotImplementedError):
+        torch.export.export(torch.nn.Linear(3, 2), (make(),))

@@ -162,8 +162,35 @@ def test_einsum_with_lists_of_subscripts():
 def test_linear_cross_entropy():
     model, x, target = nn.LinearCrossEntropyLoss(8, 3, bias=True), umbra.randn(4, 8), umbra.tensor([0, 1, 2, 2])
     assert umbra.allclose(model(x, target), F.cross_entropy(model.linear(x), target))
-    with pytest.raises(NotImplementedError, match="options"):
+    with pytest.raises(TypeError, match="options"):
         F.linear_cross_entropy(x, model.linear.weight, target, options=object())
+    with pytest.raises(RuntimeError, match=r"expected linear_bias shape \(3,\), got \(2,\)"):
+        F.linear_cross_entropy(x, model.linear.weight, target, linear_bias=umbra.ones(2))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_linear_cross_entropy_in_chunks(reduction, smoothing, probabilities):
+    umbra.manual_seed(0)
+    x, w, b, classes = umbra.randn(5, 4), umbra.randn(7, 4), umbra.randn(7), umbra.rand(7)
+    target = umbra.rand(5, 7).softmax(1) if probabilities else umbra.tensor([0, 6, 3, 2, 2])
+    results = []
+    for options in (None, nn.LinearCrossEntropyOptions(batch_chunk_size=2), nn.LinearCrossEntropyOptions(chunking_method="aspect_ratio:2")):
+        leaves = [t.clone().requires_grad_() for t in (x, w, b)]
+        loss = F.linear_cross_entropy(leaves[0], leaves[1], target, linear_bias=leaves[2], weight=classes, reduction=reduction,
+                                      ignore_index=None if probabilities else 3, label_smoothing=smoothing, options=options)
+        results.append([loss, *umbra.autograd.grad(loss.sum(), leaves)])
+    for chunked in results[1:]:
+        for have, expected in zip(chunked, results[0]):
+            umbra.testing.assert_close(have, expected)
+
+
+def test_options_of_linear_cross_entropy_are_checked():
+    for wrong in ({"batch_chunk_size": 0}, {"chunking_method": "aspect_ratio:0"}, {"chunking_method": "other"}, {"acc_policy": "fast"},
+                  {"acc_dtype": umbra.int32}):
+        with pytest.raises(ValueError):
+            nn.LinearCrossEntropyOptions(**wrong)
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])

@@ -273,3 +273,39 @@ def test_to_dense_has_a_gradient_at_the_places_there_are():
     y = D.to_sparse().requires_grad_()
     y.to_dense(masked_grad=False).sum().backward()
     assert y.grad._nnz() == 6
+
+
+@pytest.mark.parametrize("reduce, expected, gradient", [
+    ("sum", [[2, 3], [12, 17], [0, 0]], [[2, 2], [1, 1], [3, 3]]), ("mean", [[2, 3], [6, 8.5], [0, 0]], [[1, 1], [1, 1], [1.5, 1.5]]),
+    ("amax", [[2, 3], [12, 15], [0, 0]], [[0, 0], [1, 1], [3, 3]]), ("amin", [[2, 3], [0, 2], [0, 0]], [[2, 2], [1, 1], [0, 0]]),
+])
+def test_products_whose_rows_are_reduced(reduce, expected, gradient):
+    csr = torch.tensor([[0.0, 1, 0], [2, 0, 3], [0, 0, 0]]).to_sparse_csr()
+    x = X.clone().requires_grad_()
+    y = torch.sparse.mm(csr, x, reduce)
+    y.sum().backward()
+    assert y.tolist() == expected and x.grad.tolist() == gradient
+    with pytest.raises(NotImplementedError):
+        torch.sparse.mm(csr.to_sparse(), x, reduce)
+
+
+def test_a_mask_by_columns_takes_the_values_in_its_order():
+    for to in ("to_sparse_csr", "to_sparse_csc"):
+        mask = getattr(E, to)()
+        assert torch.equal(D.sparse_mask(mask).to_dense(), D * (E != 0))
+
+
+def test_parts_may_be_resized_by_whoever_has_them():
+    indices, values = torch.tensor([[0], [1]]), torch.tensor([[3.0, 4, 5]])
+    x = torch.sparse_coo_tensor(indices, values, (1, 2, 3))
+    indices.resize_(2, 3)
+    values.resize_(4, 5)
+    assert x._indices().shape == (2, 1) and x._values().shape == (1, 3)
+
+
+def test_sums_with_nothing_take_any_number_of_sparse_dimensions():
+    nothing = torch.sparse_coo_tensor((3, 2))
+    for total in (nothing + rows(), rows() + nothing, torch.add(nothing, rows(), alpha=1)):
+        assert total.sparse_dim() == 1 and torch.equal(total.to_dense(), rows().to_dense())
+    with pytest.raises(RuntimeError, match="only same size"):
+        D.to_sparse().copy_(E.to_sparse().narrow_copy(0, 0, 1))

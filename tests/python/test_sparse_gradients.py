@@ -163,3 +163,8 @@ def test_the_graph_makes_the_sparse_tensor_by_one_operator():
     run(table(), torch.tensor([1, 2])).sum().backward()
     names = [str(node.target) for node in graphs[0].graph.nodes if node.op == "call_function"]
     assert names == ["aten.view.default", "aten.view.default", "aten._sparse_coo_tensor_with_dims_and_tensors.default"]
+
+
+def test_sparse_inputs_ahead_of_time_are_refused_by_name():
+    with pytest.raises(NotImplementedError, match="ahead-of-time autograd of a tensor of layout torch.sparse_coo"):
+        aot_function(lambda x, y: x @ y, lambda graph, _: graph)(torch.eye(2).to_sparse(), torch.ones(2, 2, requires_grad=True))

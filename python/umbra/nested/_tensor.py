@@ -224,11 +224,14 @@ class JaggedTensor(NestedTensor):
 class StridedNestedTensor(NestedTensor):
     """A list of tensors of one rank; every size may differ."""
 
+    layout = umbra.strided
+
     @staticmethod
     def __new__(cls, parts):
         dtype = parts[0].dtype if parts else umbra.get_default_dtype()
         device = parts[0].device if parts else "cpu"
-        made = umbra.Tensor._make_wrapper_subclass(cls, [len(parts), *_sizes_for_padding(parts)], dtype=dtype, device=device)
+        sizes = [len(parts), *_sizes_for_padding(parts)]  # the wrapper's own layout keeps captures from taking it for a strided tensor
+        made = umbra.Tensor._make_wrapper_subclass(cls, sizes, dtype=dtype, device=device, layout=umbra.jagged)
         made._parts, made._rank, made._held_type = list(parts), parts[0].dim() + 1 if parts else 1, dtype
         return made
 

@@ -60,8 +60,7 @@ Tensor copy_sparse(const Tensor& self, const Tensor& src, bool) {
         " and src type = ", type_name(src));
   check(self.layout() == src.layout(), "copy of sparse compressed tensors having different layouts is not supported.",
         " self layout is ", short_name(self.layout()), " and src layout is ", short_name(src.layout()));
-  check(!is_compressed(self.layout()) || self.sizes() == src.sizes(),
-        "torch.copy_: only same size tensors are supported.");
+  check(self.sizes() == src.sizes(), "torch.copy_: only same size tensors are supported.");
   check(!is_compressed(self.layout()) || sparse_parts(self).values.size(0) == sparse_parts(src).values.size(0),
         "torch.copy_: only sparse compressed tensors with the same number of specified elements are supported.");
   return src.to(self.dtype(), false, true);

@@ -51,6 +51,11 @@ Tensor indices_of(Tensor positions, IntArrayRef sizes) {
 
 Tensor add_coo(const Tensor& self, const Tensor& other, const Scalar& alpha) {
   check_same_sizes(self, other);
+  if (!self.is_fake() && (element_count(self) == 0 || element_count(other) == 0)) {  // any number of sparse dimensions
+    bool left = element_count(other) == 0;
+    Tensor values = in_type(sparse_parts(left ? self : other).values, promoted(self, other));
+    return with_values(left ? self : other, left ? values.clone() : values.mul(alpha));
+  }
   int64_t sparse_dim = sparse_dims(self);
   check(sparse_dim == sparse_dims(other), "add: expected 'self' and 'other' to have same number of sparse dimensions, ",
         "but 'self' has ", sparse_dim, " sparse dimensions while 'other' has ", sparse_dims(other),

@@ -225,7 +225,7 @@ Tensor masked(const Tensor& self, const Tensor& mask) {
   check_mask(self, mask);
   if (!is_coo(mask)) {
     Tensor places = as_coo(mask);
-    if (is_strided(self)) return with_values(as_compressed(places, mask.layout()), gathered(self, places));
+    if (is_strided(self)) return as_compressed(with_values(places, gathered(self, places)), mask.layout());
     // What only one of them has is left out here, where COO tensors have zeros; both are PyTorch's.
     Tensor ones = with_values(places, ones_like(sparse_parts(places).values, self.dtype()));
     return as_compressed(as_coo(self).mul(ones), mask.layout());

@@ -116,7 +116,9 @@ UMBRA_OPERATOR(
     "is_coalesced=None) -> Tensor")
     .all_backends([](int64_t, int64_t, SymIntArrayRef size, const Tensor& indices, const Tensor& values,
                      OptionalDType dtype, OptionalLayout, OptionalDevice, OptionalBool, OptionalBool coalesced) {
-      return sparse::make_coo(indices.to(DType::Int64), converted(values, dtype), size, coalesced.value_or(false));
+      // Whoever has the parts may resize them, and must not change this tensor by that.
+      return sparse::make_coo(indices.to(DType::Int64).detach(), converted(values, dtype).detach(), size,
+                              coalesced.value_or(false));
     })
     .gradient("values", {"grad", "result"},
               [](const Tensor& grad, const Tensor& result) { return _values(grad.sparse_mask(result)); });
@@ -142,8 +144,9 @@ UMBRA_OPERATOR(
     .all_backends([](const Tensor& compressed, const Tensor& plain, const Tensor& values, SymIntArrayRef size,
                      OptionalDType dtype, OptionalLayout layout, OptionalDevice, OptionalBool) {
       check(layout && is_compressed(*layout), "expected a sparse compressed tensor layout");
-      return make_sparse(*layout, size,
-                         {.indices = plain, .compressed = compressed, .values = converted(values, dtype)});
+      return make_sparse(
+          *layout, size,
+          {.indices = plain.detach(), .compressed = compressed.detach(), .values = converted(values, dtype).detach()});
     })
     .gradient("values", {"grad", "result"},
               [](const Tensor& grad, const Tensor& result) { return grad.sparse_mask(result).values(); });
@@ -195,6 +198,17 @@ UMBRA_OPERATOR(
       check_compressed(*layout, compressed, plain, values, guard_ints(size));
       return _sparse_compressed_tensor_unsafe(compressed, plain, converted(values, dtype), size,
                                               {.dtype = dtype, .layout = layout});
+    });
+
+UMBRA_OPERATOR(
+    "_validate_sparse_compressed_tensor_args(Tensor compressed_indices, Tensor plain_indices, Tensor values, int[] "
+    "size, "
+    "Layout layout, bool? check_pinning=None) -> ()")
+    .composite([](const Tensor& compressed, const Tensor& plain, const Tensor& values, const std::vector<int64_t>& size,
+                  Layout layout, OptionalBool) {
+      check(is_compressed(layout), "expected a sparse compressed tensor layout, but got ", short_name(layout));
+      check_compressed(layout, compressed, plain, values, size);
+      return std::tuple<>();
     });
 
 }  // namespace

@@ -145,7 +145,7 @@ namespace {
 
 using namespace sparse;
 
-// ---- with gradients that have the places of the sparse matrix ----
+// ---- as torch.sparse.mm calls it ----
 
 UMBRA_OPERATOR("_sparse_mm(Tensor sparse, Tensor dense) -> Tensor")
     .composite([](const Tensor& left, const Tensor& right) {
@@ -158,6 +158,53 @@ UMBRA_OPERATOR("_sparse_mm(Tensor sparse, Tensor dense) -> Tensor")
       Tensor start = zeros({left.sym_size(-2), right.sym_size(1)}, {.dtype = right.dtype(), .device = right.device()});
       return _sparse_addmm(start, left, right, 0, 1);
     });
+
+// ---- rows reduced otherwise than by their sum ----
+
+/// In each row and column of the result the first of the products that is the greatest or least; 0 where there is none.
+Tensor extreme_of_rows(const Tensor& products, const Tensor& rows, SymInt height, const std::string& reduce) {
+  SymShape sizes{height, products.sym_size(1)};
+  Tensor at = rows.unsqueeze(1).expand(products.sym_sizes());
+  Tensor start = zeros(sizes, {.dtype = products.dtype(), .device = products.device()});
+  Tensor extremes = start.scatter_reduce(0, at, products.detach(), reduce, false);
+  Tensor reached = products.detach().eq(extremes.index_select(0, rows));
+  int64_t count = products.size(0);
+  Tensor numbers = where(reached, counting(count, rows).unsqueeze(1), Scalar(count));
+  Tensor none = full(sizes, Scalar(count), {.dtype = DType::Int64, .device = rows.device()});
+  Tensor first = none.scatter_reduce(0, at, numbers, "amin", true);
+  Tensor chosen = cat({products, zeros({1, products.sym_size(1)}, {.dtype = products.dtype()})}, 0);
+  return chosen.gather(0, first);
+}
+
+void check_reduced(const Tensor& left, const Tensor& right, const std::string& reduce) {
+  check<NotImplementedError>(left.layout() == Layout::SparseCsr,
+                             "Could not run 'aten::_sparse_mm_reduce_impl' with arguments from the '",
+                             is_coo(left) ? "SparseCPU" : "CPU", "' backend: it is defined for CSR tensors only");
+  check(is_strided(right), "sparse_mm_reduce: expected a strided matrix, got layout ", short_name(right.layout()));
+  check_matrices(left, right);
+  check_shapes("sparse_mm_reduce", left, right);
+  check_types(left, right);
+  check(reduce == "sum" || reduce == "mean" || reduce == "amax" || reduce == "amin",
+        "reduce argument must be either sum, mean, amax or amin, got ", reduce);
+}
+
+UMBRA_OPERATOR("_sparse_mm.reduce(Tensor sparse, Tensor dense, str reduce) -> Tensor")
+    .composite([](const Tensor& left, const Tensor& right, const std::string& reduce) {
+      check_reduced(left, right, reduce);
+      Tensor places = _convert_indices_from_csr_to_coo(left.crow_indices(), left.col_indices());
+      Tensor rows = places.select(0, 0), columns = places.select(0, 1);
+      DType wide = left.dtype() == DType::Float16 || left.dtype() == DType::BFloat16 ? DType::Float32 : left.dtype();
+      Tensor products = left.values().unsqueeze(1).to(wide) * right.index_select(0, columns).to(wide);
+      if (reduce[0] == 'a') return extreme_of_rows(products, rows, left.sym_size(0), reduce).to(left.dtype());
+      Tensor sums = zeros({left.sym_size(0), right.sym_size(1)}, {.dtype = wide}).index_add(0, rows, products);
+      if (reduce == "mean") {
+        Tensor counts = left.crow_indices().slice(0, 1) - left.crow_indices().slice(0, 0, -1);
+        sums = sums / counts.clamp_min(1).unsqueeze(1).to(wide);
+      }
+      return sums.to(left.dtype());
+    });
+
+// ---- with gradients that have the places of the sparse matrix ----
 
 /// The gradient of a sparse factor, at its places alone.
 Tensor sparse_factor_gradient(const Tensor& grad, const Tensor& mat1, const Tensor& mat2, const Scalar& alpha) {

@@ -81,8 +81,10 @@ Tensor permute(const Tensor& self, const std::vector<int64_t>& dims) {
   bool same_rows = std::is_sorted(rows.begin(), rows.end());
   if (same_rows && std::is_sorted(inner.begin(), inner.end())) return self.detach();
   const SparseParts& parts = sparse_parts(self);
-  return make_coo(rows.empty() ? parts.indices : parts.indices.index_select(0, tensor(rows)),
-                  parts.values.permute(inner), sizes, same_rows && parts.coalesced);
+  return make_sparse(Layout::SparseCoo, sizes,
+                     {.indices = rows.empty() ? parts.indices : parts.indices.index_select(0, tensor(rows)),
+                      .values = parts.values.permute(inner),
+                      .coalesced = same_rows && parts.coalesced});
 }
 
 Tensor unsqueeze(const Tensor& self, int64_t dim) {

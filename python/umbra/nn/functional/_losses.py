@@ -3,7 +3,6 @@ import math
 import warnings
 
 import umbra
-from umbra._options import not_built
 from umbra.nn.functional._activations import logsigmoid
 from umbra.nn.functional._publish import publish
 
@@ -31,8 +30,10 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
 
 def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean", ignore_index=None, label_smoothing=0.0,
                          options=None):
-    """The cross entropy of linear(input, linear_weight, linear_bias); a weight of more than two dimensions gives that many results a row."""
-    not_built("torch.nn.functional.linear_cross_entropy", options=(options, None))
+    """The cross entropy of linear(input, linear_weight, linear_bias); a weight of more than two dimensions gives that many results a row.
+
+    With `options` (torch.nn.LinearCrossEntropyOptions) rows are taken in chunks, where there is one result a row.
+    """
     if ignore_index is not None and target.is_floating_point():
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     if not 1 <= input.dim() <= 2:
@@ -42,10 +43,41 @@ def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weig
     if input.shape[-1] != linear_weight.shape[-1]:
         raise RuntimeError(f"expected equal input and linear_weight last dimensions (in_features), got {input.shape[-1]} and "
                            f"{linear_weight.shape[-1]}, respectively")
+    if input.dim() == 1 and linear_weight.dim() > 2:
+        raise RuntimeError(f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires batched input, "
+                           f"(N, {input.shape[-1]}), got unbatched input with shape {tuple(input.shape)}")
+    if linear_bias is not None and linear_bias.shape != linear_weight.shape[:-1]:
+        raise RuntimeError(f"expected linear_bias shape {tuple(linear_weight.shape[:-1])}, got {tuple(linear_bias.shape)}")
+    if options is not None and not isinstance(options, umbra.nn.LinearCrossEntropyOptions):
+        raise TypeError(f"options must be LinearCrossEntropyOptions or None, not {type(options).__name__}")
+    ignored = -100 if ignore_index is None else ignore_index
+    if options is not None and input.dim() == linear_weight.dim() == 2:
+        _reduction(reduction)
+        return _in_chunks(input, linear_weight, target, linear_bias, weight, reduction, ignored, label_smoothing, options)
     logits = umbra.nn.functional.linear(input, linear_weight.reshape(-1, input.shape[-1]), None if linear_bias is None else linear_bias.reshape(-1))
     logits = logits.reshape(*input.shape[:-1], *linear_weight.shape[:-1])
-    return cross_entropy(logits, target, weight, ignore_index=-100 if ignore_index is None else ignore_index, reduction=reduction,
-                         label_smoothing=label_smoothing)
+    return cross_entropy(logits, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=label_smoothing)
+
+
+def _in_chunks(input, linear_weight, target, linear_bias, weight, reduction, ignored, label_smoothing, options):
+    """Row by row the same, with the logits of some rows at a time; they are computed again for the gradient."""
+    from umbra.utils.checkpoint import checkpoint
+
+    def losses(rows, targets):
+        return cross_entropy(umbra.nn.functional.linear(rows, linear_weight, linear_bias), targets, weight, ignore_index=ignored,
+                             reduction="none", label_smoothing=label_smoothing)
+
+    count = options.rows(input.shape[0], input.shape[1], linear_weight.shape[0])
+    parts = [checkpoint(losses, *pair, use_reentrant=False) for pair in zip(input.split(count), target.split(count))]
+    total = umbra.cat(parts) if parts else losses(input, target)
+    if reduction == "none":
+        return total
+    if reduction == "sum":
+        return total.sum()
+    if target.is_floating_point():
+        return total.sum() / input.shape[0]
+    there = target != ignored
+    return total.sum() / (there.sum() if weight is None else weight[target.where(there, 0)].where(there, 0).sum())
 
 
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):

@@ -30,8 +30,9 @@ from umbra.nn.modules.instancenorm import (  # noqa: F401
 from umbra.nn.modules.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase  # noqa: F401
 from umbra.nn.modules.loss import (  # noqa: F401
     BCELoss, BCEWithLogitsLoss, CosineEmbeddingLoss, CrossEntropyLoss, CTCLoss, GaussianNLLLoss, HingeEmbeddingLoss, HuberLoss, KLDivLoss, L1Loss,
-    LinearCrossEntropyLoss,     MarginRankingLoss, MSELoss, MultiLabelMarginLoss, MultiLabelSoftMarginLoss, MultiMarginLoss, NLLLoss, NLLLoss2d, PoissonNLLLoss, SmoothL1Loss,
+    LinearCrossEntropyLoss, MarginRankingLoss, MSELoss, MultiLabelMarginLoss, MultiLabelSoftMarginLoss, MultiMarginLoss, NLLLoss, NLLLoss2d, PoissonNLLLoss, SmoothL1Loss,
     SoftMarginLoss, TripletMarginLoss, TripletMarginWithDistanceLoss)
+from umbra.nn.modules.linear_cross_entropy_options import LinearCrossEntropyOptions  # noqa: F401
 from umbra.nn.modules.container import (  # noqa: F401
     Container, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential)
 from umbra.nn.modules.transformer import (  # noqa: F401
