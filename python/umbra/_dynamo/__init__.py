@@ -30,11 +30,11 @@ def is_dynamo_compiling():
 
 
 def disable(fn=None, recursive=True, *, reason=None, wrapping=True):
-    """The function, or module, as one that `torch.compile` does not capture: what calls it runs as it is, or is refused with `fullgraph`."""
+    """The function, or module, as one that `torch.compile` does not capture: what calls it runs as it is, or is refused with `fullgraph`; so does what it
+    calls, `recursive` or not."""
     from umbra._dynamo import breaks
-    not_built("disable", recursive=(recursive, True))
     if fn is None:
-        return lambda function: disable(function, reason=reason, wrapping=wrapping)
+        return lambda function: disable(function, recursive, reason=reason, wrapping=wrapping)
     return breaks.disabled(fn, reason) if wrapping else fn
 
 
