@@ -308,7 +308,10 @@ bool Tracer::all_constant(const Operator& op, const Value* arguments, bool& some
 }
 
 void Tracer::mark_constant(const Value& result) {
-  if (result.is_tensor() && result.tensor_ref().numel() == 1) tensors_[result.tensor_impl()].constant = true;
+  result.each_tensor([&](const TensorImpl* t) {
+    if (t->sym_numel().is_symbolic() || t->sym_numel().value() != 1) return;
+    if (auto known = tensors_.find(t); known != tensors_.end()) known->second.constant = true;
+  });
 }
 
 /// Reading an element while the data are there: allowed of constants, which is no part of the graph.

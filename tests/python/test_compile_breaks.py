@@ -14,6 +14,11 @@ def not_captured(x):
     return x + 100
 
 
+@torch.compiler.disable(recursive=False)
+def not_captured_itself(x):
+    return x + 100
+
+
 def prints(x):
     print("printed")
     return x + 1
@@ -28,6 +33,10 @@ def calls_disabled(x):
     return not_captured(x) * 2
 
 
+def calls_another_disabled(x):
+    return not_captured_itself(x) * 2
+
+
 def swallows(x):
     try:
         print("printed")
@@ -36,7 +45,7 @@ def swallows(x):
     return x + 1
 
 
-@pytest.mark.parametrize("function", [prints, breaks, calls_disabled, swallows])
+@pytest.mark.parametrize("function", [prints, breaks, calls_disabled, calls_another_disabled, swallows])
 def test_what_a_graph_would_not_do_again_runs_as_it_is_or_is_refused(function):
     with pytest.raises(torch._dynamo.exc.Unsupported):
         torch.compile(function, backend="eager", fullgraph=True)(torch.ones(2))

@@ -263,3 +263,9 @@ def test_gradients_that_the_program_takes_are_part_of_it():
             return umbra.autograd.grad((x ** 3).sum(), x)[0]
     module = umbra.export.export(Gradient(), (umbra.ones(2),)).module()
     assert umbra.allclose(module(umbra.tensor([2.0, 3.0])), umbra.tensor([12.0, 27.0]))
+
+
+def test_attention_takes_its_weights_apart_before_its_biases():
+    x = umbra.ones(1, 3, 4)
+    program = umbra.export.export(umbra.nn.MultiheadAttention(4, 2), (x, x.clone(), x.clone()))
+    assert [node.args[0].name for node in program.graph.nodes if str(node.target) == "aten.chunk.default"] == ["p_in_proj_weight", "p_in_proj_bias"]

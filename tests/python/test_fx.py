@@ -458,3 +458,26 @@ def test_a_module_of_two_graphs_that_makes_itself():
     dual, x = Dual(root, one, other), umbra.ones(1, 2)
     assert umbra.equal(dual(x), root(x)) and umbra.equal(dual.eval()(x), root[0](x))
     assert [name for name, _ in dual.named_parameters()] == ["0.weight", "0.bias"]
+
+
+def test_a_tracer_knows_the_module_that_runs():
+    scopes = []
+
+    class Noting(umbra.fx.Tracer):
+        def create_node(self, *args, **kwargs):
+            scopes.append((self.scope.module_path, self.scope.module_type))
+            return super().create_node(*args, **kwargs)
+
+    class Inner(umbra.nn.Module):
+        def forward(self, x):
+            return x + 1
+
+    class Outer(umbra.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x):
+            return self.inner(x) * 2
+    Noting().trace(Outer())
+    assert scopes == [("", None), ("inner", Inner), ("", None), ("", None)]

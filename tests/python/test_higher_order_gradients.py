@@ -26,7 +26,16 @@ def cubes(x):
     return map(lambda row: row ** 3, x)
 
 
-@pytest.mark.parametrize("function", [cube_or_square, squared_three_times, running_product, cubes])
+def of_results(x):
+    """Functions whose gradients are made of their results."""
+    return cond(x.sum() > 0, lambda x: x.tanh() * x.exp().sigmoid() + x.softmax(0), lambda x: x * x, (x,))
+
+
+def partly_detached(x):
+    return cond(x.sum() > 0, lambda x: x * x.sin().detach() + x.exp(), lambda x: x * x, (x,))
+
+
+@pytest.mark.parametrize("function", [cube_or_square, squared_three_times, running_product, cubes, of_results, partly_detached])
 def test_a_captured_second_derivative_is_that_of_the_run(function):
     def derivatives(x):
         x = x.detach().requires_grad_()

@@ -303,3 +303,10 @@ def test_code_of_nested_arguments_names_them_as_the_function_does():
 def test_the_gradient_of_a_power_computes_in_floating_point_numbers():
     code = make_fx(lambda x: umbra.autograd.grad((x ** 2).sum(), x)[0])(umbra.ones(2, requires_grad=True)).code
     assert "pow.Tensor_Scalar(x_1, 1.0)" in code and "mul.Scalar(pow_2, 2.0)" in code
+
+
+def test_parts_of_a_literal_can_be_read():
+    def f(x):
+        first, = umbra.unbind(umbra.tensor([2]), 0)
+        return x * first.item()
+    assert make_fx(f)(umbra.ones(2))(umbra.ones(2)).tolist() == [2, 2]

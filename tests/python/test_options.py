@@ -22,8 +22,6 @@ NOTHING_TO_CHANGE = {
     "_dynamo/utils.py is_compile_supported": "nothing is compiled to machine code", "hub.py tqdm.__init__": "a bar of progress that shows nothing",
     "exception": "of __exit__", "types": "of handlers", "memo": "copies share the object", "protocol": "of pickle", "_stacklevel": "of warnings",
     "_": "what a callback is given and does not need", "foreach": "one implementation, which gives the values of all",
-    "_dynamo/__init__.py disable": "there is no analysis of code to switch off",
-    "compiler.py disable": "there is no analysis of code to switch off",
     "_accelerator.py refused": "there is no such device", "_accelerator.py zero": "there is no such device", "_accelerator.py no": "there is no such device",
     **{f"{place}": "there is no such device" for place in (
         "accelerator.py current_accelerator", "accelerator.py memory_allocated", "accelerator.py memory_stats", "cuda/__init__.py device_memory_used",

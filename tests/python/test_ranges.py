@@ -148,3 +148,7 @@ def test_a_marked_size_is_captured_once_by_compile():
     mark_dynamic(x, 0)
     assert function(x).tolist() == [[3.0] * 4] * 3
     assert function(umbra.ones(5, 4)).sum() == 100 and function(umbra.ones(9, 4)).sum() == 324 and len(calls) == 1
+
+
+def test_a_range_is_no_tuple():
+    assert not isinstance(ValueRanges(2, 3), tuple) and ValueRanges(2, 3) != (2, 3) and len({ValueRanges(2, 3), ValueRanges(2, 3)}) == 1

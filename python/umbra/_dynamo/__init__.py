@@ -29,10 +29,8 @@ def is_dynamo_compiling():
 
 
 def disable(fn=None, recursive=True, *, reason=None, wrapping=True):
-    """The function, or module, as one that `torch.compile` does not capture: what calls it runs as it is, or is refused with `fullgraph`.
-
-    Without `recursive` what it calls may be captured; none of it is here, which changes no value.
-    """
+    """The function, or module, as one that `torch.compile` does not capture: what calls it runs as it is, or is refused with `fullgraph`; so does what it
+    calls, `recursive` or not."""
     from umbra._dynamo import breaks
     if fn is None:
         return lambda function: disable(function, recursive, reason=reason, wrapping=wrapping)

@@ -17,7 +17,7 @@ class NotCaptured(Unsupported):
     """What is captured has to run as it is."""
 
 
-NotCaptured.__name__ = NotCaptured.__qualname__ = "Unsupported"
+NotCaptured.__name__ = NotCaptured.__qualname__ = "Unsupported"  # as which users see it
 
 
 def stop(what, why):

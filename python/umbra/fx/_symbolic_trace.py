@@ -17,7 +17,7 @@ from umbra._ops import OpOverload
 from umbra.fx.graph import Graph
 from umbra.fx.graph_module import GraphModule
 from umbra.fx.node import Node
-from umbra.fx.proxy import ParameterProxy, Proxy, TracerBase, find_tracer
+from umbra.fx.proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase, find_tracer
 from umbra.nn import Module, Parameter, Sequential
 from umbra.compiler import _fx_tracing
 from umbra.utils import _pytree as pytree
@@ -123,6 +123,7 @@ class Tracer(TracerBase):
         self.root = None
         self.traced_func_name = "forward"
         self.module_stack, self.num_calls = {}, {}
+        self.scope = Scope("", None)
         self.tensor_attrs = {}
         self._attribute_proxies = {}
 
@@ -142,9 +143,10 @@ class Tracer(TracerBase):
         path = self.path_of_module(m)
         key = self._enter_module(m, path)
         try:
-            if self.is_leaf_module(m, path):
-                return self.create_proxy("call_module", path, args, kwargs)
-            return forward(*args, **kwargs)
+            with ScopeContextManager(self.scope, Scope(path, type(m))):
+                if self.is_leaf_module(m, path):
+                    return self.create_proxy("call_module", path, args, kwargs)
+                return forward(*args, **kwargs)
         finally:
             del self.module_stack[key]
 

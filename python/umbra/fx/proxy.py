@@ -1,4 +1,5 @@
 """Proxy: stands for a value that is not there yet; what is done with it becomes nodes of a graph."""
+import copy
 import operator
 import os
 import sys
@@ -16,6 +17,27 @@ _ITERATION = ("Proxy object cannot be iterated. This can be attempted when the P
 
 class TraceError(ValueError):
     pass
+
+
+class Scope:
+    """The module that is traced: its path and its class."""
+
+    def __init__(self, module_path, module_type):
+        self.module_path, self.module_type = module_path, module_type
+
+
+class ScopeContextManager:
+    """Makes a scope that of a called module while it runs."""
+
+    def __init__(self, scope, current_scope):
+        self._scope, self._before = scope, copy.copy(scope)
+        scope.module_path, scope.module_type = current_scope.module_path, current_scope.module_type
+
+    def __enter__(self):
+        return self._scope
+
+    def __exit__(self, *exception):
+        self._scope.module_path, self._scope.module_type = self._before.module_path, self._before.module_type
 
 
 class TracerBase:

@@ -56,8 +56,9 @@ def _project_together(query, key, value, weight, bias):
         q, packed = linear(query, w_q, b_q), linear(key, w_kv, b_kv)
         packed = packed.unflatten(-1, (2, size)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
         return q, packed[0], packed[1]
+    weights = weight.chunk(3)
     biases = (None, None, None) if bias is None else bias.chunk(3)
-    return tuple(linear(x, w, b) for x, w, b in zip((query, key, value), weight.chunk(3), biases))
+    return tuple(linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases))
 
 
 def _project_apart(query, key, value, weights, bias):

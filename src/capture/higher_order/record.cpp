@@ -1,4 +1,6 @@
 // Recording: a function becomes a graph of its own, with what it closes over among its inputs.
+#include <unordered_set>
+
 #include "capture/higher_order/layers.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/dispatch/effects.h"
@@ -227,13 +229,23 @@ const fx::Node* differs_when_repeated(const fx::GraphModule& module, const fx::N
   return nullptr;
 }
 
-/// The calls that only cut inputs off: a graph has no history, and the gradient of this one goes on to the inputs.
-void leave_out_detaches(fx::Graph& graph, size_t count) {
+/// The calls that only cut values off from their history: a graph has none, and the gradient of this one goes on to the
+/// inputs. They are the first ones, of the inputs, and those of results that autograd keeps, which the repeated run
+/// itself does not use.
+void leave_out_detaches(fx::Graph& graph, const RepeatedRun& repeated) {
   static const Operator& detach = get_operator("aten::detach");
   std::vector<fx::Node*> found;
+  std::unordered_set<const fx::Node*> run;
   for (fx::Node* node : graph.nodes()) {
-    if (found.size() == count) break;
-    if (node->op() == fx::Op::CallFunction && node->calls(detach)) found.push_back(node);
+    run.insert(node);
+    if (node == repeated.last) break;
+  }
+  auto in_run = [&](const fx::Node* node) { return run.contains(node); };
+  for (fx::Node* node : graph.nodes()) {
+    if (!in_run(node)) break;
+    if (node->op() != fx::Op::CallFunction || !node->calls(detach)) continue;
+    bool kept_by_autograd = std::ranges::none_of(node->users(), in_run);
+    if (found.size() < repeated.detached || kept_by_autograd) found.push_back(node);
   }
   for (fx::Node* node : found) {
     node->replace_all_uses_with(node->args()[0].node());
@@ -248,7 +260,7 @@ void tidy_repeated(fx::GraphModule& module, const RepeatedRun& repeated) {
     if (differs_when_repeated(module, *node)) again.push_back(node);
     if (node == repeated.last) break;
   }
-  leave_out_detaches(graph, repeated.detached);
+  if (repeated.last) leave_out_detaches(graph, repeated);
   fx::eliminate_dead_code(
       graph, [&](const fx::Node& node) { return node.is_impure() && std::ranges::find(again, &node) == again.end(); });
   for (fx::Node* node : again)

@@ -1,5 +1,5 @@
 """The least and the most that a symbolic number may be."""
-import collections
+import dataclasses
 import re
 
 from umbra import _C
@@ -23,18 +23,22 @@ def _end(value):
     return value if abs(value) != float("inf") else int_oo if value > 0 else NegativeIntInfinity()
 
 
-class ValueRanges(collections.namedtuple("ValueRanges", "lower upper")):
+@dataclasses.dataclass(frozen=True, repr=False)
+class ValueRanges:
     """A range of integers, floats or bools, both ends among them. None for the upper end is the integers' own."""
-    __slots__ = ()
+    lower: object
+    upper: object
 
-    def __new__(cls, lower, upper):
-        lower, upper = _end(lower), _end(int_oo if upper is None else upper)
-        if lower > upper:
-            raise ValueRangeError(f"Invalid ranges [{lower}:{upper}]")
-        return super().__new__(cls, lower, upper)
+    def __post_init__(self):
+        object.__setattr__(self, "lower", _end(self.lower))
+        object.__setattr__(self, "upper", _end(int_oo if self.upper is None else self.upper))
+        if self.lower > self.upper:
+            raise ValueRangeError(f"Invalid ranges [{self.lower}:{self.upper}]")
+
+    ends = property(lambda self: (self.lower, self.upper))
 
     is_bool = property(lambda self: isinstance(self.lower, bool))
-    is_int = property(lambda self: not self.is_bool and all(isinstance(end, (int, IntInfinity)) for end in self))
+    is_int = property(lambda self: not self.is_bool and all(isinstance(end, (int, IntInfinity)) for end in self.ends))
     is_float = property(lambda self: not self.is_bool and not self.is_int)
 
     @staticmethod
@@ -123,7 +127,7 @@ class ValueRanges(collections.namedtuple("ValueRanges", "lower upper")):
 
     @staticmethod
     def coordinatewise_monotone_map(one, other, function):
-        values = [function(a, b) for a in ValueRanges.wrap(one) for b in ValueRanges.wrap(other)]
+        values = [function(a, b) for a in ValueRanges.wrap(one).ends for b in ValueRanges.wrap(other).ends]
         return ValueRanges(min(values), max(values))
 
     def __repr__(self):
@@ -143,7 +147,7 @@ def bound_sympy(expr, ranges=None):
     # `u0` and `s77` are integers; symbols of floats (zuf0, zf3) have no ranges.
     names = set(re.findall(r"\b[A-Za-z_]\w*\b(?!\()", str(expr))) - {"True", "False"}
     given = {name: known.get(name, _default_range(name)) for name in names if not name.startswith("z")}
-    ends = {name: tuple(int(end) if abs(end) < 2**63 else None for end in value) for name, value in given.items()}
+    ends = {name: tuple(int(end) if abs(end) < 2**63 else None for end in value.ends) for name, value in given.items()}
     kind, low, high = _C._bound_expression(str(expr), ends)
     if kind == "float":
         return ValueRanges(*(Infinity(end) if abs(end) == float("inf") else end for end in (low, high)))
