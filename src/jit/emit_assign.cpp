@@ -166,8 +166,8 @@ void Emitter::augmented(const Tree& s) {
     const std::string& name = names.at(s.text);
     bool list = left->type()->is(TypeKind::List);
     static const std::map<std::string, std::string> in_place = {
-        {"+", "add_"},     {"-", "sub_"},    {"*", "mul_"},     {"/", "div_"},         {"%", "remainder_"},
-        {"&", "__iand__"}, {"|", "__ior__"}, {"^", "__ixor__"}, {"<<", "__ilshift__"}, {">>", "__irshift__"}};
+        {"+", "add_"},       {"-", "sub_"},         {"*", "mul_"},        {"/", "div_"},
+        {"%", "remainder_"}, {"<<", "__ilshift__"}, {">>", "__irshift__"}};
     if (auto found = in_place.find(s.text); found != in_place.end() && left->type()->is(TypeKind::Tensor))
       return as_value(s, builtin(s, "aten::" + found->second, {{"", left}, {"", right}}));
     return as_value(s, builtin(s, "aten::" + name + (list && s.text == "+" ? "_" : ""), {{"", left}, {"", right}}));
