@@ -158,9 +158,10 @@ void Emitter::augmented(const Tree& s) {
       {"&", "__and__"}, {"|", "__or__"}, {"^", "__xor__"}, {"<<", "__lshift__"}, {">>", "__rshift__"}};
   size_t op = s.source->text.find(s.text + "=", target.end);
   if (!names.contains(s.text))
-    throw UnsupportedSyntax(concat("unsupported kind of augmented assignment: ", s.text == "@" ? "MatMult" : "FloorDiv",
-                                   ":\n", SourceRange{s.source, op, op + s.text.size() + 1}.pointed()),
-                            false);
+    throw UnsupportedSyntax(
+        concat("unsupported kind of augmented assignment: ", s.text == "@" ? "MatMult" : "FloorDiv", ":\n",
+               SourceRange{s.source, op, op + s.text.size() + 1}.pointed(), Compilation::waiting()),
+        false);
   auto computed = [&](Variable* left) {
     Variable* right = value(*s.children[1]);
     const std::string& name = names.at(s.text);

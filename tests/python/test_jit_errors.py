@@ -1,5 +1,6 @@
 """How errors of TorchScript programs read: the lines of source, the functions that were compiled or running, and what archives remember of them."""
 import io
+import types
 import zipfile
 from enum import Enum
 from typing import List, NamedTuple, Optional
@@ -602,3 +603,30 @@ def test_an_object_of_pythons_stands_for_an_interface_that_its_class_has():
         return counter.bump() + counter.bump()
 
     assert twice(Counter(1)) == 5
+
+
+def test_a_method_that_an_object_has_of_its_own_is_the_one_that_python_calls():
+    class Says(nn.Module):
+        @torch.jit.ignore
+        def word(self) -> str:
+            return "old"
+
+        def forward(self, x: Tensor):
+            return x
+
+    says = Says()
+
+    @torch.jit.ignore
+    def word(self) -> str:
+        return "new"
+
+    says.word = types.MethodType(word, says)
+    assert torch.jit.script(says).word() == "new"
+
+
+def test_lists_as_indices_are_places():
+    def f(x: Tensor, places: List[int]):
+        return x[[True, False]], x[[1.5]], x[places]
+
+    first, second, third = torch.jit.script(f)(torch.tensor([5.0, 6.0]), [1, 1])
+    assert first.tolist() == [6.0, 5.0] and second.tolist() == [6.0] and third.tolist() == [6.0, 6.0]
