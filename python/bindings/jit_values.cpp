@@ -57,6 +57,13 @@ Value read_enum(PyObject* object, const TypePtr& type) {
   cannot_cast(object, type);
 }
 
+/// The program's class that an object's own class was compiled to, or null.
+jit::ClassPtr compiled_class_of(PyObject* object) {
+  nb::object classes = nb::module_::import_("umbra.jit._compile").attr("_classes");
+  nb::object found = classes.attr("get")(nb::handle(object).type());
+  return found.is_none() ? nullptr : nb::cast<JitType>(found).type->cls;
+}
+
 Value read_instance(PyObject* object, const TypePtr& type) {
   JitObject held;
   bool found = nb::try_cast<JitObject>(nb::handle(object), held);
@@ -71,12 +78,14 @@ Value read_instance(PyObject* object, const TypePtr& type) {
     return held.value;
   }
   if (type->cls->is_module) cannot_cast(object, type);
-  if (!python_classes().contains(type->cls->name.c_str()) ||
-      !nb::handle(object).type().is(python_classes()[type->cls->name.c_str()]))
-    cannot_cast(object, type);
-  auto made = make_counted<jit::Instance>(type->cls);
-  for (size_t i = 0; i < type->cls->attributes.size(); ++i) {
-    const jit::Attribute& a = type->cls->attributes[i];
+  jit::ClassPtr cls = type->cls->is_interface ? compiled_class_of(object) : type->cls;
+  bool fits = cls && python_classes().contains(cls->name.c_str()) &&
+              nb::handle(object).type().is(python_classes()[cls->name.c_str()]) &&
+              jit::is_subtype(jit::class_type(cls), type);
+  if (!fits) cannot_cast(object, type);
+  auto made = make_counted<jit::Instance>(cls);
+  for (size_t i = 0; i < cls->attributes.size(); ++i) {
+    const jit::Attribute& a = cls->attributes[i];
     made->slots[i] = to_jit(nb::handle(object).attr(a.name.c_str()).ptr(), a.type);
   }
   return Value::object(made);

@@ -34,6 +34,10 @@ bool holds_data(const TypePtr& t) {
   return is_number(t) || is_bool(t) || is_tensor(t);
 }
 TypePtr tensor_from_data(const Types& t) { return t.size() == 4 && holds_data(t[0]) ? tensor_type() : nullptr; }
+TypePtr starts_with_tensor(const Types& t, const TypePtr& result) {
+  return !t.empty() && is_tensor(t[0]) ? result : nullptr;
+}
+Value no_nested_tensors(Value*, size_t) { fail<NotImplementedError>("nested tensors are not in Umbra yet"); }
 TypePtr device_rule(const Types& t) {
   return t.size() == 1 && is_string(t[0]) ? simple_type(TypeKind::Device) : nullptr;
 }
@@ -216,6 +220,12 @@ const std::vector<Builtin> kTensorBuiltins = {
     {"aten::is_autocast_cpu_enabled", no_arguments_bool,
      [](Value*, size_t) { return Value(autocast_state(DeviceType::CPU).enabled); }},
     {"aten::is_grad_enabled", no_arguments_bool, [](Value*, size_t) { return Value(is_grad_enabled()); }},
+    // Programs of PyTorch's transformers have branches on nested tensors, which most runs do not take.
+    {"aten::_nested_tensor_from_mask_left_aligned", [](const Types& t) { return starts_with_tensor(t, bool_type()); },
+     no_nested_tensors},
+    {"aten::_nested_tensor_from_mask", [](const Types& t) { return starts_with_tensor(t, tensor_type()); },
+     no_nested_tensors},
+    {"aten::to_padded_tensor", [](const Types& t) { return starts_with_tensor(t, tensor_type()); }, no_nested_tensors},
 };
 
 const std::vector<const Builtin*>& builtins(const std::string& name) {

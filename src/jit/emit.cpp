@@ -151,7 +151,8 @@ void Emitter::statement(const Tree& s) {
   switch (s.kind) {
     case Syntax::Pass: return;
     case Syntax::Import:
-      throw UnsupportedSyntax(concat("import statements aren't supported:\n", whole_range(s).pointed()), true);
+      throw UnsupportedSyntax(
+          concat("import statements aren't supported:\n", whole_range(s).pointed(), Compilation::waiting()), true);
     case Syntax::Expression:
       if (s.children[0]->kind != Syntax::String) expression(*s.children[0]);
       return;
@@ -190,9 +191,9 @@ void Emitter::statement(const Tree& s) {
       }
       [[fallthrough]];
     case Syntax::Class:
-      throw UnsupportedSyntax(
-          concat("function definitions aren't supported:\n", SourceRange{s.source, s.begin, s.begin + 3}.pointed()),
-          true);
+      throw UnsupportedSyntax(concat("function definitions aren't supported:\n",
+                                     SourceRange{s.source, s.begin, s.begin + 3}.pointed(), Compilation::waiting()),
+                              true);
     default: fail_at(s, "this statement is not supported");
   }
 }

@@ -159,7 +159,8 @@ Variable* Emitter::index_tensor(const Tree& at, Variable* tensor, const Tree& in
       tensor = as_value(at, builtin(at, "aten::select", {{"", tensor}, {"", dim}, {"", v}}));
     } else if (v->type()->is(TypeKind::Tensor) || is_list(v->type())) {
       if (place.from_the_end) fail_at(at, "Ellipses followed by tensor indexing is currently not supported");
-      if (is_list(v->type())) v = as_value(at, builtin(at, "aten::tensor", {{"", v}}));
+      if (is_list(v->type()))  // its elements are numbers of places, whatever they are
+        v = as_value(at, builtin(at, "aten::tensor", {{"", v}, {"dtype", constant(Value(number_of(DType::Int64)))}}));
       tensors.emplace_back(place.take(true), v);
     } else {
       fail_at(at, "Unsupported operation: indexing tensor with unsupported index type '", v->type()->annotation(),

@@ -158,16 +158,17 @@ void Emitter::augmented(const Tree& s) {
       {"&", "__and__"}, {"|", "__or__"}, {"^", "__xor__"}, {"<<", "__lshift__"}, {">>", "__rshift__"}};
   size_t op = s.source->text.find(s.text + "=", target.end);
   if (!names.contains(s.text))
-    throw UnsupportedSyntax(concat("unsupported kind of augmented assignment: ", s.text == "@" ? "MatMult" : "FloorDiv",
-                                   ":\n", SourceRange{s.source, op, op + s.text.size() + 1}.pointed()),
-                            false);
+    throw UnsupportedSyntax(
+        concat("unsupported kind of augmented assignment: ", s.text == "@" ? "MatMult" : "FloorDiv", ":\n",
+               SourceRange{s.source, op, op + s.text.size() + 1}.pointed(), Compilation::waiting()),
+        false);
   auto computed = [&](Variable* left) {
     Variable* right = value(*s.children[1]);
     const std::string& name = names.at(s.text);
     bool list = left->type()->is(TypeKind::List);
     static const std::map<std::string, std::string> in_place = {
-        {"+", "add_"},     {"-", "sub_"},    {"*", "mul_"},     {"/", "div_"},         {"%", "remainder_"},
-        {"&", "__iand__"}, {"|", "__ior__"}, {"^", "__ixor__"}, {"<<", "__ilshift__"}, {">>", "__irshift__"}};
+        {"+", "add_"},       {"-", "sub_"},         {"*", "mul_"},        {"/", "div_"},
+        {"%", "remainder_"}, {"<<", "__ilshift__"}, {">>", "__irshift__"}};
     if (auto found = in_place.find(s.text); found != in_place.end() && left->type()->is(TypeKind::Tensor))
       return as_value(s, builtin(s, "aten::" + found->second, {{"", left}, {"", right}}));
     return as_value(s, builtin(s, "aten::" + name + (list && s.text == "+" ? "_" : ""), {{"", left}, {"", right}}));

@@ -18,8 +18,7 @@ class Freezer {
 
   Value run() {
     Instance& root = expect_object<Instance>(module_, "a module");
-    for (const std::string& name : preserved_)
-      check(root.cls->find(name) >= 0 || root.cls->method(name), "Unknown name: ", name);
+    for (const std::string& name : preserved_) keep(root, name, name);
     for (const std::string& method : root.cls->method_order) {
       FunctionPtr function = root.cls->method(method);
       if ((method != "forward" && !contains(preserved_, method)) || function->ignored) continue;
@@ -37,14 +36,43 @@ class Freezer {
   }
 
  private:
-  static FunctionPtr copy_of(Function& function) {
+  /// Notes an attribute that is kept: "weight", or "layer.weight" of a module inside.
+  void keep(Instance& owner, const std::string& path, const std::string& name) {
+    size_t dot = path.find('.');
+    std::string first = path.substr(0, dot);
+    bool is_method = &owner == object_as<Instance>(module_) && owner.cls->method(path);
+    check(owner.cls->find(first) >= 0 || is_method, "Unknown name: ", name);
+    if (is_method) return;
+    if (dot == std::string::npos) return void(preserved_attributes_.emplace(&owner, first));
+    Instance* inner = object_as<Instance>(owner.attribute(first));
+    check(inner != nullptr, "Unknown name: ", name);
+    keep(*inner, path.substr(dot + 1), name);
+  }
+
+  FunctionPtr copy_of(Function& function) {
     function.ensure();
     auto copy = std::make_shared<Function>(function);
     copy->define = nullptr;
     copy->program = nullptr;
     copy->graph = function.graph->copy();
-    inline_calls(*copy->graph);
+    do inline_calls(*copy->graph);
+    while (name_modules(*copy->graph));
     return copy;
+  }
+
+  /// Modules that are known by an interface are what they are now: their calls can be put in place. True where there
+  /// was one.
+  bool name_modules(Graph& graph) {
+    bool found = false;
+    each_node(graph.block(), [&](Node& n) {
+      if (!n.is("prim::GetAttr") || !n.output()->type()->cls || !n.output()->type()->cls->is_interface) return;
+      const Value* value = value_of(graph, n.output());
+      auto* instance = value ? object_as<Instance>(*value) : nullptr;
+      if (!instance) return;
+      n.output()->set_type(class_type(instance->cls));
+      found = true;
+    });
+    return found;
   }
 
   /// The value that a chain of attributes of `self` has, or null where it is no such chain.
@@ -67,7 +95,11 @@ class Freezer {
       check<NotImplementedError>(owner,
                                  "torch.jit.freeze: a method sets an attribute of a module that is chosen when it "
                                  "runs; this is not in Umbra yet");
-      written_.emplace(owner, n.attribute("name")->to_string());
+      const std::string& name = n.attribute("name")->to_string();
+      const TypePtr& type = owner->cls->attributes[static_cast<size_t>(owner->cls->find(name))].type;
+      check(!type->cls || !type->cls->is_module,
+            "Freezing does not support SetAttr on an interface type: a method sets '", name, "'");
+      written_.emplace(owner, name);
     });
     AliasAnalysis aliases(graph);
     each_node(graph.block(), [&](const Node& n) {
@@ -111,7 +143,7 @@ class Freezer {
       Attribute a = instance.cls->attributes[i];
       Value value = instance.slots[i];
       auto* inner = object_as<Instance>(value);
-      if ((is_root && contains(preserved_, a.name)) || written_.contains({&instance, a.name})) {
+      if (preserved_attributes_.contains({&instance, a.name}) || written_.contains({&instance, a.name})) {
         // the same tensor, list or object as the original has
       } else if (inner && inner->cls->is_module) {
         value = rebuilt(*inner, false);
@@ -179,7 +211,7 @@ class Freezer {
   const Value& module_;
   const std::vector<std::string>& preserved_;
   std::vector<std::pair<std::string, FunctionPtr>> methods_;
-  std::set<std::pair<const Instance*, std::string>> written_, kept_;
+  std::set<std::pair<const Instance*, std::string>> preserved_attributes_, written_, kept_;
   std::unordered_map<const Instance*, TypePtr> types_;
 };
 

@@ -111,14 +111,27 @@ class GraphParser {
     if (word == "Union") return union_type(types());
     if (word == "Future") return future_type(types().at(0));
     if (word == "Scalar") return simple_type(TypeKind::Number);
+    if (word == "None") return simple_type(TypeKind::None);
+    if ((word == "Enum" || word == "InterfaceType") && take("<")) {
+      bool is_enum = word == "Enum";
+      word = name();
+      expect(">");
+      return class_named(word, is_enum, !is_enum);
+    }
     for (int k = 0; k <= static_cast<int>(TypeKind::Function); ++k)
       if (TypePtr t = simple_type(static_cast<TypeKind>(k)); t && t->text() == word) return t;
     if (is("(")) return tensor_with_details(word);
     check<ValueError>(word.starts_with("__torch__."), "the text of a graph: unknown type '", word, "'");
-    TypePtr& known = classes_[word];  // of a class only the name is written
+    return class_named(word, false, false);
+  }
+  /// Of a class only the name is written.
+  TypePtr class_named(const std::string& name, bool is_enum, bool is_interface) {
+    TypePtr& known = classes_[name];
     if (!known) {
       auto cls = std::make_shared<ClassType>();
-      cls->name = word;
+      cls->name = name;
+      cls->is_enum = is_enum;
+      cls->is_interface = is_interface;
       known = class_type(cls);
     }
     return known;

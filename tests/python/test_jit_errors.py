@@ -1,5 +1,6 @@
 """How errors of TorchScript programs read: the lines of source, the functions that were compiled or running, and what archives remember of them."""
 import io
+import types
 import zipfile
 from enum import Enum
 from typing import List, NamedTuple, Optional
@@ -448,16 +449,17 @@ def test_programs_know_the_names_of_where_they_are_made():
 
 # ---- writes in place ----
 
-def test_operators_with_an_equals_sign_write_tensors_as_pythons_do():
+def test_operators_with_an_equals_sign_write_tensors_but_for_bits_and_powers():
     def f(x: Tensor):
         y = x
         y %= 3
         y <<= 2
         y |= torch.tensor([1, 1])
+        y **= 2
         return y
 
     x = torch.tensor([4, 5])
-    assert torch.jit.script(f)(x).tolist() == [5, 9] and x.tolist() == [5, 9]
+    assert torch.jit.script(f)(x).tolist() == [25, 81] and x.tolist() == [4, 8]
 
 
 def test_tensors_are_not_looked_for_in_lists():
@@ -562,3 +564,69 @@ def test_a_frozen_module_computes_what_follows_from_its_parameters():
     frozen = torch.jit.freeze(torch.jit.script(Doubled().eval()))
     assert [n.kind() for n in frozen.graph.nodes() if n.kind() != "prim::Constant"] == ["aten::add"]
     assert frozen(torch.zeros(2)).tolist() == [2.0, 2.0]
+
+
+class Through(nn.Module):
+    block: Block
+
+    def __init__(self):
+        super().__init__()
+        self.block = Scaled()
+        self.inner = Remembers()
+
+    def forward(self, x: Tensor):
+        return self.block.forward(x)
+
+
+def test_modules_behind_interfaces_are_frozen_as_what_they_are():
+    frozen = torch.jit.freeze(torch.jit.script(Through().eval()))
+    assert frozen(torch.ones(1)).item() == 5
+    assert "prim::CallMethod" not in [n.kind() for n in frozen.graph.nodes()]
+
+
+def test_attributes_of_modules_inside_are_kept_by_their_paths():
+    frozen = torch.jit.freeze(torch.jit.script(Through().eval()), ["inner.total"])
+    assert [name for name, _ in frozen.named_buffers()] == ["inner.total"]
+    with pytest.raises(RuntimeError, match="Unknown name: inner.nothing"):
+        torch.jit.freeze(torch.jit.script(Through().eval()), ["inner.nothing"])
+
+
+@torch.jit.interface
+class Counts:
+    def bump(self) -> int:
+        pass
+
+
+def test_an_object_of_pythons_stands_for_an_interface_that_its_class_has():
+    @torch.jit.script
+    def twice(counter: Counts) -> int:
+        return counter.bump() + counter.bump()
+
+    assert twice(Counter(1)) == 5
+
+
+def test_a_method_that_an_object_has_of_its_own_is_the_one_that_python_calls():
+    class Says(nn.Module):
+        @torch.jit.ignore
+        def word(self) -> str:
+            return "old"
+
+        def forward(self, x: Tensor):
+            return x
+
+    says = Says()
+
+    @torch.jit.ignore
+    def word(self) -> str:
+        return "new"
+
+    says.word = types.MethodType(word, says)
+    assert torch.jit.script(says).word() == "new"
+
+
+def test_lists_as_indices_are_places():
+    def f(x: Tensor, places: List[int]):
+        return x[[True, False]], x[[1.5]], x[places]
+
+    first, second, third = torch.jit.script(f)(torch.tensor([5.0, 6.0]), [1, 1])
+    assert first.tolist() == [6.0, 5.0] and second.tolist() == [6.0] and third.tolist() == [6.0, 6.0]

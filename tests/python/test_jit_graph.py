@@ -349,3 +349,12 @@ def test_names_that_come_again_have_odd_numbers():
 def test_numbers_have_pytorchs_digits():
     graph = torch.jit.trace(lambda x: torch.nn.functional.layer_norm(x, [2]) * (1 / 3), torch.ones(2)).graph
     assert "value=1.0000000000000001e-05" in str(graph) and "value={0.333333}" in str(graph)
+
+
+def test_types_of_enums_and_interfaces_are_read_back():
+    graph = """graph(%c : Enum<__torch__.Colour>,
+      %b : InterfaceType<Block>):
+  %1 : bool = aten::eq(%c, %c)
+  return (%1)
+"""
+    assert str(torch._C.parse_ir(graph)) == graph

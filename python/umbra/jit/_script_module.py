@@ -1,7 +1,6 @@
 """Modules whose methods are programs: what tracing, scripting and loading give."""
 import collections.abc
 import contextlib
-import types
 
 from umbra import _C
 from umbra.jit._annotations import marked_methods, modifier_of
@@ -327,8 +326,8 @@ def attach(module, c, child_kind=None, originals=None):
 
 def _python_only(module):
     """Methods that are marked as ignored or unused stay callable from Python."""
-    return {name: types.MethodType(function, module) for name, function in marked_methods(type(module)).items()
-            if modifier_of(function) in ("ignore", "unused")}
+    return {name: getattr(module, name) for name, function in marked_methods(type(module)).items()
+            if modifier_of(function) in ("ignore", "unused") and not isinstance(getattr(type(module), name, None), property)}
 
 
 def wrap_object(c, kind=RecursiveScriptModule, child_kind=None, originals=None):

@@ -116,5 +116,22 @@ TEST(GraphText, IsReadBack) {
   EXPECT_THROW(jit::parse_graph(text.substr(0, text.size() / 2)), ValueError);
 }
 
+TEST(JitSource, BranchesOnNestedTensorsAreRefusedWhenTheyAreTaken) {
+  Value module = module_of(R"(class M(Module):
+  __parameters__ = []
+  __buffers__ = []
+  def forward(self: __torch__.M, x: Tensor, nested: bool) -> Tensor:
+    if nested:
+      _0 = torch._nested_tensor_from_mask(x, x)
+    else:
+      _0 = x
+    return _0
+)",
+                           {});
+  Tensor x = ones({1, 1});
+  EXPECT_TRUE(jit::run(forward_of(module), {module, Value(x), Value(false)}).tensor().is_same(x));
+  EXPECT_THROW(jit::run(forward_of(module), {module, Value(x), Value(true)}), NotImplementedError);
+}
+
 }  // namespace
 }  // namespace umbra
