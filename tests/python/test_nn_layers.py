@@ -1,4 +1,5 @@
 """Layers over images and sequences: shapes, values that are known, gradients, and what is refused."""
+import copy
 import math
 import pickle
 import weakref
@@ -391,3 +392,15 @@ def test_gradients_of_another_type_become_the_results_type():
     layer = nn.Conv2d(2, 3, 3).bfloat16()
     layer(torch.ones(1, 2, 4, 4, dtype=torch.bfloat16)).backward(torch.ones(1, 3, 2, 2))
     assert layer.weight.grad.dtype == torch.bfloat16
+
+
+def test_parametrised_layers_are_copied_and_read_older_state():
+    layer = parametrizations.weight_norm(nn.Linear(2, 3))
+    copied = copy.deepcopy(layer)
+    assert type(copied) is type(layer) and copied.parametrizations.weight is not layer.parametrizations.weight
+    with torch.no_grad():
+        layer.parametrizations.weight.original0.mul_(2)
+    assert torch.allclose(copied.weight * 2, layer.weight)
+    older = nn.utils.weight_norm(nn.Linear(2, 3))
+    copied.load_state_dict(older.state_dict())
+    assert torch.allclose(copied.weight, older.weight)
