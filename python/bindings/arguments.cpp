@@ -45,7 +45,9 @@ Matcher::Matcher(const Operator& op) : op_(op), numbers_as_tensors_(takes_number
     SchemaType type = a.type;
     // A user's kernel may be given None for any tensor.
     if (op.library_kernels() && type.is_tensor() && op.schema().space != "aten") type.optional = true;
-    parameters_.push_back({interned(a.name), type, a.default_value ? &*a.default_value : nullptr});
+    bool empty = a.default_value && is_int_list(type) && a.default_value->is_int_list() &&
+                 a.default_value->int_list().size() == 0;
+    parameters_.push_back({interned(a.name), type, a.default_value ? &*a.default_value : nullptr, empty});
     if (!a.keyword_only) ++positional_;
   }
   check(parameters_.size() <= 64, op.name(), ": more than 64 arguments");
@@ -57,6 +59,9 @@ Matcher::Matcher(const Operator& op) : op_(op), numbers_as_tensors_(takes_number
     pin_memory_ = op.schema().find("pin_memory");
     if (op.schema().arguments[0].type.base != SchemaType::Base::Tensor) device_ = op.schema().find("device");
   }
+  if (op.has_out())
+    for (const Operator* overload : operator_overloads(op.schema().space + "::" + op.schema().name))
+      factory_out_ |= is_factory(overload->schema());
   function_ints_ = positional_ == 1 && is_int_list(parameters_[0].type);
   method_ints_ = positional_ == 2 && is_int_list(parameters_[1].type);
 }
@@ -122,6 +127,15 @@ void check_factory_options(const Operator& op, const Value& pin_memory, const Va
 }
 }  // namespace
 
+bool Matcher::read_parameter(PyObject* object, Reading reading, size_t i, Value* frame, Scratch& scratch) const {
+  const Parameter& p = parameters_[i];
+  if (read_value(object, p.type, frame[i], scratch, numbers_as_tensors_)) return true;
+  if (reading == Reading::Operator) return read_loosely(object, p.type, frame[i]);
+  if (object != Py_None || !p.none_is_default) return false;
+  frame[i] = Value::borrow(*p.default_value);
+  return true;
+}
+
 bool Matcher::read_spelt_out(const CallArguments& call, size_t first, Value* frame, Scratch& scratch) const {
   SymShape* list = scratch.next_list();
   SymInt value;
@@ -142,8 +156,7 @@ bool Matcher::read_positional(const CallArguments& call, Reading reading, Value*
   if (!spelt_out && given > positional_) return why.set(Mismatch::Reason::TooMany, given, nullptr);
   size_t plain = spelt_out ? first_list : given;
   for (size_t i = 0; i < plain; ++i)
-    if (!read_value(call.values[i], parameters_[i].type, frame[i], scratch, numbers_as_tensors_) &&
-        !(reading == Reading::Operator && read_loosely(call.values[i], parameters_[i].type, frame[i])))
+    if (!read_parameter(call.values[i], reading, i, frame, scratch))
       return why.set(Mismatch::Reason::WrongType, i, call.values[i]);
   if (!spelt_out) return true;
   given = first_list + 1;
@@ -151,12 +164,18 @@ bool Matcher::read_positional(const CallArguments& call, Reading reading, Value*
          why.set(Mismatch::Reason::WrongType, first_list, call.values[first_list]);
 }
 
+/// Options of a factory that its out argument has settled: they are compared with it when the call is made.
+static bool is_out_option(std::string_view name) {
+  return name == "dtype" || name == "layout" || name == "device" || name == "pin_memory";
+}
+
 /// Keywords that are no parameters of the schema but belong to Python's functions: requires_grad, out=(a, b), out=None.
 bool Matcher::read_extra_keyword(PyObject* keyword, PyObject* value, Value* frame, Scratch& scratch, uint64_t& filled,
                                  Mismatch& why) const {
   std::string_view name = text_of(keyword);
   if (value == Py_None && (name == "out" || name == "names" || name == "generator")) return true;
-  if (name == "requires_grad" && pin_memory_ >= 0) {
+  if (factory_out_ && is_out_option(name)) return true;
+  if (name == "requires_grad" && (pin_memory_ >= 0 || factory_out_)) {
     if (value != Py_None && !PyBool_Check(value))
       fail<TypeError>(op_.schema().name, "(): argument 'requires_grad' must be bool, not ",
                       short_type_name(Py_TYPE(value)));
@@ -186,9 +205,7 @@ bool Matcher::read_keywords(const CallArguments& call, Reading reading, Value* f
     }
     size_t i = static_cast<size_t>(index);
     if (filled >> i & 1) return why.set(Mismatch::Reason::Duplicate, i, call.keyword(k));
-    if (!read_value(value, parameters_[i].type, frame[i], scratch, numbers_as_tensors_) &&
-        !(reading == Reading::Operator && read_loosely(value, parameters_[i].type, frame[i])))
-      return why.set(Mismatch::Reason::WrongType, i, value);
+    if (!read_parameter(value, reading, i, frame, scratch)) return why.set(Mismatch::Reason::WrongType, i, value);
     filled |= uint64_t{1} << i;
   }
   return true;

@@ -70,6 +70,8 @@ class Matcher {
   }
   size_t positional_count() const { return positional_; }
   bool numbers_as_tensors() const { return numbers_as_tensors_; }
+  /// Whether it is a factory's out variant, which takes the factory's options to compare with.
+  bool is_factory_out() const { return factory_out_; }
   /// A function that makes a tensor says where, even when its caller does not: the CPU, and memory that is not pinned.
   void fill_factory_options(Value* frame) const;
   /// The parameter's name as users of functions know it: self is `input` there.
@@ -80,8 +82,10 @@ class Matcher {
     PyObject* name;
     SchemaType type;
     const Value* default_value;  // null: must be given
+    bool none_is_default;        // functions take None for a list of ints that is empty by default
   };
   int find(PyObject* keyword, Reading reading) const;
+  bool read_parameter(PyObject* object, Reading reading, size_t i, Value* frame, Scratch& scratch) const;
   bool read_spelt_out(const CallArguments& call, size_t first, Value* frame, Scratch& scratch) const;
   bool read_positional(const CallArguments& call, Reading reading, Value* frame, Scratch& scratch, size_t& given,
                        Mismatch& why) const;
@@ -94,6 +98,7 @@ class Matcher {
   std::vector<Parameter> parameters_;
   size_t positional_ = 0;
   int device_ = -1, pin_memory_ = -1;  // of factories
+  bool factory_out_ = false;           // a factory's out variant, which takes the factory's options too
   int reduction_ = -1;                 // of losses, where it has a default
   bool numbers_as_tensors_ = false, method_ints_ = false, function_ints_ = false;
 };

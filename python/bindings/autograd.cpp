@@ -27,6 +27,8 @@ int set_requires_grad(PyObject* self, PyObject* value, void*) {
     check(value && PyBool_Check(value), "requires_grad must be a bool");
     // The method lets a computed tensor be told again that it requires gradients; the attribute is a leaf's.
     check(t.is_leaf() || value == Py_False, "you can only change requires_grad flags of leaf variables.");
+    check(value != Py_True || is_floating(t.dtype()) || t.is_complex(),
+          "only Tensors of floating point and complex dtype can require gradients");
     Tensor(t).requires_grad_(value == Py_True);
   });
 }

@@ -74,6 +74,13 @@ bool is_array_of_dims(PyObject* object) {
   PyErr_Clear();  // an array of no dimensions
   return false;
 }
+/// A range, a storage, an object of a user's class with a length and items.
+bool is_other_sequence(PyObject* object) {
+  if (is_tensor(object) || !PySequence_Check(object) || is_array(object)) return false;
+  if (PyObject_Size(object) >= 0) return true;
+  PyErr_Clear();
+  return false;
+}
 /// NumPy's array of no dimensions as the number that it holds.
 nb::object unboxed(PyObject* object) {
   if (!is_numpy_array(object)) return nb::borrow(object);
@@ -99,7 +106,7 @@ class Survey {
       fail<TypeError>("new(): invalid data type 'str'");
     }
     if (PyBytes_Check(object)) fail<TypeError>("new(): invalid data type 'bytes'");
-    if (is_nested(object) || is_array_of_dims(object) || PyRange_Check(object)) return sequence(object, depth);
+    if (is_nested(object) || is_array_of_dims(object) || is_other_sequence(object)) return sequence(object, depth);
     check<TypeError>(depth == sizes_.size() || !closed_, "not a sequence");
     closed_ = true;
     check<ValueError>(depth == sizes_.size(), "expected sequence of length ", depth < sizes_.size() ? sizes_[depth] : 0,
@@ -108,7 +115,7 @@ class Survey {
   }
 
   void sequence(PyObject* object, size_t depth) {
-    check<ValueError>(depth < 64, "too many dimensions: the lists are nested too deep, or contain themselves");
+    check<ValueError>(depth < 128, "too many dimensions '", short_type_name(Py_TYPE(object)), "'");
     nb::object list = is_nested(object) ? nb::borrow(object) : as_list(object);
     auto length = static_cast<int64_t>(PySequence_Fast_GET_SIZE(list.ptr()));
     if (depth == sizes_.size()) {
@@ -300,11 +307,17 @@ Tensor make_tensor(nb::handle data, nb::handle dtype_object, nb::handle device, 
                      short_type_name(Py_TYPE(device.ptr())));
     if (!(where == out.device())) out = call<"aten::_to_copy">(out, Value(), Value(), where);
   }
-  if (requires_grad) out.requires_grad_(true);
+  if (requires_grad) require_gradient(out);
   return out;
 }
 
 }  // namespace
+
+void require_gradient(Tensor made) {
+  check(is_floating(made.dtype()) || made.is_complex(),
+        "Only Tensors of floating point and complex dtype can require gradients");
+  made.requires_grad_(true);
+}
 
 Scalar load_scalar(const void* from, DType dtype) {
   return with_type(dtype, [&](auto kind) -> Scalar {

@@ -11,6 +11,8 @@ namespace umbra::python {
 
 /// A new tensor with the data of numbers, nested sequences or an array; the dtype follows from it where none is given.
 Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype = {});
+/// Makes a new tensor require a gradient, as a factory's requires_grad=True does.
+void require_gradient(Tensor made);
 /// The elements as nested lists, or one number.
 PyObject* to_list(const Tensor& tensor);
 

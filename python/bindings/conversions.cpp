@@ -5,6 +5,7 @@
 
 #include "call.h"
 #include "overridable.h"
+#include "signatures.h"
 #include "tensor_type.h"
 #include "values.h"
 
@@ -77,11 +78,11 @@ class RequestReader {
   [[noreturn]] void refuse() const {
     std::string given;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args_); ++i)
-      given += (given.empty() ? "" : ", ") + std::string(short_type_name(Py_TYPE(PyTuple_GET_ITEM(args_, i))));
+      given += (given.empty() ? "" : ", ") + argument_type(PyTuple_GET_ITEM(args_, i));
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (kwargs_ && PyDict_Next(kwargs_, &position, &key, &value))
-      given += concat(given.empty() ? "" : ", ", std::string(text_of(key)), "=", short_type_name(Py_TYPE(value)));
+      given += concat(given.empty() ? "" : ", ", std::string(text_of(key)), "=", argument_type(value));
     if (PyTuple_GET_SIZE(args_) == 0) given += ", ";
     fail<TypeError>(
         "to() received an invalid combination of arguments - got (", given,
@@ -153,6 +154,8 @@ PyObject* type(PyObject* self, PyObject* args, PyObject* kwargs) {
       dtype = dtype_of_legacy_name(text_of(target));
     } else if (nb::hasattr(nb::handle(target), "_legacy_dtype")) {  // torch.FloatTensor itself
       read_dtype(nb::object(nb::handle(target).attr("_legacy_dtype")).ptr(), dtype);
+    } else if (PyType_Check(target)) {
+      fail<ValueError>("invalid type: '", short_type_name(reinterpret_cast<PyTypeObject*>(target)), "'");
     } else if (!read_dtype(target, dtype)) {
       fail<TypeError>("dtype must be a type, str, or dtype object");
     }
@@ -160,7 +163,19 @@ PyObject* type(PyObject* self, PyObject* args, PyObject* kwargs) {
   });
 }
 
+/// What Module.to is asked for: device, dtype, non_blocking and memory format.
+nb::tuple parse_to(nb::args args, nb::kwargs kwargs) {
+  Request request = RequestReader(args.ptr(), kwargs.ptr()).read();
+  check(!request.copy, ".to() does not accept copy argument");
+  nb::object device = nb::none(), dtype = nb::none();
+  if (request.device) device = nb::steal(wrap(*request.device));
+  if (request.dtype) dtype = nb::steal(wrap(*request.dtype));
+  return nb::make_tuple(device, dtype, request.non_blocking, nb::steal(wrap(request.format)));
+}
+
 }  // namespace
+
+void bind_conversions(nb::module_& m) { m.def("_parse_to", &parse_to); }
 
 void add_conversion_methods(std::vector<PyMethodDef>& methods) {
   std::initializer_list<PyMethodDef> own = {

@@ -8,5 +8,6 @@
 namespace umbra::python {
 
 void add_conversion_methods(std::vector<PyMethodDef>& methods);
+void bind_conversions(nb::module_& m);
 
 }  // namespace umbra::python

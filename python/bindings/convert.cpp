@@ -35,7 +35,10 @@ Scalar item_of(const Tensor& tensor) {
   return frame[0].to_scalar();
 }
 
-bool is_single(PyObject* object) { return is_tensor(object) && tensor_of(object).dim() == 0; }
+/// A tensor that may stand for a number. Not one that requires a gradient: it would be lost without a word.
+bool is_single(PyObject* object) {
+  return is_tensor(object) && tensor_of(object).dim() == 0 && !tensor_of(object).requires_grad();
+}
 
 int64_t long_value(PyObject* object) {
   int overflow = 0;

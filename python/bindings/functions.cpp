@@ -1,5 +1,6 @@
 #include "functions.h"
 
+#include "construct.h"
 #include "old_signatures.h"
 #include "signatures.h"
 #include "tensor_type.h"
@@ -67,7 +68,27 @@ void set_requires_grad(const CallArguments& call, Value& result) {
   if (!result.is_tensor()) return;
   for (size_t k = 0; k < call.keyword_count(); ++k)
     if (text_of(call.keyword(k)) == "requires_grad" && PyObject_IsTrue(call.keyword_value(k)) == 1)
-      result.tensor().requires_grad_(true);
+      require_gradient(result.tensor());
+}
+
+/// zeros(2, out=x, dtype=d): the options of a factory have to be those of the tensor that is written.
+void check_out_options(const CallArguments& call, const Tensor& out) {
+  for (size_t k = 0; k < call.keyword_count(); ++k) {
+    PyObject* value = call.keyword_value(k);
+    std::string_view name = text_of(call.keyword(k));
+    DType dtype;
+    Device device;
+    Layout layout;
+    if (value == Py_None) continue;
+    if (name == "dtype" && read_dtype(value, dtype))
+      check(dtype == out.dtype(), "dtype ", kernel_name(dtype), " does not match dtype of out parameter (",
+            kernel_name(out.dtype()), ")");
+    if (name == "layout" && read_layout(value, layout))
+      check(layout == out.layout(), "layout ", layout, " does not match layout of out parameter (", out.layout(), ")");
+    if (name == "device" && read_device(value, device))
+      check(device.type == out.device().type, "device type ", device.type,
+            " does not match device type of out parameter (", out.device().type, ")");
+  }
 }
 
 /// A function that writes in place gives back the very object it was given: a list, whose operator returns nothing, or
@@ -87,6 +108,7 @@ PyObject* run(const Overloads& o, const Matcher& matcher, const CallArguments& c
     return wrap_results(op, frame);
   }
   matcher.fill_factory_options(frame);
+  if (matcher.is_factory_out()) check_out_options(call, frame[op.argument_count() - 1].tensor_ref());
   call_operator(op, frame);
   if (PyObject* written = written_argument(op, call)) return written;
   if (call.keywords) set_requires_grad(call, frame[0]);

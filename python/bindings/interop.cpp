@@ -1,9 +1,12 @@
 // Memory shared with NumPy and everything else that speaks Python's buffer protocol.
+#include <atomic>
+
 #include "call.h"
 #include "construct.h"
 #include "core/stored_types.h"
 #include "numpy_arrays.h"
 #include "tensor_type.h"
+#include "umbra/core/warning.h"
 #include "umbra/jit/trace.h"
 #include "values.h"
 
@@ -65,8 +68,19 @@ const char* numpy_name(DType t) {
   return name(t);
 }
 
-Tensor frombuffer(nb::handle object, DType dtype, int64_t count, int64_t offset) {
+/// Says, once in a process for each kind of memory, that a tensor does not know that it must not write.
+void warn_of_read_only(const char* kind, std::atomic<bool>& warned) {
+  if (warned.exchange(true)) return;
+  warn("The given ", kind,
+       " is not writable, and tensors that cannot be written are not supported: a write to the tensor goes to memory "
+       "that was not meant for it. Copy it, or make it writable, before it becomes a tensor.");
+}
+
+Tensor frombuffer(nb::handle object, DType dtype, int64_t count, int64_t offset, bool requires_grad) {
+  check<ValueError>(PyObject_CheckBuffer(object.ptr()), "object does not implement Python buffer protocol.");
   auto held = hold(object.ptr());
+  static std::atomic<bool> warned = false;
+  if (held->view.readonly) warn_of_read_only("buffer", warned);
   int64_t item = item_size(dtype), length = held->view.len;
   check<ValueError>(length > 0 && count != 0, "both buffer length (", length, ") and count (", count,
                     ") must not be 0");
@@ -80,7 +94,9 @@ Tensor frombuffer(nb::handle object, DType dtype, int64_t count, int64_t offset)
   check<ValueError>(offset + elements * item <= length, "requested buffer length (", elements, " * ", item,
                     " bytes) after offset (", offset, " bytes) must not be greater than actual buffer length (", length,
                     " bytes)");
-  return from_memory(static_cast<char*>(held->view.buf) + offset, {elements}, {int64_t{1}}, dtype, [held] {});
+  Tensor out = from_memory(static_cast<char*>(held->view.buf) + offset, {elements}, {int64_t{1}}, dtype, [held] {});
+  if (requires_grad) require_gradient(out);
+  return out;
 }
 
 }  // namespace
@@ -135,10 +151,12 @@ void bind_interop(nb::module_& m) {
     check<TypeError>(is_numpy_array(array.ptr()), "expected np.ndarray (got ", short_type_name(Py_TYPE(array.ptr())),
                      ")");
     jit::warn_of_constant("torch.from_numpy");
+    static std::atomic<bool> warned = false;
+    if (!nb::cast<bool>(array.attr("flags").attr("writeable"))) warn_of_read_only("NumPy array", warned);
     return call<"aten::lift_fresh">(tensor_from_buffer(array.ptr()));
   });
   m.def("frombuffer", &frombuffer, nb::arg("buffer"), nb::kw_only(), nb::arg("dtype"), nb::arg("count") = -1,
-        nb::arg("offset") = 0);
+        nb::arg("offset") = 0, nb::arg("requires_grad") = false);
   m.def("_tensor_from_buffer", [](nb::handle object) { return tensor_from_buffer(object.ptr()); });
 }
 

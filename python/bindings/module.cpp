@@ -1,6 +1,7 @@
 // The module umbra._C: everything that Python sees of the library.
 #include "autograd.h"
 #include "construct.h"
+#include "conversions.h"
 #include "errors.h"
 #include "fake.h"
 #include "functions.h"
@@ -32,6 +33,7 @@ NB_MODULE(_C, m) {
   bind_return_types(m);
   bind_storage(m);
   bind_construct(m);
+  bind_conversions(m);
   bind_interop(m);
   bind_dlpack(m);
   bind_misc(m);

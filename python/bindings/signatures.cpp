@@ -62,20 +62,17 @@ std::string type_text(const SchemaType& type) {
   }
 }
 
+}  // namespace
+
 std::string argument_type(PyObject* object) {
-  if (PyTuple_Check(object) || PyList_Check(object)) {
-    bool tuple = PyTuple_Check(object);
-    std::string inner;
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
-      inner += (i ? ", " : "") + argument_type(PySequence_Fast_GET_ITEM(object, i));
-    if (Py_TYPE(object) == g_size_type) return "torch.Size";
-    return (tuple ? "tuple of (" : "list of [") + inner + (tuple ? ")" : "]");
-  }
-  if (Py_TYPE(object) == g_dtype_type || Py_TYPE(object) == g_device_type || Py_TYPE(object) == g_layout_type ||
-      Py_TYPE(object) == g_memory_format_type)
+  if (Py_TYPE(object) == g_size_type || Py_TYPE(object) == g_dtype_type || Py_TYPE(object) == g_device_type ||
+      Py_TYPE(object) == g_layout_type || Py_TYPE(object) == g_memory_format_type)
     return "torch." + short_type_name(Py_TYPE(object));
-  return short_type_name(Py_TYPE(object));
+  std::string_view name = type_name(object);
+  return name.starts_with("umbra") ? short_type_name(Py_TYPE(object)) : std::string(name);
 }
+
+namespace {
 
 std::string given_text(const CallArguments& call, Reading reading) {
   std::string out;
@@ -85,6 +82,27 @@ std::string given_text(const CallArguments& call, Reading reading) {
     out +=
         (out.empty() ? "" : ", ") + std::string(text_of(call.keyword(k))) + "=" + argument_type(call.keyword_value(k));
   return "(" + out + ")";
+}
+
+/// Which element of a list is not of the list's type.
+[[noreturn]] void fail_element(const std::string& function, const std::string& parameter, const std::string& position,
+                               const SchemaType& type, PyObject* list) {
+  Py_ssize_t count = PySequence_Fast_GET_SIZE(list), wrong = 0;
+  SchemaType element = type;
+  element.list = false;
+  element.optional = type.element_optional;
+  for (; wrong + 1 < count; ++wrong) {
+    Scratch scratch;
+    Value unused;
+    if (!read_value(PySequence_Fast_GET_ITEM(list, wrong), element, unused, scratch, false)) break;
+  }
+  std::string found = count ? argument_type(PySequence_Fast_GET_ITEM(list, wrong)) : "nothing";
+  if (type.is_tensor_list()) fail<TypeError>("expected Tensor as element ", wrong, " in argument 0, but got ", found);
+  if (wrong > 0)
+    fail<TypeError>(function, "(): argument '", parameter, "' failed to unpack the object at pos ", wrong + 1,
+                    " with error \"type must be ", type_text(type), ",but got ", found, "\"");
+  fail<TypeError>(function, "(): argument '", parameter, "'", position, " must be ", type_text(type),
+                  ", but found element of type ", found, " at pos 0");
 }
 
 [[noreturn]] void fail_single(const std::string& name, Reading reading, const Matcher& matcher,
@@ -115,8 +133,21 @@ std::string given_text(const CallArguments& call, Reading reading) {
   }
   const SchemaArgument& a = matcher.op().schema().arguments[why.parameter];
   std::string position = why.parameter < call.positional ? concat(" (position ", why.parameter + 1 - skipped, ")") : "";
-  fail<TypeError>(name, "(): argument '", matcher.parameter_name(why.parameter, reading), "'", position, " must be ",
-                  type_text(a.type), ", not ", argument_type(why.object));
+  std::string parameter = matcher.parameter_name(why.parameter, reading);
+  if (a.type.list && (PyTuple_Check(why.object) || PyList_Check(why.object)))
+    fail_element(name, parameter, position, a.type, why.object);
+  fail<TypeError>(name, "(): argument '", parameter, "'", position, " must be ", type_text(a.type), ", not ",
+                  argument_type(why.object));
+}
+
+/// Whether a call with that many arguments could be one of this signature.
+bool takes_as_many(const Matcher& matcher, const CallArguments& call, bool with_out) {
+  const auto& arguments = matcher.op().schema().arguments;
+  size_t given = call.positional + call.keyword_count(), most = arguments.size() + (with_out ? 1 : 0);
+  if (matcher.op().schema().find("pin_memory") >= 0) ++most;  // requires_grad
+  auto needed = [](const SchemaArgument& a) { return !a.default_value && !a.is_out(); };
+  auto least = static_cast<size_t>(std::count_if(arguments.begin(), arguments.end(), needed));
+  return matcher.takes_spelt_out_ints(Reading::Function) || (least <= given && given <= most);
 }
 
 /// Whether `out` is the same signature with an out argument more.
@@ -174,17 +205,21 @@ void fail_no_signature(const std::string& name, Reading reading, const std::vect
                        const std::vector<const Matcher*>& out, const CallArguments& call) {
   const std::vector<const Matcher*>& shown = plain.empty() ? out : plain;
   check<TypeError>(!shown.empty(), "no function named '", name, "'");
-  if (shown.size() == 1) {
+  auto has_out = [&](const Matcher& m) {
+    return reading == Reading::Function &&
+           std::any_of(out.begin(), out.end(), [&](const Matcher* o) { return is_out_of(*o, m); });
+  };
+  std::vector<const Matcher*> plausible;
+  for (const Matcher* m : shown)
+    if (shown.size() == 1 || takes_as_many(*m, call, has_out(*m))) plausible.push_back(m);
+  if (plausible.size() == 1) {
     Scratch scratch;
-    const Matcher* matcher = shown[0];
+    const Matcher* matcher = plausible[0];
     Frame frame(matcher->op());
     Mismatch why;
     if (!matcher->read(call, reading, frame.data(), scratch, why)) fail_single(name, reading, *matcher, call, why);
   }
-  auto text = [&](const Matcher& m) {
-    bool with_out = std::any_of(out.begin(), out.end(), [&](const Matcher* o) { return is_out_of(*o, m); });
-    return signature_text(m, reading, with_out && reading == Reading::Function);
-  };
+  auto text = [&](const Matcher& m) { return signature_text(m, reading, has_out(m)); };
   std::string message = name + "() received an invalid combination of arguments - got " + given_text(call, reading);
   if (shown.size() == 1) fail<TypeError>(message, ", but expected ", text(*shown[0]));
   message += ", but expected one of:\n";

@@ -12,6 +12,9 @@ void sort_overloads(std::vector<const Matcher*>& overloads);
 /// "(Tensor input, Tensor other, *, Number alpha = 1, Tensor out = None)"
 std::string signature_text(const Matcher& matcher, Reading reading, bool with_out);
 
+/// The type of an argument as PyTorch's messages name it: "torch.dtype", "list", "numpy.ndarray".
+std::string argument_type(PyObject* object);
+
 /// "Optional[List[int]]": a schema's type as TorchScript names it.
 std::string jit_type_text(const SchemaType& type);
 

@@ -70,7 +70,7 @@ void bind_storage(nb::module_& m) {
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   g_buffer_type = add_type(m.ptr(), spec);
 
-  nb::class_<StorageObject>(m, "UntypedStorage")
+  nb::class_<StorageObject>(m, "UntypedStorage", nb::dynamic_attr(), nb::is_weak_referenceable())
       .def(
           "__init__",
           [](StorageObject* self, int64_t bytes, std::optional<Device> device) {
@@ -81,6 +81,25 @@ void bind_storage(nb::module_& m) {
                 StorageObject{holds_data ? StorageImpl::allocate(bytes) : StorageImpl::without_data(bytes, place)};
           },
           nb::arg("size") = 0, nb::kw_only(), nb::arg("device") = nb::none())
+      .def(
+          "__init__",
+          [](StorageObject* self, nb::handle values, std::optional<Device> device) {
+            std::string kind = short_type_name(Py_TYPE(values.ptr()));
+            check(PySequence_Check(values.ptr()), "torch.UntypedStorage(): Expected a sequence type, but got ", kind);
+            nb::object list = owned(PySequence_List(values.ptr()));
+            Py_ssize_t count = PyList_GET_SIZE(list.ptr());
+            Device place = device.value_or(Device());
+            Storage made =
+                place.type == DeviceType::CPU ? StorageImpl::allocate(count) : StorageImpl::without_data(count, place);
+            for (Py_ssize_t i = 0; i < count; ++i) {
+              PyObject* item = PyList_GET_ITEM(list.ptr(), i);
+              check(PyLong_Check(item), "torch.UntypedStorage(): tried to construct a storage from a sequence (", kind,
+                    "), but one of the items was of type ", short_type_name(Py_TYPE(item)), " instead of int");
+              if (made->has_data()) static_cast<uint8_t*>(made->data())[i] = static_cast<uint8_t>(PyLong_AsLong(item));
+            }
+            new (self) StorageObject{std::move(made)};
+          },
+          nb::arg("sequence"), nb::kw_only(), nb::arg("device") = nb::none())
       .def("data_ptr", [](const StorageObject& s) { return reinterpret_cast<uintptr_t>(s.storage->data()); })
       .def("nbytes", [](const StorageObject& s) { return nb::steal(wrap(s.storage->bytes())); })
       .def("size", [](const StorageObject& s) { return nb::steal(wrap(s.storage->bytes())); })

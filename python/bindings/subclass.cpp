@@ -33,7 +33,7 @@ nb::object make_subclass(nb::handle cls, const Tensor& data, bool requires_grad)
   Tensor alias = call<"aten::detach">(data);
   alias.impl()->set_view_base(nullptr);
   nb::object out = make_object(cls, alias);
-  if (requires_grad) alias.requires_grad_(true);
+  if (requires_grad) require_gradient(alias);
   return out;
 }
 

@@ -94,7 +94,7 @@ def __getattr__(name):
     """Submodules are loaded when they are first used; operators that were registered later appear when they are asked for."""
     if name in _LAZY:
         return getattr(_importlib.import_module(_LAZY[name]), name)
-    if not name.startswith("__") or name == "__config__":
+    if not name.startswith("__") or name in ("__config__", "__future__"):
         try:
             return _importlib.import_module(f"umbra.{name}")
         except ModuleNotFoundError as error:

@@ -3,7 +3,7 @@ import sys
 import types
 
 from umbra import _C
-from umbra._C import Tensor, device as Device, dtype as DType
+from umbra._C import Tensor
 from umbra._ops import ops
 
 _C._TensorMeta = type(Tensor)
@@ -21,24 +21,7 @@ class _FunctionsBehindNn(types.ModuleType):
         found = vars(functional).get(name)
         return found if type(found).__name__ == "Function" else getattr(ops.aten, name)
 
-    @staticmethod
-    def _parse_to(*args, **kwargs):
-        """What `to(...)` is asked for: a device, a type, non_blocking and a memory format."""
-        for name in kwargs.keys() - {"device", "dtype", "non_blocking", "memory_format", "tensor"}:
-            raise TypeError(f"to() got an unexpected keyword argument '{name}'")
-        device, dtype, non_blocking = kwargs.get("device"), kwargs.get("dtype"), kwargs.get("non_blocking", False)
-        for value in (*args, kwargs.get("tensor")):
-            if isinstance(value, DType):
-                dtype = value
-            elif isinstance(value, Tensor):
-                device, dtype = value.device, value.dtype
-            elif isinstance(value, bool):
-                non_blocking = value
-            elif isinstance(value, (str, Device, int)):
-                device = value
-            elif value is not None:
-                raise TypeError(f"to() received an invalid combination of arguments: {type(value).__name__}")
-        return None if device is None else Device(device), dtype, non_blocking, kwargs.get("memory_format")
+    _parse_to = staticmethod(_C._parse_to)
 
 
 _C._nn = sys.modules["umbra._C._nn"] = _FunctionsBehindNn("umbra._C._nn")

@@ -39,12 +39,17 @@ def as_tensor(data, dtype=None, device=None):
     return umbra.tensor(data, dtype=dtype, device=device)
 
 
+def _kernel_name(dtype):
+    """A dtype as messages name it: Float, Long."""
+    return umbra.empty(0, dtype=dtype).type().removeprefix("torch.").removesuffix("Tensor")
+
+
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     if isinstance(obj, Tensor):
         result = obj if copy is not True else obj.clone()
-    elif isinstance(obj, _C.UntypedStorage):
-        result = umbra.storage._flat(obj, umbra.uint8)
-    elif hasattr(obj, "__dlpack__") and not _is_numpy_array(obj) and type(obj).__module__ != "numpy":
+    elif isinstance(obj, (_C.UntypedStorage, umbra.storage.TypedStorage)):
+        result = umbra.storage._flat(obj.untyped(), getattr(obj, "dtype", None) or dtype or umbra.get_default_dtype())
+    elif type(obj).__name__ == "PyCapsule" or (hasattr(obj, "__dlpack__") and not _is_numpy_array(obj) and type(obj).__module__ != "numpy"):
         result = umbra.from_dlpack(obj)
     elif _is_numpy_array(obj):
         result = umbra.from_numpy(obj)
@@ -55,8 +60,10 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
             raise ValueError("can't alias arbitrary sequence into a tensor.")
         return umbra.tensor(obj, dtype=dtype, device=device, requires_grad=bool(requires_grad))
     converted = result.to(device=device, dtype=dtype)
-    if copy is False and converted is not result:
-        raise ValueError(f"can't alias tensor with dtype '{result.dtype}' into dtype '{dtype}'.")
+    if copy is False and converted.device != result.device:
+        raise ValueError(f"can't alias tensor from device '{result.device}' to '{converted.device}'.")
+    if copy is False and converted.dtype != result.dtype:
+        raise ValueError(f"can't alias tensor with dtype '{_kernel_name(result.dtype)}' into dtype '{_kernel_name(dtype)}'.")
     if copy is True and converted is result and not isinstance(obj, Tensor):
         converted = result.clone()
     if requires_grad is False and converted.requires_grad:
@@ -114,13 +121,14 @@ def einsum(equation, *operands):
 
 
 _nonzero = Tensor.nonzero
+_find_result_type = _C._find_function("aten::result_type", 1)
 
 
 def nonzero(input, *, out=None, as_tuple=False):
     """The places of elements that are not zero: rows of indices, or with as_tuple one tensor of indices for each dimension."""
     if out is not None:
         if as_tuple:
-            raise TypeError("nonzero() takes out= only without as_tuple=True")
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         return _C._find_overload("aten::nonzero.out")(input, out=out)
     if not as_tuple:
         return _nonzero(input)
@@ -195,22 +203,7 @@ def broadcast_shapes(*shapes):
 
 def result_type(tensor1, tensor2):
     """The dtype of tensor1 + tensor2, where numbers and 0-d tensors have less weight."""
-    kinds = {builtins.bool: umbra.bool, builtins.int: umbra.int64, builtins.float: umbra.get_default_dtype(),
-             builtins.complex: umbra.get_default_dtype().to_complex()}
-
-    def category(dtype):
-        return 3 if dtype.is_complex else 2 if dtype.is_floating_point else 0 if dtype == umbra.bool else 1
-    ranked = []
-    for value in (tensor1, tensor2):
-        if isinstance(value, Tensor):
-            ranked.append((2 if value.dim() else 1, value.dtype))
-        else:
-            ranked.append((0, kinds[type(value)]))
-    ranked.sort(key=lambda item: -item[0])
-    (high, result), (low, other) = ranked
-    if high == low:
-        return promote_types(result, other)
-    return promote_types(result, other) if category(other) > category(result) else result
+    return _find_result_type(tensor1, tensor2)
 
 
 def get_default_device():

@@ -1,4 +1,6 @@
 """torch.FloatTensor and its like: a dtype in the shape of a class."""
+import warnings
+
 import umbra
 from umbra._C import Tensor
 
@@ -7,6 +9,8 @@ __all__ = ["set_default_tensor_type"]
 
 class _LegacyType(type):
     def __call__(cls, *args, device=None):
+        if len(args) == 1 and isinstance(args[0], Tensor) and args[0].dtype != cls._legacy_dtype:
+            raise TypeError(f"expected torch.{cls.__name__} (got {args[0].type()})")
         return Tensor(*args, device=device, dtype=cls._legacy_dtype).to(cls._legacy_dtype)
 
     dtype = property(lambda cls: cls._legacy_dtype)
@@ -26,6 +30,8 @@ for _name, _dtype in (("Float", umbra.float32), ("Double", umbra.float64), ("Hal
 
 def set_default_tensor_type(t, /):
     """The type of floating point tensors that nobody gave one, by the name of its old class: `set_default_tensor_type(torch.DoubleTensor)`."""
+    warnings.warn("torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+                  "torch.set_default_device() as alternatives.", stacklevel=2)
     if isinstance(t, str):
         module, _, name = t.rpartition(".")
         t = getattr(umbra, name) if module == "torch" else globals().get(t)

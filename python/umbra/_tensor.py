@@ -13,8 +13,12 @@ _SPARSE = (_C.sparse_coo, _C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse
 def _construct(cls, *args, device=None, dtype=None, requires_grad=False):
     """Tensor(2, 3), Tensor([1., 2.]), Tensor(other): the old constructor."""
     import umbra
+    if device is not None and umbra.device(device).type != "cpu":
+        raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {umbra.device(device).type} was passed")
     if len(args) == 1 and isinstance(args[0], Tensor):
         data = args[0].detach()
+    elif len(args) == 1 and isinstance(args[0], (_C.UntypedStorage, umbra.storage.TypedStorage)):
+        data = _over_storage(args[0], dtype or umbra.get_default_dtype())
     elif len(args) == 1 and not isinstance(args[0], (int, _C.SymInt, _C.Size)):
         if isinstance(args[0], str):
             raise TypeError("new(): invalid data type 'str'")
@@ -27,6 +31,16 @@ def _construct(cls, *args, device=None, dtype=None, requires_grad=False):
     if cls is Tensor:
         return data
     return _C._make_subclass(cls, data, requires_grad)
+
+
+def _over_storage(storage, dtype):
+    """A tensor of one dimension over a storage's memory."""
+    import umbra
+    held = getattr(storage, "dtype", None) or dtype
+    if held != dtype:
+        names = [umbra._functions._kernel_name(t) for t in (dtype, held)]
+        raise RuntimeError(f"Expected a Storage of type {names[0]} or an UntypedStorage, but got type {names[1]} for argument 1 'storage'")
+    return umbra.storage._flat(storage.untyped(), dtype)
 
 
 # ---- __torch_function__ ----
@@ -315,6 +329,8 @@ def dim_order(self, *, ambiguity_check=False):
 
 @_overridable
 def _complex(self):
+    if self.numel() != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
     return complex(self.item())
 
 
@@ -359,6 +375,9 @@ def map2_(self, x, y, function):
 
 def _map(self, function, *others):
     import umbra
+    name = "map_" if len(others) == 1 else "map2_"
+    if any(tensor.requires_grad for tensor in (self, *others)):
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
     rows = [tensor.detach().expand(self.shape).reshape(-1).tolist() for tensor in (self, *others)]
     with umbra.no_grad():
         return self.copy_(umbra.tensor([function(*values) for values in zip(*rows)], dtype=self.dtype).reshape(self.shape))
@@ -384,7 +403,9 @@ def new(self, *args, device=None):
         if args[0].dtype != self.dtype:
             raise TypeError(f"expected {self.type()} (got {args[0].type()})")
         return args[0].detach()
-    if len(args) == 1 and isinstance(args[0], (list, tuple)) and not isinstance(args[0], _C.Size):
+    if len(args) == 1 and isinstance(args[0], (_C.UntypedStorage, umbra.storage.TypedStorage)):
+        return _over_storage(args[0], self.dtype)
+    if len(args) == 1 and hasattr(args[0], "__getitem__") and not isinstance(args[0], _C.Size):  # data, not a size
         return umbra.tensor(args[0], dtype=self.dtype, device=device or self.device)
     sizes = args[0] if len(args) == 1 and isinstance(args[0], _C.Size) else args
     return umbra.empty(sizes or (0,), dtype=self.dtype, device=device or self.device)

@@ -1,4 +1,6 @@
 """The memory behind tensors."""
+import sys
+
 import umbra
 from umbra._C import UntypedStorage
 
@@ -24,7 +26,13 @@ def _untyped(self):
     return self
 
 
+def _check_data(storage):
+    if storage.device.type == "meta":
+        raise NotImplementedError("Not available for 'meta' device type")
+
+
 def _tolist(self):
+    _check_data(self)
     return _flat(self, umbra.uint8).tolist()
 
 
@@ -85,6 +93,9 @@ _byte_at = UntypedStorage.__getitem__
 
 def _part_of(self, index):
     """A byte, or a slice: a storage that shares its memory."""
+    _check_data(self)
+    if not isinstance(index, (int, slice)):
+        raise TypeError(f"can't index a torch.UntypedStorage with {type(index).__name__}")
     if not isinstance(index, slice):
         return _byte_at(self, index)
     start, stop, step = index.indices(self.nbytes())
@@ -103,8 +114,13 @@ def _from_file(filename, shared=False, nbytes=0):
     """The memory of a file: written through to it where `shared`, else a private copy of what is written."""
     import mmap
     import os
-    with open(filename, "r+b" if shared else "rb") as file:
-        size = os.fstat(file.fileno()).st_size
+    try:
+        descriptor = os.open(filename, os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY, 0o600)
+    except OSError as error:
+        mode = "read-write" if shared else "read-only"
+        raise RuntimeError(f"unable to open file <{filename}> in {mode} mode: {error.strerror} ({error.errno})") from None
+    with open(descriptor, "r+b" if shared else "rb") as file:
+        size = os.fstat(descriptor).st_size
         if shared and size < nbytes:
             file.truncate(nbytes)
         elif size < nbytes:
@@ -115,11 +131,67 @@ def _from_file(filename, shared=False, nbytes=0):
     return umbra.frombuffer(mapped, dtype=umbra.uint8).untyped_storage()
 
 
-for _name, _method in (("untyped", _untyped), ("tolist", _tolist), ("clone", _clone), ("copy_", _copy), ("fill_", _fill), ("cpu", _cpu),
+def _byteswap(self, dtype):
+    """Turns the bytes of each element round; of a complex number, those of each part."""
+    size = dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
+    elements = _flat(self, umbra.uint8).view(-1, size)
+    elements.copy_(elements.flip(1))
+
+
+_BYTE_ORDERS = {"native": sys.byteorder, "little": "little", "big": "big"}
+
+
+def _from_buffer(buffer, byte_order=None, offset=0, count=-1, *, dtype):
+    """A new storage with the elements that a buffer holds in some order of bytes. `offset` is in bytes, `count` in elements."""
+    if dtype.itemsize > 1 and byte_order is None:
+        raise RuntimeError("function missing required argument 'byte_order' (pos 2)")
+    if byte_order is not None and byte_order not in _BYTE_ORDERS:
+        raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
+    data, size = memoryview(buffer).cast("B"), dtype.itemsize
+    if not 0 <= offset <= len(data):
+        raise ValueError(f"offset must be non-negative and no greater than buffer length ({len(data)}), but got {offset}")
+    if count < 0 and (len(data) - offset) % size:
+        raise ValueError(f"buffer size ({len(data)}) must be a multiple of element size ({size})")
+    count = (len(data) - offset) // size if count < 0 else count
+    if offset + count * size > len(data):
+        raise ValueError(f"buffer has only {len(data) - offset} elements after offset {offset}, but specified a size of {count}")
+    if count == 0:
+        return UntypedStorage(0)
+    storage = umbra.frombuffer(bytearray(data[offset:offset + count * size]), dtype=umbra.uint8).clone().untyped_storage()
+    if size > 1 and _BYTE_ORDERS[byte_order] != sys.byteorder:
+        _byteswap(storage, dtype)
+    if dtype == umbra.bool:
+        truths = _flat(storage, umbra.uint8)
+        truths.copy_(truths != 0)
+    return storage
+
+
+def _copy_of(self):
+    return self.clone()
+
+
+def _deep_copy_of(self, memo):
+    """One copy for all that share this memory."""
+    memo = memo.setdefault("torch", {})
+    if self._cdata not in memo:
+        memo[self._cdata] = self.clone()
+    return memo[self._cdata]
+
+
+def _is_pinned(self, device=None):
+    return False
+
+
+def _get_device(self):
+    return self.device.index if self.device.index is not None else -1
+
+
+for _name, _method in (("byteswap", _byteswap), ("__copy__", _copy_of), ("__deepcopy__", _deep_copy_of), ("is_pinned", _is_pinned),
+                       ("get_device", _get_device), ("untyped", _untyped), ("tolist", _tolist), ("clone", _clone), ("copy_", _copy), ("fill_", _fill), ("cpu", _cpu),
                        ("__sizeof__", _size_with_elements), ("__reduce__", _reduce_untyped), ("__getitem__", _part_of), ("__setitem__", _set_part)):
     setattr(UntypedStorage, _name, _method)
 UntypedStorage.__module__ = "umbra.storage"
-UntypedStorage.from_file = staticmethod(_from_file)
+UntypedStorage.from_file, UntypedStorage.from_buffer = staticmethod(_from_file), staticmethod(_from_buffer)
 UntypedStorage.is_cuda = property(lambda self: self.device.type == "cuda")
 
 
@@ -150,6 +222,8 @@ class TypedStorage(metaclass=_StorageMeta):
                 raise RuntimeError("No positional arguments should be given when using 'wrap_storage'")
             if not isinstance(wrap_storage, UntypedStorage):
                 raise TypeError(f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}")
+            if type(self).dtype is None and dtype is None:
+                raise RuntimeError("TypedStorage.__init__ received an invalid combination of arguments: argument 'dtype' must be specified")
             self._untyped_storage = wrap_storage
         elif len(args) > 1:
             raise RuntimeError(f"Too many positional arguments: at most 1 is taken, but got {len(args)}")
@@ -196,19 +270,26 @@ class TypedStorage(metaclass=_StorageMeta):
     size = _size = __len__
 
     def __getitem__(self, index):
+        _check_data(self)
         if isinstance(index, slice):
-            return self._like(self._elements[index].clone())
+            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        if not isinstance(index, int) or isinstance(index, bool):
+            raise (TypeError if isinstance(index, bool) else RuntimeError)(f"can't index a <class 'torch.storage.TypedStorage'> with {type(index)}")
         if not -len(self) <= index < len(self):
             raise IndexError(f"index {index} out of range for storage of size {len(self)}")
         return self._elements[index].item()
 
     def __setitem__(self, index, value):
+        _check_data(self)
+        if not isinstance(index, (int, slice)):
+            raise RuntimeError(f"can't index a <class 'torch.storage.TypedStorage'> with {type(index)}")
         self._elements[index] = value
 
     def __iter__(self):
         return iter(self.tolist())
 
     def tolist(self):
+        _check_data(self)
         return self._elements.tolist()
 
     def fill_(self, value):
@@ -227,6 +308,31 @@ class TypedStorage(metaclass=_StorageMeta):
 
     def resize_(self, size):
         self._untyped_storage.resize_(size * self.element_size())
+
+    def resizable(self):
+        return self._untyped_storage.resizable()
+
+    is_pinned, get_device, __copy__ = _is_pinned, _get_device, _copy_of
+
+    def __deepcopy__(self, memo):
+        return TypedStorage(wrap_storage=_deep_copy_of(self._untyped_storage, memo), dtype=self.dtype)
+
+    @classmethod
+    def _typed(cls, storage, dtype):
+        return cls(wrap_storage=storage) if cls.dtype is not None else cls(wrap_storage=storage, dtype=dtype)
+
+    @classmethod
+    def from_file(cls, filename, shared=False, size=0):
+        """The memory of a file of `size` elements: written through to it where `shared`."""
+        if cls.dtype is None:
+            raise RuntimeError("from_file can only be called on derived classes")
+        return cls._typed(_from_file(filename, shared, size * cls.dtype.itemsize), cls.dtype)
+
+    @classmethod
+    def from_buffer(cls, *args, dtype=None, **kwargs):
+        """The elements that a buffer holds in some order of bytes: `ShortStorage.from_buffer(data, "big")`."""
+        dtype = cls.dtype or dtype or umbra.get_default_dtype()
+        return cls._typed(_from_buffer(*args, dtype=dtype, **kwargs), dtype)
 
     def is_shared(self):
         return self._untyped_storage.is_shared()
@@ -255,7 +361,8 @@ class TypedStorage(metaclass=_StorageMeta):
         return _reduce_storage(self)
 
     def __repr__(self):
-        return "\n".join(f" {value}" for value in self) + f"\n[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+        values = "..." if self.device.type == "meta" else "\n".join(f" {value}" for value in self)
+        return f"{values}\n[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
 
 
 def _conversion(dtype):

@@ -295,6 +295,7 @@ Gradients make_root_gradients(TensorList outputs, TensorList given) {
             "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
             "grad_output[",
             i, "] has a dtype of ", gradient.dtype(), " and output[", i, "] has a dtype of ", output.dtype(), ".");
+      if (gradient.dtype() != output.dtype()) gradient = gradient.to(output.dtype());
     } else if (output.requires_grad()) {
       check(output.sym_numel() == 1, "grad can be implicitly created only for scalar outputs");
       check(!output.is_complex(), "grad can be implicitly created only for real scalar outputs but got ",

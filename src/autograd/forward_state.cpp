@@ -24,6 +24,23 @@ int checked_level(int level) {
   return level < 0 ? count : level + 1;
 }
 
+const Tensor* own_tangent(const TensorImpl* tensor, int level) {
+  const AutogradMeta* meta = meta_of(tensor);
+  if (!meta || !meta->rare) return nullptr;
+  for (const Tangent& t : meta->rare->tangents)
+    if (t.level == level) return &t.value;
+  return nullptr;
+}
+
+int own_highest_level(const TensorImpl* tensor) {
+  const AutogradMeta* meta = meta_of(tensor);
+  int highest = 0;
+  if (meta && meta->rare)
+    for (const Tangent& t : meta->rare->tangents)
+      if (t.level <= g_visible) highest = std::max(highest, t.level);
+  return highest;
+}
+
 }  // namespace
 
 int visible_level() { return g_visible; }
@@ -32,20 +49,20 @@ ShowLevels::ShowLevels(int level) : before_(std::exchange(g_visible, level)) {}
 ShowLevels::~ShowLevels() { g_visible = before_; }
 
 const Tensor* tangent_at(const TensorImpl* tensor, int level) {
-  const AutogradMeta* meta = meta_of(tensor);
-  if (!meta || !meta->rare) return nullptr;
-  for (const Tangent& t : meta->rare->tangents)
-    if (t.level == level) return &t.value;
-  return nullptr;
+  if (const Tensor* own = own_tangent(tensor, level)) return own;
+  const IntrusivePtr<TensorImpl>& base = tensor->view_base();
+  const Tensor* whole = base ? own_tangent(base.get(), level) : nullptr;
+  if (!whole) return nullptr;
+  // The base was written after the view was made: the view's tangent is a view of the base's, from now on.
+  ShowLevels lower(level - 1);
+  Tensor view{IntrusivePtr<TensorImpl>(const_cast<TensorImpl*>(tensor))};
+  set_tangent(view, same_view(*whole, Tensor(base), view), level);
+  return own_tangent(tensor, level);
 }
 
 int highest_level(const TensorImpl* tensor) {
-  const AutogradMeta* meta = meta_of(tensor);
-  int highest = 0;
-  if (meta && meta->rare)
-    for (const Tangent& t : meta->rare->tangents)
-      if (t.level <= g_visible) highest = std::max(highest, t.level);
-  return highest;
+  int own = own_highest_level(tensor);
+  return tensor->view_base() ? std::max(own, own_highest_level(tensor->view_base().get())) : own;
 }
 
 int highest_level(TensorList tensors) {

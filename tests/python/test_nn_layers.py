@@ -1,5 +1,8 @@
 """Layers over images and sequences: shapes, values that are known, gradients, and what is refused."""
+import copy
 import math
+import pickle
+import weakref
 
 import pytest
 import umbra as torch
@@ -299,3 +302,105 @@ def test_layers_before_they_are_quantised_compute_with_floats():
     assert torch.equal(QuantWrapper(layer)(x), layer(x))
     f = nn.quantized.FloatFunctional()
     assert torch.equal(f.add_relu(x, -2 * x), torch.zeros(2, 3)) and torch.equal(f.cat([x, x], 1), torch.ones(2, 6))
+
+
+def told_its_module(module, state_dict, prefix, *rest):
+    module.seen = sorted(state_dict)
+
+
+def test_hooks_of_loading_are_saved_with_their_module():
+    model = nn.Linear(2, 2)
+    model.register_load_state_dict_pre_hook(told_its_module)
+    copied = pickle.loads(pickle.dumps(model))
+    copied.load_state_dict(model.state_dict())
+    assert copied.seen == ["bias", "weight"] and not hasattr(model, "seen")
+    reference = weakref.ref(model)
+    del model
+    assert reference() is None
+
+
+def test_state_that_nobody_takes_is_unexpected():
+    with pytest.raises(RuntimeError, match="Unexpected key.*_extra_state"):
+        nn.Module().load_state_dict({"_extra_state": 1})
+
+    class Keeps(nn.Module):
+        def set_extra_state(self, state):
+            self.kept = state
+
+    keeps = Keeps()
+    keeps.load_state_dict({"_extra_state": 1})
+    assert keeps.kept == 1
+    with pytest.raises(RuntimeError, match="Missing key.*_extra_state"):
+        keeps.load_state_dict({})
+
+
+def test_lists_of_parameters_know_their_places():
+    parameters = nn.ParameterList([nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))])
+    parameters[torch.tensor(1)] = nn.Parameter(torch.ones(3))
+    assert parameters[torch.tensor(1)].shape == (3,) and len(parameters) == 2
+    with pytest.raises(IndexError):
+        parameters[5] = nn.Parameter(torch.ones(1))
+    with pytest.raises(TypeError, match="should be called with an iterable, but got Tensor"):
+        parameters.extend(torch.ones(2, 3))
+    with pytest.raises(IndexError, match="Index out of range: 5"):
+        nn.Sequential(nn.ReLU()).insert(5, nn.ReLU())
+
+
+def test_statistics_of_one_value_are_refused():
+    with pytest.raises(ValueError, match="Expected more than 1 value per channel"):
+        nn.GroupNorm(2, 2)(torch.rand(1, 2))
+    assert nn.GroupNorm(2, 2)(torch.rand(2, 2)).shape == (2, 2)
+
+
+def test_options_of_layers_are_checked():
+    for wrong in ([2, 2.5], {"a": 2}, 5):
+        with pytest.raises(TypeError, match="unflattened_size must be"):
+            nn.Unflatten(1, wrong)
+    for recurrent in (nn.RNN, nn.GRU):
+        with pytest.raises(ValueError, match="proj_size argument is only supported for LSTM"):
+            recurrent(2, 3, proj_size=1)
+        with pytest.raises(TypeError, match="unexpected keyword argument 'unknown'"):
+            recurrent(2, 3, unknown=1)
+    with pytest.raises(TypeError, match="received an invalid combination of arguments - got .str, str."):
+        nn.Linear(2, 2).to("cpu", "cpu")
+    with pytest.raises(RuntimeError, match="does not accept copy"):
+        nn.Linear(2, 2).to("cpu", copy=True)
+
+
+def test_spectral_norm_is_saved_and_reads_older_state():
+    layer = nn.utils.spectral_norm(nn.Linear(3, 2))
+    layer(torch.ones(1, 3))
+    assert pickle.loads(pickle.dumps(layer)).weight_u.tolist() == layer.weight_u.tolist()
+    older = {"bias": layer.bias.detach(), "weight_orig": layer.weight_orig.detach(), "weight_u": layer.weight_u, "weight": layer.weight.detach()}
+    loaded = nn.utils.spectral_norm(nn.Linear(3, 2)).eval()
+    loaded.load_state_dict(older)
+    x = torch.rand(4, 3)
+    assert torch.allclose(loaded(x), layer.eval()(x), atol=1e-5)
+
+
+def test_buffers_take_no_place_that_is_taken():
+    module = nn.Module()
+    module.name = 5
+    with pytest.raises(KeyError, match="attribute 'name' already exists"):
+        module.name = nn.Buffer(torch.ones(1))
+    module.register_buffer("kept", torch.ones(1))
+    module.kept = nn.Buffer(torch.zeros(1), persistent=False)
+    assert list(module.state_dict()) == []
+
+
+def test_gradients_of_another_type_become_the_results_type():
+    layer = nn.Conv2d(2, 3, 3).bfloat16()
+    layer(torch.ones(1, 2, 4, 4, dtype=torch.bfloat16)).backward(torch.ones(1, 3, 2, 2))
+    assert layer.weight.grad.dtype == torch.bfloat16
+
+
+def test_parametrised_layers_are_copied_and_read_older_state():
+    layer = parametrizations.weight_norm(nn.Linear(2, 3))
+    copied = copy.deepcopy(layer)
+    assert type(copied) is type(layer) and copied.parametrizations.weight is not layer.parametrizations.weight
+    with torch.no_grad():
+        layer.parametrizations.weight.original0.mul_(2)
+    assert torch.allclose(copied.weight * 2, layer.weight)
+    older = nn.utils.weight_norm(nn.Linear(2, 3))
+    copied.load_state_dict(older.state_dict())
+    assert torch.allclose(copied.weight, older.weight)

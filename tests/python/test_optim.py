@@ -423,7 +423,6 @@ def test_state_of_older_versions_is_completed(name):
     weight, optimizer = make()
     optimizer.step()
     saved = copy.deepcopy(optimizer.state_dict())
-    saved = {"state": {key: dict(values) for key, values in saved["state"].items()}, "param_groups": [dict(group) for group in saved["param_groups"]]}
     for group in saved["param_groups"]:
         for option in ("maximize", "foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay", "nesterov"):
             group.pop(option, None)

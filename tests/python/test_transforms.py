@@ -560,3 +560,51 @@ def test_forward_mode_is_not_nested_but_by_transforms():
             with pytest.raises(RuntimeError, match="Nested forward mode AD"):
                 call()
     assert jvp(lambda x: jvp(torch.sin, (x,), (torch.ones(2),))[1], (torch.zeros(2),), (torch.ones(2),))[1].tolist() == [0, 0]
+
+
+def test_tangents_of_a_base_are_those_of_its_views_too():
+    start = torch.zeros(2, 3)
+
+    def write(y):
+        x = start.clone()
+        view = x[0]
+        x.copy_(y)
+        return view, x, view * 2
+
+    tangent = torch.full((2, 3), 2.0)
+    _, (view, base, twice) = torch.func.jvp(write, (torch.ones(2, 3),), (tangent,))
+    assert view.tolist() == [2, 2, 2] and base.tolist() == tangent.tolist() and twice.tolist() == [4, 4, 4]
+
+    def write_through_a_view(y):
+        x = start.clone()
+        first, second = x[0], x[0]
+        first.add_(y[0])
+        return second
+
+    assert torch.func.jvp(write_through_a_view, (torch.ones(2, 3),), (tangent,))[1].tolist() == [2, 2, 2]
+    def write_new(y):
+        x = torch.zeros_like(y)
+        view = x[0]
+        x.copy_(y)
+        return view
+
+    rows, along = torch.ones(4, 2, 3), torch.full((4, 2, 3), 2.0)
+    _, views = torch.func.vmap(lambda y, t: torch.func.jvp(write_new, (y,), (t,)))(rows, along)
+    assert views.tolist() == [[2, 2, 2]] * 4
+
+
+def test_a_batch_does_not_make_matrices_of_rows():
+    rows = torch.rand(3, 3)
+    for function in (torch.linalg.svd, torch.linalg.qr, torch.linalg.lu, torch.linalg.lu_factor, torch.linalg.cholesky, torch.linalg.eigh,
+                     torch.linalg.inv, torch.linalg.det, torch.linalg.svdvals, torch.geqrf, torch.tril, torch.triu):
+        with pytest.raises(RuntimeError, match="2 (or more )?dimensions"):
+            torch.vmap(function)(rows)
+
+
+def test_results_of_transformed_functions_are_checked():
+    x = torch.ones(3)
+    for nothing in ((), [], None):
+        with pytest.raises(RuntimeError, match="Expected f to be a function that has non-empty output"):
+            torch.func.vjp(lambda x: nothing, x)
+        with pytest.raises(RuntimeError, match="Expected f to be a function that has non-empty output"):
+            torch.func.jvp(lambda x: nothing, (x,), (x,))

@@ -9,4 +9,10 @@ namespace UMBRA_API umbra {
 bool deterministic_algorithms();
 void set_deterministic_algorithms(bool enabled);
 
+/// Whether memory that nobody has written yet is filled with a value that shows: so it is among deterministic
+/// algorithms, unless it is switched off.
+bool fills_new_memory();
+void set_fill_uninitialized_memory(bool enabled);
+bool fill_uninitialized_memory();
+
 }  // namespace umbra

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from umbra import _C
 from umbra._C import Tensor
+from umbra.utils import _pytree as pytree
 
 _NOTES = "https://pytorch.org/docs/main/notes/extending.func.html"
 
@@ -58,8 +59,8 @@ def _rewrap(level, item, args, values):
 
 def _batched(cls, args, level):
     from umbra.autograd.function import Function
-    dims = tuple(level.batch_dim(a) if isinstance(a, Tensor) else None for a in args)
-    values = tuple(level.unwrap(a) if isinstance(a, Tensor) else a for a in args)
+    dims = tuple(_on_tensors(level.batch_dim, a, lambda other: None) for a in args)
+    values = tuple(_on_tensors(level.unwrap, a, lambda other: other) for a in args)
     own = "vmap" in vars(cls) or any("vmap" in vars(base) for base in cls.__mro__ if base is not Function and base is not object)
     if cls.generate_vmap_rule and own:
         raise RuntimeError(f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overriden vmap staticmethod. "
@@ -68,10 +69,10 @@ def _batched(cls, args, level):
     if not cls.generate_vmap_rule and not own:
         raise RuntimeError(f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement the vmap "
                            f"staticmethod or set generate_vmap_rule=True. For more details, please see {_NOTES}")
-    if all(dim is None for dim in dims):
+    if all(dim is None for dim in pytree.tree_leaves(dims)):
         return level.call_outside(lambda: cls.apply(*values))
     if own:
-        result, out_dims = level.call_outside(lambda: cls.vmap(VmapInfo(level.size, level.randomness), dims, *values))
+        result, out_dims = _two_returns(level.call_outside(lambda: cls.vmap(VmapInfo(level.size, level.randomness), dims, *values)))
     else:
         mapped, out_dims = _mapped(cls, dims, level.size, level.randomness)
         result = level.call_outside(lambda: mapped.apply(*values))
@@ -79,10 +80,24 @@ def _batched(cls, args, level):
     results = tuple(result) if many else (result,)
     out_dims = out_dims if isinstance(out_dims, (tuple, list)) else (out_dims,) * len(results)
     if len(out_dims) != len(results):
-        raise RuntimeError("Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible with the "
-                           "output.")
+        raise RuntimeError("The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+                           f"out_dims={out_dims} to be compatible with the structure of `output`: it has {len(out_dims)} parts, `output` has "
+                           f"{len(results)}.")
     wrapped = tuple(level.batch(item, dim) if isinstance(item, Tensor) and dim is not None else item for item, dim in zip(results, out_dims))
     return wrapped if many else wrapped[0]
+
+
+def _on_tensors(function, argument, otherwise):
+    """An argument, or what lies in its lists and dicts: `function` of tensors, `otherwise` of all else."""
+    return pytree.tree_map(lambda leaf: function(leaf) if isinstance(leaf, Tensor) else otherwise(leaf), argument)
+
+
+def _two_returns(returned):
+    if isinstance(returned, tuple) and len(returned) == 2:
+        return returned
+    got = f"{len(returned)} returns" if isinstance(returned, tuple) else f"a {type(returned)}"
+    raise RuntimeError("Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible with the "
+                       f"output. Got {got} instead")
 
 
 class _SavingContext:

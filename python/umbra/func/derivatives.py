@@ -56,12 +56,12 @@ def _differentiable(level, tree):
     return pytree.tree_map(one, tree)
 
 
-def _check_tensors(what, leaves):
-    if leaves == [None]:
-        raise RuntimeError(f"{what.partition(': ')[0]}: Expected f to be a function that has non-empty output (got output = [None])")
+def _check_tensors(transform, leaves):
+    if not leaves or (len(leaves) == 1 and leaves[0] is None):
+        raise RuntimeError(f"{transform}: Expected f to be a function that has non-empty output (got output = {leaves})")
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
-            raise RuntimeError(f"{what} to return only tensors, got unsupported type {type(leaf)}")
+            raise RuntimeError(f"{transform}: expected f(*primals) to return only tensors, got unsupported type {type(leaf)}")
 
 
 def _check_real(leaves):
@@ -137,7 +137,7 @@ def _vjp(func, args, positions, has_aux):
         result = func(*_replaced(map_tensors(level.wrap, args), positions, wanted))
         output, aux = _split_aux("vjp(f, *primals)", result, has_aux)
         outputs, output_spec = pytree.tree_flatten(output)
-        _check_tensors("vjp(f, *primals): expected f(*primals)", outputs)
+        _check_tensors("vjp(f, *primals)", outputs)
         _check_real(outputs)
     leaves, spec = pytree.tree_flatten(wanted)
 
@@ -178,14 +178,14 @@ def _jvp(func, args, primals, positions, tangents, strict, has_aux):
             raise RuntimeError(f"jvp(f, primals, tangents): Expected {name} to contain at least one Tensor.")
         for value in values:
             if not isinstance(value, Tensor):
-                raise RuntimeError(f"jvp(f, primals, tangents): Expected {name} to contain only Tensors, got unsupported type {type(value)}")
+                raise RuntimeError(f"jvp(f, primals, tangents): Expected {name} to only contain Tensors, got {type(value)}")
     forward_ad.refuse_nesting()
     with entered(_C._enter_jvp_level()) as level:
         duals = spec.unflatten([level.dual(p, t) for p, t in zip(leaves, along)])
         result = func(*_replaced(map_tensors(level.wrap, args), positions, duals))
         output, aux = _split_aux("jvp(f, primals, tangents)", result, has_aux)
         outputs, output_spec = pytree.tree_flatten(output)
-        _check_tensors("jvp(f, primals, tangents): expected f(*primals)", outputs)
+        _check_tensors("jvp(f, primals, tangents)", outputs)
         found = [level.tangent(t) for t in outputs]
     if strict and any(t is None for t in found):
         raise RuntimeError("jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed with strict=True.")

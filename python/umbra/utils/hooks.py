@@ -1,5 +1,6 @@
 """Hooks: the handle that takes one away, and hooks on the gradients that pass through a module."""
 import itertools
+import weakref
 
 from umbra import _C
 from umbra._C import Tensor
@@ -12,6 +13,10 @@ class RemovableHandle:
 
     def __init__(self, hooks):
         self.hooks, self.id = hooks, next(self._ids)
+
+    @property
+    def hooks_dict_ref(self):
+        return weakref.ref(self.hooks)
 
     def remove(self):
         self.hooks.pop(self.id, None)

@@ -96,7 +96,9 @@ struct FrontRule {
   void apply(Value* frame) const {
     bool lifted = lifts(frame);
     int64_t rank = dims.empty() ? 0 : first_rank(frame);
-    if (rank == 0 && !dims.empty() && !options.scalars) (void)seen_sizes(frame);  // its own words, where it refuses
+    // What the operator refuses without a batch it refuses in its own words: a batch must not make a matrix of rows.
+    bool counts_from_the_end = dims.empty() && sizes.empty();
+    if (counts_from_the_end || (rank == 0 && !dims.empty() && !options.scalars)) (void)seen_sizes(frame);
     Frame inner(*op);
     for (size_t i = 0; i < op->argument_count(); ++i) inner[i] = physical(frame[i], lifted);
     for (int i : dims) inner[i] = shifted(frame[i], rank);

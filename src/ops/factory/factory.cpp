@@ -5,6 +5,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
 #include "ops/sparse/structure.h"
+#include "umbra/core/deterministic.h"
 
 namespace umbra::ops {
 namespace {
@@ -13,7 +14,19 @@ DType fill_dtype(const Scalar& value, OptionalDType dtype) {
   if (dtype) return *dtype;
   if (value.is_bool()) return DType::Bool;
   if (value.is_integral(false)) return DType::Int64;
-  return value.is_complex() ? complex_type(default_dtype()) : default_dtype();
+  if (!value.is_complex()) return default_dtype();
+  return default_dtype() == DType::Float64 ? DType::Complex128 : DType::Complex64;
+}
+
+/// Contents of a tensor that were never written show as such, where deterministic algorithms are asked for.
+void fill_new_memory(const Tensor& out) {
+  if (!fills_new_memory() || out.numel() == 0) return;
+  if (is_floating(out.dtype()) || out.is_complex()) return kernels::fill(out, std::numeric_limits<double>::quiet_NaN());
+  if (out.dtype() == DType::Bool) return kernels::fill(out, true);
+  bool is_signed = !is_wide_unsigned(out.dtype()) && out.dtype() != DType::UInt8;
+  int64_t ones = -1, largest = (int64_t{1} << (8 * out.item_size() - 1)) - 1;
+  if (out.item_size() == 8) largest = std::numeric_limits<int64_t>::max();
+  kernels::fill(out, is_signed ? largest : out.dtype() == DType::UInt64 ? ones : 2 * largest + 1);
 }
 
 // ---- sizes given ----
@@ -27,10 +40,22 @@ UMBRA_OPERATOR(
       check_strided(layout);
       return factory_spec(size, dtype, device, format);
     })
-    .cpu([](const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
-            OptionalFormat) {})
+    .cpu([](const Tensor& out, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
+            OptionalFormat) { fill_new_memory(out); })
     .not_differentiable()
     .tags({Tag::Core});
+
+void check_factory_strides(SymIntArrayRef size, SymIntArrayRef stride) {
+  check(size.size() == stride.size(), "dimensionality of sizes (", size.size(),
+        ") must match dimensionality of strides (", stride.size(), ")");
+  int64_t last = 0, step = 0;
+  for (size_t i = 0; i < size.size(); ++i) {
+    if (size[i].is_symbolic() || stride[i].is_symbolic()) continue;
+    bool fits = stride[i].value() >= 0 && !__builtin_mul_overflow(size[i].value() - 1, stride[i].value(), &step) &&
+                !__builtin_add_overflow(last, step, &last);
+    check(fits, "Storage size calculation overflowed with sizes=", to_string(size), " and strides=", to_string(stride));
+  }
+}
 
 UMBRA_OPERATOR(
     "empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? "
@@ -40,14 +65,11 @@ UMBRA_OPERATOR(
              OptionalDevice device, OptionalBool) {
       check_strided(layout);
       check_factory_sizes(size);
-      check(size.size() == stride.size(), "mismatch in length of strides and shape");
-      for (SymInt s : stride)
-        if (!s.is_symbolic() && s.value() < 0)
-          fail("as_strided: Negative strides are not supported at the moment, got strides: ", to_string(stride));
+      check_factory_strides(size, stride);
       return TensorSpec(size, stride, dtype.value_or(default_dtype()), device.value_or(Device()));
     })
-    .cpu([](const Tensor&, SymIntArrayRef, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
-            OptionalBool) {})
+    .cpu([](const Tensor& out, SymIntArrayRef, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
+            OptionalBool) { fill_new_memory(out); })
     .not_differentiable()
     .tags({Tag::Core});
 
@@ -83,8 +105,8 @@ UMBRA_OPERATOR(
       return TensorSpec(size, permuted_strides(size, physical_layout), dtype.value_or(default_dtype()),
                         device.value_or(Device()));
     })
-    .cpu([](const Tensor&, SymIntArrayRef, const std::vector<int64_t>&, OptionalDType, OptionalLayout, OptionalDevice,
-            OptionalBool) {})
+    .cpu([](const Tensor& out, SymIntArrayRef, const std::vector<int64_t>&, OptionalDType, OptionalLayout,
+            OptionalDevice, OptionalBool) { fill_new_memory(out); })
     .not_differentiable();
 
 UMBRA_OPERATOR(
@@ -164,8 +186,8 @@ UMBRA_OPERATOR(
       check_strided(layout);
       return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve));
     })
-    .cpu([](const Tensor&, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool, OptionalFormat) {
-    })
+    .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
+            OptionalFormat) { fill_new_memory(out); })
     .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice, OptionalBool,
                OptionalFormat) {
       bool same_places = is_compressed(self.layout()) && !layout;
@@ -229,8 +251,8 @@ UMBRA_OPERATOR(
       check_strided(layout);
       return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device()));
     })
-    .cpu([](const Tensor&, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
-    })
+    .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
+            OptionalBool) { fill_new_memory(out); })
     .sparse([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice,
                OptionalBool) { return like_sparse(self, size, dtype, layout); })
     .not_differentiable()
@@ -244,10 +266,11 @@ UMBRA_OPERATOR(
              OptionalDevice device, OptionalBool) {
       check_strided(layout);
       check_factory_sizes(size);
+      check_factory_strides(size, stride);
       return TensorSpec(size, stride, dtype.value_or(self.dtype()), device.value_or(self.device()));
     })
-    .cpu([](const Tensor&, const Tensor&, SymIntArrayRef, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
-            OptionalBool) {})
+    .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, SymIntArrayRef, OptionalDType, OptionalLayout,
+            OptionalDevice, OptionalBool) { fill_new_memory(out); })
     .not_differentiable()
     .batch([](const Batched& self, SymIntArrayRef size, SymIntArrayRef stride, OptionalDType dtype,
               OptionalLayout layout, OptionalDevice device, OptionalBool pin_memory) {

@@ -12,6 +12,7 @@ using Ints = std::vector<int64_t>;
 
 Ints wrap_all(const Ints& dims, int64_t rank) {
   dim_mask(dims, rank, false);
+  if (rank == 0) return {};  // a single number looks the same from every side
   Ints out;
   for (int64_t d : dims) out.push_back(wrap_dim(d, rank));
   return out;
@@ -120,9 +121,8 @@ UMBRA_OPERATOR("rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor")
     .all_backends([](const Tensor& self, int64_t k, Ints dims) {
       check(dims.size() == 2, "expected total rotation dims == 2, but got dims = ", dims.size());
       check(self.dim() >= 2, "expected total dims >= 2, but got total dims = ", self.dim());
-      check(dims[0] != dims[1] && std::abs(dims[0] - dims[1]) != self.dim(),
-            "expected rotation dims to be different, but got dim0 = ", dims[0], " and dim1 = ", dims[1]);
       int64_t a = wrap_dim(dims[0], self.dim()), b = wrap_dim(dims[1], self.dim());
+      check(a != b, "expected rotation dims to be different, but got dim0 = ", dims[0], " and dim1 = ", dims[1]);
       switch ((k % 4 + 4) % 4) {
         case 1: return self.flip({b}).transpose_(a, b);
         case 2: return self.flip(dims);

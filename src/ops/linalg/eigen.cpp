@@ -69,6 +69,7 @@ UMBRA_OPERATOR(
                 return eigh_gradient(grad_values, grad_vectors, values, vectors);
               })
     .batch([](const Batched& a, const std::string& uplo, bool compute_v) {
+      check(a.rank() >= 2, "linalg.eigh: The input tensor A must have at least 2 dimensions.");
       auto [values, vectors] = _linalg_eigh(batch_first(a), uplo, compute_v);
       return std::make_tuple(Batched(values, 0), compute_v ? Batched(vectors, 0) : Batched(vectors, -1));
     });

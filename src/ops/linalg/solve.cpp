@@ -81,6 +81,7 @@ UMBRA_OPERATOR(
               })
     .differentiable_outputs({true, false, false, false})
     .batch([](const Batched& a, const Batched& b, bool left, bool check_errors) {
+      check(a.rank() >= 2, "linalg.solve: The input tensor A must have at least 2 dimensions.");
       // One column each, so that vectors stay vectors whatever the ranks become.
       Tensor first = batch_all(a), second = batch_all(b);
       bool vector = b.rank() == 1 || (a.rank() - 1 == b.rank() &&
@@ -251,6 +252,8 @@ UMBRA_OPERATOR(
               })
     .batch([](const Batched& a, const Batched& b, bool upper, bool left, bool unit) {
       int64_t rank = std::max(a.rank(), b.rank());
+      check(a.rank() >= 2 && b.rank() >= 2, "linalg.solve_triangular: The input tensor ", a.rank() >= 2 ? "B" : "A",
+            " must have at least 2 dimensions.");
       return Batched(linalg_solve_triangular(batch_first({batch_all(a), 0}, rank), batch_first({batch_all(b), 0}, rank),
                                              upper, left, unit),
                      0);
@@ -294,6 +297,8 @@ UMBRA_OPERATOR(
               })
     .batch([](const Batched& self, const Batched& a, bool upper, bool transpose, bool unit) {
       int64_t rank = std::max(a.rank(), self.rank());
+      check(a.rank() >= 2 && self.rank() >= 2, "torch.triangular_solve: Expected ", a.rank() >= 2 ? "b" : "A",
+            " to have at least 2 dimensions, but it has ", std::min(a.rank(), self.rank()), " dimensions instead");
       auto [x, copy] = triangular_solve(batch_first({batch_all(self), 0}, rank), batch_first({batch_all(a), 0}, rank),
                                         upper, transpose, unit);
       return std::make_tuple(Batched(x, 0), Batched(copy, 0));

@@ -103,6 +103,7 @@ UMBRA_OPERATOR(
                 return svd_gradient(columns(grad_u), grad_s, grad_v, columns(u), s, rows(vh));
               })
     .batch([](const Batched& a, bool full, bool compute_uv, const OptionalText& driver) {
+      check(a.rank() >= 2, "linalg.svd: The input tensor A must have at least 2 dimensions.");
       auto [u, s, vh] = _linalg_svd(batch_first(a), full, compute_uv, driver);
       int64_t dim = compute_uv ? 0 : -1;
       return std::make_tuple(Batched(u, dim), Batched(s, 0), Batched(vh, dim));

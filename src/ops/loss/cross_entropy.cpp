@@ -201,7 +201,10 @@ Tensor soft_cross_entropy(const Tensor& self, const Tensor& target, const Tensor
   Tensor scores = log_softmax(self, dim), importance = weight.defined() ? weight.view(shape) : weight;
   scores = scores.mul(probabilities);
   if (importance.defined()) scores = scores.mul(importance);
-  if (reduction == 1) return scores.sum().neg().div(Scalar(self.sym_numel() / classes));
+  if (reduction == 1) {
+    bool none = !classes.is_symbolic() && classes.value() == 0;  // the mean of nothing is nan
+    return scores.sum().neg().div(Scalar(none ? SymInt(0) : self.sym_numel() / classes));
+  }
   return reduction == 2 ? scores.sum().neg() : scores.sum(IntArrayRef{dim}).neg();
 }
 

@@ -1,6 +1,9 @@
 // Filling a tensor with random numbers of one distribution, in place. The functional forms are what functionalisation
 // records; they take the place of the tensor, whose contents do not matter.
+#include <limits>
+
 #include "dispatch/layers.h"
+#include "kernels/fits.h"
 #include "ops/common/expand_rank.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/number_text.h"
@@ -37,13 +40,25 @@ Tensor copied_to(const Tensor& out, const Tensor& drawn) {
 
 // ---- uniform, normal ----
 
+/// Both ends and the distance between them have to be numbers of the type.
+void check_uniform_bounds(DType dtype, double from, double to) {
+  double most = is_floating(dtype) ? kernels::largest_number(dtype) : std::numeric_limits<double>::max();
+  auto is_number = [&](double end) { return end >= -most && end <= most; };
+  check(is_number(from), "from is out of bounds for ", cpp_name(dtype));
+  check(is_number(to), "to is out of bounds for ", cpp_name(dtype));
+  check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", number_text(from),
+        " > to=", number_text(to));
+  check(to - from <= most, "uniform_ expects to-from <= std::numeric_limits<", kernel_name(dtype),
+        ">::max(), but found to=", number_text(to), " and from=", number_text(from),
+        " which result in to-from to exceed the limit");
+}
+
 UMBRA_OPERATOR("uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor")
     .inplace("uniform_")
     .generated_out("uniform.out")
     .meta([](const Tensor& self, double from, double to, const GeneratorPointer&) {
       check_kernel_type(is_differentiable(self.dtype()), "check_uniform_bounds", self);
-      check(from <= to || only_metadata_is_asked(), "uniform_ expects to return a [from, to) range, but found from=", number_text(from),
-            " > to=", number_text(to));
+      if (!only_metadata_is_asked()) check_uniform_bounds(self.dtype(), from, to);
       return spec_like(self);
     })
     .cpu([](const Tensor& out, const Tensor&, double from, double to, const GeneratorPointer& generator) {

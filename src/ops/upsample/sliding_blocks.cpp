@@ -122,9 +122,12 @@ void check_col2im(const Tensor& self, const Blocks& b) {
   check(rows % block == 0,
         "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)=",
         rows, " and kernel_size=", two(b.kernel), ".");
-  check(b.rows >= 1 && b.columns >= 1 && have == b.rows * b.columns, "Given output_size=(", b.height, ", ", b.width,
-        "), kernel_size=", two(b.kernel), ", dilation=", two(b.dilation), ", padding=", two(b.padding),
-        ", stride=", two(b.stride),
+  check(b.rows >= 1 && b.columns >= 1, "Given output_size=(", b.height, ", ", b.width, "), kernel_size=", two(b.kernel),
+        ", dilation=", two(b.dilation), ", padding=", two(b.padding), ", stride=", two(b.stride),
+        ", calculated shape of the array of sliding blocks as (", b.rows, ", ", b.columns,
+        "), which is too small (non-positive)");
+  check(have == b.rows * b.columns, "Given output_size=(", b.height, ", ", b.width, "), kernel_size=", two(b.kernel),
+        ", dilation=", two(b.dilation), ", padding=", two(b.padding), ", stride=", two(b.stride),
         ", expected size of input's dimension 2 to match the calculated number of sliding blocks ", b.rows, " * ",
         b.columns, " = ", b.rows * b.columns, ", but got input.size(2)=", have, ".");
 }

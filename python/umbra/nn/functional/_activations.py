@@ -35,8 +35,8 @@ def threshold(input, threshold, value, inplace=False):
     return umbra.threshold_(input, threshold, value) if inplace else umbra.threshold(input, threshold, value)
 
 
-def softplus(input, beta=1.0, threshold=20.0):
-    return umbra.softplus(input, beta, threshold)
+def softplus(input, beta=1.0, threshold=20.0, *, out=None):
+    return umbra.softplus(input, beta, threshold, out=out)
 
 
 def tanh(input):
@@ -79,8 +79,8 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     return umbra.rrelu_(input, lower, upper, training) if inplace else umbra.rrelu(input, lower, upper, training)
 
 
-def logsigmoid(input):
-    return umbra.log_sigmoid(input)
+def logsigmoid(input, *, out=None):
+    return umbra.log_sigmoid(input, out=out)
 
 
 def celu(input, alpha=1.0, inplace=False):

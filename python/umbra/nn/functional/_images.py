@@ -88,11 +88,14 @@ def affine_grid(theta, size, align_corners=None):
     rows = {4: 2, 5: 3}.get(len(size))
     if rows is None:
         raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. "
-                                  f"Got size {umbra.Size(size)}.")
+                                  f"Got size {size}.")
     if theta.dim() != 3 or theta.shape[-2] != rows or theta.shape[-1] != rows + 1:
-        raise ValueError(f"Expected a batch of {rows}D affine matrices of shape Nx{rows}x{rows + 1} for size {umbra.Size(size)}. Got {theta.shape}.")
+        raise ValueError(f"Expected a batch of {rows}D affine matrices of shape Nx{rows}x{rows + 1} for size {size}. Got {theta.shape}.")
     if min(size) <= 0:
-        raise ValueError(f"Expected non-zero, positive output size. Got {umbra.Size(size)}")
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    if align_corners and min(size[2:]) == 1:
+        warnings.warn("Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. This is not an intended "
+                      "use case of affine_grid. See the documentation of affine_grid for details.", stacklevel=3)
     return umbra.affine_grid_generator(theta, size, bool(align_corners))
 
 

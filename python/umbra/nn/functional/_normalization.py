@@ -11,7 +11,15 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    if input.dim() >= 2 and num_groups > 0:
+        _check_several([input.size(0) * input.size(1) // num_groups, num_groups, *input.size()[2:]])
     return umbra.group_norm(input, num_groups, weight, bias, eps, True)
+
+
+def _check_several(size):
+    """Statistics of a single value are no statistics."""
+    if size[0] * math.prod(size[2:]) == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
 
 
 def rms_norm(input, normalized_shape, weight=None, eps=None):

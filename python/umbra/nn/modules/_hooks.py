@@ -1,6 +1,7 @@
 """Hooks of modules: those of one module, those of all, and a call of a module with hooks around it."""
 import collections
 import warnings
+import weakref
 
 from umbra._C import Tensor
 from umbra.utils.hooks import BackwardHook, add_hook
@@ -82,6 +83,22 @@ def registered(kind, module, name, value):
         changed = hook(module, name, value)
         value = value if changed is None else changed
     return value
+
+
+class HookOfModule:
+    """A hook that is told its module, which it does not keep alive; it can be saved with the module."""
+
+    def __init__(self, hook, module):
+        self.__setstate__({"hook": hook, "module": module})
+
+    def __call__(self, *args):
+        return self.hook(self._module(), *args)
+
+    def __getstate__(self):
+        return {"hook": self.hook, "module": self._module()}
+
+    def __setstate__(self, state):
+        self.hook, self._module = state["hook"], weakref.ref(state["module"])
 
 
 # ---- a call with hooks around it ----

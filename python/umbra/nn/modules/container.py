@@ -95,6 +95,8 @@ class Sequential(_Sequence):
     def insert(self, index, module):
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
+        if not -len(self) <= index <= len(self):
+            raise IndexError(f"Index out of range: {index}")
         super().insert(index, module)
         return self
 
@@ -206,14 +208,18 @@ class ParameterList(Module):
     def __getitem__(self, index):
         if isinstance(index, slice):
             return ParameterList([self[i] for i in range(*index.indices(len(self)))])
+        return getattr(self, self._position(index))
+
+    def _position(self, index):
+        index = operator.index(index)
         if not -len(self) <= index < len(self):
             raise IndexError(f"index {index} is out of range")
-        return getattr(self, str(index % len(self)))
+        return str(index % len(self))
 
     def __setitem__(self, index, value):
         if isinstance(value, Tensor) and not isinstance(value, Parameter):
             value = Parameter(value)
-        setattr(self, str(index % len(self)), value)
+        setattr(self, self._position(index), value)
 
     def __len__(self):
         return self._size
@@ -227,6 +233,8 @@ class ParameterList(Module):
         return self
 
     def extend(self, values):
+        if not isinstance(values, collections.abc.Container) or isinstance(values, Tensor):  # a tensor's rows are no parameters
+            raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in values:
             self.append(value)
         return self

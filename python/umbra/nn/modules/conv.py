@@ -169,7 +169,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input, *_):
+    def initialize_parameters(self, input, *_, output_size=None):  # what ConvTranspose is called with
         if not self.has_uninitialized_params():
             return
         self.in_channels = self._get_in_channels(input)

@@ -1,4 +1,5 @@
 """Dimensions joined and taken apart."""
+import umbra
 from umbra.nn.modules.module import Module
 
 
@@ -17,6 +18,13 @@ class Flatten(Module):
 class Unflatten(Module):
     def __init__(self, dim, unflattened_size):
         super().__init__()
+        if isinstance(dim, str):
+            raise NotImplementedError("torch.nn.Unflatten over a named dimension is not in Umbra yet")
+        if not isinstance(unflattened_size, (tuple, list)):
+            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}")
+        for position, size in enumerate(unflattened_size):
+            if not isinstance(size, (int, umbra.SymInt)):
+                raise TypeError(f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at pos {position}")
         self.dim, self.unflattened_size = dim, unflattened_size
 
     def forward(self, input):

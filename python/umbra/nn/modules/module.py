@@ -1,6 +1,8 @@
 """Module: parameters, buffers and submodules under names, and a forward function."""
 import collections
+import inspect
 import threading
+import warnings
 from typing import NamedTuple, TypeVar
 
 from umbra import _C
@@ -142,15 +144,24 @@ class Module:
             if value is not None:
                 raise TypeError(f"cannot assign '{_type_name(value)}' as child module '{name}' (torch.nn.Module or None expected)")
             modules[name] = value
-        elif buffers is not None and isinstance(value, Tensor) and getattr(value, "_is_buffer", False) and name not in buffers:
-            self._forget(name, "__dict__", "_parameters", "_modules")
-            self.register_buffer(name, value, value.persistent)
+        elif buffers is not None and isinstance(value, Tensor) and getattr(value, "_is_buffer", False):
+            self._register_marked(name, value)
         elif buffers is not None and name in buffers:
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(f"cannot assign '{_type_name(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)")
             buffers[name] = _hooks.registered(_hooks.buffer_registration, self, name, value)
         else:
             super().__setattr__(name, value)
+
+    def _register_marked(self, name, buffer):
+        """A torch.nn.Buffer, through the module's own register_buffer, which may be of the time before buffers could be left out of files."""
+        if type(self).register_buffer is Module.register_buffer or "persistent" in inspect.signature(self.register_buffer).parameters:
+            self.register_buffer(name, buffer, buffer.persistent)
+        elif buffer.persistent:
+            self.register_buffer(name, buffer)
+        else:
+            raise RuntimeError("Registering a non-persistent buffer on a Module subclass that implements register_buffer() without the persistent "
+                               "argument is not allowed.")
 
     def __delattr__(self, name):
         for kind in ("_parameters", "_buffers", "_modules"):
@@ -413,6 +424,9 @@ class Module:
         device, dtype, _, memory_format = umbra._C._nn._parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+        if dtype is not None and dtype.is_complex:
+            warnings.warn("Complex modules are a new feature under active development whose design may change, and some modules might not work as "
+                          "expected when using complex tensors as parameters or buffers.", stacklevel=2)
 
         def convert(tensor):
             target = dtype if dtype is not None and (tensor.is_floating_point() or tensor.is_complex()) else tensor.dtype
@@ -526,10 +540,10 @@ class Module:
         return add_hook(self._state_dict_pre_hooks, hook)
 
     def register_load_state_dict_pre_hook(self, hook):
-        return add_hook(self._load_state_dict_pre_hooks, lambda *args: hook(self, *args))
+        return add_hook(self._load_state_dict_pre_hooks, _hooks.HookOfModule(hook, self))
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
-        return add_hook(self._load_state_dict_pre_hooks, (lambda *args: hook(self, *args)) if with_module else hook)
+        return add_hook(self._load_state_dict_pre_hooks, _hooks.HookOfModule(hook, self) if with_module else hook)
 
     def register_load_state_dict_post_hook(self, hook):
         return add_hook(self._load_state_dict_post_hooks, hook)
@@ -552,6 +566,12 @@ class Module:
                 error_msgs.append(f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
                                   f"but received {type(given)}")
                 continue
+            if value.dim() == 0 and given.dim() == 1:  # files of the time before single numbers
+                given = given[0]
+            if value.is_meta and not given.is_meta and not assign:
+                warnings.warn(f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is a "
+                              "no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their corresponding key in the "
+                              "module instead of copying them in place?)", stacklevel=2)
             if given.shape != value.shape:
                 error_msgs.append(f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in current "
                                   f"model is {value.shape}.")
@@ -567,14 +587,17 @@ class Module:
             except Exception as error:  # all that cannot be loaded is named in one error
                 error_msgs.append(f'While copying the parameter named "{key}", whose dimensions in the model are {value.size()} and whose dimensions in '
                                   f"the checkpoint are {given.size()}, an exception occurred : {error.args}.")
-        if self._has_extra_state():
-            if prefix + _EXTRA_STATE_KEY_SUFFIX in state_dict:
-                self.set_extra_state(state_dict[prefix + _EXTRA_STATE_KEY_SUFFIX])
+        extra = prefix + _EXTRA_STATE_KEY_SUFFIX
+        if type(self).set_extra_state is not Module.set_extra_state:
+            if extra in state_dict:
+                self.set_extra_state(state_dict[extra])
             elif strict:
-                missing_keys.append(prefix + _EXTRA_STATE_KEY_SUFFIX)
+                missing_keys.append(extra)
+        elif strict and extra in state_dict:
+            unexpected_keys.append(extra)
         if strict:
             for key in state_dict:
-                if not key.startswith(prefix) or key == prefix + _EXTRA_STATE_KEY_SUFFIX:
+                if not key.startswith(prefix) or key == extra:
                     continue
                 first, *rest = key[len(prefix):].split(".", 1)
                 if (rest and first not in self._modules) or (not rest and first not in own):

@@ -170,11 +170,20 @@ class _SimpleRNN(RNNBase):
         return output, self.permute_hidden(hidden, unsorted_indices)
 
 
+def _refuse_options(kind, unknown):
+    """Projections are LSTM's alone; anything else is nobody's."""
+    if "proj_size" in unknown:
+        raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+    for name in unknown:
+        raise TypeError(f"{kind}.__init__() got an unexpected keyword argument '{name}'")
+
+
 class RNN(_SimpleRNN):
     """A recurrent network of layers whose cells keep one state: tanh or relu of the input's and the state's share."""
 
     def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, batch_first=False, dropout=0.0, bidirectional=False,
-                 device=None, dtype=None):
+                 device=None, dtype=None, **unknown):
+        _refuse_options("RNN", unknown)
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
         super().__init__("RNN_" + nonlinearity.upper(), input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
@@ -186,7 +195,8 @@ class GRU(_SimpleRNN):
     """A recurrent network of layers of gated units, whose gates say what is kept of the state."""
 
     def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, device=None,
-                 dtype=None):
+                 dtype=None, **unknown):
+        _refuse_options("GRU", unknown)
         super().__init__("GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device=device, dtype=dtype)
 
 

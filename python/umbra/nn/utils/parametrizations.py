@@ -24,7 +24,22 @@ class _WeightNorm(Module):
 
 def weight_norm(module, name="weight", dim=0):
     """`module.name` becomes `original0 * original1 / |original1|`, with one length for each slice along `dim`."""
-    return parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+    parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+    module._register_load_state_dict_pre_hook(_ReadsOlderWeightNorm(name))
+    return module
+
+
+class _ReadsOlderWeightNorm:
+    """State of the time when weight_norm was a hook: `name_g` and `name_v`."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __call__(self, state_dict, prefix, *_):
+        old = [f"{prefix}{self.name}_{part}" for part in "gv"]
+        if all(key in state_dict for key in old):
+            for i, key in enumerate(old):
+                state_dict[f"{prefix}parametrizations.{self.name}.original{i}"] = state_dict.pop(key)
 
 
 # ---- orthogonal weights ----

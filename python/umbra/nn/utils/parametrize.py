@@ -1,4 +1,5 @@
 """Parameters that are computed from others: a module's tensor becomes what functions make of the tensors kept in its place."""
+import copy
 from collections.abc import Sequence
 from contextlib import contextmanager
 
@@ -130,8 +131,15 @@ def _inject_class(module):
         raise RuntimeError("Serialization of parametrized modules is only supported through state_dict(). See:\n"
                            "https://pytorch.org/tutorials/beginner/saving_loading_models.html"
                            "#saving-loading-a-general-checkpoint-for-inference-and-or-resuming-training")
+    def copy_deeply(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = made = self.__new__(type(self))
+            made.__dict__ = copy.deepcopy(self.__dict__, memo)
+        return memo[id(self)]
+
     cls = type(module)
-    module.__class__ = type(f"Parametrized{cls.__name__}", (cls,), {"__getstate__": refuse_state})
+    own = {"__getstate__": refuse_state, "__deepcopy__": getattr(cls, "__deepcopy__", copy_deeply)}
+    module.__class__ = type(f"Parametrized{cls.__name__}", (cls,), own)
 
 
 def _inject_property(module, name):

@@ -46,6 +46,15 @@ class PackedSequence(_Packed):
     def half(self):
         return self.to(dtype=umbra.half)
 
+    def short(self):
+        return self.to(dtype=umbra.short)
+
+    def char(self):
+        return self.to(dtype=umbra.int8)
+
+    def byte(self):
+        return self.to(dtype=umbra.uint8)
+
     def long(self):
         return self.to(dtype=umbra.long)
 

@@ -58,14 +58,51 @@ class SpectralNorm:
         module.register_buffer(f"{name}_u", u)
         module.register_buffer(f"{name}_v", v)
         module.register_forward_pre_hook(fn)
-        module._register_state_dict_hook(_note_version(fn))
+        module._register_state_dict_hook(SpectralNormStateDictHook(fn))
+        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(fn))
         return fn
 
 
-def _note_version(fn):
-    def note(module, state_dict, prefix, local_metadata):
-        local_metadata.setdefault("spectral_norm", {})[f"{fn.name}.version"] = fn._version
-    return note
+class SpectralNormStateDictHook:
+    """Notes in a state dict which form of the buffers it has."""
+
+    def __init__(self, fn):
+        self.fn = fn
+
+    def __call__(self, module, state_dict, prefix, local_metadata):
+        versions = local_metadata.setdefault("spectral_norm", {})
+        key = f"{self.fn.name}.version"
+        if key in versions:
+            raise RuntimeError(f"Unexpected key in metadata['spectral_norm']: {key}")
+        versions[key] = self.fn._version
+
+
+class SpectralNormLoadStateDictPreHook:
+    """Reads state dicts of the time before `name_v` was kept: it follows from the weights and `name_u`."""
+
+    def __init__(self, fn):
+        self.fn = fn
+
+    def __call__(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+        fn, key = self.fn, prefix + self.fn.name
+        version = local_metadata.get("spectral_norm", {}).get(f"{fn.name}.version")
+        if version is not None and version >= 1:
+            return
+        needed = [key + part for part in ("_orig", "", "_u")]
+        if version is None and key + "_v" in state_dict and all(k in state_dict for k in (key + "_orig", key + "_u")):
+            return
+        missing = [k for k in needed if k not in state_dict]
+        if strict:
+            missing_keys.extend(missing)
+        if missing:
+            return
+        with umbra.no_grad():
+            original, weight, u = state_dict[needed[0]], state_dict.pop(needed[1]), state_dict[needed[2]]
+            sigma = (original / weight).mean()
+            # u came of a v as normalize(matrix v); of all such v, the one for which u . (matrix v) is sigma.
+            matrix = fn.reshape_weight_to_matrix(original)
+            v = umbra.linalg.pinv(matrix) @ u
+            state_dict[key + "_v"] = v * (sigma / umbra.dot(u, matrix @ v))
 
 
 def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
@@ -82,5 +119,12 @@ def remove_spectral_norm(module, name="weight"):
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)
             del module._forward_pre_hooks[key]
-            return module
-    raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+            break
+    else:
+        raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+    for hooks, kind in ((module._state_dict_hooks, SpectralNormStateDictHook), (module._load_state_dict_pre_hooks, SpectralNormLoadStateDictPreHook)):
+        for key, hook in list(hooks.items()):
+            if isinstance(hook, kind) and hook.fn.name == name:
+                del hooks[key]
+                break
+    return module
