@@ -510,3 +510,25 @@ def test_a_hook_after_accumulation_may_end_with_a_write():
     x.register_post_accumulate_grad_hook(lambda parameter: parameter.detach())
     with pytest.raises(RuntimeError, match="Tensor post accumulate grad hooks should return None."):
         x.sum().backward()
+
+
+def test_a_result_that_a_function_saved_has_its_history_in_backward():
+    seen = []
+
+    class Double(umbra.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 2
+            ctx.save_for_backward(y, x)
+            return y
+
+        @staticmethod
+        def backward(ctx, gradient):
+            y, x = ctx.saved_tensors
+            seen.append((y.requires_grad, type(y.grad_fn).__name__, x.is_leaf))
+            with umbra.enable_grad():
+                slope, = umbra.autograd.grad((y * y).sum(), y)
+            return gradient * slope
+    x = umbra.ones(2, requires_grad=True)
+    Double.apply(x).sum().backward()
+    assert seen == [(True, "DoubleBackward", True)] and x.grad.tolist() == [4.0, 4.0]
