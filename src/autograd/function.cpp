@@ -7,6 +7,7 @@
 #include "autograd/forward_state.h"
 #include "autograd/meta.h"
 #include "autograd/user_code.h"
+#include "umbra/autograd/grad_mode.h"
 #include "umbra/core/warning.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/generated/functions.h"
@@ -29,6 +30,8 @@ std::vector<Tensor> FunctionContext::saved_tensors() const {
   if (saved_.empty()) return to_save_;
   std::vector<Tensor> tensors;
   IntrusivePtr<Node> node(node_);
+  EnableGrad
+      recording;  // results come back with their history in any mode: a backward of the user's may record with them
   for (const SavedTensor& s : saved_) tensors.push_back(s.unpack(node));
   return tensors;
 }

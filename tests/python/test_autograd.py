@@ -512,6 +512,7 @@ def test_a_hook_after_accumulation_may_end_with_a_write():
         x.sum().backward()
 
 
+<<<<<<< HEAD
 def test_an_input_that_is_given_back_and_saved_by_setup_context_is_refused():
     class Keep(umbra.autograd.Function):
         @staticmethod
@@ -528,3 +529,25 @@ def test_an_input_that_is_given_back_and_saved_by_setup_context_is_refused():
     for call in (Keep.apply, lambda x: umbra.func.grad(lambda y: Keep.apply(y)[0].sum())(x)):
         with pytest.raises(RuntimeError, match="returned as-is as output is being saved"):
             call(umbra.ones(2))
+=======
+def test_a_result_that_a_function_saved_has_its_history_in_backward():
+    seen = []
+
+    class Double(umbra.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 2
+            ctx.save_for_backward(y, x)
+            return y
+
+        @staticmethod
+        def backward(ctx, gradient):
+            y, x = ctx.saved_tensors
+            seen.append((y.requires_grad, type(y.grad_fn).__name__, x.is_leaf))
+            with umbra.enable_grad():
+                slope, = umbra.autograd.grad((y * y).sum(), y)
+            return gradient * slope
+    x = umbra.ones(2, requires_grad=True)
+    Double.apply(x).sum().backward()
+    assert seen == [(True, "DoubleBackward", True)] and x.grad.tolist() == [4.0, 4.0]
+>>>>>>> packages
