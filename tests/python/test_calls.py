@@ -79,7 +79,10 @@ def test_sequences_of_any_class_become_tensors():
 
     assert umbra.tensor(Squares()).tolist() == [0, 1, 4]
     assert umbra.tensor([Squares(), [1, 2, 3]]).shape == (2, 3)
-    assert umbra.tensor(umbra.tensor([1.5, 2.5]).storage()).tolist() == [1.5, 2.5]
+    storage = umbra.tensor([1.5, 2.5]).storage()
+    assert umbra.tensor(storage).tolist() == umbra.tensor(storage.untyped(), dtype=umbra.float32).tolist() == [1.5, 2.5]
+    with pytest.raises(RuntimeError, match="Expected a Storage of type Float or an UntypedStorage, but got type Int"):
+        umbra.tensor(umbra.tensor([1, 2], dtype=umbra.int32).storage())
     itself = []
     itself.append(itself)
     with pytest.raises(ValueError, match="too many dimensions 'list'"):
