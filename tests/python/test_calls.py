@@ -1,4 +1,5 @@
 """How functions read their arguments: numbers, lists, options, and the orders and forms that calls may have."""
+import copy
 import warnings
 
 import pytest
@@ -162,3 +163,13 @@ def test_an_element_may_fill_what_it_is_part_of():
     assert x.tolist() == [[1, 1, 1], [3, 1, 1]]
     with pytest.raises(RuntimeError, match="refer to a single memory location"):
         x[0].copy_(x[0][1])
+
+
+def test_copies_of_tensors_and_their_storages_share_memory():
+    x = umbra.arange(4.0)
+    for several in ([x, x.storage(), x.untyped_storage()], [x.untyped_storage(), x.storage(), x]):
+        copied = copy.deepcopy(several)
+        tensor = next(part for part in copied if isinstance(part, umbra.Tensor))
+        tensor[0] = 9
+        storages = [part for part in copied if part is not tensor]
+        assert all(part.data_ptr() == tensor.data_ptr() for part in storages) and x[0] == 0
