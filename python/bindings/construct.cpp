@@ -284,7 +284,17 @@ Tensor lift(const Tensor& made) {
   return active_mode(DispatchKey::PreProxy) ? call<"aten::detach_">(lifted) : lifted;
 }
 
+/// The elements of a storage's memory, of the type that is asked for: those of a storage without a type are integers.
+Tensor copy_storage(nb::handle storage, std::optional<DType> dtype) {
+  DType own = nb::hasattr(storage, "dtype") ? default_dtype() : DType::Int64;
+  nb::object view = nb::module_::import_("umbra._tensor").attr("_over_storage");
+  nb::object shared = view(storage, nb::steal(wrap(dtype.value_or(own))));
+  return call<"aten::clone">(tensor_of(shared.ptr()));
+}
+
 Tensor make_literal(PyObject* data, std::optional<DType> dtype) {
+  bool usual = is_nested(data) || PyNumber_Check(data);
+  if (!usual && nb::hasattr(nb::handle(data), "untyped")) return lift(copy_storage(data, dtype));
   if (is_array(data)) return lift(tensor_from_data(data, dtype));
   Survey survey(data);
   DType type = dtype.value_or(survey.dtype());

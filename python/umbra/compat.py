@@ -94,6 +94,10 @@ def install():
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
     sys.modules["torch"] = umbra
+    # An import puts a module into its package: torch.autograd.gradcheck, say, which is a function there, too. What is loaded needs none.
+    for name, module in list(sys.modules.items()):
+        if name.startswith("umbra."):
+            sys.modules.setdefault("torch" + name[len("umbra"):], module)
     for name, target in _INSIDE_THE_EXTENSION.items():
         sys.modules[name] = importlib.import_module(target)
     umbra.__name__ = "torch"  # some packages compare it

@@ -171,11 +171,11 @@ def _copy_of(self):
 
 
 def _deep_copy_of(self, memo):
-    """One copy for all that share this memory."""
-    memo = memo.setdefault("torch", {})
-    if self._cdata not in memo:
-        memo[self._cdata] = self.clone()
-    return memo[self._cdata]
+    """One copy for all that share this memory, tensors among them."""
+    key = ("umbra storage", self._cdata)
+    if key not in memo:
+        memo[key] = _flat(self, umbra.uint8).clone()
+    return memo[key].untyped_storage()
 
 
 def _is_pinned(self, device=None):

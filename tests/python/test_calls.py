@@ -1,4 +1,5 @@
 """How functions read their arguments: numbers, lists, options, and the orders and forms that calls may have."""
+import copy
 import warnings
 
 import pytest
@@ -79,7 +80,10 @@ def test_sequences_of_any_class_become_tensors():
 
     assert umbra.tensor(Squares()).tolist() == [0, 1, 4]
     assert umbra.tensor([Squares(), [1, 2, 3]]).shape == (2, 3)
-    assert umbra.tensor(umbra.tensor([1.5, 2.5]).storage()).tolist() == [1.5, 2.5]
+    storage = umbra.tensor([1.5, 2.5]).storage()
+    assert umbra.tensor(storage).tolist() == umbra.tensor(storage.untyped(), dtype=umbra.float32).tolist() == [1.5, 2.5]
+    with pytest.raises(RuntimeError, match="Expected a Storage of type Float or an UntypedStorage, but got type Int"):
+        umbra.tensor(umbra.tensor([1, 2], dtype=umbra.int32).storage())
     itself = []
     itself.append(itself)
     with pytest.raises(ValueError, match="too many dimensions 'list'"):
@@ -159,3 +163,13 @@ def test_an_element_may_fill_what_it_is_part_of():
     assert x.tolist() == [[1, 1, 1], [3, 1, 1]]
     with pytest.raises(RuntimeError, match="refer to a single memory location"):
         x[0].copy_(x[0][1])
+
+
+def test_copies_of_tensors_and_their_storages_share_memory():
+    x = umbra.arange(4.0)
+    for several in ([x, x.storage(), x.untyped_storage()], [x.untyped_storage(), x.storage(), x]):
+        copied = copy.deepcopy(several)
+        tensor = next(part for part in copied if isinstance(part, umbra.Tensor))
+        tensor[0] = 9
+        storages = [part for part in copied if part is not tensor]
+        assert all(part.data_ptr() == tensor.data_ptr() for part in storages) and x[0] == 0

@@ -78,3 +78,13 @@ def test_names_of_torch_distributed_are_imported_and_refused():
     """).split("\n") == ["torch.distributed.gather_object", "torch.distributed.checkpoint.state_dict.get_model_state_dict",
                          "torch.distributed.fsdp.fully_sharded_data_parallel.FullyShardedDataParallel",
                          "RPC has not been initialized. Call torch.distributed.rpc.init_rpc first.", "torch.distributed.no_such_module"]
+
+
+def test_importing_a_module_does_not_hide_the_function_of_its_name():
+    assert run("""
+        import umbra
+        umbra.compat.install()
+        import torch.autograd.gradcheck
+        from torch.autograd.gradcheck import gradcheck
+        print(torch.autograd.gradcheck is gradcheck)
+    """) == "True"

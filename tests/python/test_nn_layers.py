@@ -340,6 +340,7 @@ def test_lists_of_parameters_know_their_places():
     assert parameters[torch.tensor(1)].shape == (3,) and len(parameters) == 2
     with pytest.raises(IndexError):
         parameters[5] = nn.Parameter(torch.ones(1))
+    assert len(nn.ParameterList(torch.ones(n) for n in range(3))) == 3
     with pytest.raises(TypeError, match="should be called with an iterable, but got Tensor"):
         parameters.extend(torch.ones(2, 3))
     with pytest.raises(IndexError, match="Index out of range: 5"):

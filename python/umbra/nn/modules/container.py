@@ -233,7 +233,7 @@ class ParameterList(Module):
         return self
 
     def extend(self, values):
-        if not isinstance(values, collections.abc.Container) or isinstance(values, Tensor):  # a tensor's rows are no parameters
+        if not isinstance(values, collections.abc.Iterable) or isinstance(values, Tensor):  # a tensor's rows are no parameters
             raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in values:
             self.append(value)
