@@ -512,7 +512,6 @@ def test_a_hook_after_accumulation_may_end_with_a_write():
         x.sum().backward()
 
 
-<<<<<<< HEAD
 def test_an_input_that_is_given_back_and_saved_by_setup_context_is_refused():
     class Keep(umbra.autograd.Function):
         @staticmethod
@@ -529,7 +528,8 @@ def test_an_input_that_is_given_back_and_saved_by_setup_context_is_refused():
     for call in (Keep.apply, lambda x: umbra.func.grad(lambda y: Keep.apply(y)[0].sum())(x)):
         with pytest.raises(RuntimeError, match="returned as-is as output is being saved"):
             call(umbra.ones(2))
-=======
+
+
 def test_a_result_that_a_function_saved_has_its_history_in_backward():
     seen = []
 
@@ -550,4 +550,3 @@ def test_a_result_that_a_function_saved_has_its_history_in_backward():
     x = umbra.ones(2, requires_grad=True)
     Double.apply(x).sum().backward()
     assert seen == [(True, "DoubleBackward", True)] and x.grad.tolist() == [4.0, 4.0]
->>>>>>> packages
