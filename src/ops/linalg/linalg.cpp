@@ -7,6 +7,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/may_read.h"
 #include "umbra/core/linalg_error.h"
+#include "umbra/dispatch/dispatcher.h"
 
 namespace umbra::ops {
 
@@ -165,7 +166,8 @@ Tensor diagonal_matrix(const Tensor& diagonal) {
 }
 
 bool may_be_differentiated(const Tensor& a) {
-  return a.keys().has(DispatchKey::Level) || autograd_may_need(a);
+  // What a mode sees is what it would see with gradients.
+  return a.keys().has(DispatchKey::Level) || autograd_may_need(a) || !dispatch_state().include.empty();
 }
 
 bool is_vector_side(const Tensor& a, const Tensor& b) {

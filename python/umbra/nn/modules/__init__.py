@@ -40,4 +40,4 @@ from umbra.nn.modules.transformer import (  # noqa: F401
 from umbra.nn.modules.adaptive import AdaptiveLogSoftmaxWithLoss  # noqa: F401
 from umbra.nn.modules import utils  # noqa: F401
 
-__all__ = sorted(name for name, value in list(globals().items()) if isinstance(value, type) and issubclass(value, Module))
+__all__ = sorted(name for name, value in list(globals().items()) if isinstance(value, type) and issubclass(value, (Module, LinearCrossEntropyOptions)))
