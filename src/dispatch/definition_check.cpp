@@ -292,7 +292,7 @@ std::vector<std::string> definition_problems(const Operator& op) {
   auto wants = [&](bool holds, const char* what) {
     if (!holds) problems.push_back(op.name() + ": " + what);
   };
-  wants(can_run(op) || op.takes_functions(), "nothing says what it does");
+  wants(can_run(op) || d.sparse || op.takes_functions(), "nothing says what it does");
   wants(!d.kernels.any() || d.meta, "a kernel needs metadata of what it fills");
   wants(!d.view || op.is_view(), "it is defined as a view, and its schema says nothing of an alias");
   wants(!d.view_inverse || op.is_view(), "it has the inverse of a view, and its schema says nothing of an alias");

@@ -65,6 +65,7 @@ std::string with_optional_arguments(const std::string& name, std::string schema)
       {"aten::_flash_attention_backward", {"cum_seq_q", "cum_seq_k"}},
       {"aten::_scaled_dot_product_efficient_attention_backward", {"attn_bias"}},
       {"aten::_scaled_dot_product_cudnn_attention_backward", {"attn_bias", "cum_seq_q", "cum_seq_k"}},
+      {"aten::_cudnn_rnn_backward", {"weight_buf"}},
   };
   auto found = optional.find(name);
   if (found == optional.end()) return schema;
