@@ -21,7 +21,8 @@ def partitions():
     spec = importlib.util.spec_from_file_location("partitions", COMPARE / "partitions.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module
+    yield module
+    umbra.compat.uninstall()
 
 
 @pytest.mark.parametrize("name", ["BERT", "GPT-2", "ViT", "ResNet-50"])
