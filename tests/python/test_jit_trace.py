@@ -174,3 +174,15 @@ def test_gradients_that_a_function_computes_are_part_of_its_trace():
 
     traced = torch.jit.trace(slope, torch.arange(2.0), check_trace=False)
     assert traced(torch.tensor([3.0, 4.0])).tolist() == [6.0, 8.0]
+
+
+@pytest.mark.parametrize("layer, size, called", [
+    (torch.nn.Conv2d(2, 3, 3, stride=2), (1, 2, 5, 5), ["aten::_convolution"]),
+    (torch.nn.Conv1d(2, 3, 3), (2, 5), ["aten::unsqueeze", "aten::_convolution", "aten::squeeze"]),
+    (torch.nn.ConvTranspose2d(2, 3, 3), (1, 2, 5, 5), ["aten::_convolution"]),
+    (torch.nn.Conv2d(2, 3, 3, padding="same"), (1, 2, 5, 5), ["aten::_convolution_mode"])])
+def test_convolutions_are_calls_of_one_operator(layer, size, called):
+    traced = torch.jit.trace(layer, torch.randn(size))
+    assert [node.kind() for node in traced.graph.nodes() if node.kind().startswith("aten::")] == called
+    other = torch.randn(size)
+    assert torch.allclose(traced(other), layer(other))
