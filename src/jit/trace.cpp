@@ -330,6 +330,14 @@ Value concrete(const Value& value) {
   return Value(std::move(out));
 }
 
+/// Another value for a flag, until the scope ends.
+struct Restore {
+  Restore(bool& flag, bool value) : flag(flag), before(std::exchange(flag, value)) {}
+  ~Restore() { flag = before; }
+  bool& flag;
+  const bool before;
+};
+
 /// While this lives, all nodes that are inserted have one place.
 struct AtPlace {
   explicit AtPlace(SharedText& place) : place(place) {
@@ -476,6 +484,7 @@ void Trace::call(const Operator& op, Value* frame) {
     if (has_symbols(frame[i])) frame[i] = concrete(frame[i]);
   {
     transform::WithoutLevel off;
+    Restore numbers(on, false);  // what a handler asks of tensors is no part of the program
     op.call(frame);
     if (recorded && op.has_tag(Tag::LiftsData)) frame[0] = Value(frame[0].tensor_ref().clone());
   }

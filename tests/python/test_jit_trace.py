@@ -186,3 +186,22 @@ def test_convolutions_are_calls_of_one_operator(layer, size, called):
     assert [node.kind() for node in traced.graph.nodes() if node.kind().startswith("aten::")] == called
     other = torch.randn(size)
     assert torch.allclose(traced(other), layer(other))
+
+
+def test_what_a_tensor_class_asks_for_is_no_part_of_the_trace():
+    class Wrapped(torch.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return torch.Tensor._make_wrapper_subclass(cls, inner.shape)
+
+        def __init__(self, inner):
+            self.inner = inner
+
+        @classmethod
+        def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+            plain = [a.inner if isinstance(a, cls) else a for a in args]
+            seen.append((plain[0].size(), plain[0].shape[0]))
+            return function(*plain, **(kwargs or {}))
+    seen = []
+    traced = torch.jit.trace(lambda x: x * 2, (Wrapped(torch.ones(2)),), check_trace=False)
+    assert seen == [((2,), 2)] and traced(torch.ones(3)).tolist() == [2, 2, 2]
