@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "jit/trace_convolution.h"
 #include "umbra/generated/functions.h"
 #include "umbra/jit/interpreter.h"
 #include "umbra/jit/objects.h"
@@ -392,74 +393,8 @@ Variables Trace::inputs_of(const Operator& op, const Operator& form, const Value
   return inputs;
 }
 
-/// A list with an entry for each dimension, where one may stand for all.
-static Value each_dimension(const Value& list, size_t count) {
-  std::vector<SymInt> entries = list.int_list().vec();
-  if (entries.size() == 1) entries.resize(count, entries[0]);
-  return Value(std::move(entries));
-}
-
-/// Convolutions as PyTorch's traces have them: all are calls of one operator, with flags for libraries.
-bool Trace::call_convolution(const Operator& op, Value* frame) {
-  struct Form {
-    const Operator* op;
-    size_t dims;
-    bool transposed;
-  };
-  static const std::vector<Form> forms = {{&get_operator("aten::conv1d"), 1, false},
-                                          {&get_operator("aten::conv2d"), 2, false},
-                                          {&get_operator("aten::conv3d"), 3, false},
-                                          {&get_operator("aten::conv_transpose1d"), 1, true},
-                                          {&get_operator("aten::conv_transpose2d.input"), 2, true},
-                                          {&get_operator("aten::conv_transpose3d.input"), 3, true}};
-  static const Operator &one = get_operator("aten::_convolution"), &general = get_operator("aten::convolution");
-  static const Operator &add = get_operator("aten::unsqueeze"), &drop = get_operator("aten::squeeze.dim");
-  static const std::vector<const Operator*> by_mode = {&get_operator("aten::conv1d.padding"),
-                                                       &get_operator("aten::conv2d.padding"),
-                                                       &get_operator("aten::conv3d.padding")};
-  auto mode = std::find(by_mode.begin(), by_mode.end(), &op);
-  if (size_t n = static_cast<size_t>(mode - by_mode.begin()) + 1;
-      on && mode != by_mode.end() && frame[0].is_tensor() &&
-      frame[0].tensor_ref().dim() == static_cast<int64_t>(n) + 2) {
-    std::vector<Value> call(frame, frame + 7);
-    call[3] = each_dimension(frame[3], n), call[5] = each_dimension(frame[5], n);
-    Trace::call(get_operator("aten::_convolution_mode"), call.data());
-    frame[0] = std::move(call[0]);
-    return true;
-  }
-  auto form = std::find_if(forms.begin(), forms.end(), [&](const Form& f) { return f.op == &op; });
-  if (!on || (form == forms.end() && &op != &general) || !frame[0].is_tensor() || frame[0].tensor_ref().is_complex())
-    return false;
-  std::vector<Value> call(frame, frame + 3);
-  bool batched = true;
-  if (&op == &general) {
-    call.insert(call.end(), frame + 3, frame + 9);
-  } else {
-    size_t n = form->dims, dilation = form->transposed ? 7 : 5, groups = 6;
-    batched = frame[0].tensor_ref().dim() == static_cast<int64_t>(n) + 2;
-    for (size_t i : {size_t{3}, size_t{4}, dilation}) call.push_back(each_dimension(frame[i], n));
-    call.push_back(Value(form->transposed));
-    call.push_back(form->transposed ? each_dimension(frame[5], n) : Value(std::vector<SymInt>(n, SymInt(0))));
-    call.push_back(frame[groups]);
-  }
-  for (bool flag : {false, false, true, true}) call.push_back(Value(flag));
-  if (!batched) {
-    std::vector<Value> wide{call[0], Value(int64_t{0})};
-    Trace::call(add, wide.data());
-    call[0] = wide[0];
-  }
-  Trace::call(one, call.data());
-  if (!batched) {
-    std::vector<Value> narrow{call[0], Value(int64_t{0})};
-    Trace::call(drop, narrow.data());
-    call[0] = narrow[0];
-  }
-  frame[0] = std::move(call[0]);
-  return true;
-}
-
 void Trace::call(const Operator& op, Value* frame) {
-  if (call_convolution(op, frame)) return;
+  if (call_convolution(*this, op, frame)) return;
   bool tensors = returns_tensors(op);
   bool recorded = on && (tensors || (op.is_mutable() && op.return_count() == 0));
   const Operator& form = recorded_form(op, force_outplace_);

@@ -131,7 +131,6 @@ class Trace final : public transform::Level {
   Variable* take_pending(const Value& argument, const Operator& op, const Value* frame);
   Variables inputs_of(const Operator& op, const Operator& form, const Value* frame);
   void record(const Operator& op, Variables inputs, const Value& first, Value* results);
-  bool call_convolution(const Operator& op, Value* frame);
   void record_literal(Variable* literal, const Tensor& result);
   void know(const Tensor& tensor, Variable* v);
   void give(const Value& value, Variable* v);
