@@ -44,28 +44,56 @@ jit::SharedText running_line() {
   return make_counted<Instruction>(PyFrame_GetCode(frame), PyFrame_GetLasti(frame));
 }
 
+/// The local variables of the function that calls an operator, read once for all of the call's arguments.
+class Locals {
+ public:
+  static Locals& running() {
+    thread_local Locals locals;
+    return locals;
+  }
+  void forget() { dict_.reset(), frame_.reset(); }
+
+  std::string name_of(const Tensor& tensor) {
+    PyFrameObject* frame = PyEval_GetFrame();
+    if (!frame) return "";
+    if (frame_.ptr() != reinterpret_cast<PyObject*>(frame) || at_ != PyFrame_GetLasti(frame)) read(frame);
+    if (!dict_.is_valid()) return "";
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(dict_.ptr(), &at, &key, &value);) {
+      if (!is_tensor(value) || !tensor_of(value).is_same(tensor)) continue;
+      std::string_view name = text_of(key);
+      if (name != "self" && !name.starts_with(".")) return std::string(name);
+    }
+    return "";
+  }
+
+ private:
+  void read(PyFrameObject* frame) {
+    frame_ = nb::borrow(reinterpret_cast<PyObject*>(frame));
+    at_ = PyFrame_GetLasti(frame);
+    dict_.reset();
+    PyCodeObject* code = PyFrame_GetCode(frame);
+    bool own = text_of(code->co_filename).ends_with("umbra/jit/_trace.py");  // its names are not the user's
+    Py_DECREF(code);
+    if (own) return;
+    dict_ = nb::steal(PyFrame_GetLocals(frame));
+    if (!dict_.is_valid()) return PyErr_Clear();
+    if (!PyDict_Check(dict_.ptr())) dict_ = nb::module_::import_("builtins").attr("dict")(dict_);
+  }
+
+  nb::object frame_, dict_;
+  int at_ = -1;  // the frame's instruction
+};
+
 /// The name of a local variable of the running function that holds the tensor.
 std::string variable_name(const Tensor& tensor) {
   nb::gil_scoped_acquire lock;
-  PyFrameObject* frame = PyEval_GetFrame();
-  if (!frame) return "";
-  PyCodeObject* code = PyFrame_GetCode(frame);
-  bool own = text_of(code->co_filename).ends_with("umbra/jit/_trace.py");  // its names are not the user's
-  Py_DECREF(code);
-  if (own) return "";
-  nb::object locals = nb::steal(PyFrame_GetLocals(frame));
-  if (!locals.is_valid()) {
-    PyErr_Clear();
-    return "";
-  }
-  if (!PyDict_Check(locals.ptr())) locals = nb::module_::import_("builtins").attr("dict")(locals);
-  PyObject *key = nullptr, *value = nullptr;
-  for (Py_ssize_t at = 0; PyDict_Next(locals.ptr(), &at, &key, &value);) {
-    if (!is_tensor(value) || !tensor_of(value).is_same(tensor)) continue;
-    std::string_view name = text_of(key);
-    if (name != "self" && !name.starts_with(".")) return std::string(name);
-  }
-  return "";
+  return Locals::running().name_of(tensor);
+}
+
+void forget_locals() {
+  nb::gil_scoped_acquire lock;
+  Locals::running().forget();
 }
 
 /// The name that a class has in programs, without the number that tells it from others of the name.
@@ -234,7 +262,7 @@ TracedModuleCall::~TracedModuleCall() {
 bool TracedModuleCall::possible() { return g_running.modules != nullptr; }
 
 void bind_jit_trace(nb::module_& m) {
-  jit::set_trace_front_end({running_line, variable_name, warn_in_python});
+  jit::set_trace_front_end({running_line, variable_name, warn_in_python, forget_locals});
   using TracePtr = IntrusivePtr<jit::Trace>;
   struct TraceRef {
     TracePtr trace;

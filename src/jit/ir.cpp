@@ -99,6 +99,13 @@ std::unique_ptr<Variable> Graph::unowned_value() {
   return v;
 }
 
+void Graph::forget_numbers() {
+  next_ = 0;
+  for (const auto& v : block_->inputs()) v->unique_ = SIZE_MAX;
+  for (const auto& n : block_->nodes())
+    for (const auto& v : n->outputs()) v->unique_ = SIZE_MAX;
+}
+
 // ---- nodes and blocks ----
 
 namespace {
@@ -299,8 +306,9 @@ void Graph::take_nodes(Block& from) {
   names_known_ = false;
   for (const auto& input : block_->inputs()) {  // what came keeps its names
     bool taken = false;
+    if (input->name_.empty()) continue;
     each_node(*block_, [&](const Node& n) {
-      for (const auto& v : n.outputs()) taken |= !input->name_.empty() && v->name_ == input->name_;
+      for (const auto& v : n.outputs()) taken |= v->name_ == input->name_;
     });
     if (!taken) continue;
     input->name_ = fresh_name(input->name_);

@@ -42,7 +42,10 @@ std::string Trace::variable_name(const Tensor& tensor) { return g_front_end.name
 
 TraceScope::TraceScope(Trace& trace)
     : before_(std::exchange(g_active, &trace)), level_(IntrusivePtr<transform::Level>(&trace)) {}
-TraceScope::~TraceScope() { g_active = before_; }
+TraceScope::~TraceScope() {
+  g_active = before_;
+  if (g_front_end.done) g_front_end.done();
+}
 
 TracePause::TracePause() : before_(std::exchange(g_active, nullptr)) {}
 TracePause::~TracePause() { g_active = before_; }
@@ -344,7 +347,10 @@ struct AtPlace {
   explicit AtPlace(SharedText& place) : place(place) {
     if (g_front_end.source) place = g_front_end.source();
   }
-  ~AtPlace() { place.clear(); }
+  ~AtPlace() {
+    place.clear();
+    if (g_front_end.done) g_front_end.done();
+  }
   SharedText& place;
 };
 

@@ -70,7 +70,7 @@ class Methods {
   void lower(Block& block) {
     for (auto at = block.nodes().begin(); at != block.nodes().end();) {
       Node* node = (at++)->get();
-      if (!node->is("prim::TracedModuleForward")) continue;
+      if (!node->is(module_forward_)) continue;
       lower(*node->blocks()[0]);
       make_method(node);
     }
@@ -109,23 +109,22 @@ class Methods {
   /// arguments get theirs where they are first read.
   void number_values(Graph& graph, bool is_outermost) {
     graph.forget_numbers();
-    std::unordered_set<const Variable*> done;
-    auto number = [&](Variable& v) {
-      if (done.insert(&v).second) graph.number(v);
-    };
     const OwnVariables& inputs = graph.block().inputs();
-    for (size_t i = 0; i < (is_outermost ? 1 : inputs.size()); ++i) number(*inputs[i]);
-    std::vector<Variable*> calls;
+    for (size_t i = 0; i < (is_outermost ? 1 : inputs.size()); ++i) graph.number(*inputs[i]);
+    Variables calls;
     for (const auto& n : graph.block().nodes()) {
+      bool is_call = n->is(call_method_) && made_calls_.contains(n.get());
       for (const auto& v : n->outputs()) {
-        if (!made_calls_.contains(n.get())) number(*v);
+        if (!is_call) graph.number(*v);
         else graph.skip_numbers(1), calls.push_back(v.get());
       }
+      if (!is_outermost) continue;
       for (Variable* v : n->inputs)
-        if (v->node() == graph.block().parameter()) number(*v);
+        if (v->node() == graph.block().parameter() && !v->is_numbered()) graph.number(*v);
     }
-    for (const auto& v : inputs) number(*v);
-    for (Variable* v : calls) number(*v);
+    for (const auto& v : inputs)
+      if (!v->is_numbered()) graph.number(*v);
+    for (Variable* v : calls) graph.number(*v);
   }
 
   /// Results in the order in which the block computes them.
@@ -145,7 +144,8 @@ class Methods {
     graph_.set_before(node);
     Variables inputs{node->inputs[0]};
     inputs.insert(inputs.end(), captures.begin(), captures.end());
-    Node* made = graph_.insert("prim::CallMethod", std::move(inputs), {function.result});
+    Node* made = graph_.insert(call_method_, std::move(inputs));
+    made->add_output(function.result);
     made->set_attribute("name", Value(method));
     made_calls_.insert(made);
     if (node->block() != &graph_.block()) graph_.withhold_number(*made->output());
@@ -180,6 +180,7 @@ class Methods {
       }
   }
 
+  const Kind *call_method_ = Kind::of("prim::CallMethod"), *module_forward_ = Kind::of("prim::TracedModuleForward");
   Graph& graph_;
   std::unordered_map<const Block*, Call> calls_;
   std::unordered_set<const Node*> made_calls_;

@@ -4,6 +4,19 @@
 
 namespace umbra::jit {
 
+namespace {
+/// "__module.first/__module.first.second": the module that is called, behind those that call it.
+class ScopeText final : public LateText, public RecycledObject<ScopeText> {
+ public:
+  ScopeText(SharedText outer, std::string path) : outer_(std::move(outer)), path_(std::move(path)) {}
+  std::string text() const override { return outer_.empty() ? path_ : outer_.str() + "/" + path_; }
+
+ private:
+  SharedText outer_;
+  std::string path_;
+};
+}  // namespace
+
 void Trace::set_self(const Value& module) {
   auto& instance = expect_object<Instance>(module, "a module");
   scopes_[0].self = graph_->add_input("self", class_type(instance.cls));
@@ -22,7 +35,7 @@ void Trace::find_attributes(const Value& module, int parent, int attribute, cons
     const Value& value = instance.slots[i];
     if (value.is_tensor()) paths_.try_emplace(value.tensor_impl(), Path{part, static_cast<int>(i)});
     else if (auto* inner = object_as<Instance>(value); inner && inner->cls->is_module)
-      find_attributes(value, part, static_cast<int>(i), path + "." + a.name);
+      find_attributes(value, part, static_cast<int>(i), concat(path, ".", a.name));
   }
 }
 
@@ -44,9 +57,8 @@ void Trace::enter_module(const Value& module) {
   Variable* self = block->add_input(read->type());
   graph_->withhold_number(*self);
   late_selves_.push_back({self, "self"});
-  const std::string& own_path = parts_[static_cast<size_t>(path.part)].path;
-  std::string outer = scopes_.back().text.str();
-  scopes_.push_back({path.part, block, self, outer.empty() ? own_path : outer + "/" + own_path, {}});
+  auto text = make_counted<ScopeText>(scopes_.back().text, parts_[static_cast<size_t>(path.part)].path);
+  scopes_.push_back({path.part, block, self, std::move(text), {}});
   graph_->set_current(block);
 }
 

@@ -63,6 +63,7 @@ class Variable : public RecycledObject<Variable> {
   Node* node() const { return node_; }
   size_t offset() const { return offset_; }
   size_t unique() const { return unique_; }
+  bool is_numbered() const { return unique_ != SIZE_MAX; }
   /// The user's name for it, without the suffix that tells it from others; empty: none.
   const std::string& name() const { return name_; }
   /// The name without the number that tells it from others of the name.
@@ -121,6 +122,7 @@ class Node : public RecycledObject<Node> {
   const umbra::Value* attribute(std::string_view name) const;
   void set_attribute(std::string_view name, umbra::Value value);
   bool is(std::string_view kind) const { return kind_->text == kind; }
+  bool is(const Kind* kind) const { return kind_ == kind; }
   /// Whether taking it away could be noticed: it writes, prints, raises or draws random numbers.
   bool has_side_effects() const;
 
@@ -185,8 +187,8 @@ class Graph {
   /// Takes the number of the value that was made last back; `number` gives it one.
   void withhold_number(Variable& v) { v.unique_ = SIZE_MAX, --next_; }
   void number(Variable& v) { v.unique_ = next_++; }
-  /// All values get new numbers from `number`.
-  void forget_numbers() { next_ = 0; }
+  /// The values of the outermost block have no numbers from here on; `number` gives them new ones.
+  void forget_numbers();
   /// A value of no node, which has a name and no number.
   std::unique_ptr<Variable> unowned_value();
   /// Replaces a value wherever it is read.

@@ -16,33 +16,30 @@ class Recycled {
  public:
   static void* take(size_t bytes) {
     if (bytes > kLargest) return ::operator new(bytes);
-    Slot*& free = lists().first[place(bytes)];
-    if (!free) return ::operator new((place(bytes) + 1) * kStep);
+    Slot*& free = lists.first[place(bytes)];
+    if (!free) return fresh((place(bytes) + 1) * kStep);
     return std::exchange(free, free->next);
   }
   static void give(void* memory, size_t bytes) {
-    if (bytes > kLargest) return ::operator delete(memory);
-    Slot*& free = lists().first[place(bytes)];
+    if (bytes > kLargest || lists.closed) return ::operator delete(memory);
+    Slot*& free = lists.first[place(bytes)];
     free = new (memory) Slot{free};
   }
 
  private:
   static constexpr size_t kStep = 16, kLargest = 320;
   static size_t place(size_t bytes) { return (bytes - 1) / kStep; }
+  static void* fresh(size_t bytes);
   struct Slot {
     Slot* next;
   };
   struct Lists {
     std::array<Slot*, kLargest / kStep> first{};
-    ~Lists() {
-      for (Slot*& list : first)
-        while (list) ::operator delete(std::exchange(list, list->next));
-    }
+    bool closed = false;  // the thread ends
   };
-  static Lists& lists() {
-    thread_local Lists lists;
-    return lists;
-  }
+  struct Cleaner;
+  // initial-exec: read for every small object, and the general model would cost a function call each time.
+  static constinit thread_local Lists lists __attribute__((tls_model("initial-exec")));
 };
 
 /// The same for the standard's containers.

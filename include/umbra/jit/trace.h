@@ -15,6 +15,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 
 #include "umbra/jit/objects.h"
 #include "umbra/sym/shape_env.h"
@@ -147,7 +148,7 @@ class Trace final : public transform::Level {
       tensors_;
   std::unordered_map<const RefCounted*, std::pair<Value, Variable*>> objects_;
   std::unordered_map<const TensorImpl*, Path> paths_;
-  std::vector<Part> parts_;
+  std::deque<Part> parts_;
   std::unordered_map<const RefCounted*, int> part_of_;
   std::unordered_map<int64_t, Variable*> symbols_;
   std::unordered_map<const Operator*, const Kind*> kinds_;
@@ -221,6 +222,7 @@ struct TraceFrontEnd {
   SharedText (*source)() = nullptr;
   std::string (*name)(const Tensor& tensor) = nullptr;
   void (*warn)(const std::string& text) = nullptr;
+  void (*done)() = nullptr;  // no more names are asked for the running call: variables may change from here on
 };
 void set_trace_front_end(TraceFrontEnd front_end);
 void trace_warning(const std::string& text);
