@@ -26,7 +26,17 @@ struct LeftShift : Binary {
     constexpr int bits = 8 * sizeof(T);
     using Unsigned = std::make_unsigned_t<T>;
     bool out = static_cast<Unsigned>(b) >= bits;  // negative ones, too
+    if constexpr (bits == 8) return out ? T(0) : static_cast<T>(doubled(static_cast<Unsigned>(a), b));
     return out ? T(0) : static_cast<T>(static_cast<Unsigned>(a) << (out ? 0 : static_cast<int>(b)));
+  }
+
+ private:
+  /// A byte times two, once, twice and four times by the bits of `times`: vectors have no shifts of single bytes.
+  static uint8_t doubled(uint8_t x, int times) {
+    auto twice = [](uint8_t y) { return static_cast<uint8_t>(y + y); };
+    x = times & 1 ? twice(x) : x;
+    x = times & 2 ? twice(twice(x)) : x;
+    return times & 4 ? twice(twice(twice(twice(x)))) : x;
   }
 };
 struct RightShift : Binary {
