@@ -432,14 +432,23 @@ Module& Module::requires_grad_(bool value) {
 
 // ---- printing ----
 
+namespace {
+/// All lines but the first.
+void indent(std::string& text) {
+  for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3) text.replace(at, 1, "\n  ");
+}
+}  // namespace
+
 std::string to_string(const Module& module) {
   std::string body, extra = module.extra_repr();
   for (const NamedModule& child : module.children()) {
     std::string text = to_string(*child.module);
-    for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3) text.replace(at, 1, "\n  ");
+    indent(text);
     body += "\n  (" + child.name + "): " + text;
   }
-  if (!body.empty()) body = (extra.empty() ? "" : "\n  " + extra) + body + "\n";
+  bool has_lines = extra.find('\n') != std::string::npos;
+  if (has_lines) indent(extra);
+  if (!body.empty() || has_lines) body = (extra.empty() ? "" : "\n  " + extra) + body + "\n";
   return short_name(module.type_name()) + "(" + (body.empty() ? extra : body) + ")";
 }
 std::ostream& operator<<(std::ostream& out, const Module& module) { return out << to_string(module); }

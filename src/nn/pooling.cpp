@@ -131,6 +131,49 @@ template <size_t N> std::string LPPool<N>::extra_repr() const {
                 ", stride=", stride_ ? number_or_tuple(*stride_) : std::string("None"), ", ceil_mode=", ceil_mode_);
 }
 
+// ---- windows at random ----
+
+template <size_t N>
+FractionalMaxPool<N>::FractionalMaxPool(Sizes<N> kernel_size, const FractionalMaxPoolOptions<N>& options)
+    : Layer(UMBRA_LAYER_NAME(N, "pooling", "FractionalMaxPool")), kernel_size_(kernel_size), options_(options) {
+  check<ValueError>(options.output_size || options.output_ratio, "FractionalMaxPool", N,
+                    "d requires specifying either an output size, or a pooling ratio");
+  check<ValueError>(!options.output_size || !options.output_ratio,
+                    "only one of output_size and output_ratio may be specified");
+  if (options.output_ratio)
+    for (double ratio : *options.output_ratio)
+      check<ValueError>(0 < ratio && ratio < 1, "output_ratio must be between 0 and 1 (got ", ratio, ")");
+  if (options.random_samples.defined()) this->buffer("_random_samples", options.random_samples);
+}
+
+template <size_t N> std::tuple<Tensor, Tensor> FractionalMaxPool<N>::maxima(const Tensor& x) const {
+  constexpr auto dims = static_cast<int64_t>(N);
+  Sizes<N> size = options_.output_size.value_or(0);
+  if (options_.output_ratio)
+    for (size_t d = 0; d < N; ++d)
+      size[d] = static_cast<int64_t>(static_cast<double>(x.size(static_cast<int64_t>(d) - dims)) *
+                                     (*options_.output_ratio)[d]);
+  Tensor samples = options_.random_samples;
+  if (!samples.defined()) {
+    SymInt batch = x.dim() == dims + 1 ? SymInt(1) : x.sym_size(0);
+    samples = rand({batch, x.sym_size(-dims - 1), dims}, {.dtype = x.dtype(), .device = x.device()});
+  }
+  if constexpr (N == 2) return fractional_max_pool2d(x, kernel_size_, size, samples);
+  else return fractional_max_pool3d(x, kernel_size_, size, samples);
+}
+
+template <size_t N> Tensor FractionalMaxPool<N>::forward(Tensor x) { return std::get<0>(maxima(x)); }
+
+template <size_t N> std::pair<Tensor, Tensor> FractionalMaxPool<N>::forward_with_indices(Tensor x) {
+  return this->run([&]() -> std::pair<Tensor, Tensor> {
+    auto [values, indices] = maxima(x);
+    return {values, indices};
+  });
+}
+
+template class UMBRA_API FractionalMaxPool<2>;
+template class UMBRA_API FractionalMaxPool<3>;
+
 // ---- down to a size ----
 
 template <size_t N>

@@ -3,8 +3,12 @@
 //     nn::Sequential net(nn::Linear(8, 16), nn::ReLU(), nn::Linear(16, 2));
 //     nn::ModuleList<Block> layers = add("layers", nn::ModuleList<Block>());   // a member; then
 //     for (Block& layer : layers) x = layer(x);
+//     nn::ModuleDict<nn::Linear> heads = add("heads", nn::ModuleDict<nn::Linear>());
+//     heads.insert("left", nn::Linear(8, 2));
+//     y = heads["left"](x);
 #pragma once
 
+#include "umbra/core/error.h"
 #include "umbra/nn/module.h"
 
 namespace UMBRA_API umbra {
@@ -51,6 +55,63 @@ template <std::derived_from<Module> M> class ModuleList : public Layer {
   };
   Iterator begin() const { return {std::make_shared<std::vector<NamedModule>>(children()), 0}; }
   Iterator end() const { return {nullptr, size()}; }
+};
+
+/// Modules of one type by their names, called by its owner.
+template <std::derived_from<Module> M> class ModuleDict : public Layer {
+ public:
+  ModuleDict() : Layer("torch.nn.modules.container.ModuleDict") {}
+
+  /// The module that stands under the name from here on. A name that is taken is a KeyError.
+  M& insert(const std::string& name, M module) { return *add(name, std::make_shared<M>(std::move(module))); }
+  bool contains(const std::string& name) const { return find(name) != nullptr; }
+  /// Throws a KeyError where there is none of the name.
+  M& operator[](const std::string& name) const {
+    Module* found = find(name);
+    check<KeyError>(found != nullptr, name);
+    return static_cast<M&>(*found);
+  }
+  size_t size() const { return children().size(); }
+  /// In the order in which they came.
+  std::vector<std::string> keys() const {
+    std::vector<std::string> names;
+    for (const NamedModule& m : children()) names.push_back(m.name);
+    return names;
+  }
+
+ private:
+  Module* find(const std::string& name) const {
+    for (const NamedModule& m : children())
+      if (m.name == name) return m.module;
+    return nullptr;
+  }
+};
+
+/// Parameters in a row: "0", "1", ...
+class ParameterList : public Layer {
+ public:
+  explicit ParameterList(const std::vector<Tensor>& parameters = {});
+  void push_back(const Tensor& tensor);
+  size_t size() const { return named_parameters().size(); }
+  Tensor operator[](size_t i) const { return named_parameters().at(i).second; }
+  std::string extra_repr() const override;
+};
+
+/// Parameters by their names.
+class ParameterDict : public Layer {
+ public:
+  explicit ParameterDict(const StateDict& parameters = {});
+  /// A name that is taken is a KeyError.
+  void insert(const std::string& name, const Tensor& tensor);
+  bool contains(const std::string& name) const;
+  /// Throws a KeyError where there is none of the name.
+  Tensor operator[](const std::string& name) const;
+  size_t size() const { return named_parameters().size(); }
+  std::vector<std::string> keys() const;
+  std::string extra_repr() const override;
+
+ private:
+  Tensor find(const std::string& name) const;
 };
 
 }  // namespace nn

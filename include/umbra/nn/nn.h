@@ -2,6 +2,7 @@
 #pragma once
 
 #include "umbra/nn/activation.h"
+#include "umbra/nn/adaptive.h"
 #include "umbra/nn/attention.h"
 #include "umbra/nn/compile.h"
 #include "umbra/nn/container.h"

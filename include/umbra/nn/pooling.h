@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "umbra/nn/module.h"
@@ -77,6 +78,26 @@ template <size_t N> class LPPool : public Layer {
   bool ceil_mode_;
 };
 
+/// Of both sizes one is given: the size of the output, or its share of the input's.
+template <size_t N> struct FractionalMaxPoolOptions {
+  std::optional<Sizes<N>> output_size = {};
+  std::optional<std::array<double, N>> output_ratio = {};
+  Tensor random_samples = {};  // where windows lie, (batch, channels, N) of [0, 1); left out: drawn in each call
+};
+
+/// Maxima of windows whose places are drawn at random, down to any size below the input's.
+template <size_t N> class FractionalMaxPool : public Layer {
+ public:
+  FractionalMaxPool(Sizes<N> kernel_size, const FractionalMaxPoolOptions<N>& options);
+  Tensor forward(Tensor x) override;
+  std::pair<Tensor, Tensor> forward_with_indices(Tensor x);
+
+ private:
+  std::tuple<Tensor, Tensor> maxima(const Tensor& x) const;
+  Sizes<N> kernel_size_;
+  FractionalMaxPoolOptions<N> options_;
+};
+
 /// Averages, or maxima, down to a given size.
 template <size_t N> class AdaptiveAvgPool : public Layer {
  public:
@@ -108,6 +129,8 @@ using MaxUnpool3d = MaxUnpool<3>;
 using AvgPool1d = AvgPool<1>;
 using AvgPool2d = AvgPool<2>;
 using AvgPool3d = AvgPool<3>;
+using FractionalMaxPool2d = FractionalMaxPool<2>;
+using FractionalMaxPool3d = FractionalMaxPool<3>;
 using LPPool1d = LPPool<1>;
 using LPPool2d = LPPool<2>;
 using LPPool3d = LPPool<3>;
