@@ -4,6 +4,7 @@
 #include "arguments.h"
 #include "autograd.h"
 #include "autograd/accumulate.h"
+#include "autograd/meta.h"
 #include "autograd/operator_node.h"
 #include "hooks.h"
 #include "tensor_type.h"
@@ -47,12 +48,7 @@ PyObject* repr(PyObject* self) {
 }
 
 PyObject* name(PyObject* self, PyObject*) {
-  return guarded([&] {
-    std::string text = node(self).name();
-    // What torch has in C++ and not by operator keeps its namespace.
-    if (text == "CopySlices" || text == "AccumulateGrad") text = "torch::autograd::" + text;
-    return make_text(text).release().ptr();
-  });
+  return guarded([&] { return make_text(autograd::full_name(node(self))).release().ptr(); });
 }
 
 // What an operator's node keeps for its gradient, as `_saved_self`.

@@ -76,7 +76,9 @@ class SuspendPass {
   void* before_;
 };
 
-/// The name by which messages call the operator behind a node: "Add" for "AddBackward0".
+/// A node's name with the namespace that it has in PyTorch: "torch::autograd::CopySlices".
+UMBRA_API std::string full_name(const Node& node);
+/// The name by which messages call the operator behind a node: "Add" for "AddBackward0", "Pow1" for "PowBackward1".
 std::string forward_name(const Node& node);
 
 // ---- views (views.cpp) ----

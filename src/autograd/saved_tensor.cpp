@@ -38,10 +38,20 @@ WithoutSavedTensorHooks::~WithoutSavedTensorHooks() {
   g_has_hooks = !hook_stack().hooks.empty();
 }
 
-std::string forward_name(const Node& node) {
+std::string full_name(const Node& node) {
   std::string name = node.name();
-  size_t end = name.rfind("Backward");
-  return end == std::string::npos || end == 0 ? name : name.substr(0, end);
+  // What PyTorch has by hand in C++ and not by operator.
+  bool by_hand = name == "CopySlices" || name == "CopyBackwards" || name == "AccumulateGrad";
+  return by_hand ? "torch::autograd::" + name : name;
+}
+
+std::string forward_name(const Node& node) {
+  constexpr std::string_view suffix = "Backward";
+  std::string name = full_name(node);
+  size_t end = name.find_last_not_of("0123456789") + 1;
+  std::string_view text = std::string_view(name).substr(0, end), number = std::string_view(name).substr(end);
+  if (!text.ends_with(suffix) || text == suffix) return name;
+  return concat(text.substr(0, end - suffix.size()), number == "0" ? "" : number);
 }
 
 struct SavedTensor::Packed {

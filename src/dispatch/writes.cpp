@@ -1,8 +1,10 @@
 #include "umbra/dispatch/writes.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "dispatch/layers.h"
+#include "umbra/core/warning.h"
 #include "umbra/dispatch/device_mismatch.h"
 #include "umbra/dispatch/dispatcher.h"
 
@@ -137,19 +139,67 @@ void check_output_type(const Operator& op, const Value* frame, const Tensor& out
   if (out.device() != spec.device) fail_two_devices(spec.device, out.device(), out.is_fake());
 }
 
+void warn_of_resize(const Tensor& out, SymIntArrayRef sizes) {
+  SymInt count = out.sym_numel();
+  if (count.is_symbolic() || count.same(0) || out.sym_sizes() == sizes) return;
+  warn("An output with one or more elements was resized since it had shape ", to_string(out.sym_sizes()),
+       ", which does not match the required output shape ", to_string(sizes),
+       ". This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have "
+       "zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
+       "t.resize_(0).");
+}
+
+namespace {
+
+/// Outputs have their sizes again where the call is refused.
+class KeptSizes {
+ public:
+  explicit KeptSizes(ArrayRef<Tensor> outs) : outs_(outs) {
+    for (const Tensor& t : outs) kept_.emplace_back(SymShape(t.sym_sizes()), SymShape(t.sym_strides()));
+  }
+  ~KeptSizes() {
+    if (std::uncaught_exceptions() == exceptions_) return;
+    for (size_t i = 0; i < kept_.size(); ++i)
+      outs_[i].impl()->set_geometry(kept_[i].first, kept_[i].second, outs_[i].sym_storage_offset());
+  }
+  KeptSizes(const KeptSizes&) = delete;
+
+ private:
+  ArrayRef<Tensor> outs_;
+  std::vector<std::pair<SymShape, SymShape>> kept_;
+  int exceptions_ = std::uncaught_exceptions();
+};
+
+/// Factories and draws give an output its size without a word.
+bool warns_of_resize(const Operator& functional, const Value* frame) {
+  bool reads = false;
+  for (size_t i = 0; i < functional.argument_count(); ++i) frame[i].each_tensor([&](TensorImpl*) { reads = true; });
+  return reads && !functional.definition().random;
+}
+
+}  // namespace
+
 void prepare_outputs(const Operator& op, const Value* frame, ArrayRef<Tensor> outs, SpecList& results) {
   const Operator& functional = *op.functional();
+  std::optional<KeptSizes> kept;
   for (size_t i = 0; i < outs.size(); ++i) {
     check_output_type(op, frame, outs[i], results[i]);
     check_not_an_input(functional, frame, outs[i], results[i]);
     bool generated = op.definition().tags.has(Tag::Generated);
     // An elementwise kernel looks at its output as it was given, others at what it has become.
-    if (functional.definition().elementwise && !generated) check_no_overlap(functional, outs[i]);
+    if (functional.definition().elementwise && !generated) {
+      check_no_overlap(functional, outs[i]);
+      check_inputs_apart(outs[i], functional, frame);
+    }
     // A generated variant copies what its operator gave: the layout is of no account. A composite may give what lies
     // over itself; an output of it does not.
     if (generated || (functional.is_composite() && repeats_elements(results[i])))
       results[i].strides = contiguous_strides(results[i].sizes);
-    resize_output(outs[i], results[i]);
+    if (!(outs[i].sym_sizes() == SymIntArrayRef(results[i].sizes))) {
+      if (!kept) kept.emplace(outs);
+      if (warns_of_resize(functional, frame)) warn_of_resize(outs[i], results[i].sizes);
+      resize_output(outs[i], results[i]);
+    }
     check_no_overlap(functional, outs[i]);
     check_inputs_apart(outs[i], functional, frame);
   }

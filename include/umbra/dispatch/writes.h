@@ -14,6 +14,8 @@ void prepare_outputs(const Operator& op, const Value* frame, ArrayRef<Tensor> ou
 void check_output_type(const Operator& op, const Value* frame, const Tensor& out, const TensorSpec& result);
 /// Gives a tensor the size and strides of a result, and its memory the bytes that takes; one of the same size stays.
 void resize_output(const Tensor& out, const TensorSpec& result);
+/// Warns that a tensor that is not empty gets another size, as PyTorch does.
+void warn_of_resize(const Tensor& out, SymIntArrayRef sizes);
 /// Whether elements of the tensor share memory (expand).
 bool overlaps_itself(const Tensor& tensor);
 /// Refuses to write such a tensor, save by what writes one value everywhere and the like.

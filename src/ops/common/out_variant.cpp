@@ -26,6 +26,7 @@ Tensor copied_out(const Tensor& out, const Tensor& result) {
   bool lost = result.is_meta() && !out.is_meta() && !result.is_fake();
   check(!lost, "Attempting to copy from device ", result.device(), " to device ", out.device(),
         ", but cross-device copies are not allowed!");
+  warn_of_resize(out, result.sym_sizes());
   return resized_out(out, result.sym_sizes()).copy_(result);
 }
 

@@ -75,8 +75,8 @@ UMBRA_OPERATOR("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor
                                  "Cannot copy out of meta tensor; no data!");
       SymShape shape = broadcast_shapes(self.sym_sizes(), src.sym_sizes());
       if (!(SymIntArrayRef(shape) == self.sym_sizes()))
-        fail("The expanded size of the tensor (", self.sym_sizes(), ") must match the existing size (", src.sym_sizes(),
-             ")");
+        fail("output with shape ", to_string(self.sym_sizes()), " doesn't match the broadcast shape ",
+             to_string(SymIntArrayRef(shape)));
       return TensorSpec(self.sym_sizes(), strides_with_gaps(self), self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor&, const Tensor& src, bool) { copy_values(out, src); })

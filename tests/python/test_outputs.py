@@ -1,0 +1,43 @@
+"""Tensors that a caller gives to be written: what is refused, what is said, and what they are afterwards."""
+import warnings
+
+import pytest
+
+import umbra as torch
+
+
+def test_an_output_that_lies_in_an_input_is_refused_as_it_was_given_and_keeps_its_size():
+    memory = torch.ones(6)
+    part = memory[1:3]
+    with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor refer to a single memory location"):
+        torch.add(memory[2:6], 1, out=part)
+    assert part.shape == (2,) and memory.tolist() == [1.0] * 6
+
+
+def test_an_output_of_another_size_is_given_it_with_a_warning():
+    with pytest.warns(UserWarning, match=r"was resized since it had shape \[2\], which does not match the required output shape \[2, 3\]"):
+        torch.stack([torch.ones(3), torch.ones(3)], out=torch.ones(2))
+    with pytest.warns(UserWarning, match=r"was resized since it had shape \[2\]") as seen:
+        torch.sort(torch.ones(3), out=(torch.ones(2), torch.ones(2).long()))
+    assert len(seen) == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        torch.add(torch.ones(3), 1, out=torch.ones(0))  # an empty one is meant to grow
+        torch.zeros(3, out=torch.ones(2))
+        torch.bernoulli(torch.ones(3), out=torch.ones(2))
+
+
+def test_a_copy_that_does_not_fit_names_both_shapes():
+    with pytest.raises(RuntimeError, match=r"output with shape \[2, 1\] doesn't match the broadcast shape \[3, 2, 2\]"):
+        torch.ones(2, 1).copy_(torch.ones(3, 1, 2))
+
+
+@pytest.mark.parametrize("change, name", [(lambda y: y.pow(2), "Pow"), (lambda y: 2.0 ** y, "Pow2"), (lambda y: y.sum(0, keepdim=True), "Sum1"),
+                                          (lambda y: y.copy_(torch.ones(2, requires_grad=True)), "torch::autograd::CopyBackwards")])
+def test_a_write_that_a_gradient_needs_is_named_by_what_made_the_tensor(change, name):
+    y = change(torch.ones(2, requires_grad=True) * 1)
+    result = y.sin()
+    with torch.no_grad():
+        y.mul_(2)
+    with pytest.raises(RuntimeError, match=f"which is output 0 of {name}, is at version"):
+        result.sum().backward()
