@@ -45,12 +45,10 @@ UMBRA_OPERATOR("sinc(Tensor self) -> Tensor")
     .tangent(TangentRule::Pointwise)
     .tags({Tag::Pointwise});
 
-/// Times a number; a tensor of at most one element keeps its strides.
+/// Times a number, laid out as the tensor is.
 Tensor scaled_like(const Tensor& self, double factor) {
-  SymInt count = self.sym_numel();
-  if (!count.is_symbolic() && count.value() == 0)
-    return empty_like(self, {.dtype = is_integral(self.dtype(), true) ? default_dtype() : self.dtype()});
-  return self.mul(factor);
+  DType dtype = is_integral(self.dtype(), true) ? default_dtype() : self.dtype();
+  return mul_out(empty_like(self, {.dtype = dtype}), self, wrapped_number(factor));
 }
 
 UMBRA_OPERATOR("deg2rad(Tensor self) -> Tensor")
