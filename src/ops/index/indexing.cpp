@@ -233,6 +233,7 @@ UMBRA_OPERATOR("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
                           kernel_name(out.dtype()), ") must have the same scalar type");
                   }))
     .meta([](const Tensor& self, TensorList indices) {
+      check(!self.is_meta() || !indices.empty(), "at least one index must be provided");
       check<IndexError>(!indices.empty(), "at least one index must be provided");
       return index_spec(self, indices);
     })

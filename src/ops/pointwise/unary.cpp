@@ -5,6 +5,7 @@
 #include "kernels/functors/comparison.h"
 #include "kernels/functors/exp_log.h"
 #include "kernels/functors/trigonometry.h"
+#include "ops/common/out_asks.h"
 #include "ops/pointwise/family.h"
 #include "ops/sparse/arithmetic.h"
 #include "umbra/core/grad_mode.h"
@@ -14,6 +15,12 @@ namespace {
 
 UMBRA_OPERATOR("angle(Tensor self) -> Tensor")
     .out("angle.out")
+    .use(out_asks("angle.out",
+                  [](const Tensor& self, const Tensor& out) {
+                    check<NotImplementedError>(!self.is_meta() || self.is_fake() || out.is_meta(),
+                                               "Could not run 'aten::_resize_output_' with arguments from the 'CPU' "
+                                               "backend.");
+                  }))
     .meta([](const Tensor& self) {
       DType dtype = is_integral(self.dtype(), true) ? default_dtype() : real_type(self.dtype());
       return pointwise_spec({&self}, dtype);
