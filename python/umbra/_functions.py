@@ -56,6 +56,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     elif isinstance(obj, (bytes, bytearray, memoryview)):
         result = umbra.frombuffer(obj, dtype=dtype or umbra.get_default_dtype())
     else:
+        if copy is False and type(obj).__module__ == "numpy":
+            raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. ")
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
         return umbra.tensor(obj, dtype=dtype, device=device, requires_grad=bool(requires_grad))

@@ -48,6 +48,7 @@ template <class T> struct RowSums {
 template <class T> double row_norm(const T* row, int64_t width, int64_t stride, double p) {
   using C = Compute<T>;
   auto size = [&](int64_t j) { return std::abs(static_cast<C>(row[j * stride])); };
+  if (width == 1 && p != 0) return static_cast<double>(size(0));  // whatever its powers would do
   C sum = p == -INFINITY ? C(INFINITY) : C(0);
   if (p == 1) sum = sum_lanes<C>(width, size);
   else if (p == 2) sum = sum_lanes<C>(width, [&](int64_t j) { return size(j) * size(j); });

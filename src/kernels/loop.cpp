@@ -8,7 +8,7 @@ LoopGeometry::LoopGeometry(const Tensor& out, ArrayRef<const Tensor*> inputs)
   if (one_run(out, inputs)) return;
   IntArrayRef sizes = out.sizes();
   int rank = static_cast<int>(sizes.size());
-  check(rank <= kMaxDims, "tensors of more than ", kMaxDims, " dimensions cannot be computed with");
+  check(rank <= kMaxDims, "only tensors with up to ", kMaxDims, " dims are supported");
   // Our first dimension is the tensors' last: it is the one that usually varies fastest.
   dims_ = rank;
   for (int d = 0; d < rank; ++d) sizes_[d] = sizes[rank - 1 - d];

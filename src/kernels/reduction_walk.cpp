@@ -45,7 +45,7 @@ ReduceGeometry::ReduceGeometry(const Tensor& self, IntArrayRef reduced_dims, con
                                const Tensor& second) {
   IntArrayRef sizes = self.sizes(), strides = self.strides();
   int rank = static_cast<int>(sizes.size());
-  check(rank <= LoopNest::kMaxDims, "tensors of more than ", LoopNest::kMaxDims, " dimensions cannot be reduced");
+  check(rank <= LoopNest::kMaxDims, "only tensors with up to ", LoopNest::kMaxDims, " dims are supported");
   uint64_t gone = 0;
   if (rank > 0)
     for (int64_t d : reduced_dims) gone |= uint64_t{1} << d;

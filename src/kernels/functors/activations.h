@@ -202,7 +202,9 @@ struct Hardshrink : Unary {  // 0 within the bound
   static constexpr const char* name = "hardshrink_cpu";
   using types = Floating;
   Scalar bound = 0.5;
-  void round_parameters(DType dtype) { bound = rounded(bound, dtype); }
+  void round_parameters(DType dtype) {  // of integers the type is refused, not the bound
+    if (is_floating(dtype)) bound = rounded(bound, dtype);
+  }
   template <class T> auto bind() const {
     return [bound = constant<T>(bound)](auto x) {
       using V = decltype(x);
@@ -226,7 +228,9 @@ struct ShrinkBackward : Binary {
   static constexpr const char* name = "shrink_backward_cpu";
   using types = Floating;
   Scalar bound = 0.5;
-  void round_parameters(DType dtype) { bound = rounded(bound, dtype); }
+  void round_parameters(DType dtype) {  // of integers the type is refused, not the bound
+    if (is_floating(dtype)) bound = rounded(bound, dtype);
+  }
   template <class T> auto bind() const {
     return [bound = constant<T>(bound)](auto grad, auto x) {
       using V = decltype(x);

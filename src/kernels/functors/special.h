@@ -85,7 +85,8 @@ struct Polygamma : Unary, OneByOne {
   using types = Floating;
   int64_t order = 0;
   template <class T> auto bind() const {
-    return [n = static_cast<double>(order)](T x) { return kernels::special::polygamma(n, x); };
+    // As in PyTorch an order beyond 32 bits is cut off to them.
+    return [n = static_cast<double>(static_cast<int32_t>(order))](T x) { return kernels::special::polygamma(n, x); };
   }
 };
 

@@ -1,6 +1,7 @@
 #include "ops/foreach/each.h"
 
 #include "dispatch/layers.h"
+#include "ops/common/list_out.h"
 #include "umbra/dispatch/dispatcher.h"
 
 namespace umbra::ops {
@@ -149,6 +150,9 @@ void each::operator()(OperatorBuilder& builder) const {
   define_each(builder.op(), element, differentiated, false);
   if (builder.op().inplace())
     builder.on_inplace([&](OperatorBuilder& variant) { define_each(variant.op(), element, differentiated, true); });
+  const Schema& schema = builder.op().schema();
+  if (schema.overload == "ScalarAndTensor") return;  // the one without an out variant
+  builder.use(ListOut{schema.name + "." + (schema.overload.empty() ? "out" : schema.overload + "_out")});
 }
 
 }  // namespace umbra::ops

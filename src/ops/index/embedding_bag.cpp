@@ -222,9 +222,13 @@ UMBRA_OPERATOR(
     .use(NoOutputsOnMeta{"_embedding_bag_dense_backward.out"})
     .meta([](const Tensor& grad, const Tensor& indices, const Tensor&, const Tensor&, const Tensor&, SymInt rows, bool,
              int64_t mode, const Tensor&, int64_t) {
-      check(!has_elements(grad) || is_floating(grad.dtype()), "Expected tensor for argument #1 'grad_' to have one of the ",
+      check(!has_elements(grad) || is_floating(grad.dtype()),
+            "Expected tensor for argument #1 'grad_' to have one of the ",
             "following scalar types: Half, BFloat16, Float, Double; but got torch.", kernel_name(grad.dtype()),
             "Tensor instead (while checking arguments for embedding_bag)");
+      check(!has_elements(grad) || (mode >= 0 && mode <= 2),
+            "mode == EmbeddingBagMode::MEAN || mode == EmbeddingBagMode::SUM INTERNAL ASSERT FAILED");
+      check(!has_elements(grad) || mode == 2 || !(rows < 0), "zeros: Dimension size must be non-negative.");
       check<IndexError>(!has_elements(indices) || mode == 2 || indices.dim() <= 1, kNoVector);
       return table_spec(grad, rows);
     })

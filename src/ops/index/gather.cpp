@@ -151,7 +151,7 @@ UMBRA_OPERATOR("scatter.value(Tensor self, int dim, Tensor index, Scalar value) 
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
       if (!out.is_same(self)) kernels::copy(out, self);
-      kernels::scatter(out, wrap_dim(dim, out.dim()), index, value);
+      if (index.numel() > 0) kernels::scatter(out, wrap_dim(dim, out.dim()), index, value);
     })
     .writes_straight()
     .gradient("self", {"grad", "dim", "index"},

@@ -233,6 +233,7 @@ UMBRA_OPERATOR("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
                           kernel_name(out.dtype()), ") must have the same scalar type");
                   }))
     .meta([](const Tensor& self, TensorList indices) {
+      check(!self.is_meta() || !indices.empty(), "at least one index must be provided");
       check<IndexError>(!indices.empty(), "at least one index must be provided");
       return index_spec(self, indices);
     })
@@ -382,8 +383,11 @@ std::vector<Tensor> clamped(const Tensor& self, TensorList indices) {
 Tensor masked_index(const Tensor& self, const Tensor& mask, TensorList indices, const Scalar& fill) {
   check_unsafe("_unsafe_masked_index", indices, false);
   if (self.sym_numel() == 0) {
-    // Nothing to read: the fill in the shape that the indices span.
-    Tensor one = self.new_full(SymShape(self.sym_sizes().size(), 1), fill);
+    // Nothing to read: the fill in the shape that the indices span; what they leave alone stays as long as it is.
+    SymShape sizes(self.sym_sizes());
+    for (size_t d = 0; d < indices.size() && d < sizes.size(); ++d)
+      if (indices[d].defined()) sizes[d] = 1;
+    Tensor one = self.new_full(sizes, fill);
     return _unsafe_index(one, clamped(one, indices)).masked_fill(mask.logical_not(), fill);
   }
   return _unsafe_index(self, clamped(self, indices)).masked_fill(mask.logical_not(), fill);

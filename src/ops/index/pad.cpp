@@ -87,8 +87,10 @@ UMBRA_OPERATOR("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Te
     .generated_out("constant_pad_nd.out")
     .all_backends([](const Tensor& self, SymIntArrayRef pad, const Scalar& value) {
       check_padding(self, pad);
-      if (std::all_of(pad.begin(), pad.end(), [](SymInt p) { return p.same(0); })) return self.clone();
       SymShape sizes = padded_sizes(self, pad), positive;
+      // What only takes away, or nothing at all, is a copy of the rest.
+      auto adds_none = [](SymInt p) { return !p.is_symbolic() && p.value() <= 0; };
+      if (std::all_of(pad.begin(), pad.end(), adds_none)) return crop(self, pad, positive).clone();
       if (Tensor plain = padded_values(self, pad, value, sizes); plain.defined()) return plain;
       MemoryFormat format = self.suggested_format();
       // Which padding is negative, and takes away, is no question of the result's size.

@@ -114,8 +114,8 @@ UMBRA_OPERATOR("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Te
 
 UMBRA_OPERATOR(
     "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)")
-    .composite([](const Tensor& self, bool pivot, bool check_errors) {
-      return linalg_lu_factor_ex(self, pivot, check_errors);
+    .composite([](const Tensor& self, bool pivot, bool) {  // as in PyTorch errors are told by `info` alone
+      return linalg_lu_factor_ex(self, pivot, false);
     });
 
 UMBRA_OPERATOR("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)")

@@ -69,7 +69,7 @@ void vector_norm_cpu(const Tensor& out, const Tensor& self, double p, const Opti
   bool single = std::all_of(over.begin(), over.end(), [&](int64_t d) { return self.dim() == 0 || self.size(d) == 1; });
   // In single precision so large an order is infinite, and the root that is taken is the 0th.
   bool rootless = out.dtype() != DType::Float64 && std::isfinite(p) && !std::isfinite(static_cast<float>(p));
-  if (rootless && !single) return kernels::fill(out, 1);
+  if (rootless && !single) return kernels::fill(out, self.numel() == 0 ? 0 : 1);
   kernels::norm(out, dtype ? kernels::cast(self, *dtype) : self, single && p != 0 ? 1.0 : p, over);
 }
 
@@ -105,7 +105,7 @@ UMBRA_OPERATOR(
       Tensor sizes = self.to(type);
       bool sign_counts = ord.to_double() != 2 || is_complex(type);
       if (sign_counts) sizes = sizes.abs();
-      Tensor powers = ord.to_double() == 1 ? sizes : sizes.pow(ord);
+      Tensor powers = ord.to_double() == 1 ? sizes : sizes.pow(ord).to(sizes.dtype());
       SmallVector<int64_t> over = masked_dims(mask);
       return over.empty() ? powers : powers.sum(IntArrayRef(over), keepdim);
     })
@@ -362,23 +362,23 @@ void check_norm_out(const Tensor& self, const Tensor& out) {
   check(self.device() == out.device(),
         "linalg.matrix_norm: Expected result and input tensors to be on the same device, but got result on ",
         out.device(), " and input on ", self.device());
-  bool asked = self.dim() >= 2 && (self.dtype() == DType::Float32 || self.dtype() == DType::Float64 || self.is_complex());
+  bool asked =
+      self.dim() >= 2 && (self.dtype() == DType::Float32 || self.dtype() == DType::Float64 || self.is_complex());
   check(!asked || real_type(self.dtype()) == out.dtype(), "linalg.matrix_norm expected out tensor dtype ",
         kernel_name(real_type(self.dtype())), " but got: ", kernel_name(out.dtype()));
 }
 
 UMBRA_OPERATOR("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor")
     .out("nuclear_norm.out")
-    .use(out_asks("nuclear_norm.out",
-                  [](const Tensor& self, bool, const Tensor& out) { check_norm_out(self, out); }))
+    .use(out_asks("nuclear_norm.out", [](const Tensor& self, bool, const Tensor& out) { check_norm_out(self, out); }))
     .composite([](const Tensor& self, bool keepdim) {
       return linalg_matrix_norm(self, std::string("nuc"), {-2, -1}, keepdim);
     })
     .use(OutCopied{});
 UMBRA_OPERATOR("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor")
     .out("nuclear_norm.dim_out")
-    .use(out_asks("nuclear_norm.dim_out", [](const Tensor& self, std::vector<int64_t>, bool,
-                                             const Tensor& out) { check_norm_out(self, out); }))
+    .use(out_asks("nuclear_norm.dim_out",
+                  [](const Tensor& self, std::vector<int64_t>, bool, const Tensor& out) { check_norm_out(self, out); }))
     .composite([](const Tensor& self, std::vector<int64_t> dim, bool keepdim) {
       return linalg_matrix_norm(self, std::string("nuc"), IntArrayRef(dim), keepdim);
     })

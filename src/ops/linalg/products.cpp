@@ -27,6 +27,7 @@ UMBRA_OPERATOR("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Sca
             ", ", mat.dim(), ", ", vec.dim());
       SymInt n = mat.sym_size(0), own = self.dim() ? self.sym_size(0) : SymInt(1);
       bool fits = mat.sym_size(1) == vec.sym_size(0) && (own == n || own == 1);
+      if (!fits) self.sym_size(0);  // a 0-d tensor is told by this dimension
       check(fits, "size mismatch, got input (", own, "), mat (", n, "x", mat.sym_size(1), "), vec (", vec.sym_size(0),
             ")");
       check(self.dtype() == mat.dtype() && mat.dtype() == vec.dtype(),

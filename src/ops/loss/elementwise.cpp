@@ -295,6 +295,9 @@ UMBRA_OPERATOR("soft_margin_loss_backward(Tensor grad_output, Tensor self, Tenso
       // The target is negated for the exponent alone: bytes have no sign.
       Tensor z = target.neg().mul(self).exp();
       Tensor slope = target.mul(z).neg().div(z.add(1));
+      SymShape sizes = broadcast_shapes(slope.sym_sizes(), grad.sym_sizes());
+      check(SymIntArrayRef(sizes) == slope.sym_sizes(), "output with shape ", slope.sym_sizes(),
+            " doesn't match the broadcast shape ", to_string(SymIntArrayRef(sizes)));
       return in_type_of(self, share_of_mean(slope, self, reduction).mul(grad));
     })
     .gradient("grad_output", {"grad", "self", "target", "reduction"},

@@ -1,5 +1,9 @@
 #include "ops/pointwise/family.h"
 
+#include <algorithm>
+
+#include "ops/common/kernel_type.h"
+
 namespace umbra::ops {
 
 PointwiseTypes pointwise_types(ArrayRef<const Tensor*> inputs, Promotion promotion) {
@@ -60,6 +64,10 @@ Shared shared_layout(ArrayRef<const Tensor*> inputs) {
 
 // The general case: the memory order that the inputs agree on.
 SymShape merged_layout(SymIntArrayRef shape, ArrayRef<const Tensor*> inputs) {
+  // Where nothing is computed PyTorch lays a tensor without elements out row-major, whatever its inputs look like.
+  bool empty = std::any_of(shape.begin(), shape.end(), [](SymInt size) { return size.same(0); });
+  bool described = std::any_of(inputs.begin(), inputs.end(), [](const Tensor* t) { return !has_elements(*t); });
+  if (empty && described) return contiguous_strides(shape);
   std::vector<SymShape> strides;
   for (const Tensor* t : inputs) strides.push_back(expanded_strides(t->sym_sizes(), t->sym_strides(), shape));
   return dense_strides_like(shape, strides);

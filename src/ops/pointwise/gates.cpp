@@ -62,7 +62,8 @@ UMBRA_OPERATOR("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffe
                   [](const Tensor& self, const Tensor& output, const Tensor&) { check_log_sigmoid(self, output); }))
     .meta([](const Tensor& self) {
       // The kernel writes row by row, however its input lies.
-      TensorSpec spec = has_elements(self) ? TensorSpec(self.sym_sizes(), self.dtype(), self.device()) : spec_like(self);
+      TensorSpec spec =
+          has_elements(self) ? TensorSpec(self.sym_sizes(), self.dtype(), self.device()) : spec_like(self);
       TensorSpec buffer = spec;
       if (self.device().type == DeviceType::CUDA) buffer = TensorSpec({SymInt(0)}, self.dtype(), self.device());
       return std::tuple(spec, buffer);
@@ -113,12 +114,14 @@ UMBRA_OPERATOR("log_sigmoid(Tensor self) -> Tensor")
 
 struct Halves {
   Tensor first, gate;
-  Halves(const Tensor& self, int64_t dim) {
+  Halves(const Tensor& self, int64_t dim, bool of_gradient = false) {
     if (self.is_meta()) check<AssertionError>(self.dim() > 0, "glu does not support 0-dimensional tensors");
     check(self.dim() > 0, "glu does not support 0-dimensional tensors");
     int64_t at = wrap_dim(dim, self.dim());
     SymInt size = self.sym_sizes()[at];
-    check(size % 2 == 0, "Halving dimension must be even, but dimension ", at, " is size ", size);
+    constexpr const char* kOdd = "Halving dimension must be even, but dimension ";
+    if (of_gradient && self.is_meta()) check<AssertionError>(size % 2 == 0, kOdd, at, " is size ", size);
+    check(size % 2 == 0, kOdd, at, " is size ", size);
     first = self.narrow(at, 0, size / 2);
     gate = self.narrow(at, size / 2, size / 2);
   }
@@ -141,13 +144,14 @@ UMBRA_OPERATOR("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor
     .out("glu_backward.grad_input", {"grad_input"})
     .use(out_asks("glu_backward.grad_input",
                   [](const Tensor&, const Tensor& self, int64_t dim, const Tensor& out) {
+                    if (self.is_meta()) Halves(self, dim, true);
                     check(self.dim() > 0, "glu does not support 0-dimensional tensors");
                     wrap_dim(dim, self.dim());
                     check(!has_elements(self) || self.dtype() == out.dtype(), "Found dtype ", kernel_name(self.dtype()),
                           " but expected ", kernel_name(out.dtype()));
                   }))
     .all_backends([](const Tensor& grad, const Tensor& self, int64_t dim) {
-      Halves halves(self, dim);
+      Halves halves(self, dim, true);
       if (has_elements(grad) && has_elements(self)) {
         check(grad.dtype() == self.dtype(), "Found dtype ", kernel_name(grad.dtype()), " but expected ",
               kernel_name(self.dtype()));
@@ -323,7 +327,8 @@ UMBRA_OPERATOR("softshrink_backward(Tensor grad_output, Tensor self, Scalar lamb
 UMBRA_OPERATOR("infinitely_differentiable_gelu_backward(Tensor grad, Tensor self) -> Tensor")
     .composite([](const Tensor& grad, const Tensor& self) {
       Tensor below = self.mul(M_SQRT1_2).erf_().add(1).mul_(0.5), density = self.mul(-0.5).mul(self).exp_();
-      return below.addcmul_(self, density, M_2_SQRTPI * M_SQRT1_2 * 0.5).mul_(grad);
+      Tensor out = below.addcmul_(self, density, M_2_SQRTPI * M_SQRT1_2 * 0.5).mul_(grad);
+      return out.to(result_type(grad, self));
     });
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "kernels/functors/comparison.h"
 #include "kernels/functors/exp_log.h"
 #include "kernels/functors/trigonometry.h"
+#include "ops/common/out_asks.h"
 #include "ops/pointwise/family.h"
 #include "ops/sparse/arithmetic.h"
 #include "umbra/core/grad_mode.h"
@@ -14,6 +15,12 @@ namespace {
 
 UMBRA_OPERATOR("angle(Tensor self) -> Tensor")
     .out("angle.out")
+    .use(out_asks("angle.out",
+                  [](const Tensor& self, const Tensor& out) {
+                    check<NotImplementedError>(!self.is_meta() || self.is_fake() || out.is_meta(),
+                                               "Could not run 'aten::_resize_output_' with arguments from the 'CPU' "
+                                               "backend.");
+                  }))
     .meta([](const Tensor& self) {
       DType dtype = is_integral(self.dtype(), true) ? default_dtype() : real_type(self.dtype());
       return pointwise_spec({&self}, dtype);
@@ -45,12 +52,10 @@ UMBRA_OPERATOR("sinc(Tensor self) -> Tensor")
     .tangent(TangentRule::Pointwise)
     .tags({Tag::Pointwise});
 
-/// Times a number; a tensor of at most one element keeps its strides.
+/// Times a number, laid out as the tensor is.
 Tensor scaled_like(const Tensor& self, double factor) {
-  SymInt count = self.sym_numel();
-  if (!count.is_symbolic() && count.value() == 0)
-    return empty_like(self, {.dtype = is_integral(self.dtype(), true) ? default_dtype() : self.dtype()});
-  return self.mul(factor);
+  DType dtype = is_integral(self.dtype(), true) ? default_dtype() : self.dtype();
+  return mul_out(empty_like(self, {.dtype = dtype}), self, wrapped_number(factor));
 }
 
 UMBRA_OPERATOR("deg2rad(Tensor self) -> Tensor")

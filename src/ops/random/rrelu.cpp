@@ -94,7 +94,7 @@ UMBRA_OPERATOR(
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& noise, const Scalar& lower,
                      const Scalar& upper, bool training, bool self_is_result) {
       // Slopes that lie this close together count as one.
-      if (training && std::abs(upper.to_double() - lower.to_double()) > 1e-6) return noise.mul(grad);
+      if (training && !(std::abs(upper.to_double() - lower.to_double()) <= 1e-6)) return noise.mul(grad);
       return leaky_relu_backward(grad, self, middle(lower, upper), self_is_result);
     })
     .gradient("grad_output", {"grad", "self", "noise", "lower", "upper", "training"},

@@ -318,7 +318,7 @@ UMBRA_OPERATOR("any(Tensor self) -> Tensor")
     .cpu([](const Tensor& out, const Tensor& self) { kernels::any(out, self, masked_dims(all_dims(self))); })
     .sparse(sparse::any)
     .not_differentiable()
-    .tags({Tag::Reduction, Tag::Core})
+    .tags({Tag::Reduction, Tag::Core, Tag::CastsToOut})
     .batch([](const Batched& self) { return Batched(batch_flat(self).any(1), 0); });
 UMBRA_OPERATOR("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
     .out("any.out")
@@ -330,7 +330,7 @@ UMBRA_OPERATOR("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
       kernels::any(out, self, masked_dims(one_dim(self, dim)));
     })
     .not_differentiable()
-    .tags({Tag::Reduction, Tag::Core})
+    .tags({Tag::Reduction, Tag::Core, Tag::CastsToOut})
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 UMBRA_OPERATOR("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
     .out("any.dims_out")
@@ -343,7 +343,7 @@ UMBRA_OPERATOR("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Te
       kernels::any(out, self, masked_dims(dims ? dim_mask(*dims, self.dim(), false) : all_dims(self)));
     })
     .not_differentiable()
-    .tags({Tag::Reduction, Tag::Core})
+    .tags({Tag::Reduction, Tag::Core, Tag::CastsToOut})
     .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .scalars = true});
 UMBRA_OPERATOR("all(Tensor self) -> Tensor")
     .out("all.all_out")
@@ -351,7 +351,7 @@ UMBRA_OPERATOR("all(Tensor self) -> Tensor")
     .meta([](const Tensor& self) { return TensorSpec({}, truth_dtype(self), self.device()); })
     .cpu([](const Tensor& out, const Tensor& self) { kernels::all(out, self, masked_dims(all_dims(self))); })
     .not_differentiable()
-    .tags({Tag::Reduction})
+    .tags({Tag::Reduction, Tag::CastsToOut})
     .batch([](const Batched& self) { return Batched(batch_flat(self).all(1), 0); });
 UMBRA_OPERATOR("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
     .out("all.out")
@@ -363,7 +363,7 @@ UMBRA_OPERATOR("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
       kernels::all(out, self, masked_dims(one_dim(self, dim)));
     })
     .not_differentiable()
-    .tags({Tag::Reduction})
+    .tags({Tag::Reduction, Tag::CastsToOut})
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 UMBRA_OPERATOR("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
     .out("all.dims_out")
@@ -376,7 +376,7 @@ UMBRA_OPERATOR("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Te
       kernels::all(out, self, masked_dims(dims ? dim_mask(*dims, self.dim(), false) : all_dims(self)));
     })
     .not_differentiable()
-    .tags({Tag::Reduction})
+    .tags({Tag::Reduction, Tag::CastsToOut})
     .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .scalars = true});
 
 UMBRA_OPERATOR("equal(Tensor self, Tensor other) -> bool")

@@ -3,6 +3,7 @@
 #include "kernels/order_statistics.h"
 #include "ops/common/batching.h"
 #include "ops/common/may_read.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
@@ -137,9 +138,18 @@ void check_one(const char* name, double q) {
   check(q >= 0 && q <= 1, name, "() q must be in the range [0, 1] but got ", q);
 }
 
+/// What out variants ask of their output; `Q` is a tensor or a number.
+template <class Q> auto same_type_out(const char* variant) {
+  return out_asks(
+      variant, [](const Tensor& self, const Q&, std::optional<int64_t>, bool, const std::string&, const Tensor& out) {
+        check(self.dtype() == out.dtype(), "quantile() out tensor must be same dtype as the input tensor");
+      });
+}
+
 UMBRA_OPERATOR(
     "quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor")
     .out("quantile.out")
+    .use(same_type_out<Tensor>("quantile.out"))
     .composite([](const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                   const std::string& interpolation) {
       return quantile_of("quantile", self, q, dim, keepdim, interpolation, false);
@@ -150,6 +160,7 @@ UMBRA_OPERATOR(
     "quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> "
     "Tensor")
     .out("quantile.scalar_out")
+    .use(same_type_out<double>("quantile.scalar_out"))
     .composite([](const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim,
                   const std::string& interpolation) {
       check_one("quantile", q);
@@ -160,6 +171,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor")
     .out("nanquantile.out")
+    .use(same_type_out<Tensor>("nanquantile.out"))
     .composite([](const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                   const std::string& interpolation) {
       return quantile_of("nanquantile", self, q, dim, keepdim, interpolation, true);
@@ -170,6 +182,7 @@ UMBRA_OPERATOR(
     "nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> "
     "Tensor")
     .out("nanquantile.scalar_out")
+    .use(same_type_out<double>("nanquantile.scalar_out"))
     .composite([](const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim,
                   const std::string& interpolation) {
       check_one("nanquantile", q);

@@ -69,6 +69,9 @@ Tensor strided_to_coo(const Tensor& self, int64_t sparse_dim) {
 }
 
 Tensor strided_to_compressed(const Tensor& self, Layout layout, std::pair<int64_t, int64_t> block) {
+  for (int64_t d = 0; d < self.dim() - 2; ++d)
+    check(self.size(d) > 0, "to_", to_string(layout).substr(6),
+          ": Expected product of batch dimensions to be non-zero.");
   check<NotImplementedError>(self.dim() == 2, "a tensor of layout ", to_string(layout),
                              " of other than two dimensions is not in Umbra yet");
   require_data(self, "to_sparse");

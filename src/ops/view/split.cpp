@@ -1,5 +1,6 @@
 // A tensor in parts: split, chunk, unbind, and the forms whose parts do not count as views of one tensor.
 #include "ops/common/batching.h"
+#include "ops/common/list_out.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
 #include "ops/sparse/structure.h"
@@ -114,7 +115,8 @@ UMBRA_OPERATOR("unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -
                 return join_parts(grads, even_parts(sizes[at], split), dim, sizes);
               })
     .linear()
-    .use(BatchInFront{.dims = {"dim"}});
+    .use(BatchInFront{.dims = {"dim"}})
+    .use(ListOut{"unsafe_split.Tensor_out"});
 UMBRA_OPERATOR("unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]")
     .all_backends([](const Tensor& self, std::vector<SymInt> sizes, int64_t dim) {
       return parts_apart(split_sizes(self, sizes, dim));
@@ -124,7 +126,8 @@ UMBRA_OPERATOR("unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int d
                 return join_parts(grads, parts, dim, sizes);
               })
     .linear()
-    .use(BatchInFront{.dims = {"dim"}});
+    .use(BatchInFront{.dims = {"dim"}})
+    .use(ListOut{"unsafe_split_with_sizes.out"});
 
 UMBRA_OPERATOR("split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]")
     .composite([](const Tensor& self, SymIntArrayRef sizes, int64_t dim) {

@@ -1,6 +1,7 @@
 // Views that are copied at once: the same elements, in memory of their own. Their gradients are those of the views
 // (autograd/plan.cpp).
 #include "ops/common/batching.h"
+#include "ops/common/list_out.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
 #include "ops/sparse/structure.h"
@@ -94,9 +95,7 @@ UMBRA_OPERATOR("squeeze_copy.dims(Tensor self, int[] dim) -> Tensor")
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor")
     .generated_out("view_copy.dtype_out")
-    .composite([](const Tensor& self, DType dtype) {
-      return copied(self.resolve_conj().resolve_neg().view(dtype));
-    })
+    .composite([](const Tensor& self, DType dtype) { return copied(self.resolve_conj().resolve_neg().view(dtype)); })
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("_reshape_alias_copy(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor")
     .generated_out("_reshape_alias_copy.out")
@@ -209,17 +208,20 @@ UMBRA_OPERATOR("split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> 
       return each_copied(umbra::split(self, size, dim));
     })
     .linear()
-    .tags({Tag::ViewCopy});
+    .tags({Tag::ViewCopy})
+    .use(ListOut{.name = "split_copy.Tensor_out", .called = "split_copy_Tensor_out()", .resizes = false});
 UMBRA_OPERATOR("split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]")
     .all_backends([](const Tensor& self, SymIntArrayRef sizes, int64_t dim) {
       return each_copied(split_with_sizes(self, sizes, dim));
     })
     .linear()
-    .tags({Tag::ViewCopy});
+    .tags({Tag::ViewCopy})
+    .use(ListOut{.name = "split_with_sizes_copy.out", .called = "split_with_sizes_copy_out"});
 UMBRA_OPERATOR("unbind_copy.int(Tensor self, int dim=0) -> Tensor[]")
     .all_backends([](const Tensor& self, int64_t dim) { return each_copied(self.unbind(dim)); })
     .linear()
-    .tags({Tag::ViewCopy});
+    .tags({Tag::ViewCopy})
+    .use(ListOut{.name = "unbind_copy.int_out", .called = "unbind_copy_int_out"});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -1,0 +1,121 @@
+"""Values, layouts and refusals that random calls beside PyTorch 2.15 found to differ from its own."""
+import math
+
+import pytest
+import umbra as torch
+
+aten = torch.ops.aten
+
+
+def test_results_without_elements_are_row_major_where_nothing_is_computed():
+    x = torch.empty(2, 0, 3, device="meta").permute(2, 1, 0)
+    assert (x + 1).stride() == (2, 2, 1)
+    assert (x * torch.empty(2, device="meta")).stride() == (2, 2, 1)
+    assert torch.where(x > 0, x, 1.0).stride() == (2, 2, 1)
+    y = torch.empty(2, 0, 3).permute(2, 1, 0)
+    assert (y + 1).stride() == (1, 3, 0)
+
+
+def test_degrees_and_radians_keep_the_layout_of_their_input():
+    x = torch.arange(6).reshape(2, 1, 3)[::2]
+    assert x.stride() == (6, 3, 1)
+    assert torch.deg2rad(x).stride() == torch.rad2deg(x.float()).stride() == (6, 3, 1)
+    assert torch.equal(torch.rad2deg(torch.deg2rad(torch.tensor([180.0]))), torch.tensor([180.0]))
+
+
+def test_polygamma_cuts_its_order_off_to_32_bits():
+    x = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)
+    torch.testing.assert_close(aten.polygamma(2**32 + 1, x), aten.polygamma(1, x))
+    assert aten.polygamma(2**31, x).isnan().all()
+
+
+@pytest.mark.parametrize("p", [math.nan, math.inf, -1.0, 2.0])
+def test_rows_of_one_element_have_their_size_as_norm(p):
+    table = torch.tensor([[1.98]])
+    assert aten.embedding_renorm(table, torch.tensor([0]), 1.0, p).item() == pytest.approx(1.0)
+
+
+def test_norm_of_nothing_is_zero_for_huge_orders_too():
+    assert torch.linalg.vector_norm(torch.empty(2, 0), 1e300).item() == 0
+    assert torch.linalg.vector_norm(torch.ones(2), 1e300).item() == 1
+
+
+def test_sum_of_powers_of_no_integers_is_an_integer():
+    assert aten.linalg__powsum(torch.empty(0, dtype=torch.int64), math.inf).dtype == torch.int64
+
+
+def test_masked_index_of_nothing_keeps_the_dimensions_that_are_not_indexed():
+    out = aten._unsafe_masked_index(torch.empty(0, 2, dtype=torch.int64), torch.zeros(1, 1), [torch.tensor([3]), None], 7)
+    assert out.tolist() == [[7, 7]]
+
+
+def test_gelu_gradient_by_parts_has_the_common_type_of_its_inputs():
+    def result(grad, self):
+        return aten.infinitely_differentiable_gelu_backward(torch.ones((), dtype=grad), torch.ones((), dtype=self)).dtype
+    assert result(torch.uint8, torch.int64) == torch.int64
+    assert result(torch.float64, torch.int32) == torch.float64
+    assert result(torch.float16, torch.float32) == torch.float32
+
+
+def test_cropping_keeps_the_layout():
+    x = torch.zeros(4, 5, dtype=torch.bool).t()
+    assert torch.nn.functional.pad(x, (0, -1)).stride() == (1, 5)
+    assert torch.nn.functional.pad(x, (0, 1)).stride() == (5, 1)
+
+
+def test_randomized_relu_passes_the_noise_on_where_its_bounds_are_no_numbers():
+    grad = aten.rrelu_with_noise_backward(torch.tensor([3.0]), torch.tensor([-1.0]), torch.tensor([-2.0]), 0.1, math.nan, True, False)
+    assert grad.item() == -6
+
+
+def test_any_and_all_take_outputs_of_bytes():
+    out = torch.empty(0, dtype=torch.uint8)
+    assert torch.any(torch.tensor([[0.0, 2.0], [0.0, 0.0]]), 1, out=out) is out
+    assert out.tolist() == [1, 0]
+    assert torch.all(torch.tensor([1.0]), out=torch.empty((), dtype=torch.uint8)).item() == 1
+    with pytest.raises(RuntimeError, match="only supports bool tensor for result"):
+        torch.any(torch.tensor([1.0]), out=torch.empty((), dtype=torch.int32))
+
+
+def test_scattering_to_no_places_asks_nothing_of_the_value():
+    x = torch.zeros(3, dtype=torch.int64)
+    assert x.scatter_(0, torch.empty(0, dtype=torch.int64), math.nan).tolist() == [0, 0, 0]
+    with pytest.raises(RuntimeError, match="without overflow"):
+        x.scatter_(0, torch.tensor([0]), math.nan)
+
+
+def test_singular_factors_are_told_by_info_alone():
+    assert torch._lu_with_info(torch.zeros(2, 2), True, True)[2].item() == 1
+
+
+def test_quantiles_take_outputs_of_their_own_type_alone():
+    for quantile in (torch.quantile, torch.nanquantile):
+        with pytest.raises(RuntimeError, match="must be same dtype as the input tensor"):
+            quantile(torch.ones(3), 0.5, out=torch.empty(0, dtype=torch.float64))
+        assert quantile(torch.ones(3), 0.5, out=torch.empty(())).item() == 1
+
+
+def test_refusals_name_the_type_before_the_number():
+    with pytest.raises(NotImplementedError, match="hardshrink_cpu"):
+        torch.nn.functional.hardshrink(torch.tensor([1, 2]), 1e300)
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        aten.soft_margin_loss_backward(torch.ones(3), torch.ones(()), torch.ones(()), 1)
+
+
+def test_parts_are_copied_into_lists_of_outputs():
+    x = torch.arange(6.0).reshape(3, 2)
+    outs = [torch.empty(0), torch.empty(0)]
+    assert aten.split_with_sizes_copy.out(x, [1, 2], 0, out=outs) is None
+    assert [o.tolist() for o in outs] == [[[0, 1]], [[2, 3], [4, 5]]]
+    aten.unbind_copy.int_out(x, 1, out=outs)
+    assert [o.tolist() for o in outs] == [[0, 2, 4], [1, 3, 5]]
+    aten._foreach_neg.out([x, x[0]], out=outs)
+    assert torch.equal(outs[0], -x) and torch.equal(outs[1], -x[0])
+    with pytest.raises(RuntimeError, match="expected an out= argument of size 2, got size 1"):
+        aten.split_copy.Tensor_out(x, 2, 0, out=outs[:1])
+    with pytest.raises(RuntimeError, match="must match the size of tensor b"):
+        aten.split_copy.Tensor_out(x, 2, 0, out=[torch.empty(5), torch.empty(5)])
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):  # PyTorch loses the gradient
+        aten.unbind_copy.int_out(x.clone().requires_grad_(), 1, out=outs)
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
+        aten.unbind_copy.int_out(x, 1, out=[torch.empty(0, dtype=torch.int64)] * 2)
