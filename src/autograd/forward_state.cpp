@@ -73,6 +73,34 @@ int highest_level(TensorList tensors) {
   return highest;
 }
 
+namespace {
+
+bool lie_alike(const Tensor& a, const Tensor& b) {
+  if (!(a.sym_storage_offset() == b.sym_storage_offset())) return false;
+  for (int64_t d = 0; d < a.dim(); ++d) {
+    SymInt size = a.sym_sizes()[d], one = a.sym_strides()[d], other = b.sym_strides()[d];
+    if (!one.same(other) && !size.same(1) && !size.same(0) && !(one == other)) return false;
+  }
+  return true;
+}
+
+/// A tangent in memory as its tensor is: what looks into the tensor's memory (as_strided) will look into the tangent's.
+Tensor laid_out_as(const Tensor& tensor, const Tensor& tangent, int level) {
+  bool strided = tensor.layout() == Layout::Strided && tangent.layout() == Layout::Strided;
+  const IntrusivePtr<TensorImpl>& base = tensor.impl()->view_base();
+  bool follows = base && own_tangent(base.get(), level);  // a view of the base's tangent lies as it does
+  if (!strided || follows || lie_alike(tensor, tangent)) return tangent;
+  SymInt last = tensor.sym_storage_offset();
+  for (int64_t d = 0; d < tensor.dim(); ++d) {
+    if (tensor.sym_sizes()[d].same(0)) return tangent;
+    last = last + (tensor.sym_sizes()[d] - 1) * tensor.sym_strides()[d];
+  }
+  Tensor memory = tangent.new_zeros({last + 1});
+  return memory.as_strided(tensor.sym_sizes(), tensor.sym_strides(), tensor.sym_storage_offset()).copy_(tangent);
+}
+
+}  // namespace
+
 void set_tangent(const Tensor& tensor, const Tensor& tangent, int level) {
   check(tensor.sym_sizes() == tangent.sym_sizes(),
         "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
@@ -81,7 +109,7 @@ void set_tangent(const Tensor& tensor, const Tensor& tangent, int level) {
         to_string(tensor.sym_sizes()), " while the given forward gradient is of size ", to_string(tangent.sym_sizes()),
         ".");
   // Views of a lazily conjugated or negated tensor look into its memory, and will do so with its tangent.
-  Tensor kept = tangent;
+  Tensor kept = laid_out_as(tensor, tangent, level);
   if (kept.is_conj() != tensor.is_conj()) kept = _conj(_conj(kept).clone());
   if (kept.is_neg() != tensor.is_neg()) kept = _neg_view(_neg_view(kept).clone());
   std::vector<Tangent>& tangents = ensure_meta(tensor.impl()).rarely().tangents;

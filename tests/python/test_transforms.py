@@ -608,3 +608,27 @@ def test_results_of_transformed_functions_are_checked():
             torch.func.vjp(lambda x: nothing, x)
         with pytest.raises(RuntimeError, match="Expected f to be a function that has non-empty output"):
             torch.func.jvp(lambda x: nothing, (x,), (x,))
+
+
+def test_a_tangent_lies_in_memory_as_its_tensor_does():
+    x, tangent = (torch.arange(12.0).reshape(3, 4) / 7).t(), torch.arange(12.0).reshape(4, 3)
+    first = lambda x: x.sin().as_strided([4], [1], 0)  # noqa: E731  the first column
+    value, change = torch.func.jvp(first, (x,), (tangent,))
+    torch.testing.assert_close(value, x[:, 0].sin())
+    torch.testing.assert_close(change, x[:, 0].cos() * tangent[:, 0])
+    cube = lambda x: (first(x) ** 3).sum()  # noqa: E731
+    torch.testing.assert_close(torch.func.hessian(cube)(x), torch.func.jacrev(torch.func.jacrev(cube))(x))
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, tangent)
+        assert torch.autograd.forward_ad.unpack_dual(dual).tangent.stride() == x.stride()
+    part = torch.ones(5)[2:4]
+    torch.testing.assert_close(torch.func.jvp(lambda x: x.as_strided([2], [1], 2), (part,), (torch.arange(2.0),))[1], torch.arange(2.0))
+
+
+def test_elements_that_share_memory_are_written_with_their_tangents():
+    def write(x):
+        whole = x.expand(2, 3)
+        whole.zero_()
+        return x * 1, whole * 1
+    values, changes = torch.func.jvp(write, (torch.ones(1, 3),), (torch.ones(1, 3),))
+    assert all(not t.any() for t in (*values, *changes))
