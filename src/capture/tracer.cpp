@@ -120,7 +120,7 @@ void Tracer::note_unbacked_sizes(fx::Node* node, const Tensor& tensor) {
   }
 }
 
-void Tracer::keep_metadata(const Tensor& tensor) {
+void Tracer::keep_metadata(const Tensor& tensor, const Tensor& before) {
   auto shows = [&](const fx::Node* node) {
     return node->meta.val.is_tensor() && node->meta.val.tensor_impl() == tensor.impl();
   };
@@ -132,9 +132,8 @@ void Tracer::keep_metadata(const Tensor& tensor) {
         sizes.emplace_back(source.dim, SymInt::from_raw(bits));
   std::sort(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [dim, size] : sizes) symbol_argument(size);
-  Value before(alias_tensor(tensor, tensor.sym_sizes(), tensor.sym_strides(), tensor.sym_storage_offset()));
   for (fx::Node* node : graph().nodes())
-    if (shows(node)) node->meta.val = before;
+    if (shows(node)) node->meta.val = Value(before);
 }
 
 void Tracer::record_grad_mode() {
@@ -342,6 +341,31 @@ bool gives_back_its_input(const Operator& op, const Value* frame) {
   return arguments[0].to_bool();
 }
 
+namespace {
+
+Tensor as_it_is(const Tensor& tensor) {
+  return alias_tensor(tensor, tensor.sym_sizes(), tensor.sym_strides(), tensor.sym_storage_offset());
+}
+
+/// The outputs of an out variant, to which the call may give other sizes.
+class OutputsBefore {
+ public:
+  OutputsBefore(const Operator& op, const Value* frame) {
+    if (!op.has_out() || !op.functional()) return;
+    for (size_t i = op.functional()->argument_count(); i < op.argument_count(); ++i)
+      if (frame[i].is_tensor()) outputs_.emplace_back(frame[i].tensor(), as_it_is(frame[i].tensor_ref()));
+  }
+  template <class F> void each_resized(F&& visit) const {
+    for (const auto& [now, before] : outputs_)
+      if (!(now.sym_sizes() == before.sym_sizes())) visit(now, before);
+  }
+
+ private:
+  std::vector<std::pair<Tensor, Tensor>> outputs_;
+};
+
+}  // namespace
+
 void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
   DispatchKey key = keys.highest();
   Tracer* tracer = active_tracer(key);
@@ -365,7 +389,8 @@ void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
   bool for_gradients = key == DispatchKey::PreProxy && op.is_mutable();
   if (!for_gradients && gives_back_its_input(op, frame)) return;
   if (tracer->refuses_data && op.has_tag(Tag::DataDependentOutput)) return read_data(*tracer, op, keys, frame);
-  if (op.has_tag(Tag::InPlaceView)) tracer->keep_metadata(frame[0].tensor_ref());
+  if (op.has_tag(Tag::InPlaceView)) tracer->keep_metadata(frame[0].tensor_ref(), as_it_is(frame[0].tensor_ref()));
+  OutputsBefore outputs(op, frame);
   // The arguments have to outlive the call, whose results take their places.
   Frame arguments(op, frame);
   std::vector<Value> owned;
@@ -381,6 +406,7 @@ void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
     op.redispatch(keys.below(key), frame);
     if (lifts && !frame[0].tensor_ref().is_fake()) frame[0] = Value(frame[0].tensor_ref().clone());
   }
+  outputs.each_resized([&](const Tensor& t, const Tensor& before) { tracer->keep_metadata(t, before); });
   tracer->record(lifts ? *op.functional_form() : op, owned.data(), frame);
   if (lifts && tracer->refuses_data) tracer->mark_constant(frame[0]);
 }

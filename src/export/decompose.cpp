@@ -254,6 +254,14 @@ class Decomposer {
 
   // ---- results ----
 
+  /// What a program writes to an input is copied back to it, which gives no tensor another shape.
+  static void refuse_resized(const fx::Node& placeholder, const Tensor& written) {
+    SymIntArrayRef before = placeholder.meta.val.tensor_ref().sym_sizes();
+    check<NotImplementedError>(before == written.sym_sizes(), "the program changes the shape of its input ",
+                               placeholder.name(), " from ", to_string(before), " to ", to_string(written.sym_sizes()),
+                               ", which a functional program cannot");
+  }
+
   void add_outputs(const std::vector<Value>& inputs, const std::vector<Value>& results, const Tensor& token) {
     std::vector<OutputSpec> specs;
     std::vector<Value> values;
@@ -262,10 +270,12 @@ class Decomposer {
       values.push_back(Value(token));
     }
     std::unordered_set<const TensorImpl*> seen;
+    std::vector<fx::Node*> placeholders = from_.graph().placeholders();
     for (size_t i = 0; i < inputs.size(); ++i) {
       const InputSpec& input = from_.signature.inputs[i];
       if (!inputs[i].is_tensor() || !was_written(inputs[i].tensor_ref())) continue;
       if (!seen.insert(inputs[i].tensor_ref().impl()).second) continue;
+      refuse_resized(*placeholders[i], inputs[i].tensor_ref());
       check<NotImplementedError>(input.kind != InputKind::TensorConstant, "the program writes its constant ",
                                  input.target);
       bool user = input.kind == InputKind::UserInput;

@@ -203,7 +203,7 @@ ValueFunction functionalize(ValueFunction function, FunctionalizeOptions options
       refuse_shared_write(inputs, inputs[i].tensor_ref());
       TensorSpec shown(wrapper.sym_sizes(), wrapper.sym_strides(), wrapper.dtype(), wrapper.device());
       if (changed) show_as(inputs[i].tensor_ref(), shown, wrapper.sym_storage_offset());
-      if (was_replaced(i) && !(inputs[i].tensor_ref().sym_sizes() == wrapper.sym_sizes()))
+      if (!changed && !(inputs[i].tensor_ref().sym_sizes() == wrapper.sym_sizes()))
         inputs[i].tensor_ref().resize_(wrapper.sym_sizes());
       if (contents[i].defined()) write_contents(inputs[i].tensor_ref(), shown, contents[i]);
     }

@@ -97,8 +97,9 @@ class Tracer final : public Mode {
   void finish(fx::Node* node, const Value& result);
   IntrusivePtr<SourceLocation> line();
   void note_unbacked_sizes(fx::Node* node, const Tensor& tensor);
-  /// To be called before a tensor's metadata change: nodes made so far keep those they were made with.
-  void keep_metadata(const Tensor& tensor);
+  /// Nodes made so far keep the metadata of a tensor that they were made with, which are those of `before`. To be
+  /// called before the call is recorded that changes them.
+  void keep_metadata(const Tensor& tensor, const Tensor& before);
   /// Whether the tensors of users' classes among the arguments have nodes: inputs of the program, and what became of
   /// them.
   bool knows_subclasses(const Operator& op, const Value* frame) const;
