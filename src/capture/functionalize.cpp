@@ -410,12 +410,47 @@ void check_own_memory(const Operator& op, const Value* frame) {
                              ": the tensor was written before: that cannot be captured");
 }
 
+/// Whether the contents of a wrapper lie otherwise than it shows: those that a write gave it may, and what comes of it.
+bool lies_otherwise(TensorImpl* t) {
+  Tensor shown{IntrusivePtr<TensorImpl>(t)};
+  if (!is_wrapper(shown) || is_sparse_tensor(shown)) return false;
+  const FunctionalState& state = state_of(t);
+  Tensor contents = state.base->generation == state.generation ? state.value : unwrap(shown);
+  return !(contents.sym_strides() == shown.sym_strides());
+}
+
+/// What the results of a call look like to one who sees its arguments as they show themselves; empty: as they are.
+SpecList results_as_shown(const Operator& op, const Value* frame) {
+  bool any = false;
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    frame[i].each_tensor([&](TensorImpl* t) { any = any || lies_otherwise(t); });
+  SpecList specs;
+  if (!any || !op.definition().meta) return specs;
+  Frame shown(op, frame);
+  op.definition().meta(specs, shown.data());
+  return specs;
+}
+
+/// Results lie as the arguments that the caller sees make them lie: whether a reshape is a view depends on it.
+void show_results(Value* results, SpecList& specs) {
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (!results[i].is_tensor() || !is_wrapper(results[i].tensor_ref())) continue;
+    Tensor wrapper = results[i].tensor();
+    if (!(wrapper.sym_sizes() == SymIntArrayRef(specs[i].sizes))) continue;
+    wrapper.impl()->set_geometry(specs[i].sizes, specs[i].strides, wrapper.sym_storage_offset());
+    FunctionalState& state = state_of(wrapper.impl());
+    state.base->show(wrapper, state.value);
+  }
+}
+
 void call_plain(const Operator& op, Value* frame) {
   check_own_memory(op, frame);
+  SpecList specs = results_as_shown(op, frame);
   Frame inner(op);
   for (size_t i = 0; i < op.argument_count(); ++i) inner[i] = unwrap_value(frame[i]);
   op.call(inner.data());
   for (size_t i = 0; i < op.return_count(); ++i) frame[i] = wrap_value(inner[i]);
+  show_results(frame, specs);
 }
 
 /// A call whose effect has its place among others: it is handed the token of the one before.

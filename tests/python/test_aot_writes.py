@@ -96,3 +96,25 @@ def test_the_memory_of_what_was_written_before_keeps_its_size():
         return a
     with pytest.raises(NotImplementedError, match="written before"):
         resized(shrink, torch.ones(8))
+
+
+def transposed():
+    return torch.arange(12.0).reshape(4, 3).t()
+
+
+def filled(x):
+    x.masked_fill_(x > 5, 0.0)
+    return x.sin()
+
+
+@pytest.mark.parametrize("rest", [
+    lambda y: (y.flatten(0, 1), y.fill_(3.0))[0] * 1,
+    lambda y: (y.t().reshape(-1).fill_(3.0), y * 1)[1],
+    lambda y: (y.t().view(-1).fill_(3.0), y * 1)[1],
+    lambda y: (y.as_strided([4], [1], 0).fill_(3.0), y * 1)[1],
+])
+def test_what_is_a_view_follows_from_how_the_caller_sees_a_written_tensor_lie(rest):
+    function = lambda x: rest(filled(x))  # noqa: E731
+    expected = function(transposed())
+    assert torch.equal(aot_function(function, nop)(transposed()), expected)
+    assert torch.equal(torch.compile(function, backend="aot_eager")(transposed()), expected)

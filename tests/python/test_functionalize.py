@@ -219,3 +219,26 @@ def test_an_input_that_gets_another_tensors_memory_gets_its_contents():
     module = make_fx(functionalize(of_another_size))(torch.zeros(2, 3))
     x = torch.zeros(2, 3)
     assert module(x).tolist() == [2, 4, 6] and x.tolist() == [1, 2, 3]
+
+
+def test_an_input_that_an_output_resizes_is_resized_by_the_graph():
+    def double(a, b):
+        torch.mul(b, 2, out=a)
+        return a + 1
+    graph = make_fx(torch.func.functionalize(double))(torch.ones(2), torch.ones(3))
+    assert [n.target for n in graph.graph.nodes if n.op == "call_function"][-2:] == [torch.ops.aten.resize_.default, torch.ops.aten.copy_.default]
+    a = torch.ones(2)
+    assert graph(a, torch.ones(3)).tolist() == [3.0] * 3 and a.tolist() == [2.0] * 3
+
+
+def test_an_exported_input_keeps_the_shape_it_was_given_with():
+    class Doubles(torch.nn.Module):
+        def forward(self, a, b):
+            torch.mul(b, 2, out=a)
+            return a + 1
+    program = torch.export.export(Doubles(), (torch.ones(2), torch.ones(3)))
+    assert [tuple(n.meta["val"].shape) for n in program.graph.nodes if n.op == "placeholder"] == [(2,), (3,)]
+    a = torch.ones(2)
+    assert program.module()(a, torch.ones(3)).tolist() == [3.0] * 3 and a.tolist() == [2.0] * 3
+    with pytest.raises(NotImplementedError, match=r"changes the shape of its input a from \[2\] to \[3\]"):
+        program.run_decompositions()
