@@ -1,6 +1,7 @@
 """What Tensor has besides its operators, written in Python: it is attached to the class when the package is imported."""
 import contextlib
 import copy as _copy
+import copyreg as _copyreg
 import functools
 import warnings
 
@@ -115,6 +116,12 @@ class _FakeContents:
         raise TypeError(f"cannot pickle a {type(self.tensor).__name__} on {self.tensor.device}: it has no data")
 
 
+def _is_materialized(tensor):
+    """Whether a fake tensor is to be written like one with data."""
+    from umbra.serialization import _serialization_tls
+    return isinstance(tensor, _C.FakeTensor) and _serialization_tls.materialize_fake_tensors
+
+
 def _copy_of_fake(contents, requires_grad, attributes):
     tensor = contents.tensor.detach().requires_grad_(requires_grad)
     tensor.__dict__.update(attributes)
@@ -154,7 +161,7 @@ def _reduce_contents(self):
                                                   self.device, self.requires_grad)
     if self.is_meta:
         return _utils._rebuild_meta_tensor_no_storage, (self.dtype, tuple(self.size()), self.stride(), self.requires_grad)
-    if _has_no_data(self):
+    if _has_no_data(self) and not _is_materialized(self):
         raise TypeError(f"cannot pickle a tensor on {self.device}: it has no data")
     geometry = self.storage_offset(), tuple(self.size()), self.stride(), self.requires_grad, OrderedDict()
     bits = {name: True for name, is_set in (("conj", self.is_conj()), ("neg", self.is_neg())) if is_set}
@@ -167,6 +174,8 @@ def _reduce_contents(self):
 
 def _reduce_ex(self, protocol):
     from umbra._utils import _get_obj_state
+    if _is_materialized(self):
+        return _reduce_contents(self)
     if isinstance(self, _C.FakeTensor):
         return _copy_of_fake, (_FakeContents(_C._plain_alias(self)), self.requires_grad, dict(self.__dict__))
     state = _get_obj_state(self)
@@ -193,18 +202,25 @@ def _deepcopy(self, memo):
         if type(result) is not type(self):
             raise RuntimeError(f"The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that properly "
                                f"implement clone(): {type(self).__name__}.clone() gave a {type(result).__name__}")
-        memo[id(self)] = result.requires_grad_(self.requires_grad)
-        return result
-    with umbra.no_grad():
-        result = self.detach().clone() if self.layout in _SPARSE else _copied_memory(self, memo)
+    else:
+        with umbra.no_grad():
+            result = self.detach().clone() if self.layout in _SPARSE else _copied_memory(self, memo)
     if self.requires_grad:
         result.requires_grad_()
     if self.grad is not None:
         result.grad = _copy.deepcopy(self.grad, memo)
+    memo[id(self)] = result
+    _copy_attributes(self, result, memo)
+    return result
+
+
+def _copy_attributes(self, result, memo):
+    """What a tensor carries besides its contents: attributes, and the slots of its class."""
     if self.__dict__:
         result.__dict__.update(_copy.deepcopy(self.__dict__, memo))
-    memo[id(self)] = result
-    return result
+    for name in _copyreg._slotnames(type(self)):
+        if hasattr(self, name):
+            setattr(result, name, _copy.deepcopy(getattr(self, name), memo))
 
 
 def _copied_memory(self, memo):

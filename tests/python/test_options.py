@@ -122,7 +122,6 @@ def not_built_calls():
         "proxy_module_inputs": lambda: make_fx(torch.sin, proxy_module_inputs=True),
         "_error_on_data_dependent_ops": lambda: make_fx(torch.sin, _error_on_data_dependent_ops=False),
         "decompose_custom_triton_ops": lambda: program.run_decompositions(decompose_custom_triton_ops=True),
-        "compute_crc32": lambda: torch.serialization.set_crc32_options(False),
         "capturable": lambda: torch.optim.Adam([{"params": [parameter], "capturable": True}]),
         "hint_override": lambda: torch._dynamo.mark_dynamic(x, 0, hint_override=2),
         "colored": lambda: torch.fx.symbolic_trace(Plus()).print_readable(False, colored=True),
