@@ -262,6 +262,8 @@ def _array_wrap(self, array, context=None, return_scalar=False):
 
 @_overridable
 def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    if stream is not None and not isinstance(stream, int):
+        raise TypeError("stream must be ``int`` or ``none``")
     if stream is not None:
         raise AssertionError("stream should be None on cpu.")
     if dl_device is not None and tuple(dl_device) != _dlpack_device(self):

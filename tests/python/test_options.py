@@ -230,7 +230,7 @@ def test_an_output_size_that_a_transposed_convolution_cannot_give_is_refused():
 
 def test_options_of_factories_that_have_no_effect_are_refused():
     x = torch.ones(2)
-    for call in (lambda **o: torch.zeros(2, **o), lambda **o: torch.ones_like(x, **o), lambda **o: x.new_full((2,), 1.0, **o),
+    for call in (lambda **o: torch.ones(2, **o), lambda **o: torch.ones_like(x, **o), lambda **o: x.new_full((2,), 1.0, **o),
                  lambda **o: torch.arange(3, **o), lambda **o: torch.randn(2, **o)):
         with pytest.raises(RuntimeError, match="accelerator"):
             call(pin_memory=True)

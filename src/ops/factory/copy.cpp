@@ -136,6 +136,11 @@ UMBRA_OPERATOR("fill.Scalar(Tensor self, Scalar value) -> Tensor")
     .inplace("fill_.Scalar")
     .meta([](const Tensor& self, const Scalar&) { return spec_like(self); })
     .cpu([](const Tensor& out, const Tensor&, const Scalar& value) { kernels::fill(out, value); })
+    .sparse([](const Tensor& self, const Scalar& value) {  // the elements that are there
+      check<NotImplementedError>(is_compressed(self.layout()),
+                                 "Could not run 'aten::fill_.Scalar' with arguments from the 'SparseCPU' backend");
+      return with_values(self, full_like(sparse_parts(self).values, value));
+    })
     .elementwise()
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
     .on_inplace([](OperatorBuilder& variant) { variant.node("FillBackward2"); })

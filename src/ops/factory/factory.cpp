@@ -199,7 +199,7 @@ void check_same_layout(const Tensor& self, OptionalLayout layout) {
         " but you requested ", short_name(wanted), ")");
   check<NotImplementedError>(self.layout() != Layout::Strided || wanted == Layout::Strided,
                              "Could not run 'aten::empty_strided' with arguments from the 'SparseCPU' backend: a "
-                             "sparse tensor has no strides");
+                             "tensor of a sparse layout has no strides");
 }
 
 /// Other values at the places of a compressed tensor.
@@ -277,6 +277,8 @@ UMBRA_OPERATOR(
             OptionalFormat) { kernels::fill(out, 1); })
     .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice, OptionalBool,
                OptionalFormat) {
+      if (layout == Layout::Strided && self.layout() == Layout::SparseCoo)
+        return ones(self.sym_sizes(), {.dtype = dtype.value_or(self.dtype()), .device = self.device()});
       return at_same_places(self, "fill_.Scalar", layout,
                             [&](const Tensor& values) { return ones_like(values, {.dtype = dtype}); });
     })

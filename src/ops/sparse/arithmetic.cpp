@@ -77,14 +77,27 @@ Tensor add_coo(const Tensor& self, const Tensor& other, const Scalar& alpha) {
   return make_coo(indices, values, self.sym_sizes(), sparse_parts(self).coalesced && sparse_parts(other).coalesced);
 }
 
+/// Whether two compressed tensors have their places in the same memory.
+bool share_places(const Tensor& self, const Tensor& other) {
+  const SparseParts &a = sparse_parts(self), &b = sparse_parts(other);
+  auto same = [](const Tensor& x, const Tensor& y) {
+    return x.storage() == y.storage() && x.storage_offset() == y.storage_offset() && x.sizes() == y.sizes() &&
+           x.strides() == y.strides();
+  };
+  return self.layout() == other.layout() && self.sizes() == other.sizes() && same(a.indices, b.indices) &&
+         same(a.compressed, b.compressed);
+}
+
 Tensor add_compressed(const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  if (share_places(self, other))
+    return with_values(self, sparse_parts(self).values.add(sparse_parts(other).values, alpha));
   check(self.layout() == other.layout() && self.layout() == Layout::SparseCsr,
         "crow_indices expected sparse row compressed tensor layout but got ",
         short_name(self.layout() == Layout::SparseCsr ? other.layout() : self.layout()));
   check(self.sizes() == other.sizes(),
         "torch.add: Expected input tensors to have the same shape, but got tensor `self` ", "with shape ",
         to_string(self.sizes()), " and tensor `other` with shape ", to_string(other.sizes()));
-  return as_compressed(add_coo(as_coo(self), as_coo(other), alpha), Layout::SparseCsr);
+  return with_index_type_of(as_compressed(add_coo(as_coo(self), as_coo(other), alpha), Layout::SparseCsr), self);
 }
 
 void check_no_broadcast(const Tensor& dense, const Tensor& sparse) {
@@ -212,7 +225,7 @@ Tensor multiply_by_strided(const Tensor& sparse, const Tensor& dense) {
   check<NotImplementedError>(!in_blocks(sparse.layout()), "blocks times a strided tensor are not in Umbra yet");
   Tensor elements = as_coo(sparse);
   Tensor values = in_type(sparse_parts(elements).values, dtype).mul(in_type(elements_at(dense, elements), dtype));
-  return as_compressed(with_values(elements, values), sparse.layout());
+  return with_index_type_of(as_compressed(with_values(elements, values), sparse.layout()), sparse);
 }
 
 }  // namespace
@@ -224,7 +237,8 @@ Tensor multiply_tensors(const Tensor& self, const Tensor& other) {
   check<NotImplementedError>(!in_blocks(self.layout()) && !in_blocks(other.layout()),
                              "products of blocks element by element are not in Umbra yet");
   Layout layout = is_coo(self) ? other.layout() : self.layout();
-  return as_compressed(multiply_coo(as_coo(self), as_coo(other)), layout);
+  return with_index_type_of(as_compressed(multiply_coo(as_coo(self), as_coo(other)), layout),
+                            is_coo(self) ? other : self);
 }
 
 Tensor multiply_in_place(const Tensor& self, const Tensor& other) {

@@ -15,7 +15,7 @@ using OptionalBlock = std::optional<SymIntArrayRef>;
 /// A gradient in the layout of what it belongs to.
 Tensor in_layout_of(const Tensor& grad, const Tensor& self) {
   if (is_strided(self)) return grad.to_dense();
-  if (is_coo(self)) return grad.to_sparse(sparse_dims(self));
+  if (is_coo(self)) return is_compressed(grad.layout()) ? grad.to_sparse() : grad.to_sparse(sparse_dims(self));
   if (grad.layout() == self.layout() && (!in_blocks(self.layout()) || block_size(grad) == block_size(self)))
     return grad;
   auto [height, width] = block_size(self);
@@ -133,14 +133,18 @@ Tensor to_layout(const Tensor& self, OptionalLayout layout, OptionalBlock blocks
   check(in_blocks(wanted) == blocksize.has_value(), "to_sparse: ", to_string(wanted),
         in_blocks(wanted) ? " needs a blocksize" : " takes no blocksize");
   if (wanted == Layout::SparseCoo && is_strided(self)) return strided_to_coo(self, self.dim() - dense_dim.value_or(0));
-  if (wanted == Layout::SparseCoo) return as_coo(self);
+  if (wanted == Layout::SparseCoo) return is_coo(self) ? coalesced(self) : elements_of(self);
   std::string name = concat("to_", to_string(wanted).substr(6));
   check(is_strided(self) || !dense_dim, name, ": conversion from ", short_name(self.layout()), " to ",
         short_name(wanted), " with dense_dim argument given is not supported");
   check(!is_coo(self) || sparse_dims(self) == 2, "coo_", name, ": conversion from Sparse to ", short_name(wanted),
         " for input tensors with sparse_dim()!=2 is not supported");
   // Zeros among the elements stay elements.
-  if (!is_strided(self) && !in_blocks(wanted)) return as_compressed(as_coo(self), wanted);
+  if (!is_strided(self) && !in_blocks(wanted)) return with_index_type_of(as_compressed(as_coo(self), wanted), self);
+  std::pair<int64_t, int64_t> block(1, 1);
+  if (blocksize) block = {(*blocksize)[0].guard_int(), (*blocksize)[1].guard_int()};
+  if (in_blocks(self.layout()) && block == block_size(self))
+    return with_index_type_of(as_blocks_of(self, wanted), self);
   check(!is_compressed(self.layout()) || batch_dims(self) == 0, "sparse_compressed_to_sparse: conversion from ",
         short_name(self.layout()), " to ", short_name(wanted), " for batched inputs is not supported");
   int64_t inner = is_compressed(self.layout()) ? inner_dims(self)
@@ -148,9 +152,7 @@ Tensor to_layout(const Tensor& self, OptionalLayout layout, OptionalBlock blocks
                                                : dense_dim.value_or(0);
   Tensor whole = strided(self);
   check_compressible(whole, wanted, blocksize, inner);
-  std::pair<int64_t, int64_t> block(1, 1);
-  if (blocksize) block = {(*blocksize)[0].guard_int(), (*blocksize)[1].guard_int()};
-  return strided_to_compressed(whole, wanted, block, inner);
+  return with_index_type_of(strided_to_compressed(whole, wanted, block, inner), self);
 }
 
 /// A conversion: one function for all layouts, and the gradient converted back.

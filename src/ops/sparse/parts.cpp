@@ -113,13 +113,41 @@ Tensor strided(const Tensor& sparse) {
   return is_compressed(sparse.layout()) ? compressed_to_strided(sparse) : sparse;
 }
 
-Tensor as_coo(const Tensor& sparse) {
-  if (is_coo(sparse)) return coalesced(sparse);
+Tensor as_coo(const Tensor& sparse) { return coalesced(is_coo(sparse) ? sparse : elements_of(sparse)); }
+
+Tensor elements_of(const Tensor& sparse) {
   Tensor places = compressed_places(sparse), values = flat_values(sparse);
   // Nobody has checked that the columns of a row are in order.
-  bool ordered = sparse.layout() == Layout::SparseCsr && (sparse.is_fake() || in_order(places, sparse.sizes()));
-  if (!in_blocks(sparse.layout())) return coalesced(make_coo(places, values, sparse.sym_sizes(), ordered));
-  return coalesced(make_coo(places_in_blocks(places, values), values.flatten(0, 2), sparse.sym_sizes()));
+  auto ordered = [&] { return sparse.is_fake() || in_order(places, sparse.sizes()); };
+  if (!in_blocks(sparse.layout()))
+    return make_coo(places, values, sparse.sym_sizes(), sparse.layout() == Layout::SparseCsr && ordered());
+  places = places_in_blocks(places, values);
+  bool one_row = sparse.layout() == Layout::SparseBsr && block_size(sparse).first == 1 && batch_dims(sparse) == 0;
+  return make_coo(places, values.flatten(0, 2), sparse.sym_sizes(), one_row && ordered());
+}
+
+Tensor as_blocks_of(const Tensor& blocks, Layout layout) {
+  if (blocks.layout() == layout) return blocks;
+  auto [height, width] = block_size(blocks);
+  int64_t batch = batch_dims(blocks);
+  Tensor values = flat_values(blocks);
+  SymShape sizes(blocks.sym_sizes());
+  sizes[batch] = blocks.size(batch) / height;
+  sizes[batch + 1] = blocks.size(batch + 1) / width;
+  sizes.insert(batch + 2, height);
+  sizes.insert(batch + 3, width);
+  Tensor elements = coalesced(make_coo(compressed_places(blocks), values, sizes));  // each block is an element
+  Tensor compressed = as_compressed(elements, by_rows(layout) ? Layout::SparseCsr : Layout::SparseCsc);
+  return make_sparse(layout, blocks.sym_sizes(), sparse_parts(compressed));
+}
+
+Tensor with_index_type_of(const Tensor& compressed, const Tensor& like) {
+  if (!is_compressed(like.layout())) return compressed;
+  SparseParts parts = sparse_parts(compressed);
+  DType dtype = sparse_parts(like).indices.dtype();
+  parts.indices = parts.indices.to(dtype);
+  parts.compressed = parts.compressed.to(dtype);
+  return make_sparse(compressed.layout(), compressed.sym_sizes(), std::move(parts));
 }
 
 namespace {

@@ -47,7 +47,13 @@ bool in_order(const Tensor& indices, IntArrayRef sizes);
 /// order, whose last two sparse dimensions are the matrices').
 Tensor strided(const Tensor& sparse);
 Tensor as_coo(const Tensor& sparse);
+/// A compressed tensor's elements as a COO tensor, in the order in which they are stored.
+Tensor elements_of(const Tensor& compressed);
 Tensor as_compressed(const Tensor& coo, Layout layout);
+/// Blocks by rows or by columns of blocks, the blocks themselves unchanged.
+Tensor as_blocks_of(const Tensor& blocks, Layout layout);
+/// A compressed tensor whose indices have the type that those of another have.
+Tensor with_index_type_of(const Tensor& compressed, const Tensor& like);
 
 /// Where wanted positions stand among sorted ones; `at` is some valid place where one is not `found`.
 struct Places {
