@@ -413,10 +413,23 @@ def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None
     return umbra.unique_consecutive(self, return_inverse, return_counts, dim)
 
 
+def _new_sparse(self, args, device):
+    """A COO tensor of this one's type: of elements, or of sizes without any."""
+    import umbra
+    options = {"dtype": self.dtype, "device": device}
+    if args and isinstance(args[0], Tensor):
+        return umbra.sparse_coo_tensor(*args, **options)
+    return umbra.sparse_coo_tensor(size=args[0] if len(args) == 1 and isinstance(args[0], (_C.Size, tuple, list)) else args or (0,), **options)
+
+
 @_overridable
 def new(self, *args, device=None):
     """A tensor of this one's type: from sizes, from data, or the other tensor's."""
     import umbra
+    if self.layout == _C.sparse_coo:
+        return _new_sparse(self, args, device or self.device)
+    if self.layout in _SPARSE:
+        raise RuntimeError("Cannot map DispatchKey SparseCsrCPU to a unique layout.")
     if len(args) == 1 and isinstance(args[0], Tensor):
         if args[0].dtype != self.dtype:
             raise TypeError(f"expected {self.type()} (got {args[0].type()})")

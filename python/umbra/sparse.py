@@ -34,7 +34,7 @@ def _finish(tensor, requires_grad, check_invariants):
     return tensor.requires_grad_() if requires_grad else tensor
 
 
-def sparse_coo_tensor(indices, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
+def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
                       check_invariants=None, is_coalesced=None):
     """A tensor given by the places of its elements, one column of `indices` each, and their values.
 
@@ -43,7 +43,10 @@ def sparse_coo_tensor(indices, values=None, size=None, *, dtype=None, device=Non
     if pin_memory:
         raise RuntimeError("Cannot access accelerator device when none is available.")
     if values is None:
-        return _finish(umbra.ops.aten.sparse_coo_tensor.size(list(indices), dtype=dtype, device=device), requires_grad, check_invariants)
+        sizes = size if indices is None else indices
+        if sizes is None:
+            raise TypeError("sparse_coo_tensor() received an invalid combination of arguments: neither elements nor sizes were given")
+        return _finish(umbra.ops.aten.sparse_coo_tensor.size(list(sizes), dtype=dtype, device=device), requires_grad, check_invariants)
     indices, values = _part(indices, umbra.int64, device).to(umbra.int64), _part(values, dtype, device)
     options = {"dtype": dtype, "is_coalesced": is_coalesced}
     if size is None:

@@ -246,3 +246,13 @@ def test_stacked_datasets_are_asked_for_many_samples_at_once():
     assert StackDataset(a=AtOnce(4), b=[5, 6, 7, 8]).__getitems__([1]) == [{"a": 10, "b": 6}]
     with pytest.raises(ValueError, match="Expected 3, got 1"):
         StackDataset(AtOnce(1), [5]).__getitems__([0, 0, 0])
+
+
+class SparseRows(Numbers):
+    def __getitem__(self, i):
+        return umbra.eye(3)[i % 3].to_sparse()
+
+
+def test_sparse_samples_come_from_workers():
+    rows = list(DataLoader(SparseRows(3), batch_size=None, num_workers=1))
+    assert umbra.equal(umbra.stack([row.to_dense() for row in rows]), umbra.eye(3))

@@ -140,3 +140,60 @@ def test_products_under_their_other_names():
     assert torch.equal(torch.dsmm(x, MATRIX.t()), MATRIX @ MATRIX.t()) and torch.equal(torch.spmm(x, MATRIX.t()), MATRIX @ MATRIX.t())
     assert torch.equal(torch.hsmm(x, MATRIX.t()).to_dense(), MATRIX @ MATRIX.t())
     assert torch.equal(torch.saddmm(torch.zeros(2, 2).to_sparse(), x, MATRIX.t()).to_dense(), MATRIX @ MATRIX.t())
+
+
+# ---- COO tensors ----
+
+def test_a_number_is_one_element_and_sizes_alone_are_none():
+    one = torch.sparse_coo_tensor([[1], [0]], 3.0, (2, 2))
+    assert one.to_dense().tolist() == [[0, 0], [3, 0]] and torch.sparse_coo_tensor([[1]], 5).shape == (2,)
+    assert torch.sparse_coo_tensor(size=(2, 3), dtype=torch.int64)._nnz() == 0
+    with pytest.raises(RuntimeError, match="nnz from indices: 2, nnz from values: 1"):
+        torch.sparse_coo_tensor([[0, 1]], 3.0, (2,))
+
+
+def test_new_tensors_of_a_sparse_one_are_sparse():
+    x = MATRIX.to_sparse()
+    assert x.new().shape == (0,) and x.new(2, 3).layout == torch.sparse_coo and x.new(torch.Size([4])).shape == (4,)
+    assert x.new(torch.tensor([[0, 2]]), torch.ones(2), torch.Size([4])).to_dense().tolist() == [1, 0, 1, 0]
+
+
+def test_conjugates_of_sparse_tensors_are_computed():
+    dense = torch.tensor([[1 + 2j, 0], [4, 3j]])
+    for x in (dense.to_sparse(), dense.to_sparse_csr()):
+        assert not x.conj().is_conj() and torch.equal(x.conj().to_dense(), dense.conj().resolve_conj())
+        assert torch.equal(x.real.to_dense(), dense.real)
+    assert torch.equal(dense.to_sparse().mH.to_dense(), dense.mH.resolve_conj())
+
+
+def test_products_with_a_tensor_of_more_dimensions():
+    dense = torch.arange(24.0).reshape(3, 2, 4)
+    for product in (MATRIX.to_sparse() * dense, dense * MATRIX.to_sparse()):
+        assert product.layout == torch.sparse_coo and product.is_coalesced() and torch.equal(product.to_dense(), MATRIX * dense)
+    with pytest.raises(RuntimeError, match=r"output with shape \[2, 4\] doesn't match the broadcast shape \[3, 2, 4\]"):
+        MATRIX.to_sparse().mul_(dense)
+
+
+def test_dense_dimensions_of_a_product_are_expanded():
+    narrow, wide = torch.tensor([[2.0], [3.0]]), torch.arange(6.0).reshape(2, 3)
+    for a, b in ((narrow, wide), (wide, narrow)):
+        product = a.to_sparse(1) * b.to_sparse(1)
+        assert product.shape == (2, 3) and torch.equal(product.to_dense(), a * b)
+
+
+def test_sums_over_both_dimensions_of_a_matrix():
+    total = MATRIX.to_sparse_csr().sum((0, 1), keepdim=True)
+    assert total.layout == torch.sparse_csr and total.to_dense().tolist() == [[6.0]]
+
+
+@pytest.mark.parametrize("make", ["to_sparse", "to_sparse_csr"])
+def test_the_device_of_tensors_like_a_sparse_one(make):
+    assert torch.zeros_like(getattr(MATRIX, make)(), device="meta").device.type == "meta"
+
+
+def test_the_gradient_of_values_whose_places_a_sparse_gradient_has_not():
+    x = MATRIX.to_sparse_csr()
+    values = x.values().clone().requires_grad_()
+    made = torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, x.shape)
+    made.backward(torch.sparse_csr_tensor([0, 1, 1], [0], [2.0], x.shape))
+    assert values.grad.tolist() == [2.0, 0, 0]

@@ -175,7 +175,7 @@ UMBRA_OPERATOR("zero(Tensor self) -> Tensor")
     .meta([](const Tensor& self) { return spec_like(self); })
     .cpu([](const Tensor& out, const Tensor&) { kernels::fill(out, 0); })
     .elementwise()
-    .sparse([](const Tensor& self) { return sparse::without_elements_like(self, {}); })
+    .sparse([](const Tensor& self) { return sparse::without_elements_like(self); })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
     .linear()
     .tags({Tag::Generated, Tag::WritesOverlapping, Tag::WritesOneValue});

@@ -183,12 +183,14 @@ UMBRA_OPERATOR(
 // ---- like another tensor ----
 
 /// Like another tensor, one of which is sparse: without elements, of its layout unless another one is asked for.
-Tensor like_sparse(const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout) {
+Tensor like_sparse(const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout,
+                   OptionalDevice device) {
   DType type = dtype.value_or(self.dtype());
+  Device where = device.value_or(self.device());
   Layout wanted = layout.value_or(self.layout());
-  if (wanted == Layout::Strided) return zeros(size, {.dtype = type, .device = self.device()});
-  if (wanted == self.layout() && size == self.sym_sizes()) return sparse::without_elements_like(self, dtype);
-  return without_elements("zeros", size, type, wanted, self.device());
+  if (wanted == Layout::Strided) return zeros(size, {.dtype = type, .device = where});
+  if (wanted == self.layout() && size == self.sym_sizes()) return sparse::without_elements_like(self, dtype, where);
+  return without_elements("zeros", size, type, wanted, where);
 }
 
 /// The layout of a tensor like a compressed one is the same.
@@ -202,9 +204,16 @@ void check_same_layout(const Tensor& self, OptionalLayout layout) {
                              "tensor of a sparse layout has no strides");
 }
 
+void check_same_device(const Tensor& self, OptionalDevice device) {
+  check<NotImplementedError>(!device || *device == self.device(), "a tensor on ", to_string(device.value_or(Device())),
+                             " at the places of a sparse one on another device is not in Umbra yet");
+}
+
 /// Other values at the places of a compressed tensor.
-template <class F> Tensor at_same_places(const Tensor& self, const char* name, OptionalLayout layout, F values) {
+template <class F>
+Tensor at_same_places(const Tensor& self, const char* name, OptionalLayout layout, OptionalDevice device, F values) {
   check_same_layout(self, layout);
+  check_same_device(self, device);
   check<NotImplementedError>(is_compressed(self.layout()), "Could not run 'aten::", name,
                              "' with arguments from the 'SparseCPU' backend");
   return with_values(self, values(sparse_parts(self).values));
@@ -221,10 +230,11 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) { fill_new_memory(out); })
-    .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice, OptionalBool,
+    .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
                OptionalFormat) {
       check_same_layout(self, layout);
-      if (!is_compressed(self.layout())) return like_sparse(self, self.sym_sizes(), dtype, layout);
+      if (!is_compressed(self.layout())) return like_sparse(self, self.sym_sizes(), dtype, layout, device);
+      check_same_device(self, device);
       return with_values(self, empty_like(sparse_parts(self).values, {.dtype = dtype}));
     })
     .not_differentiable()
@@ -256,10 +266,10 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) { kernels::fill(out, 0); })
-    .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice, OptionalBool,
+    .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
                OptionalFormat) {
       if (layout == Layout::Strided) check_same_layout(self, layout);
-      return like_sparse(self, self.sym_sizes(), dtype, layout);
+      return like_sparse(self, self.sym_sizes(), dtype, layout, device);
     })
     .not_differentiable()
     .use(BatchInPlace{});
@@ -275,11 +285,12 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) { kernels::fill(out, 1); })
-    .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice, OptionalBool,
+    .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
                OptionalFormat) {
       if (layout == Layout::Strided && self.layout() == Layout::SparseCoo)
-        return ones(self.sym_sizes(), {.dtype = dtype.value_or(self.dtype()), .device = self.device()});
-      return at_same_places(self, "fill_.Scalar", layout,
+        return ones(self.sym_sizes(),
+                    {.dtype = dtype.value_or(self.dtype()), .device = device.value_or(self.device())});
+      return at_same_places(self, "fill_.Scalar", layout, device,
                             [&](const Tensor& values) { return ones_like(values, {.dtype = dtype}); });
     })
     .not_differentiable()
@@ -296,8 +307,8 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
             OptionalBool) { fill_new_memory(out); })
-    .sparse([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice,
-               OptionalBool) { return like_sparse(self, size, dtype, layout); })
+    .sparse([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout,
+               OptionalDevice device, OptionalBool) { return like_sparse(self, size, dtype, layout, device); })
     .not_differentiable()
     .use(BatchInPlace{.sizes = "size"});
 
@@ -338,8 +349,8 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
             OptionalBool) { kernels::fill(out, 0); })
-    .sparse([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice,
-               OptionalBool) { return like_sparse(self, size, dtype, layout); })
+    .sparse([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout,
+               OptionalDevice device, OptionalBool) { return like_sparse(self, size, dtype, layout, device); })
     .not_differentiable()
     .use(BatchInPlace{.sizes = "size"});
 

@@ -163,9 +163,11 @@ UMBRA_OPERATOR(
     "randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
     .use(Like{draw_normal})
-    .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice, OptionalBool, OptionalFormat) {
-      check<NotImplementedError>(is_compressed(self.layout()),
-                                 "Could not run 'aten::normal_' with arguments from the 'SparseCPU' backend");
+    .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
+               OptionalFormat) {
+      bool same = is_compressed(self.layout()) && (!layout || *layout == self.layout()) &&
+                  (!device || *device == self.device());
+      check<NotImplementedError>(same, "Could not run 'aten::normal_' with arguments from the 'SparseCPU' backend");
       return with_values(self, randn_like(sparse_parts(self).values, {.dtype = dtype}));
     });
 UMBRA_OPERATOR(

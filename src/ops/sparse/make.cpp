@@ -17,6 +17,9 @@ using sparse::by_rows, sparse::in_blocks;
 /// Whether indices can be looked at; where they cannot, nobody asks whether they fit, as in PyTorch.
 bool has_data(const Tensor& tensor) { return may_read(tensor) && tensor.numel() > 0; }
 
+/// A number is one element.
+Tensor as_elements(const Tensor& values) { return values.dim() == 0 ? values.unsqueeze(0) : values; }
+
 void check_coo_shapes(const Tensor& indices, const Tensor& values, size_t rank) {
   check(indices.dim() == 2, "indices must be sparse_dim x nnz, but got: ", indices.sym_sizes());
   check(!is_floating(indices.dtype()) && !is_complex(indices.dtype()), "indices must be an int64 tensor");
@@ -221,8 +224,10 @@ UMBRA_OPERATOR(
           *layout, size,
           {.indices = plain.detach(), .compressed = compressed.detach(), .values = converted(values, dtype).detach()});
     })
-    .gradient("values", {"grad", "result"},
-              [](const Tensor& grad, const Tensor& result) { return grad.sparse_mask(result).values(); });
+    .gradient("values", {"grad", "result"}, [](const Tensor& grad, const Tensor& result) {
+      // A sparse gradient may have other places.
+      return (sparse::is_strided(grad) ? grad : grad.to_dense()).sparse_mask(result).values();
+    });
 
 UMBRA_OPERATOR(
     "sparse_coo_tensor.indices_size(Tensor indices, Tensor values, int[] size, *, ScalarType? dtype=None, Layout? "
@@ -231,14 +236,15 @@ UMBRA_OPERATOR(
                   OptionalLayout layout, OptionalDevice device, OptionalBool pin, OptionalBool coalesced) {
       indices.sym_size(0);  // a number is an IndexError
       check_options(Layout::SparseCoo, layout, device, values, pin);
-      return checked_coo(indices, converted(values, dtype), size, coalesced);
+      return checked_coo(indices, as_elements(converted(values, dtype)), size, coalesced);
     });
 
 UMBRA_OPERATOR(
     "sparse_coo_tensor.indices(Tensor indices, Tensor values, *, ScalarType? dtype=None, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None, bool? is_coalesced=None) -> Tensor")
-    .composite([](const Tensor& indices, const Tensor& values, OptionalDType dtype, OptionalLayout layout,
+    .composite([](const Tensor& indices, const Tensor& given, OptionalDType dtype, OptionalLayout layout,
                   OptionalDevice device, OptionalBool pin, OptionalBool coalesced) {
+      Tensor values = as_elements(given);
       check_options(Layout::SparseCoo, layout, device, values, pin);
       check_coo_shapes(indices, values,
                        static_cast<size_t>(indices.dim() == 2 ? indices.size(0) + values.dim() - 1 : 0));

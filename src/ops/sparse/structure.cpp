@@ -295,17 +295,18 @@ Tensor without_elements(Layout layout, SymIntArrayRef sizes, DType dtype, Device
       {.indices = zeros(none, integers), .compressed = zeros(starts, integers), .values = zeros(none, values)});
 }
 
-Tensor without_elements_like(const Tensor& self, std::optional<DType> dtype) {
-  if (is_compressed(self.layout())) {
-    SparseParts parts = sparse_parts(self);
-    int64_t batch = batch_dims(self);
-    parts.indices = parts.indices.slice(-1, 0, 0).clone();
-    parts.compressed = zeros_like(parts.compressed);
-    parts.values = parts.values.slice(batch, 0, 0).to(dtype.value_or(self.dtype()), false, true);
-    return make_sparse(self.layout(), self.sym_sizes(), std::move(parts));
-  }
-  return without_elements(self.layout(), self.sym_sizes(), dtype.value_or(self.dtype()), self.device(),
-                          sparse_dims(self));
+Tensor without_elements_like(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device) {
+  DType type = dtype.value_or(self.dtype());
+  Device where = device.value_or(self.device());
+  if (is_coo(self)) return without_elements(Layout::SparseCoo, self.sym_sizes(), type, where, sparse_dims(self));
+  const SparseParts& parts = sparse_parts(self);
+  SymShape values(parts.values.sym_sizes()), plain(parts.indices.sym_sizes());
+  values[batch_dims(self)] = plain[batch_dims(self)] = 0;
+  TensorOptions integers{.dtype = parts.indices.dtype(), .device = where};
+  return make_sparse(self.layout(), self.sym_sizes(),
+                     {.indices = zeros(plain, integers),
+                      .compressed = zeros(parts.compressed.sym_sizes(), integers),
+                      .values = zeros(values, {.dtype = type, .device = where})});
 }
 
 }  // namespace sparse
