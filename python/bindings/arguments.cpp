@@ -120,7 +120,8 @@ bool lies_on_meta(const Operator& op, const Value* frame) {
 void check_factory_options(const Operator& op, const Value& pin_memory, const Value* frame) {
   check(pin_memory.is_none() || !pin_memory.to_bool() || lies_on_meta(op, frame),
         "Cannot access accelerator device when none is available.");
-  if (op.schema().name.starts_with("sparse_")) return;  // whose layout it is that counts
+  if (op.schema().name.find("sparse_") != std::string::npos) return;  // whose layout it is that counts
+  if (op.definition().sparse) return;                                 // which says itself what it makes
   const Value& layout = frame[op.schema().find("layout")];
   check<NotImplementedError>(layout.is_none() || layout.to_layout() == Layout::Strided, op.schema().name,
                              "(layout=...): layouts other than torch.strided are not in Umbra yet");

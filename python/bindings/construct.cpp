@@ -292,10 +292,19 @@ Tensor copy_storage(nb::handle storage, std::optional<DType> dtype) {
   return call<"aten::clone">(tensor_of(shared.ptr()));
 }
 
+/// What another library's tensor holds.
+Tensor copy_exchanged(nb::handle data, std::optional<DType> dtype) {
+  nb::object shared = nb::module_::import_("umbra").attr("from_dlpack")(data);
+  const Tensor& elements = tensor_of(shared.ptr());
+  return dtype && *dtype != elements.dtype() ? call<"aten::_to_copy">(elements, *dtype) : call<"aten::clone">(elements);
+}
+
 Tensor make_literal(PyObject* data, std::optional<DType> dtype) {
   bool usual = is_nested(data) || PyNumber_Check(data);
   if (!usual && nb::hasattr(nb::handle(data), "untyped")) return lift(copy_storage(data, dtype));
   if (is_array(data)) return lift(tensor_from_data(data, dtype));
+  if (!usual && !is_other_sequence(data) && nb::hasattr(nb::handle(data), "__dlpack__"))
+    return lift(copy_exchanged(data, dtype));
   Survey survey(data);
   DType type = dtype.value_or(survey.dtype());
   if (survey.symbolic()) return stack_elements(data, 0, survey.sizes().size(), type);

@@ -89,9 +89,14 @@ _LAZY = {
      "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype",
      "set_autocast_ipu_dtype", "set_autocast_ipu_enabled", "set_autocast_xla_dtype", "set_autocast_xla_enabled"), "umbra.amp.autocast_mode")}
 
+# What torch has under two names.
+_OTHER_NAMES = {"dsmm": "mm", "spmm": "mm", "hsmm": "hspmm", "saddmm": "sspaddmm", "_segment_reduce": "segment_reduce"}
+
 
 def __getattr__(name):
     """Submodules are loaded when they are first used; operators that were registered later appear when they are asked for."""
+    if name in _OTHER_NAMES:
+        return getattr(_sys.modules[__name__], _OTHER_NAMES[name])
     if name in _LAZY:
         return getattr(_importlib.import_module(_LAZY[name]), name)
     if not name.startswith("__") or name in ("__config__", "__future__"):

@@ -91,14 +91,14 @@ class _Storages:
 
     def describe(self, obj):
         """What a pickle says of a storage; None for any other object."""
-        from umbra.serialization import location_tag
+        from umbra.serialization import _serialization_tls, location_tag
         if isinstance(obj, umbra.storage.TypedStorage):
             storage, dtype, kind = obj._untyped_storage, obj.dtype, getattr(umbra, obj.pickle_storage_type())
         elif isinstance(obj, umbra.UntypedStorage):
             storage, dtype, kind = obj, umbra.uint8, umbra.UntypedStorage
         else:
             return None
-        if not storage._has_data():
+        if not storage._has_data() and not _serialization_tls.materialize_fake_tensors:
             raise TypeError(f"cannot save a storage on {storage.device}: it has no data")
         if storage.nbytes() and self._dtypes.setdefault(storage.data_ptr(), dtype) != dtype:
             raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
@@ -163,6 +163,19 @@ def write_archive(target, root, data, storages, *, byte_order, alignment, skip_d
     archive.close()
 
 
+def _fill(buffer, file):
+    """Fills a buffer from where a file stands, and says how many bytes there were."""
+    at = 0
+    if hasattr(file, "readinto"):
+        while at < len(buffer) and (count := file.readinto(buffer[at:])):
+            at += count
+        return at
+    while chunk := file.read(min(1 << 20, len(buffer) - at)):
+        buffer[at:at + len(chunk)] = chunk
+        at += len(chunk)
+    return at
+
+
 class ArchiveReader:
     """torch.PyTorchFileReader: the records of an archive, without the name of the folder that they are in."""
 
@@ -199,10 +212,7 @@ class ArchiveReader:
             buffer[:] = self.read(name)
             return
         self._file.seek(self.offset(name))
-        at = 0
-        while chunk := self._file.read(min(1 << 20, len(buffer) - at)):
-            buffer[at:at + len(chunk)] = chunk
-            at += len(chunk)
+        at = _fill(buffer, self._file)
         if at != len(buffer):
             raise RuntimeError(f"PytorchStreamReader failed reading file {name}: it has {at} of {len(buffer)} bytes")
 
@@ -268,8 +278,7 @@ def fill_from_stream(file, storage, dtype):
     head = file.read(8)
     if len(head) != 8 or struct.unpack("<q", head)[0] * dtype.itemsize != storage.nbytes():
         raise RuntimeError(f"unexpected EOF or another size of a storage than the {storage.nbytes()} bytes that tensors have. The file might be corrupted.")
-    data = file.read(storage.nbytes())
-    if len(data) != storage.nbytes():
-        raise RuntimeError(f"unexpected EOF, expected {storage.nbytes() - len(data)} more bytes. The file might be corrupted.")
-    if data and storage._has_data():
-        memoryview(storage._buffer())[:] = data
+    has_data = storage.nbytes() and storage._has_data()
+    read = _fill(memoryview(storage._buffer()), file) if has_data else len(file.read(storage.nbytes()))
+    if read != storage.nbytes():
+        raise RuntimeError(f"unexpected EOF, expected {storage.nbytes() - read} more bytes. The file might be corrupted.")

@@ -1,6 +1,7 @@
 """What Tensor has besides its operators, written in Python: it is attached to the class when the package is imported."""
 import contextlib
 import copy as _copy
+import copyreg as _copyreg
 import functools
 import warnings
 
@@ -115,6 +116,12 @@ class _FakeContents:
         raise TypeError(f"cannot pickle a {type(self.tensor).__name__} on {self.tensor.device}: it has no data")
 
 
+def _is_materialized(tensor):
+    """Whether a fake tensor is to be written like one with data."""
+    from umbra.serialization import _serialization_tls
+    return isinstance(tensor, _C.FakeTensor) and _serialization_tls.materialize_fake_tensors
+
+
 def _copy_of_fake(contents, requires_grad, attributes):
     tensor = contents.tensor.detach().requires_grad_(requires_grad)
     tensor.__dict__.update(attributes)
@@ -154,7 +161,7 @@ def _reduce_contents(self):
                                                   self.device, self.requires_grad)
     if self.is_meta:
         return _utils._rebuild_meta_tensor_no_storage, (self.dtype, tuple(self.size()), self.stride(), self.requires_grad)
-    if _has_no_data(self):
+    if _has_no_data(self) and not _is_materialized(self):
         raise TypeError(f"cannot pickle a tensor on {self.device}: it has no data")
     geometry = self.storage_offset(), tuple(self.size()), self.stride(), self.requires_grad, OrderedDict()
     bits = {name: True for name, is_set in (("conj", self.is_conj()), ("neg", self.is_neg())) if is_set}
@@ -167,6 +174,8 @@ def _reduce_contents(self):
 
 def _reduce_ex(self, protocol):
     from umbra._utils import _get_obj_state
+    if _is_materialized(self):
+        return _reduce_contents(self)
     if isinstance(self, _C.FakeTensor):
         return _copy_of_fake, (_FakeContents(_C._plain_alias(self)), self.requires_grad, dict(self.__dict__))
     state = _get_obj_state(self)
@@ -193,18 +202,25 @@ def _deepcopy(self, memo):
         if type(result) is not type(self):
             raise RuntimeError(f"The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that properly "
                                f"implement clone(): {type(self).__name__}.clone() gave a {type(result).__name__}")
-        memo[id(self)] = result.requires_grad_(self.requires_grad)
-        return result
-    with umbra.no_grad():
-        result = self.detach().clone() if self.layout in _SPARSE else _copied_memory(self, memo)
+    else:
+        with umbra.no_grad():
+            result = self.detach().clone() if self.layout in _SPARSE else _copied_memory(self, memo)
     if self.requires_grad:
         result.requires_grad_()
     if self.grad is not None:
         result.grad = _copy.deepcopy(self.grad, memo)
+    memo[id(self)] = result
+    _copy_attributes(self, result, memo)
+    return result
+
+
+def _copy_attributes(self, result, memo):
+    """What a tensor carries besides its contents: attributes, and the slots of its class."""
     if self.__dict__:
         result.__dict__.update(_copy.deepcopy(self.__dict__, memo))
-    memo[id(self)] = result
-    return result
+    for name in _copyreg._slotnames(type(self)):
+        if hasattr(self, name):
+            setattr(result, name, _copy.deepcopy(getattr(self, name), memo))
 
 
 def _copied_memory(self, memo):
@@ -246,6 +262,8 @@ def _array_wrap(self, array, context=None, return_scalar=False):
 
 @_overridable
 def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    if stream is not None and not isinstance(stream, int):
+        raise TypeError("stream must be ``int`` or ``none``")
     if stream is not None:
         raise AssertionError("stream should be None on cpu.")
     if dl_device is not None and tuple(dl_device) != _dlpack_device(self):
@@ -395,10 +413,23 @@ def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None
     return umbra.unique_consecutive(self, return_inverse, return_counts, dim)
 
 
+def _new_sparse(self, args, device):
+    """A COO tensor of this one's type: of elements, or of sizes without any."""
+    import umbra
+    options = {"dtype": self.dtype, "device": device}
+    if args and isinstance(args[0], Tensor):
+        return umbra.sparse_coo_tensor(*args, **options)
+    return umbra.sparse_coo_tensor(size=args[0] if len(args) == 1 and isinstance(args[0], (_C.Size, tuple, list)) else args or (0,), **options)
+
+
 @_overridable
 def new(self, *args, device=None):
     """A tensor of this one's type: from sizes, from data, or the other tensor's."""
     import umbra
+    if self.layout == _C.sparse_coo:
+        return _new_sparse(self, args, device or self.device)
+    if self.layout in _SPARSE:
+        raise RuntimeError("Cannot map DispatchKey SparseCsrCPU to a unique layout.")
     if len(args) == 1 and isinstance(args[0], Tensor):
         if args[0].dtype != self.dtype:
             raise TypeError(f"expected {self.type()} (got {args[0].type()})")

@@ -103,7 +103,9 @@ def _element_size(dtype):
 # ---- what objects carry besides their contents ----
 
 def _get_obj_state(obj):
-    """The attributes of an object: a dict, or a pair of one and of the values of its slots."""
+    """The attributes of an object: what its class says of them, else a dict, or a pair of one and of the values of its slots."""
+    if getattr(type(obj), "__getstate__", None) is not getattr(object, "__getstate__", None):
+        return obj.__getstate__()
     slots = copyreg._slotnames(type(obj))
     if not slots:
         return obj.__dict__
@@ -183,16 +185,20 @@ def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
 
 
 def _rebuild_sparse_tensor(layout, data):
-    """A sparse tensor of its parts. Its indices are always checked, so they have to be there."""
+    """A sparse tensor of its parts. Its indices are always checked: when the file has been read to its end, where they come later."""
     import umbra
     from umbra import serialization
-    if serialization._serialization_tls.data_comes_later:
-        raise NotImplementedError("sparse tensors in a file of the old format are not in Umbra yet")
     if layout == umbra.sparse_coo:
-        indices, values, size, *coalesced = data
-        return umbra.sparse_coo_tensor(indices, values, size, is_coalesced=coalesced[0] if coalesced else None)
-    compressed, plain, values, size = data
-    return umbra.sparse_compressed_tensor(compressed, plain, values, size, layout=layout)
+        *parts, coalesced = data if len(data) == 4 else (*data, None)
+        checked, unchecked, options = umbra.sparse_coo_tensor, umbra.ops.aten._sparse_coo_tensor_unsafe, {"is_coalesced": coalesced}
+    else:
+        parts = data
+        checked, unchecked, options = umbra.sparse_compressed_tensor, umbra.ops.aten._sparse_compressed_tensor_unsafe, {"layout": layout}
+    later = serialization._serialization_tls.checks_of_data
+    if later is None:
+        return checked(*parts, **options)
+    later.append(lambda: checked(*parts, **options))
+    return unchecked(*parts, **options)
 
 
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):

@@ -15,7 +15,6 @@ from typing import Callable, Union
 
 import umbra
 from umbra import _C, _checkpoint, _weights_only_unpickler
-from umbra._options import not_built
 
 DEFAULT_PROTOCOL = 2
 MAP_PRIVATE, MAP_SHARED = 2, 1
@@ -28,7 +27,8 @@ _TRUST = ("In PyTorch 2.6, we changed the default value of the `weights_only` ar
 
 class _SerializationLocal(threading.local):
     skip_data = False
-    data_comes_later = False  # the storages of a file in the old format are filled after its pickle is read
+    materialize_fake_tensors = False
+    checks_of_data = None  # a list, where storages are filled after the pickle is read: what is to be called then
 
 
 _serialization_tls = _SerializationLocal()
@@ -61,8 +61,8 @@ def get_crc32_options():
 
 
 def set_crc32_options(compute_crc32):
-    """Checksums cost little and are always written."""
-    not_built("torch.serialization.set_crc32_options", compute_crc32=(compute_crc32, True))
+    """Whether files need checksums. They cost little, and are written in any case."""
+    _config().save.compute_crc32 = compute_crc32
 
 
 def get_default_mmap_options():
@@ -86,13 +86,17 @@ class set_default_mmap_options:
 
 @contextlib.contextmanager
 def skip_data(materialize_fake_tensors=False):
-    """Inside, `save` writes zeros for the bytes of tensors, and `load` leaves them out: the rest of a file is made first, or read alone."""
-    not_built("torch.serialization.skip_data", materialize_fake_tensors=(materialize_fake_tensors, False))
-    before, _serialization_tls.skip_data = _serialization_tls.skip_data, True
+    """Inside, `save` writes zeros for the bytes of tensors, and `load` leaves them out: the rest of a file is made first, or read alone.
+
+    With `materialize_fake_tensors`, fake tensors are written as well, as tensors with data.
+    """
+    local = _serialization_tls
+    before = local.skip_data, local.materialize_fake_tensors
+    local.skip_data, local.materialize_fake_tensors = True, materialize_fake_tensors
     try:
         yield
     finally:
-        _serialization_tls.skip_data = before
+        local.skip_data, local.materialize_fake_tensors = before
 
 
 # ---- names that are safe to load ----
@@ -282,7 +286,21 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
     except (io.UnsupportedOperation, AttributeError) as error:
         raise type(error)(f"{error}. You can only torch.load from a file that is seekable. Please pre-load the data into a buffer like io.BytesIO and "
                           "try to load from it instead.") from None
-    return _load_file(f, None, map_location, pickle_module, weights_only, mmap, options)
+    file = f if hasattr(f, "seekable") else _SaysSeekable(f)
+    return _load_file(file, None, map_location, pickle_module, weights_only, mmap, options)
+
+
+class _SaysSeekable:
+    """A file that can be read and sought, and does not say so, which readers of archives ask."""
+
+    def __init__(self, file):
+        self._file = file
+
+    def seekable(self):
+        return True
+
+    def __getattr__(self, name):
+        return getattr(self._file, name)
 
 
 def _wants_weights_only(weights_only, pickle_module):
@@ -309,11 +327,17 @@ def _load_safetensors(path, map_location):
     return tensors if map_location is None else {name: tensor.to(map_location) for name, tensor in tensors.items()}
 
 
+def _is_zipfile(file):
+    """Whether an archive begins where a file stands."""
+    start = file.tell()
+    head = file.read(4)
+    file.seek(start)
+    return head == b"PK\x03\x04"
+
+
 def _load_file(file, path, map_location, pickle_module, weights_only, mmap, options):
     start = file.tell()
-    is_archive = file.read(4) == b"PK\x03\x04"
-    file.seek(start)
-    if is_archive:
+    if _is_zipfile(file):
         archive = _checkpoint.ArchiveReader(file if start == 0 else io.BytesIO(file.read()))
         if archive.has("constants.pkl"):
             file.seek(start)
@@ -453,22 +477,26 @@ class _StreamLoad(_Load):
 
     def __init__(self, file, restore):
         super().__init__(restore)
-        self._file = file
+        self._file, self._parts = file, {}
 
     def load(self, pickle_module, options):
         def next_pickle():
             return _unpickler(self._file, pickle_module, self._described, options).load()
 
         _checkpoint.read_stream_head(next_pickle)
-        before, _serialization_tls.data_comes_later = _serialization_tls.data_comes_later, True
+        before, _serialization_tls.checks_of_data = _serialization_tls.checks_of_data, []
         try:
             result = next_pickle()
+            checks = _serialization_tls.checks_of_data
         finally:
-            _serialization_tls.data_comes_later = before
+            _serialization_tls.checks_of_data = before
         for key in next_pickle():
+            key = key.decode("ascii") if isinstance(key, bytes) else key
             if key not in self._storages:
                 raise RuntimeError(f"the file has a storage {key!r} that no tensor has")
             _checkpoint.fill_from_stream(self._file, *self._storages[key])
+        for check in checks:
+            check()
         return result
 
     def _described(self, saved):
@@ -478,9 +506,17 @@ class _StreamLoad(_Load):
             return saved[1]
         if saved[0] not in ("storage", b"storage") or len(saved) != 6:
             raise RuntimeError(f"Unknown saved id type: {saved[0]}")
-        if saved[5] is not None:
-            raise NotImplementedError("a file whose storages are parts of other storages is not in Umbra yet")
-        return self.storage(saved)
+        storage = self.storage(saved)
+        return storage if saved[5] is None else self._part(storage, *saved[5])
+
+    def _part(self, storage, key, offset, count):
+        """A storage that is a part of another one, as files of long ago have them."""
+        if key not in self._parts:
+            if not all(type(n) is int and n >= 0 for n in (offset, count)) or offset + count > len(storage):
+                raise pickle.UnpicklingError(f"not a part of a storage of {len(storage)} elements: {count} elements from {offset} on")
+            size = storage.element_size()
+            self._parts[key] = storage.untyped()[offset * size:(offset + count) * size]
+        return umbra.storage.TypedStorage(wrap_storage=self._parts[key], dtype=storage.dtype)
 
     def _read(self, _, nbytes, __):
         return umbra.UntypedStorage(nbytes)

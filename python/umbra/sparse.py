@@ -22,14 +22,19 @@ def _part(values, dtype, device):
     return umbra.tensor(values, dtype=dtype, device=device)
 
 
-def _finish(tensor, requires_grad, check_invariants):
-    """Whether indices fit is always checked; `check_invariants=False` has nothing to leave out."""
+def _is_strict(check_invariants):
+    """Whether the order of indices is checked as well. Whether they fit always is: `check_invariants=False` has nothing to leave out."""
     if check_invariants not in (None, True, False):
         raise TypeError(f"check_invariants must be bool, not {type(check_invariants).__name__}")
+    return check_sparse_tensor_invariants.is_enabled() if check_invariants is None else check_invariants
+
+
+def _finish(tensor, requires_grad, check_invariants):
+    _is_strict(check_invariants)
     return tensor.requires_grad_() if requires_grad else tensor
 
 
-def sparse_coo_tensor(indices, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
+def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
                       check_invariants=None, is_coalesced=None):
     """A tensor given by the places of its elements, one column of `indices` each, and their values.
 
@@ -38,7 +43,10 @@ def sparse_coo_tensor(indices, values=None, size=None, *, dtype=None, device=Non
     if pin_memory:
         raise RuntimeError("Cannot access accelerator device when none is available.")
     if values is None:
-        return _finish(umbra.ops.aten.sparse_coo_tensor.size(list(indices), dtype=dtype, device=device), requires_grad, check_invariants)
+        sizes = size if indices is None else indices
+        if sizes is None:
+            raise TypeError("sparse_coo_tensor() received an invalid combination of arguments: neither elements nor sizes were given")
+        return _finish(umbra.ops.aten.sparse_coo_tensor.size(list(sizes), dtype=dtype, device=device), requires_grad, check_invariants)
     indices, values = _part(indices, umbra.int64, device).to(umbra.int64), _part(values, dtype, device)
     options = {"dtype": dtype, "is_coalesced": is_coalesced}
     if size is None:
@@ -50,24 +58,28 @@ def sparse_coo_tensor(indices, values=None, size=None, *, dtype=None, device=Non
 
 def _compressed_size(layout, compressed, plain, values):
     """The least sizes that hold all indices."""
-    block = values.shape[1:] if layout in (_C.sparse_bsr, _C.sparse_bsc) else (1, 1)
+    batch, inner = compressed.shape[:-1], values.shape[compressed.dim():]
+    block, inner = (inner[:2], inner[2:]) if layout in (_C.sparse_bsr, _C.sparse_bsc) else ((1, 1), inner)
     groups, places = compressed.shape[-1] - 1, int(plain.max()) + 1 if plain.numel() else 0
     if layout in (_C.sparse_csc, _C.sparse_bsc):
         groups, places = places, groups
-    return [groups * block[0], places * block[1]]
+    return [*batch, groups * block[0], places * block[1], *inner]
 
 
 def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=None, *, dtype=None, layout=None, device=None,
                              pin_memory=False, requires_grad=False, check_invariants=None):
     """A tensor whose elements stand row by row (CSR, BSR) or column by column (CSC, BSC)."""
     if layout not in _COMPRESSED:
-        raise RuntimeError(f"sparse_compressed_tensor expected sparse compressed tensor layout but got {layout}")
+        given = "none" if layout is None else {_C.strided: "Strided", _C.sparse_coo: "Sparse"}.get(layout, layout)
+        raise RuntimeError(f"sparse_compressed_tensor expected sparse compressed tensor layout but got {given}")
     if pin_memory:
         raise RuntimeError("Cannot access accelerator device when none is available.")
     compressed, plain = _part(compressed_indices, None, device), _part(plain_indices, None, device)
     values = _part(values, dtype, device)
     if size is None:
         size = _compressed_size(layout, compressed, plain, values)
+    if _is_strict(check_invariants):
+        umbra._validate_sparse_compressed_tensor_args(compressed, plain, values, list(size), layout)
     made = umbra.ops.aten.sparse_compressed_tensor.comp_plain_value_size(compressed, plain, values, list(size), dtype=dtype, layout=layout)
     return _finish(made, requires_grad, check_invariants)
 

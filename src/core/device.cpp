@@ -1,5 +1,6 @@
 #include "umbra/core/device.h"
 
+#include <cctype>
 #include <charconv>
 
 #include "umbra/core/error.h"
@@ -11,7 +12,10 @@ constexpr const char* kTypes[] = {"cpu", "cuda", "meta", "mps", "xpu", "hpu"};
 }
 
 Device::Device(const std::string& text) {
+  check(!text.empty(), "Device string must not be empty");
   std::string kind = text.substr(0, text.find(':'));
+  for (char c : kind)
+    check(c == '_' || std::isalpha(static_cast<unsigned char>(c)), "Invalid device string: '", text, "'");
   bool known = false;
   for (int i = 0; i < 6; ++i)
     if (kind == kTypes[i]) type = static_cast<DeviceType>(i), known = true;
@@ -23,7 +27,8 @@ Device::Device(const std::string& text) {
   int number = -1;
   const char* begin = text.data() + kind.size() + 1;
   auto [end, error] = std::from_chars(begin, text.data() + text.size(), number);
-  check(error == std::errc() && end == text.data() + text.size() && number >= 0 && number < 128,
+  bool padded = *begin == '0' && end != begin + 1;
+  check(error == std::errc() && end == text.data() + text.size() && number >= 0 && number < 128 && !padded,
         "Invalid device string: '", text, "'");
   index = static_cast<int8_t>(number);
 }
@@ -36,14 +41,14 @@ std::string to_string(Device device) {
 
 std::string to_string(Layout layout) {
   constexpr const char* kNames[kLayoutCount] = {"torch.strided",    "torch.sparse_coo", "torch.sparse_csr",
-                                            "torch.sparse_csc", "torch.sparse_bsr", "torch.sparse_bsc",
-                                            "torch._mkldnn",    "torch.jagged"};
+                                                "torch.sparse_csc", "torch.sparse_bsr", "torch.sparse_bsc",
+                                                "torch._mkldnn",    "torch.jagged"};
   return kNames[static_cast<int>(layout)];
 }
 
 std::string short_name(Layout layout) {
   constexpr const char* kNames[kLayoutCount] = {"Strided",   "Sparse",    "SparseCsr", "SparseCsc",
-                                            "SparseBsr", "SparseBsc", "Mkldnn",    "Jagged"};
+                                                "SparseBsr", "SparseBsc", "Mkldnn",    "Jagged"};
   return kNames[static_cast<int>(layout)];
 }
 

@@ -61,6 +61,13 @@ void check_optional(const Schema& schema, int position) {
 }
 }  // namespace
 
+namespace {
+/// Whether an argument before the device, where factories have it, is a layout that is not strided.
+bool asks_for_sparse(const Value& value) {
+  return value.tag() == Value::Tag::Layout && value.to_layout() != Layout::Strided;
+}
+}  // namespace
+
 DispatchKeySet Operator::keys(const Value* frame) const {
   DispatchKeySet keys;
   for (int position : tensor_positions_) {
@@ -72,6 +79,8 @@ DispatchKeySet Operator::keys(const Value* frame) const {
   if (device_position_ >= 0 && !frame[device_position_].is_none())
     keys = (keys - kBackendKeys) | backend_key(frame[device_position_].to_device());
   else if ((keys & kBackendKeys).empty()) keys |= DispatchKey::CPU;
+  if (device_position_ > 0 && definition_.sparse && asks_for_sparse(frame[device_position_ - 1]))
+    keys |= DispatchKey::Sparse;
   return (keys | own_keys_ | state.include) - state.exclude;
 }
 

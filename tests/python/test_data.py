@@ -181,3 +181,78 @@ def test_exceptions_travel_with_their_trace():
     with pytest.raises(KeyError, match="Caught KeyError in thread 3") as caught:
         wrapper.reraise()
     assert "Original Traceback" in str(caught.value)
+
+
+def test_a_weighted_sampler_draws_when_it_is_first_asked():
+    sampler, drawn = WeightedRandomSampler([0.1, 0.9, 0.4, 3.0], 4), []
+    for iterator in [iter(sampler), iter(sampler)]:
+        umbra.manual_seed(0)
+        drawn.append(list(iterator))
+    assert drawn[0] == drawn[1]
+
+
+def test_a_bad_sample_does_not_end_the_pass():
+    loader, seen, errors = DataLoader(Numbers(6, bad=2), num_workers=2), [], 0
+    iterator = iter(loader)
+    while True:
+        try:
+            seen.append(next(iterator).item())
+        except ValueError:
+            errors += 1
+        except StopIteration:
+            break
+    assert errors == 1 and seen == [0, 1, 3, 4, 5]
+
+
+def test_what_a_loader_is_made_of_cannot_be_exchanged():
+    loader = DataLoader(Numbers(4), batch_size=2)
+    for name in ("batch_size", "sampler", "batch_sampler", "drop_last", "dataset", "persistent_workers"):
+        with pytest.raises(ValueError, match=f"{name} attribute should not be set after DataLoader is initialized"):
+            setattr(loader, name, None)
+    loader.collate_fn = len
+    assert list(loader) == [2, 2]
+
+
+class ShortStream(Stream):
+    def __len__(self):
+        return 4
+
+
+def test_a_stream_that_is_longer_than_it_says_is_warned_of():
+    loader = DataLoader(ShortStream(), batch_size=2)
+    list(loader)  # nobody has asked for its length
+    assert len(loader) == 2
+    with pytest.warns(UserWarning, match=r"reported to be 2\(when accessing len\(dataloader\)\), but 5 samples have been fetched"):
+        list(loader)
+
+
+def test_more_workers_than_processors_are_warned_of():
+    with pytest.warns(UserWarning, match="will create 4096 worker processes"):
+        DataLoader(Numbers(), num_workers=4096)
+
+
+def test_streams_cannot_be_joined_by_index():
+    with pytest.raises(AssertionError, match="does not support IterableDataset"):
+        umbra.utils.data.ConcatDataset([Stream()])
+
+
+class AtOnce(Numbers):
+    def __getitems__(self, indices):
+        return [10 * i for i in indices][:self.count]
+
+
+def test_stacked_datasets_are_asked_for_many_samples_at_once():
+    assert StackDataset(AtOnce(4), [5, 6, 7, 8]).__getitems__([0, 2]) == [(0, 5), (20, 7)]
+    assert StackDataset(a=AtOnce(4), b=[5, 6, 7, 8]).__getitems__([1]) == [{"a": 10, "b": 6}]
+    with pytest.raises(ValueError, match="Expected 3, got 1"):
+        StackDataset(AtOnce(1), [5]).__getitems__([0, 0, 0])
+
+
+class SparseRows(Numbers):
+    def __getitem__(self, i):
+        return umbra.eye(3)[i % 3].to_sparse()
+
+
+def test_sparse_samples_come_from_workers():
+    rows = list(DataLoader(SparseRows(3), batch_size=None, num_workers=1))
+    assert umbra.equal(umbra.stack([row.to_dense() for row in rows]), umbra.eye(3))

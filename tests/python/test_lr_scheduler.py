@@ -74,3 +74,20 @@ def test_adadelta_is_differentiated_through_its_state():
 def test_gradcheck_moves_what_a_function_reads_from_elsewhere():
     held = {"x": torch.rand(2, dtype=torch.float64, requires_grad=True)}
     assert torch.autograd.gradcheck(lambda ignored: held["x"] * 3, (held["x"],))
+
+
+@pytest.mark.parametrize("make", [
+    lambda optimizer, base, most: lr_scheduler.CyclicLR(optimizer, 0.1, 0.3, step_size_up=4, base_momentum=base, max_momentum=most),
+    lambda optimizer, base, most: lr_scheduler.OneCycleLR(optimizer, 0.3, total_steps=10, base_momentum=base, max_momentum=most)])
+def test_momenta_that_are_tensors_stay_as_they_were_given(make):
+    momenta = []
+    for convert in (float, torch.tensor):
+        optimizer = SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1, momentum=convert(0.5))
+        base, most = convert(0.7), convert(0.9)
+        schedule = make(optimizer, base, most)
+        for _ in range(3):
+            optimizer.step()
+            schedule.step()
+        momenta.append(float(optimizer.param_groups[0]["momentum"]))
+        assert (float(base), float(most)) == pytest.approx((0.7, 0.9))
+    assert momenta[0] == pytest.approx(momenta[1])

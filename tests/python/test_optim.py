@@ -511,3 +511,46 @@ def test_an_optimizer_around_another_makes_its_hooks_itself():
     seen, around = [], Around(optim.SGD([nn.Parameter(umbra.ones(1))], 0.1))
     around.register_step_post_hook(lambda *args: seen.append(1))
     assert around.step() == "done" and seen == [1]
+
+
+def test_parameters_in_a_set_are_warned_of():
+    with pytest.warns(FutureWarning, match="ordered collections"):
+        optim.SGD({nn.Parameter(umbra.ones(1))}, lr=0.1)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
+def test_fused_steps_are_for_devices_that_have_them(name):
+    parameter = nn.Parameter(umbra.ones(2, device="meta"))
+    parameter.grad = umbra.ones(2, device="meta")
+    with pytest.raises(RuntimeError, match="requires all the params to be floating point Tensors of supported devices"):
+        getattr(optim, name)([parameter], lr=0.1, fused=True).step()
+
+
+def test_a_step_of_nadam_is_differentiated_with_respect_to_the_product_of_momenta():
+    def after(product):
+        p = umbra.ones(2, dtype=umbra.float64, requires_grad=True).clone()
+        p.grad = umbra.full((2,), 0.5, dtype=umbra.float64)
+        optimizer = optim.NAdam([p], lr=0.9, differentiable=True)
+        optimizer.state[p] = {"step": umbra.tensor(10.0), "mu_product": product.clone(), "exp_avg": umbra.ones(2, dtype=umbra.float64),
+                              "exp_avg_sq": umbra.ones(2, dtype=umbra.float64)}
+        optimizer.step()
+        return p.sum()
+
+    assert umbra.autograd.gradcheck(after, (umbra.tensor(0.7, dtype=umbra.float64, requires_grad=True),))
+
+
+def test_lbfgs_takes_a_state_of_before_it_could_maximize():
+    p = nn.Parameter(umbra.ones(2))
+    optimizer = optim.LBFGS([p])
+    state = optimizer.state_dict()
+    del state["param_groups"][0]["maximize"]
+    optimizer.load_state_dict(state)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (p * p).sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    assert p.abs().max() < 1e-3

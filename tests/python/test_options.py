@@ -122,7 +122,6 @@ def not_built_calls():
         "proxy_module_inputs": lambda: make_fx(torch.sin, proxy_module_inputs=True),
         "_error_on_data_dependent_ops": lambda: make_fx(torch.sin, _error_on_data_dependent_ops=False),
         "decompose_custom_triton_ops": lambda: program.run_decompositions(decompose_custom_triton_ops=True),
-        "compute_crc32": lambda: torch.serialization.set_crc32_options(False),
         "capturable": lambda: torch.optim.Adam([{"params": [parameter], "capturable": True}]),
         "hint_override": lambda: torch._dynamo.mark_dynamic(x, 0, hint_override=2),
         "colored": lambda: torch.fx.symbolic_trace(Plus()).print_readable(False, colored=True),
@@ -231,7 +230,7 @@ def test_an_output_size_that_a_transposed_convolution_cannot_give_is_refused():
 
 def test_options_of_factories_that_have_no_effect_are_refused():
     x = torch.ones(2)
-    for call in (lambda **o: torch.zeros(2, **o), lambda **o: torch.ones_like(x, **o), lambda **o: x.new_full((2,), 1.0, **o),
+    for call in (lambda **o: torch.ones(2, **o), lambda **o: torch.ones_like(x, **o), lambda **o: x.new_full((2,), 1.0, **o),
                  lambda **o: torch.arange(3, **o), lambda **o: torch.randn(2, **o)):
         with pytest.raises(RuntimeError, match="accelerator"):
             call(pin_memory=True)

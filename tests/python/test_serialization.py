@@ -1,5 +1,6 @@
 """save and load."""
 import collections
+import copy
 import io
 import pathlib
 import pickle
@@ -301,3 +302,104 @@ def test_options():
         umbra.load(io.BytesIO(data.getvalue()), weights_only=True, pickle_module=pickle)
     with pytest.raises(TypeError):
         umbra.load(io.BytesIO(data.getvalue()), weights_only=False, unknown=1)
+
+
+def old_format(value, **options):
+    file = io.BytesIO()
+    umbra.save(value, file, _use_new_zipfile_serialization=False)
+    file.seek(0)
+    return umbra.load(file, **options)
+
+
+@pytest.mark.parametrize("convert", ["to_sparse", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc"])
+def test_sparse_tensors_in_the_old_format(convert):
+    x = umbra.tensor([[0.0, 2.0], [3.0, 0.0]])
+    sparse = getattr(x, convert)(*(((1, 1),) if "_bs" in convert else ()))
+    back = old_format([sparse])[0]
+    assert back.layout == sparse.layout and umbra.equal(back.to_dense(), x)
+
+
+def test_indices_of_the_old_format_are_checked_when_they_have_been_read():
+    compressed, plain = umbra.tensor([0, 1, 7]), umbra.tensor([0, 1])
+    broken = umbra.ops.aten._sparse_compressed_tensor_unsafe(compressed, plain, umbra.ones(2), (2, 2), layout=umbra.sparse_csr)
+    with pytest.raises(RuntimeError, match=r"crow_indices\[..., -1\] == nnz"):
+        old_format(broken)
+
+
+def test_storages_of_the_old_format_that_are_parts_of_another():
+    head = [pickle.dumps(value, 2) for value in (umbra._checkpoint._MAGIC, 1001, {"little_endian": True})]
+
+    class Pickler(pickle._Pickler):
+        def persistent_id(self, obj):
+            if isinstance(obj, tuple) and obj and obj[0] == "storage":
+                return obj
+
+        def save_global(self, obj, name=None):
+            self.write(pickle.GLOBAL + b"torch\nFloatStorage\n")
+
+    body = io.BytesIO()
+    described = [("storage", umbra.FloatStorage, "7", "cpu", 3, (key, offset, count)) for key, offset, count in (("8", 0, 1), ("9", 1, 2))]
+    Pickler(body, 2).dump(described)
+    contents = b"\x03" + bytes(7) + umbra.tensor([1.0, 2.0, 3.0]).numpy().tobytes()
+    first, second = umbra.load(io.BytesIO(b"".join([*head, body.getvalue(), pickle.dumps(["7"], 2), contents])))
+    assert first.tolist() == [1.0] and second.tolist() == [2.0, 3.0] and second.data_ptr() == first.data_ptr() + 4
+
+
+def test_fake_tensors_can_be_written_as_ones_whose_data_come_later():
+    with FakeTensorMode():
+        x = umbra.ones(2, 3)
+    file = io.BytesIO()
+    with umbra.serialization.skip_data(materialize_fake_tensors=True):
+        umbra.save([x, x[1]], file)
+    file.seek(0)
+    whole, row = umbra.load(file)
+    assert type(whole) is umbra.Tensor and whole.tolist() == [[0.0] * 3] * 2
+    row += 1
+    assert whole[1].tolist() == [1.0] * 3
+
+
+class OnlyReads:
+    """A file with the least that reading takes."""
+
+    def __init__(self, data):
+        file = io.BytesIO(data)
+        self.read, self.readline, self.seek, self.tell = file.read, file.readline, file.seek, file.tell
+
+
+def test_files_that_only_read_and_seek():
+    x, file = umbra.arange(5.0), io.BytesIO()
+    umbra.save(x, file)
+    assert umbra.equal(umbra.load(OnlyReads(file.getvalue())), x)
+
+
+# ---- copies ----
+
+class WithSlots(umbra.Tensor):
+    __slots__ = ["note"]
+
+
+class WithState(umbra.Tensor):
+    def __getstate__(self):
+        return "kept", dict(self.__dict__)
+
+    def __setstate__(self, state):
+        self.how = state[0]
+        self.__dict__.update(state[1])
+
+
+def test_slots_and_states_of_tensor_classes_are_copied():
+    x = WithSlots(umbra.ones(2))
+    x.note, x.other = [1], [2]
+    for copied in (copy.copy(x), copy.deepcopy(x)):
+        assert type(copied) is WithSlots and (copied.note, copied.other) == ([1], [2])
+    assert copy.deepcopy(x).note is not x.note
+    y = WithState(umbra.ones(2))
+    y.label = "y"
+    assert copy.copy(y).__dict__ == {"how": "kept", "label": "y"}
+
+
+def test_a_deep_copy_of_a_parameter_is_the_parameter_alone():
+    p = nn.Parameter(umbra.ones(2))
+    p.label, p.grad = "p", umbra.ones(2)
+    copied = copy.deepcopy(p)
+    assert type(copied) is nn.Parameter and copied.grad is None and copied.__dict__ == {} and copy.copy(p).label == "p"

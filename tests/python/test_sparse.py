@@ -92,8 +92,8 @@ def test_what_does_not_fit_is_refused(make, message):
 
 @pytest.mark.parametrize("make", [coo, csr])
 @pytest.mark.parametrize("use", [
-    lambda x: x.view(6), lambda x: x.exp(), lambda x: x.cumsum(0), lambda x: x == x, lambda x: x.fill_(1), lambda x: x.max(), lambda x: x.mean(),
-    lambda x: x.masked_fill(DENSE > 0, 0.0), lambda x: torch.ones_like(x), lambda x: torch.add(torch.ones(2, 3), 1, out=x),
+    lambda x: x.view(6), lambda x: x.exp(), lambda x: x.cumsum(0), lambda x: x == x, lambda x: x.max(), lambda x: x.mean(),
+    lambda x: x.masked_fill(DENSE > 0, 0.0), lambda x: torch.rand_like(x), lambda x: torch.add(torch.ones(2, 3), 1, out=x),
     lambda x: torch.func.vmap(lambda row: row)(x), lambda x: torch.func.grad(lambda t: t.to_dense().sum())(x),
     lambda x: torch.func.functionalize(lambda t: t.to_dense())(x),
 ])

@@ -15,7 +15,9 @@ def _rebuild_storage(descriptor, nbytes):
 
 def reduce_storage(storage):
     """An UntypedStorage is sent as the file that it shares; what has no data goes as pickles have it."""
-    if not storage._has_data() or storage.nbytes() == 0:
+    if storage.nbytes() == 0:
+        return umbra.UntypedStorage, (0,)
+    if not storage._has_data():
         return storage.__reduce_ex__(2)
     storage.share_memory_()
     return _rebuild_storage, (DupFd(storage._shared_descriptor()), storage.nbytes())

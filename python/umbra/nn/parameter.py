@@ -1,5 +1,4 @@
 """Parameter: a tensor that modules register as their own."""
-import copy
 
 from umbra import _C
 from umbra._C import Tensor
@@ -32,7 +31,6 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if id(self) in memo:
             return memo[id(self)]
         result = type(self)(self.data.clone(), self.requires_grad)
-        result.__dict__.update(copy.deepcopy(self.__dict__, memo))
         memo[id(self)] = result
         return result
 

@@ -22,6 +22,10 @@ class LBFGS(Optimizer):
         super().__setstate__(state)
         self._params = self.param_groups[0]["params"]
 
+    def _complete(self):
+        for group in self.param_groups:
+            group.setdefault("maximize", False)
+
     def _gradient(self):
         """The gradients of all parameters as one vector of real numbers, of what is to become smaller."""
         parts = [umbra.zeros_like(p) if p.grad is None else p.grad for p in self._params]

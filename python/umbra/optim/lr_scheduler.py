@@ -340,7 +340,7 @@ class _MomentumLR(LRScheduler):
         if self.use_beta1:
             group["betas"] = (value, *group["betas"][1:])
         else:
-            _set_value(group, "momentum", value)
+            group["momentum"] = value
 
 
 class CyclicLR(_MomentumLR):
@@ -367,7 +367,7 @@ class CyclicLR(_MomentumLR):
             for group, base, most in zip(optimizer.param_groups, self.base_momentums, self.max_momentums):
                 if last_epoch == -1:
                     self._set_momentum(group, most)
-                group["base_momentum"], group["max_momentum"] = base, most
+                group["max_momentum"], group["base_momentum"] = most, base
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 

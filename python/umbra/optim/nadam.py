@@ -24,7 +24,11 @@ class NAdam(_Moments):
         step = state["step"].item()
         momentum, following = (beta1 * (1.0 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
         state["mu_product"] *= momentum
-        product = state["mu_product"].item()
+        product = state["mu_product"] if group["differentiable"] else state["mu_product"].item()
         size = state["exp_avg_sq"].div(1 - beta2 ** step).sqrt().add(group["eps"])
-        parameter.addcdiv_(gradient, size, value=-group["lr"] * (1.0 - momentum) / (1.0 - product))
-        parameter.addcdiv_(state["exp_avg"], size, value=-group["lr"] * following / (1.0 - product * following))
+        of_gradient = -group["lr"] * (1.0 - momentum) / (1.0 - product)
+        of_average = -group["lr"] * following / (1.0 - product * following)
+        if group["differentiable"]:
+            parameter.add_(gradient * of_gradient / size).add_(state["exp_avg"] * of_average / size)
+        else:
+            parameter.addcdiv_(gradient, size, value=of_gradient).addcdiv_(state["exp_avg"], size, value=of_average)

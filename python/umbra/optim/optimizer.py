@@ -150,6 +150,9 @@ class Optimizer:
         self._make_hooks()
         if isinstance(params, Tensor):
             raise TypeError(f"params argument given to the optimizer should be an iterable of Tensors or dicts, but got {params.type()}")
+        if isinstance(params, set):
+            warnings.warn("optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets will change "
+                          "between runs. Please use a list instead. This will be an error in a future release.", FutureWarning, stacklevel=3)
         groups = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
@@ -232,7 +235,7 @@ class Optimizer:
         return loss
 
     def _update_one(self, parameter, group):
-        if group.get("fused") and not parameter.is_floating_point():
+        if group.get("fused") and not (parameter.is_floating_point() and parameter.device.type in _DEVICES_WITH_FUSED_STEPS):
             raise RuntimeError("`fused=True` requires all the params to be floating point Tensors of supported devices: "
                                f"{_DEVICES_WITH_FUSED_STEPS} but {parameter.dtype} and {parameter.device.type}")
         if parameter.grad.is_sparse and self._sparse_refusal:

@@ -136,6 +136,11 @@ UMBRA_OPERATOR("fill.Scalar(Tensor self, Scalar value) -> Tensor")
     .inplace("fill_.Scalar")
     .meta([](const Tensor& self, const Scalar&) { return spec_like(self); })
     .cpu([](const Tensor& out, const Tensor&, const Scalar& value) { kernels::fill(out, value); })
+    .sparse([](const Tensor& self, const Scalar& value) {  // the elements that are there
+      check<NotImplementedError>(is_compressed(self.layout()),
+                                 "Could not run 'aten::fill_.Scalar' with arguments from the 'SparseCPU' backend");
+      return with_values(self, full_like(sparse_parts(self).values, value));
+    })
     .elementwise()
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
     .on_inplace([](OperatorBuilder& variant) { variant.node("FillBackward2"); })
@@ -170,7 +175,7 @@ UMBRA_OPERATOR("zero(Tensor self) -> Tensor")
     .meta([](const Tensor& self) { return spec_like(self); })
     .cpu([](const Tensor& out, const Tensor&) { kernels::fill(out, 0); })
     .elementwise()
-    .sparse([](const Tensor& self) { return sparse::without_elements_like(self, {}); })
+    .sparse([](const Tensor& self) { return sparse::without_elements_like(self); })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
     .linear()
     .tags({Tag::Generated, Tag::WritesOverlapping, Tag::WritesOneValue});

@@ -31,6 +31,18 @@ void fill_new_memory(const Tensor& out) {
 
 // ---- sizes given ----
 
+/// A sparse tensor without elements, as `zeros` and `empty` make it.
+Tensor without_elements(const char* name, SymIntArrayRef size, OptionalDType dtype, Layout layout,
+                        OptionalDevice device) {
+  bool compressed = is_compressed(layout), blocks = layout == Layout::SparseBsr || layout == Layout::SparseBsc;
+  check(!compressed || size.size() >= 2, "torch.", name,
+        ": Only batched sparse compressed (non-block) tensors are supported, but got size ", to_string(size));
+  check(!blocks, name, "_sparse_compressed expected sparse compressed (non-block) tensor layout but got ",
+        short_name(layout));
+  return sparse::without_elements(layout, size, dtype.value_or(default_dtype()), device.value_or(Device()),
+                                  static_cast<int64_t>(size.size()));
+}
+
 UMBRA_OPERATOR(
     "empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
@@ -42,6 +54,8 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor& out, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) { fill_new_memory(out); })
+    .sparse([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
+               OptionalFormat) { return without_elements("empty", size, dtype, layout.value(), device); })
     .not_differentiable()
     .tags({Tag::Core});
 
@@ -134,6 +148,9 @@ UMBRA_OPERATOR(
     .cpu([](const Tensor& out, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
       kernels::fill(out, 0);
     })
+    .sparse([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool) {
+      return without_elements("zeros", size, dtype, layout.value(), device);
+    })
     .not_differentiable();
 
 UMBRA_OPERATOR(
@@ -165,16 +182,41 @@ UMBRA_OPERATOR(
 
 // ---- like another tensor ----
 
-/// Like a sparse tensor: without elements, of its layout unless another one is asked for.
-Tensor like_sparse(const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout) {
+/// Like another tensor, one of which is sparse: without elements, of its layout unless another one is asked for.
+Tensor like_sparse(const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout,
+                   OptionalDevice device) {
   DType type = dtype.value_or(self.dtype());
-  if (layout == Layout::Strided) return zeros(size, {.dtype = type, .device = self.device()});
-  check<NotImplementedError>(!layout || *layout == self.layout(), "a tensor of layout ",
-                             to_string(layout.value_or(self.layout())), " like one of layout ",
-                             to_string(self.layout()), " is not in Umbra yet");
-  bool same = size == self.sym_sizes() && self.layout() == Layout::SparseCoo;
-  int64_t sparse_dim = same ? sparse_parts(self).indices.size(0) : static_cast<int64_t>(size.size());
-  return sparse::without_elements(self.layout(), size, type, self.device(), sparse_dim);
+  Device where = device.value_or(self.device());
+  Layout wanted = layout.value_or(self.layout());
+  if (wanted == Layout::Strided) return zeros(size, {.dtype = type, .device = where});
+  if (wanted == self.layout() && size == self.sym_sizes()) return sparse::without_elements_like(self, dtype, where);
+  return without_elements("zeros", size, type, wanted, where);
+}
+
+/// The layout of a tensor like a compressed one is the same.
+void check_same_layout(const Tensor& self, OptionalLayout layout) {
+  Layout wanted = layout.value_or(self.layout());
+  check(!is_compressed(self.layout()) || wanted == self.layout(),
+        "empty_like with different sparse layout is not supported (self is ", short_name(self.layout()),
+        " but you requested ", short_name(wanted), ")");
+  check<NotImplementedError>(self.layout() != Layout::Strided || wanted == Layout::Strided,
+                             "Could not run 'aten::empty_strided' with arguments from the 'SparseCPU' backend: a "
+                             "tensor of a sparse layout has no strides");
+}
+
+void check_same_device(const Tensor& self, OptionalDevice device) {
+  check<NotImplementedError>(!device || *device == self.device(), "a tensor on ", to_string(device.value_or(Device())),
+                             " at the places of a sparse one on another device is not in Umbra yet");
+}
+
+/// Other values at the places of a compressed tensor.
+template <class F>
+Tensor at_same_places(const Tensor& self, const char* name, OptionalLayout layout, OptionalDevice device, F values) {
+  check_same_layout(self, layout);
+  check_same_device(self, device);
+  check<NotImplementedError>(is_compressed(self.layout()), "Could not run 'aten::", name,
+                             "' with arguments from the 'SparseCPU' backend");
+  return with_values(self, values(sparse_parts(self).values));
 }
 
 UMBRA_OPERATOR(
@@ -188,11 +230,12 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) { fill_new_memory(out); })
-    .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice, OptionalBool,
+    .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
                OptionalFormat) {
-      bool same_places = is_compressed(self.layout()) && !layout;
-      if (same_places) return with_values(self, empty_like(sparse_parts(self).values, {.dtype = dtype}));
-      return like_sparse(self, self.sym_sizes(), dtype, layout);
+      check_same_layout(self, layout);
+      if (!is_compressed(self.layout())) return like_sparse(self, self.sym_sizes(), dtype, layout, device);
+      check_same_device(self, device);
+      return with_values(self, empty_like(sparse_parts(self).values, {.dtype = dtype}));
     })
     .not_differentiable()
     .use(BatchInPlace{});
@@ -223,8 +266,11 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) { kernels::fill(out, 0); })
-    .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice, OptionalBool,
-               OptionalFormat) { return like_sparse(self, self.sym_sizes(), dtype, layout); })
+    .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
+               OptionalFormat) {
+      if (layout == Layout::Strided) check_same_layout(self, layout);
+      return like_sparse(self, self.sym_sizes(), dtype, layout, device);
+    })
     .not_differentiable()
     .use(BatchInPlace{});
 
@@ -239,6 +285,14 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) { kernels::fill(out, 1); })
+    .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
+               OptionalFormat) {
+      if (layout == Layout::Strided && self.layout() == Layout::SparseCoo)
+        return ones(self.sym_sizes(),
+                    {.dtype = dtype.value_or(self.dtype()), .device = device.value_or(self.device())});
+      return at_same_places(self, "fill_.Scalar", layout, device,
+                            [&](const Tensor& values) { return ones_like(values, {.dtype = dtype}); });
+    })
     .not_differentiable()
     .use(BatchInPlace{});
 
@@ -253,8 +307,8 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
             OptionalBool) { fill_new_memory(out); })
-    .sparse([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice,
-               OptionalBool) { return like_sparse(self, size, dtype, layout); })
+    .sparse([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout,
+               OptionalDevice device, OptionalBool) { return like_sparse(self, size, dtype, layout, device); })
     .not_differentiable()
     .use(BatchInPlace{.sizes = "size"});
 
@@ -295,8 +349,8 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
             OptionalBool) { kernels::fill(out, 0); })
-    .sparse([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice,
-               OptionalBool) { return like_sparse(self, size, dtype, layout); })
+    .sparse([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout,
+               OptionalDevice device, OptionalBool) { return like_sparse(self, size, dtype, layout, device); })
     .not_differentiable()
     .use(BatchInPlace{.sizes = "size"});
 

@@ -10,6 +10,7 @@
 #include "ops/common/out_asks.h"
 #include "ops/common/unbacked.h"
 #include "ops/reduce/reduced_shape.h"
+#include "ops/sparse/arithmetic.h"
 
 namespace umbra::ops {
 namespace {
@@ -125,6 +126,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR("_conj_physical(Tensor self) -> Tensor")
     .generated_out("_conj_physical.out")
     .all_backends([](const Tensor& self) { return self.is_complex() ? _conj(self).clone() : self.clone(); })
+    .use(sparse::OnValues{.linear = true})
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.conj(); })
     .linear()
     .tags({Tag::Pointwise})
@@ -133,6 +135,7 @@ UMBRA_OPERATOR("conj_physical(Tensor self) -> Tensor")
     .inplace("conj_physical_")
     .out("conj_physical.out")
     .composite([](const Tensor& self) { return self.is_complex() ? _conj_physical(self) : self; })
+    .sparse([](const Tensor& self) { return self.is_complex() ? _conj_physical(self) : self; })
     .tags({Tag::Pointwise, Tag::MaybeAliasingOrMutating, Tag::ExactOut});
 
 // ---- helpers of PyTorch's own ----

@@ -330,7 +330,7 @@ UMBRA_OPERATOR("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor
     .composite([](const Tensor& input, const Tensor& weight, const Tensor& bias) {
       if (!bias.defined()) return matmul(input, weight.t());
       if (input.dim() == 2) return addmm(bias, input, weight.t());
-      bool one_row = bias.dim() == 1 || bias.squeeze().dim() == 1;
+      bool one_row = (bias.dim() == 1 || bias.squeeze().dim() == 1) && weight.layout() != Layout::SparseCoo;
       if (one_row && input.dim() > 0 && input.is_contiguous()) return linear_by_rows(input, weight, bias);
       return matmul(input, weight.t()).add(bias);
     });

@@ -1,4 +1,6 @@
 // Products of vectors, matrices and batches beyond mm: outer, inner, tensordot, chains of matrices.
+#include "ops/sparse/products.h"
+
 #include "kernels/copy.h"
 #include "kernels/functors/functor.h"
 #include "kernels/matmul.h"
@@ -40,6 +42,7 @@ UMBRA_OPERATOR("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Sca
       check<NotImplementedError>(self.dtype() != DType::Bool, "\"addmv_impl_cpu\" not implemented for 'Bool'");
       kernels::addmv(out, self, mat, vec, beta, alpha);
     })
+    .sparse(sparse::add_matrix_vector_product)
     .gradient("self", {"grad", "beta"}, scaled)
     .gradient("mat", {"grad", "vec", "alpha"},
               [](const Tensor& grad, const Tensor& vec, const Scalar& alpha) {

@@ -29,6 +29,7 @@ UMBRA_OPERATOR("angle(Tensor self) -> Tensor")
       kernels::pointwise(functors::Angle{}, out, {&self}, is_integral(self.dtype(), true) ? out.dtype() : self.dtype());
     })
     .elementwise()
+    .use(sparse::OnValues{})
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) {
                 if (!self.is_complex()) return zeros_like(grad);

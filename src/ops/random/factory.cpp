@@ -2,6 +2,7 @@
 #include "ops/common/number_text.h"
 #include "ops/common/out_variant.h"
 #include "ops/random/random.h"
+#include "umbra/core/sparse.h"
 
 namespace umbra::ops {
 namespace {
@@ -161,7 +162,14 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-    .use(Like{draw_normal});
+    .use(Like{draw_normal})
+    .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
+               OptionalFormat) {
+      bool same = is_compressed(self.layout()) && (!layout || *layout == self.layout()) &&
+                  (!device || *device == self.device());
+      check<NotImplementedError>(same, "Could not run 'aten::normal_' with arguments from the 'SparseCPU' backend");
+      return with_values(self, randn_like(sparse_parts(self).values, {.dtype = dtype}));
+    });
 UMBRA_OPERATOR(
     "randn_like.generator(Tensor self, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")

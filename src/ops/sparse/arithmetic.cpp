@@ -77,14 +77,27 @@ Tensor add_coo(const Tensor& self, const Tensor& other, const Scalar& alpha) {
   return make_coo(indices, values, self.sym_sizes(), sparse_parts(self).coalesced && sparse_parts(other).coalesced);
 }
 
+/// Whether two compressed tensors have their places in the same memory.
+bool share_places(const Tensor& self, const Tensor& other) {
+  const SparseParts &a = sparse_parts(self), &b = sparse_parts(other);
+  auto same = [](const Tensor& x, const Tensor& y) {
+    return x.storage() == y.storage() && x.storage_offset() == y.storage_offset() && x.sizes() == y.sizes() &&
+           x.strides() == y.strides();
+  };
+  return self.layout() == other.layout() && self.sizes() == other.sizes() && same(a.indices, b.indices) &&
+         same(a.compressed, b.compressed);
+}
+
 Tensor add_compressed(const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  if (share_places(self, other))
+    return with_values(self, sparse_parts(self).values.add(sparse_parts(other).values, alpha));
   check(self.layout() == other.layout() && self.layout() == Layout::SparseCsr,
         "crow_indices expected sparse row compressed tensor layout but got ",
         short_name(self.layout() == Layout::SparseCsr ? other.layout() : self.layout()));
   check(self.sizes() == other.sizes(),
         "torch.add: Expected input tensors to have the same shape, but got tensor `self` ", "with shape ",
         to_string(self.sizes()), " and tensor `other` with shape ", to_string(other.sizes()));
-  return as_compressed(add_coo(as_coo(self), as_coo(other), alpha), Layout::SparseCsr);
+  return with_index_type_of(as_compressed(add_coo(as_coo(self), as_coo(other), alpha), Layout::SparseCsr), self);
 }
 
 void check_no_broadcast(const Tensor& dense, const Tensor& sparse) {
@@ -162,7 +175,8 @@ Tensor multiply_coo(Tensor self, Tensor other) {
     const Tensor &number = swap ? self : other, &elements = swap ? other : self;
     if (number.dim() == 0 && elements.dim() > 0) return multiply_tensors(elements, strided(number));
   }
-  check(self.dim() == other.dim() && sparse_dims(self) == sparse_dims(other) && self.sizes() == other.sizes(),
+  auto outer = [](const Tensor& coo) { return coo.sizes().slice(0, static_cast<size_t>(sparse_dims(coo))); };
+  check(self.dim() == other.dim() && outer(self) == outer(other),
         "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality, number of sparse ",
         "dimensions, and shape of sparse dimensions");
   bool left_ordered = sparse_parts(self).coalesced, right_ordered = sparse_parts(other).coalesced;
@@ -173,10 +187,25 @@ Tensor multiply_coo(Tensor self, Tensor other) {
   Places places = find(flat_positions(among), flat_positions(self));
   Tensor values =
       in_type(sparse_parts(self).values, dtype).mul(values_at(in_type(sparse_parts(among).values, dtype), places));
-  if (!sparse_parts(self).coalesced) return make_coo(sparse_parts(self).indices, values, self.sym_sizes());
+  SymShape sizes(self.sym_sizes());  // dense dimensions may have been expanded
+  for (int64_t d = 1; d < values.dim(); ++d) sizes[sparse_dims(self) + d - 1] = values.size(d);
+  if (!sparse_parts(self).coalesced) return make_coo(sparse_parts(self).indices, values, sizes);
   Tensor both = places.found.nonzero().reshape({-1});
-  return make_coo(sparse_parts(self).indices.index_select(1, both), values.index_select(0, both), self.sym_sizes(),
-                  true);
+  return make_coo(sparse_parts(self).indices.index_select(1, both), values.index_select(0, both), sizes, true);
+}
+
+/// A COO tensor repeated along new first dimensions.
+Tensor repeated(const Tensor& coo, IntArrayRef first) {
+  const SparseParts& parts = sparse_parts(coo);
+  int64_t copies = 1, count = element_count(coo);
+  for (int64_t size : first) copies *= size;
+  Tensor copy = counting(copies, parts.indices).repeat_interleave(count);
+  Tensor indices = cat({indices_of(copy, first), parts.indices.repeat({1, copies})}, 0);
+  std::vector<int64_t> times(static_cast<size_t>(parts.values.dim()), 1);
+  times[0] = copies;
+  SymShape sizes(as_sym(first));
+  for (SymInt size : coo.sym_sizes()) sizes.push_back(size);
+  return make_coo(indices, parts.values.repeat(as_sym(times)), sizes, parts.coalesced);
 }
 
 /// The elements of a strided tensor, expanded to the sparse one's sizes, at the sparse one's places.
@@ -204,6 +233,11 @@ void check_keeps_sizes(const Tensor& sparse, const Tensor& dense) {
 
 Tensor multiply_by_strided(const Tensor& sparse, const Tensor& dense) {
   if (dense.dim() == 0) return with_values(sparse, sparse_parts(sparse).values.mul(dense));
+  if (is_coo(sparse) && dense.dim() > sparse.dim()) {
+    require_data(sparse, "a product with a tensor of more dimensions");
+    IntArrayRef first = dense.sizes().slice(0, static_cast<size_t>(dense.dim() - sparse.dim()));
+    return multiply_by_strided(repeated(sparse, first), dense);
+  }
   check_keeps_sizes(sparse, dense);
   DType dtype = promoted(sparse, dense);
   if (is_coo(sparse))
@@ -212,7 +246,7 @@ Tensor multiply_by_strided(const Tensor& sparse, const Tensor& dense) {
   check<NotImplementedError>(!in_blocks(sparse.layout()), "blocks times a strided tensor are not in Umbra yet");
   Tensor elements = as_coo(sparse);
   Tensor values = in_type(sparse_parts(elements).values, dtype).mul(in_type(elements_at(dense, elements), dtype));
-  return as_compressed(with_values(elements, values), sparse.layout());
+  return with_index_type_of(as_compressed(with_values(elements, values), sparse.layout()), sparse);
 }
 
 }  // namespace
@@ -224,11 +258,14 @@ Tensor multiply_tensors(const Tensor& self, const Tensor& other) {
   check<NotImplementedError>(!in_blocks(self.layout()) && !in_blocks(other.layout()),
                              "products of blocks element by element are not in Umbra yet");
   Layout layout = is_coo(self) ? other.layout() : self.layout();
-  return as_compressed(multiply_coo(as_coo(self), as_coo(other)), layout);
+  return with_index_type_of(as_compressed(multiply_coo(as_coo(self), as_coo(other)), layout),
+                            is_coo(self) ? other : self);
 }
 
 Tensor multiply_in_place(const Tensor& self, const Tensor& other) {
   Tensor product = multiply_tensors(self, other);
+  check(product.sizes() == self.sizes(), "output with shape ", to_string(self.sizes()),
+        " doesn't match the broadcast shape ", to_string(product.sizes()));
   check(can_cast(product.dtype(), self.dtype()), "result type ", kernel_name(product.dtype()),
         " can't be cast to the desired output type ", kernel_name(self.dtype()));
   if (is_strided(self)) return self.copy_(strided(product));

@@ -12,6 +12,19 @@ using namespace sparse;
 using OptionalInt = std::optional<int64_t>;
 using OptionalBlock = std::optional<SymIntArrayRef>;
 
+/// A gradient in the layout of what it belongs to.
+Tensor in_layout_of(const Tensor& grad, const Tensor& self) {
+  if (is_strided(self)) return grad.to_dense();
+  if (is_coo(self)) return is_compressed(grad.layout()) ? grad.to_sparse() : grad.to_sparse(sparse_dims(self));
+  if (grad.layout() == self.layout() && (!in_blocks(self.layout()) || block_size(grad) == block_size(self)))
+    return grad;
+  auto [height, width] = block_size(self);
+  std::vector<int64_t> block{height, width};
+  OptionalInt inner = is_strided(grad) ? OptionalInt(inner_dims(self)) : std::nullopt;
+  if (in_blocks(self.layout())) return _to_sparse(grad, self.layout(), block, inner);
+  return _to_sparse(grad, self.layout(), std::nullopt, inner);
+}
+
 // ---- to strided ----
 
 Tensor to_strided(const Tensor& self, OptionalDType dtype, OptionalBool) {
@@ -29,10 +42,7 @@ UMBRA_OPERATOR("_to_dense(Tensor self, ScalarType? dtype=None, bool? masked_grad
     .gradient("self", {"grad", "self", "masked_grad"},
               [](const Tensor& grad, const Tensor& self, OptionalBool masked_grad) {
                 if (masked_grad.value_or(true)) return grad.sparse_mask(is_coo(self) ? self.coalesce() : self);
-                if (is_coo(self)) return grad.to_sparse(sparse_dims(self));
-                check<NotImplementedError>(!in_blocks(self.layout()),
-                                           "to_dense of blocks with masked_grad=False is not in Umbra yet");
-                return by_rows(self.layout()) ? grad.to_sparse_csr() : grad.to_sparse_csc();
+                return in_layout_of(grad, self);
               })
     .node("ToDenseBackward0");
 
@@ -68,44 +78,48 @@ Tensor strided_to_coo(const Tensor& self, int64_t sparse_dim) {
   return make_coo(indices, values, self.sym_sizes(), true);
 }
 
-Tensor strided_to_compressed(const Tensor& self, Layout layout, std::pair<int64_t, int64_t> block) {
-  for (int64_t d = 0; d < self.dim() - 2; ++d)
+/// `inner`: how many of the last dimensions are dense. The dimensions before the matrices are a batch.
+Tensor strided_to_compressed(const Tensor& self, Layout layout, std::pair<int64_t, int64_t> block, int64_t inner) {
+  int64_t batch = self.dim() - 2 - inner;
+  for (int64_t d = 0; d < batch; ++d)
     check(self.size(d) > 0, "to_", to_string(layout).substr(6),
           ": Expected product of batch dimensions to be non-zero.");
-  check<NotImplementedError>(self.dim() == 2, "a tensor of layout ", to_string(layout),
-                             " of other than two dimensions is not in Umbra yet");
   require_data(self, "to_sparse");
   auto [height, width] = block;
-  check(height > 0 && width > 0 && self.size(0) % height == 0 && self.size(1) % width == 0, "dense_to_",
-        to_string(layout).substr(6), ": tensor sparse size (", self.size(0), ",", self.size(1),
+  check(height > 0 && width > 0 && self.size(batch) % height == 0 && self.size(batch + 1) % width == 0, "dense_to_",
+        to_string(layout).substr(6), ": tensor sparse size (", self.size(batch), ",", self.size(batch + 1),
         ") must be divisible by given blocksize (", height, ",", width, ")");
-  int64_t down = self.size(0) / height, across = self.size(1) / width;
-  Tensor blocks = self.reshape({down, height, across, width}).permute({0, 2, 1, 3});
-  if (!by_rows(layout)) blocks = blocks.transpose(0, 1);
-  Tensor mask = (blocks != Scalar(0)).flatten(2, 3).any(-1);
-  Tensor found = mask.nonzero();
-  Tensor counts = mask.sum({1}, false, DType::Int64).cumsum(0);
-  Tensor compressed = cat({zeros({1}, {.dtype = DType::Int64, .device = self.device()}), counts}, 0);
-  Tensor values = blocks.flatten(0, 1).index_select(0, found.select(1, 0) * Scalar(mask.size(1)) + found.select(1, 1));
-  if (!in_blocks(layout)) values = values.reshape({-1});
-  return make_sparse(layout, self.sym_sizes(),
-                     {.indices = found.select(1, 1).contiguous(), .compressed = compressed, .values = values});
+  Tensor blocks = as_blocks(self, batch, block);
+  if (!by_rows(layout)) blocks = blocks.transpose(batch, batch + 1);
+  Tensor mask = (blocks != Scalar(0)).flatten(batch + 2, -1).any(-1);
+  Tensor found = mask.nonzero(), counts = mask.sum({-1}, false, DType::Int64).cumsum(-1);
+  SymShape sizes(self.sym_sizes().slice(0, static_cast<size_t>(batch))), first(sizes);
+  first.push_back(1);
+  Tensor compressed = cat({zeros(first, {.dtype = DType::Int64, .device = self.device()}), counts}, -1);
+  Tensor each = compressed.select(-1, -1);  // how many elements the matrices have
+  int64_t count = each.numel() == 0 ? 0 : each.amax().item().to_int();
+  check(each.eq(Scalar(count)).all().item().to_bool(), "Expect the same number of specified elements per batch.");
+  sizes.push_back(count);
+  Tensor plain = found.select(1, -1).reshape(sizes);
+  for (int64_t d = in_blocks(layout) ? batch + 2 : batch + 4; d < blocks.dim(); ++d) sizes.push_back(blocks.size(d));
+  Tensor values = blocks.flatten(0, batch + 1).index_select(0, flat_positions(found.t(), mask.sizes())).reshape(sizes);
+  return make_sparse(layout, self.sym_sizes(), {.indices = plain, .compressed = compressed, .values = values});
 }
 
 /// What a strided tensor has to be, in the order in which PyTorch asks for it.
-void check_compressible(const Tensor& self, Layout wanted, OptionalBlock blocksize, OptionalInt dense_dim) {
+void check_compressible(const Tensor& self, Layout wanted, OptionalBlock blocksize, int64_t dense_dim) {
   std::string name = concat("dense_to_", to_string(wanted).substr(6));  // without "torch."
   if (blocksize) {
     check(blocksize->size() == 2, name, ": blocksize needs to be a tuple of size 2, but got ", blocksize->size());
     check((*blocksize)[0] > 0 && (*blocksize)[1] > 0, name, ": blocksize needs to be positive, but got ",
           to_string(*blocksize));
-    self.sym_size(-dense_dim.value_or(0) - 2);
-    self.sym_size(-dense_dim.value_or(0) - 1);
+    self.sym_size(-dense_dim - 2);
+    self.sym_size(-dense_dim - 1);
     return;
   }
-  check(!dense_dim || (*dense_dim >= 0 && *dense_dim <= self.dim() - 2), name, ": dense_dim argument must be in [0,",
-        self.dim() - 2, "] range, but ", dense_dim.value_or(0), " is given");
   check<IndexError>(self.dim() >= 2, "Dimension out of range (expected to be in range of [-1, 0], but got 1)");
+  check(dense_dim >= 0 && dense_dim <= self.dim() - 2, name, ": dense_dim argument must be in [0,", self.dim() - 2,
+        "] range, but ", dense_dim, " is given");
 }
 
 Tensor to_layout(const Tensor& self, OptionalLayout layout, OptionalBlock blocksize, OptionalInt dense_dim) {
@@ -119,34 +133,33 @@ Tensor to_layout(const Tensor& self, OptionalLayout layout, OptionalBlock blocks
   check(in_blocks(wanted) == blocksize.has_value(), "to_sparse: ", to_string(wanted),
         in_blocks(wanted) ? " needs a blocksize" : " takes no blocksize");
   if (wanted == Layout::SparseCoo && is_strided(self)) return strided_to_coo(self, self.dim() - dense_dim.value_or(0));
-  if (wanted == Layout::SparseCoo) return as_coo(self);
+  if (wanted == Layout::SparseCoo) return is_coo(self) ? coalesced(self) : elements_of(self);
+  std::string name = concat("to_", to_string(wanted).substr(6));
+  check(is_strided(self) || !dense_dim, name, ": conversion from ", short_name(self.layout()), " to ",
+        short_name(wanted), " with dense_dim argument given is not supported");
+  check(!is_coo(self) || sparse_dims(self) == 2, "coo_", name, ": conversion from Sparse to ", short_name(wanted),
+        " for input tensors with sparse_dim()!=2 is not supported");
   // Zeros among the elements stay elements.
-  if (!is_strided(self) && !in_blocks(wanted) && self.dim() == 2 && !dense_dim) {
-    Tensor elements = as_coo(self);
-    if (sparse_dims(elements) == 2) return as_compressed(elements, wanted);
-  }
-  Tensor whole = strided(self);
-  check_compressible(whole, wanted, blocksize, dense_dim);
-  check<NotImplementedError>(dense_dim.value_or(0) == 0, "dense dimensions of layout ", to_string(wanted),
-                             " are not in Umbra yet");
+  if (!is_strided(self) && !in_blocks(wanted)) return with_index_type_of(as_compressed(as_coo(self), wanted), self);
   std::pair<int64_t, int64_t> block(1, 1);
   if (blocksize) block = {(*blocksize)[0].guard_int(), (*blocksize)[1].guard_int()};
-  return strided_to_compressed(whole, wanted, block);
-}
-
-/// The gradient has the layout of what it belongs to.
-Tensor conversion_gradient(const Tensor& grad, const Tensor& self) {
-  if (is_strided(self)) return grad.to_dense();
-  if (is_coo(self)) return grad.to_sparse(sparse_dims(self));
-  check<NotImplementedError>(!in_blocks(self.layout()), "the gradient of blocks in another layout is not in Umbra yet");
-  return by_rows(self.layout()) ? grad.to_sparse_csr() : grad.to_sparse_csc();
+  if (in_blocks(self.layout()) && block == block_size(self))
+    return with_index_type_of(as_blocks_of(self, wanted), self);
+  check(!is_compressed(self.layout()) || batch_dims(self) == 0, "sparse_compressed_to_sparse: conversion from ",
+        short_name(self.layout()), " to ", short_name(wanted), " for batched inputs is not supported");
+  int64_t inner = is_compressed(self.layout()) ? inner_dims(self)
+                  : is_coo(self)               ? self.dim() - 2
+                                               : dense_dim.value_or(0);
+  Tensor whole = strided(self);
+  check_compressible(whole, wanted, blocksize, inner);
+  return with_index_type_of(strided_to_compressed(whole, wanted, block, inner), self);
 }
 
 /// A conversion: one function for all layouts, and the gradient converted back.
 template <class F> struct Conversion {
   F function;
   void operator()(OperatorBuilder& builder) const {
-    builder.all_backends(function).sparse(function).gradient("self", {"grad", "self"}, conversion_gradient);
+    builder.all_backends(function).sparse(function).gradient("self", {"grad", "self"}, in_layout_of);
   }
 };
 template <class F> Conversion(F) -> Conversion<F>;
@@ -216,7 +229,17 @@ void check_mask(const Tensor& self, const Tensor& mask) {
   expect_sparse(mask, "sparse_mask");
   check(self.sizes() == mask.sizes(), "sparse_mask(): operands have incompatible sizes; self has size ",
         to_string(self.sizes()), " but mask has size ", to_string(mask.sizes()));
-  check<NotImplementedError>(!in_blocks(mask.layout()), "sparse_mask by blocks is not in Umbra yet");
+  check<NotImplementedError>(!in_blocks(mask.layout()) || is_strided(self),
+                             "sparse_mask of a sparse tensor by blocks is not in Umbra yet");
+}
+
+/// The elements or blocks of a strided tensor at the places of a compressed one.
+Tensor gathered_blocks(const Tensor& self, const Tensor& mask) {
+  int64_t batch = batch_dims(mask);
+  Tensor blocks = as_blocks(self, batch, block_size(mask));
+  Tensor places = flat_positions(compressed_places(mask), blocks.sizes());
+  SymShape sizes(sparse_parts(mask).values.sym_sizes());
+  return blocks.flatten(0, batch + 1).index_select(0, places).reshape(sizes);
 }
 
 Tensor gathered(const Tensor& self, const Tensor& mask) {
@@ -227,8 +250,8 @@ Tensor gathered(const Tensor& self, const Tensor& mask) {
 Tensor masked(const Tensor& self, const Tensor& mask) {
   check_mask(self, mask);
   if (!is_coo(mask)) {
+    if (is_strided(self)) return with_values(mask, gathered_blocks(self, mask));
     Tensor places = as_coo(mask);
-    if (is_strided(self)) return as_compressed(with_values(places, gathered(self, places)), mask.layout());
     // What only one of them has is left out here, where COO tensors have zeros; both are PyTorch's.
     Tensor ones = with_values(places, ones_like(sparse_parts(places).values, self.dtype()));
     return as_compressed(as_coo(self).mul(ones), mask.layout());

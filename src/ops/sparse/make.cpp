@@ -17,6 +17,9 @@ using sparse::by_rows, sparse::in_blocks;
 /// Whether indices can be looked at; where they cannot, nobody asks whether they fit, as in PyTorch.
 bool has_data(const Tensor& tensor) { return may_read(tensor) && tensor.numel() > 0; }
 
+/// A number is one element.
+Tensor as_elements(const Tensor& values) { return values.dim() == 0 ? values.unsqueeze(0) : values; }
+
 void check_coo_shapes(const Tensor& indices, const Tensor& values, size_t rank) {
   check(indices.dim() == 2, "indices must be sparse_dim x nnz, but got: ", indices.sym_sizes());
   check(!is_floating(indices.dtype()) && !is_complex(indices.dtype()), "indices must be an int64 tensor");
@@ -44,47 +47,120 @@ void check_coo_bounds(const Tensor& indices, const Tensor& values, IntArrayRef s
           ", got ", to_string(values.sizes().slice(1, values.sizes().size() - 1)));
 }
 
-void check_compressed(Layout layout, const Tensor& compressed, const Tensor& plain, const Tensor& values,
-                      IntArrayRef size) {
-  const char* compressed_name = by_rows(layout) ? "crow_indices" : "ccol_indices";
-  const char* plain_name = by_rows(layout) ? "col_indices" : "row_indices";
-  check<NotImplementedError>(size.size() == 2 && compressed.dim() == 1 && values.dim() == (in_blocks(layout) ? 3 : 1),
-                             "batched tensors of layout ", to_string(layout),
-                             " and ones with dense dimensions are not in Umbra yet");
-  check(plain.dim() == 1 && plain.size(0) == values.size(0), plain_name,
-        " and values must have the same number of elements, but got ", plain.sym_sizes(), " and ", values.sym_sizes());
-  int64_t block_rows = in_blocks(layout) ? values.size(1) : 1, block_columns = in_blocks(layout) ? values.size(2) : 1;
-  check(block_rows > 0 && block_columns > 0, "expected a blocksize of positive numbers, but got (", block_rows, ", ",
-        block_columns, ")");
-  int64_t rows = size[0] / block_rows, columns = size[1] / block_columns;
-  check(rows * block_rows == size[0] && columns * block_columns == size[1], "tensor size ", to_string(size),
-        " must be divisible by the blocksize (", block_rows, ", ", block_columns, ")");
-  int64_t groups = by_rows(layout) ? rows : columns, places = by_rows(layout) ? columns : rows;
-  check(compressed.size(0) == groups + 1, compressed_name, ".shape[-1] must be equal to the number of ",
-        by_rows(layout) ? "rows" : "columns", " + 1 (=", groups + 1, "), but got ", compressed.size(0));
+/// The parts of a compressed tensor and how they are called.
+struct CompressedParts {
+  Layout layout;
+  const Tensor &compressed, &plain, &values;
+  IntArrayRef size;
+  const char *compressed_name = by_rows(layout) ? "crow_indices" : "ccol_indices",
+             *plain_name = by_rows(layout) ? "col_indices" : "row_indices",
+             *groups_name = by_rows(layout) ? "nrows" : "ncols", *places_name = by_rows(layout) ? "ncols" : "nrows";
+  int64_t batch = compressed.dim() - 1, block = in_blocks(layout) ? 2 : 0;
+  int64_t groups = 0, places = 0;  // rows and columns, of blocks where there are blocks, of each matrix
+
+  void check_ranks() const;
+  void check_batches() const;
+  void count_groups();
+  void check_types() const;
+  void check_indices() const;
+  void check_order() const;
+};
+
+void CompressedParts::check_ranks() const {
+  check(compressed.dim() >= 1, compressed_name, " must have dimensionality >= 1 but got ", compressed.dim());
+  check(compressed.dim() == plain.dim(), compressed_name, " and ", plain_name,
+        " dimensionalities must be equal but got ", compressed.dim(), " and ", plain.dim(), ", respectively");
+  check(values.dim() > batch + block,
+        "values must have dimensionality > sum of batch and block dimensionalities (=", batch, " + ", block,
+        ") but got ", values.dim());
+  int64_t inner = values.dim() - batch - block - 1;
+  check(static_cast<int64_t>(size.size()) == batch + 2 + inner,
+        "tensor dimensionality must be sum of batch, base, and dense dimensionalities (=", batch, " + 2 + ", inner,
+        ") but got ", size.size());
+}
+
+void CompressedParts::check_batches() const {
+  auto first = [&](IntArrayRef sizes) { return sizes.slice(0, static_cast<size_t>(batch)); };
+  bool same = true;
+  for (const Tensor* part : {&compressed, &plain, &values}) same &= first(part->sizes()) == first(size);
+  check(same, "all batch dimensions of ", compressed_name, " (=", to_string(first(compressed.sizes())), "), ",
+        plain_name, " (=", to_string(first(plain.sizes())), "), and values (=", to_string(first(values.sizes())),
+        ") must be equal to tensor batch dimensions (=", to_string(first(size)), ")");
+  for (int64_t d = batch + block + 1; d < values.dim(); ++d)
+    check(values.size(d) == size[d - block + 1], "values' dense dimensions ", to_string(values.sizes()),
+          " do not fit a tensor of size ", to_string(size));
+}
+
+void CompressedParts::count_groups() {
+  int64_t counts[2];
+  for (int64_t i = 0; i < 2; ++i) {
+    int64_t length = block ? values.size(batch + 1 + i) : 1, whole = size[batch + i];
+    check(length > 0, "expected block sizes to be strictly positive, but got ", to_string(values.sizes()));
+    check(whole % length == 0, "tensor shape[", i, "] (=", whole, ") must be divisible with blocksize[", i,
+          "] (=", length, ") as defined by values shape");
+    counts[i] = whole / length;
+  }
+  groups = counts[by_rows(layout) ? 0 : 1];
+  places = counts[by_rows(layout) ? 1 : 0];
+  check(compressed.size(-1) == groups + 1, compressed_name, ".shape[-1] must be equal to the number of ",
+        by_rows(layout) ? "row" : "column", block ? " blocks" : "s", " + 1 (=", groups + 1, "), but got ",
+        compressed.size(-1));
+  check(plain.size(-1) == values.size(batch), plain_name, ".shape[-1] must be equal to nnz (=", values.size(batch),
+        ") as defined by values.shape[", batch, "], but got ", plain.size(-1));
+}
+
+void CompressedParts::check_types() const {
+  check(compressed.dtype() == plain.dtype(), compressed_name, " and ", plain_name,
+        " must have the same dtype, bot got ", kernel_name(compressed.dtype()), " and ", kernel_name(plain.dtype()),
+        ", respectively");
+  check(plain.dtype() == DType::Int64 || plain.dtype() == DType::Int32, compressed_name, " and ", plain_name,
+        " dtype must be Int or Long, but got ", kernel_name(plain.dtype()));
+}
+
+/// Whether all numbers of a tensor lie between two others.
+bool all_between(const Tensor& numbers, int64_t least, int64_t most) {
+  return numbers.numel() == 0 || (numbers.amin().item().to_int() >= least && numbers.amax().item().to_int() <= most);
+}
+
+void CompressedParts::check_indices() const {
   if (!has_data(compressed)) return;
-  check(compressed.select(0, 0).item().to_int() == 0, "`", compressed_name, "[..., 0] == 0` is not satisfied.");
-  check(compressed.select(0, -1).item().to_int() == values.size(0), "`", compressed_name,
+  int64_t count = values.size(batch);
+  check(all_between(compressed.select(-1, 0), 0, 0), "`", compressed_name, "[..., 0] == 0` is not satisfied.");
+  check(all_between(compressed.select(-1, -1), count, count), "`", compressed_name,
         "[..., -1] == nnz` is not satisfied.");
-  Tensor lengths = compressed.slice(0, 1) - compressed.slice(0, 0, -1);
-  check(lengths.numel() == 0 || lengths.amin().item().to_int() >= 0, "`", compressed_name,
-        "` must not fall from one entry to the next");
-  if (!has_data(plain)) return;
-  check(plain.amin().item().to_int() >= 0 && plain.amax().item().to_int() < places, "`0 <= ", plain_name, " < ", places,
-        "` is not satisfied.");
+  check(all_between(compressed.slice(-1, 1) - compressed.slice(-1, 0, -1), 0, places), "`0 <= ", compressed_name,
+        "[..., 1:] - ", compressed_name, "[..., :-1] <= ", places_name, "` is not satisfied.");
+  if (has_data(plain))
+    check(all_between(plain, 0, places - 1), "`0 <= ", plain_name, " < ", places_name, "` is not satisfied.");
+}
+
+void CompressedParts::check_order() const {
+  if (!has_data(compressed) || !has_data(plain)) return;
+  std::vector<int64_t> sizes(size.begin(), size.begin() + batch);
+  sizes.insert(sizes.end(), {groups, places});
+  check(sparse::in_order(_convert_indices_from_csr_to_coo(compressed, plain), sizes), "`", plain_name, "[..., ",
+        compressed_name, "[..., i - 1]:", compressed_name, "[..., i]] for all i = 1, ..., ", groups_name,
+        " are sorted and distinct along the last dimension values` is not satisfied.");
+}
+
+/// What has to hold of the parts for any answer to be right.
+CompressedParts check_compressed(Layout layout, const Tensor& compressed, const Tensor& plain, const Tensor& values,
+                                 IntArrayRef size) {
+  CompressedParts parts{layout, compressed, plain, values, size};
+  parts.check_ranks();
+  parts.check_batches();
+  parts.count_groups();
+  parts.check_types();
+  parts.check_indices();
+  return parts;
 }
 
 // ---- making them ----
 
-bool in_order(const Tensor& indices, IntArrayRef size) {
-  Tensor places = sparse::flat_positions(indices.to(DType::Int64), size);
-  return places.slice(0, 1).gt(places.slice(0, 0, -1)).all().item().to_bool();
-}
-
 Tensor checked_coo(const Tensor& indices, const Tensor& values, SymIntArrayRef size, OptionalBool coalesced) {
   check_coo_shapes(indices, values, size.size());
   if (has_data(indices)) check_coo_bounds(indices, values, guard_ints(size));
-  check(!coalesced.value_or(false) || !has_data(indices) || in_order(indices, guard_ints(size)),
+  check(!coalesced.value_or(false) || !has_data(indices) || sparse::in_order(indices, guard_ints(size)),
         "cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor");
   return _sparse_coo_tensor_unsafe(indices, values, size, {.dtype = values.dtype()}, coalesced);
 }
@@ -148,8 +224,10 @@ UMBRA_OPERATOR(
           *layout, size,
           {.indices = plain.detach(), .compressed = compressed.detach(), .values = converted(values, dtype).detach()});
     })
-    .gradient("values", {"grad", "result"},
-              [](const Tensor& grad, const Tensor& result) { return grad.sparse_mask(result).values(); });
+    .gradient("values", {"grad", "result"}, [](const Tensor& grad, const Tensor& result) {
+      // A sparse gradient may have other places.
+      return (sparse::is_strided(grad) ? grad : grad.to_dense()).sparse_mask(result).values();
+    });
 
 UMBRA_OPERATOR(
     "sparse_coo_tensor.indices_size(Tensor indices, Tensor values, int[] size, *, ScalarType? dtype=None, Layout? "
@@ -158,14 +236,15 @@ UMBRA_OPERATOR(
                   OptionalLayout layout, OptionalDevice device, OptionalBool pin, OptionalBool coalesced) {
       indices.sym_size(0);  // a number is an IndexError
       check_options(Layout::SparseCoo, layout, device, values, pin);
-      return checked_coo(indices, converted(values, dtype), size, coalesced);
+      return checked_coo(indices, as_elements(converted(values, dtype)), size, coalesced);
     });
 
 UMBRA_OPERATOR(
     "sparse_coo_tensor.indices(Tensor indices, Tensor values, *, ScalarType? dtype=None, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None, bool? is_coalesced=None) -> Tensor")
-    .composite([](const Tensor& indices, const Tensor& values, OptionalDType dtype, OptionalLayout layout,
+    .composite([](const Tensor& indices, const Tensor& given, OptionalDType dtype, OptionalLayout layout,
                   OptionalDevice device, OptionalBool pin, OptionalBool coalesced) {
+      Tensor values = as_elements(given);
       check_options(Layout::SparseCoo, layout, device, values, pin);
       check_coo_shapes(indices, values,
                        static_cast<size_t>(indices.dim() == 2 ? indices.size(0) + values.dim() - 1 : 0));
@@ -207,7 +286,7 @@ UMBRA_OPERATOR(
     .composite([](const Tensor& compressed, const Tensor& plain, const Tensor& values, const std::vector<int64_t>& size,
                   Layout layout, OptionalBool) {
       check(is_compressed(layout), "expected a sparse compressed tensor layout, but got ", short_name(layout));
-      check_compressed(layout, compressed, plain, values, size);
+      check_compressed(layout, compressed, plain, values, size).check_order();
       return std::tuple<>();
     });
 

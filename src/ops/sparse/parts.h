@@ -16,7 +16,15 @@ inline bool is_strided(const Tensor& t) { return t.layout() == Layout::Strided; 
 
 /// How many of a COO tensor's dimensions are sparse.
 inline int64_t sparse_dims(const Tensor& coo) { return sparse_parts(coo).indices.size(0); }
-inline int64_t element_count(const Tensor& sparse) { return sparse_parts(sparse).values.size(0); }
+/// How many of a compressed tensor's first dimensions are a batch of matrices; the indices of each have the same
+/// length.
+inline int64_t batch_dims(const Tensor& compressed) { return sparse_parts(compressed).compressed.dim() - 1; }
+/// How many of a compressed tensor's last dimensions are dense: every element is a tensor of their sizes.
+inline int64_t inner_dims(const Tensor& compressed) { return compressed.dim() - batch_dims(compressed) - 2; }
+/// How many elements, or blocks, a sparse tensor has; of a batch, how many each matrix has.
+inline int64_t element_count(const Tensor& sparse) {
+  return sparse_parts(sparse).values.size(is_coo(sparse) ? 0 : batch_dims(sparse));
+}
 
 /// A COO tensor. Fewer than two elements are in order by themselves.
 Tensor make_coo(Tensor indices, Tensor values, SymIntArrayRef sizes, bool coalesced = false);
@@ -26,11 +34,26 @@ Tensor flat_positions(const Tensor& coo);
 /// A COO tensor with its elements in order and those of one place added up; itself where that is so.
 Tensor coalesced(const Tensor& coo);
 
+/// Rows and columns of a compressed tensor's blocks; of single elements where it has none.
+std::pair<int64_t, int64_t> block_size(const Tensor& compressed);
+/// Where each element or block of a compressed tensor stands: [batch..., row, column].
+Tensor compressed_places(const Tensor& compressed);
+/// A strided tensor as blocks of matrices: [batch..., down, across, height, width, dense...].
+Tensor as_blocks(const Tensor& strided, int64_t batch, std::pair<int64_t, int64_t> block);
+/// Whether no element of sorted places comes before the one before it, or twice.
+bool in_order(const Tensor& indices, IntArrayRef sizes);
+
 /// The same elements in other layouts: strided, COO in order, and compressed by rows or columns (of a COO tensor in
-/// order).
+/// order, whose last two sparse dimensions are the matrices').
 Tensor strided(const Tensor& sparse);
 Tensor as_coo(const Tensor& sparse);
+/// A compressed tensor's elements as a COO tensor, in the order in which they are stored.
+Tensor elements_of(const Tensor& compressed);
 Tensor as_compressed(const Tensor& coo, Layout layout);
+/// Blocks by rows or by columns of blocks, the blocks themselves unchanged.
+Tensor as_blocks_of(const Tensor& blocks, Layout layout);
+/// A compressed tensor whose indices have the type that those of another have.
+Tensor with_index_type_of(const Tensor& compressed, const Tensor& like);
 
 /// Where wanted positions stand among sorted ones; `at` is some valid place where one is not `found`.
 struct Places {

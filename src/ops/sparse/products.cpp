@@ -121,6 +121,21 @@ Tensor matrix_vector_product(const Tensor& self, const Tensor& vec) {
   return matrix_product(self, vec.unsqueeze(-1)).squeeze(-1);
 }
 
+Tensor add_matrix_vector_product(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
+                                 const Scalar& alpha) {
+  check<NotImplementedError>(!is_coo(mat) && is_strided(self) && is_strided(vec),
+                             "Could not run 'aten::addmv.out' with arguments from the 'SparseCPU' backend: it is ",
+                             "defined for strided vectors and compressed matrices");
+  check(mat.layout() != Layout::SparseBsc, "torch.addmv: operation not supported for mat with SparseBsc layout");
+  check(mat.dim() == 2 && vec.dim() == 1 && self.dim() <= 1, "vector + matrix @ vector expected, got ", self.dim(),
+        ", ", mat.dim(), ", ", vec.dim());
+  bool fits = mat.size(1) == vec.size(0) && (self.numel() == mat.size(0) || self.numel() == 1);
+  check(fits, "size mismatch, got input (", self.numel(), "), mat (", mat.size(0), "x", mat.size(1), "), vec (",
+        vec.size(0), ")");
+  Tensor product = matrix_product(mat, vec.unsqueeze(-1)).squeeze(-1).mul(alpha);
+  return beta.equals(0) ? product : self.mul(beta).add(product).to(mat.dtype());
+}
+
 Tensor batched_product(const Tensor& self, const Tensor& mat2) {
   check(is_coo(self) && is_strided(mat2), "bmm_sparse: expected a COO tensor and a strided one, got layouts ",
         short_name(self.layout()), " and ", short_name(mat2.layout()));

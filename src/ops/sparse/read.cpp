@@ -35,7 +35,7 @@ UMBRA_OPERATOR("_nnz(Tensor self) -> int")
     .use(AnyLayout{[](const Tensor& self) {
       sparse::expect_sparse(self, "_nnz");
       expect_layout(self, "_nnz", is_sparse(self.layout()), "sparse tensor layout");
-      return sparse_parts(self).values.size(0);
+      return sparse::element_count(self);
     }})
     .use(NeedsData{});
 UMBRA_OPERATOR("_indices(Tensor(a) self) -> Tensor(a)")
@@ -97,7 +97,7 @@ UMBRA_OPERATOR("sparse_dim(Tensor self) -> int").use(AnyLayout{[](const Tensor& 
 }});
 UMBRA_OPERATOR("dense_dim(Tensor self) -> int").use(AnyLayout{[](const Tensor& self) -> int64_t {
   if (self.layout() == Layout::SparseCoo) return sparse_parts(self).values.dim() - 1;
-  return is_compressed(self.layout()) ? 0 : self.dim();
+  return is_compressed(self.layout()) ? sparse::inner_dims(self) : self.dim();
 }});
 UMBRA_OPERATOR("_dimI(Tensor self) -> int").use(AnyLayout{[](const Tensor& self) {
   sparse::expect_sparse(self, "_dimI");

@@ -52,9 +52,14 @@ Tensor sum_coo(const Tensor& self, const std::vector<int64_t>& dims) {
 
 Tensor sum_compressed(const Tensor& self, const std::vector<int64_t>& dims, bool keepdim, DType dtype) {
   check(keepdim, "reduction operations on CSR tensors with keepdim=False is unsupported");
-  check<NotImplementedError>(self.layout() == Layout::SparseCsr && dims.size() == 1, "sums over dimensions of layout ",
-                             to_string(self.layout()), " other than one of a CSR tensor are not in Umbra yet");
+  check<NotImplementedError>(self.layout() == Layout::SparseCsr && self.dim() == 2, "sums over dimensions of layout ",
+                             to_string(self.layout()), " other than of a CSR matrix are not in Umbra yet");
   Tensor elements = as_coo(self);
+  if (dims.size() == 2) {
+    Tensor total = sparse_parts(elements).values.sum(dtype).reshape({1});
+    return as_compressed(make_coo(zeros({2, 1}, {.dtype = DType::Int64, .device = self.device()}), total, {1, 1}),
+                         Layout::SparseCsr);
+  }
   Tensor flat = sum_coo(with_values(elements, sparse_parts(elements).values.to(dtype)), dims);
   return as_compressed(flat.unsqueeze(dims[0]), Layout::SparseCsr);
 }

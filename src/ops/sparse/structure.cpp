@@ -22,10 +22,23 @@ Layout turned(Layout layout) {
   }
 }
 
-Tensor transpose_compressed(const Tensor& self) {
+/// Dimensions of a batch can be exchanged with each other, and the two of the matrices.
+Tensor transpose_compressed(const Tensor& self, int64_t a, int64_t b) {
+  int64_t batch = batch_dims(self);
+  check(inner_dims(self) == 0, "transpose(): hybrid sparse compressed tensors with dense dimensions are not supported");
+  auto kind = [&](int64_t d) { return d < batch ? "(Batch)" : "(Sparse)"; };
+  check((a < batch) == (b < batch),
+        "transpose(): can only transpose dimensions of the same type (Batch, Sparse, Dense), got ", a, kind(a), " and ",
+        b, kind(b));
   SparseParts parts = sparse_parts(self);
-  if (in_blocks(self.layout())) parts.values = parts.values.transpose(1, 2);
-  return make_sparse(turned(self.layout()), {self.size(1), self.size(0)}, std::move(parts));
+  SymShape sizes(self.sym_sizes());
+  std::swap(sizes[a], sizes[b]);
+  if (b < batch) {
+    for (Tensor* part : {&parts.indices, &parts.compressed, &parts.values}) *part = part->transpose(a, b);
+    return make_sparse(self.layout(), sizes, std::move(parts));
+  }
+  if (in_blocks(self.layout())) parts.values = parts.values.transpose(batch + 1, batch + 2);
+  return make_sparse(turned(self.layout()), sizes, std::move(parts));
 }
 
 }  // namespace
@@ -33,7 +46,7 @@ Tensor transpose_compressed(const Tensor& self) {
 Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
   int64_t a = wrap_dim(dim0, self.dim()), b = wrap_dim(dim1, self.dim());
   if (a == b) return self.detach();
-  if (!is_coo(self)) return transpose_compressed(self);
+  if (!is_coo(self)) return transpose_compressed(self, a, b);
   int64_t sparse_dim = sparse_dims(self);
   check(a < sparse_dim && b < sparse_dim,
         "sparse transpose: transposed dimensions must be sparse Got sparse_dim: ", sparse_dim, ", d0: ", a,
@@ -107,6 +120,19 @@ Tensor without_row(const Tensor& indices, int64_t row) {
   return umbra::cat({indices.slice(0, 0, row), indices.slice(0, row + 1)}, 0);
 }
 
+/// One matrix of a batch, or one place of the dense dimensions.
+Tensor select_matrices(const Tensor& self, int64_t at, int64_t index) {
+  SparseParts parts = sparse_parts(self);
+  SymShape sizes(self.sym_sizes());
+  sizes.erase(at);
+  bool inner = at >= batch_dims(self);
+  parts.values = parts.values.select(inner ? at - self.dim() : at, index);
+  if (inner) return make_sparse(self.layout(), sizes, std::move(parts));
+  parts.indices = parts.indices.select(at, index);
+  parts.compressed = parts.compressed.select(at, index);
+  return make_sparse(self.layout(), sizes, std::move(parts));
+}
+
 }  // namespace
 
 Tensor select(const Tensor& self, int64_t dim, int64_t index) {
@@ -115,6 +141,10 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
                     to_string(self.sizes()), " at dimension ", at);
   if (index < 0) index += size;
   require_data(self, "select");
+  if (is_compressed(self.layout()) && (at < batch_dims(self) || at > batch_dims(self) + 1))
+    return select_matrices(self, at, index);
+  check(is_coo(self) || batch_dims(self) == 0,
+        "select(): selecting sparse dimensions is not supported for batched sparse compressed tensors.");
   Tensor elements = is_coo(self) ? self : as_coo(self);
   const SparseParts& parts = sparse_parts(elements);
   SymShape sizes(self.sym_sizes());
@@ -254,18 +284,29 @@ Tensor without_elements(Layout layout, SymIntArrayRef sizes, DType dtype, Device
     for (size_t d = static_cast<size_t>(sparse_dim); d < sizes.size(); ++d) dense.push_back(sizes[d]);
     return make_coo(zeros({sparse_dim, 0}, integers), zeros(dense, values), sizes, true);
   }
-  check<NotImplementedError>(is_compressed(layout) && !in_blocks(layout) && sizes.size() == 2, "a tensor of layout ",
+  check<NotImplementedError>(is_compressed(layout) && !in_blocks(layout) && sizes.size() >= 2, "a tensor of layout ",
                              to_string(layout), " and sizes ", to_string(sizes),
                              " without elements is not in Umbra yet");
-  SymInt groups = by_rows(layout) ? sizes[0] : sizes[1];
+  SymShape none(sizes.drop_back().drop_back()), starts(none);
+  starts.push_back(sizes[sizes.size() - (by_rows(layout) ? 2 : 1)] + 1);
+  none.push_back(0);
   return make_sparse(
       layout, sizes,
-      {.indices = zeros({0}, integers), .compressed = zeros({groups + 1}, integers), .values = zeros({0}, values)});
+      {.indices = zeros(none, integers), .compressed = zeros(starts, integers), .values = zeros(none, values)});
 }
 
-Tensor without_elements_like(const Tensor& self, std::optional<DType> dtype) {
-  return without_elements(self.layout(), self.sym_sizes(), dtype.value_or(self.dtype()), self.device(),
-                          is_coo(self) ? sparse_dims(self) : 2);
+Tensor without_elements_like(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device) {
+  DType type = dtype.value_or(self.dtype());
+  Device where = device.value_or(self.device());
+  if (is_coo(self)) return without_elements(Layout::SparseCoo, self.sym_sizes(), type, where, sparse_dims(self));
+  const SparseParts& parts = sparse_parts(self);
+  SymShape values(parts.values.sym_sizes()), plain(parts.indices.sym_sizes());
+  values[batch_dims(self)] = plain[batch_dims(self)] = 0;
+  TensorOptions integers{.dtype = parts.indices.dtype(), .device = where};
+  return make_sparse(self.layout(), self.sym_sizes(),
+                     {.indices = zeros(plain, integers),
+                      .compressed = zeros(parts.compressed.sym_sizes(), integers),
+                      .values = zeros(values, {.dtype = type, .device = where})});
 }
 
 }  // namespace sparse

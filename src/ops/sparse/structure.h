@@ -15,7 +15,7 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index);
 Tensor cat(ArrayRef<Tensor> tensors, int64_t dim);
 /// A tensor of this layout without elements; `sparse_dim` dimensions of a COO tensor are sparse.
 Tensor without_elements(Layout layout, SymIntArrayRef sizes, DType dtype, Device device, int64_t sparse_dim);
-/// The same without elements, in another type.
-Tensor without_elements_like(const Tensor& self, std::optional<DType> dtype);
+/// The same without elements, of another type or on another device.
+Tensor without_elements_like(const Tensor& self, std::optional<DType> dtype = {}, std::optional<Device> device = {});
 
 }  // namespace umbra::ops::sparse

@@ -1,6 +1,7 @@
 // Views of the same elements: alias, detach, conjugation, complex numbers as pairs.
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
+#include "umbra/core/sparse.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -54,12 +55,14 @@ UMBRA_OPERATOR("_conj(Tensor(a) self) -> Tensor(a)")
     .use(BatchInPlace{});
 
 UMBRA_OPERATOR("conj(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
+  if (self.is_complex() && is_sparse(self.layout())) return conj_physical(self);  // which has no lazy bits
   return self.is_complex() ? _conj(self) : self;
 });
 
 UMBRA_OPERATOR("_neg_view(Tensor(a) self) -> Tensor(a)")
     .view([](const Tensor& self) {
-      check<NotImplementedError>(self.dtype() != DType::Bool || self.is_meta(), "\"neg_cpu\" not implemented for 'Bool'");
+      check<NotImplementedError>(self.dtype() != DType::Bool || self.is_meta(),
+                                 "\"neg_cpu\" not implemented for 'Bool'");
       Tensor out = same_geometry(self);
       out.impl()->set_neg(!self.is_neg());
       return out;
@@ -117,6 +120,10 @@ UMBRA_OPERATOR("view_as_complex(Tensor(a) self) -> Tensor(a)")
 
 UMBRA_OPERATOR("real(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
   if (!self.is_complex()) return self;
+  if (is_sparse(self.layout())) {
+    check<NotImplementedError>(!self.requires_grad(), "the gradient of real of a sparse tensor is not in Umbra yet");
+    return with_values(self, sparse_parts(self).values.real());
+  }
   return view_as_real(self.is_conj() ? _conj(self) : self).select(self.dim(), 0);
 });
 

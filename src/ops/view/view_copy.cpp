@@ -75,6 +75,7 @@ UMBRA_OPERATOR("expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) 
 UMBRA_OPERATOR("select_copy.int(Tensor self, int dim, SymInt index) -> Tensor")
     .generated_out("select_copy.int_out")
     .all_backends([](const Tensor& self, int64_t dim, SymInt index) { return copied(self.select(dim, index)); })
+    .sparse([](const Tensor& self, int64_t dim, SymInt index) { return self.select(dim, index).clone(); })
     .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR(

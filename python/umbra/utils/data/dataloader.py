@@ -1,6 +1,7 @@
 """DataLoader: batches of a dataset, in order or shuffled, read in this process or in workers."""
 import itertools
 import multiprocessing
+import os
 import warnings
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -35,7 +36,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         self._indices, self._fetcher = iter(loader._index_sampler), _Fetcher(Job.of(loader))
 
     def __next__(self):
-        return self._fetcher.fetch(next(self._indices))
+        return self._counted(self._fetcher.fetch(next(self._indices)))
 
 
 class DataLoader(Generic[_T_co]):
@@ -79,7 +80,26 @@ class DataLoader(Generic[_T_co]):
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
         self.multiprocessing_context = multiprocessing_context
         self.collate_fn = collate_fn or (default_collate if self._auto_collation else default_convert)
-        self._iterator = None
+        self._iterator = self._length_said = None
+        self._complete = True
+        self.check_worker_number_rationality()
+
+    _complete = False
+    _FIXED = frozenset(("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"))
+
+    def __setattr__(self, name, value):
+        if self._complete and name in self._FIXED:
+            raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
+        super().__setattr__(name, value)
+
+    def check_worker_number_rationality(self):
+        """Warns of more workers than there are processors for this process."""
+        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        if usable is not None and self.num_workers > usable:
+            warnings.warn(f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number of worker in current "
+                          f"system is {usable}, which is smaller than what this DataLoader is going to create. Please be aware that excessive "
+                          "worker creation might get DataLoader running slow or even freeze, lower the worker number to avoid potential "
+                          "slowness/freeze if necessary.", stacklevel=3)
 
     @staticmethod
     def _check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers):
@@ -155,5 +175,8 @@ class DataLoader(Generic[_T_co]):
     def __len__(self):
         if self._iterable:
             count = len(self.dataset)
-            return count if self.batch_size is None else count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+            if self.batch_size is not None:
+                count = count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+            self._length_said = count
+            return count
         return len(self._index_sampler)

@@ -69,6 +69,8 @@ class ConcatDataset(Dataset):
         self.datasets = list(datasets)
         if not self.datasets:
             raise AssertionError("datasets should not be an empty iterable")
+        if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
+            raise AssertionError("ConcatDataset does not support IterableDataset")
         self.cumulative_sizes = list(itertools.accumulate(len(dataset) for dataset in self.datasets))
 
     def __len__(self):
@@ -103,7 +105,20 @@ class StackDataset(Dataset):
         return tuple(dataset[index] for dataset in self.datasets)
 
     def __getitems__(self, indices):
-        return [self[index] for index in indices]
+        if isinstance(self.datasets, dict):
+            columns = [self._samples(dataset, indices) for dataset in self.datasets.values()]
+            return [dict(zip(self.datasets, sample)) for sample in zip(*columns)]
+        return list(zip(*(self._samples(dataset, indices) for dataset in self.datasets)))
+
+    @staticmethod
+    def _samples(dataset, indices):
+        """Samples of one dataset, at once where it can."""
+        if not callable(getattr(dataset, "__getitems__", None)):
+            return [dataset[index] for index in indices]
+        samples = dataset.__getitems__(indices)
+        if len(samples) != len(indices):
+            raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(samples)}")
+        return samples
 
     def __len__(self):
         return self._length

@@ -84,7 +84,7 @@ class WeightedRandomSampler(Sampler):
         self.weights, self.num_samples, self.replacement, self.generator = weights, num_samples, replacement, generator
 
     def __iter__(self):
-        return iter(umbra.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator).tolist())
+        yield from umbra.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator).tolist()
 
     def __len__(self):
         return self.num_samples

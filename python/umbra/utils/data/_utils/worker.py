@@ -8,6 +8,7 @@ import os
 import queue
 import random
 import sys
+import warnings
 
 import umbra
 from umbra._utils import ExceptionWrapper
@@ -157,9 +158,21 @@ class _BaseDataLoaderIter:
 
     def __init__(self, loader):
         self._loader = loader
+        self._given, self._promised = 0, getattr(loader, "_length_said", None)
 
     def __iter__(self):
         return self
+
+    def _counted(self, batch):
+        """A batch, with a warning where there are more of them than a stream has said."""
+        self._given += 1
+        if self._promised is not None and self._given > self._promised:
+            workers = self._loader.num_workers
+            note = ("For multiprocessing data-loading, this could be caused by not properly configuring the IterableDataset replica at each worker. "
+                    "Please see https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples.") if workers else ""
+            warnings.warn(f"Length of IterableDataset {self._loader.dataset} was reported to be {self._promised}(when accessing len(dataloader)), "
+                          f"but {self._given} samples have been fetched. {note}", stacklevel=3)
+        return batch
 
     def __len__(self):
         return len(self._loader)
@@ -263,10 +276,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._send()
             if isinstance(answer, _IterableEnd):
                 continue
-            if isinstance(answer, ExceptionWrapper):
-                self.close()
+            if isinstance(answer, ExceptionWrapper):  # the batches behind it are still there
                 answer.reraise()
-            return answer
+            return self._counted(answer)
         if not self._loader.persistent_workers:
             self.close()
         raise StopIteration
