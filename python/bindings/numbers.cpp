@@ -171,6 +171,8 @@ void add_number_slots(std::vector<PyType_Slot>& slots) {
       slot(Py_nb_inplace_and, in_place<"bitwise_and_">),
       slot(Py_nb_inplace_or, in_place<"bitwise_or_">),
       slot(Py_nb_inplace_xor, in_place<"bitwise_xor_">),
+      slot(Py_nb_inplace_lshift, in_place<"__ilshift__">),
+      slot(Py_nb_inplace_rshift, in_place<"__irshift__">),
       slot(Py_nb_negative, unary<"neg">),
       slot(Py_nb_positive, unary<"positive">),
       slot(Py_nb_absolute, unary<"abs">),

@@ -119,3 +119,27 @@ def test_parts_are_copied_into_lists_of_outputs():
         aten.unbind_copy.int_out(x.clone().requires_grad_(), 1, out=outs)
     with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
         aten.unbind_copy.int_out(x, 1, out=[torch.empty(0, dtype=torch.int64)] * 2)
+
+
+def test_complex_numbers_without_an_imaginary_part_fill_real_tensors():
+    mask = torch.tensor([True, False])
+    assert torch.zeros(2, dtype=torch.int64).masked_fill(mask, torch.tensor(3 + 0j)).tolist() == [3, 0]
+    with pytest.raises(RuntimeError, match="without overflow"):
+        torch.zeros(2, dtype=torch.int64).masked_fill(mask, torch.tensor(3 + 1j))
+    with pytest.raises(NotImplementedError, match="masked_fill.*UInt16"):
+        torch.zeros(2, dtype=torch.uint16).masked_fill(mask, 1)
+
+
+def test_shifts_in_place_leave_unknown_operands_to_them():
+    class Shifter:
+        def __rlshift__(self, other):
+            return "shifted"
+    x = torch.ones(2, dtype=torch.int64)
+    x <<= Shifter()
+    assert x == "shifted"
+    y = torch.ones(2, dtype=torch.int64)
+    z = y
+    y <<= 2
+    assert z is y and y.tolist() == [4, 4]
+    with pytest.raises(TypeError, match="unsupported operand type"):
+        y >>= object()

@@ -73,6 +73,7 @@ UMBRA_OPERATOR("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Ten
 TensorSpec masked_fill_spec(const Tensor& self, const Tensor& mask) {
   check(mask.dtype() == DType::Bool, "masked_fill_ only supports boolean masks, but got mask with dtype ",
         cpp_name(mask.dtype()));
+  check_kernel_type(!is_wide_unsigned(self.dtype()) && !is_float8(self.dtype()), "masked_fill", self);
   return TensorSpec(broadcast_shapes(self.sym_sizes(), mask.sym_sizes()), self.dtype(), common_device({&self, &mask}));
 }
 
@@ -101,10 +102,12 @@ UMBRA_OPERATOR("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Te
             value.dim(), " dimension(s).");
       common_device({&self, &mask, &value});
       TensorSpec spec = masked_fill_spec(self, mask);
-      if (value.is_complex() && !self.is_complex()) kernels::check_fits(std::complex<double>(0, 1), self.dtype());
+      bool may_lose = value.is_complex() && !self.is_complex() && !has_elements(value);
+      if (may_lose) kernels::check_fits(std::complex<double>(0, 1), self.dtype());
       return spec;
     })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& mask, const Tensor& value) {
+      if (value.is_complex() && !self.is_complex()) kernels::check_fits(value.item(), self.dtype());
       kernels::pointwise(functors::Where{}, out, {&mask, &value, &self}, self.dtype());
     })
     .elementwise()
