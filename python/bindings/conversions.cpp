@@ -110,7 +110,17 @@ Tensor convert(const Tensor& self, const Request& r) {
 }
 
 PyObject* to(PyObject* self, PyObject* args, PyObject* kwargs) {
-  return guarded([&] { return wrap(convert(tensor_of(self), RequestReader(args, kwargs).read())); });
+  return guarded([&]() -> PyObject* {
+    Request request;
+    try {
+      request = RequestReader(args, kwargs).read();
+    } catch (const TypeError&) {
+      PyObject* result = nullptr;  // a Proxy, say
+      if (offer_call("to", self, args, kwargs, &result)) return result;
+      throw;
+    }
+    return wrap(convert(tensor_of(self), request));
+  });
 }
 
 template <DType kDType> PyObject* to_dtype(PyObject* self, PyObject*, PyObject*) {

@@ -4,6 +4,7 @@
 #include "numpy_arrays.h"
 #include "operators.h"
 #include "tensor_type.h"
+#include "torch_function.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/graph/operator_value.h"
 #include "umbra/jit/trace.h"
@@ -135,7 +136,7 @@ bool read_tensor_list(PyObject* object, bool optional, Value& out, Scratch& scra
   for (size_t i = 0; i < count; ++i) {
     if (items[i] == Py_None && optional) continue;
     if (!is_tensor(items[i])) {
-      if (i == 0) return false;
+      if (i == 0 || class_has_torch_function(Py_TYPE(items[i]))) return false;  // a Proxy takes the whole call
       fail<TypeError>("expected Tensor as element ", i, " in argument 0, but got ", short_type_name(Py_TYPE(items[i])));
     }
     if (!is_plain_tensor_type(Py_TYPE(items[i]))) scratch.saw_subclass = true;

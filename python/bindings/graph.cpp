@@ -109,12 +109,24 @@ fx::Arguments read_arguments(nb::handle sequence) {
   for (nb::handle item : nb::borrow<nb::sequence>(sequence)) out.push_back(read_argument(item.ptr()));
   return out;
 }
+/// A key of a dict as text. What is no text has to be a literal that is written the same everywhere.
+std::string read_key(nb::handle key) {
+  if (PyUnicode_Check(key.ptr())) return std::string(text_of(key.ptr()));
+  bool literal = PyLong_Check(key.ptr()) || PyFloat_Check(key.ptr()) || key.is_none();
+  check<NotImplementedError>(literal, "a dict with keys of type ", short_type_name(Py_TYPE(key.ptr())),
+                             " cannot be an argument of a graph");
+  return fx::kLiteralKey + nb::cast<std::string>(nb::repr(key));
+}
+nb::object wrap_key(const std::string& key) {
+  if (key.empty() || key[0] != fx::kLiteralKey) return make_text(key);
+  return nb::module_::import_("ast").attr("literal_eval")(key.substr(1));
+}
 fx::KeywordArguments read_keywords(nb::handle dict) {
   fx::KeywordArguments out;
   for (auto [key, value] : nb::borrow<nb::dict>(dict)) {
     check(!nb::isinstance<NodeHandle>(key),
           "Keys for dictionaries used as an argument cannot contain a Node. Got key: ", str_of(key.ptr()));
-    out.emplace_back(nb::cast<std::string>(key), read_argument(value.ptr()));
+    out.emplace_back(read_key(key), read_argument(value.ptr()));
   }
   return out;
 }
@@ -157,16 +169,29 @@ nb::object wrap_modules(const fx::ModuleStack& stack) {
     out[make_text(frame.key)] = nb::make_tuple(frame.path, frame.type);
   return out;
 }
-IntrusivePtr<fx::ModuleStack> read_modules(nb::handle dict) {
+/// The same from Python, where classes stand by name or as they are; null for what is no such stack.
+IntrusivePtr<fx::ModuleStack> read_modules(nb::handle stack, bool& by_name) {
+  if (!PyDict_Check(stack.ptr())) return nullptr;
   std::vector<fx::ModuleFrame> frames;
-  for (auto [key, value] : nb::borrow<nb::dict>(dict)) {
-    nb::tuple pair = nb::borrow<nb::tuple>(value);
-    nb::object type = pair[1];
-    frames.push_back(
-        {nb::cast<std::string>(key), str_of(nb::object(pair[0]).ptr()),
-         PyUnicode_Check(type.ptr()) ? nb::cast<std::string>(type) : nb::cast<std::string>(type.attr("__qualname__"))});
+  for (auto [key, value] : nb::borrow<nb::dict>(stack)) {
+    if (!PyTuple_Check(value.ptr()) || PyTuple_GET_SIZE(value.ptr()) != 2) return nullptr;
+    nb::handle path = PyTuple_GET_ITEM(value.ptr(), 0), type = PyTuple_GET_ITEM(value.ptr(), 1);
+    if (!PyUnicode_Check(type.ptr())) {
+      if (!PyType_Check(type.ptr())) return nullptr;
+      by_name = false;
+    }
+    nb::object name = by_name ? nb::borrow(type) : nb::object(type.attr("__qualname__"));
+    frames.push_back({str_of(key.ptr()), str_of(path.ptr()), nb::cast<std::string>(name)});
   }
   return make_counted<fx::ModuleStack>(std::move(frames));
+}
+constexpr const char* kModules = "nn_module_stack";
+/// What is no stack of names is kept as it is besides: symbolic tracing has the classes themselves.
+void set_modules(fx::Meta& meta, nb::handle stack) {
+  bool by_name = true;
+  meta.modules = read_modules(stack, by_name);
+  std::erase_if(meta.extra, [](const auto& entry) { return entry.first == kModules; });
+  if (!meta.modules || !by_name) meta.set(kModules, Value::object(make_counted<PythonObject>(stack.ptr())));
 }
 
 /// A call that gives nothing has that for a value, in graphs that have values.
@@ -180,8 +205,8 @@ nb::object meta_get(const NodeHandle& node, const std::string& key) {
   const fx::Meta& meta = node->meta;
   if (key == "val" && holds_value(*node.get())) return nb::steal(wrap(meta.val));
   if (key == "stack_trace" && meta.source) return make_text(meta.source->text());
-  if (key == "nn_module_stack" && meta.modules) return wrap_modules(*meta.modules);
   if (const Value* value = meta.find(key)) return nb::steal(wrap(*value));
+  if (key == kModules && meta.modules) return wrap_modules(*meta.modules);
   throw nb::key_error(key.c_str());
 }
 void meta_set(const NodeHandle& node, const std::string& key, nb::handle value) {
@@ -191,22 +216,22 @@ void meta_set(const NodeHandle& node, const std::string& key, nb::handle value) 
     meta.source = value.is_none()
                       ? nullptr
                       : IntrusivePtr<fx::SourceLocation>(make_counted<fx::TextLocation>(nb::cast<std::string>(value)));
-  else if (key == "nn_module_stack") meta.modules = read_modules(value);
+  else if (key == kModules) set_modules(meta, value);
   else meta.set(key, Value::object(make_counted<PythonObject>(value.ptr())));
 }
 void meta_delete(const NodeHandle& node, const std::string& key) {
   fx::Meta& meta = node->meta;
+  size_t erased = std::erase_if(meta.extra, [&](const auto& entry) { return entry.first == key; });
   if (key == "val") meta.val = Value();
   else if (key == "stack_trace") meta.source = nullptr;
-  else if (key == "nn_module_stack") meta.modules = nullptr;
-  else if (std::erase_if(meta.extra, [&](const auto& entry) { return entry.first == key; }) == 0)
-    throw nb::key_error(key.c_str());
+  else if (key == kModules) meta.modules = nullptr;
+  else if (erased == 0) throw nb::key_error(key.c_str());
 }
 std::vector<std::string> meta_keys(const NodeHandle& node) {
   std::vector<std::string> keys;
   const fx::Meta& meta = node->meta;
   if (meta.source) keys.push_back("stack_trace");
-  if (meta.modules) keys.push_back("nn_module_stack");
+  if (meta.modules && !meta.find(kModules)) keys.push_back(kModules);
   if (holds_value(*node.get())) keys.push_back("val");
   for (const auto& [key, value] : meta.extra) keys.push_back(key);
   return keys;
@@ -294,7 +319,7 @@ nb::object wrap(const fx::Argument& argument) {
     case Kind::Dict: {
       nb::dict out;
       for (size_t i = 0; i < argument.items().size(); ++i)
-        out[make_text(argument.keys()[i])] = wrap(argument.items()[i]);
+        out[wrap_key(argument.keys()[i])] = wrap(argument.items()[i]);
       return immutable("immutable_dict", out);
     }
     case Kind::Slice: {
@@ -343,7 +368,16 @@ void bind_graph(nb::module_& m) {
   nb::class_<GraphHandle>(m, "Graph", nb::dynamic_attr(), nb::is_weak_referenceable(), nb::type_slots(graph_slots))
       .def(
           "__init__",
-          [](nb::pointer_and_handle<GraphHandle> self) { new (self.p) GraphHandle(self.h, make_counted<fx::Graph>()); })
+          [](nb::pointer_and_handle<GraphHandle> self, nb::object owning_module, nb::object tracer_cls,
+             nb::object tracer_extras) {
+            new (self.p) GraphHandle(self.h, make_counted<fx::Graph>());
+            const std::pair<const char*, nb::object> given[] = {
+                {"owning_module", owning_module}, {"_tracer_cls", tracer_cls}, {"_tracer_extras", tracer_extras}};
+            for (const auto& [name, value] : given)
+              if (!value.is_none()) nb::setattr(self.h, name, value);
+          },
+          nb::arg("owning_module") = nb::none(), nb::arg("tracer_cls") = nb::none(),
+          nb::arg("tracer_extras") = nb::none())
       .def("_create_node",
            [](GraphHandle& g, const std::string& op, nb::handle target, nb::handle args, nb::handle kwargs,
               const std::string& name) {
@@ -381,6 +415,7 @@ void bind_graph(nb::module_& m) {
            })
       .def_prop_ro("_first", [](const GraphHandle& g) { return g->first() ? wrap(g->first()) : nb::none(); })
       .def_prop_ro("_last", [](const GraphHandle& g) { return g->last() ? wrap(g->last()) : nb::none(); })
+      .def_prop_ro("_has_statements", [](const GraphHandle& g) { return fx::has_statements(*g.get()); })
       .def("_count", [](const GraphHandle& g) { return g->size(); })
       .def("_needs_python", [](const GraphHandle& g) { return needs_python(*g.get()); })
       .def(
@@ -406,6 +441,7 @@ void bind_graph(nb::module_& m) {
           },
           nb::arg("arguments"), nb::arg("keywords").none(), nb::arg("has_output"))
       .def_prop_ro("_has_pytree", [](const GraphHandle& g) { return g->pytree.has_value(); })
+      .def("_take_pytree", [](GraphHandle& g, const GraphHandle& other) { g->pytree = other->pytree; })
       .def("_clear_pytree", [](GraphHandle& g) { g->pytree.reset(); })
       .def("__str__", [](const GraphHandle& g) { return fx::to_string(*g.get()); })
       .def("__repr__", [](const GraphHandle& g) { return fx::to_string(*g.get()); })

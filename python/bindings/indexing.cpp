@@ -358,9 +358,14 @@ void set(const Tensor& self, PyObject* index, PyObject* object) {
 
 // ---- slots ----
 
-/// Whether a user's class may want an access: the tensor's, or that of a tensor in the index.
+/// Whether a user's class may want an access because of an operand: a tensor class, or a class that only has a handler.
+bool of_user(PyObject* object) {
+  if (PyLong_Check(object) || PySlice_Check(object) || PyFloat_Check(object) || object == Py_None) return false;
+  if (is_tensor(object)) return !is_plain_tensor_type(Py_TYPE(object));
+  return !PyTuple_Check(object) && !PyList_Check(object) && class_has_torch_function(Py_TYPE(object));
+}
+/// Whether one may want it: the tensor's, or that of something in the index.
 bool wants_offer(PyObject* self, PyObject* index) {
-  auto of_user = [](PyObject* object) { return is_tensor(object) && !is_plain_tensor_type(Py_TYPE(object)); };
   if (may_be_overridden(self) || of_user(index)) return true;
   if (!PyTuple_Check(index)) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); ++i)
@@ -377,7 +382,8 @@ PyObject* subscript(PyObject* self, PyObject* index) {
 int assign(PyObject* self, PyObject* index, PyObject* value) {
   PyObject* values[] = {self, index, value};
   PyObject* result = nullptr;
-  if (value && wants_offer(self, index) && offer_member("__setitem__", values, 3, nullptr, &result)) {
+  if (value && (wants_offer(self, index) || of_user(value)) &&
+      offer_member("__setitem__", values, 3, nullptr, &result)) {
     Py_XDECREF(result);
     return result ? 0 : -1;
   }

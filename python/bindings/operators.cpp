@@ -45,6 +45,9 @@ PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObj
       if (call_torch_function(self, call, &result)) return result;
       fail_schema(op, call, why);
     }
+    if (PyObject* result = nullptr;
+        (scratch.saw_subclass || torch_function_modes_active()) && call_torch_function(self, call, &result))
+      return result;
     call_operator(op, frame.data());
     if (op.return_count() == 1 && frame[0].tag() == Value::Tag::DType)
       return PyLong_FromLong(torch_number(frame[0].to_dtype()));

@@ -156,6 +156,16 @@ PyObject* has_torch_function(PyObject*, PyObject* const* values, Py_ssize_t coun
     return Py_NewRef(types.empty() ? Py_False : Py_True);
   });
 }
+/// A call of something written in Python, offered; NotImplemented where nobody takes it.
+nb::object offer(nb::handle function, nb::tuple args, nb::dict kwargs) {
+  std::vector<PyObject*> values;
+  for (nb::handle value : args) values.push_back(value.ptr());
+  for (auto [key, value] : kwargs) values.push_back(value.ptr());
+  nb::object names = owned(PySequence_Tuple(kwargs.ptr()));
+  PyObject* result = nullptr;
+  CallArguments call{values.data(), nb::len(args), names.ptr()};
+  return call_torch_function(function.ptr(), call, &result) ? nb::steal(result) : nb::borrow(Py_NotImplemented);
+}
 PyMethodDef g_has_definition = {"_has_torch_function",
                                 reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(has_torch_function)),
                                 METH_FASTCALL, nullptr};
@@ -185,6 +195,7 @@ void bind_torch_function(nb::module_& m) {
     return out;
   });
   m.attr("_has_torch_function") = nb::steal(checked(PyCFunction_New(&g_has_definition, nullptr)));
+  m.def("_offer_torch_function", &offer);
   m.def("_is_torch_function_enabled", [] { return !state().classes_off && !state().all_off; });
 }
 

@@ -30,14 +30,11 @@ class OpOverloadPacket:
         self._call = _C._find_function(qualified_name, READ_AS_OPERATOR)
 
     def __call__(self, /, *args, **kwargs):
-        try:
-            return self._call(*args, **kwargs)
-        except RuntimeError:
-            # What is no tensor but wants the call (a Proxy) fits no schema.
-            for value in (*args, *kwargs.values()):
-                if not isinstance(value, Tensor) and hasattr(type(value), "__torch_function__"):
-                    return type(value).__torch_function__(self, (type(value),), args, kwargs)
-            raise
+        if _C._has_torch_function(*args, *kwargs.values()):
+            result = _C._offer_torch_function(self, args, kwargs)
+            if result is not NotImplemented:
+                return result
+        return self._call(*args, **kwargs)
 
     def __getattr__(self, key):
         if key.startswith("__"):

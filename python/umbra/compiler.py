@@ -43,9 +43,14 @@ def _fx_tracing():
         _state.fx_tracing = before
 
 
+def _is_fx_tracing():
+    """Whether make_fx or symbolic tracing runs on this thread."""
+    return getattr(_state, "fx_tracing", False)
+
+
 def _tracer():
     """What traces the program on this thread, as messages say it; None where nothing does that refuses compiled functions."""
-    if getattr(_state, "fx_tracing", False):
+    if _is_fx_tracing():
         return "symbolically trace"
     return "torch.jit.trace" if _C._jit_is_tracing() else None
 

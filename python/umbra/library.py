@@ -323,8 +323,27 @@ def get_kernel(op, dispatch_key):
 
 
 def triton_op(name, fn=None, /, *, mutates_args, schema=None):
-    raise NotImplementedError("torch.library.triton_op is not in Umbra yet")
+    """An operator whose function may launch Triton kernels: defined as `custom_op` does, with the function as its fake kernel too. Launches are refused."""
+    def define(function):
+        made = custom_op(name, function, mutates_args=mutates_args, schema=schema)
+        made.register_fake(function)
+        return made
+    return define if fn is None else define(fn)
+
+
+class _TritonKernel:
+    """A Triton kernel that a function names. It can be given a grid, not launched."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def __getitem__(self, grid):
+        return self
+
+    def __call__(self, *args, **kwargs):
+        raise NotImplementedError(f"launching the Triton kernel {getattr(self.kernel, '__name__', self.kernel)!s} is not in Umbra yet")
 
 
 def wrap_triton(triton_kernel, /):
-    raise NotImplementedError("torch.library.wrap_triton is not in Umbra yet")
+    """The kernel as `triton_op`'s functions launch it: `wrap_triton(kernel)[grid](...)`."""
+    return _TritonKernel(triton_kernel)

@@ -55,6 +55,22 @@ std::string formatted(const std::string& format, const Node& node) {
   return out;
 }
 
+/// What `operator.iadd` and its like are as statements, which bind the name of what they change anew; empty for other
+/// functions.
+std::string statement_format(const Node& node) {
+  constexpr std::pair<std::string_view, const char*> kStatements[] = {
+      {"operator.iadd", "{} += {}"},     {"operator.iand", "{} &= {}"},       {"operator.ifloordiv", "{} //= {}"},
+      {"operator.ilshift", "{} <<= {}"}, {"operator.imod", "{} %= {}"},       {"operator.imul", "{} *= {}"},
+      {"operator.imatmul", "{} @= {}"},  {"operator.ior", "{} |= {}"},        {"operator.ipow", "{} **= {}"},
+      {"operator.irshift", "{} >>= {}"}, {"operator.isub", "{} -= {}"},       {"operator.itruediv", "{} /= {}"},
+      {"operator.ixor", "{} ^= {}"},     {"operator.setitem", "{}[{}] = {}"},
+  };
+  const Function* function = node.op() == Op::CallFunction ? node.target().function() : nullptr;
+  if (!function || node.args().empty() || !node.arg(0).is_node()) return "";
+  auto found = std::ranges::find(kStatements, std::string_view(function->name), [](const auto& s) { return s.first; });
+  return found == std::end(kStatements) ? "" : found->second;
+}
+
 class CodePrinter {
  public:
   CodePrinter(const Graph& graph, const CodeOptions& options) : graph_(graph), options_(options) {}
@@ -150,7 +166,12 @@ class CodePrinter {
       case Op::CallMethod:
         body_ += left + python_repr(node.arg(0)) + "." + node.target().name() + "(" + call_arguments(node, 1) + ")";
         break;
-      case Op::CallFunction: body_ += left + call(node); break;
+      case Op::CallFunction: {
+        std::string statement = statement_format(node);
+        if (statement.empty()) body_ += left + call(node);
+        else body_ += formatted(statement, node) + ";  " + left + python_repr(node.arg(0));
+        break;
+      }
       case Op::Root: return;
     }
     add_releases(node);
@@ -249,6 +270,10 @@ std::string readable_class(const GraphModule& module, const std::string& name, c
 }
 
 }  // namespace
+
+bool has_statements(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [](const Node* node) { return !statement_format(*node).empty(); });
+}
 
 std::string type_annotation(const Value& value, const CodeOptions& options) {
   bool colored = options.colored;

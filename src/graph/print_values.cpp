@@ -64,6 +64,8 @@ template <class Text> std::string list_text(const Value& value, Text text) {
   }
 }
 
+bool is_literal_key(const std::string& key) { return !key.empty() && key[0] == kLiteralKey; }
+
 /// A tree with its containers written as Python does; `leaf` writes nodes and values, `key` the keys of dicts.
 template <class Leaf, class Key> std::string tree_text(const Argument& argument, Leaf leaf, Key key) {
   auto recurse = [&](const Argument& item) { return tree_text(item, leaf, key); };
@@ -123,14 +125,14 @@ std::string python_repr(const Argument& argument) {
   return tree_text(
       argument,
       [](const Argument& leaf) { return leaf.is_node() ? name_in_code(*leaf.node()) : python_repr(leaf.value()); },
-      quoted);
+      [](const std::string& key) { return is_literal_key(key) ? key.substr(1) : quoted(key); });
 }
 
 std::string format_argument(const Argument& argument) {
   return tree_text(
       argument,
       [](const Argument& leaf) { return leaf.is_node() ? "%" + leaf.node()->name() : python_str(leaf.value()); },
-      [](const std::string& key) { return key; });
+      [](const std::string& key) { return is_literal_key(key) ? key.substr(1) : key; });
 }
 
 const char* short_name(DType dtype) {

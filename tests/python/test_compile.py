@@ -81,13 +81,32 @@ def test_a_function_that_is_captured_too_often_runs_as_it_is():
     assert len(graphs) == 3 and any("recompile_limit" in str(w.message) for w in seen)
 
 
+def test_the_default_backend_gives_eager_numbers_and_checks_its_options():
+    x = torch.tensor([1.0, -2.0], requires_grad=True)
+    for settings in ({}, {"backend": "inductor"}, {"mode": "max-autotune"}, {"options": {"max_autotune": True, "triton.cudagraphs": False}}):
+        out = torch.compile(lambda x: (x * x.sin()).sum(), **settings)(x)
+        assert torch.equal(out, (x * x.sin()).sum())
+        assert torch.allclose(torch.autograd.grad(out, x)[0], x.sin() + x * x.cos())
+    layer = torch.nn.Linear(2, 2)
+    layer.compile()
+    assert torch.equal(layer(x), torch.nn.functional.linear(x, layer.weight, layer.bias))
+    assert torch._dynamo.list_backends() == ["inductor"]
+    for mode, options, text in (("fastest", None, "Unrecognized mode=fastest"), (None, {"nope": 1}, "Unexpected optimization option nope"),
+                                (None, {"max_autotune": "yes"}, "got str should be bool")):
+        with pytest.raises(RuntimeError, match=text):
+            torch.compile(lambda x: x, mode=mode, options=options)
+    with pytest.raises(NotImplementedError, match="post_grad_custom_post_pass"):
+        torch.compile(lambda x: x, options={"post_grad_custom_post_pass": lambda graph: None})
+
+
 def test_backends_are_refused_by_name():
-    with pytest.raises(NotImplementedError, match="inductor"):
-        torch.compile(lambda x: x)
+    with pytest.raises(NotImplementedError, match="cudagraphs"):
+        torch.compile(lambda x: x, backend="cudagraphs")
     with pytest.raises(torch._dynamo.exc.InvalidBackend, match="nope"):
         torch.compile(lambda x: x, backend="nope")
     with pytest.raises(RuntimeError, match="Either mode or options"):
         torch.compile(lambda x: x, backend="eager", mode="default", options={})
+
 
 def test_attributes_of_classes_and_modules_are_watched():
     import types

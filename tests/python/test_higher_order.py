@@ -422,3 +422,12 @@ def test_cond_is_captured_inside_functionalize():
         return y
     with pytest.raises(umbra._dynamo.exc.TorchDynamoException, match="input mutation"):
         make_fx(umbra.func.functionalize(writes_outside))(umbra.ones(2))
+
+
+def test_a_predicate_that_is_closed_over_may_meet_symbolic_sizes():
+    predicate = tensor(False)
+
+    def function(x):
+        return cond(predicate, lambda a: a.sum(), lambda a: a.sum() * 2, (x,))
+    captured = make_fx(function, tracing_mode="symbolic", _allow_non_fake_inputs=True)(umbra.ones(2, 3))
+    assert captured(umbra.ones(2, 3)).item() == 12 and captured(umbra.ones(4, 3)).item() == 24

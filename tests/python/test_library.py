@@ -487,3 +487,14 @@ def test_an_annotation_that_names_nothing_is_refused():
         return x
     with pytest.raises(ValueError, match="NoSuchType"):
         torch.library.infer_schema(f, mutates_args=())
+
+
+def test_a_triton_operator_is_defined_and_its_launches_are_refused():
+    @torch.library.triton_op("test_triton::doubled", mutates_args=())
+    def doubled(x: torch.Tensor, launch: bool) -> torch.Tensor:
+        if launch:
+            torch.library.wrap_triton(doubled)[(1,)](x)
+        return x * 2
+    assert doubled(torch.ones(2), False).tolist() == [2, 2] and str(torch.ops.test_triton.doubled.default._schema).endswith("(Tensor x, bool launch) -> Tensor")
+    with pytest.raises(NotImplementedError, match="Triton"):
+        doubled(torch.ones(2), True)

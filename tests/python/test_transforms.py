@@ -632,3 +632,37 @@ def test_elements_that_share_memory_are_written_with_their_tangents():
         return x * 1, whole * 1
     values, changes = torch.func.jvp(write, (torch.ones(1, 3),), (torch.ones(1, 3),))
     assert all(not t.any() for t in (*values, *changes))
+
+
+def test_an_ensemble_is_of_models_that_need_the_same_gradients():
+    first, second = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    second.weight.requires_grad_(False)
+    with pytest.raises(RuntimeError, match="weight from each model to have the same .requires_grad"):
+        torch.func.stack_module_state([first, second])
+
+
+def test_a_jacobian_row_by_row_needs_no_batching_rule():
+    class Selects(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x * x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            x, = ctx.saved_tensors
+            out = torch.zeros_like(x)
+            out[gradient.nonzero()[:, 0]] = 2 * x[gradient.nonzero()[:, 0]]  # vmap has no rule for nonzero
+            return out
+    x = torch.arange(1.0, 4.0)
+    assert torch.equal(torch.func.jacrev(Selects.apply, chunk_size=1)(x), torch.diag(2 * x))
+
+
+def test_what_a_function_says_it_returns_stands_in_its_graph():
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+    for function in (doubled, torch.func.functionalize(doubled)):
+        assert "-> torch.Tensor:" in torch.fx.experimental.proxy_tensor.make_fx(function)(torch.ones(2)).code

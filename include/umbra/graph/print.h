@@ -20,11 +20,18 @@ struct CodeOptions {
 /// The graph as a Python function: "def forward(self, x): ...", three blank lines before it as torch.fx has them.
 std::string python_code(const Graph& graph, const CodeOptions& options = {});
 
+/// Whether that function has statements that bind names anew (`x += y`, from `operator.iadd`): its calls one by one are
+/// then another program, where values cannot be written in place.
+bool has_statements(const Graph& graph);
+
 /// The module and its submodules as annotated classes: what `print_readable()` prints.
 std::string readable_code(const GraphModule& module, CodeOptions options = {});
 
 /// The nodes as a table with the columns opcode, name, target, args, kwargs.
 std::string tabular(const Graph& graph);
+
+/// Keys of dicts are texts. One that is another literal (a number, None) is its text behind this mark.
+inline constexpr char kLiteralKey = '\1';
 
 /// A value as Python's repr writes it ('text', device(type='cpu'), [1, 2]) and as its str does (text, cpu).
 std::string python_repr(const Value& value);

@@ -13,7 +13,7 @@ import weakref
 
 from umbra import _C
 from umbra._C import DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, Tensor
-from umbra._dynamo import breaks, config
+from umbra._dynamo import breaks, config, inductor
 from umbra._dynamo.decorators import marked_sizes
 from umbra._dynamo.exc import FailOnRecompileLimitHit, InvalidBackend, RecompileError, TorchDynamoException, Unsupported, operator_refusal
 from umbra._functorch.aot_autograd import KNOWN_TYPES, ChangesArguments, _compile, _compile_module
@@ -35,38 +35,31 @@ _BACKENDS = {
     "eager": (_interpret, default_partition),
     "aot_eager": (_interpret, min_cut_rematerialization_partition),
     "aot_eager_default_partitioner": (_interpret, default_partition),
+    "inductor": (_interpret, min_cut_rematerialization_partition),
 }
 
 
 def list_backends(exclude_tags=("debug", "experimental")):
-    """The names that `compile` takes as its backend; all are for looking at graphs, and tagged "debug"."""
-    return [] if "debug" in (exclude_tags or ()) else sorted(_BACKENDS)
+    """The names that `compile` takes as its backend; all but "inductor" are for looking at graphs, and tagged "debug"."""
+    return ["inductor"] if "debug" in (exclude_tags or ()) else sorted(_BACKENDS)
 
 
 def _backend(backend):
     if callable(backend):
         return backend, default_partition
-    if backend in (None, "inductor", "cudagraphs", "openxla", "tvm", "onnxrt"):
-        raise NotImplementedError(f"torch.compile: the backend {backend or 'inductor'!r} is not in Umbra; take \"eager\", \"aot_eager\" or a function of "
+    if backend in ("cudagraphs", "openxla", "tvm", "onnxrt"):
+        raise NotImplementedError(f"torch.compile: the backend {backend!r} is not in Umbra; take the default, \"eager\", \"aot_eager\" or a function of "
                                   "(graph module, example inputs)")
     if backend not in _BACKENDS:
         raise InvalidBackend(f"Invalid backend: {backend!r}. See `torch._dynamo.list_backends()` for available backends.")
     return _BACKENDS[backend]
 
 
-_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")  # of the backend that takes modes
-
-
-def _check_mode(backend, mode):
-    if backend in (None, "inductor") and mode is not None and mode not in _MODES:
-        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
-
-
-def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None, name=None, disable=False, recompile_limit=None,
+def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, name=None, disable=False, recompile_limit=None,
             isolate_recompiles=False, dynamic_shapes=None):
-    """`model` captured at its calls and run by a backend: a function of (graph module, example inputs), "eager" or "aot_eager". `dynamic`: sizes are symbols
-    from the start (True), never (False), or from the second size on. Where capture meets a decision by data the function runs as it is, unless
-    `fullgraph` asks for an error."""
+    """`model` captured at its calls and run by a backend: a function of (graph module, example inputs), "eager", "aot_eager", or "inductor", which here runs
+    graphs operator by operator as "aot_eager" does, whatever its `mode` and `options` say. `dynamic`: sizes are symbols from the start (True), never (False),
+    or from the second size on. Where capture meets a decision by data the function runs as it is, unless `fullgraph` asks for an error."""
     not_built("torch.compile", isolate_recompiles=(isolate_recompiles, False), dynamic_shapes=(dynamic_shapes, None), name=(name, None))
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
@@ -78,9 +71,11 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     if disable:
         return model
-    _check_mode(backend, mode)
+    backend = backend or "inductor"
     chosen, partition = _backend(backend)
-    if options is not None or mode not in (None, "default"):
+    if backend == "inductor":
+        inductor.check(mode, options)
+    elif options is not None or mode not in (None, "default"):
         if not callable(backend):
             raise NotImplementedError(f"torch.compile: mode={mode!r}, options={options!r} have no meaning for the backend {backend!r}")
         chosen = functools.partial(chosen, **({"mode": mode} if mode is not None else {}), **({"options": options} if options is not None else {}))

@@ -63,8 +63,8 @@ def _batched(cls, args, level):
     values = tuple(_on_tensors(level.unwrap, a, lambda other: other) for a in args)
     own = "vmap" in vars(cls) or any("vmap" in vars(base) for base in cls.__mro__ if base is not Function and base is not object)
     if cls.generate_vmap_rule and own:
-        raise RuntimeError(f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overriden vmap staticmethod. "
-                           "Please set generate_vmap_rule=False or delete the overriden vmap staticmethod to avoid ambiguity. For more details, "
+        raise RuntimeError(f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap staticmethod. "
+                           "Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity. For more details, "
                            f"please see {_NOTES}")
     if not cls.generate_vmap_rule and not own:
         raise RuntimeError(f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement the vmap "

@@ -252,7 +252,11 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         outputs, output_spec = pytree.tree_flatten(output)
         _check_not_complex("jacrev", "outputs", outputs)
         basis, counts = _basis(outputs)
-        rows = vmap(pull_back, chunk_size=chunk_size)(output_spec.unflatten(basis))
+        if chunk_size == 1:  # one by one: a backward that vmap has no rule for will do
+            pulled = [pull_back(output_spec.unflatten([row[i] for row in basis])) for i in range(sum(counts))]
+            rows = pytree.tree_map(lambda *parts: umbra.stack(parts), *pulled) if pulled else vmap(pull_back)(output_spec.unflatten(basis))
+        else:
+            rows = vmap(pull_back, chunk_size=chunk_size)(output_spec.unflatten(basis))
         inputs, input_spec = pytree.tree_flatten(_selected(args, positions))
         parts = [leaf.split(counts, 0) for leaf in pytree.tree_leaves(rows)]
         jacobian = output_spec.unflatten([

@@ -13,13 +13,15 @@ def stack_module_state(models):
     if not all(type(m) is type(models[0]) for m in models):
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
 
-    def stacked(tensors, leaf):
+    def stacked(name, tensors, leaf):
+        if len({t.requires_grad for t in tensors}) > 1:
+            raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
         out = umbra.stack([t.detach() for t in tensors]) if leaf else umbra.stack(tensors)
         return out.requires_grad_(tensors[0].requires_grad) if leaf else out
     parameters = [dict(m.named_parameters()) for m in models]
     buffers = [dict(m.named_buffers()) for m in models]
-    return ({name: stacked([p[name] for p in parameters], True) for name in parameters[0]},
-            {name: stacked([b[name] for b in buffers], False) for name in buffers[0]})
+    return ({name: stacked(name, [p[name] for p in parameters], True) for name in parameters[0]},
+            {name: stacked(name, [b[name] for b in buffers], False) for name in buffers[0]})
 
 
 def replace_all_batch_norm_modules_(root):

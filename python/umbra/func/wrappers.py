@@ -26,9 +26,9 @@ def name_of(function):
 
 
 def same_name(function):
-    """Gives what a transform makes of a function the function's name and documentation."""
+    """Gives what a transform makes of a function the function's name, documentation and annotations."""
     def apply(call):
-        for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
+        for attribute in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
             value = getattr(function, attribute, None)
             if value is not None:
                 setattr(call, attribute, value)

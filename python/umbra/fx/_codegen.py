@@ -1,21 +1,39 @@
 """The source of a graph's `forward`: types in it, and classes of the user's that write it in another form."""
-import re
+import itertools
+import linecache
+import typing
 
-from umbra.utils import _pytree as pytree
+import umbra
 
 
-def _type_name(value):
-    """A type as source names it: torch.Tensor, int, typing's by their text."""
+_GENERICS = {list: typing.List, dict: typing.Dict, tuple: typing.Tuple, set: typing.Set, frozenset: typing.FrozenSet}
+
+
+def _type_name(value, names):
+    """A type as source names it: torch.Tensor, int, others by a name of their own, which `names` then has."""
     if isinstance(value, str):
         return value
     if value is None or value is type(None):
         return "NoneType"
-    if getattr(value, "__origin__", None) is not None or not isinstance(value, type):
-        return re.sub(r"\bumbra\.", "torch.", str(value))
-    module = value.__module__
+    origin = getattr(value, "__origin__", None)
+    if value in _GENERICS.values():
+        origin = None
+    if origin is not None:
+        if isinstance(value, typing._GenericAlias):  # written with typing's name
+            origin = _GENERICS.get(origin, origin)
+        head = _type_name(origin, names)
+        arguments = getattr(value, "__args__", ())
+        return f"{head}[{','.join('...' if part is ... else _type_name(part, names) for part in arguments)}]" if arguments else head
+    module = getattr(value, "__module__", None) or "builtins"
+    text = getattr(value, "_name" if module == "typing" else "__qualname__", None) or str(value)
     if module == "builtins":
-        return value.__qualname__
-    return f"{'torch' if module.split('.')[0] == 'umbra' else module}.{value.__qualname__}"
+        return text
+    root, _, rest = module.partition(".")
+    if root in ("umbra", "torch"):
+        return f"torch.{text}" if hasattr(umbra, text) else f"torch.{rest}.{text}"
+    name = f"{module}.{text}".replace(".", "_").replace("<locals>", "_locals_")
+    names[name] = value
+    return name
 
 
 class Source:
@@ -26,10 +44,11 @@ class Source:
         self.first = next(i for i, line in enumerate(lines) if line.startswith("def "))
         self.before = lines[:self.first]
         self.body = [line.removeprefix("    ") for line in lines[self.first + 1:]]
-        types = {node.name: node.type for node in graph.nodes if node.type is not None}
+        self.names = {}  # what the types refer to
+        types = {node.name: _type_name(node.type, self.names) for node in graph.nodes if node.type is not None}
         self.parameters = [self._parameter(node, types) for node in graph.nodes if node.op == "placeholder"]
         output = graph.output_node()
-        self.annotation = "" if output is None or output.type is None else f" -> {_type_name(output.type)}"
+        self.annotation = "" if output is None or output.type is None else f" -> {types[output.name]}"
         if types:
             self.body = [self._typed(line, types) for line in self.body]
 
@@ -37,13 +56,13 @@ class Source:
     def _parameter(node, types):
         text = node.target if node.target.startswith("*") else node.name
         if node.name in types:
-            text += f" : {_type_name(types[node.name])}"
+            text += f" : {types[node.name]}"
         return text + (f" = {node.args[0]!r}" if node.args else "")
 
     @staticmethod
     def _typed(line, types):
         name, equals, rest = line.partition(" = ")
-        return f"{name} : {_type_name(types[name])} = {rest}" if equals and name in types else line
+        return f"{name} : {types[name]} = {rest}" if equals and name in types else line
 
     def text(self, codegen):
         body = [line + "\n" for line in self.body[:-1]] + self.body[-1:]
@@ -99,11 +118,25 @@ def code_of(graph, text):
     return source.text(codegen)
 
 
+def names_of_types(graph):
+    """What the types in a graph's source refer to, by name."""
+    names = {}
+    for node in graph.nodes:
+        if node.type is not None:
+            _type_name(node.type, names)
+    return names
+
+
+_sources = itertools.count()
+
+
 def compiled(graph, text):
-    """The function that a graph's source defines."""
+    """The function that a graph's source defines. Its lines can be shown, as those of a file."""
     from umbra.fx.graph import _names_in
-    names = {**_names_in(graph), "fx_pytree": pytree, **dict(graph._codegen.additional_globals())}
-    exec(compile(text, "<eval_with_key>", "exec"), names)
+    names = {**_names_in(graph), **dict(graph._codegen.additional_globals())}
+    file = f"<eval_with_key>.{next(_sources)}"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    exec(compile(text, file, "exec"), names)
     return names["forward"]
 
 

@@ -1,6 +1,7 @@
 """Tracer and symbolic_trace: a Python function run on Proxies, so that what it does becomes a graph."""
 import builtins
 import contextlib
+import copy
 import dataclasses
 import enum
 import functools
@@ -19,7 +20,7 @@ from umbra.fx.graph_module import GraphModule
 from umbra.fx.node import Node
 from umbra.fx.proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase, find_tracer
 from umbra.nn import Module, Parameter, Sequential
-from umbra.compiler import _fx_tracing
+from umbra.compiler import _fx_tracing, _is_fx_tracing as is_fx_tracing
 from umbra.utils import _pytree as pytree
 
 _wrapped = []  # (globals of a module, name): functions that graphs call whole
@@ -38,6 +39,23 @@ class PHBase:
 
 
 PH = PHBase()
+
+
+class PHWithMeta(PHBase):
+    """An input whose node gets the attributes of this object: `node.ph_key`."""
+
+    def __init__(self, ph_key=None):
+        self.ph_key = ph_key
+
+
+class ProxyableClassMeta(type):
+    """A metaclass: while a program is traced, making an object of such a class of Proxies is a call in the graph."""
+
+    def __call__(cls, *args, **kwargs):
+        tracer = find_tracer(args, kwargs) if is_fx_tracing() else None
+        if tracer is not None:
+            return tracer.create_proxy("call_function", cls, args, kwargs)
+        return super().__call__(*args, **kwargs)
 
 
 def _assert_is_none(value, message):
@@ -127,6 +145,15 @@ class Tracer(TracerBase):
         self.tensor_attrs = {}
         self._attribute_proxies = {}
 
+    def __deepcopy__(self, memo):
+        """A tracer with copies of all that it has but modules of Python's, which stay the same."""
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        for key, value in self.__dict__.items():
+            shared = key in ("autowrap_modules", "autowrap_functions", "root")
+            made.__dict__[key] = value if shared else copy.deepcopy(value, memo)
+        return made
+
     # ---- what may be overridden ----
 
     def is_leaf_module(self, m, module_qualified_name):
@@ -183,6 +210,8 @@ class Tracer(TracerBase):
         node of their own."""
         if isinstance(a, Proxy):
             return a.node
+        if hasattr(a, "__fx_create_arg__"):
+            return a.__fx_create_arg__(self)
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             return self.create_node("call_function", type(a), tuple(self.create_arg(item) for item in a), {})
         if isinstance(a, (tuple, list)):
@@ -232,35 +261,41 @@ class Tracer(TracerBase):
     # ---- tracing ----
 
     def create_args_for_root(self, root_fn, is_module, concrete_args=None):
-        """Placeholders for the function's parameters, after the module itself."""
-        code = inspect.unwrap(root_fn).__code__
-        parameters = inspect.signature(inspect.unwrap(root_fn)).parameters
-        names = list(code.co_varnames[:code.co_argcount + code.co_kwonlyargcount])
+        """The function to run, and what to call it with: the module itself, and placeholders for the function's parameters."""
+        analysed = inspect.unwrap(root_fn)
+        code, parameters = analysed.__code__, inspect.signature(analysed).parameters
+        count, has_stars = code.co_argcount + code.co_kwonlyargcount, code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+        if is_module and count == 0:
+            raise RuntimeError("``self`` argument cannot be part of *args expansion!")
         args = [self.root] if is_module else []
-        skipped = 1 if is_module else 0
+        if isinstance(concrete_args, tuple) and concrete_args and has_stars and count == 1:
+            return root_fn, args + [self._marked(self._placeholder(f"input_{i}"), value) for i, value in enumerate(concrete_args)]
+        names, annotations = code.co_varnames[len(args):count], getattr(analysed, "__annotations__", {})
         concrete = concrete_args or {}
         if isinstance(concrete, tuple):
-            given = names[skipped:]
-            if len(given) != len(concrete):
-                raise RuntimeError(f"Tracing expected {len(given)} arguments but got {len(concrete)} concrete arguments")
-            concrete = dict(zip(given, concrete))
-        keywords, annotations = {}, getattr(inspect.unwrap(root_fn), "__annotations__", {})
-        for position, name in enumerate(names[skipped:], skipped):
-            value = self._argument_for(name, parameters[name].default, concrete, annotations.get(name))
-            if position < code.co_argcount:
-                args.append(value)
-            else:
-                keywords[name] = value
-        rest = code.co_argcount + code.co_kwonlyargcount
-        starred = None
-        if code.co_flags & inspect.CO_VARARGS:
-            starred = self._placeholder("*" + code.co_varnames[rest])
-            rest += 1
-        double_starred = self._placeholder("**" + code.co_varnames[rest]) if code.co_flags & inspect.CO_VARKEYWORDS else None
-        return args, keywords, starred, double_starred
+            if len(names) != len(concrete):
+                raise RuntimeError(f"Tracing expected {len(names)} arguments but got {len(concrete)} concrete arguments")
+            concrete = dict(zip(names, concrete))
+        args += [self._argument_for(name, parameters[name].default, concrete, annotations.get(name)) for name in names]
+        starred = iter(code.co_varnames[count:])
+        for flag, mark in ((inspect.CO_VARARGS, "*"), (inspect.CO_VARKEYWORDS, "**")):
+            if code.co_flags & flag:
+                args.append(self._placeholder(mark + next(starred)))
+        if code.co_kwonlyargcount or has_stars:
+            return _by_position(root_fn, len(args)), args
+        return root_fn, args
 
     def _placeholder(self, name, default=inspect.Parameter.empty, type_expr=None):
         return self.create_proxy("placeholder", name, () if default is inspect.Parameter.empty else (default,), {}, type_expr=type_expr)
+
+    @staticmethod
+    def _marked(proxy, value):
+        """A placeholder whose node has what the user wrote on the object that stood for it; what the node has already stays."""
+        if isinstance(value, PHBase):
+            for key, attribute in vars(value).items():
+                if not hasattr(proxy.node, key):
+                    setattr(proxy.node, key, attribute)
+        return proxy
 
     def _argument_for(self, name, default, concrete, type_expr):
         if name not in concrete:
@@ -273,7 +308,7 @@ class Tracer(TracerBase):
 
     def _concrete_leaf(self, name, label, value, default=inspect.Parameter.empty):
         if isinstance(value, PHBase):
-            return self._placeholder(label, default)
+            return self._marked(self._placeholder(label, default), value)
         given = self._placeholder(label, default)
         if not isinstance(value, (int, float, str, bool, type(None))):
             warnings.warn(f"Was not able to add assertion to guarantee correct input {name} to specialized function. It is up to the user to "
@@ -294,30 +329,22 @@ class Tracer(TracerBase):
             self.root, function = root, getattr(type(root), self.traced_func_name)
         else:
             self.root, function = Module(), root
-        self.graph = Graph()
-        self.graph._tracer_cls = type(self)
+        if isinstance(root, GraphModule) and function is GraphModule.forward:
+            function = root._forward_function()  # whose parameters are the graph's
+        self.graph = Graph(tracer_cls=type(self))
         self.tensor_attrs, self._attribute_proxies = {}, {}
         self.module_stack, self.num_calls = {}, {}
-        if isinstance(root, GraphModule) and function is GraphModule.forward:
-            return self._trace_again(root)
-        args, keywords, starred, double_starred = self.create_args_for_root(function, isinstance(root, Module), concrete_args)
+        is_module = isinstance(root, Module)
+        called, args = self.create_args_for_root(function, is_module, concrete_args)
         with _fx_tracing(), self._recording(function):
-            result = _call(function, args, keywords, starred, double_starred)
-        given = pytree.tree_flatten(tuple(args[isinstance(root, Module):]))[1]
+            result = called(*args)
+        given = pytree.tree_flatten(tuple(args[is_module:]))[1]
         if any(not child.is_leaf() for child in given.children()):
             result, results = pytree.tree_flatten(result)
             self.graph._specs = given, results
             code = inspect.unwrap(function).__code__
-            self.graph._set_pytree(list(code.co_varnames[isinstance(root, Module):code.co_argcount]), None, True)
+            self.graph._set_pytree(list(code.co_varnames[is_module:code.co_argcount]), None, True)
         self.create_node("output", "output", (self.create_arg(result),), {}, type_expr=getattr(function, "__annotations__", {}).get("return"))
-        return self.graph
-
-    def _trace_again(self, module):
-        """A graph has its parameters in its placeholders, not in the signature of its class."""
-        inputs = [self._placeholder(node.target, *node.args) for node in module.graph.nodes if node.op == "placeholder"]
-        with self._recording(None):
-            result = module._run_in_python(inputs)
-        self.create_node("output", "output", (self.create_arg(result),), {})
         return self.graph
 
     @contextlib.contextmanager
@@ -343,13 +370,16 @@ class Tracer(TracerBase):
         for module in (umbra.nn.functional, umbra):
             for name, value in list(vars(module).items()):
                 if isinstance(value, types.FunctionType) and not name.startswith("__") and value.__module__.startswith("umbra"):
-                    patches.attribute(module, name, _recorder(value, canonical=module is umbra.nn.functional))
+                    canonical = module is umbra.nn.functional or getattr(umbra.functional, name, None) is value
+                    patches.attribute(module, name, _recorder(value, canonical))
+        wrapped = {id(function) for function in self.autowrap_functions}
         for module in self.autowrap_modules:
             for name, value in list(vars(module).items()):
                 if callable(value) and not name.startswith("_"):
+                    wrapped.add(id(value))
                     patches.attribute(module, name, _recorder(value))
-        for name, value in list(function_globals.items()):
-            if isinstance(value, types.FunctionType) and value in self.autowrap_functions:
+        for name, value in list(function_globals.items()):  # `from math import sqrt`
+            if id(value) in wrapped:
                 patches.entry(function_globals, name, _recorder(value))
         for table, name in _wrapped:
             original = table.get(name, getattr(builtins, name, None))
@@ -357,19 +387,12 @@ class Tracer(TracerBase):
                 patches.entry(table, name, _recorder(original))
 
 
-def _call(function, args, keywords, starred, double_starred):
-    """Calls a function whose `*args` and `**kwargs` are one Proxy each."""
-    if starred is None and double_starred is None:
-        return function(*args, **keywords)
+def _by_position(function, count):
+    """A function that takes all by position: what has to be given by name, and `*args` and `**kwargs`, of which each is one Proxy."""
     original = inspect.unwrap(function)
     code = original.__code__
-    flags = code.co_flags & ~(inspect.CO_VARARGS if starred is not None else 0) & ~(inspect.CO_VARKEYWORDS if double_starred is not None else 0)
-    extra = [value for value in (starred, double_starred) if value is not None]
-    names = list(code.co_varnames[:code.co_argcount + code.co_kwonlyargcount + len(extra)])
-    values = dict(zip(names, [*args, *keywords.values(), *extra]))
-    plain = code.replace(co_argcount=len(names), co_kwonlyargcount=0, co_flags=flags)
-    called = types.FunctionType(plain, original.__globals__, original.__name__, None, original.__closure__)
-    return called(*[values[name] for name in names])
+    plain = code.replace(co_argcount=count, co_kwonlyargcount=0, co_posonlyargcount=0, co_flags=code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
+    return types.FunctionType(plain, original.__globals__, original.__name__, None, original.__closure__)
 
 
 def symbolic_trace(root, concrete_args=None):

@@ -3,6 +3,8 @@ import importlib
 import operator
 import sys
 
+from umbra._ops import OpOverloadPacket
+
 _ROOTS = {"torch": "umbra", "_operator": "operator", "operator": "operator", "math": "math", "builtins": "builtins"}
 _known = {}
 # What PyTorch has among the built-in functions of networks, and not among those of tensors.
@@ -54,18 +56,28 @@ def has_side_effects(function):
     return function in _WRITING
 
 
+def _home(function, name):
+    """The module of PyTorch's that a function of the package is found in, where it is written in another one here."""
+    for home in ("torch.functional", "torch.nn.functional", "torch"):
+        if getattr(sys.modules.get("umbra" + home.removeprefix("torch")), name, None) is function:
+            return home
+    return None
+
+
 def name_of(function):
     """What graphs call a Python function; the function is remembered under it."""
     if isinstance(function, NamedFunction):
         return function._full_name
+    if isinstance(function, OpOverloadPacket):
+        return function.__qualname__
     module = getattr(function, "__module__", None) or "builtins"
     base = getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or type(function).__name__
     if getattr(operator, base, None) is function:
         module = "operator"
     elif base in _OF_NN and getattr(sys.modules["umbra"]._C._nn, base, None) is function:
         module = "torch._C._nn"
-    elif module.startswith("umbra.") and getattr(sys.modules["umbra"], base, None) is function:
-        module = "torch"
+    elif module.startswith("umbra.") and (home := _home(function, base)) is not None:
+        module = home
     elif module == "umbra" or module.startswith("umbra."):
         module = "torch" + module.removeprefix("umbra")
     name = f"{module}.{base}"

@@ -5,7 +5,7 @@ import sys
 from umbra._C import Graph
 from umbra.fx import node as _node  # noqa: F401  (completes Node)
 from umbra.fx._targets import name_of, resolve
-from umbra.fx._codegen import CodeGen, code_of, on_generate_code
+from umbra.fx._codegen import CodeGen, code_of, names_of_types, on_generate_code
 from umbra.fx.node import map_aggregate, map_arg
 from umbra.utils import _pytree as pytree
 
@@ -55,15 +55,23 @@ class PythonCode:
 
 
 def _names_in(graph):
-    """What the code of a graph finds by name: the modules that its functions are in, and what literals are printed with."""
+    """What the code of a graph finds by name: the modules that its functions are in, functions of other modules, and what literals and types are
+    printed with."""
     import umbra
-    names = {"inf": math.inf, "nan": math.nan, "NoneType": type(None), "torch": umbra, "device": umbra.device, "pytree": pytree}
+    from umbra.fx import _pytree as fx_pytree
+    names = {"inf": math.inf, "nan": math.nan, "NoneType": type(None), "torch": umbra, "device": umbra.device, "pytree": pytree, "fx_pytree": fx_pytree}
+    names.update(names_of_types(graph))
     for node in graph.nodes:
-        if node.op != "call_function" or not hasattr(node.target, "__name__"):
+        if node.op != "call_function":
             continue
-        root = name_of(node.target).split(".")[0]
-        if root not in names and root in sys.modules:
-            names[root] = sys.modules[root]
+        name = name_of(node.target)
+        root = name.split(".")[0]
+        if root == "torch" or root == "builtins":
+            continue
+        code_name = ("_" + name if root == "operator" else name).replace(".", "_")
+        names[code_name] = node.target
+        if root in sys.modules:
+            names.setdefault(root, sys.modules[root])
     return names
 
 
@@ -183,6 +191,12 @@ def _copy_whole(self):
     return copy
 
 
+def _take_form(self, other):
+    """Takes and gives arguments and results in the form of another graph, and is written as that one is."""
+    self._own_codegen, self._specs = other._own_codegen, other._specs
+    self._take_pytree(other)
+
+
 def _codegen(self):
     if self._own_codegen is None:
         self._own_codegen = CodeGen()
@@ -190,8 +204,10 @@ def _codegen(self):
 
 
 def set_codegen(self, codegen):
-    """What writes the source of the graph, when it is compiled next."""
+    """What writes the source of the graph, when it is compiled next. It takes and gives what that generator says, no nests from before."""
     self._own_codegen = codegen
+    self._specs = (None, None)
+    self._clear_pytree()
 
 
 class _Reference:
@@ -237,9 +253,12 @@ def _deepcopy(self, memo=None):
     copy = self._copy_whole()
     if self._specs != (None, None):
         copy._specs = self._specs
+    if self._tracer_cls is not None:
+        copy._tracer_cls = self._tracer_cls
     return copy
 
 
+Graph._tracer_extras = None
 Graph.nodes = property(_NodeList)
 Graph.owning_module = None
 def process_inputs(self, *args):
@@ -262,6 +281,7 @@ Graph._own_codegen = None
 Graph._tracer_cls = None  # the class of the tracer that made it
 Graph._codegen = property(_codegen)
 Graph._copy_whole = _copy_whole
+Graph._take_form = _take_form
 Graph.on_generate_code = on_generate_code
 Graph.__reduce_ex__ = lambda self, protocol: (graph_of, (nodes_of(self),))
 Graph.print_tabular = lambda self: print(self._tabular())

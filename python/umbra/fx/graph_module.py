@@ -162,6 +162,7 @@ class GraphModule(Module):
             object.__setattr__(self, "_compiled", graph)
             object.__setattr__(self, "_source", None)
             object.__setattr__(self, "_known_plan", None)
+            object.__setattr__(self, "_known_function", None)
 
     def _compile(self):
         """What runs is the graph as it is now: edits take effect when it is compiled again."""
@@ -169,8 +170,9 @@ class GraphModule(Module):
         graph = self._graph._copy_whole()
         object.__setattr__(self, "_compiled", graph)
         object.__setattr__(self, "_handle", graph._module(self._class_name))
-        plain = graph._own_codegen is None or graph._codegen.is_plain()
+        plain = (graph._own_codegen is None or graph._codegen.is_plain()) and not graph._has_statements
         object.__setattr__(self, "_source", code_of(graph, self._handle.code()) if not plain else None)
+        object.__setattr__(self, "_known_function", None)
 
     @property
     def graph(self):
@@ -188,6 +190,12 @@ class GraphModule(Module):
     @property
     def code(self):
         return self._source if self._source is not None else code_of(self._compiled, self._handle.code())
+
+    def _forward_function(self):
+        """`forward` as its source defines it: what is traced again, or compiled by `torch.jit.script`."""
+        if self.__dict__["_known_function"] is None:
+            object.__setattr__(self, "_known_function", compiled(self._compiled, self.code))
+        return self.__dict__["_known_function"]
 
     def _get_name(self):
         return self._class_name
@@ -287,9 +295,11 @@ class GraphModule(Module):
 
     def forward(self, *args, **kwargs):
         if self._source is not None:
-            return compiled(self._compiled, self._source)(self, *args, **kwargs)
+            return self._forward_function()(self, *args, **kwargs)
         in_spec, out_spec = self._specs
         if in_spec is not None:
+            if kwargs and "_in_spec" in self.__dict__:
+                return self._forward_function()(self, *args, **kwargs)
             if kwargs:
                 raise TypeError(f"forward() got an unexpected keyword argument '{next(iter(kwargs))}'")
             leaves, spec = pytree.tree_flatten(args)
@@ -376,7 +386,7 @@ class GraphModule(Module):
             self.delete_submodule(name)
 
 
-_OF_GRAPH = ("_handle", "_graph", "_compiled", "_specs", "_source", "_known_plan")
+_OF_GRAPH = ("_handle", "_graph", "_compiled", "_specs", "_source", "_known_plan", "_known_function")
 
 
 def _restore(base, name, nodes, specs):

@@ -4,6 +4,7 @@ from umbra.fx.graph import Graph
 from umbra.fx.graph_module import GraphModule
 from umbra.fx.node import map_arg
 from umbra.fx.proxy import Proxy
+from umbra.fx.traceback import preserve_node_meta, set_current_meta
 from umbra.utils import _pytree as pytree
 
 
@@ -72,8 +73,9 @@ class Interpreter:
         return self.run(*args)
 
     def run_node(self, n):
-        args, kwargs = self.fetch_args_kwargs_from_env(n)
-        return n._call_here(getattr(self, n.op), n.target, args, kwargs)
+        with set_current_meta(n):
+            args, kwargs = self.fetch_args_kwargs_from_env(n)
+            return n._call_here(getattr(self, n.op), n.target, args, kwargs)
 
     def placeholder(self, target, args, kwargs):
         if target.startswith("*"):
@@ -128,6 +130,7 @@ class Transformer(Interpreter):
     def __init__(self, module):
         super().__init__(module)
         self.new_graph = Graph()
+        self.new_graph._take_form(self.graph)
         self.tracer = _TransformerTracer(self.new_graph, module)
 
     def placeholder(self, target, args, kwargs):
@@ -146,8 +149,12 @@ class Transformer(Interpreter):
         return self.tracer.create_proxy("call_module", target, args, kwargs)
 
     def transform(self):
-        result = self.run()
-        self.new_graph.output(self.tracer.create_arg(result))
+        """The module with the graph that was recorded; nodes have the metadata of those that they come from."""
+        with preserve_node_meta():
+            result = self.run(enable_io_processing=False)
+        output, old = self.new_graph.output(self.tracer.create_arg(result)), self.graph.output_node()
+        if old is not None:
+            output.meta = dict(old.meta)
         return GraphModule(self.module, self.new_graph)
 
 

@@ -8,11 +8,17 @@ import traceback
 from umbra._C import Tensor
 from umbra.fx.graph import Graph
 from umbra.fx.node import Node, map_aggregate
-from umbra.fx.traceback import current_annotations
+from umbra.fx.traceback import current_annotations, get_current_meta, has_preserved_node_meta
 
 _ITERATION = ("Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or **kwargs function argument. "
               "See the torch.fx docs on pytorch.org for a more detailed explanation of what types of control flow can be traced, and check out the "
               "Proxy docstring for help troubleshooting Proxy iteration errors")
+
+
+# What nodes take over from the one that is being run again (`fx.traceback.preserve_node_meta`).
+_INHERITED = ("nn_module_stack", "torch_fn", "source_fn_stack", "original_aten", "recompute", "ac_graph_id", "has_backward_hook", "from_node",
+              "quantization_tag", "_numeric_debug_handle", "custom", "partitioner_tag")
+_METHOD = type(Tensor.add)  # methods of tensors, also where an operator (`+`) has found them
 
 
 class TraceError(ValueError):
@@ -54,6 +60,13 @@ class TracerBase:
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         if custom := current_annotations():
             node.meta["custom"] = custom
+        if has_preserved_node_meta():
+            current = get_current_meta()
+            for key in _INHERITED:
+                if key in current:
+                    node.meta[key] = copy.copy(current[key])
+            if current.get("stack_trace"):
+                node.stack_trace = current["stack_trace"]
         return node
 
     def proxy(self, node):
@@ -143,6 +156,17 @@ class Proxy:
             raise AttributeError(name)
         return Attribute(self, name)
 
+    def __deepcopy__(self, memo):
+        """A Proxy of the copied node: its whole graph is copied with it."""
+        graph = copy.deepcopy(self.node.graph, memo)
+        node = next(n for n in graph.nodes if n.name == self.node.name)
+        tracer = copy.deepcopy(self.tracer, memo) if not isinstance(self.tracer, GraphAppendingTracer) else None
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made.node, made.tracer = node, tracer if tracer is not None else GraphAppendingTracer(graph)
+        memo[id(self)] = made
+        return made
+
     def __getstate__(self):
         return self.__dict__
 
@@ -175,7 +199,7 @@ class Proxy:
         name = getattr(func, "__name__", "")
         if name == "__get__":  # an attribute of a real tensor cannot have met a Proxy
             return tracer.create_proxy("call_function", getattr, (args[0], func.__self__.__name__), {})
-        if getattr(Tensor, name, None) is func:
+        if isinstance(func, _METHOD) or getattr(Tensor, name, None) is func:
             dunder = name.removeprefix("__").removesuffix("__") if name.startswith("__") else None
             if dunder and dunder.removeprefix("r") in _BINARY and not hasattr(operator, dunder):
                 return tracer.create_proxy("call_function", _BINARY[dunder.removeprefix("r")], (args[1], args[0]), kwargs)

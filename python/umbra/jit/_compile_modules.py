@@ -9,6 +9,7 @@ import warnings
 import umbra
 from umbra import _C
 from umbra._C import Tensor
+from umbra.fx.graph_module import GraphModule
 from umbra.jit import _annotations
 from umbra.jit._annotations import marked_methods, modifier_of
 from umbra.jit._compile import MISSING, Names, _classes, _modules, declare, describe, python_function, simple_type, type_of_annotation, type_of_class, with_signature
@@ -156,6 +157,8 @@ def _declare_method(module, cls, name):
     own = module.__dict__.get(name)
     if own is not None and isinstance(own, types.MethodType):
         function = own.__func__
+    elif name == "forward" and isinstance(module, GraphModule):
+        function = module._forward_function()
     if not isinstance(function, types.FunctionType):
         return False
     from umbra.jit._library import FORWARDS

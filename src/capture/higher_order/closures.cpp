@@ -52,9 +52,17 @@ Scouted scout(const FunctionCall& call) {
   return found;
 }
 
+/// The symbols in a call's sizes, which only their own ShapeEnv knows; a new one where there are none.
+IntrusivePtr<sym::ShapeEnv> symbols_of(const FunctionCall& call) {
+  for (const Tensor& t : call.tensors())
+    if (FakeModeImpl* mode = t.is_symbolic() ? fake_mode_of(t) : nullptr)
+      return IntrusivePtr<sym::ShapeEnv>(mode->shape_env());
+  return make_counted<sym::ShapeEnv>();
+}
+
 /// The same on stand-ins, where there are data that the functions could write; results are checked, too.
 Scouted scout_without_data(const FunctionCall& call) {
-  FakeOptions options{.shape_env = make_counted<sym::ShapeEnv>(), .allow_non_fake_inputs = true};
+  FakeOptions options{.shape_env = symbols_of(call), .allow_non_fake_inputs = true};
   options.allow_scalar_outputs = options.allow_dynamic_output_shapes = true;
   auto mode = make_counted<FakeModeImpl>(std::move(options));
   FunctionCall stand_in =

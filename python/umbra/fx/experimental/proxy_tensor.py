@@ -71,6 +71,9 @@ def _capture(function, args, options):
         handle.graph._set_pytree(_argument_names(function, len(args)), None, True)
     handle.class_name = getattr(function, "__name__", type(function).__name__)
     _name_parameters(handle)
+    annotation = getattr(function, "__annotations__", {}).get("return")
+    if annotation is not None:
+        handle.graph.output_node().type = annotation
     module = GraphModule._wrap(handle)
     if not flat:
         object.__setattr__(module, "_specs", (in_spec, out_spec))
