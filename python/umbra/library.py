@@ -334,11 +334,11 @@ def triton_op(name, fn=None, /, *, mutates_args, schema=None):
 class _TritonKernel:
     """A Triton kernel that a function names. It can be given a grid, not launched."""
 
-    def __init__(self, kernel):
-        self.kernel = kernel
+    def __init__(self, kernel, grid=None):
+        self.kernel, self.grid = kernel, grid
 
     def __getitem__(self, grid):
-        return self
+        return _TritonKernel(self.kernel, grid)
 
     def __call__(self, *args, **kwargs):
         raise NotImplementedError(f"launching the Triton kernel {getattr(self.kernel, '__name__', self.kernel)!s} is not in Umbra yet")
