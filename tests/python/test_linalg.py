@@ -310,3 +310,12 @@ def test_condition_numbers_have_gradients(order):
             step[i, j] = 1e-6
             slope = (torch.linalg.cond(x.detach() + step, order) - torch.linalg.cond(x.detach() - step, order)) / 2e-6
             assert math.isclose(gradient[i, j].item(), slope.item(), abs_tol=1e-5)
+
+
+def test_a_determinant_is_differentiated_twice_where_singular_values_are_equal():
+    matrices = torch.stack([torch.eye(3) * 2, torch.diag(torch.tensor([1.0, 2.0, 0.0]))]).double().requires_grad_()
+    det = torch.linalg.det(matrices)
+    grad, = torch.autograd.grad((det ** 2 + det).sum(), matrices, create_graph=True)
+    second, = torch.autograd.grad((grad * torch.arange(18.0).reshape(2, 3, 3)).sum(), matrices)
+    assert grad.isfinite().all() and second.isfinite().all()
+    torch.testing.assert_close(second[0], torch.tensor([[792.0, -102, -204], [-34, 656, -238], [-68, -170, 520]]).double())

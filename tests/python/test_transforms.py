@@ -666,3 +666,10 @@ def test_what_a_function_says_it_returns_stands_in_its_graph():
         return x * 2
     for function in (doubled, torch.func.functionalize(doubled)):
         assert "-> torch.Tensor:" in torch.fx.experimental.proxy_tensor.make_fx(function)(torch.ones(2)).code
+
+
+def test_forward_mode_of_a_spread_that_is_zero_and_of_the_gradient_of_a_group_norm():
+    assert jvp(lambda x: x.std(), (torch.ones(3),), (torch.arange(3.0),))[1] == 0
+    x, weight = torch.arange(12.0).sin().reshape(2, 2, 3).double(), torch.tensor([1.0, 2.0]).double()
+    cube = lambda x: (torch.nn.functional.group_norm(x, 1, weight) ** 3).sum()  # noqa: E731
+    torch.testing.assert_close(torch.func.hessian(cube)(x), jacrev(jacrev(cube))(x))

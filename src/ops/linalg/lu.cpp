@@ -5,6 +5,7 @@
 #include "ops/common/kernel_type.h"
 #include "ops/common/out_variant.h"
 #include "ops/linalg/linalg.h"
+#include "umbra/dispatch/dispatcher.h"
 
 namespace umbra::ops {
 namespace {
@@ -264,18 +265,42 @@ Tensor products_without_each(const Tensor& s) {
   return where(mask, ones_like(others), others).prod(-1);
 }
 
-// The derivative of a determinant is the adjugate. Where A is singular it follows from the singular values; with LU a
-// zero on the diagonal stands for the smallest number that can be divided by.
+/// The adjugate from the singular values, which it takes where A has no inverse. Its derivative is none where two of
+/// them are equal.
+Tensor adjugate_by_svd(const Tensor& grad, const Tensor& a) {
+  auto [u, s, vh] = linalg_svd(a);
+  Tensor phase = linalg_det(u).mul(linalg_det(vh)).conj().mul(grad).unsqueeze(-1);
+  Tensor weights = phase.mul(products_without_each(s));
+  return u.mul(weights.unsqueeze(-2)).matmul(vh);
+}
+
+/// The same as a function of A that can be differentiated: by a solve for the matrices that have an inverse.
+Tensor differentiable_adjugate(const Tensor& grad, const Tensor& det, const Tensor& a, double epsilon) {
+  bool captured = active_mode(DispatchKey::Proxy) || active_mode(DispatchKey::Functionalize);
+  if (captured || !has_plain_data(a)) return adjugate_by_svd(grad, a);
+  Tensor singular = det.detach().abs().lt(100 * epsilon);
+  bool any = singular.any().item().to_bool();
+  if (any && singular.all().item().to_bool()) return adjugate_by_svd(grad, a);
+  auto by_solve = [](const Tensor& weight, const Tensor& of) {
+    SymShape sizes(weight.sym_sizes());
+    sizes.push_back(of.sym_size(-1));
+    return std::get<0>(linalg_solve_ex(adjoint_of(of), diagonal_matrix(weight.unsqueeze(-1).expand(sizes))));
+  };
+  Tensor weight = grad.mul(det.conj());
+  if (!any) return by_solve(weight, a);
+  Tensor regular = singular.logical_not();
+  auto part = [](const Tensor& t, const Tensor& mask) { return index(t, {mask}); };
+  Tensor out = index_put(zeros_like(a), {singular}, adjugate_by_svd(part(grad, singular), part(a, singular)));
+  return index_put(out, {regular}, by_solve(part(weight, regular), part(a, regular)));
+}
+
+// The derivative of a determinant is the adjugate. With LU a zero on the diagonal stands for the smallest number that
+// can be divided by.
 Tensor determinant_gradient(const Tensor& grad, const Tensor& det, const Tensor& a, const Tensor& lu,
                             const Tensor& pivots) {
   if (a.sym_numel().same(0)) return zeros_like(a);
-  if (is_grad_enabled()) {
-    auto [u, s, vh] = linalg_svd(a);
-    Tensor phase = linalg_det(u).mul(linalg_det(vh)).conj().mul(grad).unsqueeze(-1);
-    Tensor weights = phase.mul(products_without_each(s));
-    return u.mul(weights.unsqueeze(-2)).matmul(vh);
-  }
   double epsilon = real_type(a.dtype()) == DType::Float64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
+  if (is_grad_enabled()) return differentiable_adjugate(grad, det, a, epsilon);
   Tensor diagonal = lu.diagonal(0, -2, -1);
   Tensor repaired = lu.add(diagonal_matrix(diagonal.eq(0).to(lu.dtype()).mul(epsilon)));
   return solve_adjoint_diagonal(grad.mul(det.conj()), a, repaired, pivots);

@@ -30,6 +30,20 @@ void check_group_norm(const Tensor& input, const Tensor& weight, const Tensor& b
 
 using NormSpecs = std::tuple<TensorSpec, TensorSpec, TensorSpec>;
 
+// The statistics that are handed over stand for those of the input: their derivative is that of the input's.
+NormGradients group_norm_backward_tangents(const Tensor& grad, const Tensor& input, const Tensor&, const Tensor& rstd,
+                                           const Tensor& weight, SymInt n, SymInt channels, SymInt inner,
+                                           int64_t groups, std::vector<bool> mask) {
+  SymShape split{n, SymInt(groups), channels / groups, inner}, statistic{n, SymInt(groups), 1, 1};
+  Tensor x = input.reshape(split);
+  auto [mean, own_rstd] = statistics(x, {2, 3}, rstd.reshape(statistic));
+  Tensor gain = weight.defined() ? weight.reshape({1, SymInt(groups), channels / groups, 1}) : weight;
+  auto [of_input, of_weight, of_bias] =
+      norm_backward_by_parts(grad.reshape(split), x, gain, {mean, own_rstd, {2, 3}, {0, 3}}, mask);
+  auto shaped = [](const Tensor& t, SymIntArrayRef sizes) { return t.defined() ? t.reshape(sizes) : t; };
+  return {shaped(of_input, input.sym_sizes()), shaped(of_weight, {channels}), shaped(of_bias, {channels})};
+}
+
 // The kernels work on rows; what lies otherwise goes by way of a copy.
 template <class Fn> void in_rows(const Tensor& out, const Fn& fn) {
   if (!out.defined() || out.is_contiguous()) return fn(out);
@@ -94,9 +108,12 @@ UMBRA_OPERATOR(
               int64_t group, double eps) {
       SymInt size = batch_scope().size;
       bool mapped = weight.is_batched() || bias.is_batched();
-      auto [out, mean, rstd] =
-          native_group_norm(fold_batch({batch_all(input), 0}, 0).contiguous(), mapped ? Tensor() : weight.value,
-                            mapped ? Tensor() : bias.value, n * size, channels, inner, group, eps);
+      // Weights that differ come after, as the kernel has them: before the result is rounded.
+      DType dtype = input.value.dtype(), kept = weight.defined() ? weight.value.dtype() : dtype;
+      bool narrow = mapped && is_reduced_floating(dtype);
+      Tensor all = narrow ? batch_all(input).to(DType::Float32) : batch_all(input);
+      auto [out, mean, rstd] = native_group_norm(fold_batch({all, 0}, 0).contiguous(), mapped ? Tensor() : weight.value,
+                                                 mapped ? Tensor() : bias.value, n * size, channels, inner, group, eps);
       Tensor whole = unfold_batch(out, 0).value;
       auto each = [&](const Batched& t) {
         Tensor all = batch_all(t).unsqueeze(1);
@@ -105,7 +122,8 @@ UMBRA_OPERATOR(
       };
       if (mapped && weight.defined()) whole = whole.mul(each(weight));
       if (mapped && bias.defined()) whole = whole.add(each(bias));
-      return std::tuple(Batched(whole, 0), unfold_batch(mean, 0), unfold_batch(rstd, 0));
+      return std::tuple(Batched(narrow ? whole.to(dtype) : whole, 0), unfold_batch(mean.to(kept), 0),
+                        unfold_batch(rstd.to(kept), 0));
     });
 
 UMBRA_OPERATOR(
@@ -135,6 +153,7 @@ UMBRA_OPERATOR(
         kernels::group_norm_backward(rows, grad_weight, grad_bias, grad, input, mean, rstd, weight, group);
       });
     })
+    .tangents_through(group_norm_backward_tangents)
     .tags({Tag::Core});
 
 UMBRA_OPERATOR(

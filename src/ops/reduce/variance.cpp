@@ -63,7 +63,9 @@ UMBRA_OPERATOR(
     .gradient("self", {"grad", "self", "result", "dim", "correction", "keepdim"},
               [](const Tensor& grad, const Tensor& self, const Tensor& result, OptionalDims dims,
                  const OptionalScalar& correction, bool keepdim) {
-                Tensor slope = grad.div(result.mul(2.0)).masked_fill(result.eq(0), 0);
+                // What is divided by is no zero either: forward mode divides its tangent by it.
+                Tensor none = result.eq(0);
+                Tensor slope = grad.div(result.mul(2.0).masked_fill(none, 1)).masked_fill(none, 0);
                 return variance_gradient(slope, self, dims, correction, keepdim);
               })
     .tags({Tag::Reduction, Tag::CastsToOut})
