@@ -91,7 +91,7 @@ void bind_shape_env(nb::module_& m) {
            [](const ShapeEnvObject& e) {
              std::vector<std::pair<std::string, std::string>> out;
              for (const sym::RuntimeAssert& a : e.env->runtime_asserts())
-               out.emplace_back(a.condition->to_string(), a.message);
+               out.emplace_back(sym::to_condition_text(a.condition), a.message);
              return out;
            })
       .def("symbols",
@@ -155,8 +155,6 @@ void bind_shape_env(nb::module_& m) {
              for (const sym::Guard& g : e.env->assumptions()) out.push_back(sym::to_text(g.condition));
              return out;
            })
-      .def("freeze", [](const ShapeEnvObject& e) { e.env->freeze(); })
-      .def_prop_ro("frozen", [](const ShapeEnvObject& e) { return e.env->frozen(); })
       .def("version", [](const ShapeEnvObject& e) { return e.env->version(); });
   m.def("_evaluate_guard_code", [](const std::string& code, const std::map<std::string, int64_t>& values) {
     auto env = make_counted<ShapeEnv>();
@@ -195,6 +193,10 @@ void bind_shape_env(nb::module_& m) {
     }
     sym::Range range = env->range(expression);
     return nb::make_tuple("int", integer_object(range.lower), integer_object(range.upper));
+  });
+  m.def("_condition_text", [](const std::string& text) {
+    auto env = make_counted<ShapeEnv>();
+    return sym::to_condition_text(sym::parse(*env, text));
   });
   m.def("_sym_mark_size_like", [](nb::handle value) {
     SymInt symbol = expect_int(value);

@@ -303,6 +303,21 @@ void ShapeEnv::fail_unknown(const Expression* a) {
   fail<OverflowError>("overflow: the value of ", to_text(a), " for the example inputs does not fit 128 bits");
 }
 
+namespace {
+/// The expression with the example's numbers for the symbols that have them.
+std::string with_example(ShapeEnv& env, const Expression* a) {
+  auto number = [&](const Expression* symbol) {
+    bool integer = symbol->has_hint() && symbol->type() == Type::Int;
+    return integer ? env.table().integer(symbol->hint().integer) : symbol;
+  };
+  try {
+    return to_text(env.substitute(a, number));
+  } catch (const ZeroDivisionError&) {
+    return to_text(a);
+  }
+}
+}  // namespace
+
 void ShapeEnv::fail_data_dependent(const Expression* a) {
   std::string text = to_text(a), size_like;
   for (const Expression* symbol : free_symbols(a))
@@ -313,7 +328,9 @@ void ShapeEnv::fail_data_dependent(const Expression* a) {
                      : a->type() == Type::Float
                          ? "Could not extract specialized float from data-dependent expression "
                          : "Could not extract specialized integer from data-dependent expression ";
-  std::string message = head + text + " (unhinted: " + text + ").  (Size-like symbols: " + size_like + ")", advice;
+  std::string message =
+                  head + with_example(*this, a) + " (unhinted: " + text + ").  (Size-like symbols: " + size_like + ")",
+              advice;
   if (a->type() == Type::Bool) {
     auto name = [this](const Expression* symbol) { return symbols_[symbol->symbol_index()].name; };
     advice =

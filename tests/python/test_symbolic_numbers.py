@@ -274,6 +274,78 @@ def test_symbolic_bools_are_numbers_where_they_are_added():
             refused()
 
 
+def test_bools_among_numbers_are_0_and_1_for_every_number():
+    def f(n):
+        return [n + True, n * False, True - n, n % 2 == True, (n > 3) + 1, (n > 3) * n, (n > 3) == 1, (n > 3) == n, (n > 3) != 0, (n > 3) & 1,  # noqa: E712
+                (n > 3) < 1, (n > 3) == (n < 9), torch.sym_max(n > 3, 0)]
+    run = captured(f, 7)
+    for n in (7, 1, 0, 9, -4):
+        assert run(n) == f(n)
+
+
+def test_a_bool_that_only_the_run_tells_is_compared_without_being_asked():
+    b = ShapeEnv().create_unbacked_symbool()
+    for question in (b == 1, b != 0, b + 1 == 2, 1 - b == 0):
+        assert isinstance(question, torch.SymBool)
+
+
+def test_remainders_and_floor_division_of_floats_are_pythons():
+    def f(n):
+        return [n // 0.1, n % 0.1, n // 0.7, n % 0.7, n // -0.3, n % -0.3, -n // 0.7, -n % 0.7, 5.5 // n, 5.5 % n, (n / 2) // 0.3, (n / 2) % 0.3]
+    run = captured(f, 7)
+    for n in (7, 5, 3, 11):
+        assert run(n) == f(n)
+    _, (five,) = sizes(5)
+    assert float(five // 0.1) == 49.0 and float(sizes(5)[1][0] % 0.1) == 5 % 0.1 and str(sizes(5)[1][0] % 0.5).startswith("Mod(ToFloat(")
+    for by, text in ((lambda: five // 0.0, "float floor division by zero"), (lambda: five % 0.0, "float modulo"), (lambda: five // 0, "integer division")):
+        with pytest.raises(ZeroDivisionError, match=text):
+            by()
+
+
+def test_a_number_as_a_key_is_the_key_of_its_value():
+    env, (a,) = sizes(5)
+    assert hash(a > 3) == hash(True) and {True: "yes"}[a > 3] == "yes" and hash(a / 2) == hash(2.5) and {2.5: "half"}[a / 2] == "half"
+    assert [guard.expr.split()[0] for guard in env.guards][:1] == [str(sizes(5)[1][0])]
+    with pytest.raises(TypeError, match="unhashable type: non-nested SymInt"):
+        hash(sizes(5)[1][0])
+
+
+def test_questions_after_freezing_leave_guards():
+    env, (a,) = sizes(5)
+    env.freeze()
+    assert env.frozen and a > 3 and len(env.guards) == 1
+
+
+@pytest.mark.parametrize("condition, text", [
+    (lambda u, v: u > 3, "3 < u0"), (lambda u, v: 2 * u == 2 * v + 4, "Eq(u0, u1 + 2)"), (lambda u, v: u - v >= -1, "u1 <= u0 + 1"),
+    (lambda u, v: -2 * u >= -4, "u0 <= 2"), (lambda u, v: 6 * u < 4 * v + 3, "6*u0 < 4*u1 + 3"), (lambda u, v: (u > 3) & (v < 2), "(3 < u0) & (u1 < 2)"),
+    (lambda u, v: u + v == 10, "Eq(u0 + u1, 10)"), (lambda u, v: u - 1 != v, "Ne(u0, u1 + 1)")])
+def test_conditions_have_one_form(condition, text):
+    env = ShapeEnv()
+    u, v = env.create_unbacked_symint(), env.create_unbacked_symint()
+    question = condition(u, v)
+    assert symbolic_shapes.canonicalize_bool_expr(question.node.expr) == text
+    symbolic_shapes.expect_true(question)
+    last = "u1" if "u1" in text else "u0"
+    assert [check.expr for check in env.deferred_runtime_asserts[last]] == [text]
+
+
+def test_errors_about_data_show_the_example():
+    env, (a,) = sizes(5)
+    u = env.create_unbacked_symint()
+    with pytest.raises(symbolic_shapes.GuardOnDataDependentSymNode, match=rf"expression Eq\(u0 \+ 5, 3\) \(unhinted: Eq\({a} \+ u0, 3\)\)"):
+        bool(u + a == 3)
+
+
+def test_integers_that_are_one_from_here_on():
+    env = ShapeEnv()
+    u, v = env.create_unbacked_symint(), env.create_unbacked_symint()
+    symbolic_shapes.constrain_unify(u, v)
+    assert statically_known_true(u == v)
+    with pytest.raises(AssertionError):
+        symbolic_shapes.constrain_unify(3, 4)
+
+
 def test_one_of_two_numbers_has_one_type():
     _, (a, b) = sizes(5, 7)
     assert int(torch.sym_ite(a < b, a, b)) == 5 and float(torch.sym_ite(a < b, a / 2, 1.0)) == 2.5
