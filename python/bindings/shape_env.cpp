@@ -4,6 +4,7 @@
 
 #include "fake.h"
 #include "tensor_type.h"
+#include "umbra/sym/constraints.h"
 #include "umbra/sym/parse.h"
 #include "umbra/sym/print.h"
 #include "values.h"
@@ -140,7 +141,13 @@ void bind_shape_env(nb::module_& m) {
       .def("guard_code",
            [](const ShapeEnvObject& e, const Names& names) {
              std::vector<std::string> out;
-             for (const sym::Guard& g : e.env->guards()) out.push_back(code_of(*e.env, g.condition, names));
+             auto known = [&](const sym::Expression* symbol) { return e.env->simplify(symbol); };
+             for (const sym::Guard& g : e.env->guards()) {
+               const sym::Expression* condition =
+                   e.env->substitute(g.condition, known);  // equal numbers are said before
+               if (!condition->is(sym::Kind::Boolean) && !sym::follows_from_ranges(*e.env, condition))
+                 out.push_back(code_of(*e.env, condition, names));
+             }
              return out;
            })
       .def("number_code",

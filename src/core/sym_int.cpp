@@ -152,6 +152,14 @@ double float_floor_quotient(double x, double y) {
   double whole = std::floor(quotient);
   return quotient - whole > 0.5 ? whole + 1 : whole;
 }
+
+double float_power(double x, double y) {
+  check<ZeroDivisionError>(x != 0 || !(y < 0), "0.0 cannot be raised to a negative power");
+  double result = std::pow(x, y);
+  check<ValueError>(!std::isnan(result) || std::isnan(x) || std::isnan(y),
+                    "a negative number to a fractional power is complex, which no symbolic number is");
+  return result;
+}
 }  // namespace
 
 SymFloat sym_float_binary(SymOp op, SymFloat a, SymFloat b) {
@@ -166,7 +174,7 @@ SymFloat sym_float_binary(SymOp op, SymFloat a, SymFloat b) {
       check<ZeroDivisionError>(y != 0, "float floor division by zero");
       return float_floor_quotient(x, y);
     case SymOp::Mod: check<ZeroDivisionError>(y != 0, "float modulo"); return float_remainder(x, y);
-    case SymOp::Pow: return std::pow(x, y);
+    case SymOp::Pow: return float_power(x, y);
     case SymOp::Min: return std::min(x, y);
     case SymOp::Max: return std::max(x, y);
     default: fail<Error>("not an operation on two floats");

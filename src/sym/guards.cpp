@@ -337,7 +337,9 @@ void ShapeEnv::fail_data_dependent(const Expression* a) {
         "The branch depends on a value that only the run will tell. To fix the error, insert one of the following "
         "checks before this call:\n  1. torch._check(" +
         to_python(a, name) + ")\n  2. torch._check(" + to_python(table_.logical_not(a), name) + ")\n" +
-        "or let the program decide when it runs, with torch.cond. (In C++: SymBool::expect_true and cond.)\n";
+        "or let the program decide when it runs, with torch.cond, or ask with guard_or_false, guard_or_true or\n"
+        "statically_known_true, which have an answer without data. (In C++: SymBool::expect_true, cond and "
+        "guard_or.)\n";
   } else {
     advice = "The value is only known when the program runs; keep it symbolic, or fix it with torch._check(" + text +
              " == ...).\n";

@@ -4,6 +4,7 @@ import math
 import pytest
 
 import umbra as torch
+from umbra._dynamo.source import ConstantSource
 from umbra._subclasses.fake_tensor import FakeTensorMode
 from umbra.export import Dim, export
 from umbra.fx.experimental import symbolic_shapes
@@ -302,6 +303,14 @@ def test_remainders_and_floor_division_of_floats_are_pythons():
             by()
 
 
+def test_numbers_that_python_has_no_real_power_of_are_refused():
+    run = captured(lambda n: [n**-0.5, divmod(n, 3), divmod(n, 0.7), divmod(20, n)], 7)
+    assert run(9) == [9**-0.5, divmod(9, 3), divmod(9, 0.7), divmod(20, 9)]
+    for n, error in ((0, ZeroDivisionError), (-4, ValueError)):
+        with pytest.raises(error):
+            run(n)
+
+
 def test_a_number_as_a_key_is_the_key_of_its_value():
     env, (a,) = sizes(5)
     assert hash(a > 3) == hash(True) and {True: "yes"}[a > 3] == "yes" and hash(a / 2) == hash(2.5) and {2.5: "half"}[a / 2] == "half"
@@ -382,6 +391,53 @@ def test_guards_are_produced_over_sources():
     assert not kept(torch.ones(4, 6), torch.ones(5, 3, 1)) and not kept(torch.ones(4, 6), torch.ones(6, 4, 1))
     assert "L['y'].size()[2] == 1" in mode.shape_env.produce_guards([a, b], [x, y], ignore_static=False)
     assert TensorPropertySource(x, TensorProperty.SIZE, 1).name == "L['x'].size()[1]" and ConstantSource("n").name == "n"
+
+
+def inputs(*tensors):
+    env = ShapeEnv()
+    mode = FakeTensorMode(shape_env=env)
+    return env, [mode.from_tensor(tensor, source=ConstantSource(f"x{i}")) for i, tensor in enumerate(tensors)]
+
+
+def kept(env, fakes, *args):
+    """Whether other inputs keep the guards, by their text and without it."""
+    code = env.produce_guards_expression(fakes)
+    answers = env.evaluate_guards_expression(code, args), env.evaluate_guards_for_args(fakes, args)
+    assert answers[0] == answers[1]
+    return answers[0]
+
+
+def test_guards_speak_of_strides_and_offsets():
+    ones = torch.ones
+    env, fakes = inputs(ones(4, 6))
+    assert [kept(env, fakes, x) for x in (ones(5, 7), ones(6, 4).t(), ones(5, 7)[:, :6], ones(8, 6)[::2])] == [True, False, False, False]
+    env, fakes = inputs(ones(6, 4).t())
+    assert [kept(env, fakes, x) for x in (ones(4, 6), ones(7, 5).t())] == [False, True]
+    env, fakes = inputs(ones(10)[2:])
+    assert [kept(env, fakes, x) for x in (ones(8), ones(10)[3:])] == [False, True]
+    env, fakes = inputs(ones(4, 6))
+    assert env.produce_guards_expression([*fakes, 3]).count("L['t1'] == 3") == 1 and not kept(env, [*fakes, 3], ones(4, 6), 4)
+
+
+def test_guards_over_sizes_that_are_fixed_or_equal():
+    ones = torch.ones
+    env, (a, b) = inputs(ones(4, 6), ones(4, 3))
+    assert a.shape[1] == b.shape[1] * 2
+    assert [kept(env, [a, b], *x) for x in ((ones(4, 8), ones(4, 4)), (ones(4, 8), ones(4, 3)), (ones(5, 6), ones(4, 3)))] == [True, False, False]
+    env, (a,) = inputs(ones(4, 6))
+    assert int(a.shape[0]) == 4 and a.shape[1] % 2 == 0
+    assert env.evaluate_guards_for_args([a], [ones(4, 8)], ignore_static=False) and not env.evaluate_guards_for_args([a], [ones(5, 8)], ignore_static=False)
+    assert kept(env, [a], ones(4, 8)) and not kept(env, [a], ones(4, 7))
+    env, (a,) = inputs(ones(4, 6))
+    assert a.numel() > 20 and a.shape[0] + a.shape[1] == 10
+    assert [kept(env, [a], ones(*size)) for size in ((5, 5), (3, 7), (2, 8))] == [True, True, False]
+
+
+def test_bounds_of_one_size_are_one_guard():
+    env, (a,) = inputs(torch.ones(4, 6))
+    assert a.shape[0] > 3 and a.shape[0] < 9 and a.shape[0] != 5
+    guards = env.produce_guards([a], [ConstantSource("x0")])
+    assert "4 <= x0.size()[0] and x0.size()[0] <= 8" in guards and "x0.size()[0] != 5" in guards and not any(" > " in guard or " < " in guard for guard in guards)
 
 
 def test_the_larger_of_floats_is_a_number_once_its_size_is_fixed():

@@ -259,62 +259,58 @@ class ShapeEnv:
         return {Symbol(s["name"]): s["hint"] for s in self._env.symbols() if s["hint"] is not None}
 
     @property
+    def backed_var_to_val(self):
+        """The example's values of symbols."""
+        return self.var_to_val
+
+    @property
     def replacements(self):
         from umbra.export.exported_program import Symbol
         return {Symbol(s["name"]): _number_or_text(s["replacement"]) for s in self._env.symbols() if s["replacement"] is not None}
 
     # ---- guards over other inputs
 
+    def _guards(self, numbers, ignore_static):
+        """The guards as Python code over named numbers: equal ones first, then what the program asked, then ranges."""
+        names, same, ranges = {}, [], []
+        for text, number, kept in numbers:
+            key = str(number)
+            if not isinstance(number, SymInt):
+                same += [f"{text} == {number}"] if kept or not ignore_static else []
+            elif key in names or not key.isidentifier():
+                same.append((text, number))
+            else:
+                names[key] = text
+        for entry in self._env.symbols():
+            if entry["name"] in names:
+                (low, high), text = entry["range"], names[entry["name"]]
+                parts = ([f"{low} <= {text}"] if low > -2**126 else []) + ([f"{text} <= {high}"] if high < 2**126 else [])
+                ranges += [" and ".join(parts)] if parts else []
+        code = lambda entry: entry if isinstance(entry, str) else f"{entry[0]} == {self._env.number_code(entry[1], names)}"  # noqa: E731
+        return [code(entry) for entry in same] + self._env.guard_code(names) + ranges
+
     def produce_guards_expression(self, placeholders, *, guards=None, ignore_static=True):
         """The guards as Python code over inputs t0, t1, ... in the places of these fake tensors; None where there are none."""
         if guards is not None:
             raise NotImplementedError("produce_guards_expression(guards=...) is not in Umbra yet")
-        names, parts = {}, []
-        for text, size in _named_sizes(placeholders):
-            if not isinstance(size, SymInt):
-                parts += [] if ignore_static else [f"{text} == {size}"]
-            elif str(size) in names:
-                parts.append(f"{text} == {names[str(size)]}")
-            else:
-                names[str(size)] = text
-        for entry in self._env.symbols():
-            low, high = entry["initial"]
-            if entry["name"] in names:
-                parts += [f"{low} <= {names[entry['name']]}"] if low > -2**126 else []
-                parts += [f"{names[entry['name']]} <= {high}"] if high < 2**126 else []
-        return " and ".join(self._env.guard_code(names) + parts) or None
+        return " and ".join(self._guards(_numbers_of_all(placeholders), ignore_static)) or None
 
     def produce_guards(self, placeholders, sources, *, source_ref=lambda source: source.name, ignore_static=True, **options):
-        """The guards as Python code over the sources of these tensors and integers: one text for each. First come equal numbers, then what the
-        program asked, then ranges."""
+        """The guards as Python code over the sources of these tensors and integers: one text for each."""
         not_built("ShapeEnv.produce_guards", **{name: (value, None) for name, value in options.items()})
-        names, same, ranges = {}, [], []
-        for value, source in zip(placeholders, sources, strict=True):
-            for text, number in _numbers_of(value, source_ref(source)):
-                key = str(number)
-                if not isinstance(number, SymInt):
-                    same += [] if ignore_static else [f"{text} == {number}"]
-                elif key in names or not key.isidentifier():
-                    same.append((text, number))
-                else:
-                    names[key] = text
-        code = lambda entry: entry if isinstance(entry, str) else f"{entry[0]} == {self._env.number_code(entry[1], names)}"  # noqa: E731
-        for entry in self._env.symbols():
-            if entry["name"] in names:
-                (low, high), text = entry["initial"], names[entry["name"]]
-                parts = ([f"{low} <= {text}"] if low > -2**126 else []) + ([f"{text} <= {high}"] if high < 2**126 else [])
-                ranges += [" and ".join(parts)] if parts else []
-        return [code(entry) for entry in same] + self._env.guard_code(names) + ranges
+        numbers = [entry for value, source in zip(placeholders, sources, strict=True) for entry in _numbers_of(value, source_ref(source))]
+        return self._guards(numbers, ignore_static)
 
     def evaluate_guards_expression(self, code, args):
         """Whether the inputs keep guards that produce_guards_expression wrote."""
-        return code is None or _C._evaluate_guard_code(code, {text: int(size) for text, size in _named_sizes(args)})
+        return code is None or _C._evaluate_guard_code(code, {text: int(number) for text, number, _ in _numbers_of_all(args)})
 
     def evaluate_guards_for_args(self, placeholders, args, *, ignore_static=True):
         """Whether other inputs could have been given in the places of these fake tensors: they keep the guards."""
-        expected = [size for _, size in _named_sizes(placeholders)]
-        actual = [int(size) for _, size in _named_sizes(args)]
-        return len(expected) == len(actual) and self._env.accepts(expected, actual, not ignore_static)
+        expected, actual = list(_numbers_of_all(placeholders)), [int(number) for _, number, _ in _numbers_of_all(args)]
+        if len(expected) != len(actual) or any(kept and number != now for (_, number, kept), now in zip(expected, actual)):
+            return False
+        return self._env.accepts([number for _, number, _ in expected], actual, not ignore_static)
 
     @contextlib.contextmanager
     def suppress_guards(self):
@@ -371,23 +367,21 @@ def _number_or_text(expression):
     return int(expression) if re.fullmatch(r"-?\d+", expression) else expression
 
 
-def _named_sizes(inputs):
-    """(source, size) of each dimension of tensors, and of each integer, in order."""
-    for i, value in enumerate(inputs):
-        if isinstance(value, _C.Tensor):
-            yield from ((f"L['t{i}'].size()[{d}]", size) for d, size in enumerate(value.shape))
-        elif isinstance(value, (int, SymInt)):
-            yield f"L['t{i}']", value
-
-
 def _numbers_of(value, name):
-    """(expression, number) of all that a guard may speak of: sizes, strides and the offset of a tensor, or an integer."""
+    """(expression, number, whether it is compared where numbers are not) of all that a guard may speak of: sizes, strides and the offset of a
+    tensor, or an integer."""
     if isinstance(value, _C.Tensor):
-        yield from ((f"{name}.size()[{d}]", size) for d, size in enumerate(value.shape))
-        yield from ((f"{name}.stride()[{d}]", stride) for d, stride in enumerate(value.stride()))
-        yield f"{name}.storage_offset()", value.storage_offset()
+        yield from ((f"{name}.size()[{d}]", size, False) for d, size in enumerate(value.shape))
+        yield from ((f"{name}.stride()[{d}]", stride, False) for d, stride in enumerate(value.stride()))
+        yield f"{name}.storage_offset()", value.storage_offset(), False
     elif isinstance(value, (int, SymInt)):
-        yield name, value
+        yield name, value, not isinstance(value, SymInt)
+
+
+def _numbers_of_all(inputs):
+    """The same of inputs that go by their places."""
+    for i, value in enumerate(inputs):
+        yield from _numbers_of(value, f"L['t{i}']")
 
 
 def _placeholder_values(gm):
@@ -395,9 +389,9 @@ def _placeholder_values(gm):
 
 
 def _env_of(values):
-    for _, size in _named_sizes(values):
-        if isinstance(size, SymInt):
-            return ShapeEnv._of(_C._sym_shape_env(size))
+    for _, number, _ in _numbers_of_all(values):
+        if isinstance(number, SymInt):
+            return ShapeEnv._of(_C._sym_shape_env(number))
     return None
 
 
@@ -411,11 +405,10 @@ def eval_guards(gm, *args, ignore_static=True):
 def bind_symbols(gm, *args):
     """The values that the symbols of a captured graph have for other inputs."""
     from umbra.export.exported_program import Symbol
-    expected = [size for _, size in _named_sizes(_placeholder_values(gm))]
     bindings = {}
-    for size, (_, actual) in zip(expected, _named_sizes(args)):
-        if isinstance(size, SymInt) and len(free_symbols(size)) == 1 and str(size) in free_symbols(size):
-            bindings[Symbol(str(size))] = int(actual)
+    for (_, number, _), (_, actual, _) in zip(_numbers_of_all(_placeholder_values(gm)), _numbers_of_all(args)):
+        if isinstance(number, SymInt) and str(number) in free_symbols(number):
+            bindings.setdefault(Symbol(str(number)), int(actual))
     return bindings
 
 
