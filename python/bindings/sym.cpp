@@ -150,15 +150,6 @@ PyObject* remainder(PyObject* a, PyObject* b) {
   });
 }
 
-PyObject* quotient_and_remainder(PyObject* a, PyObject* b) {
-  return guarded([&]() -> PyObject* {
-    nb::object quotient = nb::steal(floor_divide(a, b));
-    if (!quotient.is_valid() || quotient.ptr() == Py_NotImplemented) return quotient.release().ptr();
-    nb::object rest = nb::steal(checked(remainder(a, b)));
-    return nb::make_tuple(quotient, rest).release().ptr();
-  });
-}
-
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
   return with_operands(a, b, [](const Operand& x, const Operand& y) {
@@ -350,7 +341,6 @@ void bind_numbers(nb::module_& m) {
                          slot(Py_nb_true_divide, true_divide),
                          slot(Py_nb_floor_divide, floor_divide),
                          slot(Py_nb_remainder, remainder),
-                         slot(Py_nb_divmod, quotient_and_remainder),
                          slot(Py_nb_power, power),
                          slot(Py_nb_lshift, shift_left),
                          slot(Py_nb_rshift, shift_right),

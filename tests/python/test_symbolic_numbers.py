@@ -304,8 +304,8 @@ def test_remainders_and_floor_division_of_floats_are_pythons():
 
 
 def test_numbers_that_python_has_no_real_power_of_are_refused():
-    run = captured(lambda n: [n**-0.5, divmod(n, 3), divmod(n, 0.7), divmod(20, n)], 7)
-    assert run(9) == [9**-0.5, divmod(9, 3), divmod(9, 0.7), divmod(20, 9)]
+    run = captured(lambda n: n**-0.5, 7)
+    assert run(9) == 9**-0.5
     for n, error in ((0, ZeroDivisionError), (-4, ValueError)):
         with pytest.raises(error):
             run(n)
