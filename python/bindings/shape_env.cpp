@@ -4,6 +4,7 @@
 
 #include "fake.h"
 #include "tensor_type.h"
+#include "umbra/sym/constraints.h"
 #include "umbra/sym/parse.h"
 #include "umbra/sym/print.h"
 #include "values.h"
@@ -91,7 +92,7 @@ void bind_shape_env(nb::module_& m) {
            [](const ShapeEnvObject& e) {
              std::vector<std::pair<std::string, std::string>> out;
              for (const sym::RuntimeAssert& a : e.env->runtime_asserts())
-               out.emplace_back(a.condition->to_string(), a.message);
+               out.emplace_back(sym::to_condition_text(a.condition), a.message);
              return out;
            })
       .def("symbols",
@@ -140,7 +141,13 @@ void bind_shape_env(nb::module_& m) {
       .def("guard_code",
            [](const ShapeEnvObject& e, const Names& names) {
              std::vector<std::string> out;
-             for (const sym::Guard& g : e.env->guards()) out.push_back(code_of(*e.env, g.condition, names));
+             auto known = [&](const sym::Expression* symbol) { return e.env->simplify(symbol); };
+             for (const sym::Guard& g : e.env->guards()) {
+               const sym::Expression* condition =
+                   e.env->substitute(g.condition, known);  // equal numbers are said before
+               if (!condition->is(sym::Kind::Boolean) && !sym::follows_from_ranges(*e.env, condition))
+                 out.push_back(code_of(*e.env, condition, names));
+             }
              return out;
            })
       .def("number_code",
@@ -155,8 +162,6 @@ void bind_shape_env(nb::module_& m) {
              for (const sym::Guard& g : e.env->assumptions()) out.push_back(sym::to_text(g.condition));
              return out;
            })
-      .def("freeze", [](const ShapeEnvObject& e) { e.env->freeze(); })
-      .def_prop_ro("frozen", [](const ShapeEnvObject& e) { return e.env->frozen(); })
       .def("version", [](const ShapeEnvObject& e) { return e.env->version(); });
   m.def("_evaluate_guard_code", [](const std::string& code, const std::map<std::string, int64_t>& values) {
     auto env = make_counted<ShapeEnv>();
@@ -195,6 +200,10 @@ void bind_shape_env(nb::module_& m) {
     }
     sym::Range range = env->range(expression);
     return nb::make_tuple("int", integer_object(range.lower), integer_object(range.upper));
+  });
+  m.def("_condition_text", [](const std::string& text) {
+    auto env = make_counted<ShapeEnv>();
+    return sym::to_condition_text(sym::parse(*env, text));
   });
   m.def("_sym_mark_size_like", [](nb::handle value) {
     SymInt symbol = expect_int(value);

@@ -65,7 +65,8 @@ struct Operand {
   SymFloat as_float() const { return is_float ? real : sym_float(integer); }
 };
 
-SymInt bool_as_int(const SymBool& value) { return value.guard_bool() ? 1 : 0; }
+/// A condition among numbers is 1 or 0, without being asked.
+SymInt bool_as_int(const SymBool& value) { return sym_where(value, SymInt(1), SymInt(0)); }
 
 /// A Python int; one of more than 64 bits becomes an expression once it is known of which environment.
 void read_long(PyObject* object, Operand& out) {
@@ -94,6 +95,7 @@ bool read_operand(PyObject* object, Operand& out) {
   if (is_sym_int(object)) out.integer = sym_int_of(object);
   else if (is_sym_float(object)) out.is_float = true, out.real = SymFloat(node_of(object));
   else if (is_sym_bool(object)) out.integer = bool_as_int(SymBool(node_of(object)));
+  else if (PyBool_Check(object)) out.integer = object == Py_True ? 1 : 0;
   else if (PyFloat_Check(object)) out.is_float = true, out.real = SymFloat(PyFloat_AS_DOUBLE(object));
   else if (is_tensor(object)) return false;
   else if (PyLong_CheckExact(object)) read_long(object, out);
@@ -112,9 +114,7 @@ template <class F> PyObject* with_operands(PyObject* a, PyObject* b, F&& body) {
 
 void check_divisor(const Operand& y, const char* what) {
   bool zero = y.is_float ? !y.real.is_symbolic() && y.real.value() == 0 : y.integer.same(0);
-  if (!zero) return;
-  PyErr_SetString(PyExc_ZeroDivisionError, what);
-  throw nb::python_error();
+  check<ZeroDivisionError>(!zero, what);
 }
 
 template <SymOp kOp> PyObject* arithmetic(PyObject* a, PyObject* b) {
@@ -136,20 +136,17 @@ PyObject* true_divide(PyObject* a, PyObject* b) {
 
 PyObject* floor_divide(PyObject* a, PyObject* b) {
   return with_operands(a, b, [](const Operand& x, const Operand& y) {
+    if (x.is_float || y.is_float) return wrap(sym_float_binary(SymOp::FloorDiv, x.as_float(), y.as_float()));
     check_divisor(y, "integer division or modulo by zero");
-    if (!x.is_float && !y.is_float) return wrap(x.integer / y.integer);
-    SymFloat quotient = sym_float_binary(SymOp::TrueDiv, x.as_float(), y.as_float());
-    return wrap(sym_float(sym_round(SymOp::Floor, quotient)));
+    return wrap(x.integer / y.integer);
   });
 }
 
 PyObject* remainder(PyObject* a, PyObject* b) {
   return with_operands(a, b, [](const Operand& x, const Operand& y) {
+    if (x.is_float || y.is_float) return wrap(sym_float_binary(SymOp::Mod, x.as_float(), y.as_float()));
     check_divisor(y, "integer division or modulo by zero");
-    if (!x.is_float && !y.is_float) return wrap(x.integer % y.integer);
-    SymFloat a = x.as_float(), b = y.as_float();
-    SymFloat whole = sym_float(sym_round(SymOp::Floor, sym_float_binary(SymOp::TrueDiv, a, b)));
-    return wrap(sym_float_binary(SymOp::Sub, a, sym_float_binary(SymOp::Mul, whole, b)));
+    return wrap(x.integer % y.integer);
   });
 }
 
@@ -277,8 +274,17 @@ Py_hash_t no_hash(PyObject* self) {
   PyErr_Format(PyExc_TypeError, "unhashable type: non-nested %s", short_type_name(Py_TYPE(self)).c_str());
   return -1;
 }
-// Two equal booleans are one expression, so its place is its hash.
-Py_hash_t hash_bool(PyObject* self) { return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(node_of(self)) >> 4); }
+/// The hash of the value, which a guard fixes: equal values have to have equal hashes.
+Py_hash_t hash_of_value(PyObject* self) {
+  Py_hash_t hash = -1;
+  guarded_int([&] {
+    nb::object value = is_sym_bool(self) ? nb::object(nb::bool_(node_of(self)->guard_bool()))
+                                         : nb::object(nb::float_(node_of(self)->guard_float()));
+    hash = PyObject_Hash(value.ptr());
+    return 0;
+  });
+  return hash;
+}
 
 // ---- SymBool ----
 
@@ -287,23 +293,25 @@ std::optional<SymBool> read_bool(PyObject* object) {
   if (PyBool_Check(object)) return SymBool(object == Py_True);
   return std::nullopt;
 }
-template <class F> PyObject* with_bools(PyObject* a, PyObject* b, F&& body) {
+/// Of two bools; with a number on one side they are the numbers 0 and 1, as in Python.
+template <class F, class G> PyObject* with_bools(PyObject* a, PyObject* b, F&& body, G&& with_numbers) {
   return guarded([&]() -> PyObject* {
     auto x = read_bool(a), y = read_bool(b);
-    if (!x || !y) Py_RETURN_NOTIMPLEMENTED;
-    return wrap(body(*x, *y));
+    return x && y ? wrap(body(*x, *y)) : with_numbers();
   });
 }
-PyObject* bool_and(PyObject* a, PyObject* b) { return with_bools(a, b, sym_and); }
-PyObject* bool_or(PyObject* a, PyObject* b) { return with_bools(a, b, sym_or); }
-SymBool sym_xor(const SymBool& a, const SymBool& b) { return sym_or(sym_and(a, sym_not(b)), sym_and(sym_not(a), b)); }
-PyObject* bool_xor(PyObject* a, PyObject* b) { return with_bools(a, b, sym_xor); }
+SymBool sym_xor(SymBool a, SymBool b) { return sym_or(sym_and(a, sym_not(b)), sym_and(sym_not(a), b)); }
+template <SymOp kOp> PyObject* bool_binary(PyObject* a, PyObject* b) {
+  SymBool (*combine)(SymBool, SymBool) = kOp == SymOp::BitAnd ? sym_and : kOp == SymOp::BitOr ? sym_or : sym_xor;
+  return with_bools(a, b, combine, [&] { return bitwise<kOp>(a, b); });
+}
 PyObject* bool_compare(PyObject* a, PyObject* b, int op) {
   if (op != Py_EQ && op != Py_NE) return compare(a, b, op);
-  return with_bools(a, b, [op](const SymBool& x, const SymBool& y) {
+  auto ask = [op](const SymBool& x, const SymBool& y) {
     SymBool differ = sym_xor(x, y);
     return op == Py_NE ? differ : sym_not(differ);
-  });
+  };
+  return with_bools(a, b, ask, [&] { return compare(a, b, op); });
 }
 PyObject* bool_as_int_object(PyObject* self) {
   return guarded([&] { return PyLong_FromLong(node_of(self)->guard_bool()); });
@@ -351,6 +359,7 @@ void bind_numbers(nb::module_& m) {
   PyType_Spec int_spec = {"umbra.SymInt", sizeof(PySym), 0, flags, slots};
   g_sym_int_type = add_type(m.ptr(), int_spec);
   slots[std::size(slots) - 2] = {0, nullptr};  // a float is no index
+  slots[2] = slot(Py_tp_hash, hash_of_value);
   PyType_Spec float_spec = {"umbra.SymFloat", sizeof(PySym), 0, flags, slots};
   g_sym_float_type = add_type(m.ptr(), float_spec);
 }
@@ -358,12 +367,12 @@ void bind_numbers(nb::module_& m) {
 void bind_bool(nb::module_& m) {
   PyType_Slot slots[] = {slot(Py_tp_dealloc, deallocate),
                          slot(Py_tp_repr, repr),
-                         slot(Py_tp_hash, hash_bool),
+                         slot(Py_tp_hash, hash_of_value),
                          slot(Py_tp_richcompare, bool_compare),
-                         slot(Py_nb_and, bool_and),
-                         slot(Py_nb_or, bool_or),
-                         slot(Py_nb_xor, bool_xor),
-                         slot(Py_nb_add, arithmetic<SymOp::Add>),  // with numbers: a guard makes it 0 or 1
+                         slot(Py_nb_and, bool_binary<SymOp::BitAnd>),
+                         slot(Py_nb_or, bool_binary<SymOp::BitOr>),
+                         slot(Py_nb_xor, bool_binary<SymOp::BitXor>),
+                         slot(Py_nb_add, arithmetic<SymOp::Add>),  // with numbers it is 0 or 1
                          slot(Py_nb_subtract, arithmetic<SymOp::Sub>),
                          slot(Py_nb_multiply, arithmetic<SymOp::Mul>),
                          slot(Py_nb_bool, truth),

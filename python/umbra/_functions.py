@@ -12,7 +12,7 @@ __all__ = [
     "as_tensor", "asarray", "broadcast_shapes", "broadcast_tensors", "can_cast", "cond", "einsum", "from_file", "get_default_device", "get_num_interop_threads",
     "get_num_threads", "get_rng_state", "guard_or_false", "guard_or_true", "initial_seed", "is_complex", "is_floating_point",
     "is_tensor", "manual_seed", "nonzero", "numel", "promote_types", "result_type", "seed",
-    "set_default_device", "set_num_interop_threads", "set_num_threads", "set_rng_state", "split", "sym_int", "sym_sum",
+    "set_default_device", "set_num_interop_threads", "set_num_threads", "set_rng_state", "split", "sym_fresh_size", "sym_int", "sym_sum",
     "typename", "is_conj", "is_neg", "is_same_size", "is_signed", "is_inference", "_check", "_check_is_size", "_check_value",
     "_check_index", "_check_type", "_check_not_implemented", "_check_with", "_check_tensor_all", "_check_tensor_all_with", "_assert",
     "use_deterministic_algorithms", "are_deterministic_algorithms_enabled", "is_deterministic_algorithms_warn_only_enabled", "set_flush_denormal",
@@ -276,12 +276,21 @@ def _sym_node(value):
     return SymNode(value)
 
 
+def _as_method(function):
+    return lambda self, *args: function(self, *args)
+
+
 for _kind in (SymInt, SymFloat, SymBool):
     _kind.node = property(_sym_node)
     _kind.hint = property(lambda value: value.node.hint)
 for _kind in (SymInt, SymFloat):
     _kind.has_hint = lambda value: value.node.has_hint()
     _kind.as_integer_ratio = lambda value: (value, 1) if isinstance(value, SymInt) else float(value).as_integer_ratio()
+    for _name in ("sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "log2"):
+        setattr(_kind, f"__sym_{_name}__", _as_method(getattr(_C, f"_sym_{_name}")))
+    for _name in ("sym_float", "sym_max", "sym_min"):
+        setattr(_kind, f"__{_name}__", _as_method(getattr(_C, _name)))
+SymBool.__sym_not__, SymBool.__sym_ite__ = _as_method(_C.sym_not), _as_method(_C.sym_ite)
 SymInt.bit_length = lambda value: int(value).bit_length()
 SymFloat.hex = lambda value: float(value).hex()
 
@@ -292,6 +301,11 @@ def sym_int(a):
     if isinstance(a, SymFloat):
         return math.trunc(a)
     return builtins.int(a)
+
+
+def sym_fresh_size(expr):
+    """An integer by way of a tensor: what is known of it is forgotten where only the run tells it."""
+    return umbra.tensor(expr).item()
 
 
 def sym_sum(args):

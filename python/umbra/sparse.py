@@ -201,6 +201,8 @@ def _part_text(name, part, indent):
     """`values=tensor([...])`, without the type, which stands among the facts of the whole."""
     from umbra._tensor_str import _tensor_str
     head = f"{name}=tensor("
+    if isinstance(part, _C.FakeTensor):
+        return f"{head}..., size={tuple(part.shape)})"
     if part.numel() == 0:
         return f"{head}[], size={tuple(part.shape)})"
     return f"{head}{_tensor_str(part, indent + len(head))})"
@@ -218,7 +220,8 @@ def describe(tensor, head, facts):
         parts = {name: getattr(tensor, name)() for name in (*names, "values")}
         separator = None
     body = [_part_text(name, part, indent) for name, part in parts.items()]
-    facts = [f"size={tuple(tensor.shape)}", f"nnz={tensor._nnz()}", *facts]
+    known = [] if isinstance(tensor, _C.FakeTensor) else [f"nnz={tensor._nnz()}"]  # of a fake one the sizes of its parts tell it
+    facts = [f"size={tuple(tensor.shape)}", *known, *facts]
     return _join(head, body, facts, indent, separator)
 
 

@@ -23,14 +23,15 @@ IntrusivePtr<FakeModeImpl> fake_mode_for(const CaptureOptions& options, const st
   return make_counted<FakeModeImpl>(std::move(fake));
 }
 
-// An input as the function sees it: itself, or its fake stand-in.
-Value stand_in(const Value& input, const std::string& name, FakeModeImpl* mode, bool symbolic) {
+// An input as the function sees it: itself, or its fake stand-in. Symbols are named after its place, as in PyTorch.
+Value stand_in(const Value& input, size_t place, FakeModeImpl* mode, bool symbolic) {
+  std::string source = "input" + std::to_string(place);
   if (symbolic && input.is_int())  // booleans and floats are baked in
-    return Value(mode->shape_env()->create_symbol(input.to_int(), "L['" + name + "']", {.size = false}));
+    return Value(mode->shape_env()->create_symbol(input.to_int(), source, {.size = false}));
   if (!mode || !input.is_tensor() || input.tensor_ref().is_fake()) return input;
   const Tensor& tensor = input.tensor_ref();
   if (!symbolic) return mode->from_tensor(tensor);
-  SymbolicContext context{"L['" + name + "']", std::vector<sym::SymbolOptions>(tensor.dim())};
+  SymbolicContext context{source, std::vector<sym::SymbolOptions>(tensor.dim())};
   return mode->from_tensor(tensor, &context);
 }
 
@@ -89,7 +90,7 @@ IntrusivePtr<fx::GraphModule> make_fx(const ValueFunction& function, const std::
   std::vector<Value> stand_ins;
   for (size_t i = 0; i < inputs.size(); ++i) {
     std::string name = i < options.names.size() ? options.names[i] : "arg" + std::to_string(i) + "_1";
-    stand_ins.push_back(stand_in(inputs[i], name, mode.get(), options.mode == TracingMode::Symbolic));
+    stand_ins.push_back(stand_in(inputs[i], i, mode.get(), options.mode == TracingMode::Symbolic));
     tracer->add_input(name, stand_ins.back(), i + options.later_inputs >= inputs.size());
   }
   {

@@ -137,6 +137,31 @@ SymFloat sym_true_divide(SymInt a, SymInt b) {
   return true_quotient(a.value(), b.value());
 }
 
+namespace {
+/// Python's remainder of floats, which has the sign of the divisor.
+double float_remainder(double x, double y) {
+  double rest = std::fmod(x, y);
+  if (rest == 0) return std::copysign(0.0, y);
+  return (rest < 0) != (y < 0) ? rest + y : rest;
+}
+
+/// Python's floor division goes by the remainder, which is exact: 5 // 0.1 is 49, although 5 / 0.1 rounds to 50.
+double float_floor_quotient(double x, double y) {
+  double quotient = (x - float_remainder(x, y)) / y;
+  if (quotient == 0) return std::copysign(0.0, x / y);
+  double whole = std::floor(quotient);
+  return quotient - whole > 0.5 ? whole + 1 : whole;
+}
+
+double float_power(double x, double y) {
+  check<ZeroDivisionError>(x != 0 || !(y < 0), "0.0 cannot be raised to a negative power");
+  double result = std::pow(x, y);
+  check<ValueError>(!std::isnan(result) || std::isnan(x) || std::isnan(y),
+                    "a negative number to a fractional power is complex, which no symbolic number is");
+  return result;
+}
+}  // namespace
+
 SymFloat sym_float_binary(SymOp op, SymFloat a, SymFloat b) {
   if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->float_binary(op, a, b);
   double x = a.value(), y = b.value();
@@ -145,13 +170,11 @@ SymFloat sym_float_binary(SymOp op, SymFloat a, SymFloat b) {
     case SymOp::Sub: return x - y;
     case SymOp::Mul: return x * y;
     case SymOp::TrueDiv: check<ZeroDivisionError>(y != 0, "float division by zero"); return x / y;
-    case SymOp::FloorDiv: check<ZeroDivisionError>(y != 0, "float floor division by zero"); return std::floor(x / y);
-    case SymOp::Mod: {
-      check<ZeroDivisionError>(y != 0, "float modulo");
-      double rest = std::fmod(x, y);
-      return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
-    }
-    case SymOp::Pow: return std::pow(x, y);
+    case SymOp::FloorDiv:
+      check<ZeroDivisionError>(y != 0, "float floor division by zero");
+      return float_floor_quotient(x, y);
+    case SymOp::Mod: check<ZeroDivisionError>(y != 0, "float modulo"); return float_remainder(x, y);
+    case SymOp::Pow: return float_power(x, y);
     case SymOp::Min: return std::min(x, y);
     case SymOp::Max: return std::max(x, y);
     default: fail<Error>("not an operation on two floats");

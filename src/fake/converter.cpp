@@ -230,8 +230,10 @@ Tensor FakeConverter::convert(FakeModeImpl& mode, const Tensor& real, SymIntArra
     fake.impl()->set_view_base(from_tensor(mode, Tensor(base)).pointer());
     fake.impl()->add_key(DispatchKey::Autograd);
   }
-  if (real.requires_grad() && (!real.impl()->view_base() || real.is_leaf())) {
+  if (real.requires_grad()) {
     if (real.is_leaf()) fake.requires_grad_();
+    else if (real.impl()->view_base())
+      fake.impl()->set_view_version(fake.impl()->version() - 1);  // it leads to the base
     else autograd::set_history(fake, make_counted<UnknownHistory>());
   }
   if (!mode.shape_env())

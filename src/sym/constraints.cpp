@@ -128,7 +128,7 @@ class Checker {
       const Expression* condition = final_form(guard.condition);
       auto symbols = free_symbols(condition);
       if (!condition->is_relation() || condition->is(Kind::Ne) || symbols.size() < 2 || !all_named(symbols)) continue;
-      if (follows_from_ranges(condition)) continue;
+      if (follows_from_ranges(env_, condition)) continue;
       const Expression* left = condition->arg(0);
       // Of `(s0*s1) % (s0 - 1) == 0`, the divisor has to be a number; the rest can stay.
       if (left->is(Kind::Mod) && !left->arg(1)->is(Kind::Integer)) force(left->arg(1));
@@ -224,21 +224,13 @@ class Checker {
   }
 
   // ---- guards that are not ranges
-  /// Whether a condition holds for all values in the ranges that are reported anyway.
-  bool follows_from_ranges(const Expression* condition) {
-    auto scratch = make_counted<ShapeEnv>();
-    const Expression* same = scratch->translate(condition, [&](const Expression* one) {
-      return scratch->declare_symbol(symbol(one).name, false, {}, symbol(one).range);
-    });
-    return scratch->known(same) == 1;
-  }
 
   void report_guards() {
     for (const Guard& guard : env_.guards()) {
       const Expression* condition = final_form(guard.condition);
       auto symbols = free_symbols(condition);
       if (!condition->is_relation() || symbols.size() != 1 || !all_named(symbols)) continue;
-      if (!condition->is(Kind::Eq) && follows_from_ranges(condition)) continue;
+      if (!condition->is(Kind::Eq) && follows_from_ranges(env_, condition)) continue;
       const Symbol& root = symbol(symbols[0]);
       // Of a root that no input has by itself, a value less is left to the check of inputs, as PyTorch does it.
       if (condition->is(Kind::Ne) && source(root).starts_with('(')) continue;
@@ -343,6 +335,14 @@ class Checker {
 };
 
 }  // namespace
+
+bool follows_from_ranges(const ShapeEnv& env, const Expression* condition) {
+  auto scratch = make_counted<ShapeEnv>();
+  const Expression* same = scratch->translate(condition, [&](const Expression* one) {
+    return scratch->declare_symbol(env.symbol(one).name, false, {}, env.symbol(one).range);
+  });
+  return scratch->known(same) == 1;
+}
 
 std::optional<std::string> constraint_violation(ShapeEnv& env, const ConstraintOptions& options) {
   return Checker(env, options).run();

@@ -163,9 +163,22 @@ void rely_on_ranges(ShapeEnv& env, const Expression* a, const Expression* b) {
   for (const Expression* one : {a, b})
     for (const Expression* symbol : free_symbols(one)) rely_on_least(env, env.symbols()[symbol->symbol_index()]);
 }
+
+bool is_zero(const Expression* a) { return a->is_integer(0) || (a->is(Kind::Float) && a->real() == 0); }
+
+/// A function of floats; of plain ones it is a number.
+const Expression* folded(ExpressionTable& table, const Expression* a) {
+  auto plain = [](const Expression* arg) { return arg->is_number(); };
+  return std::all_of(a->args().begin(), a->args().end(), plain) ? table.real(a->hint().real) : a;
+}
 }  // namespace
 
 const Expression* ExpressionTable::floor_divide(const Expression* a, const Expression* b) {
+  if (a->type() == Type::Float || b->type() == Type::Float) {
+    const Expression* floats[] = {to_float(a), to_float(b)};
+    check<ZeroDivisionError>(!is_zero(floats[1]), "float floor division by zero");
+    return folded(*this, intern(Kind::FloorDiv, Type::Float, Terms(floats, 2)));
+  }
   if (b->is_integer(0)) fail_zero();
   if (b->is_integer(1)) return a;
   if (b->is_integer(-1)) return negate(a);
@@ -199,6 +212,11 @@ const Expression* ExpressionTable::floor_divide(const Expression* a, const Expre
 }
 
 const Expression* ExpressionTable::modulo(const Expression* a, const Expression* b) {
+  if (a->type() == Type::Float || b->type() == Type::Float) {
+    const Expression* floats[] = {to_float(a), to_float(b)};
+    check<ZeroDivisionError>(!is_zero(floats[1]), "float modulo");
+    return folded(*this, intern(Kind::Mod, Type::Float, Terms(floats, 2)));
+  }
   if (b->is_integer(0)) fail_zero();
   if (b->is_integer(1) || b->is_integer(-1)) return integer(0);
   bool kept = may_be_zero(b);
@@ -240,7 +258,7 @@ const Expression* ExpressionTable::bitwise(Kind kind, const Expression* a, const
 }
 
 const Expression* ExpressionTable::true_divide(const Expression* a, const Expression* b) {
-  check<ZeroDivisionError>(!b->is_integer(0) && !(b->is(Kind::Float) && b->real() == 0), "division by zero");
+  check<ZeroDivisionError>(!is_zero(b), "division by zero");
   bool integers = a->type() == Type::Int && b->type() == Type::Int;
   if (integers && a->is_number() && b->is_number()) return real(true_quotient(a->integer(), b->integer()));
   if (a->is_number() && b->is_number()) return real(to_float(a)->real() / to_float(b)->real());
@@ -262,13 +280,12 @@ const Expression* ExpressionTable::function(Kind kind, const Expression* a) {
   a = to_float(a);
   const Expression* result = intern(kind, Type::Float, Terms(&a, 1));
   check<ValueError>(!a->has_hint() || result->has_hint(), "math domain error");
-  return a->is(Kind::Float) ? real(result->hint().real) : result;
+  return folded(*this, result);
 }
 
 const Expression* ExpressionTable::round_decimal(const Expression* a, int64_t digits) {
   const Expression* args[] = {to_float(a), integer(digits)};
-  const Expression* result = intern(Kind::RoundDecimal, Type::Float, Terms(args, 2));
-  return args[0]->is(Kind::Float) ? real(result->hint().real) : result;
+  return folded(*this, intern(Kind::RoundDecimal, Type::Float, Terms(args, 2)));
 }
 
 const Expression* ExpressionTable::round(Kind kind, const Expression* a) {

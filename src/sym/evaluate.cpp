@@ -98,7 +98,18 @@ bool evaluate_real(Kind kind, ArrayRef<Number> values, double& result) {
     case Kind::Where: result = (values[0].integer ? values[1] : values[2]).as_double(); return true;
     case Kind::ToFloat: result = values[0].as_double(); return true;
     case Kind::RoundDecimal: result = round_decimal(values[0].as_double(), to_int64(values[1].integer)); return true;
-    case Kind::FloatPow: result = std::pow(values[0].as_double(), values[1].as_double()); return true;
+    case Kind::FloatPow: {
+      double base = values[0].as_double(), exponent = values[1].as_double();
+      result = std::pow(base, exponent);
+      return (base != 0 || exponent >= 0) && !std::isnan(result);
+    }
+    case Kind::FloorDiv:
+    case Kind::Mod: {
+      double a = values[0].as_double(), b = values[1].as_double();
+      if (b == 0) return false;
+      result = sym_float_binary(kind == Kind::Mod ? SymOp::Mod : SymOp::FloorDiv, a, b).value();
+      return true;
+    }
     case Kind::IntTrueDiv:
       if (values[1].integer == 0) return false;
       result = true_quotient(values[0].integer, values[1].integer);

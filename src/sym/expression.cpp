@@ -21,6 +21,8 @@ SymFloat Expression::float_binary(SymOp op, SymFloat a, SymFloat b) const {
     case SymOp::Sub: return ShapeEnv::sym_float(table.subtract(x, y));
     case SymOp::Mul: return ShapeEnv::sym_float(table.multiply(x, y));
     case SymOp::TrueDiv: return ShapeEnv::sym_float(table.true_divide(x, y));
+    case SymOp::FloorDiv: return ShapeEnv::sym_float(table.floor_divide(x, y));
+    case SymOp::Mod: return ShapeEnv::sym_float(table.modulo(x, y));
     case SymOp::Pow: return ShapeEnv::sym_float(table.power(x, y));
     case SymOp::Min: return ShapeEnv::sym_float(table.extremum(Kind::Min, Terms(both, 2)));
     case SymOp::Max: return ShapeEnv::sym_float(table.extremum(Kind::Max, Terms(both, 2)));

@@ -303,6 +303,21 @@ void ShapeEnv::fail_unknown(const Expression* a) {
   fail<OverflowError>("overflow: the value of ", to_text(a), " for the example inputs does not fit 128 bits");
 }
 
+namespace {
+/// The expression with the example's numbers for the symbols that have them.
+std::string with_example(ShapeEnv& env, const Expression* a) {
+  auto number = [&](const Expression* symbol) {
+    bool integer = symbol->has_hint() && symbol->type() == Type::Int;
+    return integer ? env.table().integer(symbol->hint().integer) : symbol;
+  };
+  try {
+    return to_text(env.substitute(a, number));
+  } catch (const ZeroDivisionError&) {
+    return to_text(a);
+  }
+}
+}  // namespace
+
 void ShapeEnv::fail_data_dependent(const Expression* a) {
   std::string text = to_text(a), size_like;
   for (const Expression* symbol : free_symbols(a))
@@ -313,14 +328,18 @@ void ShapeEnv::fail_data_dependent(const Expression* a) {
                      : a->type() == Type::Float
                          ? "Could not extract specialized float from data-dependent expression "
                          : "Could not extract specialized integer from data-dependent expression ";
-  std::string message = head + text + " (unhinted: " + text + ").  (Size-like symbols: " + size_like + ")", advice;
+  std::string message =
+                  head + with_example(*this, a) + " (unhinted: " + text + ").  (Size-like symbols: " + size_like + ")",
+              advice;
   if (a->type() == Type::Bool) {
     auto name = [this](const Expression* symbol) { return symbols_[symbol->symbol_index()].name; };
     advice =
         "The branch depends on a value that only the run will tell. To fix the error, insert one of the following "
         "checks before this call:\n  1. torch._check(" +
         to_python(a, name) + ")\n  2. torch._check(" + to_python(table_.logical_not(a), name) + ")\n" +
-        "or let the program decide when it runs, with torch.cond. (In C++: SymBool::expect_true and cond.)\n";
+        "or let the program decide when it runs, with torch.cond, or ask with guard_or_false, guard_or_true or\n"
+        "statically_known_true, which have an answer without data. (In C++: SymBool::expect_true, cond and "
+        "guard_or.)\n";
   } else {
     advice = "The value is only known when the program runs; keep it symbolic, or fix it with torch._check(" + text +
              " == ...).\n";

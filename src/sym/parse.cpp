@@ -174,10 +174,9 @@ class Parser {
       if (logical || (kind == Kind::Where && i == 0)) bool_typed(args[i]);
       else number_typed(args[i]);
     }
-    bool integers = kind == Kind::FloorDiv || kind == Kind::Mod || kind == Kind::BitAnd || kind == Kind::BitOr ||
-                    kind == Kind::BitXor;
+    bool integers = kind == Kind::BitAnd || kind == Kind::BitOr || kind == Kind::BitXor;
     if (integers && (args[0]->type() != Type::Int || args[1]->type() != Type::Int))
-      stop("floor division, modulo and operators on bits are for integers");
+      stop("operators on bits are for integers");
     try {
       return count(table_.make(kind, args));
     } catch (const ValueError&) {

@@ -117,7 +117,7 @@ class Printer {
 };
 
 /// sympy's str.
-class TextPrinter final : public Printer {
+class TextPrinter : public Printer {
  public:
   std::string print(const Expression* a) const override {
     if (exhausted()) return "...";
@@ -176,6 +176,44 @@ class TextPrinter final : public Printer {
       out += parenthesised(factor, precedence(a));
     }
     return out;
+  }
+};
+
+/// sympy's str, with comparisons as PyTorch keeps them for the run.
+class ConditionPrinter final : public TextPrinter {
+ public:
+  std::string print(const Expression* a) const override {
+    if (!a->is_relation() || a->arg(0)->type() == Type::Bool) return TextPrinter::print(a);
+    auto [less, more] = sides(a);
+    if (a->is(Kind::Eq) || a->is(Kind::Ne)) {
+      bool exchanged = !more->is_number() && (less->is_number() || compare(more, less) < 0);
+      if (exchanged) std::swap(less, more);
+      return (a->is(Kind::Eq) ? "Eq(" : "Ne(") + print(less) + ", " + print(more) + ")";
+    }
+    return parenthesised(less, precedence(a)) + (a->is(Kind::Lt) ? " < " : " <= ") + parenthesised(more, precedence(a));
+  }
+
+ private:
+  /// Of integers: without a common factor, and each term on the side where it is added.
+  static std::pair<const Expression*, const Expression*> sides(const Expression* a) {
+    if (a->arg(0)->type() == Type::Float) return {a->arg(0), a->arg(1)};
+    ExpressionTable& table = a->env().table();
+    const Expression* difference = table.subtract(a->arg(1), a->arg(0));
+    Integer factor = 0;
+    for (const Expression* term : terms_of(difference))
+      factor = common_divisor(factor, split_coefficient(term).coefficient);
+    SmallVector<const Expression*, 8> less, more;
+    for (const Expression* term : terms_of(difference)) {
+      Term split = split_coefficient(term);
+      Integer coefficient = split.coefficient / std::max<Integer>(factor, 1);
+      if (coefficient < 0) less.push_back(table.multiply(table.integer(-coefficient), split.rest));
+      else more.push_back(table.multiply(table.integer(coefficient), split.rest));
+    }
+    return {table.add(less), table.add(more)};
+  }
+  static Integer common_divisor(Integer a, Integer b) {
+    while (b != 0) a = std::exchange(b, a % b);
+    return a < 0 ? -a : a;
   }
 };
 
@@ -329,8 +367,9 @@ std::string_view function_name(const Expression* a) {
                                                 "Not"};
   static_assert(std::size(kNames) == static_cast<size_t>(Kind::Not) + 1);
   if (prints_flipped(a)) return a->is(Kind::Lt) ? "StrictGreaterThan" : "GreaterThan";
-  // PyTorch's Mod is the one for operands that are known to be nonnegative.
-  if (a->is(Kind::Mod) && assumed_nonnegative(a->arg(0)) && assumed_nonnegative(a->arg(1))) return "Mod";
+  // PyTorch's Mod is the one for floats, and for integers that are known to be nonnegative.
+  auto nonnegative = [&] { return assumed_nonnegative(a->arg(0)) && assumed_nonnegative(a->arg(1)); };
+  if (a->is(Kind::Mod) && (a->type() == Type::Float || nonnegative())) return "Mod";
   return kNames[static_cast<size_t>(a->kind())];
 }
 
@@ -365,6 +404,8 @@ std::string float_text(double value, int digits) {
 std::string to_text(const Expression* a) {
   return TextPrinter().whole(a).value_or(concat("<an expression of ", a->depth(), " levels>"));
 }
+
+std::string to_condition_text(const Expression* a) { return ConditionPrinter().whole(a).value_or(to_text(a)); }
 
 namespace {
 std::string complete(std::optional<std::string> text) {

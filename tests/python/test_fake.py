@@ -196,6 +196,19 @@ def test_converted_results_are_no_leaves():
         (fake * 2).sum().backward()
 
 
+def test_a_converted_view_leads_to_its_converted_base():
+    for mode in (FakeTensorMode(), FakeTensorMode(shape_env=ShapeEnv())):
+        x = umbra.ones(4, 3, requires_grad=True)
+        view = mode.from_tensor(x.t()[1:])
+        assert not view.is_leaf and view.grad_fn.name() == "AsStridedBackward0" and view._base is mode.from_tensor(x)
+        view.sum().backward()
+        assert mode.from_tensor(x).grad.shape == mode.from_tensor(x).shape
+    written = umbra.ones(4, requires_grad=True) * 1
+    part = written[1:]
+    part.mul_(2)
+    assert not FakeTensorMode().from_tensor(part).is_leaf and FakeTensorMode().from_tensor(umbra.ones(4)[1:].requires_grad_()).is_leaf
+
+
 def test_converted_inference_tensors_are_inference_tensors():
     with umbra.inference_mode():
         real = umbra.ones(2)

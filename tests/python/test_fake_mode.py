@@ -12,7 +12,7 @@ from umbra._functorch.levels import _add_batch_dim, get_unwrapped, is_batchedten
 from umbra._guards import TracingContext, detect_fake_mode, tracing
 from umbra._subclasses import fake_tensor
 from umbra._subclasses.fake_tensor import (
-    DataDependentOutputException, FakeTensor, FakeTensorConverter, FakeTensorDeviceMismatchError, FakeTensorMode, maybe_get_fake_mode)
+    DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorConverter, FakeTensorDeviceMismatchError, FakeTensorMode, maybe_get_fake_mode)
 from umbra.fx.experimental.symbolic_shapes import ShapeEnv
 from umbra.fx.passes.fake_tensor_prop import FakeTensorProp
 
@@ -303,3 +303,17 @@ def test_a_sparse_fake_is_copied_and_takes_no_other_format():
         assert fake.clone().layout == fake.detach().layout == fake.clone(memory_format=umbra.preserve_format).layout == tensor.layout
         with pytest.raises(RuntimeError, match="unsupported memory format option"):
             fake.clone(memory_format=umbra.contiguous_format)
+
+
+@pytest.mark.parametrize("convert, elements", [
+    (lambda x: x.to_sparse(), "u0"), (lambda x: x.to_sparse_csr(), "u0"), (lambda x: x.to_sparse_bsr((1, 2)), "u0"), (lambda x: x.to_sparse(1), "u0"),
+    (lambda x: x.to_sparse() + x.to_sparse(), "u1"), (lambda x: x.to_sparse() * 2, "u0")])
+def test_how_many_elements_a_sparse_tensor_has_only_the_run_tells(convert, elements):
+    with FakeTensorMode(shape_env=ShapeEnv()):
+        x = umbra.empty(3, 4)
+        made = convert(x)
+        values = made._values() if made.layout is umbra.sparse_coo else made.values()
+        assert not made.layout is umbra.strided and made.shape == (3, 4) and str(values.shape[0]) == elements and "nnz" not in repr(made)
+        assert x.to_sparse().to_dense().shape == (3, 4) and umbra.mm(x.to_sparse(), umbra.ones(4, 2)).shape == (3, 2)
+    with FakeTensorMode(), pytest.raises(DynamicOutputShapeException):
+        convert(umbra.empty(3, 4))

@@ -162,3 +162,17 @@ def test_captures_refuse_them(make):
         make_fx(lambda x: x * 2, tracing_mode="fake")(make())
     with pytest.raises(NotImplementedError):
         torch.export.export(torch.nn.Linear(3, 2), (make(),))
+
+
+def test_fake_ones_are_made_of_fake_tensors():
+    from umbra._subclasses.fake_tensor import FakeTensorMode, is_fake, maybe_get_fake_mode
+    from umbra.fx.experimental.symbolic_shapes import ShapeEnv
+    real = jagged()
+    for mode in (FakeTensorMode(), FakeTensorMode(shape_env=ShapeEnv())):
+        fake = mode.from_tensor(real)
+        assert fake.is_nested and fake.layout is torch.jagged and fake.dim() == 3 and is_fake(fake) and maybe_get_fake_mode(fake) is mode
+        assert mode.from_tensor(real).values() is fake.values() and not is_fake(real)
+    with mode:
+        assert [str(t.shape[0]) for t in fake.unbind()] == ["-u0 + u1", "-u1 + u2"]
+        doubled = F.linear(fake * 2, torch.ones(5, 3))
+        assert is_fake(doubled) and doubled.values().shape[1] == 5 and doubled.size(1) == fake.size(1)

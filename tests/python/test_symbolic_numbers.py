@@ -4,6 +4,7 @@ import math
 import pytest
 
 import umbra as torch
+from umbra._dynamo.source import ConstantSource
 from umbra._subclasses.fake_tensor import FakeTensorMode
 from umbra.export import Dim, export
 from umbra.fx.experimental import symbolic_shapes
@@ -274,6 +275,86 @@ def test_symbolic_bools_are_numbers_where_they_are_added():
             refused()
 
 
+def test_bools_among_numbers_are_0_and_1_for_every_number():
+    def f(n):
+        return [n + True, n * False, True - n, n % 2 == True, (n > 3) + 1, (n > 3) * n, (n > 3) == 1, (n > 3) == n, (n > 3) != 0, (n > 3) & 1,  # noqa: E712
+                (n > 3) < 1, (n > 3) == (n < 9), torch.sym_max(n > 3, 0)]
+    run = captured(f, 7)
+    for n in (7, 1, 0, 9, -4):
+        assert run(n) == f(n)
+
+
+def test_a_bool_that_only_the_run_tells_is_compared_without_being_asked():
+    b = ShapeEnv().create_unbacked_symbool()
+    for question in (b == 1, b != 0, b + 1 == 2, 1 - b == 0):
+        assert isinstance(question, torch.SymBool)
+
+
+def test_remainders_and_floor_division_of_floats_are_pythons():
+    def f(n):
+        return [n // 0.1, n % 0.1, n // 0.7, n % 0.7, n // -0.3, n % -0.3, -n // 0.7, -n % 0.7, 5.5 // n, 5.5 % n, (n / 2) // 0.3, (n / 2) % 0.3]
+    run = captured(f, 7)
+    for n in (7, 5, 3, 11):
+        assert run(n) == f(n)
+    _, (five,) = sizes(5)
+    assert float(five // 0.1) == 49.0 and float(sizes(5)[1][0] % 0.1) == 5 % 0.1 and str(sizes(5)[1][0] % 0.5).startswith("Mod(ToFloat(")
+    for by, text in ((lambda: five // 0.0, "float floor division by zero"), (lambda: five % 0.0, "float modulo"), (lambda: five // 0, "integer division")):
+        with pytest.raises(ZeroDivisionError, match=text):
+            by()
+
+
+def test_numbers_that_python_has_no_real_power_of_are_refused():
+    run = captured(lambda n: n**-0.5, 7)
+    assert run(9) == 9**-0.5
+    for n, error in ((0, ZeroDivisionError), (-4, ValueError)):
+        with pytest.raises(error):
+            run(n)
+
+
+def test_a_number_as_a_key_is_the_key_of_its_value():
+    env, (a,) = sizes(5)
+    assert hash(a > 3) == hash(True) and {True: "yes"}[a > 3] == "yes" and hash(a / 2) == hash(2.5) and {2.5: "half"}[a / 2] == "half"
+    assert [guard.expr.split()[0] for guard in env.guards][:1] == [str(sizes(5)[1][0])]
+    with pytest.raises(TypeError, match="unhashable type: non-nested SymInt"):
+        hash(sizes(5)[1][0])
+
+
+def test_questions_after_freezing_leave_guards():
+    env, (a,) = sizes(5)
+    env.freeze()
+    assert env.frozen and a > 3 and len(env.guards) == 1
+
+
+@pytest.mark.parametrize("condition, text", [
+    (lambda u, v: u > 3, "3 < u0"), (lambda u, v: 2 * u == 2 * v + 4, "Eq(u0, u1 + 2)"), (lambda u, v: u - v >= -1, "u1 <= u0 + 1"),
+    (lambda u, v: -2 * u >= -4, "u0 <= 2"), (lambda u, v: 6 * u < 4 * v + 3, "6*u0 < 4*u1 + 3"), (lambda u, v: (u > 3) & (v < 2), "(3 < u0) & (u1 < 2)"),
+    (lambda u, v: u + v == 10, "Eq(u0 + u1, 10)"), (lambda u, v: u - 1 != v, "Ne(u0, u1 + 1)")])
+def test_conditions_have_one_form(condition, text):
+    env = ShapeEnv()
+    u, v = env.create_unbacked_symint(), env.create_unbacked_symint()
+    question = condition(u, v)
+    assert symbolic_shapes.canonicalize_bool_expr(question.node.expr) == text
+    symbolic_shapes.expect_true(question)
+    last = "u1" if "u1" in text else "u0"
+    assert [check.expr for check in env.deferred_runtime_asserts[last]] == [text]
+
+
+def test_errors_about_data_show_the_example():
+    env, (a,) = sizes(5)
+    u = env.create_unbacked_symint()
+    with pytest.raises(symbolic_shapes.GuardOnDataDependentSymNode, match=rf"expression Eq\(u0 \+ 5, 3\) \(unhinted: Eq\({a} \+ u0, 3\)\)"):
+        bool(u + a == 3)
+
+
+def test_integers_that_are_one_from_here_on():
+    env = ShapeEnv()
+    u, v = env.create_unbacked_symint(), env.create_unbacked_symint()
+    symbolic_shapes.constrain_unify(u, v)
+    assert statically_known_true(u == v)
+    with pytest.raises(AssertionError):
+        symbolic_shapes.constrain_unify(3, 4)
+
+
 def test_one_of_two_numbers_has_one_type():
     _, (a, b) = sizes(5, 7)
     assert int(torch.sym_ite(a < b, a, b)) == 5 and float(torch.sym_ite(a < b, a / 2, 1.0)) == 2.5
@@ -310,6 +391,53 @@ def test_guards_are_produced_over_sources():
     assert not kept(torch.ones(4, 6), torch.ones(5, 3, 1)) and not kept(torch.ones(4, 6), torch.ones(6, 4, 1))
     assert "L['y'].size()[2] == 1" in mode.shape_env.produce_guards([a, b], [x, y], ignore_static=False)
     assert TensorPropertySource(x, TensorProperty.SIZE, 1).name == "L['x'].size()[1]" and ConstantSource("n").name == "n"
+
+
+def inputs(*tensors):
+    env = ShapeEnv()
+    mode = FakeTensorMode(shape_env=env)
+    return env, [mode.from_tensor(tensor, source=ConstantSource(f"x{i}")) for i, tensor in enumerate(tensors)]
+
+
+def kept(env, fakes, *args):
+    """Whether other inputs keep the guards, by their text and without it."""
+    code = env.produce_guards_expression(fakes)
+    answers = env.evaluate_guards_expression(code, args), env.evaluate_guards_for_args(fakes, args)
+    assert answers[0] == answers[1]
+    return answers[0]
+
+
+def test_guards_speak_of_strides_and_offsets():
+    ones = torch.ones
+    env, fakes = inputs(ones(4, 6))
+    assert [kept(env, fakes, x) for x in (ones(5, 7), ones(6, 4).t(), ones(5, 7)[:, :6], ones(8, 6)[::2])] == [True, False, False, False]
+    env, fakes = inputs(ones(6, 4).t())
+    assert [kept(env, fakes, x) for x in (ones(4, 6), ones(7, 5).t())] == [False, True]
+    env, fakes = inputs(ones(10)[2:])
+    assert [kept(env, fakes, x) for x in (ones(8), ones(10)[3:])] == [False, True]
+    env, fakes = inputs(ones(4, 6))
+    assert env.produce_guards_expression([*fakes, 3]).count("L['t1'] == 3") == 1 and not kept(env, [*fakes, 3], ones(4, 6), 4)
+
+
+def test_guards_over_sizes_that_are_fixed_or_equal():
+    ones = torch.ones
+    env, (a, b) = inputs(ones(4, 6), ones(4, 3))
+    assert a.shape[1] == b.shape[1] * 2
+    assert [kept(env, [a, b], *x) for x in ((ones(4, 8), ones(4, 4)), (ones(4, 8), ones(4, 3)), (ones(5, 6), ones(4, 3)))] == [True, False, False]
+    env, (a,) = inputs(ones(4, 6))
+    assert int(a.shape[0]) == 4 and a.shape[1] % 2 == 0
+    assert env.evaluate_guards_for_args([a], [ones(4, 8)], ignore_static=False) and not env.evaluate_guards_for_args([a], [ones(5, 8)], ignore_static=False)
+    assert kept(env, [a], ones(4, 8)) and not kept(env, [a], ones(4, 7))
+    env, (a,) = inputs(ones(4, 6))
+    assert a.numel() > 20 and a.shape[0] + a.shape[1] == 10
+    assert [kept(env, [a], ones(*size)) for size in ((5, 5), (3, 7), (2, 8))] == [True, True, False]
+
+
+def test_bounds_of_one_size_are_one_guard():
+    env, (a,) = inputs(torch.ones(4, 6))
+    assert a.shape[0] > 3 and a.shape[0] < 9 and a.shape[0] != 5
+    guards = env.produce_guards([a], [ConstantSource("x0")])
+    assert "4 <= x0.size()[0] and x0.size()[0] <= 8" in guards and "x0.size()[0] != 5" in guards and not any(" > " in guard or " < " in guard for guard in guards)
 
 
 def test_the_larger_of_floats_is_a_number_once_its_size_is_fixed():

@@ -41,6 +41,31 @@ def test_what_an_operator_relies_on_is_asserted_when_the_program_runs():
         graph(umbra.tensor([-1.0, -4.0, 5.0, 6.0]))
 
 
+@pytest.mark.parametrize("function", [
+    lambda a, b: umbra.stack([a, b]), lambda a, b: umbra.zeros(7).scatter_add(0, a.long(), b), lambda a, b: umbra.zeros(7).index_add(0, a.long(), b),
+    lambda a, b: umbra.zeros(7).index_copy(0, a.long(), b), lambda a, b: umbra.zeros(7).index_put((a.long(),), b), lambda a, b: a[b > 2],
+    lambda a, b: F.scaled_dot_product_attention(*(t.view(1, 1, -1, 1) for t in (a, a, b))), lambda a, b: umbra.linalg.solve(umbra.eye(a.shape[0]), b),
+    lambda a, b: a.slice_scatter(b[1:], 0, 1), lambda a, b: umbra.bincount(a.long(), b)])
+def test_two_of_them_that_have_to_be_equal_are_compared_by_the_run(function):
+    def f(x, y):
+        return function(x[x > 0], y[y > 0])
+    graph = make_fx(f, tracing_mode="symbolic")(umbra.tensor([1.0, -1, 2, 3]), umbra.tensor([-1.0, 1, 2, 4]))
+    for one, other in (([1.0, -1, -2, 3], [2.0, 4, -1, -1]), ([1.0, 2, 5, 3], [2.0, 4, 1, 3])):
+        assert umbra.allclose(graph(umbra.tensor(one), umbra.tensor(other)), f(umbra.tensor(one), umbra.tensor(other)))
+    with pytest.raises((RuntimeError, IndexError)):
+        graph(umbra.tensor([1.0, 2, 5, 3]), umbra.tensor([2.0, 4, -1, -3]))
+
+
+@pytest.mark.parametrize("function", [lambda a: F.interpolate(a.view(1, 1, -1), scale_factor=2), lambda a: a.kthvalue(1).values,
+                                      lambda a: F.pad(a.view(1, 1, -1), (1, 1), mode="reflect")])
+def test_what_has_to_be_large_enough_is_measured_by_the_run(function):
+    graph = make_fx(lambda x: function(x[x > 0]), tracing_mode="symbolic")(umbra.tensor([1.0, -1, 2, 3]))
+    x = umbra.tensor([4.0, 5, -1, 2])
+    assert graph(x).tolist() == function(x[x > 0]).tolist()
+    with pytest.raises((RuntimeError, IndexError)):
+        graph(umbra.tensor([-1.0, -1, -1, -1]))
+
+
 @pytest.mark.parametrize("values", [[1.0, 2, 3, 4], [-1.0, -2, -3, -4], [5.0, -1, -1, -1]])
 def test_slices_are_right_for_every_number_of_rows(values):
     def f(x):
@@ -103,3 +128,33 @@ def test_every_call_of_a_program_has_a_value_that_of_assertions_is_none():
     nodes = [node for node in umbra.export.export(Masked(), (umbra.ones(4),)).graph.nodes if node.op == "call_function"]
     assert all("val" in node.meta for node in nodes)
     assert {node.meta["val"] for node in nodes if node.target is umbra.ops.aten._assert_scalar.default} == {None}
+
+
+def test_nodes_say_which_symbols_they_are_the_first_to_have():
+    def f(x):
+        places = x.nonzero()
+        return places * 2, places.shape[0] + 1, x.unique(), x.sum().item()
+    graph = make_fx(f, tracing_mode="symbolic")(umbra.ones(4)).graph
+    bindings = {node.name: {str(name): "".join(map(str, path)) for name, path in node.meta["unbacked_bindings"].items()}
+                for node in graph.nodes if "unbacked_bindings" in node.meta}
+    assert bindings == {"nonzero": {"u0": ".size()[0]"}, "_unique2": {"u1": "[0].size()[0]"}, "_local_scalar_dense": {"zuf0": ""}}
+    places = next(node for node in graph.nodes if node.name == "nonzero")
+    assert "unbacked_bindings" in list(places.meta) and next(iter(graph.nodes)).meta.get("unbacked_bindings") is None
+
+
+def test_what_a_call_gives_when_it_is_run_again_has_the_symbols_of_its_node():
+    from umbra.fx.experimental.symbolic_shapes import rebind_unbacked, resolve_unbacked_bindings, statically_known_true
+    graph = make_fx(lambda x: x.nonzero(), tracing_mode="symbolic")(umbra.ones(4)).graph
+    node = next(node for node in graph.nodes if node.name == "nonzero")
+    mode = node.meta["val"].fake_mode
+    with mode:
+        again = umbra.empty(4).nonzero()
+    assert not statically_known_true(again.shape[0] == node.meta["val"].shape[0])
+    rebind_unbacked(mode.shape_env, node, again)
+    assert statically_known_true(again.shape[0] == node.meta["val"].shape[0])
+    assert resolve_unbacked_bindings(mode.shape_env, node.meta["unbacked_bindings"]) == node.meta["unbacked_bindings"]
+
+
+def test_a_fresh_size_is_told_by_the_run():
+    graph = make_fx(lambda x: x.new_zeros(umbra.sym_fresh_size(x.shape[0])), tracing_mode="symbolic")(umbra.ones(4))
+    assert graph(umbra.ones(4)).shape == (4,) and graph(umbra.ones(7)).shape == (7,) and umbra.sym_fresh_size(3) == 3

@@ -21,6 +21,9 @@ std::optional<std::string> constraint_violation(ShapeEnv& env, const ConstraintO
 /// Throws ConstraintViolationError with that text.
 void check_constraints(ShapeEnv& env, const ConstraintOptions& options = {});
 
+/// Whether a condition holds for all values that the ranges of its symbols allow.
+bool follows_from_ranges(const ShapeEnv& env, const Expression* condition);
+
 /// The range an exported program declares for a size: sizes 0 and 1 are allowed where the Dim promised them.
 Range exported_range(ShapeEnv& env, const Expression* a);
 Range exported_range(const Symbol& symbol);

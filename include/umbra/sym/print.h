@@ -13,6 +13,10 @@ namespace sym {
 /// As sympy's str: `2*s0 + 1`, `((s0 + 1)//2)`, `Max(1, u0)`, `Eq(s0, 4)`, `(s0 < 4) & (s1 > 2)`.
 std::string to_text(const Expression* a);
 
+/// The same of a condition, written as PyTorch keeps it for the run: `3 < u0`, `Eq(u0, u1 + 2)`. The smaller side comes
+/// first, without a common factor, and nothing is subtracted.
+std::string to_condition_text(const Expression* a);
+
 /// As sympy's srepr, the form of .pt2 files: `Add(Mul(Integer(2), Symbol('s58', positive=True, integer=True)),
 /// Integer(1))`.
 std::string to_srepr(const Expression* a);

@@ -257,10 +257,13 @@ class FakeTensorMode:
         return self._from_tensor(self.fake_tensor_converter, tensor, static, source, symbolic_context)
 
     def _from_tensor(self, converter, tensor, static, source, symbolic_context):
+        from umbra.nested._tensor import NestedTensor
         from umbra.nn.parameter import Buffer, Parameter
         from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
         if is_traceable_wrapper_subclass(tensor):
             return self._from_subclass(converter, tensor, static, source, symbolic_context)
+        if isinstance(tensor, NestedTensor):
+            return tensor._converted(lambda held: self._from_tensor(converter, held, static, None, None))
         if symbolic_context is not None:
             if len(symbolic_context.dynamic_sizes) != tensor.dim():
                 raise AssertionError(f"{len(symbolic_context.dynamic_sizes)} != {tensor.dim()}")
@@ -400,27 +403,29 @@ def unset_fake_temporarily():
         yield _mode_object(handle)
 
 
-def is_fake(value):
+def _tensors_inside(value):
+    """The tensors that a wrapper is made of; none of anything else."""
+    from umbra.nested._tensor import NestedTensor
     from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
-    if isinstance(value, FakeTensor):
-        return True
-    if is_traceable_wrapper_subclass(value):
-        names, _ = value.__tensor_flatten__()
-        return all(is_fake(getattr(value, name)) for name in names)
-    return False
+    if isinstance(value, NestedTensor):
+        return value._held()
+    return get_plain_tensors(value, out=[]) if is_traceable_wrapper_subclass(value) else []
+
+
+def is_fake(value):
+    """Whether a tensor is fake, or all that a wrapper is made of."""
+    inside = _tensors_inside(value)
+    return isinstance(value, FakeTensor) or bool(inside) and all(map(is_fake, inside))
 
 
 def maybe_get_fake_mode(value):
     """The mode of a fake tensor, or of a wrapper whose tensors are all fake; None of anything else."""
-    from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
     if isinstance(value, FakeTensor):
         return value.fake_mode
-    if is_traceable_wrapper_subclass(value):
-        modes = {maybe_get_fake_mode(inner) for inner in get_plain_tensors(value, out=[])}
-        if len(modes) > 1:
-            raise AssertionError(f"expected one fake mode inside a {type(value).__name__}, got {len(modes)}")
-        return modes.pop() if modes else None
-    return None
+    modes = {maybe_get_fake_mode(inner) for inner in _tensors_inside(value)}
+    if len(modes) > 1:
+        raise AssertionError(f"expected one fake mode inside a {type(value).__name__}, got {len(modes)}")
+    return modes.pop() if modes else None
 
 
 def maybe_get_real_tensor(value):

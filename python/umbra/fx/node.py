@@ -26,12 +26,22 @@ class _Meta(collections.abc.MutableMapping):
         if key == "tensor_meta" and self._describes_value():
             from umbra.fx.passes.shape_prop import _extract_tensor_metadata
             return map_aggregate(self._node._meta_get("val"), lambda v: _extract_tensor_metadata(v) if isinstance(v, Tensor) else v)
+        if key == "unbacked_bindings" and (bindings := self._bindings()):
+            return bindings
         return self._node._meta_get(key)
 
     def _describes_value(self):
         """What a tracer knows of a node's value is there as `tensor_meta` too, unless a pass has put it there."""
         keys = self._node._meta_keys()
         return "tensor_meta" not in keys and "val" in keys and isinstance(self._node._meta_get("val"), (Tensor, tuple, list))
+
+    def _bindings(self):
+        """The symbols that the node is the first to have, unless a pass has put them there."""
+        keys = self._node._meta_keys()
+        if "val" not in keys or "unbacked_bindings" in keys:
+            return None
+        from umbra.fx.experimental.symbolic_shapes import _bindings_of_node
+        return _bindings_of_node(self._node)
 
     def __setitem__(self, key, value):
         self._node._meta_set(key, value)
@@ -41,7 +51,8 @@ class _Meta(collections.abc.MutableMapping):
 
     def _keys(self):
         keys = [key for key in self._node._meta_keys() if key != _TYPE]
-        return [*keys, "tensor_meta"] if self._describes_value() else keys
+        keys += ["tensor_meta"] if self._describes_value() else []
+        return [*keys, "unbacked_bindings"] if self._bindings() else keys
 
     def __iter__(self):
         return iter(self._keys())
@@ -50,7 +61,8 @@ class _Meta(collections.abc.MutableMapping):
         return len(self._keys())
 
     def __contains__(self, key):
-        return key in self._node._meta_keys() or (key == "tensor_meta" and self._describes_value())
+        derived = {"tensor_meta": self._describes_value, "unbacked_bindings": self._bindings}
+        return key in self._node._meta_keys() or bool(key in derived and derived[key]())
 
     def copy(self):
         return dict(self)

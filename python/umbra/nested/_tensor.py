@@ -21,7 +21,7 @@ class NestedTensor(umbra.Tensor):
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
         raise NotImplementedError(f"{func} of nested tensors is not in Umbra yet")
 
-    # ---- what a subclass says: _held() and _with(tensors) ----
+    # ---- what a subclass says: _held(), _with(tensors) and _converted(convert) ----
 
     @property
     def requires_grad(self):
@@ -177,6 +177,10 @@ class JaggedTensor(NestedTensor):
     def _with(self, tensors):
         return JaggedTensor(tensors[0], self._offsets, self._lengths, self._ragged)
 
+    def _converted(self, convert):
+        """The same of other tensors: a fake one, where `convert` makes them fake."""
+        return JaggedTensor(convert(self._values), convert(self._offsets), None if self._lengths is None else convert(self._lengths), self._ragged)
+
     def values(self):
         """All parts one after the other."""
         return self._values
@@ -201,6 +205,11 @@ class JaggedTensor(NestedTensor):
         """Where each part begins, and how long it is."""
         starts = self._offsets.tolist()
         lengths = self._lengths.tolist() if self._lengths is not None else [b - a for a, b in zip(starts, starts[1:])]
+        for start, length in zip(starts, lengths):
+            if isinstance(start, umbra.SymInt):  # of a fake one, which only the run tells
+                umbra._check(start >= 0)
+                umbra._check(length >= 0)
+                umbra._check(start + length <= self._values.shape[self._ragged - 1])
         return list(zip(starts, lengths))
 
     def unbind(self, dim=0):
@@ -249,6 +258,9 @@ class StridedNestedTensor(NestedTensor):
 
     def _with(self, tensors):
         return StridedNestedTensor(tensors)
+
+    def _converted(self, convert):
+        return StridedNestedTensor([convert(part) for part in self._parts])
 
     def size(self, dim=None):
         if dim is None:

@@ -8,6 +8,7 @@
 #include "ops/common/kernel_type.h"
 #include "ops/common/may_read.h"
 #include "ops/common/needs_data.h"
+#include "ops/common/same_shape.h"
 #include "ops/common/shape.h"
 #include "ops/pointwise/family.h"
 #include "umbra/dispatch/define.h"
@@ -37,8 +38,8 @@ void check_attention(const Tensor& query, const Tensor& key, const Tensor& value
   SymIntArrayRef q = query.sym_sizes(), k = key.sym_sizes(), v = value.sym_sizes();
   check(v[3] == q[3] && k[3] == q[3], name, "Q/K/V should have the same head size");
   bool heads_fit = k[1] == q[1] || (k[1] != 0 && q[1] % k[1] == 0);  // keys and values may be shared by groups of heads
-  check(k[0] == q[0] && heads_fit && k.drop_back() == v.drop_back(), name, "sizes of Q ", to_string(q), ", K ",
-        to_string(k), " and V ", to_string(v), " do not fit");
+  check(expect_equal(k[0], q[0]) && heads_fit && expect_same_shape(k.drop_back(), v.drop_back()), name, "sizes of Q ",
+        to_string(q), ", K ", to_string(k), " and V ", to_string(v), " do not fit");
   if (!mask.defined()) return;
   SymShape scores{q[0], q[1], q[2], k[2]};
   check(mask.dim() <= 4 && SymIntArrayRef(broadcast_shapes(mask.sym_sizes(), scores)) == SymIntArrayRef(scores), name,
@@ -206,7 +207,8 @@ bool fits_flash_kernel(const Attention& a) {
     if (t->sym_sizes()[2].same(0)) return false;
   }
   bool heads_fit = q[1] == k[1] || k[1] == 1 || (a.grouped && k[1] != 0 && q[1] % k[1] == 0);
-  if (!(q[0] == k[0] && heads_fit && q[3] == v[3] && k[3] == q[3] && k.drop_back() == v.drop_back())) return false;
+  if (!(q[0] == k[0] && heads_fit && q[3] == v[3] && k[3] == q[3] && expect_same_shape(k.drop_back(), v.drop_back())))
+    return false;
   if (!mask.defined()) return true;
   if (mask.dim() != 2 && mask.dim() != 4) return false;
   SymShape scores{q[0], q[1], q[2], k[2]};

@@ -6,6 +6,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/promotion.h"
+#include "ops/common/same_shape.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
 #include "ops/sparse/structure.h"
@@ -132,7 +133,7 @@ int64_t stacked_dim(TensorList tensors, int64_t dim) {
   check(!tensors.empty(), "stack expects a non-empty TensorList");
   int64_t at = wrap_dim(dim, tensors[0].dim() + 1);
   for (size_t i = 1; i < tensors.size(); ++i)
-    if (!(tensors[i].sym_sizes() == tensors[0].sym_sizes()))
+    if (!expect_same_shape(tensors[i].sym_sizes(), tensors[0].sym_sizes()))
       fail("stack expects each tensor to be equal size, but got ", to_string(tensors[0].sym_sizes()),
            " at entry 0 and ", to_string(tensors[i].sym_sizes()), " at entry ", i);
   return at;

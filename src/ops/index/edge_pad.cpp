@@ -5,6 +5,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "ops/common/sizes_only.h"
+#include "ops/common/unbacked.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -60,11 +61,11 @@ struct EdgePad {
       int64_t d = self.dim() - 1 - i;
       SymInt before = padding[static_cast<size_t>(2 * i)], after = padding[static_cast<size_t>(2 * i + 1)];
       SymInt size = sizes[static_cast<size_t>(d)];
-      check(edge != Edge::Reflect || (before < size && after < size), "Argument #", 4 + 2 * i,
+      check(edge != Edge::Reflect || (expect_less(before, size) && expect_less(after, size)), "Argument #", 4 + 2 * i,
             ": Padding size should be less than the corresponding input dimension, but got: padding (", before, ", ",
             after, ") at dimension ", d, " of input ", self.sym_sizes());
       sizes[static_cast<size_t>(d)] = size + before + after;
-      too_small |= !(sizes[static_cast<size_t>(d)] >= 1);
+      too_small |= !expect_at_most(1, sizes[static_cast<size_t>(d)]);
     }
     if (too_small && dims == 1)
       fail("input (", spatial_text(self.sym_sizes(), ", "), ") is too small. Calculated output ",

@@ -4,6 +4,7 @@
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
+#include "ops/common/unbacked.h"
 #include "ops/index/scatter_spec.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -26,10 +27,10 @@ void check_fits(const char* name, const Tensor& self, int64_t dim, const Tensor&
         source ? "self" : "input", " tensor");
   check(!source || rank(*source) == rank(index), "Index tensor must have the same number of dimensions as src tensor");
   for (int64_t d = 0; d < self.dim() && d < index.dim(); ++d) {
-    if (d != at && index.sym_sizes()[d] > self.sym_sizes()[d])
+    if (d != at && !expect_at_most(index.sym_sizes()[d], self.sym_sizes()[d]))
       fail("Size does not match at dimension ", d, " expected index ", index.sym_sizes(), " to be no larger than self ",
            self.sym_sizes(), " apart from dimension ", at);
-    if (source && d < source->dim() && index.sym_sizes()[d] > source->sym_sizes()[d])
+    if (source && d < source->dim() && !expect_at_most(index.sym_sizes()[d], source->sym_sizes()[d]))
       fail("Expected index ", index.sym_sizes(), " to be no larger than self ", self.sym_sizes(),
            " apart from dimension ", at, " and to be no larger size than src ", source->sym_sizes());
   }

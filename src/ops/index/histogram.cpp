@@ -12,6 +12,7 @@
 #include "ops/common/out_asks.h"
 #include "ops/common/outputs_as_given.h"
 #include "ops/common/shape.h"
+#include "ops/common/unbacked.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -308,7 +309,7 @@ UMBRA_OPERATOR(
 // ---- how often each integer is there ----
 
 DType count_dtype(const Tensor& self, const Tensor& weights) {
-  bool counts = !weights.defined() || (self.dim() == 1 && self.sym_numel() == 0);
+  bool counts = !weights.defined() || (self.dim() == 1 && equal_or(self.sym_numel(), 0, false));
   return counts ? DType::Int64 : weights.dtype() == DType::Float32 ? DType::Float32 : DType::Float64;
 }
 void check_bincount(const Tensor& self, const Tensor& weights, SymInt minlength) {
@@ -316,7 +317,7 @@ void check_bincount(const Tensor& self, const Tensor& weights, SymInt minlength)
                              "\"bincount_cpu\" not implemented for '", kernel_name(self.dtype()), "'");
   check(minlength >= 0, "minlength should be >= 0");
   check(self.dim() == 1, "bincount only supports 1-d non-negative integral inputs.");
-  check(!weights.defined() || (weights.dim() == 1 && weights.sym_numel() == self.sym_numel()),
+  check(!weights.defined() || (weights.dim() == 1 && expect_equal(weights.sym_numel(), self.sym_numel())),
         "weights should be 1-d and have the same length as input");
 }
 

@@ -6,6 +6,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
+#include "ops/common/unbacked.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -132,12 +133,12 @@ void check_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tens
   std::string want = slice_shape(self, dim), have = slice_shape(source, dim);
   bool fits = self.dim() == 0 ? source.dim() <= 1 : source.dim() == 0 ? self.dim() <= 1 : true;
   for (int64_t d = 0; fits && self.dim() > 0 && d < source.dim(); ++d)
-    fits = d == dim || self.sym_sizes()[d] == source.sym_sizes()[d];
+    fits = d == dim || expect_equal(self.sym_sizes()[d], source.sym_sizes()[d]);
   check(fits, "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: ", want,
         " at dimension ", dim, " and source slice shape: ", have, " at dimension 0.");
-  check<IndexError>(source.dim() == 0 || count == source.sym_size(dim), "index_copy_(): Number of indices (", count,
-                    ") should be equal to source.size(dim) (", source.dim() == 0 ? SymInt(1) : source.sym_size(dim),
-                    ")");
+  check<IndexError>(source.dim() == 0 || expect_equal(count, source.sym_size(dim)),
+                    "index_copy_(): Number of indices (", count, ") should be equal to source.size(dim) (",
+                    source.dim() == 0 ? SymInt(1) : source.sym_size(dim), ")");
 }
 
 UMBRA_OPERATOR("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor")

@@ -5,6 +5,7 @@
 #include "ops/common/kernel_type.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
+#include "ops/common/unbacked.h"
 #include "ops/sparse/structure.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/dispatch/writes.h"
@@ -76,10 +77,11 @@ void check_slices(const Tensor& self, int64_t dim, const Tensor& index, const Te
   check(dim == 0 || dim < source.dim(), "index_add_(): Indexing dim ", dim,
         " is out of bounds of the source tensor with dim ", source.dim());
   SymInt count = index.sym_numel(), slices = source.dim() == 0 && count == 1 ? count : source.sym_size(dim);
-  check(count == slices, "index_add_(): Number of indices (", count, ") should be equal to source.size(dim): (", slices,
-        "), for dim: ", dim);
+  check(expect_equal(count, slices), "index_add_(): Number of indices (", count,
+        ") should be equal to source.size(dim): (", slices, "), for dim: ", dim);
   bool fits = self.dim() == source.dim();
-  for (int64_t d = 0; fits && d < self.dim(); ++d) fits = d == dim || self.sym_sizes()[d] == source.sym_sizes()[d];
+  for (int64_t d = 0; fits && d < self.dim(); ++d)
+    fits = d == dim || expect_equal(self.sym_sizes()[d], source.sym_sizes()[d]);
   check(fits, "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ",
         self.sym_sizes(), " source.shape = ", source.sym_sizes());
 }

@@ -8,6 +8,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
+#include "ops/common/unbacked.h"
 #include "umbra/core/warning.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -34,7 +35,7 @@ std::vector<Tensor> positions(const Tensor& self, TensorList indices) {
     }
     for (int64_t d = 0; d < index.dim(); ++d) {
       int64_t at = static_cast<int64_t>(out.size()) + d;
-      if (at >= self.dim() || index.sym_sizes()[d] != self.sym_sizes()[at])
+      if (at >= self.dim() || !expect_equal(index.sym_sizes()[d], self.sym_sizes()[at]))
         fail<IndexError>("The shape of the mask ", index.sym_sizes(), " at index ", d,
                          " does not match the shape of the indexed tensor ", self.sym_sizes(), " at index ", at);
     }
@@ -296,7 +297,7 @@ TensorSpec index_put_spec(const Tensor& self, TensorList indices, const Tensor& 
   bool fits = have.size() <= shape.size();
   for (size_t i = 0; fits && i < have.size(); ++i) {
     SymInt want = shape[shape.size() - 1 - i], got = have[have.size() - 1 - i];
-    fits = got.same(want) || got == 1 || got == want;
+    fits = equal_or(got, 1, false) || expect_equal(got, want);
   }
   if (!fits)
     fail("shape mismatch: value tensor of shape ", to_string(have), " cannot be broadcast to indexing result of shape ",

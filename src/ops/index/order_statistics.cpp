@@ -9,6 +9,7 @@
 #include "ops/common/out_asks.h"
 #include "ops/common/scatter_back.h"
 #include "ops/common/share_evenly.h"
+#include "ops/common/unbacked.h"
 #include "ops/reduce/reduced_shape.h"
 
 namespace umbra::ops {
@@ -57,7 +58,7 @@ UMBRA_OPERATOR("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) 
     .meta([](const Tensor& self, SymInt k, int64_t dim, bool keepdim) {
       int64_t at = wrap_dim(dim, self.dim());
       check_size("kthvalue", self, at);
-      check(k >= 1 && k <= (self.dim() > 0 ? self.sym_sizes()[at] : SymInt(1)),
+      check(expect_at_most(1, k) && expect_at_most(k, self.dim() > 0 ? self.sym_sizes()[at] : SymInt(1)),
             "kthvalue(): selected number k out of range for dimension ", at);
       check_dtype("kthvalue_cpu", self, false);
       return reduced_specs(self, at, keepdim);

@@ -6,6 +6,7 @@
 #include "dispatch/layers.h"
 #include "ops/common/batching.h"
 #include "ops/common/may_read.h"
+#include "ops/common/unbacked.h"
 #include "umbra/core/linalg_error.h"
 #include "umbra/dispatch/dispatcher.h"
 
@@ -59,7 +60,7 @@ void check_floating_matrix(const Tensor& a, const std::string& name, bool narrow
 void check_system(const Tensor& a, const Tensor& b, bool left, const std::string& name) {
   check_square(a, name);
   check_matrix(b, name, "B");
-  bool fits = left ? a.sym_size(-2) == b.sym_size(-2) : a.sym_size(-1) == b.sym_size(-1);
+  bool fits = left ? expect_equal(a.sym_size(-2), b.sym_size(-2)) : expect_equal(a.sym_size(-1), b.sym_size(-1));
   if (!fits)
     fail(name, ": Incompatible shapes of A and B for the equation ", left ? "AX = B" : "XA = B", " (", a.sym_size(-2),
          "x", a.sym_size(-1), " and ", b.sym_size(-2), "x", b.sym_size(-1), ")");

@@ -155,10 +155,10 @@ TensorSpec addbmm_spec(const Tensor& self, const Tensor& batch1, const Tensor& b
   SymShape sizes{batch1.sym_size(1), batch2.sym_size(2)};
   check(batch1.dim() == 3, "batch1 must be a 3D tensor");
   check(batch2.dim() == 3, "batch2 must be a 3D tensor");
-  check(batch1.sym_size(0) == batch2.sym_size(0), "batch1 and batch2 must have same number of batches, got ",
-        batch1.sym_size(0), " and ", batch2.sym_size(0));
-  check(batch1.sym_size(2) == batch2.sym_size(1), "Incompatible matrix sizes for bmm (", batch1.sym_size(1), "x",
-        batch1.sym_size(2), " and ", batch2.sym_size(1), "x", batch2.sym_size(2), ")");
+  check(expect_equal(batch1.sym_size(0), batch2.sym_size(0)),
+        "batch1 and batch2 must have same number of batches, got ", batch1.sym_size(0), " and ", batch2.sym_size(0));
+  check(expect_equal(batch1.sym_size(2), batch2.sym_size(1)), "Incompatible matrix sizes for bmm (", batch1.sym_size(1),
+        "x", batch1.sym_size(2), " and ", batch2.sym_size(1), "x", batch2.sym_size(2), ")");
   check_expands(self, sizes);
   check(self.dtype() == batch1.dtype() || batch1.dtype() != batch2.dtype(),
         "self and mat2 must have the same dtype, but got ", kernel_name(self.dtype()), " and ",

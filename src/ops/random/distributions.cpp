@@ -6,6 +6,7 @@
 #include "ops/common/no_derivative.h"
 #include "ops/common/number_text.h"
 #include "ops/common/out_variant.h"
+#include "ops/common/unbacked.h"
 #include "ops/pointwise/family.h"
 #include "ops/random/random.h"
 
@@ -186,9 +187,9 @@ void check_choices(const Tensor& self, SymInt count, bool replacement) {
         "multinomial only supports floating-point dtypes for input, got: ", kernel_name(self.dtype()));
   check(self.dim() == 1 || self.dim() == 2, "prob_dist must be 1 or 2 dim");
   check(count > 0, "cannot sample n_sample <= 0 samples");
-  check(replacement || count <= self.sym_sizes()[self.dim() - 1],
+  check(replacement || expect_at_most(count, self.sym_sizes()[self.dim() - 1]),
         "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
-  check(self.sym_sizes()[self.dim() - 1] <= (1 << 24), "number of categories cannot exceed 2^24");
+  check(expect_at_most(self.sym_sizes()[self.dim() - 1], 1 << 24), "number of categories cannot exceed 2^24");
 }
 
 // A probability divided by exponential noise is the largest of its row with that probability.

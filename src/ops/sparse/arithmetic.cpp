@@ -1,5 +1,6 @@
 #include "ops/sparse/arithmetic.h"
 
+#include "dispatch/data_dependent.h"
 #include "ops/common/promotion.h"
 #include "ops/sparse/parts.h"
 #include "umbra/ops/tensor_of.h"
@@ -67,14 +68,21 @@ Tensor add_coo(const Tensor& self, const Tensor& other, const Scalar& alpha) {
   if (!sparse_parts(self).values.is_contiguous() || !sparse_parts(other).values.is_contiguous())
     return make_coo(cat({sparse_parts(self).indices, sparse_parts(other).indices}, 1), cat({left, right}, 0),
                     self.sym_sizes());
-  require_data(self, "add");
+  bool ordered = sparse_parts(self).coalesced && sparse_parts(other).coalesced;
+  if (self.is_fake()) {  // places that both have are one
+    SymShape sizes(left.sym_sizes());
+    sizes[0] = unknown_size("aten::add", left.sym_size(0) + right.sym_size(0));
+    TensorOptions integers{.dtype = DType::Int64, .device = self.device()};
+    return make_coo(empty({sparse_dim, sizes[0]}, integers), empty(sizes, {.dtype = dtype, .device = self.device()}),
+                    self.sym_sizes(), ordered);
+  }
   Merge merged = merge(flat_positions(self), flat_positions(other));
   SymShape sizes(left.sym_sizes());
   sizes[0] = static_cast<int64_t>(merged.places.size());
   Tensor values = zeros(sizes, {.dtype = dtype, .device = self.device()});
   values = values.index_add(0, tensor(merged.from_left), left).index_add(0, tensor(merged.from_right), right);
   Tensor indices = indices_of(tensor(merged.places), self.sizes().slice(0, static_cast<size_t>(sparse_dim)));
-  return make_coo(indices, values, self.sym_sizes(), sparse_parts(self).coalesced && sparse_parts(other).coalesced);
+  return make_coo(indices, values, self.sym_sizes(), ordered);
 }
 
 /// Whether two compressed tensors have their places in the same memory.

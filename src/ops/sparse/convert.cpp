@@ -1,4 +1,5 @@
 // Strided tensors turned into sparse ones, and sparse ones into strided ones and into each other.
+#include "dispatch/data_dependent.h"
 #include "ops/common/factory_arguments.h"
 #include "ops/common/needs_data.h"
 #include "ops/sparse/parts.h"
@@ -61,11 +62,23 @@ UMBRA_OPERATOR("to_dense_backward(Tensor grad, Tensor input, bool? masked_grad=N
 
 // ---- from strided ----
 
+/// A COO tensor of a tensor without data: how many elements it has only the run tells.
+Tensor unknown_coo(const Tensor& self, int64_t sparse_dim) {
+  SymShape places(self.sym_sizes().slice(0, static_cast<size_t>(sparse_dim)));
+  bool each_element = sparse_dim == self.dim();
+  SymInt count = each_element ? unknown_count("aten::_to_sparse", self)
+                              : unknown_size("aten::_to_sparse", product(SymIntArrayRef(places)));
+  SymShape values{count};
+  for (int64_t d = sparse_dim; d < self.dim(); ++d) values.push_back(self.sym_sizes()[d]);
+  return make_coo(empty({sparse_dim, count}, {.dtype = DType::Int64, .device = self.device()}),
+                  empty(values, {.dtype = self.dtype(), .device = self.device()}), self.sym_sizes(), true);
+}
+
 Tensor strided_to_coo(const Tensor& self, int64_t sparse_dim) {
   check(sparse_dim >= 0 && sparse_dim <= self.dim(), "dense_to_sparse: sparse_dim argument must be in [0,", self.dim(),
         "] range, but ", sparse_dim, " is given");
   check(sparse_dim > 0 || self.dim() == 0, "dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0");
-  require_data(self, "to_sparse");
+  if (self.is_fake()) return unknown_coo(self, sparse_dim);
   if (sparse_dim == 0) {
     int64_t count = self.ne(Scalar(0)).item().to_bool() ? 1 : 0;
     Tensor indices = zeros({0, count}, {.dtype = DType::Int64, .device = self.device()});
@@ -78,17 +91,39 @@ Tensor strided_to_coo(const Tensor& self, int64_t sparse_dim) {
   return make_coo(indices, values, self.sym_sizes(), true);
 }
 
+/// The same of the layouts that are compressed by rows or columns: as many elements in each matrix of a batch.
+Tensor unknown_compressed(const Tensor& self, Layout layout, std::pair<int64_t, int64_t> block, int64_t inner) {
+  int64_t batch = self.dim() - 2 - inner;
+  SymInt down = self.sym_size(batch) / block.first, across = self.sym_size(batch + 1) / block.second;
+  bool each_element = self.dim() == 2 && !in_blocks(layout);
+  SymShape compressed(self.sym_sizes().slice(0, static_cast<size_t>(batch))), indices(compressed);
+  compressed.push_back((by_rows(layout) ? down : across) + 1);
+  indices.push_back(each_element ? unknown_count("aten::_to_sparse", self)
+                                 : unknown_size("aten::_to_sparse", down * across));
+  SymShape values(indices);
+  if (in_blocks(layout)) {
+    values.push_back(block.first);
+    values.push_back(block.second);
+  }
+  for (int64_t d = batch + 2; d < self.dim(); ++d) values.push_back(self.sym_sizes()[d]);
+  TensorOptions integers{.dtype = DType::Int64, .device = self.device()};
+  return make_sparse(layout, self.sym_sizes(),
+                     {.indices = empty(indices, integers),
+                      .compressed = empty(compressed, integers),
+                      .values = empty(values, {.dtype = self.dtype(), .device = self.device()})});
+}
+
 /// `inner`: how many of the last dimensions are dense. The dimensions before the matrices are a batch.
 Tensor strided_to_compressed(const Tensor& self, Layout layout, std::pair<int64_t, int64_t> block, int64_t inner) {
   int64_t batch = self.dim() - 2 - inner;
   for (int64_t d = 0; d < batch; ++d)
-    check(self.size(d) > 0, "to_", to_string(layout).substr(6),
+    check(self.sym_size(d) > 0, "to_", to_string(layout).substr(6),
           ": Expected product of batch dimensions to be non-zero.");
-  require_data(self, "to_sparse");
   auto [height, width] = block;
-  check(height > 0 && width > 0 && self.size(batch) % height == 0 && self.size(batch + 1) % width == 0, "dense_to_",
-        to_string(layout).substr(6), ": tensor sparse size (", self.size(batch), ",", self.size(batch + 1),
-        ") must be divisible by given blocksize (", height, ",", width, ")");
+  check(height > 0 && width > 0 && self.sym_size(batch) % height == 0 && self.sym_size(batch + 1) % width == 0,
+        "dense_to_", to_string(layout).substr(6), ": tensor sparse size (", self.sym_size(batch), ",",
+        self.sym_size(batch + 1), ") must be divisible by given blocksize (", height, ",", width, ")");
+  if (self.is_fake()) return unknown_compressed(self, layout, block, inner);
   Tensor blocks = as_blocks(self, batch, block);
   if (!by_rows(layout)) blocks = blocks.transpose(batch, batch + 1);
   Tensor mask = (blocks != Scalar(0)).flatten(batch + 2, -1).any(-1);

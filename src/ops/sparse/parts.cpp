@@ -13,7 +13,7 @@ Tensor flat_positions(const Tensor& indices, IntArrayRef sizes) {
   for (int64_t d = 0; d < indices.size(0); ++d) count *= static_cast<double>(sizes[d]);
   check<NotImplementedError>(count < 9.2e18, "a sparse tensor of sizes ", to_string(sizes),
                              " has more places than 64 bits can number, which is not in Umbra yet");
-  Tensor position = zeros({indices.size(1)}, {.dtype = DType::Int64, .device = indices.device()});
+  Tensor position = zeros({indices.sym_size(1)}, {.dtype = DType::Int64, .device = indices.device()});
   for (int64_t d = 0; d < indices.size(0); ++d) position = position * Scalar(sizes[d]) + indices.select(0, d);
   return position;
 }

@@ -7,6 +7,7 @@
 #include "kernels/resample.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
+#include "ops/common/unbacked.h"
 #include "ops/upsample/sizes.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -36,7 +37,7 @@ SymShape resized(SymIntArrayRef input, SymIntArrayRef output, size_t spatial) {
         input.size());
   SymIntArrayRef from = input.drop_front(2);
   for (size_t i = 0; i < spatial; ++i)
-    if (!(from[i] > 0 && output[i] > 0))
+    if (!(expect_less(0, from[i]) && expect_less(0, output[i])))
       fail("Input and output sizes should be greater than 0, but got input ", spatial_text(from),
            spatial == 1 ? " and output " : " output ", spatial_text(output));
   SymShape sizes(input.slice(0, 2));

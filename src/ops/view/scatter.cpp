@@ -1,6 +1,7 @@
 // A base with the contents of one of its views replaced: what writes through views become when mutation is taken out of
 // a program.
 #include "ops/common/batching.h"
+#include "ops/common/same_shape.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -9,7 +10,7 @@ namespace umbra::ops {
 namespace {
 
 void check_part(const Tensor& view, const Tensor& source) {
-  if (!(view.sym_sizes() == source.sym_sizes()))
+  if (!expect_same_shape(view.sym_sizes(), source.sym_sizes()))
     fail("expected src to have a size equal to the slice of self. src size = ", source.sym_sizes(),
          ", slice size = ", view.sym_sizes());
 }

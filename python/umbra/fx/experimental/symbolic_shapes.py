@@ -7,6 +7,7 @@ import re
 import typing
 import weakref
 
+import umbra
 from umbra import _C
 from umbra._C import (  # noqa: F401
     ConstraintViolationError, GuardOnDataDependentSymNode, SymBool, SymFloat, SymInt)
@@ -168,6 +169,7 @@ class ShapeEnv:
                   prefer_deferred_runtime_asserts_over_guards=(prefer_deferred_runtime_asserts_over_guards, False))
         duck_shape = True if duck_shape is None else duck_shape
         self._env = _C._ShapeEnv(duck_shape, specialize_zero_one)
+        self.frozen = False
         self.settings = ShapeEnvSettings(allow_scalar_outputs, allow_dynamic_output_shape_ops, assume_static_by_default, specialize_zero_one,
                                          duck_shape, prefer_deferred_runtime_asserts_over_guards, trace_asserts)
         _environments[self._env._cdata] = self
@@ -198,6 +200,7 @@ class ShapeEnv:
         if self is None:
             self = cls.__new__(cls)
             self._env = env
+            self.frozen = False
             self.settings = ShapeEnvSettings(True, True, False, True, True, False, False)
             _environments[env._cdata] = self
         return self
@@ -246,10 +249,6 @@ class ShapeEnv:
     def num_deferred_runtime_asserts(self):
         return len(self._env.runtime_asserts())
 
-    @property
-    def frozen(self):
-        return self._env.frozen
-
     def is_unbacked_symint(self, symbol):
         """Whether a symbol is an integer that only the run tells."""
         return any(s["name"] == str(symbol) and not s["backed"] for s in self._env.symbols()) and str(symbol).startswith("u")
@@ -260,62 +259,58 @@ class ShapeEnv:
         return {Symbol(s["name"]): s["hint"] for s in self._env.symbols() if s["hint"] is not None}
 
     @property
+    def backed_var_to_val(self):
+        """The example's values of symbols."""
+        return self.var_to_val
+
+    @property
     def replacements(self):
         from umbra.export.exported_program import Symbol
-        return {Symbol(s["name"]): s["replacement"] for s in self._env.symbols() if s["replacement"] is not None}
+        return {Symbol(s["name"]): _number_or_text(s["replacement"]) for s in self._env.symbols() if s["replacement"] is not None}
 
     # ---- guards over other inputs
+
+    def _guards(self, numbers, ignore_static):
+        """The guards as Python code over named numbers: equal ones first, then what the program asked, then ranges."""
+        names, same, ranges = {}, [], []
+        for text, number, kept in numbers:
+            key = str(number)
+            if not isinstance(number, SymInt):
+                same += [f"{text} == {number}"] if kept or not ignore_static else []
+            elif key in names or not key.isidentifier():
+                same.append((text, number))
+            else:
+                names[key] = text
+        for entry in self._env.symbols():
+            if entry["name"] in names:
+                (low, high), text = entry["range"], names[entry["name"]]
+                parts = ([f"{low} <= {text}"] if low > -2**126 else []) + ([f"{text} <= {high}"] if high < 2**126 else [])
+                ranges += [" and ".join(parts)] if parts else []
+        code = lambda entry: entry if isinstance(entry, str) else f"{entry[0]} == {self._env.number_code(entry[1], names)}"  # noqa: E731
+        return [code(entry) for entry in same] + self._env.guard_code(names) + ranges
 
     def produce_guards_expression(self, placeholders, *, guards=None, ignore_static=True):
         """The guards as Python code over inputs t0, t1, ... in the places of these fake tensors; None where there are none."""
         if guards is not None:
             raise NotImplementedError("produce_guards_expression(guards=...) is not in Umbra yet")
-        names, parts = {}, []
-        for text, size in _named_sizes(placeholders):
-            if not isinstance(size, SymInt):
-                parts += [] if ignore_static else [f"{text} == {size}"]
-            elif str(size) in names:
-                parts.append(f"{text} == {names[str(size)]}")
-            else:
-                names[str(size)] = text
-        for entry in self._env.symbols():
-            low, high = entry["initial"]
-            if entry["name"] in names:
-                parts += [f"{low} <= {names[entry['name']]}"] if low > -2**126 else []
-                parts += [f"{names[entry['name']]} <= {high}"] if high < 2**126 else []
-        return " and ".join(self._env.guard_code(names) + parts) or None
+        return " and ".join(self._guards(_numbers_of_all(placeholders), ignore_static)) or None
 
     def produce_guards(self, placeholders, sources, *, source_ref=lambda source: source.name, ignore_static=True, **options):
-        """The guards as Python code over the sources of these tensors and integers: one text for each. First come equal numbers, then what the
-        program asked, then ranges."""
+        """The guards as Python code over the sources of these tensors and integers: one text for each."""
         not_built("ShapeEnv.produce_guards", **{name: (value, None) for name, value in options.items()})
-        names, same, ranges = {}, [], []
-        for value, source in zip(placeholders, sources, strict=True):
-            for text, number in _numbers_of(value, source_ref(source)):
-                key = str(number)
-                if not isinstance(number, SymInt):
-                    same += [] if ignore_static else [f"{text} == {number}"]
-                elif key in names or not key.isidentifier():
-                    same.append((text, number))
-                else:
-                    names[key] = text
-        code = lambda entry: entry if isinstance(entry, str) else f"{entry[0]} == {self._env.number_code(entry[1], names)}"  # noqa: E731
-        for entry in self._env.symbols():
-            if entry["name"] in names:
-                (low, high), text = entry["initial"], names[entry["name"]]
-                parts = ([f"{low} <= {text}"] if low > -2**126 else []) + ([f"{text} <= {high}"] if high < 2**126 else [])
-                ranges += [" and ".join(parts)] if parts else []
-        return [code(entry) for entry in same] + self._env.guard_code(names) + ranges
+        numbers = [entry for value, source in zip(placeholders, sources, strict=True) for entry in _numbers_of(value, source_ref(source))]
+        return self._guards(numbers, ignore_static)
 
     def evaluate_guards_expression(self, code, args):
         """Whether the inputs keep guards that produce_guards_expression wrote."""
-        return code is None or _C._evaluate_guard_code(code, {text: int(size) for text, size in _named_sizes(args)})
+        return code is None or _C._evaluate_guard_code(code, {text: int(number) for text, number, _ in _numbers_of_all(args)})
 
     def evaluate_guards_for_args(self, placeholders, args, *, ignore_static=True):
         """Whether other inputs could have been given in the places of these fake tensors: they keep the guards."""
-        expected = [size for _, size in _named_sizes(placeholders)]
-        actual = [int(size) for _, size in _named_sizes(args)]
-        return len(expected) == len(actual) and self._env.accepts(expected, actual, not ignore_static)
+        expected, actual = list(_numbers_of_all(placeholders)), [int(number) for _, number, _ in _numbers_of_all(args)]
+        if len(expected) != len(actual) or any(kept and number != now for (_, number, kept), now in zip(expected, actual)):
+            return False
+        return self._env.accepts([number for _, number, _ in expected], actual, not ignore_static)
 
     @contextlib.contextmanager
     def suppress_guards(self):
@@ -360,29 +355,33 @@ class ShapeEnv:
         return tuple(fake.shape), tuple(fake.stride()), fake.storage_offset()
 
     def freeze(self):
-        self._env.freeze()
+        """The program has been captured. Questions that come later still leave guards, since the answers rest on them."""
+        self.frozen = True
 
     def format_guards(self, verbose=False):
         return "\n".join(f" - {guard.expr}" for guard in self.guards)
 
 
-def _named_sizes(inputs):
-    """(source, size) of each dimension of tensors, and of each integer, in order."""
-    for i, value in enumerate(inputs):
-        if isinstance(value, _C.Tensor):
-            yield from ((f"L['t{i}'].size()[{d}]", size) for d, size in enumerate(value.shape))
-        elif isinstance(value, (int, SymInt)):
-            yield f"L['t{i}']", value
+def _number_or_text(expression):
+    """An expression that is a number as an int."""
+    return int(expression) if re.fullmatch(r"-?\d+", expression) else expression
 
 
 def _numbers_of(value, name):
-    """(expression, number) of all that a guard may speak of: sizes, strides and the offset of a tensor, or an integer."""
+    """(expression, number, whether it is compared where numbers are not) of all that a guard may speak of: sizes, strides and the offset of a
+    tensor, or an integer."""
     if isinstance(value, _C.Tensor):
-        yield from ((f"{name}.size()[{d}]", size) for d, size in enumerate(value.shape))
-        yield from ((f"{name}.stride()[{d}]", stride) for d, stride in enumerate(value.stride()))
-        yield f"{name}.storage_offset()", value.storage_offset()
+        yield from ((f"{name}.size()[{d}]", size, False) for d, size in enumerate(value.shape))
+        yield from ((f"{name}.stride()[{d}]", stride, False) for d, stride in enumerate(value.stride()))
+        yield f"{name}.storage_offset()", value.storage_offset(), False
     elif isinstance(value, (int, SymInt)):
-        yield name, value
+        yield name, value, not isinstance(value, SymInt)
+
+
+def _numbers_of_all(inputs):
+    """The same of inputs that go by their places."""
+    for i, value in enumerate(inputs):
+        yield from _numbers_of(value, f"L['t{i}']")
 
 
 def _placeholder_values(gm):
@@ -390,9 +389,9 @@ def _placeholder_values(gm):
 
 
 def _env_of(values):
-    for _, size in _named_sizes(values):
-        if isinstance(size, SymInt):
-            return ShapeEnv._of(_C._sym_shape_env(size))
+    for _, number, _ in _numbers_of_all(values):
+        if isinstance(number, SymInt):
+            return ShapeEnv._of(_C._sym_shape_env(number))
     return None
 
 
@@ -406,11 +405,10 @@ def eval_guards(gm, *args, ignore_static=True):
 def bind_symbols(gm, *args):
     """The values that the symbols of a captured graph have for other inputs."""
     from umbra.export.exported_program import Symbol
-    expected = [size for _, size in _named_sizes(_placeholder_values(gm))]
     bindings = {}
-    for size, (_, actual) in zip(expected, _named_sizes(args)):
-        if isinstance(size, SymInt) and len(free_symbols(size)) == 1 and str(size) in free_symbols(size):
-            bindings[Symbol(str(size))] = int(actual)
+    for (_, number, _), (_, actual, _) in zip(_numbers_of_all(_placeholder_values(gm)), _numbers_of_all(args)):
+        if isinstance(number, SymInt) and str(number) in free_symbols(number):
+            bindings.setdefault(Symbol(str(number)), int(actual))
     return bindings
 
 
@@ -492,21 +490,32 @@ def has_static_value(value):
 
 
 def guard_bool(value):
-    return bool(_bool_like(value))
+    """The truth of a condition, which becomes a guard."""
+    if not isinstance(value, (bool, SymBool)):
+        raise AssertionError(f"Expected bool, got {value}")
+    return bool(value)
 
 
 def guard_int(value):
+    """The value of an integer, which becomes a guard."""
+    if not isinstance(value, (int, SymInt)):
+        raise AssertionError(f"Expected int, got {value}")
     return int(value)
 
 
 def guard_float(value):
+    """The value of a float, which becomes a guard."""
+    if not isinstance(value, (float, SymFloat)):
+        raise AssertionError(f"Expected float, got {value}")
     return float(value)
 
 
 def guard_scalar(value):
-    if isinstance(value, (bool, SymBool)):
-        return bool(value)
-    return int(value) if isinstance(value, (int, SymInt)) else float(value)
+    """The value of a number, which becomes a guard."""
+    for types, guard in (((bool, SymBool), guard_bool), ((int, SymInt), guard_int), ((float, SymFloat), guard_float)):
+        if isinstance(value, types):
+            return guard(value)
+    raise AssertionError(f"unrecognized scalar {value}")
 
 
 def is_symbolic(value):
@@ -541,8 +550,11 @@ def sym_or(value, *others):
 
 
 def sym_eq(a, b):
+    """Whether two numbers, or two lists of numbers, are equal; without asking for the truth."""
     if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
         return len(a) == len(b) and sym_and(True, *map(sym_eq, a, b))
+    if not isinstance(a, (int, SymInt)) or not isinstance(b, (int, SymInt)):
+        raise AssertionError(f"unexpected sym_eq between {type(a)} {type(b)}")
     return a == b
 
 
@@ -552,6 +564,31 @@ def constrain_range(value, *, min, max=None):
 
 
 constrain_range_int = constrain_range
+
+
+def constrain_unify(a, b):
+    """Two integers are one from here on."""
+    if not isinstance(a, SymInt) and not isinstance(b, SymInt):
+        if a != b:
+            raise AssertionError(f"Expected {a} == {b}")
+        return
+    expect_true(a == b)
+
+
+def _constrain_range_for_size(value, min=None, max=None):
+    """An integer that only the run tells is a size, which is not negative."""
+    constrain_range(value, min=0 if min is None else min, max=max)
+    _C._sym_mark_size_like(value)
+
+
+def cast_symbool_to_symint_guardless(value):
+    """1 where a condition holds and 0 where not, without asking for the truth."""
+    return _C.sym_ite(value, 1, 0)
+
+
+def canonicalize_bool_expr(expr):
+    """A condition in one of its forms: the smaller side first, without a common factor, nothing subtracted. `2*s0 - 4 > 0` is `2 < s0`."""
+    return expr if isinstance(expr, bool) else _C._condition_text(str(expr))
 
 
 def free_symbols(value):
@@ -590,9 +627,11 @@ class CallMethodKey:
 def _paths(value, path=()):
     """(steps, number) of all numbers in a value."""
     if isinstance(value, _C.Tensor):
-        for name, numbers in (("size", value.shape), ("stride", value.stride())):
+        strided = value.layout is umbra.strided
+        for name, numbers in (("size", value.shape), ("stride", value.stride() if strided else ())):
             yield from ((path + (CallMethodKey(name), pytree.SequenceKey(i)), number) for i, number in enumerate(numbers))
-        yield path + (CallMethodKey("storage_offset"),), value.storage_offset()
+        if strided:
+            yield path + (CallMethodKey("storage_offset"),), value.storage_offset()
     elif isinstance(value, (tuple, list)):
         for i, item in enumerate(value):
             yield from _paths(item, path + (pytree.SequenceKey(i),))
@@ -600,18 +639,53 @@ def _paths(value, path=()):
         yield path, value
 
 
+def _binds(example_value):
+    """Where a value has symbols that only the run tells: {u0: steps}."""
+    from umbra.export.exported_program import Symbol
+    found = {}
+    for path, number in _paths(example_value):
+        name = str(number) if is_symbolic(number) else ""
+        if name.startswith(("u", "zuf")) and name.isidentifier():
+            found.setdefault(Symbol(name), path)
+    return found
+
+
+def _bindings_of_node(node):
+    """The symbols that a call is the first of its graph to have, and where its value has them."""
+    found = _binds(node.meta.get("val")) if node.op == "call_function" else {}
+    for other in node.graph.nodes if found else ():
+        if other is node:
+            break
+        found = {name: path for name, path in found.items() if name not in _free_unbacked_symbols_of(other)}
+    return found
+
+
+def _free_unbacked_symbols_of(node):
+    return set().union(*(free_unbacked_symbols(number) for _, number in _paths(node.meta.get("val"))))
+
+
+def resolve_unbacked_bindings(shape_env, bindings):
+    """Bindings under the names that symbols have now."""
+    return bindings
+
+
+def rebind_unbacked(shape_env, n, result):
+    """A call of a graph has been run again: the symbols of its new result are those of the node."""
+    if shape_env is None:
+        return
+    for path in (n.meta.get("unbacked_bindings") or {}).values():
+        old, new = pytree.key_get(n.meta["val"], path), pytree.key_get(result, path)
+        if old is not new:
+            expect_true(new == old)
+
+
 def compute_unbacked_bindings(shape_env, example_value, old_example_value=None, peek=False):
     """Where a value has the symbols that it is the first to have: {u0: steps}; None where there are none. `peek`: it is not counted as their first."""
-    from umbra.export.exported_program import Symbol
     not_built("compute_unbacked_bindings", old_example_value=(old_example_value, None))
     if shape_env is None:
         return None
     bound = shape_env.__dict__.setdefault("_bound_symbols", set())
-    found = {}
-    for path, number in _paths(example_value):
-        name = str(number) if is_symbolic(number) else ""
-        if name.startswith(("u", "zuf")) and name.isidentifier() and name not in bound:
-            found.setdefault(Symbol(name), path)
+    found = {name: path for name, path in _binds(example_value).items() if name not in bound}
     if not peek:
         bound.update(found)
     return found or None
