@@ -4,7 +4,9 @@ import warnings
 
 import pytest
 import umbra as torch
+import umbra.nn.functional as F
 from umbra import nn
+from umbra.nn.attention.bias import causal_lower_right, causal_upper_left
 
 PADDED = torch.tensor([[False, False, True], [False, False, False]])
 
@@ -90,3 +92,15 @@ def test_a_scripted_encoder_is_the_encoder():
         warnings.simplefilter("ignore")
         torch.testing.assert_close(torch.jit.script(model)(x), model(x))
     assert not math.isnan(model(x).sum().item())
+
+
+def test_causal_biases_are_masks_of_their_form():
+    q, k, v = torch.randn(1, 2, 3, 4), torch.randn(1, 2, 5, 4), torch.randn(1, 2, 5, 4)
+    for bias, offset in ((causal_upper_left(3, 5), 0), (causal_lower_right(3, 5), 2)):
+        mask = torch.ones(3, 5, dtype=torch.bool).tril(offset)
+        assert repr(bias) == repr(mask)
+        torch.testing.assert_close(F.scaled_dot_product_attention(q, k, v, bias), F.scaled_dot_product_attention(q, k, v, mask))
+        with pytest.raises(ValueError, match="should not be used with causal=True"):
+            F.scaled_dot_product_attention(q, k, v, attn_mask=bias, is_causal=True)
+    with pytest.warns(UserWarning, match="will produce NaNs"):
+        causal_lower_right(3, 2)
