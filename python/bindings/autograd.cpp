@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "arguments.h"
+#include "autograd/hooks_off.h"
 #include "hooks.h"
 #include "properties.h"
 #include "tensor_type.h"
@@ -78,9 +79,9 @@ PyObject* get_data(PyObject* self, void*) {
 }
 int set_data(PyObject* self, PyObject* value, void*) {
   return assignment(self, [&](const Tensor& t) {
-    if (!value || !is_tensor(value))
-      fail<TypeError>("Variable data has to be a tensor, but got ",
-                      value ? short_type_name(Py_TYPE(value)) : "nothing");
+    check(value != nullptr, "Deleting tensor data is not allowed. Delete tensor instead!");
+    if (!is_tensor(value))
+      fail<TypeError>("Variable data has to be a tensor, but got ", short_type_name(Py_TYPE(value)));
     autograd::set_data(t, tensor_of(value));
   });
 }
@@ -207,6 +208,7 @@ void bind_modes(nb::module_& m) {
     autograd::push_saved_tensor_hooks(saved_tensor_hooks(pack, unpack));
   });
   m.def("_pop_saved_tensor_hooks", &autograd::pop_saved_tensor_hooks);
+  m.def("_has_saved_tensor_hooks", &autograd::has_saved_tensor_hooks);
   m.def("_disable_saved_tensor_hooks",
         [](std::optional<std::string> message) { autograd::disable_saved_tensor_hooks(std::move(message)); });
   m.def("_saved_tensor_hooks_disabled", &autograd::saved_tensor_hooks_disabled);

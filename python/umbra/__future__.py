@@ -1,14 +1,15 @@
-"""Switches for how Module.to and load_state_dict change parameters. Umbra writes into parameters as they are; the other ways are refused."""
+"""Switches for how Module.to and its like change parameters. Exchanging them by torch.utils.swap_tensors is refused."""
+_overwrite = False
 
 
 def set_overwrite_module_params_on_conversion(value):
     """Whether conversions make new parameters instead of changing those that are there."""
-    if value:
-        raise NotImplementedError("torch.__future__.set_overwrite_module_params_on_conversion(True) is not in Umbra yet")
+    global _overwrite
+    _overwrite = bool(value)
 
 
 def get_overwrite_module_params_on_conversion():
-    return False
+    return _overwrite
 
 
 def set_swap_module_params_on_conversion(value):

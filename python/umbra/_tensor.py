@@ -27,11 +27,15 @@ def _construct(cls, *args, device=None, dtype=None, requires_grad=False):
             raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
         data = umbra.tensor(args[0], dtype=dtype or umbra.get_default_dtype())
     else:
-        sizes = args[0] if len(args) == 1 and isinstance(args[0], _C.Size) else args
-        data = umbra.empty(sizes or (0,), dtype=dtype, device=device)
+        data = umbra.empty(_legacy_sizes(args), dtype=dtype, device=device)
     if cls is Tensor:
         return data
     return _C._make_subclass(cls, data, requires_grad)
+
+
+def _legacy_sizes(args):
+    """The sizes that old constructors are given: as a torch.Size, which may be empty, or one by one; nothing is a row of no elements."""
+    return args[0] if len(args) == 1 and isinstance(args[0], _C.Size) else args or (0,)
 
 
 def _over_storage(storage, dtype):
@@ -423,13 +427,15 @@ def _new_sparse(self, args, device):
 
 
 @_overridable
-def new(self, *args, device=None):
+def new(self, *args, size=None, device=None):
     """A tensor of this one's type: from sizes, from data, or the other tensor's."""
     import umbra
     if self.layout == _C.sparse_coo:
         return _new_sparse(self, args, device or self.device)
     if self.layout in _SPARSE:
         raise RuntimeError("Cannot map DispatchKey SparseCsrCPU to a unique layout.")
+    if size is not None and not args:
+        return umbra.empty(size, dtype=self.dtype, device=device or self.device)
     if len(args) == 1 and isinstance(args[0], Tensor):
         if args[0].dtype != self.dtype:
             raise TypeError(f"expected {self.type()} (got {args[0].type()})")
@@ -438,8 +444,7 @@ def new(self, *args, device=None):
         return _over_storage(args[0], self.dtype)
     if len(args) == 1 and hasattr(args[0], "__getitem__") and not isinstance(args[0], _C.Size):  # data, not a size
         return umbra.tensor(args[0], dtype=self.dtype, device=device or self.device)
-    sizes = args[0] if len(args) == 1 and isinstance(args[0], _C.Size) else args
-    return umbra.empty(sizes or (0,), dtype=self.dtype, device=device or self.device)
+    return umbra.empty(_legacy_sizes(args), dtype=self.dtype, device=device or self.device)
 
 
 @_overridable

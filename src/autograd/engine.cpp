@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "autograd/accumulate.h"
+#include "autograd/hooks_off.h"
 #include "autograd/meta.h"
 #include "umbra/autograd/running.h"
 #include "umbra/dispatch/dispatcher.h"
@@ -262,6 +263,7 @@ Gradients Pass::run(const std::vector<Edge>& roots, Gradients root_gradients) {
   if (inputs_) results_.resize(inputs_->size());
   discover(roots);
   Running running(this);
+  KeepSavedTensorHooks hooks;
   SetGradEnabled grad_mode(options_.create_graph);
   for (size_t i = 0; i < roots.size(); ++i) deliver(roots[i], std::move(root_gradients[i]));
   for (size_t i = 0; i < roots.size(); ++i) {

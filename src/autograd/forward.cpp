@@ -93,6 +93,7 @@ class TangentCall {
 
   std::vector<Tensor> output_tangents() {
     if (!plan_.is_differentiable()) refuse();
+    refuse_lost_tangents();
     TangentRule rule = plan_.definition->tangent;
     if (rule == TangentRule::Linear) return linear();
     bool complex = false;
@@ -102,6 +103,19 @@ class TangentCall {
     }
     if (rule == TangentRule::Pointwise && !complex) return {pointwise()};
     return transposed();
+  }
+
+  /// Running statistics have no derivative: where the result has a tangent, theirs would be left out.
+  void refuse_lost_tangents() const {
+    bool of_statistics = false, of_others = false;
+    for (size_t i = 0; i < op_.argument_count(); ++i) {
+      bool runs = op_.schema().arguments[i].name.starts_with("running_");
+      arguments_[i].each_tensor([&](const TensorImpl* t) {
+        if (tangent_at(t, level_)) (runs ? of_statistics : of_others) = true;
+      });
+    }
+    check(!of_statistics || !of_others,
+          "batch_norm is not differentiable wrt running_mean and running_var, they cannot have forward grad defined");
   }
 
   [[noreturn]] void refuse() const {

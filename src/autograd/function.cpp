@@ -179,7 +179,7 @@ class FunctionCall {
     std::vector<uint32_t> versions;
     for (const Tensor& t : inputs_) {
       const Tensor* tangent = t.defined() ? tangent_at(t.impl(), level) : nullptr;
-      bool zero = !tangent && context_.materialize_ && t.defined();
+      bool zero = !tangent && context_.materialize_ && t.defined() && is_differentiable(t.dtype());
       tangents.push_back(tangent ? *tangent : zero ? zeros_like(t.detach()) : Tensor());
       versions.push_back(tangent ? tangent->version() : 0);
     }

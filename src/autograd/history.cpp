@@ -59,7 +59,9 @@ IntrusivePtr<Node> accumulator_of(const Tensor& leaf, AutogradMeta& meta) {
   static std::mutex mutex;
   std::lock_guard lock(mutex);
   WeakPtr<Node>& kept = meta.rarely().accumulator;
-  if (IntrusivePtr<Node> existing = kept.lock()) return existing;
+  // One that was made before the leaf got other sizes (by set_, say) expects gradients of the old ones.
+  if (IntrusivePtr<Node> existing = kept.lock(); existing && existing->inputs()[0].sizes == leaf.sym_sizes())
+    return existing;
   IntrusivePtr<Node> made = make_counted<AccumulateGrad>(leaf);
   kept = WeakPtr<Node>(made);
   return made;

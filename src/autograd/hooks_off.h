@@ -1,9 +1,12 @@
-// Saved tensor hooks of the user's, switched off for work that is not the user's.
+// Saved tensor hooks of the user's: switched off for work that is not the user's, and as they were after a pass.
 #pragma once
 
 #include "umbra/autograd/saved_tensor.h"
 
 namespace umbra::autograd {
+
+/// Whether hooks of this thread's are in force.
+UMBRA_API bool has_saved_tensor_hooks();
 
 /// While a program is captured, what is saved is saved for the capture alone.
 class WithoutSavedTensorHooks {
@@ -11,6 +14,17 @@ class WithoutSavedTensorHooks {
   WithoutSavedTensorHooks();
   ~WithoutSavedTensorHooks();
   WithoutSavedTensorHooks(const WithoutSavedTensorHooks&) = delete;
+
+ private:
+  std::vector<SavedTensorHooks> before_;
+};
+
+/// What a backward pass enters or leaves ends with it.
+class KeepSavedTensorHooks {
+ public:
+  KeepSavedTensorHooks();
+  ~KeepSavedTensorHooks();
+  KeepSavedTensorHooks(const KeepSavedTensorHooks&) = delete;
 
  private:
   std::vector<SavedTensorHooks> before_;

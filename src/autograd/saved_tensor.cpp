@@ -30,10 +30,21 @@ constexpr const char* kReleased =
 
 }  // namespace
 
+bool has_saved_tensor_hooks() { return g_has_hooks; }
+
 WithoutSavedTensorHooks::WithoutSavedTensorHooks() : before_(std::exchange(hook_stack().hooks, {})) {
   g_has_hooks = false;
 }
 WithoutSavedTensorHooks::~WithoutSavedTensorHooks() {
+  hook_stack().hooks = std::move(before_);
+  g_has_hooks = !hook_stack().hooks.empty();
+}
+
+KeepSavedTensorHooks::KeepSavedTensorHooks() {
+  if (g_has_hooks) before_ = hook_stack().hooks;
+}
+KeepSavedTensorHooks::~KeepSavedTensorHooks() {
+  if (!g_has_hooks && before_.empty()) return;
   hook_stack().hooks = std::move(before_);
   g_has_hooks = !hook_stack().hooks.empty();
 }

@@ -254,3 +254,60 @@ def test_forward_mode_names_what_it_refuses():
             torch.add(dual, 1, out=torch.empty(2))
         with pytest.raises(RuntimeError, match="Nested forward mode AD is not supported at the moment"):
             forward_ad.enter_dual_level()
+
+
+def test_a_real_base_to_complex_powers_has_gradients():
+    for base in (torch.tensor([-1.0, -2.0], dtype=torch.float64), -2.5):
+        exponent = torch.tensor([1 + 2j, 2 - 1j], dtype=torch.complex128, requires_grad=True)
+        assert torch.autograd.gradcheck(lambda e, base=base: torch.pow(base, e), (exponent,), check_forward_ad=True)
+
+
+def test_a_parameter_that_got_other_sizes_gets_gradients_of_them():
+    weight, alive = torch.nn.Parameter(torch.ones(4)), []
+    for size in (3, 2):
+        with torch.no_grad():
+            weight.set_(weight[1:])
+            weight.grad = None
+        alive.append(torch.cat((weight, weight)))
+        alive[-1].sum().backward()
+        assert weight.grad.tolist() == [2.0] * size
+
+
+def test_a_tangent_lies_as_its_primal_does():
+    whole = torch.arange(6.0)
+    primal, tangent = whole[:4].view(2, 2), torch.tensor([[1.0, 2.0], [3.0, 4.0]]).t()
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(primal, tangent)
+        row = torch.autograd.forward_ad.unpack_dual(dual.as_strided((2,), (1,), 2)).tangent
+        assert row.tolist() == [2.0, 4.0]
+        assert dual.as_strided((6,), (1,), 0).shape == (6,)
+
+
+def test_gathered_gradients_are_sparse_for_single_elements_too():
+    x = torch.arange(4.0, requires_grad=True)
+    torch.gather(x, 0, torch.tensor(2), sparse_grad=True).backward()
+    assert x.grad.to_dense().tolist() == [0.0, 0.0, 1.0, 0.0]
+    x = torch.tensor(5.0, requires_grad=True)
+    torch.gather(x, 0, torch.tensor([0, 0]), sparse_grad=True).sum().backward()
+    assert x.grad.to_dense().item() == 2
+
+
+def test_hooks_that_a_pass_enters_or_leaves_are_as_they_were_after_it():
+    inner = torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+    packed = []
+
+    def unpack(value):
+        inner.__exit__()
+        return value
+    x = torch.ones(2, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t) or t, unpack):
+        x.sin().sum().backward()
+        x.cos()
+    assert len(packed) == 2
+
+
+def test_a_gradient_for_an_edge_must_have_the_sizes_of_its_tensor():
+    x = torch.ones(2, requires_grad=True)
+    edge = torch.autograd.graph.get_gradient_edge(x * 2)
+    with pytest.raises(RuntimeError, match="Mismatch in shape"):
+        torch.autograd.grad(edge, x, torch.ones(4))

@@ -129,3 +129,67 @@ def test_a_view_of_a_view_from_no_grad_says_so():
         view = x.view(-1)
     with pytest.raises(RuntimeError, match="Output 0 of View is a view of a view which was created in no_grad mode and is being modified inplace"):
         view.view(-1).add_(1)
+
+
+class KeepsTwice(torch.autograd.Function):
+    seen = []
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(y)
+        return x * y
+
+    @staticmethod
+    def jvp(ctx, x_tangent, y_tangent):
+        KeepsTwice.seen.append(ctx.saved_tensors)
+        return x_tangent * ctx.saved_tensors[0]
+
+    @staticmethod
+    def backward(ctx, gradient):
+        KeepsTwice.seen.append(ctx.saved_tensors)
+        return None, gradient * ctx.saved_tensors[0]
+
+
+def test_what_is_saved_for_forward_mode_does_not_take_the_place_of_what_backward_saved():
+    x, y = torch.tensor(3.0), torch.tensor(5.0, requires_grad=True)
+    KeepsTwice.apply(x, y).backward()
+    assert y.grad.item() == 3
+    with forward_ad.dual_level():
+        out = KeepsTwice.apply(forward_ad.make_dual(x, torch.tensor(1.0)), y.detach())
+        assert forward_ad.unpack_dual(out).tangent.item() == 5
+    assert [len(saved) for saved in KeepsTwice.seen] == [1, 1]
+
+
+def test_a_result_that_is_no_tensor_has_its_place_among_gradients():
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, factor, y):
+            ctx.factor = factor
+            return x * factor, factor, y * factor
+
+        @staticmethod
+        def backward(ctx, of_x, of_factor, of_y):
+            assert of_factor is None
+            return of_x * ctx.factor, None, of_y * ctx.factor
+    x, y = (torch.ones(2, requires_grad=True) for _ in range(2))
+    first, factor, last = Scaled.apply(x, 3.0, y)
+    assert factor == 3.0 and last.output_nr == 2
+    first.grad_fn.register_prehook(lambda given: (given[0] * 2, None, given[2]))
+    (first + last).sum().backward()
+    assert x.grad.tolist() == [6.0, 6.0] and y.grad.tolist() == [3.0, 3.0]
+
+
+def test_what_cannot_have_a_tangent_gets_none():
+    class Both(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, n):
+            return x.clone(), n.clone()
+
+        @staticmethod
+        def jvp(ctx, x_tangent, n_tangent):
+            assert n_tangent is None
+            return x_tangent, None
+    with forward_ad.dual_level():
+        out, _ = Both.apply(forward_ad.make_dual(torch.tensor(2.0), torch.tensor(1.0)), torch.tensor(3))
+        assert forward_ad.unpack_dual(out).tangent.item() == 1

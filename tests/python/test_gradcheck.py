@@ -52,3 +52,9 @@ def test_a_hook_on_several_tensors_waits_for_those_that_take_part():
     handle.remove()
     (a * b).sum().backward()
     assert seen == [[True, True], [True, False]]
+
+
+def test_forward_over_reverse_looks_at_every_gradient():
+    x, y = (torch.randn(3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    assert gradgradcheck(lambda a, b: a.sin() * b, (x, y), check_fwd_over_rev=True)
+    assert gradgradcheck(torch.sin, (x,), check_fwd_over_rev=True)

@@ -8,6 +8,7 @@ import pytest
 import umbra as torch
 import umbra.nn.functional as F
 from umbra import nn
+from umbra.autograd import forward_ad
 from umbra.nn.utils import parametrizations, parametrize
 from umbra.nn.utils.rnn import pack_padded_sequence, pack_sequence, pad_packed_sequence, unpack_sequence
 
@@ -405,3 +406,40 @@ def test_parametrised_layers_are_copied_and_read_older_state():
     older = nn.utils.weight_norm(nn.Linear(2, 3))
     copied.load_state_dict(older.state_dict())
     assert torch.allclose(copied.weight, older.weight)
+
+
+def test_elu_and_its_like_in_place_with_a_negative_slope_have_no_gradient():
+    for function in (lambda x: F.elu_(x, -2.0), lambda x: F.celu_(x, -2.0), lambda x: F.leaky_relu_(x, -2.0)):
+        x = torch.tensor([-1.0, 1.0], requires_grad=True)
+        with pytest.raises(RuntimeError, match="please call out-of-place version"):
+            function(x.clone()).sum().backward()
+    x = torch.tensor([-1.0, 1.0], requires_grad=True)
+    F.elu_(x.clone(), 2.0).sum().backward()
+    torch.testing.assert_close(x.grad, torch.tensor([2 * math.exp(-1), 1.0]))
+
+
+def test_a_threshold_may_write_what_is_expanded():
+    assert F.threshold_(torch.ones(1, 3).expand(2, 3), 2.0, 0.5).tolist() == [[0.5] * 3] * 2
+
+
+def test_a_tangent_of_running_statistics_is_not_left_out_silently():
+    x, mean = torch.randn(3, 2), torch.zeros(2)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, torch.ones(3, 2)), forward_ad.make_dual(mean, torch.ones(2))
+        with pytest.raises(RuntimeError, match="is not differentiable wrt running_mean and running_var"):
+            F.batch_norm(*dual, torch.ones(2))
+
+
+def test_adaptive_pools_refuse_inputs_without_channels():
+    for pool, shape in ((F.adaptive_max_pool1d, (1, 0, 5)), (F.adaptive_max_pool2d, (1, 0, 5, 5)), (F.adaptive_avg_pool3d, (1, 0, 5, 5, 5))):
+        with pytest.raises(RuntimeError, match="non-zero size for non-batch dimensions"):
+            pool(torch.zeros(shape), 3)
+    assert F.adaptive_max_pool2d(torch.zeros(0, 3, 5, 5), 3).shape == (0, 3, 3, 3)
+
+
+def test_interpolate_names_sizes_that_are_none():
+    image = torch.zeros(1, 1, 2, 2)
+    with pytest.raises(TypeError, match="expected size to be one of int or Tuple"):
+        F.interpolate(image, (2, 2.0))
+    with pytest.raises(RuntimeError, match="without overflow"):
+        F.interpolate(image, scale_factor=-1e20)

@@ -107,9 +107,12 @@ def _weights_of_edges(outputs, weights):
     import umbra
     weights = list(weights)
     for i, output in enumerate(outputs):
-        if weights[i] is not None:
-            continue
         of = output.node._input_metadata[output.output_nr] if isinstance(output, graph.GradientEdge) else output
+        if weights[i] is not None:
+            if tuple(weights[i].shape) != tuple(of.shape):
+                raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {weights[i].shape} and output[{i}] has a shape of "
+                                   f"{umbra.Size(of.shape)}.")
+            continue
         if math.prod(of.shape) != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
         weights[i] = umbra.ones(tuple(of.shape), dtype=of.dtype, device=of.device)

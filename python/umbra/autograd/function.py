@@ -28,7 +28,9 @@ class FunctionCtx:
         self._state.save_for_backward(tensors)
 
     def save_for_forward(self, *tensors):
-        self._state.save_for_backward(tensors)
+        self._saved_for_forward = tensors
+
+    _saved_for_forward, _inside_jvp = None, False
 
     def mark_dirty(self, *tensors):
         self._marks = (*self._marks, *map(id, tensors))
@@ -48,6 +50,8 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self):
+        if self._inside_jvp and self._saved_for_forward is not None:
+            return self._saved_for_forward
         return self._state.saved_tensors()
 
     @property
@@ -139,12 +143,10 @@ class _Call:
         cls = self.cls
         inputs = [self.args[i] for i in self.tensor_positions]
         jvp = self.jvp if cls.jvp is not Function.jvp else None
-        outputs = iter(_C._apply_function(cls.__name__ + "Backward", inputs, self.forward, self.backward, jvp,
-                                          self.context, self.knows_levels))
-        outputs = iter([output if kept is None else output.as_subclass(kept) for output, kept in zip(outputs, self.kept_classes)])
-        if not self.is_tuple:
-            return next(outputs) if self.results[0] is _Tensor else self.results[0]
-        return tuple(next(outputs) if value is _Tensor else value for value in self.results)
+        outputs = _C._apply_function(cls.__name__ + "Backward", inputs, self.forward, self.backward, jvp, self.context, self.knows_levels)
+        outputs = [output if kept is None else output.as_subclass(kept) for output, kept in zip(outputs, self.kept_classes)]
+        results = tuple(output if value is _Tensor else value for output, value in zip(outputs, self.results))
+        return results if self.is_tuple else results[0]
 
     def forward(self, state):
         cls, context = self.cls, self.context
@@ -161,8 +163,8 @@ class _Call:
             result = cls.forward(context, *self.args, **self.kwargs)
         self.is_tuple = isinstance(result, (tuple, list))
         self.results = tuple(result) if self.is_tuple else (result,)
-        tensors = [value for value in self.results if isinstance(value, Tensor)]
-        self.kept_classes = [_class_to_keep(value, self.args) for value in tensors]
+        tensors = [value if isinstance(value, Tensor) else None for value in self.results]
+        self.kept_classes = [None if value is None else _class_to_keep(value, self.args) for value in tensors]
         self.args = (None,) * len(self.args)  # the graph keeps what was saved, and nothing else
         self.results = tuple(_Tensor if isinstance(value, Tensor) else value for value in self.results)
         return tensors
@@ -179,12 +181,10 @@ class _Call:
 
     def backward(self, gradients):
         cls = self.cls
-        gradients = iter(gradients)
-        given = [next(gradients) if value is _Tensor else None for value in self.results]
         if cls.backward is not Function.backward and cls.vjp is not Function.vjp:
             raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them.")
         function = cls.backward if cls.backward is not Function.backward else cls.vjp
-        result = function(self.context, *given)
+        result = function(self.context, *gradients)
         result = result if isinstance(result, tuple) else (result,)
         for value in result:
             if value is not None and not isinstance(value, Tensor):
@@ -205,14 +205,18 @@ class _Call:
         given = [None] * len(self.args)
         for i, tangent in zip(self.tensor_positions, tangents):
             given[i] = tangent
-        result = self.cls.jvp(self.context, *given)
+        self.context._inside_jvp = True
+        try:
+            result = self.cls.jvp(self.context, *given)
+        finally:
+            self.context._inside_jvp, self.context._saved_for_forward = False, None
         result = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         if len(result) != len(self.results):
             raise RuntimeError(f"Function's jvp returned an invalid number of forward gradients (expected {len(self.results)} but got {len(result)})")
         for i, value in enumerate(result):
             if value is not None and not isinstance(value, Tensor):
                 raise RuntimeError(f"expected Variable or None (got {type(value).__name__}) for grad output {i}.")
-        return [value for value, kind in zip(result, self.results) if kind is _Tensor]
+        return list(result)
 
 
 def _with_defaults(forward, args, kwargs):
@@ -243,13 +247,12 @@ def once_differentiable(function):
         tensors = [a for a in args if isinstance(a, _C.Tensor)]
         if not (_C.is_grad_enabled() and any(t.requires_grad for t in tensors)):
             return results
-        refuse = [_RefuseSecondDerivative.apply(r, *tensors) if isinstance(r, _C.Tensor) else r
-                  for r in (results if isinstance(results, tuple) else (results,))]
+        refuse = [Error.apply(r, *tensors) if isinstance(r, _C.Tensor) else r for r in (results if isinstance(results, tuple) else (results,))]
         return tuple(refuse) if isinstance(results, tuple) else refuse[0]
     return wrapped
 
 
-class _RefuseSecondDerivative(Function):
+class Error(Function):
     """Gives its first input; whoever differentiates it is told that this cannot be done."""
 
     @staticmethod

@@ -105,12 +105,17 @@ class _SavingContext:
 
     def __init__(self, level):
         self._level, self.saved, self.dims = level, (), ()
+        self.forward_saved, self.forward_dims = None, None  # for jvp, where it was given its own
+
+    def _told_apart(self, tensors):
+        dims = tuple(self._level.batch_dim(t) if isinstance(t, Tensor) else None for t in tensors)
+        return tuple(self._level.unwrap(t) if isinstance(t, Tensor) else t for t in tensors), dims
 
     def save_for_backward(self, *tensors):
-        self.dims = tuple(self._level.batch_dim(t) if isinstance(t, Tensor) else None for t in tensors)
-        self.saved = tuple(self._level.unwrap(t) if isinstance(t, Tensor) else t for t in tensors)
+        self.saved, self.dims = self._told_apart(tensors)
 
-    save_for_forward = save_for_backward
+    def save_for_forward(self, *tensors):
+        self.forward_saved, self.forward_dims = self._told_apart(tensors)
 
     def mark_dirty(self, *tensors):
         raise RuntimeError("NYI: generate_vmap_rule=True with ctx.mark_dirty")
@@ -139,6 +144,8 @@ def _mapped(cls, dims, size, randomness):
             seen = tuple(batch(t, 0) for t in outputs)
             cls.setup_context(inner, tuple(map(batch, inputs, dims)), seen if isinstance(output, tuple) else seen[0])
         ctx.save_for_backward(*inner.saved)
+        if inner.forward_saved is not None:
+            ctx.save_for_forward(*inner.forward_saved)
         ctx._inner = inner
         if hasattr(inner, "non_differentiable"):
             ctx.mark_non_differentiable(*inner.non_differentiable)
@@ -146,7 +153,7 @@ def _mapped(cls, dims, size, randomness):
             ctx.set_materialize_grads(inner.materialize)
 
     def inner_context(ctx, saved):
-        seen = types.SimpleNamespace(**{k: v for k, v in vars(ctx._inner).items() if k not in ("_level", "saved", "dims")})
+        seen = types.SimpleNamespace(**{k: v for k, v in vars(ctx._inner).items() if k not in ("_level", "saved", "dims", "forward_saved", "forward_dims")})
         seen.saved_tensors, seen.needs_input_grad = saved, ctx.needs_input_grad
         return seen
 
@@ -164,7 +171,8 @@ def _mapped(cls, dims, size, randomness):
     def jvp(ctx, *tangents):
         with entered(_C._enter_vmap_level(size, randomness)) as level:
             batch = lambda t, dim: level.batch(t, dim) if isinstance(t, Tensor) and dim is not None else t  # noqa: E731
-            found = cls.jvp(inner_context(ctx, tuple(map(batch, ctx.saved_tensors, ctx._inner.dims))), *map(batch, tangents, dims))
+            saved_dims = ctx._inner.dims if ctx._inner.forward_dims is None else ctx._inner.forward_dims
+            found = cls.jvp(inner_context(ctx, tuple(map(batch, ctx.saved_tensors, saved_dims))), *map(batch, tangents, dims))
         many = isinstance(found, (tuple, list))
         results = tuple(level.result(t, 0) if isinstance(t, Tensor) else t for t in (found if many else (found,)))
         return results if many else results[0]

@@ -53,10 +53,11 @@ def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=
         weights = tuple(w.detach().requires_grad_() for w in weights)
     else:
         weights = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
-    count = len(weights)
+    count, wanted_by = len(weights), set(_wanted(inputs))
 
     def gradients(*args):
-        given = tuple(a.requires_grad_() if isinstance(a, Tensor) and a.is_leaf and a.requires_grad else a for a in args[:-count])
+        # Dual numbers come without the inputs' requires_grad.
+        given = tuple(a.requires_grad_() if i in wanted_by else a for i, a in enumerate(args[:-count]))
         outputs = _differentiable_outputs(func(*given))
         wanted = tuple(a for a in given if isinstance(a, Tensor) and a.requires_grad)
         return tuple(g for g in grad(outputs, wanted, args[-count:], create_graph=True, allow_unused=True) if g is not None)

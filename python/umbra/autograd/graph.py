@@ -1,14 +1,10 @@
 """The backward graph: its nodes, and hooks on what is saved for it."""
 import functools
-import threading
 from typing import NamedTuple
 
 import umbra
 from umbra import _C
 from umbra._C import _AutogradNode as Node
-
-
-_state = threading.local()  # `hooks`: how many pairs of hooks are in force
 
 
 class saved_tensors_hooks:
@@ -22,11 +18,9 @@ class saved_tensors_hooks:
         if message is not None:
             raise RuntimeError(message)
         _C._push_saved_tensor_hooks(self.pack_hook, self.unpack_hook)
-        _state.hooks = getattr(_state, "hooks", 0) + 1
         return self
 
     def __exit__(self, *exception):
-        _state.hooks -= 1
         _C._pop_saved_tensor_hooks()
 
 
@@ -40,7 +34,7 @@ class disable_saved_tensors_hooks:
         self.message = error_message
 
     def __enter__(self):
-        if getattr(_state, "hooks", 0):
+        if _C._has_saved_tensor_hooks():
             raise RuntimeError(self.message)
         self._before = _C._saved_tensor_hooks_disabled()
         _C._disable_saved_tensor_hooks(self.message)

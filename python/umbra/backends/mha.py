@@ -1,4 +1,4 @@
-"""The fast path of MultiheadAttention for inference, which is not there."""
+"""Whether attention and encoder layers are one operator each where no gradients are needed."""
 _fastpath = True
 
 

@@ -1,8 +1,10 @@
 """Attention with projections of queries, keys and values, over several heads."""
 import math
+import warnings
 
 import umbra
-from umbra.overrides import overridable
+from umbra import _C
+from umbra.overrides import has_torch_function, overridable
 
 
 def _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads):
@@ -28,18 +30,25 @@ def _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads):
     return batched
 
 
-def _as_addend(mask, name, dtype, other=None):
-    """A mask of bools as what is added to scores: minus infinity where it is True."""
+def as_addend(mask, name, dtype, other=None, other_name="attn_mask"):
+    """A mask of bools as what is added to scores: minus infinity where it is True. `other` is a mask that should be of the same type."""
     if mask is None:
         return None
     if mask.dtype != umbra.bool and not mask.is_floating_point():
         raise AssertionError(f"only bool and floating types of {name} are supported")
+    if other is not None and other.dtype != mask.dtype:
+        warnings.warn(f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.", stacklevel=4)
     if mask.is_floating_point():
         return mask
-    if other is not None and other.dtype != umbra.bool:
-        import warnings
-        warnings.warn(f"Support for mismatched {name} and attn_mask is deprecated. Use same type for both instead.", stacklevel=4)
     return umbra.zeros_like(mask, dtype=dtype).masked_fill_(mask, float("-inf"))
+
+
+def may_fuse(tensors):
+    """Whether a layer may run as one operator that has no derivative. What is recorded is made of plain ones."""
+    return (umbra.backends.mha.get_fastpath_enabled() and not umbra.is_autocast_enabled() and not _C._is_tracing()
+            and not has_torch_function(tensors) and not any(tensor.is_nested for tensor in tensors)
+            and all(tensor.device.type in ("cpu", "cuda") for tensor in tensors)
+            and not (umbra.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)))
 
 
 def _project_together(query, key, value, weight, bias):
@@ -119,18 +128,18 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
         value = key if shared else value.unsqueeze(1)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     target, batch, size = query.shape
-    key_padding_mask = _as_addend(key_padding_mask, "key_padding_mask", query.dtype, attn_mask)
+    key_padding_mask = as_addend(key_padding_mask, "key_padding_mask", query.dtype, attn_mask)
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
                            "`generate_square_subsequent_mask` to create this mask.")
     if is_causal and key_padding_mask is None and not need_weights:
         attn_mask = None  # the kernel knows it
     else:
-        attn_mask = _as_addend(attn_mask, "attn_mask", query.dtype)
+        attn_mask = as_addend(attn_mask, "attn_mask", query.dtype)
         is_causal = is_causal and key_padding_mask is None
     if size != embed_dim_to_check:
         raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {size}")
-    head_dim = size // num_heads
+    head_dim = size.div(num_heads, rounding_mode="trunc") if isinstance(size, umbra.Tensor) else size // num_heads  # a tensor in traces
     if head_dim * num_heads != size:
         raise AssertionError(f"embed_dim {size} not divisible by num_heads {num_heads}")
     if use_separate_proj_weight:
@@ -184,7 +193,8 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
 def _merged(mask, padding, batch, heads, source):
     if padding is None:
         return mask
-    if padding.shape != (batch, source):
-        raise AssertionError(f"key_padding_mask should have the shape {(batch, source)}, but got {tuple(padding.shape)}")
+    for d, size in enumerate((batch, source)):
+        if padding.shape[d] != size:
+            raise AssertionError(f"Expected key_padded_mask.shape[{d}] to be {size}, but got {padding.shape[d]}")
     padding = padding.view(batch, 1, 1, source).expand(-1, heads, -1, -1).reshape(batch * heads, 1, source)
     return padding if mask is None else mask + padding

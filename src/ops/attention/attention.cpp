@@ -273,19 +273,21 @@ UMBRA_OPERATOR(
     })
     .tags({Tag::NondeterministicSeeded});
 
-// Elements that are masked count for nothing; where all are, the result is zero.
+// Elements that are masked count for nothing; where all are, there is no result but NaN.
 Tensor shaped_mask(const Tensor& self, const Tensor& mask, std::optional<int64_t> mask_type) {
   check(mask.dtype() == DType::Bool, "Mask should be a boolean tensor");
-  if (mask_type && *mask_type == 0) {  // of the sequence: [length, length]
-    check(mask.dim() == 2, "Mask should be of shape (L, L) for mask_type 0");
+  bool of_attention = mask.dim() == 2 && self.dim() == 4;  // then the type says what the two dimensions are
+  if (of_attention && mask_type && *mask_type == 0) {      // of the sequence: [length, length]
+    check(mask.sym_size(0) == self.sym_size(2) && mask.sym_size(1) == self.sym_size(2),
+          "For mask_type == 0 mask shape should be (L, L)");
     return mask.expand(self.sym_sizes());
   }
-  if (mask_type && *mask_type == 1) {  // of padding: [batch, length]
-    check(mask.dim() == 2 && self.dim() == 4, "Mask should be of shape (B, L) for mask_type 1");
+  if (of_attention && mask_type && *mask_type == 1) {  // of padding: [batch, length]
+    check(mask.sym_size(0) == self.sym_size(0) && mask.sym_size(1) == self.sym_size(2),
+          "For mask_type == 1 mask shape should be (B, L)");
     return mask.view({mask.sym_size(0), 1, 1, mask.sym_size(1)}).expand(self.sym_sizes());
   }
-  check(mask.sym_sizes() == self.sym_sizes(), "Mask shape should match input. mask: ", mask.sym_sizes(),
-        " input: ", self.sym_sizes());
+  check(mask.sym_sizes() == self.sym_sizes(), "For mask_type == 2 mask shape should match input shape");
   return mask;
 }
 
@@ -294,8 +296,7 @@ UMBRA_OPERATOR("_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? ma
     .all_backends([](const Tensor& self, const Tensor& mask, std::optional<int64_t> dim, std::optional<int64_t> type) {
       Tensor hidden = shaped_mask(self, mask, type);
       int64_t along = dim.value_or(self.dim() - 1);
-      Tensor out = softmax(self.masked_fill(hidden, -INFINITY), along);
-      return out.masked_fill(hidden.all(along, true), 0).contiguous();
+      return softmax(self.masked_fill(hidden, -INFINITY), along).contiguous();
     })
     .gradient("self", {"grad", "result", "mask", "dim"},
               [](const Tensor& grad, const Tensor& result, const Tensor& mask, std::optional<int64_t> dim) {

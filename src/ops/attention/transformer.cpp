@@ -28,22 +28,24 @@ void check_heads(const Tensor& query, const Tensor& key, const Tensor& value, in
   check(heads > 0 && width % heads == 0, "`embed_dim` must divide evenly by `num_heads`");
 }
 
-/// What the heads attend to, [batch, heads, length, length], and what they gather from the values, side by side.
+/// What the heads attend to, [batch, heads, length, length], where it is asked for or there is a mask; and what they
+/// gather from the values, side by side. A mask of numbers hides what it has no zero for.
 std::pair<Tensor, Tensor> attend(const Tensor& query, const Tensor& key, const Tensor& value, int64_t width,
                                  int64_t heads, const Tensor& weight, const Tensor& bias, const Tensor& mask,
-                                 OptionalInt mask_type) {
+                                 OptionalInt mask_type, bool need_weights) {
   SymInt batch = query.sym_size(0), length = query.sym_size(1);
   int64_t head = width / heads;
   auto projected = [&](const Tensor& x, int64_t part) {
     Tensor out = linear(x, weight.narrow(0, part * width, width), bias.narrow(0, part * width, width));
     return out.view({batch, length, heads, head}).transpose(1, 2);
   };
-  Tensor q = projected(query, 0).div(std::sqrt(static_cast<double>(head)));
-  Tensor scores = q.matmul(projected(key, 1).transpose(-2, -1));
+  auto side_by_side = [&](const Tensor& x) { return x.transpose(1, 2).reshape({batch, length, width}); };
   check(!mask.defined() || mask_type, "Mask Type should be defined");
-  Tensor weights = mask.defined() ? _masked_softmax(scores, mask, 3, mask_type) : softmax(scores, -1);
-  Tensor gathered = weights.matmul(projected(value, 2)).transpose(1, 2).reshape({batch, length, width});
-  return {weights, gathered};
+  Tensor q = projected(query, 0), k = projected(key, 1), v = projected(value, 2);
+  if (!mask.defined() && !need_weights) return {Tensor(), side_by_side(scaled_dot_product_attention(q, k, v))};
+  Tensor scores = q.div(std::sqrt(static_cast<double>(head))).matmul(k.transpose(-2, -1));
+  Tensor weights = mask.defined() ? _masked_softmax(scores, mask.to(DType::Bool), 3, mask_type) : softmax(scores, -1);
+  return {weights, side_by_side(weights.matmul(v))};
 }
 
 UMBRA_OPERATOR(
@@ -56,7 +58,8 @@ UMBRA_OPERATOR(
                      const Tensor& qkv_weight, const Tensor& qkv_bias, const Tensor& weight, const Tensor& bias,
                      const Tensor& mask, bool need_weights, bool average, OptionalInt mask_type) {
       check_heads(query, key, value, width, heads, qkv_weight, qkv_bias);
-      auto [weights, gathered] = attend(query, key, value, width, heads, qkv_weight, qkv_bias, mask, mask_type);
+      auto [weights, gathered] =
+          attend(query, key, value, width, heads, qkv_weight, qkv_bias, mask, mask_type, need_weights);
       Tensor out = linear(gathered, weight, bias);
       if (!need_weights) return std::tuple(out, query.is_fake() ? query.new_empty({0}) : Tensor());
       return std::tuple(out, average ? weights.mean(IntArrayRef{1}) : weights);
@@ -75,7 +78,7 @@ UMBRA_OPERATOR(
                      const Tensor& ffn_weight_2, const Tensor& ffn_bias_2, const Tensor& mask, OptionalInt mask_type) {
       auto attention = [&](const Tensor& x) {
         check_heads(x, x, x, width, heads, qkv_weight, qkv_bias);
-        return linear(attend(x, x, x, width, heads, qkv_weight, qkv_bias, mask, mask_type).second, proj_weight,
+        return linear(attend(x, x, x, width, heads, qkv_weight, qkv_bias, mask, mask_type, false).second, proj_weight,
                       proj_bias);
       };
       auto feed_forward = [&](const Tensor& x) {

@@ -39,9 +39,9 @@ Geometry geometry(size_t spatial, SymIntArrayRef stride, SymIntArrayRef padding,
 }
 
 void check_shapes(const Tensor& input, const Tensor& weight, const Tensor& bias, bool transposed, SymInt groups) {
-  check(weight.dim() > 2 && input.dim() == weight.dim(), "Expected ", weight.dim(), "-dimensional input for ",
-        weight.dim(), "-dimensional weight ", weight.sym_sizes(), ", but got ", input.dim(),
-        "-dimensional input of size ", input.sym_sizes(), " instead");
+  check(input.dim() == weight.dim(), "Expected ", weight.dim(), "-dimensional input for ", weight.dim(),
+        "-dimensional weight ", weight.sym_sizes(), ", but got ", input.dim(), "-dimensional input of size ",
+        input.sym_sizes(), " instead");
   check(input.dtype() == weight.dtype(), "Input type (", input.dtype(), ") and weight type (", weight.dtype(),
         ") should be the same");
   check(weight.sym_sizes()[0] >= groups, "Given groups=", groups, ", expected weight to be at least ", groups,
@@ -61,7 +61,8 @@ Geometry checked_geometry(const Tensor& input, const Tensor& weight, const Tenso
                           SymIntArrayRef output_padding, SymInt groups) {
   bool enough = input.dim() > 1 && weight.dim() > 1 && weight.dim() >= input.dim();
   check<IndexError>(enough || !only_metadata_is_asked(), "tuple index out of range");
-  auto spatial = static_cast<size_t>(std::max<int64_t>(weight.dim() - 2, 0));
+  check(weight.dim() > 2, "weight should have at least three dimensions");
+  auto spatial = static_cast<size_t>(weight.dim() - 2);
   Geometry g = geometry(spatial, stride, padding, dilation, output_padding);
   check(groups > 0, "non-positive groups is not supported");
   check_shapes(input, weight, bias, transposed, groups);

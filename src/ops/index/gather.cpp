@@ -39,7 +39,9 @@ void check_fits(const char* name, const Tensor& self, int64_t dim, const Tensor&
 /// The gradient as a sparse tensor: an element for each that was gathered.
 Tensor sparse_gather_gradient(const Tensor& grad, SymIntArrayRef sizes, int64_t dim, const Tensor& index) {
   TensorOptions integers{.dtype = DType::Int64, .device = index.device()};
-  if (sizes.empty()) return _sparse_coo_tensor_unsafe(zeros({0, 1}, integers), grad.reshape({1}), sizes);
+  if (sizes.empty())
+    return _sparse_coo_tensor_unsafe(zeros({0, grad.sym_numel()}, integers), grad.reshape({-1}), sizes);
+  if (index.dim() == 0) return _sparse_coo_tensor_unsafe(index.reshape({1, 1}), grad.reshape({1}), sizes);
   int64_t at = wrap_dim(dim, static_cast<int64_t>(sizes.size()));
   std::vector<Tensor> rows;
   for (int64_t d = 0; d < index.dim(); ++d) {

@@ -118,7 +118,7 @@ UMBRA_OPERATOR("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor
               })
     .tangent(TangentRule::Pointwise)
     .on_inplace([](OperatorBuilder& variant) { variant.node("ThresholdBackward1"); })
-    .tags({Tag::Pointwise, Tag::CastsToOut});
+    .tags({Tag::Pointwise, Tag::CastsToOut, Tag::WritesOverlapping});
 
 UMBRA_OPERATOR("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor")
     .out("threshold_backward.grad_input", {"grad_input"})
@@ -269,14 +269,22 @@ UMBRA_OPERATOR("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor")
                 return leaky_relu_backward(grad, self, slope, false);
               })
     .tangent(TangentRule::Pointwise)
-    .on_inplace([](OperatorBuilder& variant) { variant.node("LeakyReluBackward1"); })
+    .on_inplace([](OperatorBuilder& variant) {
+      variant.node("LeakyReluBackward1")
+          .gradient("self", {"grad", "result", "negative_slope"},
+                    [](const Tensor& grad, const Tensor& result, const Scalar& slope) {
+                      return leaky_relu_backward(grad, result, slope, true);
+                    })
+          .tangent(TangentRule::Pointwise);
+    })
     .tags({Tag::Core, Tag::Pointwise});
 
 /// A result does not tell which side of zero its input was on where the slope is negative.
-void check_slope_of_result(const char* name, double slope, bool is_result) {
+void check_slope_of_result(const char* name, double slope, bool is_result, const char* advice = "") {
   check(!is_result || slope >= 0, "In-place ", name,
         " backward calculation is triggered with a negative slope which is not supported. This is caused by calling "
-        "in-place forward function with a negative slope, please call out-of-place version instead.");
+        "in-place forward function with a negative slope, please call out-of-place version instead.",
+        advice);
 }
 
 UMBRA_OPERATOR(
@@ -285,7 +293,9 @@ UMBRA_OPERATOR(
     .use(pointwise<LeakyReluBackward, 2>(Promotion::Default,
                                          [](const Scalar& slope, bool) { return LeakyReluBackward{.slope = slope}; }))
     .meta([](const Tensor& grad, const Tensor& self, const Scalar& slope, bool is_result) {
-      check_slope_of_result("leakyReLu", slope.to_double(), is_result);
+      check_slope_of_result("leakyReLu", slope.to_double(), is_result,
+                            " File an issue at https://github.com/pytorch/pytorch if you do require supporting "
+                            "in-place leakRelu backward calculation with negative slope");
       return pointwise_spec({&self, &grad}, Promotion::Default);
     })
     .gradient("grad_output", {"grad", "self", "negative_slope", "self_is_result"},
@@ -311,7 +321,13 @@ UMBRA_OPERATOR("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_sc
               [](const Tensor& grad, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,
                  const Tensor& self) { return elu_backward(grad, alpha, scale, input_scale, false, self); })
     .tangent(TangentRule::Pointwise)
-    .on_inplace([](OperatorBuilder& variant) { variant.node("EluBackward1"); })
+    .on_inplace([](OperatorBuilder& variant) {
+      variant.node("EluBackward1")
+          .gradient("self", {"grad", "alpha", "scale", "input_scale", "result"},
+                    [](const Tensor& grad, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,
+                       const Tensor& result) { return elu_backward(grad, alpha, scale, input_scale, true, result); })
+          .tangent(TangentRule::Pointwise);
+    })
     .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR(

@@ -30,7 +30,14 @@ UMBRA_OPERATOR("celu(Tensor self, Scalar alpha=1.0) -> Tensor")
                 return elu_backward(grad, alpha, 1, inverse(alpha), false, self);
               })
     .tangent(TangentRule::Pointwise)
-    .on_inplace([](OperatorBuilder& variant) { variant.node("CeluBackward1"); })
+    .on_inplace([](OperatorBuilder& variant) {
+      variant.node("CeluBackward1")
+          .gradient("self", {"grad", "alpha", "result"},
+                    [](const Tensor& grad, const Scalar& alpha, const Tensor& result) {
+                      return elu_backward(grad, alpha, 1, inverse(alpha), true, result);
+                    })
+          .tangent(TangentRule::Pointwise);
+    })
     .tags({Tag::Pointwise});
 
 constexpr double kSeluAlpha = 1.6732632423543772848170429916717, kSeluScale = 1.0507009873554804934193349852946;

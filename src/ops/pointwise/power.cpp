@@ -40,8 +40,9 @@ void power_kernel(const Tensor& out, const Tensor& base, const Scalar& exponent)
 }
 
 Scalar minus_one(const Scalar& s) { return s.is_complex() ? Scalar(s.to_complex() - 1.0) : Scalar(s.to_double() - 1); }
-Scalar logarithm(const Scalar& s) {
-  return s.is_complex() ? Scalar(std::log(s.to_complex())) : Scalar(std::log(s.to_double()));
+/// A negative number has a logarithm where the powers are complex.
+Scalar logarithm(const Scalar& s, bool complex) {
+  return complex || s.is_complex() ? Scalar(std::log(s.to_complex())) : Scalar(std::log(s.to_double()));
 }
 
 // Exponents at which 0 to their power is flat: there the logarithm of the base is not asked for.
@@ -78,7 +79,8 @@ UMBRA_OPERATOR("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
     .gradient("exponent", {"grad", "self", "exponent", "result"},
               [](const Tensor& grad, const Tensor& self, const Tensor& exponent, const Tensor& result) {
                 Tensor flat = self.eq(0).logical_and(at_least_zero(exponent));
-                Tensor slope = result.mul(self.log()).conj();
+                Tensor base = exponent.is_complex() && !self.is_complex() ? self.to(result.dtype()) : self;
+                Tensor slope = result.mul(base.log()).conj();
                 return grad.mul(where(flat, zeros_like(slope), slope));
               })
     .tangent(TangentRule::Pointwise)
@@ -94,7 +96,7 @@ UMBRA_OPERATOR("pow.Scalar(Scalar self, Tensor exponent) -> Tensor")
     })
     .gradient("exponent", {"grad", "self", "exponent", "result"},
               [](const Tensor& grad, const Scalar& self, const Tensor& exponent, const Tensor& result) {
-                Tensor slope = result.mul(logarithm(self)).conj();
+                Tensor slope = result.mul(logarithm(self, exponent.is_complex())).conj();
                 if (self.equals(0)) slope = where(at_least_zero(exponent), zeros_like(slope), slope);
                 return grad.mul(slope);
               })

@@ -41,7 +41,8 @@ struct AdaptiveAverage {
           check(static_cast<int64_t>(size.size()) == family.dims, family.name, ": output_size must be ", family.dims);
           check(self.dim() == family.dims + 1 || self.dim() == family.dims + 2, family.name, "(): Expected ",
                 family.dims + 1, "D or ", family.dims + 2, "D tensor, but got ", self.sym_sizes());
-          check_not_empty(std::string(family.name) + "(): Expected input", "input", self, self.dim() - family.dims);
+          check_not_empty(std::string(family.name) + "(): Expected input", "input", self,
+                          family.dims == 2 ? self.dim() - family.dims : 1);
           SymShape shape(self.sym_sizes().drop_back(static_cast<size_t>(family.dims)));
           for (SymInt s : size) {
             check(s >= 0, family.name, ": elements of output_size must be greater than or equal to 0 but received ",
@@ -180,7 +181,7 @@ struct AdaptiveMaximum {
         .meta([family](const Tensor& self, Ints size) {
           std::string what = std::string(family.name) + "()";
           family.check_image(self, what);
-          check_not_empty(what + ": Expected input", "input", self, self.dim() - family.dims);
+          check_not_empty(what + ": Expected input", "input", self, 1);
           check(static_cast<int64_t>(size.size()) == family.dims, what, ": internal error: output_size.size() must be ",
                 family.dims);
           SymShape shape(self.sym_sizes().drop_back(static_cast<size_t>(family.dims)));
@@ -255,6 +256,7 @@ UMBRA_OPERATOR("adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Te
 UMBRA_OPERATOR("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)")
     .composite([](const Tensor& self, Ints size) {
       check_line("adaptive_max_pool1d", self);
+      check_not_empty("adaptive_max_pool1d(): Expected input", "input", self, 1);
       auto [out, indices] =
           adaptive_max_pool2d(self.unsqueeze(-2), {1, only("adaptive_max_pool1d", "output_size", size)});
       return std::tuple(out.squeeze(-2), indices.squeeze(-2));

@@ -192,6 +192,8 @@ SymShape upsampled_sizes(SymIntArrayRef input, const std::optional<SymIntArrayRe
   SymShape sizes;
   for (size_t i = 0; i < spatial; ++i) {
     double scale = (*scales)[i];
+    bool fits = input[i + 2].is_symbolic() || std::abs(scale * static_cast<double>(input[i + 2].value())) < 0x1p63;
+    check(fits, "value cannot be converted to type int64_t without overflow");
     bool whole = scale == std::trunc(scale) && std::abs(scale) < 0x1p31;  // 2*s says more than trunc(2.0*s)
     sizes.push_back(whole ? input[i + 2] * static_cast<int64_t>(scale)
                           : sym_round(SymOp::Trunc, sym_float_binary(SymOp::Mul, sym_float(input[i + 2]), scale)));

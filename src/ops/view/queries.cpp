@@ -147,7 +147,9 @@ UMBRA_OPERATOR("_has_same_storage_numel(Tensor self, Tensor other) -> bool")
     })
     .not_differentiable();
 UMBRA_OPERATOR("_has_compatible_shallow_copy_type(Tensor self, Tensor from) -> bool")
-    .composite([](const Tensor& self, const Tensor& from) { return self.is_meta() == from.is_meta(); });
+    .composite([](const Tensor& self, const Tensor& from) {
+      return self.is_meta() == from.is_meta() && self.layout() == from.layout();
+    });
 
 // ---- types ----
 

@@ -30,6 +30,9 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
                              f"{list(input.shape[2:])} and {'output size' if name == 'output' else 'scale_factor of shape'} of {value}. "
                              f"Please provide input tensor in (N, C, d1, d2, ...,dK) format and {'output size' if name == 'output' else kind} in "
                              f"[o1, o2, ...,oK] format.")
+    if isinstance(size, (list, tuple)) and not all(isinstance(s, (int, umbra.SymInt, umbra.Tensor)) for s in size):
+        raise TypeError("expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size with types "
+                        f"{[type(s) for s in size]}")
     sizes = None if size is None else _each(size, dims)
     scales = None if scale_factor is None else [float(s) for s in _each(scale_factor, dims)]
     if recompute_scale_factor and size is not None:

@@ -2,6 +2,7 @@
 import umbra
 from umbra.nn import functional as F
 from umbra.nn import init
+from umbra.nn._attention import as_addend, may_fuse
 from umbra.nn.modules.linear import NonDynamicallyQuantizableLinear
 from umbra.nn.modules.module import Module
 from umbra.nn.parameter import Parameter
@@ -168,7 +169,24 @@ class MultiheadAttention(Module):
         state.setdefault("_qkv_same_embed_dim", True)  # files from before keys and values had sizes of their own
         super().__setstate__(state)
 
+    def _is_fused(self, query, key, value, masks):
+        """Whether the call is one operator: attention to itself, for inference, with masks of bools."""
+        if (self.training or not self.batch_first or query.dim() != 3 or query is not key or key is not value or self.num_heads % 2
+                or any(mask is not None and mask.is_floating_point() for mask in masks) or self.bias_k is not None or self.bias_v is not None
+                or self.add_zero_attn or self.in_proj_weight is None or self.in_proj_bias is None
+                or not query.dtype == self.in_proj_weight.dtype == self.in_proj_bias.dtype):
+            return False
+        return may_fuse((query, self.in_proj_weight, self.in_proj_bias, self.out_proj.weight, self.out_proj.bias))
+
     def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, average_attn_weights=True, is_causal=False):
+        fused = self._is_fused(query, key, value, (key_padding_mask, attn_mask))
+        key_padding_mask = as_addend(key_padding_mask, "key_padding_mask", query.dtype, attn_mask)
+        attn_mask = as_addend(attn_mask, "attn_mask", query.dtype)
+        if fused:
+            mask, kind = self.merge_masks(attn_mask, key_padding_mask, query)
+            return umbra._native_multi_head_attention(
+                query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.out_proj.weight,
+                self.out_proj.bias, mask, need_weights, average_attn_weights, kind)
         swap = self.batch_first and query.dim() == 3
         if swap:
             same, shared = query is key, key is value

@@ -35,6 +35,13 @@ class _NormBase(Module):
                 if self.bias is not None:
                     self.bias.zero_()
 
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+        version, key = local_metadata.get("version"), prefix + "num_batches_tracked"
+        if (version is None or version < 2) and self.track_running_stats and key not in state_dict:  # such files do not count batches
+            count = self.num_batches_tracked
+            state_dict[key] = umbra.tensor(0, dtype=umbra.long) if count is None or count.is_meta else count
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+
     def extra_repr(self):
         return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, bias={self.bias is not None}, "
                 f"track_running_stats={self.track_running_stats}")

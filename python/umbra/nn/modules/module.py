@@ -13,8 +13,13 @@ from umbra.nn.modules._hooks import (  # noqa: F401  (torch's names for them are
     register_module_backward_hook, register_module_buffer_registration_hook, register_module_forward_hook, register_module_forward_pre_hook,
     register_module_full_backward_hook, register_module_full_backward_pre_hook, register_module_module_registration_hook,
     register_module_parameter_registration_hook)
-from umbra.nn.parameter import Buffer, Parameter
+from umbra.nn.parameter import Buffer, Parameter, is_lazy
 from umbra.utils.hooks import add_hook
+
+# The hooks of all modules under torch's names, for who looks whether there are any.
+_global_forward_hooks, _global_forward_pre_hooks = _hooks.forward.hooks, _hooks.forward_pre.hooks
+_global_backward_hooks, _global_backward_pre_hooks = _hooks.backward.hooks, _hooks.backward_pre.hooks
+_global_forward_hooks_with_kwargs, _global_forward_hooks_always_called = _hooks.forward.with_kwargs, _hooks.forward.always_called
 
 # While a program is exported: the path of each module in it, for the nodes that are recorded. Each thread has its own; the count of
 # exports in progress spares calls outside of them the look.
@@ -398,21 +403,29 @@ class Module:
         return self
 
     def _apply(self, fn, recurse=True):
-        """Replaces every tensor by what `fn` makes of it; parameters stay the same objects."""
+        """Replaces every tensor by what `fn` makes of it; parameters stay the same objects, where they can become what it makes."""
         import umbra
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for parameter in self._parameters.values():
+        for name, parameter in self._parameters.items():
             if parameter is None:
                 continue
             with umbra.no_grad():
                 changed = fn(parameter)
-            if changed is not parameter:
-                parameter.data = changed.detach()
-            if parameter.grad is not None:
-                with umbra.no_grad():
-                    parameter.grad = fn(parameter.grad).requires_grad_(parameter.grad.requires_grad)
+                gradient = parameter.grad
+                changed_gradient = None if gradient is None else fn(gradient)
+            if _can_become(parameter, changed):
+                if changed is not parameter:
+                    parameter.data = changed.detach()
+            else:
+                self._parameters[name] = parameter = Parameter(changed, parameter.requires_grad)
+            if gradient is None:
+                continue
+            if parameter.grad is gradient and _can_become(gradient, changed_gradient):
+                gradient.data = changed_gradient
+            else:
+                parameter.grad = changed_gradient.requires_grad_(gradient.requires_grad)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
@@ -566,24 +579,20 @@ class Module:
                 error_msgs.append(f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
                                   f"but received {type(given)}")
                 continue
-            if value.dim() == 0 and given.dim() == 1:  # files of the time before single numbers
+            lazy = is_lazy(value)  # then it has no sizes; those of a lazy `given` are refused when they are asked for
+            if not lazy and value.dim() == 0 and given.shape == (1,):  # files of the time before single numbers
                 given = given[0]
+            if not lazy and given.shape != value.shape:
+                error_msgs.append(f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in current "
+                                  f"model is {value.shape}.")
+                continue
             if value.is_meta and not given.is_meta and not assign:
                 warnings.warn(f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is a "
                               "no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their corresponding key in the "
                               "module instead of copying them in place?)", stacklevel=2)
-            if given.shape != value.shape:
-                error_msgs.append(f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in current "
-                                  f"model is {value.shape}.")
-                continue
-            if assign:
-                if isinstance(value, Parameter) and not isinstance(given, Parameter):
-                    given = Parameter(given, requires_grad=value.requires_grad)
-                setattr(self, name, given)
-                continue
             try:
                 with umbra.no_grad():
-                    value.copy_(given)
+                    self._load_tensor(name, value, given, assign)
             except Exception as error:  # all that cannot be loaded is named in one error
                 error_msgs.append(f'While copying the parameter named "{key}", whose dimensions in the model are {value.size()} and whose dimensions in '
                                   f"the checkpoint are {given.size()}, an exception occurred : {error.args}.")
@@ -603,23 +612,21 @@ class Module:
                 if (rest and first not in self._modules) or (not rest and first not in own):
                     unexpected_keys.append(key)
 
+    def _load_tensor(self, name, value, given, assign):
+        """Puts what is given in the place of a parameter or buffer, or its elements into it."""
+        if not assign:
+            value.copy_(given)
+            return
+        if isinstance(value, Parameter):
+            given = given.requires_grad_(value.requires_grad) if isinstance(given, Parameter) else Parameter(given, value.requires_grad)
+        setattr(self, name, given)
+
     def load_state_dict(self, state_dict, strict=True, assign=False):
         if not isinstance(state_dict, collections.abc.Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
         missing, unexpected, errors = [], [], []
         metadata = getattr(state_dict, "_metadata", None)
-        state_dict = collections.OrderedDict(state_dict)
-
-        def load(module, prefix=""):
-            local = dict(metadata.get(prefix[:-1], {})) if metadata else {}
-            local["assign_to_params_buffers"] = assign
-            module._load_from_state_dict(state_dict, prefix, local, True, missing, unexpected, errors)
-            for name, child in module._modules.items():
-                if child is not None:
-                    load(child, prefix + name + ".")
-            for hook in module._load_state_dict_post_hooks.values():
-                hook(module, _IncompatibleKeys(missing, unexpected))
-        load(self)
+        _load(self, collections.OrderedDict(state_dict), "", metadata, assign, missing, unexpected, errors)
         if strict:
             if unexpected:
                 errors.insert(0, "Unexpected key(s) in state_dict: " + ", ".join(f'"{key}"' for key in unexpected) + ". ")
@@ -645,6 +652,29 @@ class Module:
             return f"{self._get_name()}({lines[0]})"
         parts = lines + children
         return f"{self._get_name()}(" + ("\n  " + "\n  ".join(parts) + "\n" if parts else "") + ")"
+
+
+def _can_become(tensor, other):
+    """Whether a conversion changes a tensor in its place."""
+    import umbra
+    return umbra._has_compatible_shallow_copy_type(tensor, other) and not umbra.__future__.get_overwrite_module_params_on_conversion()
+
+
+def _load(module, state_dict, prefix, metadata, assign, missing, unexpected, errors):
+    """Loads a module and its children, each from the entries below its own prefix."""
+    local = dict(metadata.get(prefix[:-1], {})) if metadata else {}
+    if assign:
+        local["assign_to_params_buffers"] = assign
+    module._load_from_state_dict(state_dict, prefix, local, True, missing, unexpected, errors)
+    for name, child in module._modules.items():
+        if child is not None:
+            below = f"{prefix}{name}."
+            part = {key: value for key, value in state_dict.items() if key.startswith(below)}
+            _load(child, part, below, metadata, assign, missing, unexpected, errors)
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, _IncompatibleKeys(missing, unexpected)) is not None:
+            raise AssertionError("Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, if "
+                                 "incompatible_keys need to be modified, it should be done inplace.")
 
 
 def _captured_call(module, args, kwargs, forward):

@@ -1,11 +1,13 @@
 """Transformers: layers of encoders and decoders, stacks of them, and both together."""
 import copy
+import warnings
 from typing import Optional
 
 import umbra
 from umbra import Tensor
 from umbra.nn import functional as F
 from umbra.nn import init
+from umbra.nn._attention import as_addend, may_fuse
 from umbra.nn.modules.activation import MultiheadAttention
 from umbra.nn.modules.container import ModuleList
 from umbra.nn.modules.dropout import Dropout
@@ -46,6 +48,21 @@ def _length(sequences: Tensor, batch_first: bool) -> int:
     return sequences.size(1 if batch_first and sequences.dim() == 3 else 0)
 
 
+def _why_padding_stays(layer):
+    """What about an encoder layer keeps a stack of them from leaving padding out of what it computes; nothing where it may."""
+    if not isinstance(layer, TransformerEncoderLayer):
+        return " was not TransformerEncoderLayer"
+    attention = layer.self_attn
+    reasons = ((layer.norm_first, ".norm_first was True"),
+               (not attention.batch_first, ".self_attn.batch_first was not True(use batch_first for better inference performance)"),
+               (not attention._qkv_same_embed_dim, ".self_attn._qkv_same_embed_dim was not True"),
+               (attention.in_proj_bias is None, ".self_attn was passed bias=False"),
+               (not layer.activation_relu_or_gelu, ".activation_relu_or_gelu was not True"),
+               (layer.norm1.eps != layer.norm2.eps, ".norm1.eps was not equal to encoder_layer.norm2.eps"),
+               (attention.num_heads % 2 == 1, ".self_attn.num_heads is odd"))
+    return next((text for holds, text in reasons if holds), "")
+
+
 class TransformerEncoderLayer(Module):
     def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=F.relu, layer_norm_eps=1e-5, batch_first=False,
                  norm_first=False, bias=True, device=None, dtype=None):
@@ -61,9 +78,30 @@ class TransformerEncoderLayer(Module):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.activation = _activation(activation)
-        self.activation_relu_or_gelu = 1 if self.activation is F.relu else 2 if self.activation is F.gelu else 0  # for PyTorch's fast path
+        self.activation_relu_or_gelu = 1 if self.activation is F.relu else 2 if self.activation is F.gelu else 0
+
+    def _fused(self, src, src_mask, src_key_padding_mask):
+        """The whole layer as one operator for inference, or None where it is none."""
+        attention, norm1, norm2, linear1, linear2 = self.self_attn, self.norm1, self.norm2, self.linear1, self.linear2
+        if (self.training or src.dim() != 3 or not attention.batch_first or attention.in_proj_bias is None or not attention._qkv_same_embed_dim
+                or not self.activation_relu_or_gelu or norm1.eps != norm2.eps or attention.num_heads % 2
+                or any(part._forward_hooks or part._forward_pre_hooks for part in self.modules())):
+            return None
+        projections = (attention.in_proj_weight, attention.in_proj_bias, attention.out_proj.weight, attention.out_proj.bias)
+        others = (norm1.weight, norm1.bias, norm2.weight, norm2.bias, linear1.weight, linear1.bias, linear2.weight, linear2.bias)
+        if not may_fuse((src, *projections, *others)):
+            return None
+        mask, kind = attention.merge_masks(src_mask, src_key_padding_mask, src)
+        return umbra._transformer_encoder_layer_fwd(src, attention.embed_dim, attention.num_heads, *projections, self.activation_relu_or_gelu == 2,
+                                                    self.norm_first, norm1.eps, *others, mask, kind)
 
     def forward(self, src: Tensor, src_mask: Optional[Tensor] = None, src_key_padding_mask: Optional[Tensor] = None, is_causal: bool = False) -> Tensor:
+        if not umbra.jit.is_scripting():
+            src_key_padding_mask = as_addend(src_key_padding_mask, "src_key_padding_mask", src.dtype, src_mask, "src_mask")
+            src_mask = as_addend(src_mask, "src_mask", src.dtype)
+            fused = self._fused(src, src_mask, src_key_padding_mask)
+            if fused is not None:
+                return fused
         x = src
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), src_mask, src_key_padding_mask, is_causal)
@@ -83,13 +121,41 @@ class TransformerEncoder(Module):
     def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
         super().__init__()
         self.layers, self.num_layers, self.norm = _copies(encoder_layer, num_layers), num_layers, norm
-        self.enable_nested_tensor, self.use_nested_tensor, self.mask_check = enable_nested_tensor, False, mask_check
+        self.enable_nested_tensor, self.use_nested_tensor, self.mask_check = enable_nested_tensor, enable_nested_tensor, mask_check
+        reason = _why_padding_stays(encoder_layer) if enable_nested_tensor else ""
+        if reason:
+            warnings.warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because encoder_layer{reason}", stacklevel=2)
+            self.use_nested_tensor = False
+
+    def _leaves_padding_out(self, src, mask, padding):
+        """Whether the layers see sequences without their padding, so that its places are zeros: for inference, where it stands at the end."""
+        first = self.layers[0]
+        if (not self.use_nested_tensor or first.training or src.dim() != 3 or padding is None or mask is not None
+                or (self.mask_check and umbra.compiler.is_compiling())):
+            return False
+        attention, norms, maps = first.self_attn, (first.norm1, first.norm2), (first.linear1, first.linear2)
+        parts = (attention.out_proj, *norms, *maps)
+        tensors = (attention.in_proj_weight, attention.in_proj_bias, *(part.weight for part in parts), *(part.bias for part in parts))
+        if not may_fuse((src, *tensors)) or isinstance(src, umbra._C.FakeTensor):
+            return False
+        if padding.dim() != 2 or padding.shape != src.shape[:2]:
+            raise RuntimeError("Mask size should match input size")
+        hidden = padding.bool()
+        return not self.mask_check or bool((hidden[:, :-1] <= hidden[:, 1:]).all())
 
     def forward(self, src: Tensor, mask: Optional[Tensor] = None, src_key_padding_mask: Optional[Tensor] = None, is_causal: Optional[bool] = None) -> Tensor:
+        leaves_out = False
+        if not umbra.jit.is_scripting():
+            src_key_padding_mask = as_addend(src_key_padding_mask, "src_key_padding_mask", src.dtype, mask, "mask")
+            mask = as_addend(mask, "mask", src.dtype)
+            leaves_out = self._leaves_padding_out(src, mask, src_key_padding_mask)
         output = src
         is_causal = _is_causal(mask, is_causal, _length(src, self.layers[0].self_attn.batch_first))
         for layer in self.layers:
             output = layer(output, src_mask=mask, is_causal=is_causal, src_key_padding_mask=src_key_padding_mask)
+        if leaves_out:
+            assert src_key_padding_mask is not None
+            output = output.masked_fill((src_key_padding_mask != 0).unsqueeze(-1), 0.0)
         if self.norm is not None:
             output = self.norm(output)
         return output

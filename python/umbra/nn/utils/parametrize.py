@@ -31,15 +31,41 @@ def _register(module, name, tensor):
         module.register_buffer(name, tensor)
 
 
-def _check_same(what, made, original):
+def _check_made(made):
     if not isinstance(made, umbra.Tensor):
         raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
-    if made.dtype != original.dtype:
-        raise ValueError(f"Registering a parametrization may not change the dtype of the tensor, unless the `unsafe` flag is enabled.\n{what}: "
-                         f"{original.dtype}\nparametrized: {made.dtype}")
-    if made.shape != original.shape:
-        raise ValueError(f"Registering a parametrization may not change the shape of the tensor, unless the `unsafe` flag is enabled.\n{what}: "
-                         f"{original.shape}\nparametrized: {made.shape}")
+
+
+def _check_first(made, dtype, shape):
+    """The first parametrization of a tensor must leave its type and sizes."""
+    _check_made(made)
+    for what, before, after in (("dtype", dtype, made.dtype), ("shape", shape, made.shape)):
+        if before != after:
+            raise ValueError(f"Registering a parametrization may not change the {what} of the tensor, unless `unsafe` flag is enabled.\n"
+                             f"unparametrized {what}: {before}\nparametrized {what}: {after}")
+
+
+def _check_further(module, tensor_name, parametrization):
+    """So must each further one, and what it makes when it is set."""
+    value, name = getattr(module, tensor_name), f"module.{tensor_name}"
+    made = parametrization(value)
+    _check_made(made)
+    for what in ("dtype", "shape"):
+        if getattr(made, what) != getattr(value, what):
+            raise ValueError(f"Registering a parametrization may not change the {what} of the tensor, unless the `unsafe` flag is enabled.\n"
+                             f"{name}.{what}: {getattr(value, what)}\nparametrization({name}).{what}: {getattr(made, what)}")
+    if not hasattr(parametrization, "right_inverse"):
+        return
+    try:
+        back = parametrization.right_inverse(made)
+    except NotImplementedError:
+        return
+    if not isinstance(back, umbra.Tensor):
+        raise ValueError(f"parametrization.right_inverse must return a tensor. Got: {type(back).__name__}")
+    for what in ("dtype", "shape"):
+        if getattr(back, what) != getattr(value, what):
+            raise ValueError(f"The tensor returned by parametrization.right_inverse must have the same {what} as {name}, unless the `unsafe` flag is "
+                             f"enabled.\n{name}.{what}: {getattr(value, what)}\nreturned {what}: {getattr(back, what)}")
 
 
 class ParametrizationList(ModuleList):
@@ -50,7 +76,7 @@ class ParametrizationList(ModuleList):
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
         self.unsafe = unsafe
-        kept = original
+        kept, dtype, shape = original, original.dtype, original.shape  # `original` may get the data of what is kept
         with umbra.no_grad():
             for module in reversed(list(self)):
                 if hasattr(module, "right_inverse"):
@@ -74,7 +100,7 @@ class ParametrizationList(ModuleList):
                 part.requires_grad_(original.requires_grad)
                 _register(self, f"original{i}", part)
         if not unsafe:
-            _check_same("original", self(), original)
+            _check_first(self(), dtype, shape)
 
     def _keep_one(self, original, kept):
         if original.dtype != kept.dtype:
@@ -162,8 +188,7 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
         if not unsafe:
-            before = getattr(module, tensor_name)
-            _check_same("module." + tensor_name, parametrization(before), before)
+            _check_further(module, tensor_name, parametrization)
         module.parametrizations[tensor_name].append(parametrization)
         module.parametrizations[tensor_name].unsafe |= unsafe
         return module
@@ -201,3 +226,19 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
         del module.parametrizations
         module.__class__ = type(module).__bases__[0]
     return module
+
+
+def transfer_parametrizations_and_params(from_module, to_module, tensor_name=None):
+    """Gives `to_module` the parametrizations of another module, of one tensor or of all, and the tensors that they are computed from."""
+    if is_parametrized(from_module):
+        lists = from_module.parametrizations
+        for name in list(lists) if tensor_name is None else [tensor_name]:
+            functions = lists[name]
+            if not hasattr(to_module, name):  # a place to be parametrized
+                setattr(to_module, name, Parameter(functions.original if functions.is_tensor else getattr(from_module, name)))
+            for function in functions:
+                register_parametrization(to_module, name, function)
+            target = to_module.parametrizations[name]
+            for kept in ["original"] if functions.is_tensor else [f"original{i}" for i in range(functions.ntensors)]:
+                setattr(target, kept, getattr(functions, kept))
+    return to_module
