@@ -105,17 +105,24 @@ class TangentCall {
     return transposed();
   }
 
-  /// Running statistics have no derivative: where the result has a tangent, theirs would be left out.
+  /// Whether a normalisation takes its statistics as they were given.
+  bool takes_running_statistics() const {
+    int training = op_.schema().find("training");
+    if (training < 0) return op_.schema().name.ends_with("_no_training") || op_.schema().name.ends_with("_no_update");
+    const Value& flag = arguments_[static_cast<size_t>(training)];
+    return flag.is_bool() && !flag.to_bool();
+  }
+
+  /// Running statistics have no derivative: where a result is made of them, their tangents would be left out.
   void refuse_lost_tangents() const {
-    bool of_statistics = false, of_others = false;
     for (size_t i = 0; i < op_.argument_count(); ++i) {
-      bool runs = op_.schema().arguments[i].name.starts_with("running_");
+      if (!op_.schema().arguments[i].name.starts_with("running_") || !takes_running_statistics()) continue;
       arguments_[i].each_tensor([&](const TensorImpl* t) {
-        if (tangent_at(t, level_)) (runs ? of_statistics : of_others) = true;
+        check(!tangent_at(t, level_),
+              "batch_norm is not differentiable wrt running_mean and running_var, they cannot have forward grad "
+              "defined");
       });
     }
-    check(!of_statistics || !of_others,
-          "batch_norm is not differentiable wrt running_mean and running_var, they cannot have forward grad defined");
   }
 
   [[noreturn]] void refuse() const {

@@ -75,8 +75,12 @@ int highest_level(TensorList tensors) {
 
 namespace {
 
+SymInt elements_in_memory(const Tensor& t) { return t.storage()->bytes() / t.item_size(); }
+
 bool lie_alike(const Tensor& a, const Tensor& b) {
   if (!(a.sym_storage_offset() == b.sym_storage_offset())) return false;
+  SymInt around_a = elements_in_memory(a), around_b = elements_in_memory(b);
+  if (!around_a.is_symbolic() && !around_b.is_symbolic() && !around_a.same(around_b)) return false;
   for (int64_t d = 0; d < a.dim(); ++d) {
     SymInt size = a.sym_sizes()[d], one = a.sym_strides()[d], other = b.sym_strides()[d];
     if (!one.same(other) && !size.same(1) && !size.same(0) && !(one == other)) return false;
@@ -90,12 +94,9 @@ Tensor laid_out_as(const Tensor& tensor, const Tensor& tangent, int level) {
   const IntrusivePtr<TensorImpl>& base = tensor.impl()->view_base();
   bool follows = base && own_tangent(base.get(), level);  // a view of the base's tangent lies as it does
   if (!strided || follows || lie_alike(tensor, tangent)) return tangent;
-  SymInt last = tensor.sym_storage_offset();
-  for (int64_t d = 0; d < tensor.dim(); ++d) {
-    if (tensor.sym_sizes()[d].same(0)) return tangent;
-    last = last + (tensor.sym_sizes()[d] - 1) * tensor.sym_strides()[d];
-  }
-  Tensor memory = tangent.new_zeros({last + 1});
+  for (SymInt size : tensor.sym_sizes())
+    if (size.same(0)) return tangent;
+  Tensor memory = tangent.new_zeros({elements_in_memory(tensor)});
   return memory.as_strided(tensor.sym_sizes(), tensor.sym_strides(), tensor.sym_storage_offset()).copy_(tangent);
 }
 
@@ -146,25 +147,6 @@ void exit_dual_level(int level) {
 DualLevel::DualLevel() : level_(enter_dual_level()) {}
 DualLevel::~DualLevel() { exit_dual_level(level_); }
 
-namespace {
-
-/// A user's tangent as the primal lies in memory, so that views of the dual tensor are views of both.
-Tensor laid_out_as(const Tensor& primal, const Tensor& tangent) {
-  bool known = !primal.is_fake() && !tangent.is_fake() && primal.layout() == Layout::Strided &&
-               tangent.layout() == Layout::Strided && primal.dtype() == tangent.dtype();
-  if (!known || primal.sym_sizes() != tangent.sym_sizes()) return tangent;
-  SymInt bytes = primal.storage()->bytes();
-  bool same = primal.storage_offset() == tangent.storage_offset() && bytes == tangent.storage()->bytes();
-  for (int64_t d = 0; d < primal.dim(); ++d) same &= primal.size(d) < 2 || primal.stride(d) == tangent.stride(d);
-  if (same || primal.numel() == 0) return tangent;
-  SymInt elements = bytes / static_cast<int64_t>(item_size(primal.dtype()));
-  Tensor laid_out = tangent.new_zeros(SymShape{elements})
-                        .as_strided(primal.sym_sizes(), primal.sym_strides(), primal.sym_storage_offset());
-  return laid_out.copy_(tangent);
-}
-
-}  // namespace
-
 Tensor make_dual(const Tensor& primal, const Tensor& tangent, int level) {
   check(!levels().empty(),
         "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.");
@@ -175,7 +157,7 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent, int level) {
   int at = checked_level(level);
   ShowLevels lower(at - 1);
   Tensor dual = alias(primal);
-  set_tangent(dual, laid_out_as(primal, tangent), at);
+  set_tangent(dual, tangent, at);
   return dual;
 }
 
