@@ -181,3 +181,16 @@ def test_sequences_have_finite_steps(step):
     for make in (torch.arange, torch.range):
         with pytest.raises(RuntimeError, match="step must be finite but got"):
             make(0, 1, step)
+
+
+def test_gradients_of_dense_copies_have_the_type_of_the_input():
+    assert aten.to_dense_backward(torch.ones(3, dtype=torch.uint8), torch.ones(2, dtype=torch.int64)).dtype == torch.int64
+
+
+def test_strided_operands_of_sparse_products_are_refused_before_their_sizes():
+    with pytest.raises(RuntimeError, match="can only be called on sparse tensors"):
+        torch.smm(torch.tensor(1.0), torch.ones(2))
+    with pytest.raises(RuntimeError, match="can only be called on sparse tensors"):
+        torch.sspaddmm(torch.ones(2, 2), torch.ones(2, 2), torch.ones(2, 2))
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        torch._sparse_sum(torch.ones(2, 2), [5])

@@ -54,7 +54,7 @@ UMBRA_OPERATOR("to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_gr
 
 UMBRA_OPERATOR("to_dense_backward(Tensor grad, Tensor input, bool? masked_grad=None) -> Tensor")
     .composite([](const Tensor& grad, const Tensor& input, OptionalBool masked_grad) {
-      if (is_strided(input)) return grad.to_dense();
+      if (is_strided(input)) return grad.to_dense(input.dtype());
       check<NotImplementedError>(masked_grad.value_or(true), "to_dense_backward without a mask is not in Umbra yet");
       return grad.sparse_mask(is_coo(input) ? input.coalesce() : input);
     });

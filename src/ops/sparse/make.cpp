@@ -204,6 +204,7 @@ UMBRA_OPERATOR(
     "layout=None, Device? device=None, bool? pin_memory=None, bool? is_coalesced=None) -> Tensor")
     .composite([](const Tensor& indices, const Tensor& values, SymIntArrayRef size, OptionalDType dtype, OptionalLayout,
                   OptionalDevice, OptionalBool, OptionalBool coalesced) {
+      indices.sym_size(0);  // too few dimensions are an IndexError
       check_coo_shapes(indices, values, size.size());
       TensorOptions options{.dtype = dtype.value_or(values.dtype()),
                             .layout = Layout::SparseCoo,
