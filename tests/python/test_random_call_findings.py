@@ -194,3 +194,8 @@ def test_strided_operands_of_sparse_products_are_refused_before_their_sizes():
         torch.sspaddmm(torch.ones(2, 2), torch.ones(2, 2), torch.ones(2, 2))
     with pytest.raises(IndexError, match="Dimension out of range"):
         torch._sparse_sum(torch.ones(2, 2), [5])
+
+
+def test_smooth_loss_without_a_width_has_no_slope():
+    grad = aten.smooth_l1_loss_backward(torch.ones(2), torch.ones(2), torch.zeros(2), 0, math.nan)
+    assert grad.isnan().all()

@@ -62,10 +62,10 @@ UMBRA_OPERATOR("to_dense_backward(Tensor grad, Tensor input, bool? masked_grad=N
 // ---- from strided ----
 
 Tensor strided_to_coo(const Tensor& self, int64_t sparse_dim) {
+  require_data(self, "to_sparse");
   check(sparse_dim >= 0 && sparse_dim <= self.dim(), "dense_to_sparse: sparse_dim argument must be in [0,", self.dim(),
         "] range, but ", sparse_dim, " is given");
   check(sparse_dim > 0 || self.dim() == 0, "dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0");
-  require_data(self, "to_sparse");
   if (sparse_dim == 0) {
     int64_t count = self.ne(Scalar(0)).item().to_bool() ? 1 : 0;
     Tensor indices = zeros({0, count}, {.dtype = DType::Int64, .device = self.device()});
