@@ -143,3 +143,59 @@ def test_shifts_in_place_leave_unknown_operands_to_them():
     assert z is y and y.tolist() == [4, 4]
     with pytest.raises(TypeError, match="unsupported operand type"):
         y >>= object()
+
+
+def test_roots_and_powers_of_infinite_complex_numbers():
+    inf = math.inf
+    roots = torch.tensor([complex(0, inf), complex(-inf, 1)]).rsqrt()
+    assert torch.view_as_real(roots[0]).isnan().all()
+    assert torch.exp2(torch.tensor(complex(inf, 1.0))).tolist() == complex(inf, inf)
+    assert torch.exp2(torch.tensor([2 + 0j])).tolist() == [pytest.approx(4 + 0j)]
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda x, out: torch.isposinf(x, out=out), "isposinf does not support non-boolean outputs"),
+    (lambda x, out: torch.signbit(x, out=out), "signbit does not support non-boolean outputs"),
+    (lambda x, out: torch.nonzero(x, out=out), "nonzero: Expected out tensor to have scalar type Long"),
+    (lambda x, out: torch.complex(x, x, out=out), "Expected object of scalar type ComplexFloat but got scalar type Float"),
+])
+def test_outputs_of_another_type_are_refused_in_pytorchs_words(call, message):
+    with pytest.raises(RuntimeError, match=message):
+        call(torch.ones(2), torch.empty(2))
+
+
+def test_bounds_that_leave_no_number_of_the_type_are_refused():
+    x = torch.ones(2, dtype=torch.uint8)
+    for call in (lambda: torch.clamp(x, max=-1), lambda: x.clone().clamp_(max=-300), lambda: torch.clamp_max(x, -1)):
+        with pytest.raises(RuntimeError, match="Clamp max value -.* is outside the representable range of Byte"):
+            call()
+    with pytest.raises(RuntimeError, match="Clamp min value 300 is outside the representable range of Char"):
+        torch.clamp_min(x.to(torch.int8), 300)
+    with pytest.raises(RuntimeError, match="type c10::Half without overflow"):
+        torch.clamp(torch.ones(2, dtype=torch.float16), max=1e6)
+    assert torch.clamp(x, -1, 300).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("step", [math.inf, -math.inf, math.nan])
+def test_sequences_have_finite_steps(step):
+    for make in (torch.arange, torch.range):
+        with pytest.raises(RuntimeError, match="step must be finite but got"):
+            make(0, 1, step)
+
+
+def test_gradients_of_dense_copies_have_the_type_of_the_input():
+    assert aten.to_dense_backward(torch.ones(3, dtype=torch.uint8), torch.ones(2, dtype=torch.int64)).dtype == torch.int64
+
+
+def test_strided_operands_of_sparse_products_are_refused_before_their_sizes():
+    with pytest.raises(RuntimeError, match="can only be called on sparse tensors"):
+        torch.smm(torch.tensor(1.0), torch.ones(2))
+    with pytest.raises(RuntimeError, match="can only be called on sparse tensors"):
+        torch.sspaddmm(torch.ones(2, 2), torch.ones(2, 2), torch.ones(2, 2))
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        torch._sparse_sum(torch.ones(2, 2), [5])
+
+
+def test_smooth_loss_without_a_width_has_no_slope():
+    grad = aten.smooth_l1_loss_backward(torch.ones(2), torch.ones(2), torch.zeros(2), 0, math.nan)
+    assert grad.isnan().all()

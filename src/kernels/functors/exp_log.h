@@ -6,14 +6,33 @@
 namespace umbra::functors {
 
 UMBRA_FUNCTOR_UNARY(Exp, "exp_vml_cpu", FloatingComplex, exp(x));
-UMBRA_FUNCTOR_UNARY(Exp2, "exp2", FloatingComplex, exp2(x));
+struct Exp2 : Unary {
+  static constexpr const char* name = "exp2";
+  using types = FloatingComplex;
+  template <class T> T operator()(T x) const {
+    // Part by part: infinity times a complex number is none.
+    if constexpr (math::is_complex<T>) {
+      using Part = typename T::value_type;
+      return exp(T(x.real() * static_cast<Part>(M_LN2), x.imag() * static_cast<Part>(M_LN2)));
+    } else {
+      return exp2(x);
+    }
+  }
+};
 UMBRA_FUNCTOR_UNARY(Expm1, "expm1_vml_cpu", FloatingComplex, expm1(x));
 UMBRA_FUNCTOR_UNARY(Log, "log_vml_cpu", FloatingComplex, log(x));
 UMBRA_FUNCTOR_UNARY(Log2, "log2_vml_cpu", FloatingComplex, log2(x));
 UMBRA_FUNCTOR_UNARY(Log10, "log10_vml_cpu", FloatingComplex, log10(x));
 UMBRA_FUNCTOR_UNARY(Log1p, "log1p_vml_cpu", FloatingComplex, log1p(x));
 UMBRA_FUNCTOR_UNARY(Sqrt, "sqrt_vml_cpu", FloatingComplex, sqrt(x));
-UMBRA_FUNCTOR_UNARY(Rsqrt, "rsqrt_cpu", FloatingComplex, rsqrt(x));
+struct Rsqrt : Unary {
+  static constexpr const char* name = "rsqrt_cpu";
+  using types = FloatingComplex;
+  template <class T> T operator()(T x) const {
+    if constexpr (math::is_complex<T>) return divide(T(1), sqrt(x));
+    else return rsqrt(x);
+  }
+};
 UMBRA_FUNCTOR_UNARY(Erf, "erf_vml_cpu", Floating, erf(x));
 struct Erfc : Unary {
   static constexpr const char* name = "erfc_vml_cpu";

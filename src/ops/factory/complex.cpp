@@ -2,6 +2,7 @@
 #include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
+#include "ops/common/out_asks.h"
 #include "ops/pointwise/family.h"
 
 namespace umbra::ops {
@@ -33,8 +34,16 @@ void fill_parts(const Tensor& out, const Tensor& real, const Tensor& imaginary) 
 
 Tensor real_part(const Tensor& t) { return t.is_complex() ? umbra::real(t) : t; }
 
+/// What out variants ask of their output, once the parts are known to fit each other.
+void check_complex_out(const Tensor& first, const Tensor& second, const Tensor& out) {
+  DType wanted = complex_spec(first, second).dtype;
+  check(out.is_meta() || out.dtype() == wanted, "Expected object of scalar type ", kernel_name(wanted),
+        " but got scalar type ", kernel_name(out.dtype()), " for argument 'out'");
+}
+
 UMBRA_OPERATOR("complex(Tensor real, Tensor imag) -> Tensor")
     .out("complex.out")
+    .use(out_asks("complex.out", check_complex_out))
     .meta([](const Tensor& real, const Tensor& imag) {
       for (auto [name, t] : {std::pair("real", &real), {"imag", &imag}})
         check<AssertionError>(!only_metadata_is_asked() || is_floating(t->dtype()), name,
@@ -52,6 +61,7 @@ UMBRA_OPERATOR("complex(Tensor real, Tensor imag) -> Tensor")
 
 UMBRA_OPERATOR("polar(Tensor abs, Tensor angle) -> Tensor")
     .out("polar.out")
+    .use(out_asks("polar.out", check_complex_out))
     .meta([](const Tensor& abs, const Tensor& angle) { return complex_spec(abs, angle); })
     .cpu([](const Tensor& out, const Tensor& abs, const Tensor& angle) {
       Tensor turned = angle.expand(out.sym_sizes());

@@ -27,6 +27,7 @@ void check_sequence_type(const char* kernel, DType dtype, OptionalDevice device)
   if (!without_data && (dtype == DType::Bool || is_complex(dtype))) kernels::unsupported_dtype(kernel, dtype);
 }
 
+void check_step(double step) { check(std::isfinite(step), "step must be finite but got ", number_text(step)); }
 void check_span(double length) { check(std::abs(length) < 0x1p63, "invalid size, possible overflow?"); }
 
 // The same of symbols: ceil((end - start) / step), as it will be.
@@ -53,6 +54,7 @@ SymInt range_length(const Scalar& start, const Scalar& end, const Scalar& step) 
   if (start.is_symbolic() || end.is_symbolic() || step.is_symbolic())
     return symbolic_length(start.to_sym_float(), end.to_sym_float(), step.to_sym_float());
   double s = start.to_double(), e = end.to_double(), by = step.to_double();
+  check_step(by);
   check(by != 0, "step must be nonzero");
   check(std::isfinite(s) && std::isfinite(e), "unsupported range: ", number_text(s), " -> ", number_text(e));
   check((by > 0 && e >= s) || (by < 0 && e <= s), "upper bound and lower bound inconsistent with step sign");
@@ -105,6 +107,7 @@ int64_t inclusive_length(const Scalar& start, const Scalar& end, const Scalar& s
   check(start.to_double() == start.to_double() && std::isfinite(start.to_double()) && std::isfinite(end.to_double()),
         "unsupported range: ", number_text(start.to_double()), " -> ", number_text(end.to_double()));
   double by = step.to_double();
+  check_step(by);
   check(by > 0 || by < 0, "step must be nonzero");
   check((by > 0 && end.to_double() >= start.to_double()) || (by < 0 && end.to_double() <= start.to_double()),
         "upper bound and lower bound inconsistent with step sign");

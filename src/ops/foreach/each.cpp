@@ -86,9 +86,21 @@ void write_result(const Tensor& to, Value result) {
   copy.call(frame);
 }
 
+/// What exists for functionalisation alone takes lists without tensors, and pairs up those there are.
+bool copies_nothing(const Operator& op, const Value* frame) {
+  const auto& arguments = op.schema().arguments;
+  if (!op.has_tag(Tag::Generated) || !is_spread(arguments[0]) || arguments.size() < 2 || !is_spread(arguments[1]))
+    return false;
+  return length_of(frame[0]) == 0 || length_of(frame[1]) == 0;
+}
+
 void run_by(const Each& each, const Operator& functional, Value* frame) {
   const Operator& operation = each.in_place && functional.inplace() ? *functional.inplace() : functional;
   if (each.in_place) refuse_lazy_lists(*each.op, frame);
+  if (copies_nothing(*each.op, frame)) {
+    frame[0] = Value(std::vector<Tensor>());
+    return;
+  }
   size_t count = count_elements(*each.op, frame);
   std::vector<Tensor> results;
   for (size_t i = 0; i < count; ++i) {

@@ -4,14 +4,21 @@
 #include "kernels/masks.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/unbacked.h"
 #include "ops/reduce/reduced_shape.h"
 
 namespace umbra::ops {
 namespace {
 
+void check_positions(const char* name, const Tensor& out) {
+  check(out.dtype() == DType::Int64, name, ": Expected out tensor to have scalar type Long but got scalar type",
+        kernel_name(out.dtype()));
+}
+
 UMBRA_OPERATOR("nonzero(Tensor self) -> Tensor")
     .out("nonzero.out")
+    .use(out_asks("nonzero.out", [](const Tensor&, const Tensor& out) { check_positions("nonzero", out); }))
     .real([](const Tensor& self) {
       int64_t count = kernels::count_nonzero(self);
       // Laid out by dimension, so that each column is an index of its own.
@@ -39,6 +46,8 @@ UMBRA_OPERATOR("where(Tensor condition) -> Tensor[]").composite(columns);
 // The first `size` of them; what is missing is filled in.
 UMBRA_OPERATOR("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor")
     .out("nonzero_static.out")
+    .use(out_asks("nonzero_static.out",
+                  [](const Tensor&, SymInt, int64_t, const Tensor& out) { check_positions("nonzero_static", out); }))
     .meta([](const Tensor& self, SymInt size, int64_t) {
       check(expect_at_most(0, size), "nonzero_static: 'size' must be an non-negative integer");
       return TensorSpec({size, SymInt(self.dim())}, DType::Int64, self.device());

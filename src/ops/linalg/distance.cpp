@@ -28,9 +28,10 @@ Tensor as_batches(const Tensor& x, SymIntArrayRef batch) {
 UMBRA_OPERATOR("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor")
     .generated_out("_euclidean_dist.out")
     .all_backends([](const Tensor& x1, const Tensor& x2) {
-      bool mixed = x1.is_meta() != x2.is_meta();
-      check(!mixed || (x1.dim() > 0 && x2.dim() > 0), "zero-dimensional tensor (at position 0) cannot be concatenated");
-      check<IndexError>(!x1.is_meta() || (x1.dim() > 0 && x2.dim() > 0), "list assignment index out of range");
+      for (const Tensor* t : {&x1, &x2}) {  // rows are joined one after the other, each on its device
+        check<IndexError>(t->dim() > 0 || !t->is_meta(), "list assignment index out of range");
+        check(t->dim() > 0, "zero-dimensional tensor (at position 0) cannot be concatenated");
+      }
       // |a - b|^2 = |a|^2 + |b|^2 - 2 a b, as one product of longer rows.
       Tensor n1 = x1.pow(2).sum(IntArrayRef{-1}, true), n2 = x2.pow(2).sum(IntArrayRef{-1}, true);
       Tensor left = cat({x1.mul(-2), n1, ones_like(n1)}, -1), right = cat({x2, ones_like(n2), n2}, -1);

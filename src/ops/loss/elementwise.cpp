@@ -210,7 +210,7 @@ UMBRA_OPERATOR(
 // A width of zero leaves lines alone, and where they meet the one that falls counts. The gradient takes a width below
 // zero, too, where PyTorch's kernel asks for the falling line first.
 Tensor smooth_slope(const Tensor& difference, double beta) {
-  if (beta > 0) return clipped_slope(difference.div(beta), 1);
+  if (!(beta <= 0)) return clipped_slope(difference.div(beta), 1);  // of NaN, too
   Tensor rises = difference.gt(-beta).to(difference.dtype());
   return where(difference.isnan(), difference, rises.mul(2).sub(1));
 }

@@ -5,6 +5,7 @@
 #include "kernels/functors/comparison.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/number_text.h"
 #include "ops/common/out_asks.h"
 #include "ops/pointwise/family.h"
 #include "umbra/core/warning.h"
@@ -165,6 +166,28 @@ UMBRA_OPERATOR("minimum(Tensor self, Tensor other) -> Tensor")
 
 using Bound = std::optional<Scalar>;
 
+/// A bound that leaves no number of the type; one on the other side is none.
+void check_bounds(DType dtype, const Bound& low, const Bound& high) {
+  auto refuse = [&](const char* side, const Scalar& bound) {
+    fail("Clamp ", side, " value ", number_text(bound.to_double()), " is outside the representable range of ",
+         only_metadata_is_asked() ? to_string(dtype) : kernel_name(dtype));
+  };
+  if (dtype == DType::Bool) return;
+  auto beyond = [&](const Bound& bound, bool above) {
+    if (!bound || bound->is_symbolic() || kernels::fits(*bound, dtype)) return false;
+    return (bound->to_double() > 0) == above;
+  };
+  bool is_unsigned = dtype == DType::UInt8 || is_wide_unsigned(dtype);
+  bool below_zero = high && !high->is_symbolic() && is_unsigned && high->to_double() < 0;
+  if (is_integral(dtype, false)) {
+    if (beyond(low, true)) refuse("min", *low);
+    if (below_zero || beyond(high, false)) refuse("max", *high);
+  } else if (is_reduced_floating(dtype) && !only_metadata_is_asked()) {
+    for (const Bound* bound : {&low, &high})
+      if (*bound) kernels::check_fits(**bound, dtype);
+  }
+}
+
 TensorSpec clamp_spec(const Tensor& self, const Bound& low, const Bound& high) {
   if (self.is_meta()) check<ValueError>(low || high, "clamp called but both min and max are none!");
   check(low || high, "torch.clamp: At least one of 'min' or 'max' must not be None");
@@ -177,6 +200,7 @@ TensorSpec clamp_spec(const Tensor& self, const Bound& low, const Bound& high) {
     check<NotImplementedError>(!(*bound)->is_complex(), "clamp is not supported for complex types");
     result.add(**bound);
   }
+  check_bounds(result.get(), low, high);
   return pointwise_spec({&self}, result.get());
 }
 /// An output is cast to where bounds leave the type as it is, and has the new one where they do not.

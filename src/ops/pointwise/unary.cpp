@@ -111,6 +111,11 @@ UMBRA_OPERATOR("logit_backward(Tensor grad_output, Tensor self, float? eps=None)
 
 /// A question about real numbers only.
 template <class Functor> void real_question(OperatorBuilder& builder) {
+  static const std::string variant = builder.op().schema().name + ".out";
+  builder.use(out_asks(variant.c_str(), [](const Tensor&, const Tensor& out) {
+    std::string_view kernel = Functor::name;
+    check(out.dtype() == DType::Bool, kernel.substr(0, kernel.find('_')), " does not support non-boolean outputs.");
+  }));
   builder.use(pointwise<Functor, 1>(Promotion::ToBool))
       .meta([](const Tensor& self) {
         std::string_view kernel = Functor::name;  // "isposinf_cpu"

@@ -55,7 +55,7 @@ UMBRA_OPERATOR("to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_gr
 
 UMBRA_OPERATOR("to_dense_backward(Tensor grad, Tensor input, bool? masked_grad=None) -> Tensor")
     .composite([](const Tensor& grad, const Tensor& input, OptionalBool masked_grad) {
-      if (is_strided(input)) return grad.to_dense();
+      if (is_strided(input)) return grad.to_dense(input.dtype());
       check<NotImplementedError>(masked_grad.value_or(true), "to_dense_backward without a mask is not in Umbra yet");
       return grad.sparse_mask(is_coo(input) ? input.coalesce() : input);
     });
@@ -75,6 +75,7 @@ Tensor unknown_coo(const Tensor& self, int64_t sparse_dim) {
 }
 
 Tensor strided_to_coo(const Tensor& self, int64_t sparse_dim) {
+  if (!self.is_fake()) require_data(self, "to_sparse");
   check(sparse_dim >= 0 && sparse_dim <= self.dim(), "dense_to_sparse: sparse_dim argument must be in [0,", self.dim(),
         "] range, but ", sparse_dim, " is given");
   check(sparse_dim > 0 || self.dim() == 0, "dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0");

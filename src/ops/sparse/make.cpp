@@ -191,7 +191,12 @@ UMBRA_OPERATOR(
     "values, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? "
     "is_coalesced=None) -> Tensor")
     .all_backends([](int64_t, int64_t, SymIntArrayRef size, const Tensor& indices, const Tensor& values,
-                     OptionalDType dtype, OptionalLayout, OptionalDevice, OptionalBool, OptionalBool coalesced) {
+                     OptionalDType dtype, OptionalLayout layout, OptionalDevice, OptionalBool, OptionalBool coalesced) {
+      bool asked = layout == Layout::SparseCoo;
+      check(asked || !values.is_meta(), "layout.has_value() && *layout == kSparse INTERNAL ASSERT FAILED");
+      check<NotImplementedError>(asked,
+                                 "Could not run 'aten::_sparse_coo_tensor_with_dims_and_tensors' with arguments "
+                                 "from the 'CPU' backend: it is defined for the sparse layout only");
       // Whoever has the parts may resize them, and must not change this tensor by that.
       return sparse::make_coo(indices.to(DType::Int64).detach(), converted(values, dtype).detach(), size,
                               coalesced.value_or(false));
@@ -204,6 +209,7 @@ UMBRA_OPERATOR(
     "layout=None, Device? device=None, bool? pin_memory=None, bool? is_coalesced=None) -> Tensor")
     .composite([](const Tensor& indices, const Tensor& values, SymIntArrayRef size, OptionalDType dtype, OptionalLayout,
                   OptionalDevice, OptionalBool, OptionalBool coalesced) {
+      indices.sym_size(0);  // too few dimensions are an IndexError
       check_coo_shapes(indices, values, size.size());
       TensorOptions options{.dtype = dtype.value_or(values.dtype()),
                             .layout = Layout::SparseCoo,

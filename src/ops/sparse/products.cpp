@@ -320,7 +320,22 @@ UMBRA_OPERATOR("hspmm(Tensor mat1, Tensor mat2) -> Tensor").sparse([](const Tens
   return product_rows(mat1, mat2, "hspmm");
 });
 
+/// Of strided tensors there is no such product.
+void refuse_strided_product(std::initializer_list<const Tensor*> operands) {
+  bool strided = std::all_of(operands.begin(), operands.end(), [](const Tensor* t) { return is_strided(*t); });
+  if (!strided) return;
+  for (const Tensor* t : operands)
+    check<NotImplementedError>(!t->is_meta(),
+                               "aten::sspaddmm.out: attempted to run this operator with Meta tensors, "
+                               "but there was no fake impl or Meta kernel registered for this operator");
+  fail("tensor.sspaddmm(...) can only be called on sparse tensors");
+}
+
 UMBRA_OPERATOR("sspaddmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+    .all_backends([](const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar&, const Scalar&) {
+      refuse_strided_product({&self, &mat1, &mat2});
+      return Tensor();
+    })
     .sparse([](const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
       check(is_coo(self), "sspaddmm: expected 'self' to be a COO tensor, got layout ", short_name(self.layout()));
       Tensor product = product_rows(mat1, mat2, "sspaddmm");
@@ -333,6 +348,7 @@ UMBRA_OPERATOR("sspaddmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1
     });
 
 UMBRA_OPERATOR("smm(Tensor self, Tensor mat2) -> Tensor").composite([](const Tensor& self, const Tensor& mat2) {
+  refuse_strided_product({&self, &mat2});
   Tensor indices = zeros({2, 0}, {.dtype = DType::Int64}), values = zeros({0}, {.dtype = self.dtype()});
   return sspaddmm(_sparse_coo_tensor_unsafe(indices, values, {self.sym_size(0), mat2.sym_size(1)}), self, mat2, 0, 1);
 });

@@ -113,6 +113,11 @@ UMBRA_OPERATOR("_sparse_sum.dtype(Tensor self, *, ScalarType dtype) -> Tensor")
     .composite([](const Tensor& self, DType dtype) { return self.coalesce().values().sum(dtype); });
 
 UMBRA_OPERATOR("_sparse_sum.dim(Tensor self, int[1] dim) -> Tensor")
+    .all_backends([](const Tensor& self, std::vector<int64_t> dims) -> Tensor {
+      dim_mask(dims, self.dim());
+      fail<NotImplementedError>("Could not run 'aten::_sparse_sum.dim' with arguments from the '", self.device(),
+                                "' backend: it is defined for COO tensors only");
+    })
     .sparse([](const Tensor& self, std::vector<int64_t> dims) {
       check<NotImplementedError>(is_coo(self), "Could not run 'aten::_sparse_sum.dim' with arguments from the ",
                                  "'SparseCsrCPU' backend: it is defined for COO tensors only");
