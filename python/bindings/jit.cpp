@@ -318,6 +318,16 @@ void bind_functions_and_objects(nb::module_& m) {
                      return jit::SourcePrinter().function(
                          *f.function, f.function->name.substr(f.function->name.rfind('.') + 1), false);
                    })
+      .def("code_with_constants",
+           [](const FunctionRef& f) {
+             jit::SourcePrinter printer;
+             std::string text =
+                 printer.function(*f.function, f.function->name.substr(f.function->name.rfind('.') + 1), false);
+             nb::dict constants;
+             for (size_t i = 0; i < printer.constants().size(); ++i)
+               constants[("c" + std::to_string(i)).c_str()] = from_jit(Value(printer.constants()[i]));
+             return std::make_pair(text, constants);
+           })
       .def("set_graph", [](FunctionRef& f, const GraphPtr& g) { f.function->graph = g, f.function->program = nullptr; })
       .def(
           "set_default",

@@ -55,6 +55,11 @@ class PythonResolver final : public jit::Resolver {
     if (!of.variable || !of.variable->type()->cls) return "";
     return nb::cast<std::string>(names_.attr("setter")(JitClass{of.variable->type()->cls}, name));
   }
+  jit::FunctionPtr callable(const Sugared& of, size_t count) override {
+    nb::object found =
+        names_.attr("callable")(nb::handle(jit::expect_object<PythonObject>(of.value, "an object").get()), count);
+    return found.is_none() ? nullptr : nb::cast<JitFunction>(found).function;
+  }
   std::string exception(const std::string& path) override {
     return nb::cast<std::string>(names_.attr("exception")(path));
   }

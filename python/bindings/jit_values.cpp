@@ -1,4 +1,6 @@
 // Values between Python and TorchScript programs.
+#include <algorithm>
+
 #include "jit.h"
 #include "tensor_type.h"
 #include "umbra/jit/interpreter.h"
@@ -21,6 +23,8 @@ nb::object& wrapper() {
 }
 
 [[noreturn]] void cannot_cast(PyObject* object, const TypePtr& type) {
+  if (type->is(TypeKind::Tensor))
+    fail("Unable to cast ", nb::cast<std::string>(nb::str(nb::handle(object))), " to Tensor");
   fail("Unable to cast Python instance of type ", repr_of(reinterpret_cast<PyObject*>(Py_TYPE(object))), " to ",
        type->annotation());
 }
@@ -93,7 +97,9 @@ Value read_instance(PyObject* object, const TypePtr& type) {
 
 /// The common type of values that a container holds, with the words of PyTorch's tracer where there is none.
 template <class Items> TypePtr common_type(const Items& items, const char* container) {
-  if (items.empty()) fail(container, " trace inputs must have elements");
+  if (items.empty())
+    fail(std::string_view(container) == "List" ? "List trace inputs must have elements"
+                                               : "Dictionary inputs must have entries");
   TypePtr type;
   for (const Value& v : items) {
     TypePtr here = jit::type_of(v);
@@ -104,6 +110,51 @@ template <class Items> TypePtr common_type(const Items& items, const char* conta
     type = both;
   }
   return type;
+}
+
+bool is_own_type(PyObject* object, const TypePtr& type);
+
+bool all_own(PyObject* sequence, const TypePtr& element) {
+  nb::object fast = owned(PySequence_Fast(sequence, "expected a sequence"));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.ptr()); ++i)
+    if (!is_own_type(PySequence_Fast_GET_ITEM(fast.ptr(), i), element)) return false;
+  return true;
+}
+
+/// Whether an object is of a type by itself, not only after a conversion.
+bool is_own_type(PyObject* object, const TypePtr& type) {
+  bool is_int = PyLong_Check(object) && !PyBool_Check(object);
+  switch (type->kind) {
+    case TypeKind::Any: return true;
+    case TypeKind::None: return object == Py_None;
+    case TypeKind::Optional: return object == Py_None || is_own_type(object, type->element());
+    case TypeKind::Union: return std::ranges::any_of(type->elements, [&](auto& t) { return is_own_type(object, t); });
+    case TypeKind::Tensor: return is_tensor(object);
+    case TypeKind::Bool: return PyBool_Check(object);
+    case TypeKind::Int: return is_int;
+    case TypeKind::Float: return PyFloat_Check(object);
+    case TypeKind::Complex: return PyComplex_Check(object);
+    case TypeKind::Number: return is_int || PyFloat_Check(object) || PyComplex_Check(object);
+    case TypeKind::String: return PyUnicode_Check(object);
+    case TypeKind::List: return PyList_Check(object) && all_own(object, type->element());
+    case TypeKind::Dict:
+      return PyDict_Check(object) && all_own(owned(PyDict_Keys(object)).ptr(), type->element(0)) &&
+             all_own(owned(PyDict_Values(object)).ptr(), type->element(1));
+    case TypeKind::Tuple: {
+      if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != static_cast<Py_ssize_t>(type->elements.size()))
+        return false;
+      for (size_t i = 0; i < type->elements.size(); ++i)
+        if (!is_own_type(PyTuple_GET_ITEM(object, static_cast<Py_ssize_t>(i)), type->elements[i])) return false;
+      return true;
+    }
+    default: break;
+  }
+  try {  // of these nothing is converted
+    to_jit(object, type);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 /// A value without a declared type.
@@ -141,10 +192,24 @@ Value infer(PyObject* object) {
     case Value::Tag::Layout: return Value(static_cast<int64_t>(value.to_layout()));
     case Value::Tag::MemoryFormat: return Value(static_cast<int64_t>(value.to_memory_format()));
     case Value::Tag::Object:
-      fail("Type '", short_type_name(Py_TYPE(object)),
-           "' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of Tensors can be traced");
+      fail(
+          "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as inputs or outputs of "
+          "traced functions, but instead got value of type ",
+          short_type_name(Py_TYPE(object)), ".");
     default: return value;
   }
+}
+
+Value read_union(PyObject* object, const TypePtr& type) {
+  for (const TypePtr& t : type->elements)
+    if (is_own_type(object, t)) return to_jit(object, t);
+  std::string found;
+  try {
+    found = jit::type_of(infer(object))->annotation();
+  } catch (const Error&) {
+    cannot_cast(object, type);
+  }
+  fail("Expected a member of ", type->annotation(), " but instead found type ", found);
 }
 
 }  // namespace
@@ -166,19 +231,14 @@ Value to_jit(PyObject* object, const TypePtr& type) {
       if (object == Py_None) return Value();
       break;
     case TypeKind::Optional: return object == Py_None ? Value() : to_jit(object, type->element());
-    case TypeKind::Union:
-      for (const TypePtr& t : type->elements) try {
-          return to_jit(object, t);
-        } catch (const Error&) {
-          continue;
-        }
-      break;
+    case TypeKind::Union: return read_union(object, type);
     case TypeKind::Tensor:
       if (is_tensor(object)) return Value(tensor_of(object));
       if (object == Py_None) return Value();  // a tensor that is not there, as PyTorch has it
       break;
     case TypeKind::Bool:
       if (PyBool_Check(object)) return Value(object == Py_True);
+      if (std::string_view(type_name(object)).starts_with("numpy.bool")) return Value(PyObject_IsTrue(object) == 1);
       if (is_int || PyFloat_Check(object)) return Value(PyObject_IsTrue(object) == 1);
       if (is_tensor(object) && tensor_of(object).numel() == 1) return Value(tensor_of(object).item().to_bool());
       break;
@@ -193,6 +253,7 @@ Value to_jit(PyObject* object, const TypePtr& type) {
     case TypeKind::Float:
       if (PyFloat_Check(object)) return Value(PyFloat_AS_DOUBLE(object));
       if (PyLong_Check(object)) return Value(static_cast<double>(PyLong_AsLongLong(object)));
+      if (std::string_view(type_name(object)).starts_with("numpy.float")) return Value(PyFloat_AsDouble(object));
       if (is_tensor(object) && tensor_of(object).numel() == 1) return Value(tensor_of(object).item().to_double());
       break;
     case TypeKind::Number: {
@@ -287,9 +348,15 @@ std::vector<Value> read_arguments(const jit::Function& function, size_t skipped,
       out.push_back(to_jit(object.ptr(), parameters[i].type));
     } catch (const Error& error) {
       const jit::Type& wanted = *parameters[i].type;
+      if (wanted.is(TypeKind::Any)) fail("Tracer cannot infer type of ", repr_of(object.ptr()), "\n:", error.what());
+      bool inferred = parameters[i].inferred;
       fail(name, "() Expected a value of type '", wanted.is(TypeKind::Enum) ? wanted.text() : wanted.annotation(),
-           "' for argument '", parameters[i].name, "' but instead found type '", short_type_name(Py_TYPE(object.ptr())),
-           "'.\nPosition: ", i - skipped, "\nValue: ", repr_of(object.ptr()), "\nDeclaration: ", function.schema(),
+           inferred ? " (inferred)" : "", "' for argument '", parameters[i].name, "' but instead found type '",
+           short_type_name(Py_TYPE(object.ptr())), "'.\n",
+           inferred ? concat("Inferred '", parameters[i].name,
+                             "' to be of type 'Tensor' because it was not annotated with an explicit type.\n")
+                    : "",
+           "Position: ", i - skipped, "\nValue: ", repr_of(object.ptr()), "\nDeclaration: ", function.schema(),
            "\nCast error details: ", error.what());
     }
   };
@@ -325,16 +392,42 @@ std::vector<Value> read_arguments(const jit::Function& function, size_t skipped,
 
 namespace {
 
-/// A default of a list or dict is a value of its own in every call.
-Value call_python(const Value& callable, const jit::Node& node, std::vector<Value> arguments) {
+/// An exception of Python's as the text of an error of a program: what it is, and the functions that it came through.
+std::string text_of_exception(nb::python_error& error) {
+  std::string out = concat(short_type_name(reinterpret_cast<PyTypeObject*>(error.type().ptr())), ": ",
+                           nb::cast<std::string>(nb::str(error.value())), "\n\nAt:\n");
+  nb::object place = nb::borrow(error.traceback());
+  while (place.is_valid() && !place.attr("tb_next").is_none()) place = place.attr("tb_next");
+  nb::object frame = place.is_valid() ? nb::object(place.attr("tb_frame")) : nb::object(nb::none());
+  for (nb::object line = place.attr("tb_lineno"); !frame.is_none(); frame = frame.attr("f_back")) {
+    nb::object code = frame.attr("f_code");
+    out += concat("  ", nb::cast<std::string>(code.attr("co_filename")), "(", nb::cast<int>(line),
+                  "): ", nb::cast<std::string>(code.attr("co_name")), "\n");
+    if (nb::object next = frame.attr("f_back"); !next.is_none()) line = next.attr("f_lineno");
+  }
+  return out;
+}
+
+Value call_python(const Value& callable, const TypePtr& type, std::vector<Value> arguments) {
   nb::gil_scoped_acquire lock;
   auto* function = jit::object_as<PythonObject>(callable);
   check(function != nullptr, "the program calls a Python function that is not there");
   nb::list args;
   for (const Value& v : arguments) args.append(from_jit(v));
-  nb::object result = nb::handle(function->get())(*args);
-  if (node.outputs().size() == 1) return to_jit(result.ptr(), jit::without_details(node.output()->type()));
-  return to_jit(result.ptr(), nullptr);
+  nb::object result;
+  try {
+    result = nb::handle(function->get())(*args);
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_Exception)) throw;  // an interrupt
+    fail(text_of_exception(error));
+  }
+  try {
+    return to_jit(result.ptr(), type);
+  } catch (const Error& error) {
+    fail(" expected value of type ", type ? type->text() : "Any", " for return value but instead got value of type ",
+         short_type_name(Py_TYPE(result.ptr())), ".\nValue: ", repr_of(result.ptr()),
+         "\nCast error details: ", error.what(), "\n");
+  }
 }
 
 }  // namespace

@@ -68,6 +68,21 @@ class Values {
     refuse("the enum ", type->cls->name, " has no member of the value that it holds");
   }
 
+  /// The member of a union that a value is of: one that it need not be converted to.
+  Value member_of_union(const PickleValue& v, const TypePtr& type, int depth) {
+    for (const TypePtr& t : type->elements) {
+      if (t->is(TypeKind::Float) && v.kind() != PickleValue::Kind::Float) continue;
+      if (t->is(TypeKind::Tensor) && !v.is_tensor()) continue;
+      if (--tries_ < 0) refuse("its values can be of too many types");
+      try {
+        return value(v, t, depth + 1);
+      } catch (const ValueError&) {
+        continue;
+      }
+    }
+    refuse("a value of ", type->annotation(), " is expected where it holds ", v.kind_name());
+  }
+
   Value value(const PickleValue& v, const TypePtr& type, int depth) {
     if (depth > kDeepest) refuse("its values are nested too deeply");
     auto wrong = [&]() -> Value {
@@ -115,6 +130,7 @@ class Values {
       }
       case TypeKind::Class: return instance(v, type);
       case TypeKind::Enum: return member(v, type);
+      case TypeKind::Union: return member_of_union(v, type, depth);
       default: refuse("an attribute of type ", type->annotation(), " is not supported in files");
     }
   }
@@ -122,6 +138,7 @@ class Values {
   jit::SourceReader& source_;
   std::string label_;
   std::unordered_map<const void*, Value> known_;
+  int tries_ = 100000;  // members of unions that are tried in all
 };
 
 int64_t version_of(ZipReader& zip, const std::string& root) {

@@ -101,6 +101,7 @@ TypePtr list_of_numbers(const Types& t) {
 TypePtr any_all(const Types& t) {
   return fits(t, {is_list}) && (is_number(t[0]->element()) || is_bool(t[0]->element())) ? bool_type() : nullptr;
 }
+TypePtr any_rule(const Types& t) { return fits(t, {is_list}) && is_string(t[0]->element()) ? bool_type() : any_all(t); }
 TypePtr list_extreme(const Types& t) {
   bool ordered = fits(t, {is_list}) && (is_real(t[0]->element()) || is_bool(t[0]->element()));
   return ordered ? t[0]->element() : nullptr;
@@ -209,7 +210,10 @@ Value extreme_of(const Value& list, bool greatest) {
   return items[best];
 }
 
-bool truth(const Value& v) { return v.is_bool() ? v.to_bool() : v.to_double() != 0; }
+bool truth(const Value& v) {
+  if (v.is_string()) return !v.to_string().empty();
+  return v.is_bool() ? v.to_bool() : v.to_double() != 0;
+}
 
 }  // namespace
 
@@ -373,7 +377,7 @@ const std::vector<Builtin> kContainerBuiltins = {
        for (const Value& v : list.items) total += v.to_int();
        return Value(total);
      }},
-    {"aten::any", any_all,
+    {"aten::any", any_rule,
      [](Value* a, size_t) { return Value(std::any_of(items_of(a[0]).begin(), items_of(a[0]).end(), truth)); }},
     {"aten::all", any_all,
      [](Value* a, size_t) { return Value(std::all_of(items_of(a[0]).begin(), items_of(a[0]).end(), truth)); }},

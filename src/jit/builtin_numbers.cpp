@@ -269,6 +269,8 @@ const std::vector<Builtin> kNumberBuiltins = {
     {"aten::round", unary_to_float, through_double<std::nearbyint>},
     {"aten::divmod", divmod_rule,
      [](Value* a, size_t) {
+       check(a[1].to_double() != 0,
+             "ZeroDivisionError: ", both_ints(a) ? "integer division or modulo by zero" : "float divmod()");
        if (both_ints(a))
          return Value(
              std::vector<Value>{floor_divide(a[0].to_int(), a[1].to_int()), modulo(a[0].to_int(), a[1].to_int())});

@@ -214,9 +214,7 @@ std::string formatted(Value* a, size_t n) {
   std::string out;
   size_t next = 1;
   for (size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern.compare(i, 2, "{{") == 0 || pattern.compare(i, 2, "}}") == 0) {
-      out += pattern[i++];
-    } else if (pattern.compare(i, 2, "{}") == 0) {
+    if (pattern.compare(i, 2, "{}") == 0) {
       check(next < n, "Too few arguments for format string: ", pattern);
       out += to_text(a[next++]);
       ++i;
@@ -225,6 +223,12 @@ std::string formatted(Value* a, size_t n) {
     }
   }
   return out;
+}
+
+std::string kind_of(const Value& v) { return v.is_string() ? "String" : type_of(v)->annotation(); }
+
+void check_number(const Value& v, char specifier) {
+  check(v.is_scalar(), "%", specifier, " requires a number for formatting, but got ", kind_of(v));
 }
 
 /// "%s has %d" % (a, b)
@@ -244,18 +248,29 @@ std::string percent_formatted(Value* a, size_t n) {
     }
     check(next < n, "Too few arguments for format string");
     const Value& v = a[next++];
-    char buffer[64];
+    char buffer[512];  // the longest double
     switch (pattern[i]) {
       case 's': out += to_text(v); break;
       case 'd':
-      case 'i': out += std::to_string(v.is_double() ? static_cast<int64_t>(v.to_double()) : v.to_int()); break;
+      case 'i':
+        check_number(v, pattern[i]);
+        out += std::to_string(v.is_double() ? static_cast<int64_t>(v.to_double()) : v.to_int());
+        break;
       case 'e':
+      case 'E':
       case 'f':
-      case 'g':
-        std::snprintf(buffer, sizeof buffer, pattern[i] == 'e' ? "%e" : pattern[i] == 'f' ? "%f" : "%g", v.to_double());
+      case 'F': {
+        check_number(v, pattern[i]);
+        const char* form = pattern[i] == 'e' ? "%e" : pattern[i] == 'E' ? "%E" : "%f";
+        std::snprintf(buffer, sizeof buffer, form, v.to_double());
         out += buffer;
         break;
-      case 'c': out += v.is_int() ? std::string(1, static_cast<char>(v.to_int())) : text(v); break;
+      }
+      case 'c':
+        check(v.is_int() || (v.is_string() && text(v).size() == 1),
+              "%c requires an int or char for formatting, but got ", kind_of(v));
+        out += v.is_int() ? std::string(1, static_cast<char>(v.to_int())) : text(v);
+        break;
       default: fail("The specifier %", pattern[i], " is not supported in TorchScript format strings");
     }
   }

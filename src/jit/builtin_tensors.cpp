@@ -39,12 +39,33 @@ TypePtr starts_with_tensor(const Types& t, const TypePtr& result) {
 }
 Value no_nested_tensors(Value*, size_t) { fail<NotImplementedError>("nested tensors are not in Umbra yet"); }
 TypePtr device_rule(const Types& t) {
-  return t.size() == 1 && is_string(t[0]) ? simple_type(TypeKind::Device) : nullptr;
+  bool fits = !t.empty() && t.size() <= 2 && is_string(t[0]) && (t.size() == 1 || is_int(t[1]));
+  return fits ? simple_type(TypeKind::Device) : nullptr;
 }
 TypePtr device_text(const Types& t) { return t.size() == 1 && t[0]->is(TypeKind::Device) ? string_type() : nullptr; }
 TypePtr device_index(const Types& t) {
   return t.size() == 1 && t[0]->is(TypeKind::Device) ? optional_type(int_type()) : nullptr;
 }
+TypePtr unwrapped(const Types& t) {
+  if (t.size() != 1) return nullptr;
+  return t[0]->is(TypeKind::Optional) ? t[0]->element() : t[0];
+}
+TypePtr hash_rule(const Types& t) { return t.size() == 1 ? int_type() : nullptr; }
+
+size_t hash_of(const Value& v) {
+  if (v.is_none()) return 0;
+  if (v.is_bool()) return v.to_bool() ? 1 : 0;
+  if (v.is_int()) return static_cast<size_t>(v.to_int());
+  if (v.is_double()) return std::hash<double>()(v.to_double());
+  if (v.is_string()) return std::hash<std::string>()(v.to_string());
+  if (v.is_tensor()) return std::hash<const void*>()(v.tensor_ref().impl());
+  if (v.tag() == Value::Tag::Device) return std::hash<std::string>()(to_string(v.to_device()));
+  if (!v.is_list()) fail("unhashable type: '", type_of(v)->annotation(), "'");
+  size_t out = v.list().size();  // a tuple
+  for (const Value& part : v.list()) out = out * 1000003 ^ hash_of(part);
+  return out;
+}
+
 TypePtr contains_rule(const Types& t) {
   return t.size() == 2 && is_tensor(t[0]) && is_number(t[1]) ? bool_type() : nullptr;
 }
@@ -116,6 +137,7 @@ Tensor number_tensor(const Value& v) {
 }  // namespace
 
 const std::vector<Builtin> kTensorBuiltins = {
+    {"aten::hash", hash_rule, [](Value* a, size_t) { return Value(static_cast<int64_t>(hash_of(a[0]))); }},
     {"aten::Int", tensor_to_int, [](Value* a, size_t) { return Value(single(a[0]).to_int()); }},
     {"aten::Float", tensor_to_float, [](Value* a, size_t) { return Value(single(a[0]).to_double()); }},
     {"aten::Bool", tensor_to_bool,
@@ -123,6 +145,8 @@ const std::vector<Builtin> kTensorBuiltins = {
        const Tensor& t = a[0].tensor_ref();
        if (t.is_fake() && t.sym_numel() == 1)
          return undecided(t.dtype() == DType::Bool && t.dim() == 0 ? t : t.reshape({}).ne(0));
+       check(t.numel() == 1, "Boolean value of Tensor with ", t.numel() == 0 ? "no values" : "more than one value",
+             " is ambiguous");
        return Value(single(a[0]).to_bool());
      }},
     {"aten::IntImplicit", tensor_to_int,
@@ -162,6 +186,20 @@ const std::vector<Builtin> kTensorBuiltins = {
     {"prim::is_sparse", tensor_to_bool,
      [](Value* a, size_t) { return Value(a[0].tensor_ref().layout() == Layout::SparseCoo); }},
     {"prim::is_quantized", tensor_to_bool, [](Value*, size_t) { return Value(false); }},
+    {"prim::is_ipu", tensor_to_bool, [](Value*, size_t) { return Value(false); }},
+    {"prim::is_xla", tensor_to_bool, [](Value*, size_t) { return Value(false); }},
+    {"prim::is_mtia", tensor_to_bool, [](Value*, size_t) { return Value(false); }},
+    {"prim::is_maia", tensor_to_bool, [](Value*, size_t) { return Value(false); }},
+    {"prim::is_vulkan", tensor_to_bool, [](Value*, size_t) { return Value(false); }},
+    {"prim::is_sparse_csr", tensor_to_bool,
+     [](Value* a, size_t) { return Value(a[0].tensor_ref().layout() == Layout::SparseCsr); }},
+    {"prim::nbytes", tensor_to_int,
+     [](Value* a, size_t) { return Value(a[0].tensor_ref().numel() * a[0].tensor_ref().item_size()); }},
+    {"aten::_unwrap_optional", unwrapped,
+     [](Value* a, size_t) {
+       check(!a[0].is_none(), "Unwrapping null optional");
+       return a[0];
+     }},
     {"prim::is_nested", tensor_to_bool, [](Value*, size_t) { return Value(false); }},
     {"prim::is_mkldnn", tensor_to_bool, [](Value*, size_t) { return Value(false); }},
     {"prim::is_xpu", tensor_to_bool, [](Value*, size_t) { return Value(false); }},
@@ -196,7 +234,11 @@ const std::vector<Builtin> kTensorBuiltins = {
        if (!a[1].is_none()) t = t.to(dtype_of_number(a[1].to_int()));
        return Value(a[2].is_none() ? t : t.to(a[2].to_device()));
      }},
-    {"aten::device", device_rule, [](Value* a, size_t) { return Value(Device(a[0].to_string())); }},
+    {"aten::device", device_rule,
+     [](Value* a, size_t n) {
+       std::string index = n == 2 ? ":" + std::to_string(a[1].to_int()) : "";
+       return Value(Device(a[0].to_string() + index));
+     }},
     {"prim::type", device_text,
      [](Value* a, size_t) {
        std::string text = to_string(a[0].to_device());
@@ -219,6 +261,8 @@ const std::vector<Builtin> kTensorBuiltins = {
      [](Value*, size_t) { return Value(autocast_state(DeviceType::CUDA).enabled); }},
     {"aten::is_autocast_cpu_enabled", no_arguments_bool,
      [](Value*, size_t) { return Value(autocast_state(DeviceType::CPU).enabled); }},
+    {"aten::get_autocast_dtype", [](const Types& t) { return t.size() == 1 && is_string(t[0]) ? int_type() : nullptr; },
+     [](Value* a, size_t) { return Value(number_of(autocast_state(Device(a[0].to_string()).type).dtype)); }},
     {"aten::is_grad_enabled", no_arguments_bool, [](Value*, size_t) { return Value(is_grad_enabled()); }},
     // Programs of PyTorch's transformers have branches on nested tensors, which most runs do not take.
     {"aten::_nested_tensor_from_mask_left_aligned", [](const Types& t) { return starts_with_tensor(t, bool_type()); },

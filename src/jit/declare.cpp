@@ -65,7 +65,9 @@ TypePtr generic_type(const Tree& tree, const std::string& path, Resolver& resolv
   if ((last == "List" || last == "list") && parts.size() == 1) return list_type(parts[0]);
   if ((last == "Dict" || last == "dict") && parts.size() == 2) return dict_type(parts[0], parts[1]);
   if (last == "Tuple" || last == "tuple") return tuple_type(parts);
-  if (last == "Optional" && parts.size() == 1) return optional_type(parts[0]);
+  if (last == "Optional" && parts.size() == 1)
+    return parts[0]->is(TypeKind::Union) ? union_type({parts[0], simple_type(TypeKind::None)})
+                                         : optional_type(parts[0]);
   if (last == "Union") return union_type(parts);
   if ((last == "Future") && parts.size() == 1) return future_type(parts[0]);
   if (last == "Final" && parts.size() == 1) return parts[0];
@@ -125,10 +127,11 @@ TypePtr resolve_type(const Tree& tree, Resolver& resolver) {
 namespace {
 
 /// The types of `# type: (Tensor, int) -> Tensor`, which may stand under a function's head; the last is the result's.
+/// With `(...)` those of the parameters stand on their own lines. Without an arrow the result is null.
 std::vector<TypePtr> commented_types(const Tree& def, Resolver& resolver) {
   if (def.type_comment.empty()) return {};
   size_t arrow = def.type_comment.rfind("->");
-  if (arrow == std::string::npos) return {};
+  if (arrow == std::string::npos && def.type_comment.find('(') == std::string::npos) return {};
   auto parsed = [&](std::string text) {
     auto source =
         std::make_shared<SourceText>(SourceText{std::move(text), def.source->file, def.source->first_line, 0, nullptr});
@@ -136,10 +139,14 @@ std::vector<TypePtr> commented_types(const Tree& def, Resolver& resolver) {
   };
   std::vector<TypePtr> out;
   TreePtr parameters = parsed(def.type_comment.substr(0, arrow));
-  if (parameters->kind == Syntax::Tuple)
+  if (parameters->kind == Syntax::Constant && parameters->text == "...") {
+    for (const ParameterTree& p : def.parameters)
+      if (!p.comment.empty()) out.push_back(resolve_type(*parsed(p.comment), resolver));
+  } else if (parameters->kind == Syntax::Tuple)
     for (const TreePtr& t : parameters->children) out.push_back(resolve_type(*t, resolver));
   else out.push_back(resolve_type(*parameters, resolver));
-  out.push_back(resolve_type(*parsed(def.type_comment.substr(arrow + 2)), resolver));
+  bool has_result = arrow != std::string::npos;
+  out.push_back(has_result ? resolve_type(*parsed(def.type_comment.substr(arrow + 2)), resolver) : nullptr);
   return out;
 }
 
@@ -157,6 +164,7 @@ void declare(Function& function, const Tree& def, Resolver& resolver, const Type
     if (i == 0 && self) out.type = self;
     else if (p.annotation) out.type = resolve_type(*p.annotation, resolver);
     else out.type = commented.empty() ? tensor_type() : commented[i - first];
+    out.inferred = !(i == 0 && self) && !p.annotation && commented.empty();
     function.parameters.push_back(std::move(out));
   }
   if (def.returns) function.result = resolve_type(*def.returns, resolver);

@@ -52,14 +52,19 @@ void Emitter::body(const Tree& def) {
     env_[p.name] = sugar(v);
   }
   Rewritten rewritten = rewrite_exits(def);
-  statements(rewritten.body);
-  TypePtr none = simple_type(TypeKind::None);
-  auto found = env_.find("$ret");
-  if (!rewritten.always_returns && !raises_) {
-    bool nothing = function_.result ? is_subtype(none, function_.result) : !rewritten.returns_value;
-    if (!nothing || (found != env_.end() && rewritten.returns_value && !function_.result))
-      fail_at(def, "Function was not annotated as having type None, but does not return along all paths");
+  if (!function_.result && rewritten.returns_value && !rewritten.always_returns) {  // what is left is None
+    Tree whole = def;
+    auto none = std::make_shared<Tree>(def);
+    none->kind = Syntax::Return;
+    none->children.clear();
+    none->body.clear();
+    whole.body.push_back(none);
+    rewritten = rewrite_exits(whole);
   }
+  statements(rewritten.body);
+  auto found = env_.find("$ret");
+  if (!rewritten.always_returns && !raises_ && function_.result && !function_.result->is(TypeKind::None))
+    fail_at(def, "Function was not annotated as having type None, but does not return along all paths");
   Variable* result = nullptr;
   if (found != env_.end() && (rewritten.always_returns || rewritten.returns_value))
     result = as_value(def, found->second);
@@ -98,6 +103,7 @@ SugaredPtr Emitter::lookup(const Tree& at, const std::string& name) {
   if (auto found = env_.find(name); found != env_.end()) {
     if (found->second) return found->second;
     auto why = undefined_.find(name);
+    if (why != undefined_.end() && why->second.empty()) fail_at(at, "undefined value ", name);
     if (why != undefined_.end()) fail_at(at, why->second, "and was used here");
     fail_at(at, name, " is not defined in all branches that lead here");
   }
@@ -108,7 +114,7 @@ SugaredPtr Emitter::lookup(const Tree& at, const std::string& name) {
       "getattr",       "hasattr", "reversed",  "ord",    "chr",   "annotate", "unchecked_cast",
       "uninitialized", "divmod",  "pow",       "super",  "hash",  "hex",      "bin",
       "oct",           "id",      "map",       "filter", "fork",  "wait",     "tuple",
-      "iter",          "next"};
+      "iter",          "next",    "slice"};
   for (const char* k : known)
     if (name == k) return sugar_builtin(name);
   static const std::pair<const char*, TypeKind> types[] = {
@@ -148,6 +154,7 @@ void Emitter::statements(const std::vector<TreePtr>& list) {
 }
 
 void Emitter::statement(const Tree& s) {
+  statement_ = &s;
   switch (s.kind) {
     case Syntax::Pass: return;
     case Syntax::Import:
@@ -171,17 +178,7 @@ void Emitter::statement(const Tree& s) {
     case Syntax::For: return for_statement(s);
     case Syntax::Raise: return raise(s);
     case Syntax::Assert: return assertion(s);
-    case Syntax::Delete: {
-      const Tree& t = *s.children[0];
-      if (t.kind == Syntax::Name) env_.erase(t.text);
-      else if (t.kind == Syntax::Subscript) {
-        Variable* of = value(*t.children[0]);
-        Variable* key = value(*t.children[1]);
-        if (of->type()->is(TypeKind::Class)) call_method(t, of, "__delitem__", {{"", key}});
-        else builtin(t, "aten::Delete", {{"", of}, {"", key}});
-      } else fail_at(t, "del statements are only supported for deleting list and dict items and variables");
-      return;
-    }
+    case Syntax::Delete: return delete_target(*s.children[0]);
     case Syntax::With: return with_statement(s);
     case Syntax::Def:
       if (s.text == "__forked_function" && s.parameters.empty() && s.body.size() == 1 &&
@@ -195,6 +192,27 @@ void Emitter::statement(const Tree& s) {
                                      SourceRange{s.source, s.begin, s.begin + 3}.pointed(), Compilation::waiting()),
                               true);
     default: fail_at(s, "this statement is not supported");
+  }
+}
+
+void Emitter::delete_target(const Tree& t) {
+  if (t.kind == Syntax::Tuple) {
+    for (const TreePtr& c : t.children) delete_target(*c);
+  } else if (t.kind == Syntax::Name) {
+    env_.erase(t.text);
+    undefined_[t.text] = "";
+  } else if (t.kind == Syntax::Subscript) {
+    if (t.children[1]->kind == Syntax::Slice)
+      fail_at(t,
+              "del statements only support deletion at a single index, slicing is not supported (see "
+              "https://github.com/pytorch/pytorch/issues/31430)");
+    Variable* of = value(*t.children[0]);
+    if (!of->type()->is(TypeKind::Class))
+      return void(builtin(t, "aten::Delete", {{"", of}, {"", value(*t.children[1])}}));
+    if (!of->type()->cls->method("__delitem__")) fail_at(t, "Class does not define __delitem__");
+    call_method(t, of, "__delitem__", {{"", value(*t.children[1])}});
+  } else {
+    fail_at(t, "del statements are only supported for deleting list and dict items and variables");
   }
 }
 

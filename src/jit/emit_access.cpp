@@ -1,4 +1,5 @@
 // Parts of values: subscripts, attributes, and what loops go over.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -29,12 +30,33 @@ SugaredPtr Emitter::subscript(const Tree& e, const TypePtr& hint) {
     return builtin(e, "aten::index", {{"", part}, {"", list}});
   }
   if (v->type()->is(TypeKind::Class)) return call_method(e, v, "__getitem__", {{"", value(index)}});
-  if (v->type()->is(TypeKind::Optional)) fail_at(e, "'", v->type()->annotation(), "' object is not subscriptable");
-  if (index.kind != Syntax::Slice) return builtin(e, "aten::__getitem__", {{"", v}, {"", value(index)}});
-  auto bound = [&](size_t i) { return index.children[i] ? value(*index.children[i]) : constant(Value()); };
-  Variable *start = bound(0), *stop = bound(1);
-  Variable* step = index.children[2] ? value(*index.children[2]) : constant(Value(1));
-  return builtin(e, "aten::slice", {{"", v}, {"", start}, {"", stop}, {"", step}});
+  if (v->type()->is(TypeKind::Optional) || is_number(v->type()) || is_bool(v->type()))
+    fail_at(e, "'", v->type()->annotation(), "' object is not subscriptable");
+  SugaredPtr at = index_of(index);
+  auto bounds = bounds_of(index, at);
+  if (!bounds) return builtin(e, "aten::__getitem__", {{"", v}, {"", as_value(index, at)}});
+  Variable *start = as_value(index, (*bounds)[0]), *stop = as_value(index, (*bounds)[1]);
+  return builtin(e, "aten::slice", {{"", v}, {"", start}, {"", stop}, {"", as_value(index, (*bounds)[2])}});
+}
+
+/// What an index stands for; null where it is written with colons.
+SugaredPtr Emitter::index_of(const Tree& index) {
+  if (index.kind == Syntax::Slice) return nullptr;
+  Compilation::reach(index);
+  return expression(index);
+}
+
+std::optional<std::array<SugaredPtr, 3>> Emitter::bounds_of(const Tree& index, const SugaredPtr& made) {
+  std::array<SugaredPtr, 3> out;
+  if (made) {
+    if (made->kind != Sugared::Kind::Range || made->name != "slice") return std::nullopt;
+    std::ranges::copy(made->parts, out.begin());
+  } else {
+    for (size_t i = 0; i < 3; ++i)
+      out[i] = index.children[i] ? expression(*index.children[i]) : sugar_constant(Value());
+  }
+  if (out[2]->kind == Sugared::Kind::Constant && out[2]->value.is_none()) out[2] = sugar_constant(Value(1));
+  return out;
 }
 
 /// A module that the run chooses, where it is known by the interface that all of a container's modules have; null where
@@ -62,18 +84,19 @@ SugaredPtr Emitter::part_of(const Tree& e, const SugaredPtr& of, const Tree& ind
       if (of->keys[i] == index.text) return of->parts[i];
     fail_at(e, "Key Error, ", index.text);
   }
-  auto known_int = [&](const Tree& t) -> std::optional<int64_t> {
-    Variable* v = value(t);
-    const Value* c = v->node()->is("prim::Constant") ? v->node()->attribute("value") : nullptr;
-    return c && c->is_int() ? std::optional<int64_t>(c->to_int()) : std::nullopt;
+  auto known = [&](const SugaredPtr& s) -> const Value* {
+    static const Value none;
+    Variable* v = as_value(index, s);
+    if (v->type()->is(TypeKind::None)) return &none;
+    return v->node()->is("prim::Constant") ? v->node()->attribute("value") : nullptr;
   };
   std::vector<SugaredPtr> parts = parts_of(e, of);
-  if (index.kind == Syntax::Slice) {
+  SugaredPtr made = index_of(index);
+  if (auto bounds = bounds_of(index, made)) {
     auto at = [&](size_t i) {
-      if (!index.children[i]) return Value();
-      std::optional<int64_t> v = known_int(*index.children[i]);
+      const Value* v = known((*bounds)[i]);
       if (!v) fail_at(e, "a tuple's slice needs constant bounds");
-      return Value(*v);
+      return *v;
     };
     auto s = std::make_shared<Sugared>();
     s->kind = modules ? Sugared::Kind::Modules : Sugared::Kind::Values;
@@ -83,21 +106,36 @@ SugaredPtr Emitter::part_of(const Tree& e, const SugaredPtr& of, const Tree& ind
     });
     return s;
   }
-  std::optional<int64_t> i = known_int(index);
+  const Value* place_known = known(made);
+  std::optional<int64_t> i;
+  if (place_known && place_known->is_int()) i = place_known->to_int();
+  if (!i && modules && by_name(*of))
+    fail_at(
+        e,
+        "Unable to extract string literal index. ModuleDict indexing is only supported with string literals. For "
+        "example, 'i = \"a\"; self.layers[i](x)' will fail because i is not a literal. Enumeration of ModuleDict is "
+        "supported, e.g. 'for k, v in self.items(): out = v(inp)'");
   if (!i && modules)
     fail_at(e,
             "Expected integer literal for index but got a variable or non-integer. ModuleList/Sequential indexing is "
             "only supported with integer literals. For example, 'i = 4; self.layers[i](x)' will fail because i is not "
             "a literal. Enumeration is supported, e.g. 'for index, v in enumerate(self): out = v(inp)'");
-  if (!i)
-    fail_at(e, "Cannot index into a ", as_value(e, of)->type()->annotation(),
-            " with a non-integer literal because we cannot resolve the output type");
+  if (!i) return part_at_run_time(e, as_value(e, of), as_value(index, made));
   auto n = static_cast<int64_t>(parts.size());
   int64_t place = *i < 0 ? *i + n : *i;
   bool inside = place >= 0 && place < n;
   if (!inside && modules) fail_at(e, "Index ", *i, " out of range of length ", n);
   if (!inside) fail_at(e, "Tuple index out of range. Tuple is length ", n, " and index is ", *i);
   return parts[static_cast<size_t>(place)];
+}
+
+/// Any part of a tuple whose parts are all of one type.
+SugaredPtr Emitter::part_at_run_time(const Tree& e, Variable* tuple, Variable* place) {
+  TypePtr element = tuple->type()->elements.empty() ? nullptr : tuple->type()->element();
+  for (const TypePtr& t : tuple->type()->elements) element = element && same_type(element, t) ? element : nullptr;
+  if (element && is_int(place->type())) return sugar(one(e, "prim::TupleIndex", {tuple, place}, element));
+  fail_at(e, "Cannot index into a ", tuple->type()->annotation(),
+          " with a non-integer literal because we cannot resolve the output type");
 }
 
 namespace {
@@ -123,12 +161,11 @@ struct Place {
 
 }  // namespace
 
-Variable* Emitter::slice_tensor(const Tree& at, Variable* tensor, int64_t dim, const Tree& item) {
-  Variable* start = item.children[0] ? value(*item.children[0]) : constant(Value());
-  Variable* stop = item.children[1] ? value(*item.children[1]) : constant(Value());
-  Variable* step = item.children[2] ? value(*item.children[2]) : constant(Value(1));
-  return as_value(
-      at, builtin(at, "aten::slice", {{"", tensor}, {"", constant(Value(dim))}, {"", start}, {"", stop}, {"", step}}));
+Variable* Emitter::slice_tensor(const Tree& at, Variable* tensor, int64_t dim,
+                                const std::array<SugaredPtr, 3>& bounds) {
+  std::vector<Argument> arguments{{"", tensor}, {"", constant(Value(dim))}};
+  for (const SugaredPtr& b : bounds) arguments.push_back({"", as_value(at, b)});
+  return as_value(at, builtin(at, "aten::slice", arguments));
 }
 
 /// Slices, numbers and None one after the other; tensors are gathered in `indices`, with None for dimensions they skip.
@@ -137,7 +174,12 @@ Variable* Emitter::index_tensor(const Tree& at, Variable* tensor, const Tree& in
   if (index.kind == Syntax::Tuple) items = index.children;
   else items.push_back(std::make_shared<Tree>(index));
   Variables values;  // null for slices and the ellipsis
-  for (const TreePtr& i : items) values.push_back(i->kind == Syntax::Slice || is_ellipsis(*i) ? nullptr : value(*i));
+  std::vector<SugaredPtr> made;
+  for (const TreePtr& i : items) {
+    made.push_back(is_ellipsis(*i) ? nullptr : index_of(*i));
+    bool sliced = !made.back() || (made.back()->kind == Sugared::Kind::Range && made.back()->name == "slice");
+    values.push_back(sliced ? nullptr : as_value(*i, made.back()));
+  }
   Place place;
   std::vector<std::pair<int64_t, Variable*>> tensors;
   for (size_t i = 0; i < items.size(); ++i) {
@@ -151,7 +193,7 @@ Variable* Emitter::index_tensor(const Tree& at, Variable* tensor, const Tree& in
     Variable* v = values[i];
     if (!v) {
       int64_t dim = place.take(true);
-      if (!is_whole_slice(item) || items.size() == 1) tensor = slice_tensor(at, tensor, dim, item);
+      if (!is_whole_slice(item) || items.size() == 1) tensor = slice_tensor(at, tensor, dim, *bounds_of(item, made[i]));
     } else if (v->type()->is(TypeKind::None)) {
       tensor = as_value(at, builtin(at, "aten::unsqueeze", {{"", tensor}, {"", constant(Value(place.insert()))}}));
     } else if (is_int(v->type())) {
@@ -192,6 +234,7 @@ SugaredPtr Emitter::modules_of(const Tree& at, const SugaredPtr& s) {
     if (!(a.type->cls && a.type->cls->is_module) && !a.is_parameter) continue;
     Node* node = insert(at, "prim::GetAttr", {s->variable}, {a.type});
     node->set_attribute("name", Value(a.name));
+    node->output()->set_name(std::isdigit(static_cast<unsigned char>(a.name[0])) ? "_" + a.name : a.name);
     out->keys.push_back(a.name);
     out->parts.push_back(sugar(node->output()));
   }
@@ -207,10 +250,16 @@ SugaredPtr Emitter::attribute_of(const Tree& at, const SugaredPtr& of, const std
       return usable(at, s);
     }
     case Sugared::Kind::Type: return attribute_of_type(at, of, name);
-    case Sugared::Kind::Modules: return method_of(of, name);
+    case Sugared::Kind::Modules:
+      if (of->variable && of->variable->type()->cls->find(name) >= 0)
+        return attribute_of_object(at, sugar(of->variable), of->variable, name);
+      return method_of(of, name);
     case Sugared::Kind::Constant:
     case Sugared::Kind::Values:
     case Sugared::Kind::Variable: break;
+    case Sugared::Kind::Range:
+      if (of->name == "slice") fail_at(at, "attribute lookup is not defined on Python slice value");
+      [[fallthrough]];
     default: fail_at(at, "'", of->name, "' has no attribute '", name, "' that programs can use");
   }
   Variable* v = as_value(at, of);
@@ -228,8 +277,8 @@ SugaredPtr Emitter::attribute_of(const Tree& at, const SugaredPtr& of, const std
     if (SugaredPtr s = property_of_tensor(at, v, name)) return s;
   bool known = !builtins("aten::" + name).empty() || !operator_overloads("aten::" + name).empty() ||
                is_method_of_tensors(name) || t->is(TypeKind::Future);
-  if (!known || t->is(TypeKind::Optional))
-    fail_at(at, "'", t->annotation(), "' object has no attribute or method '", name, "'.");
+  bool has_methods = !t->is(TypeKind::Optional) && !is_number(t) && !is_bool(t);
+  if (!known || !has_methods) fail_at(at, "'", t->annotation(), "' object has no attribute or method '", name, "'.");
   return method_of(of, name);
 }
 
@@ -316,6 +365,17 @@ SugaredPtr Emitter::property_of_tensor(const Tree& at, Variable* v, const std::s
                                                                 {"imag", "aten::imag"},
                                                                 {"ndim", "aten::dim"},
                                                                 {"is_quantized", "prim::is_quantized"},
+                                                                {"is_mkldnn", "prim::is_mkldnn"},
+                                                                {"is_sparse_csr", "prim::is_sparse_csr"},
+                                                                {"is_leaf", "aten::is_leaf"},
+                                                                {"is_xpu", "prim::is_xpu"},
+                                                                {"is_mps", "prim::is_mps"},
+                                                                {"is_ipu", "prim::is_ipu"},
+                                                                {"is_xla", "prim::is_xla"},
+                                                                {"is_mtia", "prim::is_mtia"},
+                                                                {"is_maia", "prim::is_maia"},
+                                                                {"is_vulkan", "prim::is_vulkan"},
+                                                                {"nbytes", "prim::nbytes"},
                                                                 {"is_nested", "prim::is_nested"},
                                                                 {"itemsize", "aten::element_size"}};
   auto found = properties.find(name);

@@ -28,8 +28,9 @@ void Emitter::assign(const Tree& target, const SugaredPtr& v) {
 
 void Emitter::assign_attribute(const Tree& target, const SugaredPtr& v) {
   Variable* object = value(*target.children[0]);
+  const Tree& whole = statement_ ? *statement_ : target;
   if (!object->type()->is(TypeKind::Class))
-    fail_at(target, "Tried to set an attribute of ", object->type()->annotation());
+    fail_at(whole, "Tried to set an attribute: ", target.text, " on a non-class: ", object->type()->annotation());
   const ClassPtr& cls = object->type()->cls;
   int i = cls->find(target.text);
   Variable* new_value = as_value(target, v);
@@ -41,11 +42,11 @@ void Emitter::assign_attribute(const Tree& target, const SugaredPtr& v) {
   if (i < 0 && initialising && !outer_.empty()) fail_at(target, "assignment cannot be in a control-flow block");
   if (i < 0 && initialising) i = cls->add_attribute({target.text, without_details(new_value->type())});
   if (i < 0)
-    fail_at(target, "Tried to set nonexistent attribute: ", target.text,
+    fail_at(whole, "Tried to set nonexistent attribute: ", target.text,
             ". Did you forget to initialize it in __init__()?");
   const TypePtr& wanted = cls->attributes[static_cast<size_t>(i)].type;
   if (!is_subtype(new_value->type(), wanted) && !is_empty_container(*new_value, *wanted))
-    fail_at(target, "Wrong type for attribute assignment. Expected ", wanted->annotation(), " but got ",
+    fail_at(whole, "Wrong type for attribute assignment. Expected ", wanted->annotation(), " but got ",
             new_value->type()->annotation());
   new_value = coerced(target, new_value, wanted, concat("the attribute '", target.text, "'"));
   insert(target, "prim::SetAttr", {object, new_value}, {})->set_attribute("name", Value(target.text));
@@ -59,7 +60,9 @@ void Emitter::assign_name(const Tree& at, const std::string& name, SugaredPtr v)
     env_[name] = sugar(result);
     return;
   }
-  if (v->kind == Sugared::Kind::Constant || v->kind == Sugared::Kind::Values || v->kind == Sugared::Kind::Range)
+  bool is_slice = v->kind == Sugared::Kind::Range && v->name == "slice";
+  if (v->kind == Sugared::Kind::Constant || v->kind == Sugared::Kind::Values ||
+      (v->kind == Sugared::Kind::Range && !is_slice))
     v = sugar(as_value(at, v));
   if (v->kind == Sugared::Kind::Variable && !outer_.empty()) {
     auto before = env_.find(name);
@@ -67,6 +70,8 @@ void Emitter::assign_name(const Tree& at, const std::string& name, SugaredPtr v)
     if (outside != outer_.back()->end() && outside->second && outside->second->kind == Sugared::Kind::Variable &&
         before != env_.end()) {
       const TypePtr& old = outside->second->variable->type();
+      if (!is_subtype(v->variable->type(), old) && is_empty_container(*v->variable, *old))
+        v = sugar(coerced(at, v->variable, old->is(TypeKind::Optional) ? old->element() : old, "the variable"));
       if (!is_subtype(v->variable->type(), old))
         fail_at(at, "Variable '", name, "' previously had type ", old->annotation(),
                 " but is now being assigned to a value of type ", v->variable->type()->annotation(), "\n");
@@ -116,7 +121,7 @@ void Emitter::assign_subscript(const Tree& target, Variable* v) {
   if (object->type()->is(TypeKind::Class))
     return void(call_method(target, object, "__setitem__", {{"", value(index)}, {"", v}}));
   if (!object->type()->is(TypeKind::Tensor))
-    fail_at(target, "'", object->type()->annotation(), "' object does not support item assignment");
+    fail_at(target, object->type()->annotation(), " does not support subscripted assignment");
   Variables indices;
   Variable* part = index_tensor(target, object, index, indices);
   if (!v->type()->is(TypeKind::Tensor)) {

@@ -24,7 +24,7 @@ bool is_cast_method(const std::string& name, DType& dtype) {
 
 bool is_method_of_tensors(const std::string& name) {
   DType dtype;
-  return name == "cpu" || name == "cuda" || name == "tolist" || is_cast_method(name, dtype);
+  return name == "cpu" || name == "cuda" || name == "tolist" || name == "type" || is_cast_method(name, dtype);
 }
 
 // ---- conversions ----
@@ -127,8 +127,11 @@ Variables Emitter::match(const Tree& at, const Function& function, size_t skippe
     const Parameter& p = parameters[place + skipped];
     out[place] = is_int(a.value->type()) && is_float(p.type) ? nullptr : convert(at, a.value, p.type, implicit_);
     if (!out[place])
-      refuse("Expected a value of type '", p.type->annotation(), "' for argument '", p.name,
-             "' but instead found type '", a.value->type()->annotation(), "'.");
+      refuse("Expected a value of type '", p.type->annotation(), p.inferred ? " (inferred)" : "", "' for argument '",
+             p.name, "' but instead found type '", a.value->type()->annotation(), "'.",
+             p.inferred ? concat("\nInferred the value for argument '", p.name,
+                                 "' to be of type 'Tensor' because it was not annotated with an explicit type.")
+                        : "");
   }
   for (size_t i = 0; i < out.size(); ++i) {
     if (out[i]) continue;
@@ -251,7 +254,15 @@ SugaredPtr Emitter::create(const Tree& at, const TypePtr& type, std::vector<Argu
   }
   switch (type->kind) {
     case TypeKind::Int: return is_int(v->type()) ? sugar(v) : builtin(at, "aten::Int", std::move(arguments));
-    case TypeKind::Float: return is_float(v->type()) ? sugar(v) : builtin(at, "aten::Float", std::move(arguments));
+    case TypeKind::Float: {
+      if (is_float(v->type())) return sugar(v);
+      const Value* known =
+          v->node()->is("prim::Constant") && is_string(v->type()) ? v->node()->attribute("value") : nullptr;
+      char* end = nullptr;
+      double number = known ? std::strtod(known->to_string().c_str(), &end) : 0;  // float("inf")
+      if (known && !known->to_string().empty() && !*end) return sugar(constant(Value(number)));
+      return builtin(at, "aten::Float", std::move(arguments));
+    }
     case TypeKind::Bool: return sugar(truth(at, v));
     case TypeKind::String: return is_string(v->type()) ? sugar(v) : builtin(at, "aten::str", std::move(arguments));
     case TypeKind::Device: return is_string(v->type()) ? builtin(at, "aten::device", std::move(arguments)) : sugar(v);
@@ -278,11 +289,15 @@ SugaredPtr Emitter::call(const Tree& e, const TypePtr& hint) {
       fail_at(e, "a list of modules cannot be called");
     case Sugared::Kind::Variable: {
       const TypePtr& type = callee->variable->type();
-      if (!type->is(TypeKind::Class)) fail_at(e, "cannot call a value of type '", type->annotation(), "'");
+      if (!type->is(TypeKind::Class) || type->cls->is_interface)
+        fail_at(e, "cannot call a value of type '", type->annotation(), "'");
       if (type->cls->is_module) return call_module(e, callee->variable, arguments_of(e));
       return call_method(e, callee->variable, "__call__", arguments_of(e));
     }
-    case Sugared::Kind::Python: fail_at(e, "Python function '", callee->name, "' cannot be called from TorchScript");
+    case Sugared::Kind::Python:
+      if (FunctionPtr left = resolver_.callable(*callee, e.children.size() - 1))
+        return call_function(e, left, arguments_of(e));
+      fail_at(e, "Python function '", callee->name, "' cannot be called from TorchScript");
     default: fail_at(e, "this cannot be called");
   }
 }
@@ -354,6 +369,7 @@ SugaredPtr Emitter::call_on_value(const Tree& e, const Sugared& callee, const Ty
     DType dtype;
     if (arguments.size() == 1 && is_cast_method(callee.name, dtype))
       return builtin(e, "aten::to", {{"", v}, {"", constant(Value(number_of(dtype)))}});
+    if (callee.name == "type") return builtin(e, "aten::to", arguments);
     if (arguments.size() == 1 && (callee.name == "cpu" || callee.name == "cuda"))
       return builtin(e, "aten::to", {{"", v}, {"device", constant(Value(Device(callee.name)))}});
     if (callee.name == "tolist") {

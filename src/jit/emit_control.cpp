@@ -17,27 +17,42 @@ bool is_refinement(const SugaredPtr& s, const SugaredPtr& of) {
   return v == of->variable;
 }
 
+/// The names in a target of an assignment.
+void names_in(const Tree& target, std::vector<std::string>& names) {
+  if (target.kind == Syntax::Name) names.push_back(target.text);
+  else if (target.kind == Syntax::Tuple || target.kind == Syntax::List || target.kind == Syntax::Starred)
+    for (const TreePtr& c : target.children) names_in(*c, names);
+}
+
 /// The names that statements assign, in order.
 void assigned(const Tree& tree, std::vector<std::string>& names) {
-  auto target = [&](auto&& self, const Tree& t) -> void {
-    if (t.kind == Syntax::Name) names.push_back(t.text);
-    else if (t.kind == Syntax::Tuple || t.kind == Syntax::List || t.kind == Syntax::Starred)
-      for (const TreePtr& c : t.children) self(self, *c);
-  };
   switch (tree.kind) {
     case Syntax::Assign:
-      for (size_t i = 0; i + 1 < tree.children.size(); ++i) target(target, *tree.children[i]);
+      for (size_t i = 0; i + 1 < tree.children.size(); ++i) names_in(*tree.children[i], names);
       break;
     case Syntax::Annotated:
-      if (tree.children.size() > 2) target(target, *tree.children[0]);
+      if (tree.children.size() > 2) names_in(*tree.children[0], names);
       break;
     case Syntax::Augmented:
-    case Syntax::For: target(target, *tree.children[0]); break;
+    case Syntax::For: names_in(*tree.children[0], names); break;
     default: break;
   }
   for (const TreePtr& s : tree.body) assigned(*s, names);
   if (tree.kind == Syntax::If)
     for (const TreePtr& s : tree.orelse) assigned(*s, names);
+}
+
+/// A break or continue of the loop with this body, as `rewrite_exits` wrote it, or null.
+const Tree* leaves_turn(const std::vector<TreePtr>& body) {
+  for (const TreePtr& s : body) {
+    if (s->kind == Syntax::For || s->kind == Syntax::While) continue;
+    bool sets_flag = s->kind == Syntax::Assign && s->children[0]->kind == Syntax::Name &&
+                     (s->children[0]->text.starts_with("$brk") || s->children[0]->text.starts_with("$cont"));
+    if (sets_flag && s->children.back()->text == "True") return s.get();
+    for (const auto* part : {&s->body, &s->orelse})
+      if (const Tree* found = leaves_turn(*part)) return found;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -107,6 +122,7 @@ void Emitter::join(const Tree& at, Node* node, const Environment& before, Enviro
       b = sugar(in_block(1, [&] { return one(at, "prim::Uninitialized", {}, a->variable->type()); }));
     if (!a || !b) {
       env_[name] = nullptr;
+      if (auto deleted = undefined_.find(name); deleted != undefined_.end() && deleted->second.empty()) continue;
       undefined_[name] =
           concat("\n", name, " is not defined in the ", a ? "false" : "true", " branch:\n", whole_range(at).pointed());
       continue;
@@ -261,16 +277,32 @@ void Emitter::while_statement(const Tree& s) {
 
 void Emitter::for_statement(const Tree& s) {
   Iterable it = iterable_of(*s.children[1]);
-  if (it.is_fixed) {
-    if (!s.orelse.empty())
-      fail_at(s, "break, continue and return inside a loop over a tuple or modules are not supported");
-    for (const SugaredPtr& item : it.fixed) {
-      assign(*s.children[0], item);
-      statements(s.body);
-    }
-    return;
-  }
+  if (it.is_fixed) return unrolled_loop(s, it.fixed);
   loop(s, it.length, nullptr, [&](Variable* i) { assign(*s.children[0], it.item(i)); });
+}
+
+/// The body once for each item. A return inside leaves out the turns that follow.
+void Emitter::unrolled_loop(const Tree& s, const std::vector<SugaredPtr>& items) {
+  if (const Tree* left = leaves_turn(s.body))
+    fail_whole(*left,
+               "Because we emit iteration over modulelists or tuples as unrolled loops, we do not support break or "
+               "continue inside the body of these loops");
+  for (size_t i = 0; i < items.size() && !raises_; ++i) {
+    auto turn = [&] {
+      assign(*s.children[0], items[i]);
+      statements(s.body);
+    };
+    if (i == 0 || s.orelse.empty()) {
+      turn();
+      continue;
+    }
+    std::vector<std::string> targets;
+    names_in(*s.children[0], targets);
+    for (const std::string& name : targets) env_.erase(name);  // each turn's is a value of its own type
+    Condition goes_on;
+    goes_on.value = not_ended(s, constant(Value(true)));
+    branches(s, goes_on, turn, [] {});
+  }
 }
 
 }  // namespace umbra::jit

@@ -56,6 +56,7 @@ Variable* Emitter::as_value(const Tree& at, const SugaredPtr& s) {
       return v;
     }
     case Sugared::Kind::Range: {
+      if (s->name == "slice") fail_at(at, "Python slice value cannot be used as a value");
       if (s->name != "range") break;
       Iterable it = iterable(at, s);
       fail_at(at, "a range can only be looped over");
@@ -74,6 +75,10 @@ Variable* Emitter::as_value(const Tree& at, const SugaredPtr& s) {
       fail_at(at, "Python object of type '", s->name, "' cannot be used as a value in TorchScript");
     default: break;
   }
+  if (s->kind == Sugared::Kind::Builtin ||
+      (s->kind == Sugared::Kind::Method && s->self->kind == Sugared::Kind::Variable &&
+       s->self->variable->type()->is(TypeKind::Tensor)))
+    fail_at(at, "builtin cannot be used as a value");
   fail_at(at, "'", s->name.empty() ? "this" : s->name, "' cannot be used as a value");
 }
 
@@ -191,10 +196,7 @@ SugaredPtr Emitter::format(const Tree& e) {
   std::vector<Argument> arguments{{"", nullptr}};
   for (const TreePtr& c : e.children) {
     if (c->kind == Syntax::String) {
-      for (char ch : c->text) {
-        pattern += ch;
-        if (ch == '{' || ch == '}') pattern += ch;
-      }
+      pattern += c->text;
     } else {
       pattern += "{}";
       arguments.push_back({"", value(*c)});
@@ -301,15 +303,15 @@ Condition Emitter::is_instance(const Tree& e) {
   Variable* v = value(*e.children[1]);
   std::vector<TypePtr> types;
   bool any_list = false, any_tuple = false, any_dict = false;
-  auto add = [&](const Tree& t) {
-    if (t.kind == Syntax::Name && t.text == "list") any_list = true;
+  auto add = [&](auto&& self, const Tree& t) -> void {
+    if (t.kind == Syntax::Tuple || t.kind == Syntax::List)
+      for (const TreePtr& c : t.children) self(self, *c);
+    else if (t.kind == Syntax::Name && t.text == "list") any_list = true;
     else if (t.kind == Syntax::Name && t.text == "tuple") any_tuple = true;
     else if (t.kind == Syntax::Name && t.text == "dict") any_dict = true;
     else types.push_back(type_argument(t));
   };
-  if (e.children[2]->kind == Syntax::Tuple || e.children[2]->kind == Syntax::List)
-    for (const TreePtr& t : e.children[2]->children) add(*t);
-  else add(*e.children[2]);
+  add(add, *e.children[2]);
   auto fits = [&](const TypePtr& t) {
     if ((any_list && is_list(t)) || (any_tuple && t->is(TypeKind::Tuple)) || (any_dict && is_dict(t))) return true;
     for (const TypePtr& w : types)
@@ -400,93 +402,6 @@ SugaredPtr Emitter::if_else(const Tree& e, const TypePtr& hint) {
   env_.erase("$if");
   if (!out) fail_at(e, "the two values of an if-expression are of different types");
   return out;
-}
-
-// ---- containers ----
-
-SugaredPtr Emitter::list(const Tree& e, const TypePtr& hint) {
-  Variables parts;
-  TypePtr inner = hint && hint->is(TypeKind::Optional) ? hint->element() : hint;
-  TypePtr element = inner && inner->is(TypeKind::List) ? inner->element() : nullptr;
-  for (const TreePtr& c : e.children) {
-    if (c->kind == Syntax::Starred) {
-      for (const SugaredPtr& p : parts_of(*c, expression(*c->children[0]))) parts.push_back(as_value(*c, p));
-      continue;
-    }
-    parts.push_back(value(*c, element));
-  }
-  if (!element) {
-    for (Variable* v : parts) {
-      TypePtr both = element ? unify(element, v->type()) : without_details(v->type());
-      element = both ? both : union_type({element, without_details(v->type())});
-    }
-    if (!element) element = tensor_type();
-  }
-  for (Variable*& v : parts) v = coerced(e, v, element, "the element of the list");
-  return sugar(one(e, "prim::ListConstruct", parts, list_type(element)));
-}
-
-SugaredPtr Emitter::dict(const Tree& e, const TypePtr& hint) {
-  Variables parts;
-  TypePtr key, element;
-  if (hint && hint->is(TypeKind::Dict)) key = hint->element(0), element = hint->element(1);
-  bool typed = key != nullptr;
-  for (size_t i = 0; i < e.children.size(); ++i) parts.push_back(value(*e.children[i], i % 2 ? element : key));
-  for (size_t i = 0; i < parts.size() && !typed; ++i) {
-    TypePtr& t = i % 2 ? element : key;
-    TypePtr both = t ? unify(t, parts[i]->type()) : without_details(parts[i]->type());
-    if (!both)
-      fail_at(e, "Dict keys and values must be of one type each, but found ", t->annotation(), " and ",
-              parts[i]->type()->annotation());
-    t = both;
-  }
-  if (!key) key = string_type(), element = tensor_type();
-  if (!is_number(key) && !is_string(key) && !is_tensor(key) && !key->is(TypeKind::Device) && !is_bool(key))
-    fail_at(e, "Cannot create dict for key type '", key->text(),
-            "', only int, float, complex, Tensor, device and string keys are supported");
-  for (size_t i = 0; i < parts.size(); ++i) parts[i] = coerced(e, parts[i], i % 2 ? element : key, "the dict's entry");
-  return sugar(one(e, "prim::DictConstruct", parts, dict_type(key, element)));
-}
-
-SugaredPtr Emitter::comprehension(const Tree& e, const TypePtr& hint) {
-  bool is_dict = e.kind == Syntax::DictComp;
-  size_t first = is_dict ? 2 : 1;
-  const Tree &target = *e.children[first], &source = *e.children[first + 1];
-  Iterable it = iterable_of(source);
-  TypePtr inner = hint && hint->is(TypeKind::Optional) ? hint->element() : hint;
-  TypePtr key, element;
-  if (inner && inner->is(is_dict ? TypeKind::Dict : TypeKind::List))
-    key = inner->element(0), element = inner->elements.back();
-  if (it.is_fixed && !is_dict) {
-    Environment before = env_;
-    Variables parts;
-    for (const SugaredPtr& item : it.fixed) {
-      assign(target, item);
-      parts.push_back(value(*e.children[0], element));
-      if (!element) element = without_details(parts.back()->type());
-      if (!is_subtype(parts.back()->type(), element))
-        fail_at(e, "List type must be the same for all elements, but found ", element->annotation(), " and ",
-                parts.back()->type()->annotation());
-    }
-    env_ = before;
-    return sugar(one(e, "prim::ListConstruct", parts, list_type(element ? element : tensor_type())));
-  }
-  if (it.is_fixed) fail_at(e, "a comprehension of this kind over a tuple or modules is not supported");
-  if (!element)
-    try_body(e, [&](Variable* i) {
-      assign(target, it.item(i));
-      key = without_details(value(*e.children[0])->type());
-      element = is_dict ? without_details(value(*e.children[1])->type()) : key;
-    });
-  Variable* out = is_dict ? one(e, "prim::DictConstruct", {}, dict_type(key, element))
-                          : one(e, "prim::ListConstruct", {}, list_type(element));
-  plain_loop(e, it.length, [&](Variable* i) {
-    assign(target, it.item(i));
-    Variable* v = coerced(e, value(*e.children[is_dict ? 1 : 0], element), element, "the element");
-    if (is_dict) builtin(e, "aten::_set_item", {{"", out}, {"", value(*e.children[0], key)}, {"", v}});
-    else builtin(e, "aten::append", {{"", out}, {"", v}});
-  });
-  return sugar(out);
 }
 
 std::vector<SugaredPtr> Emitter::parts_of(const Tree& at, const SugaredPtr& s) {

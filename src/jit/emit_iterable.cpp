@@ -17,6 +17,12 @@ SugaredPtr together(std::vector<SugaredPtr> parts) {
 
 }  // namespace
 
+bool by_name(const Sugared& s) {
+  return s.kind == Sugared::Kind::Modules && s.variable &&
+         (s.variable->type()->cls->name.ends_with("ModuleDict") ||
+          s.variable->type()->cls->name.ends_with("ParameterDict"));
+}
+
 Emitter::Iterable Emitter::iterable_of(const Tree& e) { return iterable(e, expression(e)); }
 
 Emitter::Iterable Emitter::iterable(const Tree& at, const SugaredPtr& given) {
@@ -32,9 +38,7 @@ Emitter::Iterable Emitter::iterable(const Tree& at, const SugaredPtr& given) {
   if (fixed) {
     it.is_fixed = true;
     it.fixed = parts_of(at, s);
-    bool by_name =
-        s->kind == Sugared::Kind::Modules && s->variable && s->variable->type()->cls->name.ends_with("ModuleDict");
-    for (size_t i = 0; by_name && i < s->keys.size(); ++i) it.fixed[i] = sugar_constant(Value(s->keys[i]));
+    for (size_t i = 0; by_name(*s) && i < s->keys.size(); ++i) it.fixed[i] = sugar_constant(Value(s->keys[i]));
     return it;
   }
   Variable* v = as_value(at, s);
@@ -70,6 +74,7 @@ Emitter::Iterable Emitter::range_of(const Tree& at, const Sugared& s) {
 
 Emitter::Iterable Emitter::enumerated(const Tree& at, const Sugared& s) {
   if (s.parts.empty()) fail_at(at, "enumerate expected at least 1 arguments, got 0");
+  if (s.parts.size() > 2) fail_at(at, "enumerate expected at most 2 arguments, got ", s.parts.size());
   Iterable it, inner = iterable(at, s.parts[0]);
   Variable* start = s.parts.size() > 1 ? as_value(at, s.parts[1]) : nullptr;
   auto number = [this, start, &at](Variable* i) {
@@ -96,13 +101,18 @@ Emitter::Iterable Emitter::zipped(const Tree& at, const Sugared& s) {
     fixed |= all.back().is_fixed;
     if (all.back().is_fixed) shortest = std::min(shortest, all.back().fixed.size());
   }
-  if (all.empty()) fail_at(at, "zip needs something to loop over");
+  if (all.empty()) fail_at(at, "zip expected at least 1 arguments, got 0");
+  for (const Iterable& it : all)  // nobody could know when such a loop ends
+    if (fixed && !it.is_fixed)
+      fail_whole(
+          at,
+          "Can not iterate over a module list or tuple with a value that does not have a statically determinable "
+          "length\n");
   if (fixed) {
     it.is_fixed = true;
     for (size_t i = 0; i < shortest; ++i) {
       std::vector<SugaredPtr> parts;
-      for (Iterable& one_of : all)
-        parts.push_back(one_of.is_fixed ? one_of.fixed[i] : one_of.item(constant(Value(static_cast<int64_t>(i)))));
+      for (Iterable& one_of : all) parts.push_back(one_of.fixed[i]);
       it.fixed.push_back(together(std::move(parts)));
     }
     return it;

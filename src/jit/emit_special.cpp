@@ -18,7 +18,7 @@ struct Emitter::SpecialCall {
     return *e.children[i + 1];
   }
   const std::string& literal(size_t i) const {
-    if (argument(i).kind != Syntax::String) fail_at(e, name, "'s second argument must be a string literal");
+    if (argument(i).kind != Syntax::String) fail_at(argument(i), name, "'s second argument must be a string literal");
     return argument(i).text;
   }
 };
@@ -35,6 +35,7 @@ SugaredPtr Emitter::call_special(const Tree& e, const std::string& name, const T
       {"range", &Emitter::call_range},
       {"enumerate", &Emitter::call_range},
       {"zip", &Emitter::call_range},
+      {"slice", &Emitter::call_slice},
       {"getattr", &Emitter::call_getattr},
       {"hasattr", &Emitter::call_hasattr},
       {"len", &Emitter::call_len},
@@ -86,22 +87,45 @@ SugaredPtr Emitter::call_range(const SpecialCall& c) {
   return s;
 }
 
+/// slice(start, stop, step), to be used as an index.
+SugaredPtr Emitter::call_slice(const SpecialCall& c) {
+  for (size_t i = 0; i < c.count(); ++i)
+    if (c.argument(i).kind == Syntax::Keyword) fail_at(c.e, "Slice does not accept any keyword arguments");
+  if (c.count() == 0 || c.count() > 3) fail_at(c.e, "slice accepts exactly 1, 2 or 3 arguments, got: ", c.count());
+  SugaredPtr s = call_range(c);
+  if (s->parts.size() == 1) s->parts.insert(s->parts.begin(), sugar_constant(Value()));
+  while (s->parts.size() < 3) s->parts.push_back(sugar_constant(Value()));
+  return s;
+}
+
 SugaredPtr Emitter::call_getattr(const SpecialCall& c) {
-  return attribute_of(c.e, expression(c.argument(0)), c.literal(1));
+  if (c.count() < 2 || c.count() > 3)
+    fail_whole(c.e, "getattr expected to have number of arguments between 2 and 3 but found ", c.count());
+  SugaredPtr object = expression(c.argument(0));
+  const std::string& name = c.literal(1);
+  if (c.count() == 2 || has_attribute(c, object, name)) return attribute_of(c.e, object, name);
+  return expression(c.argument(2));
 }
 
 SugaredPtr Emitter::call_hasattr(const SpecialCall& c) {
+  if (c.count() != 2) fail_whole(c.e, "hasattr expected exactly 2 arguments but found ", c.count());
   const std::string& name = c.literal(1);
-  Variable* v = value(c.argument(0));
+  return sugar_constant(Value(has_attribute(c, expression(c.argument(0)), name)));
+}
+
+bool Emitter::has_attribute(const SpecialCall& c, const SugaredPtr& object, const std::string& name) {
+  Variable* v = as_value(c.e, object);
   const ClassPtr& cls = v->type()->cls;
   const auto& fields = v->type()->fields;
   if (!cls && fields.empty())
-    fail_at(c.e, "hasattr's first argument must be an object or NamedTuple, got ", v->type()->annotation(), " instead");
+    fail_whole(c.e, "hasattr's first argument must be an object or NamedTuple, ",
+               v->type()->is(TypeKind::Tuple) ? "but got a normal Tuple " : "got ", v->type()->annotation(),
+               " instead");
   bool has = std::ranges::find(fields, name) != fields.end();
   has |= cls && (cls->find(name) >= 0 || cls->method(name) || cls->overloads.contains(name));
   if (cls)
     for (const auto& [key, constant] : cls->constants) has |= key == name;
-  return sugar_constant(Value(has));
+  return has;
 }
 
 SugaredPtr Emitter::call_len(const SpecialCall& c) {
@@ -200,7 +224,11 @@ SugaredPtr Emitter::call_wait(const SpecialCall& c) {
 }
 
 SugaredPtr Emitter::call_device(const SpecialCall& c) {
-  return create(c.e, simple_type(TypeKind::Device), arguments_of(c.e));
+  std::vector<Argument> arguments = arguments_of(c.e);
+  for (Argument& a : arguments)
+    if (a.name == "type" || a.name == "index" || a.name == "device") a.name.clear();
+  if (arguments.size() == 2) return builtin(c.e, "aten::device", std::move(arguments));
+  return create(c.e, simple_type(TypeKind::Device), std::move(arguments));
 }
 
 }  // namespace umbra::jit

@@ -1,6 +1,7 @@
 // The compiler's state while it writes one function.
 #pragma once
 
+#include <array>
 #include <map>
 
 #include "umbra/jit/compile.h"
@@ -24,6 +25,8 @@ struct Argument {
 
 /// The dotted name that an expression spells, or an empty text.
 std::string path_of(const Tree& t);
+/// Whether modules or parameters are known by keys, which are what loops go over.
+bool by_name(const Sugared& s);
 /// Methods of tensors that no operator has by that name.
 bool is_method_of_tensors(const std::string& name);
 
@@ -56,7 +59,9 @@ class Emitter {
   Variable* carried_on(const Tree& s, const std::string& name, const TypePtr& type);
   void while_statement(const Tree& s);
   void for_statement(const Tree& s);
+  void unrolled_loop(const Tree& s, const std::vector<SugaredPtr>& items);
   void with_statement(const Tree& s);
+  void delete_target(const Tree& t);
   void raise(const Tree& s);
   void assertion(const Tree& s);
   Variable* not_ended(const Tree& s, Variable* condition);
@@ -80,12 +85,18 @@ class Emitter {
   SugaredPtr subscript(const Tree& e, const TypePtr& hint);
   SugaredPtr chosen_module(const Tree& e, const SugaredPtr& of, const Tree& index, const TypePtr& hint);
   SugaredPtr part_of(const Tree& e, const SugaredPtr& of, const Tree& index);
-  Variable* slice_tensor(const Tree& at, Variable* tensor, int64_t dim, const Tree& item);
+  SugaredPtr part_at_run_time(const Tree& e, Variable* tuple, Variable* place);
+  /// The bounds of a slice, written with colons or made by slice(); none where it is none.
+  std::optional<std::array<SugaredPtr, 3>> bounds_of(const Tree& index, const SugaredPtr& made);
+  SugaredPtr index_of(const Tree& index);
+  Variable* slice_tensor(const Tree& at, Variable* tensor, int64_t dim, const std::array<SugaredPtr, 3>& bounds);
   SugaredPtr modules_of(const Tree& at, const SugaredPtr& s);
   Variable* index_tensor(const Tree& at, Variable* tensor, const Tree& index, Variables& indices);
   SugaredPtr list(const Tree& e, const TypePtr& hint);
   SugaredPtr dict(const Tree& e, const TypePtr& hint);
   SugaredPtr comprehension(const Tree& e, const TypePtr& hint);
+  std::vector<TypePtr> wanted_containers(const Tree& e, const TypePtr& hint, TypeKind kind, bool empty);
+  void check_elements(const Tree& e, const TypePtr& wanted, const TypePtr& element);
   SugaredPtr if_else(const Tree& e, const TypePtr& hint);
   SugaredPtr short_circuit(const Tree& e);
   SugaredPtr number(const Tree& e);
@@ -112,8 +123,10 @@ class Emitter {
   SugaredPtr call_uninitialized(const SpecialCall& c);
   SugaredPtr call_is_scripting(const SpecialCall& c);
   SugaredPtr call_range(const SpecialCall& c);
+  SugaredPtr call_slice(const SpecialCall& c);
   SugaredPtr call_getattr(const SpecialCall& c);
   SugaredPtr call_hasattr(const SpecialCall& c);
+  bool has_attribute(const SpecialCall& c, const SugaredPtr& object, const std::string& name);
   SugaredPtr call_len(const SpecialCall& c);
   SugaredPtr call_print(const SpecialCall& c);
   SugaredPtr call_extreme(const SpecialCall& c);
@@ -155,6 +168,8 @@ class Emitter {
     std::function<SugaredPtr(Variable*)> item;
   };
   Iterable iterable(const Tree& at, const SugaredPtr& s);
+  SugaredPtr unrolled_comprehension(const Tree& e, const Iterable& it, const TypePtr& wanted);
+  SugaredPtr unrolled_dict(const Tree& e, const Iterable& it, const TypePtr& wanted);
   Iterable iterable_of(const Tree& e);
   Iterable range_of(const Tree& at, const Sugared& s);
   Iterable enumerated(const Tree& at, const Sugared& s);
@@ -183,6 +198,7 @@ class Emitter {
   bool raises_ = false;                    // the block being written always raises
   bool implicit_ = true;                   // whether arguments of functions are converted, as tensors to numbers
   const Tree* last_return_ = nullptr;
+  const Tree* statement_ = nullptr;               // the one that is written
   std::map<std::string, std::string> undefined_;  // why variables have no value behind a branch
   TreePtr forked_;                                // the body of the last `def __forked_function()`
   int depth_ = 0;

@@ -171,7 +171,7 @@ class Exits {
   static TreePtr assign(const std::string& name, TreePtr value, const Tree& at) {
     TreePtr tree = make(Syntax::Assign, at);
     TreePtr target = make(Syntax::Name, at, name);
-    target->end = target->begin;  // it is not written there
+    if (name != "$ret") target->end = target->begin;  // it is not written there
     tree->children = {target, std::move(value)};
     return tree;
   }

@@ -57,7 +57,35 @@ class Freezer {
     copy->graph = function.graph->copy();
     do inline_calls(*copy->graph);
     while (name_modules(*copy->graph));
+    fold_training(*copy->graph);
     return copy;
+  }
+
+  /// Leaves out what modules do while they are trained, before anybody asks what methods write.
+  void fold_training(Graph& graph) {
+    std::vector<Node*> reads;
+    bool is_set = contains(preserved_, "training");
+    each_node(graph.block(), [&](Node& n) {
+      bool is_training =
+          (n.is("prim::GetAttr") || n.is("prim::SetAttr")) && n.attribute("name")->to_string() == "training";
+      if (is_training && n.is("prim::SetAttr")) is_set = true;
+      if (is_training && n.is("prim::GetAttr")) reads.push_back(&n);
+    });
+    if (is_set) return;
+    for (Node* n : reads)
+      if (const Value* value = value_of(graph, n->output())) put_constant(graph, n, *value);
+    graph.set_current(&graph.block());
+    do propagate_constants(graph);
+    while (fold_branches(graph));
+    eliminate_dead_code(graph);
+  }
+
+  static void put_constant(Graph& graph, Node* read, const Value& value) {
+    graph.set_current(read->block());
+    graph.set_before(read);
+    Variable* c = graph.insert_constant(value, value.is_none() ? nullptr : read->output()->type());
+    graph.set_before(nullptr);
+    graph.replace_uses(read->output(), c);
   }
 
   /// Modules that are known by an interface are what they are now: their calls can be put in place. True where there
@@ -175,8 +203,8 @@ class Freezer {
   void fold(Graph& graph) {
     std::vector<Node*> reads;
     each_node(graph.block(), [&](Node& n) {
-      check<NotImplementedError>(!n.is("prim::ModuleContainerIndex"),
-                                 "torch.jit.freeze: a method chooses a module when it runs; this is not in Umbra yet");
+      check(!n.is("prim::ModuleContainerIndex"),
+            "Freezing modules containing prim::ModuleContainerIndex is not supported");
       if (n.is("prim::GetAttr")) reads.push_back(&n);
     });
     for (Node* n : reads) {
@@ -187,11 +215,7 @@ class Freezer {
       if (owner && kept_.contains({owner, n->attribute("name")->to_string()})) continue;
       std::unordered_map<const void*, Value> memo;
       Value constant = value->is_tensor() ? Value(value->tensor_ref().detach()) : deep_copy(*value, false, memo);
-      graph.set_current(n->block());
-      graph.set_before(n);
-      Variable* c = graph.insert_constant(constant, constant.is_none() ? nullptr : n->output()->type());
-      graph.set_before(nullptr);
-      graph.replace_uses(n->output(), c);
+      put_constant(graph, n, constant);
     }
     graph.set_current(&graph.block());
     do propagate_constants(graph);

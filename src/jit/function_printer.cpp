@@ -266,8 +266,8 @@ std::string FunctionPrinter::plain_expression(const Node& n) {
   if (std::string converted = conversion(n); !converted.empty()) return converted;
   if (n.is("prim::TupleUnpack") || n.is("prim::ListUnpack")) return text(in[0]);
   if (n.is("prim::TupleIndex") || n.is("aten::__getitem__")) {
-    std::string of = text(in[0]);
-    return "(" + of + ")[" + text(in[1]) + "]";
+    std::string of = n.is("prim::TupleIndex") ? "(" + text(in[0]) + ")" : owner_text(in[0]);
+    return of + "[" + text(in[1]) + "]";
   }
   if (n.is("prim::ModuleContainerIndex")) return owner_text(in[0]) + "[" + text(in[1]) + "]";
   if (n.is("prim::GetAttr")) {

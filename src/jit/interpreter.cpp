@@ -123,8 +123,7 @@ Value call(Function& function, std::vector<Value> arguments) {
   }
   if (function.ignored) {
     check<NotImplementedError>(g_python_call, "the program calls Python, and there is none");
-    Node none;
-    return g_python_call(function.python, none, std::move(arguments));
+    return g_python_call(function.python, function.result, std::move(arguments));
   }
   Call guard(&function);
   check(Call::depth <= Call::kDeepest, "maximum recursion depth exceeded: ", function.name,
@@ -281,7 +280,8 @@ void Program::call_function(const Step& s, State& state) {
 
 void Program::call_python(const Step& s, State& state) {
   check<NotImplementedError>(g_python_call, "the program calls Python, and there is none");
-  Value result = g_python_call(*s.node->attribute("function"), *s.node, gathered(state.r, s.inputs));
+  TypePtr type = s.outputs.size() == 1 ? without_details(s.node->output()->type()) : nullptr;
+  Value result = g_python_call(*s.node->attribute("function"), type, gathered(state.r, s.inputs));
   if (s.outputs.size() == 1) state.out(s) = std::move(result);
   else
     for (size_t i = 0; i < s.outputs.size(); ++i) state.out(s, i) = result.list()[i];
@@ -302,17 +302,28 @@ void Program::make_dict(const Step& s, State& state) {
   state.out(s) = Value::object(dict);
 }
 
+namespace {
+/// The region that an object of the class `torch.autocast` stands for: its methods in archives do nothing.
+std::unique_ptr<AutocastScope> autocast_region(Instance& object) {
+  if (object.cls->name != "__torch__.torch.amp.autocast_mode.autocast") return nullptr;
+  if (object.attribute("device").to_string() != "cpu") return nullptr;  // nothing is cast on other devices
+  return std::make_unique<AutocastScope>(dtype_of_number(object.attribute("fast_dtype").to_int()),
+                                         object.attribute("_enabled").to_bool());
+}
+}  // namespace
+
 void Program::enter(const Step& s, State& state) {
   const Value self = state.in(s, 0);
   Value result = call(*method_of(object(self), "__enter__"), {self});
-  state.open.push_back(self);
+  state.open.push_back({self, autocast_region(object(self))});
   state.out(s) = std::move(result);
 }
 
 void Program::leave(State& state) {
-  const Value self = std::move(state.open.back());
+  Open open = std::move(state.open.back());
   state.open.pop_back();
-  call(*method_of(object(self), "__exit__"), {self, Value(), Value(), Value()});
+  open.region = nullptr;
+  call(*method_of(object(open.object), "__exit__"), {open.object, Value(), Value(), Value()});
 }
 
 void Program::raise(const Step& s, State& state) {

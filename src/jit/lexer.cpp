@@ -4,11 +4,11 @@
 
 namespace umbra::jit {
 
-std::string type_comment(const SourceText& source, size_t colon) {
+std::string type_comment(const SourceText& source, size_t colon, int lines) {
   static constexpr std::string_view kMark = "# type:";
   const std::string& text = source.text;
   size_t end = text.find('\n', colon);
-  for (int lines = 0; lines < 2 && colon < text.size(); ++lines) {
+  for (; lines > 0 && colon < text.size(); --lines) {
     std::string_view line = std::string_view(text).substr(colon, end - colon);
     size_t at = line.find(kMark);
     if (at != std::string_view::npos && line.find("ignore", at) == std::string_view::npos)

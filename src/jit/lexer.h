@@ -13,7 +13,7 @@ struct Token {
 };
 
 /// What `# type:` says on the line of a function's colon or on the next.
-std::string type_comment(const SourceText& source, size_t colon);
+std::string type_comment(const SourceText& source, size_t colon, int lines = 2);
 
 std::vector<Token> tokenize(const SourcePtr& source);
 

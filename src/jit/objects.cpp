@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "jit/tensor_text.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::jit {
@@ -144,17 +145,14 @@ bool equal(const Value& a, const Value& b) {
   return a.equals(b);
 }
 
+/// A number as C++ writes it with all its digits: 3., 0.10000000000000001.
 std::string float_text(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   char buffer[40];
-  for (int digits = 1; digits <= 17; ++digits) {
-    std::snprintf(buffer, sizeof buffer, "%.*g", digits, value);
-    if (std::strtod(buffer, nullptr) == value) break;
-  }
-  std::string text = buffer;
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return text;
+  std::snprintf(buffer, sizeof buffer, "%.17g", value);
+  std::string out = buffer;
+  return out.find_first_of(".e") == std::string::npos ? out + "." : out;
 }
 
 std::string quoted(std::string_view text) {
@@ -188,27 +186,16 @@ template <class Items, class F> std::string listed(const Items& items, const cha
 }
 }  // namespace
 
-namespace {
-
-/// A number as C++ writes it with all its digits: 3., 0.10000000000000001.
-std::string digits_of(double value) {
-  if (!std::isfinite(value)) return float_text(value);
-  char buffer[40];
-  std::snprintf(buffer, sizeof buffer, "%.17g", value);
-  std::string out = buffer;
-  return out.find_first_of(".e") == std::string::npos ? out + "." : out;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::string to_text(const Value& value, bool quote) {
   auto inner = [](const Value& v) { return to_text(v); };
   if (value.is_string()) return quote ? "'" + value.to_string() + "'" : value.to_string();
-  if (value.is_double()) return digits_of(value.to_double());
+  if (value.is_double()) return float_text(value.to_double());
   if (value.tag() == Value::Tag::Device) return to_string(value.to_device());
   if (value.tag() == Value::Tag::Complex) {
     std::complex<double> z = value.to_complex();
-    return digits_of(z.real()) + (std::signbit(z.imag()) ? "" : "+") + digits_of(z.imag()) + "j";
+    return float_text(z.real()) + (std::signbit(z.imag()) ? "" : "+") + float_text(z.imag()) + "j";
   }
   if (value.is_list())
     return value.list().size() == 1 ? "(" + inner(value.list()[0]) + ",)" : listed(value.list(), "(", ")", inner);
@@ -219,6 +206,7 @@ std::string to_text(const Value& value, bool quote) {
     return concat("Enum<", member->cls->name.substr(member->cls->name.rfind('.') + 1), ".",
                   member->cls->constants[member->member].first, ">");
   if (auto* instance = object_as<Instance>(value)) return "<" + instance->cls->name + " object>";
+  if (value.is_tensor()) return value.tensor_ref().defined() ? tensor_text(value.tensor_ref()) : "None";
   return to_string(value);
 }
 
@@ -231,12 +219,7 @@ std::string to_source(const Value& value) {
     case Tag::DType: return std::to_string(number_of(value.to_dtype()));
     case Tag::Layout: return std::to_string(static_cast<int>(value.to_layout()));
     case Tag::MemoryFormat: return std::to_string(static_cast<int>(value.to_memory_format()));
-    case Tag::Double: {
-      double d = value.to_double();
-      if (std::isnan(d)) return "float('nan')";
-      if (std::isinf(d)) return d > 0 ? "float('inf')" : "float('-inf')";
-      return float_text(d);
-    }
+    case Tag::Double: return float_text(value.to_double());
     case Tag::List: {
       std::string out = listed(value.list(), "(", "", to_source);
       return out + (value.list().size() == 1 ? ",)" : ")");

@@ -253,6 +253,9 @@ class Parser {
         def.parameters.push_back(std::move(p));
       }
       if (!is(")")) expect(",");
+      size_t end = tokens_[at_ - 1].end;
+      if (!def.parameters.empty() && source_->text.find('\n', end) < now().begin)
+        def.parameters.back().comment = type_comment(*source_, end, 1);
     }
   }
 
@@ -552,7 +555,10 @@ class Parser {
       size_t close = s.find('}', i);
       if (close == std::string::npos) refuse("an f-string whose braces do not match");
       std::string inner = s.substr(i + 1, close - i - 1);
-      if (inner.find(':') != std::string::npos || inner.find('!') != std::string::npos)
+      size_t mark = inner.find('!');
+      bool converts = mark != std::string::npos && (mark + 2 == inner.size() || inner[mark + 2] == ':');
+      if (converts) misused("Don't support conversion in JoinedStr", token.begin, token.begin + 1);
+      if (inner.find(':') != std::string::npos)
         misused("Don't support formatting in JoinedStr", token.begin, token.begin + 1);
       parts.push_back(make(Syntax::String, token.begin, {}, plain));
       plain.clear();

@@ -1,4 +1,7 @@
 // Classes and files.
+#include <algorithm>
+#include <cmath>
+
 #include "jit/function_printer.h"
 
 namespace umbra::jit {
@@ -21,6 +24,14 @@ std::string SourcePrinter::mark(const Node& node) {
   marked_.push_back(range);
   return concat(kMarkBegin, marked_.size() - 1, kMarkEnd);
 }
+
+namespace {
+/// Whether source can say what a constant is.
+bool is_literal(const Value& v) {
+  if (v.is_list()) return std::ranges::all_of(v.list(), is_literal);
+  return v.is_none() || v.is_bool() || v.is_int() || v.is_string() || (v.is_double() && std::isfinite(v.to_double()));
+}
+}  // namespace
 
 size_t shown_size(std::string_view text) {
   size_t size = 0;
@@ -105,6 +116,9 @@ std::string SourcePrinter::class_text(ClassType& cls) {
     if (is_identifier(a.name) && !is_reserved(a.name)) out += "  " + a.name + " : " + a.type->annotation() + "\n";
     else out += "  __annotations__[" + quoted(a.name) + "] = " + a.type->annotation() + "\n";
   }
+  for (const auto& [key, value] : cls.constants)
+    if (is_identifier(key) && !is_reserved(key) && is_literal(value))
+      out += "  " + key + " : Final[" + type_of(value)->annotation() + "] = " + to_source(value) + "\n";
   for (const std::string& method : cls.method_order) {
     FunctionPtr f = cls.methods[method];
     if (f->ignored) continue;

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "jit/builtins.h"
+#include "umbra/autograd/autocast.h"
 #include "umbra/jit/interpreter.h"
 
 namespace umbra::jit {
@@ -60,9 +61,13 @@ class Program {
     std::vector<Step> steps;
   };
   /// One run: its registers, and the objects of `with` statements that are open.
+  struct Open {
+    Value object;
+    std::unique_ptr<AutocastScope> region;  // of an object that stands for one
+  };
   struct State {
     std::vector<Value> r;
-    std::vector<Value> open;
+    std::vector<Open> open;
     Value& in(const Step& s, size_t i) { return r[s.inputs[i]]; }
     Value& out(const Step& s, size_t i = 0) { return r[s.outputs[i]]; }
   };

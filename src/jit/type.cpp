@@ -144,6 +144,47 @@ TypePtr named_tuple_type(std::string name, std::vector<std::string> fields, std:
   return type;
 }
 
+namespace {
+
+/// Where a type stands in a union, whatever the order in which its members were written.
+int place_in_union(TypeKind kind) {
+  static constexpr TypeKind order[] = {TypeKind::Any,       TypeKind::Enum, TypeKind::Tensor,   TypeKind::Tuple,
+                                       TypeKind::List,      TypeKind::Dict, TypeKind::Float,    TypeKind::Complex,
+                                       TypeKind::Future,    TypeKind::Int,  TypeKind::None,     TypeKind::String,
+                                       TypeKind::Generator, TypeKind::Bool, TypeKind::Optional, TypeKind::Device,
+                                       TypeKind::Function,  TypeKind::Class};
+  return static_cast<int>(std::ranges::find(order, kind) - std::begin(order));  // numbers come last
+}
+
+void sort_members(std::vector<TypePtr>& members) {
+  std::ranges::stable_sort(members, [](const TypePtr& a, const TypePtr& b) {
+    int x = place_in_union(a->kind), y = place_in_union(b->kind);
+    return x != y ? x < y : a->text() < b->text();
+  });
+}
+
+/// What is part of another member says nothing; whole, broken and complex numbers together are all numbers.
+std::vector<TypePtr> without_redundant(const std::vector<TypePtr>& members) {
+  std::vector<TypePtr> out;
+  for (size_t i = 0; i < members.size(); ++i) {
+    bool covered = false;
+    for (size_t k = 0; k < members.size() && !covered; ++k)
+      covered = k != i && is_subtype(members[i], members[k]) && !(k > i && is_subtype(members[k], members[i]));
+    if (!covered) out.push_back(members[i]);
+  }
+  auto has = [&](TypeKind kind) { return std::ranges::any_of(out, [&](const TypePtr& t) { return t->is(kind); }); };
+  auto is_one_of_three = [](const TypePtr& t) {
+    return t->is(TypeKind::Int) || t->is(TypeKind::Float) || t->is(TypeKind::Complex);
+  };
+  if (has(TypeKind::Int) && has(TypeKind::Float) && has(TypeKind::Complex)) {
+    std::erase_if(out, is_one_of_three);
+    out.push_back(simple_type(TypeKind::Number));
+  }
+  return out;
+}
+
+}  // namespace
+
 TypePtr union_type(std::vector<TypePtr> elements) {
   std::vector<TypePtr> flat;
   bool none = false;
@@ -161,9 +202,11 @@ TypePtr union_type(std::vector<TypePtr> elements) {
       add(t);
     }
   }
+  flat = without_redundant(flat);
   if (flat.empty()) return simple_type(TypeKind::None);
   if (flat.size() == 1) return none ? optional_type(flat[0]) : flat[0];
   if (none) flat.push_back(simple_type(TypeKind::None));
+  sort_members(flat);
   return make(TypeKind::Union, std::move(flat));
 }
 

@@ -345,7 +345,7 @@ def test_hooks_are_compiled_and_run_around_forward():
     assert script(m)(torch.ones(1)).item() == 40 and s(torch.ones(1)).item() == 40 and reloaded(s)(torch.ones(1)).item() == 40
     n = AddOne()
     n.register_forward_hook(lambda module, args, out: out)
-    with pytest.raises(RuntimeError, match="return annotation"):
+    with pytest.raises(RuntimeError, match="Expected a single top-level function"):
         script(n)
 
 
@@ -708,3 +708,39 @@ def test_calls_stand_where_they_are_read_and_long_lines_come_apart():
 
     assert ("_0 = torch.add_(torch.sin(x), y)\n  _1 = torch.cos(torch.tan(torch.add(torch.exp(x), 1)))\n"
             "  return (torch.cat([_0, torch.sin(_1)]), x)\n") in torch.jit.script(written_first).code
+
+
+def test_an_operator_with_arguments_given_is_called_in_python():
+    import functools
+    added = functools.partial(torch.add, alpha=2)
+
+    def f(x):
+        return added(x, x)
+
+    assert script(f)(torch.ones(1)).item() == 3
+    with pytest.raises(RuntimeError, match="Could not export Python function call"):
+        script(f).save_to_buffer()
+
+
+def test_a_variable_that_may_be_none_takes_an_empty_list():
+    def f(x: int, y: Optional[List[int]] = None):
+        if y is None:
+            y = []
+        y.append(x)
+        return y
+
+    assert script(f)(1) == [1] and script(f)(2, [0]) == [0, 2]
+
+
+def test_numbers_in_source_have_all_their_digits():
+    def f(x: Tensor, eps: float = 1e-5):
+        return x * 0.1 + 3.0 + float("inf")
+
+    assert "1.0000000000000001e-05" in str(script(f).schema)
+    assert "torch.add(torch.mul(x, 0.10000000000000001), 3.)" in script(f).code and ", inf)" in script(f).code
+
+
+def test_graphs_of_fx_are_scripted():
+    graph = torch.fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
+    x = torch.randn(3, 2)
+    assert torch.equal(script(graph)(x), graph(x)) and torch.equal(reloaded(script(graph))(x), graph(x))

@@ -65,6 +65,7 @@ struct ParameterTree {
   std::string name;
   TreePtr annotation, default_value;
   bool keyword_only = false;
+  std::string comment;  // `# type:` on the parameter's line
 };
 
 struct Tree {
@@ -119,6 +120,11 @@ TreePtr parse_expression(const SourcePtr& source);
 /// An error that points at a place of the program.
 template <class... Args> [[noreturn]] void fail_at(const Tree& tree, const Args&... args) {
   throw CompileError(detail::concat("\n", args..., ":\n", shown_range(tree).pointed(), Compilation::waiting()));
+}
+
+/// The same, but of a call all of it is marked.
+template <class... Args> [[noreturn]] void fail_whole(const Tree& tree, const Args&... args) {
+  throw CompileError(detail::concat("\n", args..., ":\n", whole_range(tree).pointed(), Compilation::waiting()));
 }
 
 }  // namespace jit

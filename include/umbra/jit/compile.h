@@ -54,6 +54,9 @@ class Resolver {
   virtual SugaredPtr attribute(const Sugared& of, const std::string& name) = 0;
   /// The method that an assignment to this attribute calls, or an empty text.
   virtual std::string setter(const Sugared&, const std::string&) { return ""; }
+  /// The function that a call of what `name` gave as Python, with so many arguments, is left to; null where there is
+  /// none.
+  virtual FunctionPtr callable(const Sugared&, size_t) { return nullptr; }
   /// The full name of the class of exceptions that an expression names, or an empty text.
   virtual std::string exception(const std::string&) { return ""; }
   /// The version of the archive that the program is read from, or none.

@@ -38,8 +38,9 @@ class LimitedWork {
 void print_line(const std::string& text);
 void set_print(void (*print)(const std::string& text));
 
-/// Called for nodes that only Python can carry out; the Python binding sets it.
-using PythonCall = Value (*)(const Value& callable, const Node& node, std::vector<Value> arguments);
+/// Called for what only Python can carry out, with the type that the result has to have (null: any); the Python binding
+/// sets it.
+using PythonCall = Value (*)(const Value& callable, const TypePtr& result, std::vector<Value> arguments);
 void set_python_call(PythonCall call);
 
 }  // namespace jit

@@ -253,6 +253,7 @@ struct Parameter {
   TypePtr type;
   std::optional<umbra::Value> default_value;
   bool keyword_only = false;
+  bool inferred = false;  // a tensor, since nothing was said
 };
 
 /// What a function calls its parameter that is this input of its graph.

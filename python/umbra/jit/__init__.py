@@ -8,7 +8,7 @@ import contextlib
 
 from umbra import _C
 from umbra.jit._annotations import (  # noqa: F401
-    Attribute, Final, Future, _overload, _overload_method, annotate, export, fork, ignore, interface, is_scripting, isinstance, unused, wait)
+    Attribute, Final, Future, _overload, _overload_method, _unwrap_optional, annotate, export, fork, ignore, interface, is_scripting, isinstance, unused, wait)
 from umbra.jit._script_module import RecursiveScriptClass, RecursiveScriptModule, ScriptMethod, ScriptModule  # noqa: F401
 from umbra.jit._trace import (  # noqa: F401
     ScriptFunction, TopLevelTracedModule, TracedModule, TracerWarning, TracingCheckError, _get_trace_graph, is_tracing, trace, trace_module)

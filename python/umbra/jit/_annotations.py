@@ -111,6 +111,12 @@ def annotate(the_type, the_value):
     return the_value
 
 
+def _unwrap_optional(x):
+    """The value, which must not be None; in programs, of the type without None."""
+    assert x is not None, "Unwrapping null optional"
+    return x
+
+
 class Attribute(typing.NamedTuple):
     """A value and the type that it has in programs."""
     value: typing.Any
@@ -119,16 +125,31 @@ class Attribute(typing.NamedTuple):
 
 def isinstance(obj, target_type):
     """Whether a value is of a type, containers by their elements too."""
+    if builtins.isinstance(target_type, list):
+        raise RuntimeError("The second argument to `torch.jit.isinstance` must be a type or a tuple of types")
+    if builtins.isinstance(obj, (list, dict, tuple)) and not obj:
+        warnings.warn("The inner type of a container is lost when calling torch.jit.isinstance in eager mode. For example, List[int] would become list and"
+                      " therefore falsely return True for List[float] or List[str].", stacklevel=2)
     return _is_instance(obj, target_type)
+
+
+def check_contained(target):
+    """Containers have to say what they hold."""
+    if target in (list, typing.List, dict, typing.Dict, tuple, typing.Tuple, typing.Optional):
+        name = getattr(target, "__name__", None) or str(target).removeprefix("typing.")
+        several = name in ("Dict", "dict")
+        raise RuntimeError(f"Attempted to use {name} without {'contained types' if several else 'a contained type'}. Please add"
+                           f"{'' if several else ' a'} contained type, e.g. {name}[int{', int' if several else ''}]")
 
 
 def _is_instance(obj, target):
     if builtins.isinstance(target, tuple):
         return any(_is_instance(obj, t) for t in target)
+    check_contained(target)
     origin, args = typing.get_origin(target), typing.get_args(target)
     if origin is None:
         return builtins.isinstance(obj, target)
-    if origin is typing.Union:
+    if origin in (typing.Union, types.UnionType):
         return any(_is_instance(obj, t) if t is not type(None) else obj is None for t in args)
     if not builtins.isinstance(obj, origin):
         return False

@@ -3,6 +3,7 @@ import builtins
 import contextlib
 import dataclasses
 import enum
+import functools
 import inspect
 import math
 import types
@@ -228,11 +229,24 @@ class Names:
         is_exception = isinstance(found, type) and issubclass(found, BaseException)
         return f"{found.__module__}.{found.__name__}" if is_exception else ""
 
+    def callable(self, value, count):
+        """What a call of an object is left to: an operator with some of its arguments given, which takes and gives tensors. Else None."""
+        if not isinstance(value, functools.partial) or not isinstance(value.func, (_FUNCTION, types.BuiltinFunctionType)):
+            return None
+        tensor = simple_type("Tensor")
+        return _C._jit_python_method("<python_value>", value, [(f"argument_{i}", tensor) for i in range(count)], tensor)
+
     def member(self, cls, name):
         """An attribute of an object that its class does not have yet: a method that is compiled now, or a constant."""
         module = _modules.get(cls)
+        if module is None:
+            own = next((c for c, kind in _classes.items() if kind.class_() is not None and kind.class_() == cls), None)
+            if own is not None and name in vars(own) and not callable(vars(own)[name]) and not isinstance(vars(own)[name], (classmethod, staticmethod)):
+                return "error", (f"'{cls.name}' object has no attribute or method '{name}'. '{name}' is defined as a class attribute which currently is not"
+                                 " supported. Consider converting this to an instance attribute.")
+            return None
         from umbra.jit._compile_modules import member_of_module
-        return None if module is None else member_of_module(module, cls, name)
+        return member_of_module(module, cls, name)
 
     def setter(self, cls, name):
         """The method that an assignment to a property of a module calls, or an empty text."""
@@ -249,7 +263,7 @@ class Names:
 MISSING = object()
 _LEFT_TO_C = {"len", "range", "enumerate", "zip", "print", "abs", "min", "max", "sum", "sorted", "any", "all", "round", "isinstance", "getattr",
               "hasattr", "reversed", "ord", "chr", "divmod", "pow", "list", "dict", "tuple", "int", "float", "bool", "str", "complex", "super", "iter", "next",
-              "map", "filter", "id", "hash", "hex", "oct", "bin"}
+              "map", "filter", "id", "hash", "hex", "oct", "bin", "slice"}
 _SPECIAL = {}
 
 
@@ -258,8 +272,8 @@ def _fill_special():
     for function, name in ((_annotations.is_scripting, "is_scripting"), (jit.is_tracing, "is_tracing"), (_annotations.annotate, "annotate"),
                            (_annotations.fork, "fork"), (_annotations.wait, "wait"), (umbra.tensor, "aten::tensor"),
                            (umbra.as_tensor, "aten::as_tensor"), (umbra.is_grad_enabled, "aten::is_grad_enabled"), (warnings.warn, "aten::warn"),
-                           (umbra.manual_seed, "aten::manual_seed"), (umbra.set_grad_enabled, "aten::set_grad_enabled"),
-                           (_annotations.isinstance, "isinstance")):
+                           (umbra.manual_seed, "aten::manual_seed"), (umbra.set_grad_enabled, "aten::set_grad_enabled"), (umbra.get_autocast_dtype, "aten::get_autocast_dtype"),
+                           (_annotations.isinstance, "isinstance"), (_annotations._unwrap_optional, "aten::_unwrap_optional")):
         _SPECIAL[function] = name
     for name in dir(math):
         if callable(getattr(math, name)):
@@ -285,9 +299,9 @@ def describe(value, name, owner=None):
         pass
     if value is umbra.device:
         return "builtin", "aten::device"
-    if value is umbra.enable_grad:
-        return "error", ("\nUnknown builtin op: aten::enable_grad.\nCould not find any similar ops to aten::enable_grad. This op may not exist or may not be"
-                         " currently supported in TorchScript.\n")
+    if value is umbra.enable_grad or value is umbra.inference_mode:
+        return "error", (f"\nUnknown builtin op: aten::{value.__name__}.\nCould not find any similar ops to aten::{value.__name__}. This op may not exist or"
+                         " may not be currently supported in TorchScript.\n")
     if isinstance(value, (umbra.dtype, umbra.layout, umbra.memory_format)):
         return "constant", value
     if isinstance(value, type):
@@ -320,7 +334,7 @@ def describe(value, name, owner=None):
     return "python", value
 
 
-_LEFT_TYPES = {int, float, bool, str, complex, list, dict, tuple, range, enumerate, zip, map, filter, reversed, super}
+_LEFT_TYPES = {int, float, bool, str, complex, list, dict, tuple, range, enumerate, zip, map, filter, reversed, super, slice}
 
 
 def _operator_of(function):
@@ -360,16 +374,11 @@ def declare(function, name, self_type, extra=None):
     return _C._jit_compile(source, *place, name, names, self_type, defaults)
 
 
-def python_function(function, declared, name, modifier, bound=None):
+def python_function(function, declared, name, modifier):
     """A function that programs leave to Python, or that must not be called."""
     if modifier == "unused":
         return _C._jit_unused_function(declared, "This Python function is annotated to be ignored and cannot be run")
-    parameters = declared.parameters()
-
-    def call(*args):
-        return function(*((bound, *args[1:]) if bound is not None else args))
-
-    return _C._jit_python_method(name, call, parameters, declared.declared_result() or simple_type("Tensor"))
+    return _C._jit_python_method(name, function, declared.parameters(), declared.declared_result() or simple_type("Tensor"))
 
 
 def compile_function(function):

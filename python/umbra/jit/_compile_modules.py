@@ -12,8 +12,9 @@ from umbra._C import Tensor
 from umbra.fx.graph_module import GraphModule
 from umbra.jit import _annotations
 from umbra.jit._annotations import marked_methods, modifier_of
-from umbra.jit._compile import MISSING, Names, _classes, _modules, declare, describe, python_function, simple_type, type_of_annotation, type_of_class, with_signature
-from umbra.jit._script_module import RecursiveScriptModule, attach, wrap_object, wrapping
+from umbra.jit._compile import MISSING, Names, _classes, _modules, declare, describe, python_function, seen_from, simple_type, type_of_annotation, type_of_class, with_signature
+from umbra.jit._hooks import declare_hooks
+from umbra.jit._script_module import RecursiveScriptModule, ScriptMethod, attach, left_to_python, methods_for_python, wrap_object, wrapping
 from umbra.jit._source import defaults_of, has_source, signature_of, source_of
 from umbra.jit._trace import ScriptFunction
 from umbra.nn.modules import container
@@ -65,6 +66,39 @@ def _attribute_type(name, value, hints, module):
     return None
 
 
+def _why_no_type(value):
+    """Why programs cannot have a value of Python's."""
+    if isinstance(value, Module):
+        return "Cannot infer concrete type of torch.nn.Module"
+    if isinstance(value, list):
+        if not value:
+            return "List trace inputs must have elements"
+        reason = next((f"Could not infer type of list element: {_why_no_type(v)}" for v in value if not _has_type(v)), None)
+        return reason or _error_of_type(value)
+    if isinstance(value, dict):
+        reason = next((_why_no_type(v) for pair in value.items() for v in pair if not _has_type(v)), None)
+        return reason or ("Dictionary inputs must have entries" if not value else _error_of_type(value))
+    if isinstance(value, tuple):
+        return next((_why_no_type(v) for v in value if not _has_type(v)), "")
+    return ("Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as inputs or outputs of traced functions, but instead got"
+            f" value of type {type(value).__name__}.")
+
+
+def _error_of_type(value):
+    try:
+        _C._jit_type_of(value)
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+def _has_type(value):
+    try:
+        return _C._jit_type_of(value) is not None
+    except (RuntimeError, TypeError):
+        return False
+
+
 def _is_plain_object(value):
     """Whether a value is of a class that was written for programs: of the user's own, with nothing above it."""
     cls = type(value)
@@ -79,7 +113,7 @@ def _build_module(module, objects):
     if "_c" in module.__dict__:
         return module._c
     cls = _C._jit_Class.make(_C._jit_qualified_name(type(module)), True)
-    if isinstance(module, (container.ModuleList, container.Sequential, container.ModuleDict, container.ParameterList)):
+    if isinstance(module, (container.ModuleList, container.Sequential, container.ModuleDict, container.ParameterList, container.ParameterDict)):
         cls.set_container()
     values, constants = [], constants_of(module)
     hints = _own_attributes(module)
@@ -135,6 +169,8 @@ def _build_module(module, objects):
         made.setattr(name, value)
     objects[id(module)] = (made, module)
     _modules[cls] = module
+    if marked_methods(type(module)):
+        left_to_python[cls] = methods_for_python(module)
     return made
 
 
@@ -181,7 +217,7 @@ def _declare_method(module, cls, name):
     if modifier_of(function) in ("ignore", "unused"):
         source, *place = source_of(inspect.unwrap(function))
         declared = _C._jit_compile(signature_of(source), *place, full, Names(inspect.unwrap(function)), cls.type, defaults_of(function), True)
-        cls.add_method(name, python_function(function, declared, full, modifier_of(function), module))
+        cls.add_method(name, python_function(function, declared, full, modifier_of(function)))
         return True
     extra = {"__class__": type(module)}
     declared = declare(function, full, cls.type, extra)
@@ -209,7 +245,8 @@ def member_of_module(module, cls, name):
         if described is not None and described[0] in ("function", "builtin", "overloads", "type"):
             return described
         return "error", (f"Module '{type(module).__name__}' has no attribute '{name}' (This attribute exists on the Python module, but we failed to convert "
-                         f"Python type: '{type(value).__name__}' to a TorchScript type.)")
+                         f"Python type: '{type(value).__name__}' to a TorchScript type. {_why_no_type(value)}. Its type was inferred; try adding a type "
+                         "annotation for the attribute.)")
     if isinstance(inspect.getattr_static(type(module), name, None), staticmethod):
         return describe(getattr(type(module), name), name)
     if _declare_method(module, cls, name):
@@ -221,40 +258,21 @@ def member_of_module(module, cls, name):
 
 
 def _compile_methods(objects):
-    declared = []
-    for made, module in objects.values():
+    declared = {}
+    for key, (made, module) in objects.items():
         cls = made.class_()
         forward = getattr(type(module), "forward", None)
         names = []
         if isinstance(forward, types.FunctionType) and forward is not Module.forward and modifier_of(forward) in ("default", "export"):
             names.append("forward")
         names += [n for n, f in marked_methods(type(module)).items() if modifier_of(f) == "export" and n not in names]
-        for name in names:
-            if cls.method(name) is None and not cls.has_overloads(name) and _declare_method(module, cls, name) and not cls.has_overloads(name):
-                declared.append(cls.method(name))
-        declared += _declare_hooks(module, cls)
-    for function in declared:
-        _C._jit_define(function)
-
-
-def _declare_hooks(module, cls):
-    """Gives a class the hooks of its module as methods, which calls of the module run."""
-    declared, names = [], []
-    for what, hooks in (("Pre-hook", module._forward_pre_hooks), ("Hook", module._forward_hooks)):
-        names.append([])
-        for hook in hooks.values():
-            name = getattr(hook, "__name__", type(hook).__name__)
-            if not isinstance(hook, types.FunctionType):
-                raise RuntimeError(f"{what} '{name}' on module '{type(module).__name__}' is not a function, so it cannot be compiled")
-            if "return" not in hook.__annotations__:
-                raise RuntimeError(f"{what} '{name}' on module '{type(module).__name__}' is missing a return annotation. Return annotations are required, please"
-                                   " add one.")
-            if cls.method(name) is None:
-                cls.add_method(name, declare(hook, f"{cls.name}.{name}", cls.type))
-                declared.append(cls.method(name))
-            names[-1].append(name)
-    cls.set_hooks(*names)
-    return declared
+        declared[key] = [cls.method(name) for name in names if cls.method(name) is None and not cls.has_overloads(name) and
+                         _declare_method(module, cls, name) and not cls.has_overloads(name)]
+    for key, (made, module) in objects.items():  # a module's modules come before it
+        for function in declared[key]:
+            _C._jit_define(function)
+        for function in declare_hooks(module, made.class_()):
+            _C._jit_define(function)
 
 
 _EMPTY = re.compile(r"(?:^|;)\s*self\.(\w+)\s*:\s*(?:(?:List|list)\[.*\]\s*=\s*\[\s*\]|(?:Dict|dict)\[.*\]\s*=\s*\{\s*\}|Optional\[.*\]\s*=\s*None)\s*(?=[;#]|$)",
@@ -281,7 +299,7 @@ def script_module(module):
     for cls in {type(m) for _, m in objects.values()}:
         _warn_of_annotations(cls)
     _compile_methods(objects)
-    originals = {o.identity(): m for o, m in objects.values() if marked_methods(type(m))}
+    originals = {o.identity(): m for o, m in objects.values() if marked_methods(type(m)) or o.class_().is_container()}
     return wrap_object(made, RecursiveScriptModule, RecursiveScriptModule, originals)
 
 
@@ -305,6 +323,18 @@ def compile_exports(module, made):
             _C._jit_define(cls.method(name))
 
 
+def define_methods(made, text, frame):
+    """Gives the class of an object the methods of a text, whose other names are those that the frame knows."""
+    from umbra.jit._script import TEXT_NAMES, functions_of_text
+    cls = made.class_()
+    with seen_from(frame):
+        declared = functions_of_text(text, lambda name: f"{cls.name}.{name}", cls.type, TEXT_NAMES)
+        for name, function in declared.items():
+            cls.add_method(name, function)
+        for function in declared.values():
+            _C._jit_define(function)
+
+
 def script_method(fn):
     """Marks a method of a ScriptModule's class that is compiled when the module is made."""
     fn._torchscript_modifier = "export"
@@ -322,9 +352,12 @@ def compile_script_module(module):
     _compile_methods({k: v for k, v in objects.items() if v[1] is not module})
     for name in names:
         _C._jit_define(cls.method(name))
+    for text, frame in module.__dict__.pop("_defined", ()):
+        define_methods(made, text, frame)
     children = {child._c.identity(): child for child in module._modules.values() if child is not None and "_c" in child.__dict__}
     for name in list(module.__dict__):
         if made.hasattr(name):
             module.__dict__.pop(name)
     with wrapping(children):
         attach(module, made)
+    module.__dict__.update({name: ScriptMethod(made, name) for name in names})  # before what the class has

@@ -48,7 +48,24 @@ class _RecordFunction:
         return None
 
 
-CLASSES = {torch.no_grad: _NoGrad, record_function: _RecordFunction}
+class _Autocast:  # the interpreter makes the region when an object is entered
+    def __init__(self, device_type: str, dtype: Optional[int] = None, enabled: bool = True, cache_enabled: Optional[bool] = None) -> None:
+        if dtype is None:
+            fast_dtype = torch.get_autocast_dtype(device_type)
+        else:
+            fast_dtype = dtype
+        self.fast_dtype = fast_dtype
+        self._enabled = enabled
+        self.device = device_type
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+        return None
+
+
+CLASSES = {torch.autocast: _Autocast, torch.no_grad: _NoGrad, record_function: _RecordFunction}
 
 
 # ---- functions: a function, several of which the first that fits is meant, an operator's name, or a choice ----

@@ -1,4 +1,5 @@
 """`torch.jit.script`: what users call, and what it takes."""
+import ast
 import enum
 import functools
 import inspect
@@ -83,6 +84,24 @@ def script_if_tracing(fn):
     return wrapper
 
 
+TEXT_NAMES = {"torch": umbra, "math": math}  # what a text knows wherever it is written
+
+
+def functions_of_text(text, full_name, self_type, known):
+    """The functions of a text by name, to be compiled when they are needed; `known` are names beside those of the caller."""
+    text = textwrap.dedent(text)
+    names = Names(None, known)
+    return {node.name: _C._jit_compile(ast.get_source_segment(text, node), "<string>", node.lineno, 0, full_name(node.name), names, self_type, _defaults(node.args))
+            for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+
+
+def _defaults(arguments):
+    """The defaults of parameters that are written in a text, by name."""
+    plain = arguments.posonlyargs + arguments.args
+    pairs = [*zip(plain[len(plain) - len(arguments.defaults):], arguments.defaults), *zip(arguments.kwonlyargs, arguments.kw_defaults)]
+    return {name.arg: ast.literal_eval(value) for name, value in pairs if value is not None}
+
+
 class CompilationUnit:
     """Functions compiled from a text."""
 
@@ -94,18 +113,12 @@ class CompilationUnit:
     def define(self, lang, rcb=None, _frames_up=0):
         """Compiles the functions of a text; other names are those that the caller knows."""
         with seen_from(rcb if rcb is not None else sys._getframe(1 + _frames_up)):
-            self._define(textwrap.dedent(lang))
-
-    def _define(self, text):
-        import ast
-        known = {"torch": umbra, "math": math, **self._found}  # functions may call those that come after them
-        for node in ast.parse(text).body:
-            if isinstance(node, ast.FunctionDef):
-                source = ast.get_source_segment(text, node)
-                function = _C._jit_compile(source, "<string>", node.lineno, 0, node.name, Names(None, known), None, {})
-                known[node.name] = self._found[node.name] = ScriptFunction(function)
-        for found in self._found.values():
-            _C._jit_define(found._function)
+            known = {**TEXT_NAMES, **self._found}
+            made = {name: ScriptFunction(f) for name, f in functions_of_text(lang, str, None, known).items()}
+            known.update(made)  # functions may call those that come after them
+            self._found.update(made)
+            for found in made.values():
+                _C._jit_define(found._function)
 
     def __getattr__(self, name):
         found = self.__dict__["_found"].get(name)

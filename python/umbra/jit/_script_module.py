@@ -1,6 +1,8 @@
 """Modules whose methods are programs: what tracing, scripting and loading give."""
 import collections.abc
 import contextlib
+import sys
+import weakref
 
 from umbra import _C
 from umbra.jit._annotations import marked_methods, modifier_of
@@ -8,6 +10,8 @@ from umbra.nn.modules._hooks import call_with_hooks
 from umbra.nn.modules.module import Module
 from umbra.nn.parameter import Parameter
 
+left_to_python = {}  # classes of programs to the methods that programs leave to Python
+_faces = weakref.WeakValueDictionary()  # by identity, the modules of Python's that stand for objects of programs whose classes mark methods
 _wrapped = {}  # while a module is put together: the Python object of each object of the program
 
 
@@ -29,11 +33,11 @@ class _Slots(collections.abc.MutableMapping):
 
     def __setitem__(self, name, value):
         if not self._c.hasattr(name):
-            raise RuntimeError(f"a compiled module cannot get a new tensor: '{name}'")
+            raise RuntimeError(f"Can't add a new parameter after ScriptModule construction. Tried to add '{name}")
         self._c.setattr(name, value)
 
     def __delitem__(self, name):
-        raise RuntimeError("the attributes of a compiled module cannot be deleted")
+        raise RuntimeError("cannot delete methods or parameters of a script module")
 
     def __iter__(self):
         return iter(self._names())
@@ -69,12 +73,13 @@ class _Children(collections.abc.MutableMapping):
         return found
 
     def __setitem__(self, name, value):
-        if name not in self._names:
-            raise RuntimeError(f"a compiled module cannot get a new module: '{name}'")
+        if name not in self._names or not isinstance(value, ScriptModule) or "_c" not in value.__dict__:
+            raise RuntimeError(f"Cannot re-assign modules in a ScriptModule with non-scripted module, tried to replace existing module '{name}': {value}")
+        _set_attribute(self._c, name, value._c)
         self._made[name] = value
 
     def __delitem__(self, name):
-        raise RuntimeError("the attributes of a compiled module cannot be deleted")
+        raise RuntimeError("cannot delete methods or parameters of a script module")
 
     def __iter__(self):
         return iter(self._names)
@@ -87,6 +92,13 @@ class _Children(collections.abc.MutableMapping):
 
     def copy(self):
         return dict(self)
+
+
+def _set_attribute(c, name, value):
+    try:
+        c.setattr(name, value)
+    except RuntimeError as error:
+        raise RuntimeError(f"Could not cast attribute '{name}' to type {c.class_().attribute_type(name)}: {error}") from None
 
 
 class Compiled:
@@ -107,6 +119,11 @@ class Compiled:
     @property
     def code(self):
         return self._function.code
+
+    @property
+    def code_with_constants(self):
+        """The text of the program, and the tensors that it names in `CONSTANTS`."""
+        return self._function.code_with_constants()
 
     def graph_for(self, *args, **kwargs):
         self(*args, **kwargs)
@@ -170,23 +187,16 @@ class ScriptModule(Module):
         if c is None:
             return super().__setattr__(name, value)
         if c.class_().has_constant(name):
-            raise RuntimeError(f"Can't set the constant '{name}' of a compiled module")
-        if name in self.__dict__.get("_modules", {}):
-            if isinstance(value, ScriptModule) and c.class_().attribute_type(name).kind() == "InterfaceType":
-                c.setattr(name, value._c)
-                self.__dict__["_modules"][name] = value
-                return
-            raise RuntimeError(f"Cannot re-assign modules in a ScriptModule with non-scripted module, tried to replace existing module '{name}'")
-        if c.hasattr(name):
-            if isinstance(value, Parameter) or not isinstance(value, Module):
-                try:
-                    c.setattr(name, value)
-                except RuntimeError as error:
-                    raise RuntimeError(f"Could not cast attribute '{name}' to type {c.class_().attribute_type(name)}: {error}") from None
-                return
-        if isinstance(value, (Parameter, Module)):
-            raise RuntimeError(f"Cannot add a parameter or module '{name}' to a ScriptModule once it is compiled")
-        object.__setattr__(self, name, value)
+            raise RuntimeError(f"Can't set constant '{name}' which has value:{c.class_().constant(name)}")
+        modules = self.__dict__.get("_modules", {})
+        if name in modules or isinstance(value, Module):
+            modules[name] = value
+        elif c.hasattr(name):
+            _set_attribute(c, name, value)
+        elif isinstance(value, Parameter):
+            self._parameters[name] = value
+        else:
+            object.__setattr__(self, name, value)
 
     def __dir__(self):
         c = self.__dict__.get("_c")
@@ -219,6 +229,20 @@ class ScriptModule(Module):
     @property
     def code(self):
         return self._c._get_method("forward").code
+
+    @property
+    def code_with_constants(self):
+        """The text of `forward`, and the tensors that it names in `CONSTANTS`."""
+        text, constants = self._c._get_method("forward").code_with_constants()
+        return text, ConstMap(constants)
+
+    def define(self, src):
+        """Adds the methods of a text; names in it are those that the caller knows."""
+        from umbra.jit._compile_modules import define_methods
+        if "_c" not in self.__dict__:  # made when the module is
+            self.__dict__.setdefault("_defined", []).append((src, sys._getframe(1)))
+        else:
+            define_methods(self._c, src, sys._getframe(1))
 
     @property
     def original_name(self):
@@ -274,37 +298,72 @@ def call_compiled(c, args, kwargs):
     return result
 
 
-class RecursiveScriptModule(ScriptModule):
-    """A compiled module around an object of a program."""
+class CompiledModule(ScriptModule):
+    """The face of an object of a program."""
     _compiled_class = True
 
     def __init__(self, c):
         attach(self, c)
-
-    def _parts(self):
-        """What a compiled ModuleList, Sequential or ModuleDict holds."""
-        if not self._c.class_().is_container():
-            raise NotImplementedError(f"'{self.original_name}' is no container of modules")
-        return self._modules
-
-    def __len__(self):
-        return len(self._parts())
-
-    def __iter__(self):
-        parts = self._parts()
-        return iter(parts.values() if self.original_name != "ModuleDict" else parts.keys())
-
-    def __contains__(self, key):
-        return key in self._parts()
-
-    def __bool__(self):
-        return True
 
     @property
     def forward(self):
         if not self._c._has_method("forward"):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute 'forward'")
         return ScriptMethod(self._c, "forward")
+
+
+class RecursiveScriptModule(CompiledModule):
+    """What scripting and loading give."""
+    _compiled_class = True
+
+    def _of_container(self, name, *args):
+        """What a method that Python calls by itself gives: one of the program's, or that of the container that was compiled."""
+        if self._c._has_method(name):
+            return self._c.call(name, *args)
+        container = self.__dict__.get("_container")
+        if container is None or not hasattr(container, name):
+            raise NotImplementedError
+        return getattr(container, name)(*args)
+
+    def __len__(self):
+        return self._of_container("__len__")
+
+    def __iter__(self):
+        return self._of_container("__iter__")
+
+    def __getitem__(self, key):
+        return self._of_container("__getitem__", key)
+
+    def __contains__(self, key):
+        return self._of_container("__contains__", key)
+
+    def __bool__(self):
+        return True
+
+
+def _refusing(name):
+    def method(self, *args, **kwargs):
+        raise RuntimeError(f"{name} is not supported on ScriptModules")
+
+    method.__name__ = name
+    return method
+
+
+for _name in ("_register_load_state_dict_pre_hook", "_register_state_dict_hook", "bfloat16", "get_buffer", "get_parameter", "get_submodule",
+              "register_backward_hook", "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook",
+              "register_full_backward_pre_hook", "register_load_state_dict_post_hook", "register_load_state_dict_pre_hook",
+              "register_state_dict_post_hook", "register_state_dict_pre_hook", "requires_grad_", "set_submodule", "to_empty"):
+    setattr(RecursiveScriptModule, _name, _refusing(_name))
+
+
+class ConstMap:
+    """The tensors that the text of a program names, as attributes."""
+
+    def __init__(self, const_mapping):
+        self.const_mapping = const_mapping
+
+    def __getattr__(self, name):
+        return self.const_mapping[name]
 
 
 def attach(module, c, child_kind=None, originals=None):
@@ -320,14 +379,21 @@ def attach(module, c, child_kind=None, originals=None):
     if _wrapped:
         list(children.values())  # those that are known are known now only
     original = originals.get(c.identity()) if originals else None
-    if original is not None:
-        attributes["_python_only"] = _python_only(original)
+    left = left_to_python.get(c.class_())
+    if original is not None and left is None:
+        left = methods_for_python(original)
+    if left:
+        attributes["_python_only"] = {name: function.__get__(module) for name, function in left.items()}
+        _faces[c.identity()] = module
+    if original is not None and c.class_().is_container():
+        attributes["_container"] = original
 
 
-def _python_only(module):
-    """Methods that are marked as ignored or unused stay callable from Python."""
-    return {name: getattr(module, name) for name, function in marked_methods(type(module)).items()
-            if modifier_of(function) in ("ignore", "unused") and not isinstance(getattr(type(module), name, None), property)}
+def methods_for_python(module):
+    """Methods that are marked as ignored or unused stay callable from Python, as functions of the compiled module."""
+    found = {name: getattr(module, name) for name, function in marked_methods(type(module)).items()
+             if modifier_of(function) in ("ignore", "unused") and not isinstance(getattr(type(module), name, None), property)}
+    return {name: getattr(method, "__func__", staticmethod(method)) for name, method in found.items()}
 
 
 def wrap_object(c, kind=RecursiveScriptModule, child_kind=None, originals=None):
@@ -374,7 +440,7 @@ def _magic(name):
 for _name in ("len", "contains", "getitem", "setitem", "delitem", "add", "sub", "mul", "truediv", "mod", "neg", "lt", "le", "gt", "ge", "int", "float", "call"):
     setattr(ScriptObject, f"__{_name}__", _magic(f"__{_name}__"))
 RecursiveScriptClass = ScriptObject
-_C._jit_set_wrapper(wrap_object)
+_C._jit_set_wrapper(lambda c: _faces.get(c.identity()) or wrap_object(c))  # what ignored methods keep on a module stays there
 
 
 @contextlib.contextmanager

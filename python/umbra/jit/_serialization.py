@@ -32,6 +32,9 @@ def save(m, f, _extra_files=None):
     if not is_path:
         f.write(data)
         return
+    folder = os.path.dirname(os.fspath(f))
+    if folder and not os.path.isdir(folder):
+        raise RuntimeError(f"Parent directory {folder} does not exist.")
     with open(f, "wb") as file:
         file.write(data)
 

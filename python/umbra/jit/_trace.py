@@ -3,6 +3,7 @@ import contextlib
 import difflib
 import functools
 import inspect
+import pickle
 import threading
 import types
 import warnings
@@ -11,7 +12,7 @@ from umbra import _C
 from umbra._C import Tensor
 from umbra._options import not_built
 from umbra.jit._annotations import marked_methods
-from umbra.jit._script_module import Compiled, RecursiveScriptModule, ScriptModule, wrap_object
+from umbra.jit._script_module import Compiled, CompiledModule, ScriptModule, wrap_object
 from umbra.nn.modules.module import Module
 
 _state = threading.local()
@@ -227,6 +228,9 @@ class ScriptFunction(Compiled):
 
     save_to_buffer = ScriptModule.save_to_buffer
 
+    def __reduce__(self):
+        raise pickle.PickleError("ScriptFunction cannot be pickled")
+
     def __repr__(self):
         return f"<torch.jit.ScriptFunction object at {hex(id(self))}>"
 
@@ -312,7 +316,7 @@ def _trace_function(func, inputs, keywords, strict, force_outplace):
 
 # ---- modules ----
 
-class TracedModule(RecursiveScriptModule):
+class TracedModule(CompiledModule):
     """A module of a traced one."""
     _compiled_class = True
 
