@@ -216,8 +216,12 @@ Variable* Emitter::truth(const Tree& at, Variable* v) {
     Variable* length = as_value(at, builtin(at, "aten::len", {{"", v}}));
     return as_value(at, builtin(at, "aten::Bool", {{"", length}}));
   }
-  if (v->type()->is(TypeKind::Class) && v->type()->cls->method("__bool__"))
-    return as_value(at, call_method(at, v, "__bool__", {}));
+  if (v->type()->is(TypeKind::Class) && v->type()->cls->method("__bool__")) {
+    Variable* said = as_value(at, call_method(at, v, "__bool__", {}));
+    if (!is_bool(said->type()))
+      fail_at(at, "expected a bool expression for condition but found ", said->type()->annotation());
+    return said;
+  }
   fail_at(at, "Could not cast value of type ", v->type()->annotation(), " to bool");
 }
 

@@ -744,3 +744,32 @@ def test_graphs_of_fx_are_scripted():
     graph = torch.fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
     x = torch.randn(3, 2)
     assert torch.equal(script(graph)(x), graph(x)) and torch.equal(reloaded(script(graph))(x), graph(x))
+
+
+def test_what_a_branch_that_returns_does_not_define_is_defined_behind_it():
+    def f(x: int) -> int:
+        if x:
+            if x == 2:
+                return 1
+            else:
+                if x == 3:
+                    return 2
+                else:
+                    a = 2
+                    b = 3
+        else:
+            a = 4
+            b = 1
+        return a + b
+
+    def g(n: int):
+        total = 0
+        for i in range(n):
+            if i == 1:
+                continue
+            else:
+                part = i * 2
+            total += part
+        return total
+
+    assert [script(f)(i) for i in range(4)] == [f(i) for i in range(4)] and script(g)(4) == g(4)
