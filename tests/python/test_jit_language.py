@@ -773,3 +773,22 @@ def test_what_a_branch_that_returns_does_not_define_is_defined_behind_it():
         return total
 
     assert [script(f)(i) for i in range(4)] == [f(i) for i in range(4)] and script(g)(4) == g(4)
+
+
+def test_results_of_branches_that_nobody_reads_are_left_out():
+    def f(x: int):
+        if x > 3:
+            return 1
+        y = x * 2
+        z = y + 1  # noqa
+        return y
+
+    def g(x: int):
+        if x > 3:
+            a, b = 1, 2
+        else:
+            a, b = 3, 4
+        return a
+
+    assert script(f).code == "def f(x: int) -> int:\n  if torch.gt(x, 3):\n    _0 = 1\n  else:\n    _0 = torch.mul(x, 2)\n  return _0\n"
+    assert "b" not in script(g).code.replace("def", "") and script(g)(4) == 1 and script(g)(1) == 3

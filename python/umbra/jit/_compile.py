@@ -44,6 +44,7 @@ def type_of_annotation(annotation):
         return simple_type("int")
     if annotation is umbra.Size:
         return _C._jit_list_type(simple_type("int"))
+    _annotations.check_contained(annotation)
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (list, typing.List):
         return _C._jit_list_type(type_of_annotation(args[0]))
