@@ -407,7 +407,9 @@ void bind_functions_and_objects(nb::module_& m) {
            [](const JitObject& o, const std::string& name) { return o.instance().cls->method(name) != nullptr; })
       .def("_get_method",
            [](const JitObject& o, const std::string& name) {
-             return FunctionRef{o.instance().cls->method(name), o.value};
+             FunctionPtr method = o.instance().cls->method(name);
+             check(method != nullptr, "Method '", name, "' is not defined.");
+             return FunctionRef{method, o.value};
            })
       .def("qualified_name", [](const JitObject& o) { return o.instance().cls->name; })
       .def("identity", [](const JitObject& o) { return reinterpret_cast<intptr_t>(o.value.object()); })

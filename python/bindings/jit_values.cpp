@@ -276,7 +276,10 @@ Value to_jit(PyObject* object, const TypePtr& type) {
     }
     case TypeKind::Generator: return infer(object);
     case TypeKind::List:
-      if (PyList_Check(object) || (PyTuple_Check(object) && object != Py_None)) return read_list(object, type);
+      if (type->broadcast > 0 && is_own_type(object, type->element()))  // one element stands for all
+        return jit::make_list(
+            type->element(), std::vector<Value>(static_cast<size_t>(type->broadcast), to_jit(object, type->element())));
+      if (PyList_Check(object) || PyTuple_Check(object) || PyRange_Check(object)) return read_list(object, type);
       if (ScriptList list; nb::try_cast<ScriptList>(nb::handle(object), list) && jit::has_type(list.value, *type))
         return list.value;
       break;

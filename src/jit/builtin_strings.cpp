@@ -234,8 +234,9 @@ void check_number(const Value& v, char specifier) {
 /// "%s has %d" % (a, b)
 std::string percent_formatted(Value* a, size_t n) {
   const std::string& pattern = text(a[0]);
+  std::vector<Value> values = n == 2 && a[1].is_list() ? a[1].list().vec() : std::vector<Value>(a + 1, a + n);
   std::string out;
-  size_t next = 1;
+  size_t next = 0;
   for (size_t i = 0; i < pattern.size(); ++i) {
     if (pattern[i] != '%') {
       out += pattern[i];
@@ -246,8 +247,8 @@ std::string percent_formatted(Value* a, size_t n) {
       out += '%';
       continue;
     }
-    check(next < n, "Too few arguments for format string");
-    const Value& v = a[next++];
+    check(next < values.size(), "Too few arguments for format string");
+    const Value& v = values[next++];
     char buffer[512];  // the longest double
     switch (pattern[i]) {
       case 's': out += to_text(v); break;
@@ -274,7 +275,7 @@ std::string percent_formatted(Value* a, size_t n) {
       default: fail("The specifier %", pattern[i], " is not supported in TorchScript format strings");
     }
   }
-  check(next == n, "Too many arguments for format string");
+  check(next == values.size(), "Too many arguments for format string");
   return out;
 }
 

@@ -140,7 +140,9 @@ SugaredPtr Emitter::part_at_run_time(const Tree& e, Variable* tuple, Variable* p
 
 namespace {
 
-bool is_ellipsis(const Tree& t) { return t.kind == Syntax::Constant && t.text == "..."; }
+bool is_ellipsis(const Tree& t) {
+  return (t.kind == Syntax::Constant && t.text == "...") || (t.kind == Syntax::Name && t.text == "Ellipsis");
+}
 bool is_whole_slice(const Tree& t) {
   return t.kind == Syntax::Slice && !t.children[0] && !t.children[1] && !t.children[2];
 }

@@ -370,6 +370,8 @@ SugaredPtr Emitter::call_on_value(const Tree& e, const Sugared& callee, const Ty
     if (arguments.size() == 1 && is_cast_method(callee.name, dtype))
       return builtin(e, "aten::to", {{"", v}, {"", constant(Value(number_of(dtype)))}});
     if (callee.name == "type") return builtin(e, "aten::to", arguments);
+    if (callee.name == "where" && arguments.size() > 2)  // x.where(condition, y)
+      std::swap(arguments[0], arguments[1]);
     if (arguments.size() == 1 && (callee.name == "cpu" || callee.name == "cuda"))
       return builtin(e, "aten::to", {{"", v}, {"device", constant(Value(Device(callee.name)))}});
     if (callee.name == "tolist") {

@@ -65,6 +65,7 @@ void Emitter::if_statement(const Tree& s) {
       s, c, [&] { statements(s.body); }, [&] { statements(s.orelse); });
 }
 
+/// Of an if-statement `at` may say which branch leaves: what that one does not define is not read behind it.
 void Emitter::branches(const Tree& at, const Condition& c, const std::function<void()>& yes,
                        const std::function<void()>& no) {
   if (c.known) {  // only the branch that runs has to compile
@@ -116,9 +117,11 @@ void Emitter::join(const Tree& at, Node* node, const Environment& before, Enviro
     bool only_told = old != before.end() && is_refinement(a, old->second) && is_refinement(b, old->second);
     if (only_told && !yes_raises && !no_raises) continue;
     bool internal = name.starts_with("$");
-    if ((!a || yes_raises) && b && b->kind == Sugared::Kind::Variable && (internal || yes_raises))
+    bool is_if = at.kind == Syntax::If;
+    bool yes_leaves = yes_raises || (is_if && at.text == "yes"), no_leaves = no_raises || (is_if && at.text == "no");
+    if ((!a || yes_raises) && b && b->kind == Sugared::Kind::Variable && (internal || yes_leaves))
       a = sugar(in_block(0, [&] { return one(at, "prim::Uninitialized", {}, b->variable->type()); }));
-    if ((!b || no_raises) && a && a->kind == Sugared::Kind::Variable && (internal || no_raises))
+    if ((!b || no_raises) && a && a->kind == Sugared::Kind::Variable && (internal || no_leaves))
       b = sugar(in_block(1, [&] { return one(at, "prim::Uninitialized", {}, a->variable->type()); }));
     if (!a || !b) {
       env_[name] = nullptr;

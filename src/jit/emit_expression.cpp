@@ -150,14 +150,7 @@ SugaredPtr Emitter::binary(const Tree& e) {
       {"@", "aten::matmul"}};
   SugaredPtr left = expression(*e.children[0]);
   if (e.text == "%" && left->kind == Sugared::Kind::Variable && left->variable->type()->is(TypeKind::String)) {
-    std::vector<Argument> arguments{{"", left->variable}};
-    SugaredPtr right = expression(*e.children[1]);
-    bool many = right->kind == Sugared::Kind::Values ||
-                (right->kind == Sugared::Kind::Variable && right->variable->type()->is(TypeKind::Tuple));
-    if (many)
-      for (const SugaredPtr& p : parts_of(e, right)) arguments.push_back({"", as_value(e, p)});
-    else arguments.push_back({"", as_value(e, right)});
-    return builtin(e, "aten::percentFormat", arguments);
+    return builtin(e, "aten::percentFormat", {{"", left->variable}, {"", value(*e.children[1])}});
   }
   Variable* a = as_value(e, left);
   Variable* b = value(*e.children[1]);
@@ -216,8 +209,12 @@ Variable* Emitter::truth(const Tree& at, Variable* v) {
     Variable* length = as_value(at, builtin(at, "aten::len", {{"", v}}));
     return as_value(at, builtin(at, "aten::Bool", {{"", length}}));
   }
-  if (v->type()->is(TypeKind::Class) && v->type()->cls->method("__bool__"))
-    return as_value(at, call_method(at, v, "__bool__", {}));
+  if (v->type()->is(TypeKind::Class) && v->type()->cls->method("__bool__")) {
+    Variable* said = as_value(at, call_method(at, v, "__bool__", {}));
+    if (!is_bool(said->type()))
+      fail_at(at, "expected a bool expression for condition but found ", said->type()->annotation());
+    return said;
+  }
   fail_at(at, "Could not cast value of type ", v->type()->annotation(), " to bool");
 }
 

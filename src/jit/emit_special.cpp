@@ -137,7 +137,10 @@ SugaredPtr Emitter::call_len(const SpecialCall& c) {
 
 SugaredPtr Emitter::call_print(const SpecialCall& c) {
   Variables inputs;
-  for (const Argument& a : arguments_of(c.e)) inputs.push_back(a.value);
+  for (const Argument& a : arguments_of(c.e)) {
+    if (!a.name.empty()) fail_at(c.e, "print doesn't accept any keyword arguments");
+    inputs.push_back(a.value);
+  }
   insert(c.e, "prim::Print", inputs, {});
   return sugar(constant(Value()));
 }

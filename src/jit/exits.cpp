@@ -84,6 +84,7 @@ class Exits {
     copy->body.clear();
     copy->orelse.clear();
     Flow yes = rewrite(s->body, 0, copy->body), no = rewrite(s->orelse, 0, copy->orelse);
+    copy->text = yes.always ? "yes" : no.always ? "no" : "";
     out.push_back(copy);
     if (!yes.maybe && !no.maybe && !(yes.always && no.always)) return false;  // at most one branch raises
     if (yes.always && no.always) {
@@ -133,6 +134,7 @@ class Exits {
     TreePtr negated = make(Syntax::Not, at);
     negated->children = {left};
     guard->children = {negated};
+    guard->text = "no";
     out.push_back(guard);
   }
 

@@ -37,6 +37,9 @@ bool is_endless(const Variable* v) {
   return c && c->is_int() && c->to_int() == std::numeric_limits<int64_t>::max();
 }
 
+/// A loop that runs its body so many times, and does not ask in between.
+bool is_counted(const Node& loop) { return is_true(loop.inputs[1]) && is_true(loop.blocks()[0]->outputs[0]); }
+
 /// Whether an operand is what its argument has by default.
 bool is_default(const Variable* v, const SchemaArgument& argument) {
   if (!argument.default_value) return false;
@@ -112,7 +115,8 @@ void FunctionPrinter::count_uses(const Block& block) {
 void FunctionPrinter::find_inlined(const Block& block) {
   for (const auto& n : block.nodes())
     for (const auto& inner : n->blocks()) find_inlined(*inner);
-  bool is_body = block.owner() && block.owner()->is("prim::Loop");
+  const Node* loop = block.owner() && block.owner()->is("prim::Loop") ? block.owner() : nullptr;
+  bool is_body = loop && !is_counted(*loop);
   Position at = block.nodes().rbegin();
   if (!is_body) at = scan(block, at, block.outputs, true);  // a body's outputs are read after its variables changed
   while (at != block.nodes().rend()) {
@@ -372,15 +376,29 @@ void FunctionPrinter::if_node(const Node& n) {
     const Block& b = *n.blocks()[i];
     size_t before = out_.size();
     block(b);
-    for (size_t k = 0; k < b.outputs.size(); ++k) line(name_of(n.output(k)) + " = " + text(b.outputs[k]));
+    bool says_type = i == 0 && n.outputs().size() == 1 &&
+                     (n.output()->type()->is(TypeKind::Optional) || n.output()->type()->is(TypeKind::Union));
+    results(n, b.outputs, 0, says_type ? " : " + n.output()->type()->annotation() : "");
     if (out_.size() == before) line("pass");
     --depth_;
   }
 }
 
+/// What a block gives, for the results of its node; all at once, since one may be read for another.
+void FunctionPrinter::results(const Node& n, const Variables& values, size_t first, const std::string& type) {
+  std::string left, right;
+  for (size_t k = 0; k < n.outputs().size(); ++k) {
+    std::string name = name_of(n.output(k)), value = text(values[k + first]);
+    if (name == value) continue;
+    left += (left.empty() ? "" : ", ") + name;
+    right += (right.empty() ? "" : ", ") + value;
+  }
+  if (!left.empty()) line(left + type + " = " + right);
+}
+
 void FunctionPrinter::loop_node(const Node& n) {
   const Block& b = *n.blocks()[0];
-  bool counted = is_true(n.inputs[1]) && is_true(b.outputs[0]);
+  bool counted = is_counted(n);
   // A carried value is one variable before, in and after the loop.
   for (size_t k = 0; k < n.outputs().size(); ++k) {
     std::string name = name_of(n.output(k));
@@ -416,7 +434,8 @@ void FunctionPrinter::loop_node(const Node& n) {
 void FunctionPrinter::loop_body(const Node& n, const std::string& condition) {
   const Block& b = *n.blocks()[0];
   block(b);
-  if (!condition.empty()) line(condition + " = " + text(b.outputs[0]));  // before the carried variables change
+  if (condition.empty()) return results(n, b.outputs, 1, "");
+  line(condition + " = " + text(b.outputs[0]));  // before the carried variables change
   std::unordered_set<const Variable*> inputs;
   for (const auto& v : b.inputs()) inputs.insert(v.get());
   std::vector<std::string> news;

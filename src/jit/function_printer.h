@@ -51,6 +51,7 @@ class FunctionPrinter {
   std::string conversion(const Node& n);
   std::string operator_call(const Node& n);
   void if_node(const Node& n);
+  void results(const Node& n, const Variables& values, size_t first, const std::string& type);
   void loop_node(const Node& n);
   void loop_body(const Node& n, const std::string& condition);
   [[noreturn]] static void refuse_python(const std::string& name);

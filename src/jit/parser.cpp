@@ -440,6 +440,7 @@ class Parser {
   TreePtr slice_or_index() {
     size_t begin = now().begin;
     auto ends = [&] { return is(":") || is("]") || is(","); };
+    if (is("]") || is(",")) refuse("expected an index");
     TreePtr start = ends() ? nullptr : starred();
     if (!is(":")) return start;
     std::vector<TreePtr> parts{start, nullptr, nullptr};

@@ -14,6 +14,15 @@ namespace {
 
 using Live = std::vector<bool>;  // by the values' numbers
 
+/// Results of a branch that nobody reads.
+void drop_unread(Node& n, const Live& live) {
+  for (size_t i = n.outputs().size(); i-- > 0;) {
+    if (live[n.output(i)->unique()]) continue;
+    n.erase_output(i);
+    for (const auto& b : n.blocks()) b->outputs.erase(b->outputs.begin() + static_cast<long>(i));
+  }
+}
+
 void sweep(Graph& graph, Block& block, Live& live) {
   auto mark = [&](const Variables& values) {
     for (Variable* v : values) live[v->unique()] = true;
@@ -30,6 +39,7 @@ void sweep(Graph& graph, Block& block, Live& live) {
       continue;
     }
     mark(n->inputs);
+    if (n->is("prim::If")) drop_unread(*n, live);
     // A loop's body may read what it computed the time before.
     for (const auto& inner : n->blocks()) sweep(graph, *inner, live);
   }

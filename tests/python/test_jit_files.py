@@ -193,3 +193,11 @@ def test_bytecode_for_mobile_is_left_alone_and_not_written():
     assert loaded.code == torch.jit.load(io.BytesIO(GOOD)).code
     with pytest.raises(NotImplementedError, match="bytecode for mobile"):
         loaded._save_for_lite_interpreter("nowhere.ptl")
+
+
+@pytest.mark.parametrize("annotation", ["Dict[str,, int]", "List[]", "Tuple[,]", "Union[:]"])
+def test_an_index_that_is_not_there_is_an_error(annotation):
+    text = f"class Outer(Module):\n  __parameters__ = []\n  __buffers__ = []\n  training : bool\n  other : {annotation}\n"
+    pickle_of = b"\x80\x02c__torch__\nOuter\n)\x81}X\x08\x00\x00\x00training\x88sb."
+    with pytest.raises((RuntimeError, ValueError)):
+        torch.jit.load(io.BytesIO(rewritten({"data.pkl": pickle_of, "code/__torch__.py": text.encode()})))

@@ -744,3 +744,89 @@ def test_graphs_of_fx_are_scripted():
     graph = torch.fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
     x = torch.randn(3, 2)
     assert torch.equal(script(graph)(x), graph(x)) and torch.equal(reloaded(script(graph))(x), graph(x))
+
+
+def test_what_a_branch_that_returns_does_not_define_is_defined_behind_it():
+    def f(x: int) -> int:
+        if x:
+            if x == 2:
+                return 1
+            else:
+                if x == 3:
+                    return 2
+                else:
+                    a = 2
+                    b = 3
+        else:
+            a = 4
+            b = 1
+        return a + b
+
+    def g(n: int):
+        total = 0
+        for i in range(n):
+            if i == 1:
+                continue
+            else:
+                part = i * 2
+            total += part
+        return total
+
+    assert [script(f)(i) for i in range(4)] == [f(i) for i in range(4)] and script(g)(4) == g(4)
+
+
+def test_results_of_branches_that_nobody_reads_are_left_out():
+    def f(x: int):
+        if x > 3:
+            return 1
+        y = x * 2
+        z = y + 1  # noqa
+        return y
+
+    def g(x: int):
+        if x > 3:
+            a, b = 1, 2
+        else:
+            a, b = 3, 4
+        return a
+
+    assert script(f).code == "def f(x: int) -> int:\n  if torch.gt(x, 3):\n    _0 = 1\n  else:\n    _0 = torch.mul(x, 2)\n  return _0\n"
+    assert "b" not in script(g).code.replace("def", "") and script(g)(4) == 1 and script(g)(1) == 3
+
+
+def test_source_assigns_the_results_of_a_block_at_once():
+    def branch(x: int):
+        if x > 3:
+            a, b = 1, 2
+        else:
+            a, b = 3, 4
+        return a + b
+
+    def typed(x: int, y: Optional[int]):
+        if x > 3:
+            y = 5
+        return y
+
+    def loop(x: int):
+        q, r = 0, 1
+        for i in range(x):
+            q += i
+            q, r = r, q
+        return q * 10 + r
+
+    assert "    a, b = 1, 2\n  else:\n    a, b = 3, 4\n" in script(branch).code
+    assert "    y0 : Optional[int] = 5\n  else:\n    y0 = y\n" in script(typed).code
+    assert "    q, r = r, torch.add(q, i)\n" in script(loop).code and script(loop)(5) == loop(5)
+
+    class Loop(nn.Module):
+        def forward(self, x: int):
+            return loop(x)
+
+    assert reloaded(script(Loop()))(5) == loop(5)
+
+
+def test_what_a_percent_sign_formats_is_one_value_in_source():
+    def f(n: int):
+        return "%d %s" % (n, "a")
+
+    assert 'torch.percentFormat("%d %s", (n, "a"))' in script(f).code and script(f)(3) == "3 a"

@@ -342,3 +342,15 @@ def test_attributes_of_several_types_are_kept_in_files():
             return self.value
 
     assert reloaded(script(Either()))() == 3
+
+
+def test_a_module_without_forward_has_no_code():
+    class Exports(nn.Module):
+        @torch.jit.export
+        def go(self, x: int):
+            return x
+
+    s = script(Exports())
+    assert s.go(1) == 1
+    with pytest.raises(RuntimeError, match="Method 'forward' is not defined"):
+        s.graph  # noqa

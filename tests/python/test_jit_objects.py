@@ -123,3 +123,19 @@ def test_programs_write_to_the_dicts_that_they_share():
         shared["x"] = "y"
     with pytest.raises(KeyError):
         shared["q"]
+
+
+class Made:
+    def __init__(self, n: int):
+        self.n = n
+
+    @classmethod
+    def make(cls, n: int = 2):
+        return cls(n + 1)
+
+
+def test_class_methods_are_called_on_objects():
+    def f(n: int):
+        return Made(n).make(5).n, Made(n).make().n
+
+    assert torch.jit.script(f)(1) == (6, 3)

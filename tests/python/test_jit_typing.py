@@ -352,3 +352,29 @@ def test_any_takes_texts_and_devices_take_keywords():
         return any(x), torch.device(type="cpu"), torch.device("cuda", 1)
 
     assert script(f)(["", "a"]) == (True, torch.device("cpu"), torch.device("cuda", 1))
+
+
+def test_print_takes_no_keywords():
+    def f(x: int):
+        print(x, flush=True)
+
+    refused(f, "print doesn't accept any keyword arguments")
+
+
+def test_where_as_a_method_takes_the_condition_first():
+    def f(x: Tensor, y: Tensor):
+        return x.where(x > 0, y), x[Ellipsis, 0]
+
+    assert script(f)(torch.tensor([-1.0, 2.0]), torch.zeros(2))[0].tolist() == [0, 2]
+
+
+def test_a_range_is_a_list_for_a_program_and_bare_containers_are_none():
+    def f(x: List[int]):
+        return x[1:]
+
+    assert script(f)(range(3)) == [1, 2]
+
+    def g(x):
+        return torch.jit.isinstance(x, List)
+
+    refused(g, "Attempted to use List without a contained type")

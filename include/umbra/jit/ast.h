@@ -42,7 +42,7 @@ enum class Syntax : uint8_t {
   Assign,      // targets..., value last; text "": plain
   Annotated,   // target, annotation, [value]
   Augmented,   // text is the operator: target, value
-  If,          // children[0] condition; body, orelse
+  If,  // children[0] condition; body, orelse. text: the branch that leaves ("yes", "no"), once exits are rewritten
   While,
   For,  // children: target, iterable; body
   Return,

@@ -135,7 +135,7 @@ def isinstance(obj, target_type):
 
 def check_contained(target):
     """Containers have to say what they hold."""
-    if target in (list, typing.List, dict, typing.Dict, tuple, typing.Tuple, typing.Optional):
+    if any(target is bare for bare in (list, typing.List, dict, typing.Dict, tuple, typing.Tuple, typing.Optional)):
         name = getattr(target, "__name__", None) or str(target).removeprefix("typing.")
         several = name in ("Dict", "dict")
         raise RuntimeError(f"Attempted to use {name} without {'contained types' if several else 'a contained type'}. Please add"

@@ -16,7 +16,7 @@ from umbra._C import Tensor
 from umbra.jit import _annotations
 from umbra.jit._annotations import modifier_of
 from umbra.jit._script_module import ScriptModule
-from umbra.jit._source import defaults_of, has_source, method_of_dataclass, signature_of, source_of
+from umbra.jit._source import defaults_of, has_source, method_of_class_method, method_of_dataclass, signature_of, source_of
 from umbra.jit._trace import ScriptFunction
 from umbra.nn.modules.module import Module
 
@@ -44,6 +44,7 @@ def type_of_annotation(annotation):
         return simple_type("int")
     if annotation is umbra.Size:
         return _C._jit_list_type(simple_type("int"))
+    _annotations.check_contained(annotation)
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (list, typing.List):
         return _C._jit_list_type(type_of_annotation(args[0]))
@@ -127,6 +128,7 @@ def _compile_class(cls):
                    ("__repr__", "__reduce__", "__reduce_ex__")}
         for n, p in inspect.getmembers(written, lambda m: isinstance(m, property)):
             methods.update({f"__{n}_{kind}": f for kind, f in (("getter", p.fget), ("setter", p.fset)) if f is not None and modifier_of(f) == "default"})
+        methods.update({n: method_of_class_method(cls, m.__func__) for n, m in vars(written).items() if isinstance(m, classmethod)})
         if dataclasses.is_dataclass(written):
             made_here = [n for n, f in methods.items() if not has_source(f)]
             methods.update({n: method_of_dataclass(written, n) for n in made_here})

@@ -57,7 +57,9 @@ def _check(module, forward, before, after):
                      f" {hook.name}(self, input: {whole}, output: {output}). The type of the output arg is the returned type from either the forward method or"
                      " the previous hook if it exists. Note that hooks can return anything, but if the hook is on a submodule the outer module is expecting the"
                      " same return type as the submodule's forward.\n")
-        output = hook.declared_result() or output
+        declared = hook.declared_result()
+        given = declared or hook.result()
+        output = given if declared is not None or given.kind() != "NoneType" else output
 
 
 def _check_before(hook, module, inputs, whole, advice):

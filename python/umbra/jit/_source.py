@@ -108,8 +108,21 @@ def _init_of_dataclass(cls):
 def _function(cls, name, parameters, result, body, names):
     """A function of these lines; `names` are those that it knows beside its module's."""
     text = f"def {name}({', '.join(parameters)}){f' -> {result}' if result else ''}:\n" + "".join(f"    {line}\n" for line in body)
-    file = f"<dataclass {cls.__module__}.{cls.__qualname__}.{name}>"
+    return _defined(text, name, f"<dataclass {cls.__module__}.{cls.__qualname__}.{name}>", {**vars(sys.modules[cls.__module__]), **names})
+
+
+def _defined(text, name, file, scope):
+    """The function of a name that a text defines; its source is found again under a file's name."""
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    scope = {**vars(sys.modules[cls.__module__]), **names}
     exec(compile(text, file, "exec"), scope)
     return scope[name]
+
+
+def method_of_class_method(cls, function):
+    """A class method as a method of objects, which is how programs call it: its first parameter is a name for the class."""
+    definition = ast.parse(source_of(function)[0]).body[0]
+    definition.decorator_list = []
+    own = definition.args.args[0].arg
+    definition.args.args[0] = ast.arg("_object")
+    file = f"<class method {cls.__module__}.{cls.__qualname__}.{function.__name__}>"
+    return _defined(ast.unparse(definition) + "\n", function.__name__, file, {**function.__globals__, own: cls, cls.__name__: cls})
