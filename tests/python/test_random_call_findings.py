@@ -199,3 +199,13 @@ def test_strided_operands_of_sparse_products_are_refused_before_their_sizes():
 def test_smooth_loss_without_a_width_has_no_slope():
     grad = aten.smooth_l1_loss_backward(torch.ones(2), torch.ones(2), torch.zeros(2), 0, math.nan)
     assert grad.isnan().all()
+
+
+def test_lists_that_are_too_short_are_refused():
+    for convert in (torch.Tensor.to_sparse_bsr, torch.Tensor.to_sparse_bsc):
+        for blocksize in ([], [1], [1, 1, 1]):
+            with pytest.raises(RuntimeError, match="blocksize needs to be a tuple of size 2"):
+                convert(torch.ones(2, 2), blocksize)
+    meta = torch.ones(2, 2, 2, device="meta")
+    with pytest.raises(RuntimeError, match="fixed-size array of size 4"):
+        aten._cudnn_rnn_backward(meta, [meta], 1, None, meta, None, meta, None, None, None, 0, 1, 0, 1, False, 0.0, True, False, [], None, meta, [True])
