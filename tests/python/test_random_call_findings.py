@@ -119,6 +119,8 @@ def test_parts_are_copied_into_lists_of_outputs():
         aten.unbind_copy.int_out(x.clone().requires_grad_(), 1, out=outs)
     with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
         aten.unbind_copy.int_out(x, 1, out=[torch.empty(0, dtype=torch.int64)] * 2)
+    with pytest.raises(RuntimeError, match="Expected out tensor to have device cpu, but got meta"):
+        aten._foreach_neg.out([x], out=[torch.empty(0, device="meta")])
 
 
 def test_complex_numbers_without_an_imaginary_part_fill_real_tensors():
