@@ -21,6 +21,7 @@ def test_degrees_and_radians_keep_the_layout_of_their_input():
     assert x.stride() == (6, 3, 1)
     assert torch.deg2rad(x).stride() == torch.rad2deg(x.float()).stride() == (6, 3, 1)
     assert torch.equal(torch.rad2deg(torch.deg2rad(torch.tensor([180.0]))), torch.tensor([180.0]))
+    assert torch.equal(torch.func.vmap(torch.deg2rad)(x), torch.deg2rad(x))
 
 
 def test_polygamma_cuts_its_order_off_to_32_bits():
