@@ -141,6 +141,8 @@ UMBRA_OPERATOR(
              const Tensor& cx, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t, SymInt, SymInt,
              int64_t, bool, double, bool, bool, SymIntArrayRef, const Tensor&, const Tensor&,
              std::vector<bool> mask) -> SequenceGradients {
+      check(mask.size() == 4, "Tried to convert a List with ", mask.size(),
+            " elements to a fixed-size array of size 4");
       auto like = [](const Tensor& t, bool wanted) {
         return wanted && t.defined() ? t.new_empty(t.sym_sizes()) : Tensor();
       };

@@ -21,6 +21,7 @@ def test_degrees_and_radians_keep_the_layout_of_their_input():
     assert x.stride() == (6, 3, 1)
     assert torch.deg2rad(x).stride() == torch.rad2deg(x.float()).stride() == (6, 3, 1)
     assert torch.equal(torch.rad2deg(torch.deg2rad(torch.tensor([180.0]))), torch.tensor([180.0]))
+    assert torch.equal(torch.func.vmap(torch.deg2rad)(x), torch.deg2rad(x))
 
 
 def test_polygamma_cuts_its_order_off_to_32_bits():
@@ -119,6 +120,8 @@ def test_parts_are_copied_into_lists_of_outputs():
         aten.unbind_copy.int_out(x.clone().requires_grad_(), 1, out=outs)
     with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
         aten.unbind_copy.int_out(x, 1, out=[torch.empty(0, dtype=torch.int64)] * 2)
+    with pytest.raises(RuntimeError, match="Expected out tensor to have device cpu, but got meta"):
+        aten._foreach_neg.out([x], out=[torch.empty(0, device="meta")])
 
 
 def test_complex_numbers_without_an_imaginary_part_fill_real_tensors():
@@ -199,3 +202,13 @@ def test_strided_operands_of_sparse_products_are_refused_before_their_sizes():
 def test_smooth_loss_without_a_width_has_no_slope():
     grad = aten.smooth_l1_loss_backward(torch.ones(2), torch.ones(2), torch.zeros(2), 0, math.nan)
     assert grad.isnan().all()
+
+
+def test_lists_that_are_too_short_are_refused():
+    for convert in (torch.Tensor.to_sparse_bsr, torch.Tensor.to_sparse_bsc):
+        for blocksize in ([], [1], [1, 1, 1]):
+            with pytest.raises(RuntimeError, match="blocksize needs to be a tuple of size 2"):
+                convert(torch.ones(2, 2), blocksize)
+    meta = torch.ones(2, 2, 2, device="meta")
+    with pytest.raises(RuntimeError, match="fixed-size array of size 4"):
+        aten._cudnn_rnn_backward(meta, [meta], 1, None, meta, None, meta, None, None, None, 0, 1, 0, 1, False, 0.0, True, False, [], None, meta, [True])

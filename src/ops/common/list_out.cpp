@@ -25,6 +25,13 @@ void refuse_history(const Operator& functional, const Value* frame) {
     });
 }
 
+void check_fits_result(const Tensor& out, const Tensor& result) {
+  check(out.dtype() == result.dtype(), "Expected out tensor to have dtype ", kernel_name(result.dtype()), ", but got ",
+        kernel_name(out.dtype()), " instead");
+  check(out.device() == result.device() || result.is_meta(), "Expected out tensor to have device ", result.device(),
+        ", but got ", out.device(), " instead");
+}
+
 void run_list_out(const void* context, Value* frame) {
   const auto& [functional, options] = *static_cast<const Copying*>(context);
   refuse_history(functional, frame);
@@ -35,9 +42,7 @@ void run_list_out(const void* context, Value* frame) {
   check(outs.size() == results.size(), options.called, " expected an out= argument of size ", results.size(),
         ", got size ", outs.size());
   for (size_t i = 0; i < outs.size(); ++i) {
-    if (options.resizes)
-      check(outs[i].dtype() == results[i].dtype(), "Expected out tensor to have dtype ",
-            kernel_name(results[i].dtype()), ", but got ", kernel_name(outs[i].dtype()), " instead");
+    if (options.resizes) check_fits_result(outs[i], results[i]);
     if (options.resizes) copied_out(outs[i], results[i]);
     else outs[i].copy_(results[i]);
   }

@@ -227,7 +227,7 @@ UMBRA_OPERATOR(
             "following scalar types: Half, BFloat16, Float, Double; but got torch.", kernel_name(grad.dtype()),
             "Tensor instead (while checking arguments for embedding_bag)");
       check(!has_elements(grad) || (mode >= 0 && mode <= 2),
-            "mode == EmbeddingBagMode::MEAN || mode == EmbeddingBagMode::SUM INTERNAL ASSERT FAILED");
+            "embedding_bag: expected mode 0 (sum), 1 (mean) or 2 (max), but got ", mode);
       check(!has_elements(grad) || mode == 2 || !(rows < 0), "zeros: Dimension size must be non-negative.");
       check<IndexError>(!has_elements(indices) || mode == 2 || indices.dim() <= 1, kNoVector);
       return table_spec(grad, rows);

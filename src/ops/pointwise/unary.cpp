@@ -5,6 +5,7 @@
 #include "kernels/functors/comparison.h"
 #include "kernels/functors/exp_log.h"
 #include "kernels/functors/trigonometry.h"
+#include "ops/common/batching.h"
 #include "ops/common/out_asks.h"
 #include "ops/pointwise/family.h"
 #include "ops/sparse/arithmetic.h"
@@ -69,6 +70,7 @@ UMBRA_OPERATOR("deg2rad(Tensor self) -> Tensor")
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.mul(M_PI / 180); })
     .linear()
     .tags({Tag::Pointwise})
+    .use(BatchInPlace{})
     .use(sparse::OnValues{});
 
 UMBRA_OPERATOR("rad2deg(Tensor self) -> Tensor")
@@ -81,6 +83,7 @@ UMBRA_OPERATOR("rad2deg(Tensor self) -> Tensor")
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.mul(180 / M_PI); })
     .linear()
     .tags({Tag::Pointwise})
+    .use(BatchInPlace{})
     .use(sparse::OnValues{});
 
 using Margin = std::optional<double>;

@@ -177,6 +177,8 @@ Tensor to_layout(const Tensor& self, OptionalLayout layout, OptionalBlock blocks
         " for input tensors with sparse_dim()!=2 is not supported");
   // Zeros among the elements stay elements.
   if (!is_strided(self) && !in_blocks(wanted)) return with_index_type_of(as_compressed(as_coo(self), wanted), self);
+  check(!blocksize || blocksize->size() == 2, "dense_", name, ": blocksize needs to be a tuple of size 2, but got ",
+        blocksize ? blocksize->size() : 0);
   std::pair<int64_t, int64_t> block(1, 1);
   if (blocksize) block = {(*blocksize)[0].guard_int(), (*blocksize)[1].guard_int()};
   if (in_blocks(self.layout()) && block == block_size(self))

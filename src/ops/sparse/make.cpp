@@ -193,7 +193,7 @@ UMBRA_OPERATOR(
     .all_backends([](int64_t, int64_t, SymIntArrayRef size, const Tensor& indices, const Tensor& values,
                      OptionalDType dtype, OptionalLayout layout, OptionalDevice, OptionalBool, OptionalBool coalesced) {
       bool asked = layout == Layout::SparseCoo;
-      check(asked || !values.is_meta(), "layout.has_value() && *layout == kSparse INTERNAL ASSERT FAILED");
+      check(asked || !values.is_meta(), "expected the layout torch.sparse_coo");
       check<NotImplementedError>(asked,
                                  "Could not run 'aten::_sparse_coo_tensor_with_dims_and_tensors' with arguments "
                                  "from the 'CPU' backend: it is defined for the sparse layout only");
