@@ -6,6 +6,7 @@ for, it knows those that build tensors and plain containers, and those that the 
 import collections
 import functools
 import pickle
+import pickletools
 import struct
 import warnings
 from _codecs import encode
@@ -292,3 +293,15 @@ _INSTRUCTIONS = {
 
 def load(file, *, encoding="ASCII"):
     return Unpickler(file, encoding=encoding).load()
+
+
+def unsafe_names(data):
+    """The names that a pickle asks for and that are not allowed, each once."""
+    names = {}
+    for instruction, argument, _ in pickletools.genops(data):
+        code = instruction.code.encode("latin1")
+        if code != pickle.STOP and code not in _INSTRUCTIONS:
+            raise UnpicklingError(f"Unsupported operand {code[0]}")
+        if code == pickle.GLOBAL:
+            names[".".join(_name_of(*argument.split(" ", 1)))] = True
+    return [name for name in names if name not in _allowed() and name not in _user_allowed()]
