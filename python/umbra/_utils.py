@@ -201,6 +201,17 @@ def _rebuild_sparse_tensor(layout, data):
     return unchecked(*parts, **options)
 
 
+def _rebuild_nested_tensor(buffer, sizes, strides, storage_offsets):
+    """A nested tensor of strided layout over the elements of all its parts."""
+    from umbra.nested._tensor import StridedNestedTensor
+    storage = buffer.untyped_storage()
+    parts = []
+    for size, stride, offset in zip(sizes.tolist(), strides.tolist(), storage_offsets.tolist()):
+        offset, size, stride = _checked_geometry(storage, buffer.dtype, buffer.storage_offset() + offset, size, stride)
+        parts.append(buffer.as_strided(size, stride, offset))
+    return StridedNestedTensor(parts)
+
+
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
     import umbra
     return umbra.empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)

@@ -6,6 +6,7 @@ for, it knows those that build tensors and plain containers, and those that the 
 import collections
 import functools
 import pickle
+import pickletools
 import struct
 import warnings
 from _codecs import encode
@@ -74,15 +75,17 @@ def _bytes_of_text(text, encoding):
 def _allowed():
     import umbra
     from umbra import _tensor, _utils, serialization, storage
+    from umbra.nested._internal.nested_tensor import _rebuild_njt
     names = {
         "collections.OrderedDict": collections.OrderedDict, "collections.Counter": collections.Counter, "builtins.bytearray": bytearray,
         "builtins.set": set, "builtins.complex": complex, "_codecs.encode": _bytes_of_text, "torch.Size": umbra.Size, "torch.device": umbra.device,
         "torch.Tensor": umbra.Tensor, "torch.nn.parameter.Parameter": umbra.nn.Parameter, "torch.serialization._get_layout": serialization._get_layout,
         "torch.storage.UntypedStorage": storage.UntypedStorage, "torch.storage.TypedStorage": storage.TypedStorage,
         "torch._tensor._rebuild_from_type_v2": _tensor._rebuild_from_type_v2,
+        "torch.nested._internal.nested_tensor._rebuild_njt": _rebuild_njt,
     }
     for name in ("_rebuild_parameter", "_rebuild_parameter_with_state", "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3",
-                 "_rebuild_sparse_tensor", "_rebuild_meta_tensor_no_storage", "_rebuild_wrapper_subclass", "_rebuild_device_tensor_from_numpy",
+                 "_rebuild_sparse_tensor", "_rebuild_nested_tensor", "_rebuild_meta_tensor_no_storage", "_rebuild_wrapper_subclass", "_rebuild_device_tensor_from_numpy",
                  "_rebuild_device_tensor_from_cpu_tensor"):
         names[f"torch._utils.{name}"] = getattr(_utils, name)
     for value in vars(umbra).values():
@@ -290,3 +293,15 @@ _INSTRUCTIONS = {
 
 def load(file, *, encoding="ASCII"):
     return Unpickler(file, encoding=encoding).load()
+
+
+def unsafe_names(data):
+    """The names that a pickle asks for and that are not allowed, each once."""
+    names = {}
+    for instruction, argument, _ in pickletools.genops(data):
+        code = instruction.code.encode("latin1")
+        if code != pickle.STOP and code not in _INSTRUCTIONS:
+            raise UnpicklingError(f"Unsupported operand {code[0]}")
+        if code == pickle.GLOBAL:
+            names[".".join(_name_of(*argument.split(" ", 1)))] = True
+    return [name for name in names if name not in _allowed() and name not in _user_allowed()]

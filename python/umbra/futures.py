@@ -1,4 +1,5 @@
 """Future: a value that another thread will have."""
+import logging
 import threading
 import types
 
@@ -31,33 +32,54 @@ class Future:
         return self.wait()
 
     def then(self, callback):
-        """A future of `callback(self)`, which is called when this one is done."""
+        """A future of `callback(self)`, which is called when this one is done. An error of the callback is the future's."""
         following = Future()
+        self._check_callback(callback, "then")
 
         def run(future):
             try:
-                following.set_result(callback(future))
+                result = callback(future)
             except Exception as error:
-                following.set_exception(error)
+                failure = RuntimeError(_of_callback(error))
+                failure.__cause__ = error
+                following.set_exception(failure)
+            else:
+                following.set_result(result)
         self.add_done_callback(run)
         return following
 
     def add_done_callback(self, callback):
+        """Calls `callback(self)` when this future is done. An error of the callback is logged; nobody waits for it."""
+        self._check_callback(callback, "add_done_callback")
         with self._condition:
             if not self._done:
                 self._callbacks.append(callback)
                 return
-        callback(self)
+        self._call(callback)
+
+    @staticmethod
+    def _check_callback(callback, name):
+        if not callable(callback):
+            raise TypeError(f"{name}(): incompatible function arguments: expected a callable, but got {callback!r}")
+
+    def _call(self, callback):
+        try:
+            callback(self)
+        except Exception as error:
+            logging.getLogger(__name__).error(_of_callback(error))
 
     def _finish(self, result, error):
         with self._condition:
             if self._done:
-                raise RuntimeError("Attempting to mark a completed Future as complete again.  Note that a Future can only be marked completed once.")
+                raise RuntimeError("Attempting to mark a completed Future as complete again. Note that a Future can only be marked completed once.")
             self._result, self._error, self._done = result, error, True
             callbacks, self._callbacks = self._callbacks, []
             self._condition.notify_all()
         for callback in callbacks:
-            callback(self)
+            self._call(callback)
+
+    def __reduce__(self):
+        raise RuntimeError("Can not pickle torch.futures.Future")
 
     def set_result(self, result):
         self._finish(result, None)
@@ -66,6 +88,10 @@ class Future:
         if not isinstance(result, Exception):
             raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
         self._finish(None, result)
+
+
+def _of_callback(error):
+    return f"Got the following error when running the callback: {type(error).__name__}: {error}"
 
 
 def wait_all(futures):
@@ -77,7 +103,7 @@ def wait_all(futures):
 
 
 def collect_all(futures):
-    """A future of the list of futures, which is done when they all are."""
+    """A future of the list of futures, which is done when they all are; the first error among them is its error."""
     collected, left, lock = Future(), [len(futures)], threading.Lock()
 
     def count(_):
@@ -85,7 +111,8 @@ def collect_all(futures):
             left[0] -= 1
             last = left[0] == 0
         if last:
-            collected.set_result(futures)
+            errors = [future._error for future in futures if future._error is not None]
+            collected._finish(futures, errors[0] if errors else None)
     for future in futures:
         future.add_done_callback(count)
     if not futures:

@@ -114,6 +114,18 @@ def clear_safe_globals():
     _weights_only_unpickler._clear_safe_globals()
 
 
+def get_unsafe_globals_in_checkpoint(f):
+    """The names in a file of `save`, at a path or in anything with `read` and `seek`, that `load(weights_only=True)` would refuse."""
+    with contextlib.ExitStack() as scope:
+        file = scope.enter_context(open(f, "rb")) if isinstance(f, (str, os.PathLike)) else f
+        if not _is_zipfile(file):
+            raise ValueError("Expected input to be a checkpoint returned by torch.save")
+        archive = _checkpoint.ArchiveReader(file)
+        if archive.has("constants.pkl"):
+            raise ValueError("Expected input to be a checkpoint returned by torch.save but got a torchscript checkpoint")
+        return _weights_only_unpickler.unsafe_names(archive.read("data.pkl"))
+
+
 class safe_globals:
     """Allows classes and functions in a `with` block."""
 

@@ -210,7 +210,8 @@ DType widest(const Operator& op, const Value* frame) {
   DType found = g_cpu.dtype;
   auto look = [&](const Tensor& t) {
     if (!is_eligible(t) || t.dtype() == g_cpu.dtype) return;
-    check(t.dtype() == DType::Float32, "Unexpected floating ScalarType in at::autocast::prioritize");
+    check(found == DType::Float32 || t.dtype() == DType::Float32,
+          "Unexpected floating ScalarType in at::autocast::prioritize");
     found = DType::Float32;
   };
   for (size_t i = 0; i < op.argument_count(); ++i) {

@@ -203,3 +203,11 @@ def test_grad_scaler_in_the_wrong_order():
         warnings.simplefilter("always")
         disabled = umbra.amp.GradScaler()
     assert "CUDA is not available" in str(seen[0].message) and disabled.scale(w) is w
+
+
+def test_the_first_float_decides_for_what_comes_after_it():
+    x = umbra.ones(2)
+    with umbra.autocast("cpu", dtype=umbra.float16):
+        assert umbra.cat([x, x.bfloat16()]).dtype == umbra.float32
+        with pytest.raises(RuntimeError, match="Unexpected floating ScalarType"):
+            umbra.cat([x.bfloat16(), x])

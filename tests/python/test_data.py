@@ -1,7 +1,9 @@
 """Datasets, samplers and loaders, in this process and in workers."""
+import collections
 import os
 import time
 
+import numpy as np
 import pytest
 
 import umbra
@@ -256,3 +258,17 @@ class SparseRows(Numbers):
 def test_sparse_samples_come_from_workers():
     rows = list(DataLoader(SparseRows(3), batch_size=None, num_workers=1))
     assert umbra.equal(umbra.stack([row.to_dense() for row in rows]), umbra.eye(3))
+
+
+def test_samples_that_are_no_numbers_are_left_as_they_are():
+    words, counts = np.array(["a"]), collections.defaultdict(int, a=np.ones(1))
+    assert default_convert([words])[0] is words
+    converted = default_convert(counts)
+    assert type(converted) is collections.defaultdict and isinstance(converted["a"], umbra.Tensor) and isinstance(counts["a"], np.ndarray)
+
+
+def test_a_stream_needs_a_way_to_go_over_it():
+    with pytest.raises(TypeError, match="__iter__"):
+        IterableDataset()
+    with pytest.raises(ValueError, match="drop_last should be a boolean value"):
+        BatchSampler(range(3), 2, 1)

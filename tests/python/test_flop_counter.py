@@ -53,6 +53,23 @@ def test_the_modules_that_are_running():
     assert tracker.parents == {"Global"}
 
 
+def test_modules_in_lists_have_the_names_of_their_places():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers, self.heads = nn.ModuleList([nn.Linear(2, 2)]), nn.ModuleDict({"one": nn.Linear(2, 2)})
+
+        def forward(self, x):
+            return self.heads["one"](self.layers[0](x))
+
+    model, seen = Net(), []
+    with ModuleTracker() as tracker:
+        for module in (model.layers[0], model.heads["one"]):
+            module.register_forward_pre_hook(lambda module, args: seen.append(sorted(tracker.parents)))
+        model(umbra.ones(1, 2))
+    assert seen == [["Global", "Net", "Net.layers.0"], ["Global", "Net", "Net.heads.one"]]
+
+
 def test_functions_that_wait_for_the_end_of_a_backward_pass():
     x, seen = umbra.ones(2, requires_grad=True), []
     y = x * 2

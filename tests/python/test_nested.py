@@ -1,5 +1,7 @@
 """Nested tensors: parts of different lengths, what is done with all of them at once, gradients, and refusals."""
 import copy
+import io
+import pickle
 
 import pytest
 
@@ -176,3 +178,54 @@ def test_fake_ones_are_made_of_fake_tensors():
         assert [str(t.shape[0]) for t in fake.unbind()] == ["-u0 + u1", "-u1 + u2"]
         doubled = F.linear(fake * 2, torch.ones(5, 3))
         assert is_fake(doubled) and doubled.values().shape[1] == 5 and doubled.size(1) == fake.size(1)
+
+
+# ---- shapes, parts and files, of both layouts ----
+
+PARTS = [torch.arange(6.0).reshape(2, 3) + 1, torch.arange(9.0).reshape(3, 3) - 2]
+OF_PARTS = {
+    "select": (lambda x: x.select(-1, 0), lambda t: t.select(-1, 0)), "last index": (lambda x: x[..., 1], lambda t: t[..., 1]),
+    "narrow": (lambda x: x.narrow(-1, 1, 2), lambda t: t.narrow(-1, 1, 2)), "permute": (lambda x: x.permute(0, 2, 1), lambda t: t.permute(1, 0)),
+    "mT": (lambda x: x.mT, lambda t: t.mT), "squeeze": (lambda x: x.unsqueeze(-1).squeeze(-1), lambda t: t),
+    "split": (lambda x: torch.split_with_sizes(x, [1, 2], -1)[1], lambda t: t[:, 1:]), "chunk": (lambda x: x.chunk(3, -1)[2], lambda t: t[:, 2:]),
+    "cat": (lambda x: torch.cat([x, x], -1), lambda t: torch.cat([t, t], -1)), "view": (lambda x: x.view(2, -1, 3, 1), lambda t: t.unsqueeze(-1)),
+    "argmax": (lambda x: x.argmax(-1), lambda t: t.argmax(-1)), "isposinf": (torch.isposinf, torch.isposinf),
+}
+
+
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+@pytest.mark.parametrize("name", OF_PARTS)
+def test_functions_give_what_they_give_of_the_parts(name, layout):
+    whole, part = OF_PARTS[name]
+    result = whole(torch.nested.nested_tensor(PARTS, layout=layout))
+    assert result.is_nested and result.layout == layout
+    same(result, [part(t) for t in PARTS])
+
+
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+def test_nested_tensors_in_files_and_copies(layout):
+    x = torch.nested.nested_tensor(PARTS, layout=layout)
+    file = io.BytesIO()
+    torch.save({"x": x}, file)
+    file.seek(0)
+    for copied in (torch.load(file)["x"], copy.copy(x), pickle.loads(pickle.dumps(x))):
+        assert type(copied) is type(x)
+        same(copied, PARTS)
+
+
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+def test_parts_are_written_through(layout):
+    x, y = (torch.nested.nested_tensor(PARTS, layout=layout) for _ in range(2))
+    x[0] = 7.0
+    same(x, [torch.full((2, 3), 7.0), PARTS[1]])
+    same(x.copy_(y * 2), [2 * t for t in PARTS])
+
+
+def test_masked_select_has_a_part_for_each_row_of_the_last_dimension():
+    x, mask = torch.arange(12.0).reshape(2, 2, 3), torch.tensor([[True, False, True], [True, True, True]]).unsqueeze(1)
+    assert [t.tolist() for t in torch.nested.masked_select(x, mask).unbind()] == [[0, 2], [3, 5], [6, 7, 8], [9, 10, 11]]
+
+
+def test_lengths_of_jagged_parts_can_be_asked():
+    x = torch.nested.nested_tensor(PARTS, layout=torch.jagged)
+    assert (x._ragged_idx, x._get_max_seqlen(), x._get_min_seqlen(), x.transpose(1, 2)._ragged_idx) == (1, 3, 2, 2)

@@ -403,3 +403,20 @@ def test_a_deep_copy_of_a_parameter_is_the_parameter_alone():
     p.label, p.grad = "p", umbra.ones(2)
     copied = copy.deepcopy(p)
     assert type(copied) is nn.Parameter and copied.grad is None and copied.__dict__ == {} and copy.copy(p).label == "p"
+
+
+class Note:
+    pass
+
+
+def test_names_in_a_file_that_would_be_refused():
+    file = io.BytesIO()
+    umbra.save([umbra.ones(1), collections.OrderedDict(a=Note()), Note()], file)
+    file.seek(0)
+    name = f"{Note.__module__}.Note"
+    assert umbra.serialization.get_unsafe_globals_in_checkpoint(file) == [name]
+    file.seek(0)
+    with umbra.serialization.safe_globals([Note]):
+        assert umbra.serialization.get_unsafe_globals_in_checkpoint(file) == []
+    with pytest.raises(ValueError, match="Expected input to be a checkpoint returned by torch.save"):
+        umbra.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(b"text"))

@@ -197,3 +197,13 @@ def test_the_gradient_of_values_whose_places_a_sparse_gradient_has_not():
     made = torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, x.shape)
     made.backward(torch.sparse_csr_tensor([0, 1, 1], [0], [2.0], x.shape))
     assert values.grad.tolist() == [2.0, 0, 0]
+
+
+def test_new_tensors_have_no_dense_dimensions_and_those_like_another_do():
+    x = torch.ones(2, 2).to_sparse(1)
+    assert (x.new_zeros(2, 2).sparse_dim(), torch.zeros_like(x).sparse_dim()) == (2, 1)
+
+
+def test_joined_tensors_of_less_than_two_elements_are_in_order():
+    none = torch.sparse_coo_tensor((2, 3))
+    assert torch.cat([none, none]).is_coalesced() and not torch.cat([MATRIX.to_sparse(), MATRIX.to_sparse()]).is_coalesced()

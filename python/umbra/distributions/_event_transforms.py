@@ -51,7 +51,7 @@ class ReshapeTransform(Transform):
             raise ValueError("Too few dimensions on input")
         cut = len(shape) - len(old)
         if tuple(shape[cut:]) != tuple(old):
-            raise ValueError(f"Shape mismatch: expected {tuple(shape[cut:])} but got {tuple(old)}")
+            raise ValueError(f"Shape mismatch: expected {tuple(shape[cut:])} but got {umbra.Size(old)}")
         return shape[:cut] + new
 
     def forward_shape(self, shape):
@@ -216,7 +216,7 @@ class CatTransform(Transform):
         if not -value.dim() <= self.dim < value.dim():
             raise AssertionError(f"dim {self.dim} out of range for tensor with {value.dim()} dimensions")
         if value.size(self.dim) != self.length:
-            raise AssertionError(f"size at dim {self.dim} must equal length {self.length}, got {value.size(self.dim)}")
+            raise AssertionError(f"x.size({self.dim}) = {value.size(self.dim)} must equal length {self.length}")
         start = 0
         for length in self.lengths:
             yield value.narrow(self.dim, start, length)
@@ -265,7 +265,7 @@ class StackTransform(Transform):
         if not -value.dim() <= self.dim < value.dim():
             raise AssertionError(f"dim {self.dim} out of range for tensor with {value.dim()} dimensions")
         if value.size(self.dim) != len(self.transforms):
-            raise AssertionError(f"size at dim {self.dim} must equal number of transforms {len(self.transforms)}, got {value.size(self.dim)}")
+            raise AssertionError(f"x.size({self.dim}) = {value.size(self.dim)} must equal len(transforms) {len(self.transforms)}")
         return [value.select(self.dim, i) for i in range(value.size(self.dim))]
 
     def _call(self, x):

@@ -90,11 +90,11 @@ def narrow(tensor, dim, start, length, layout=umbra.strided):
 
 
 def masked_select(tensor, mask):
-    """The chosen elements of each row, as a jagged tensor."""
+    """The chosen elements along the last dimension, as a jagged tensor of one part for each row of it."""
     if tensor.layout != umbra.strided or tensor.is_nested:
         raise RuntimeError(f"torch.nested.masked_select requires a strided tensor, given {tensor.layout}")
     mask = mask.expand(tensor.shape)
-    lengths = mask.flatten(1).sum(1)
+    lengths = mask.reshape(-1, mask.shape[-1]).sum(1)
     offsets = umbra.cat([lengths.new_zeros(1), lengths.cumsum(0)])
     return JaggedTensor(tensor.masked_select(mask), offsets)
 

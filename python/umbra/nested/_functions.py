@@ -7,8 +7,8 @@ from umbra.nested._tensor import JaggedTensor, NestedTensor, StridedNestedTensor
 _OF_EACH = set("""abs absolute acos acosh add arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atan2 atanh bitwise_and bitwise_not
     bitwise_or bitwise_xor ceil clamp clamp_max clamp_min clip clone conj copysign cos cosh deg2rad detach digamma div divide elu eq erf erfc
     erfinv exp exp2 expm1 fix floor floor_divide fmax fmin fmod frac full_like ge gelu greater greater_equal gt hardsigmoid hardswish hardtanh
-    heaviside hypot isfinite isinf isnan ldexp le leaky_relu lerp less less_equal lgamma log log10 log1p log2 logaddexp logical_and logical_not
-    logical_or logical_xor logit lt masked_fill maximum minimum mish mul multiply nan_to_num ne neg negative not_equal ones_like positive pow
+    heaviside hypot isfinite isinf isnan isneginf isposinf ldexp le leaky_relu lerp less less_equal lgamma log log10 log1p log2 logaddexp
+    logical_and logical_not logical_or logical_xor logit lt masked_fill maximum minimum mish mul multiply nan_to_num ne neg negative not_equal ones_like positive pow
     rad2deg rand_like randn_like reciprocal relu relu6 remainder round rsqrt rsub selu sgn sigmoid sign signbit silu sin sinc sinh softplus
     softsign sqrt square sub subtract tan tanh threshold true_divide trunc where xlogy zeros_like empty_like bool byte double float half bfloat16
     int long short char to type type_as cpu contiguous dropout alpha_dropout logsigmoid tanhshrink softshrink hardshrink celu
@@ -16,7 +16,7 @@ _OF_EACH = set("""abs absolute acos acosh add arccos arccosh arcsin arcsinh arct
 _DUNDERS = {"__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__", "__div__", "__rdiv__", "__pow__",
             "__rpow__", "__mod__", "__floordiv__", "__neg__", "__pos__", "__abs__", "__invert__", "__and__", "__or__", "__xor__", "__eq__",
             "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
-_IN_PLACE = {name + "_" for name in _OF_EACH} | {"__iadd__", "__isub__", "__imul__", "__itruediv__", "zero_", "fill_"}
+_IN_PLACE = {name + "_" for name in _OF_EACH} | {"__iadd__", "__isub__", "__imul__", "__itruediv__", "zero_", "fill_", "copy_"}
 
 
 def call(func, args, kwargs):
@@ -45,6 +45,8 @@ _PLAIN_ATTRIBUTES = {"layout", "device", "is_cpu", "is_cuda", "is_meta", "is_mps
 def _attribute(func, args):
     """An attribute that the wrapper has by itself."""
     name = func.__self__.__name__
+    if name == "mT":
+        return args[0].transpose(-2, -1)
     if name not in _PLAIN_ATTRIBUTES:
         raise NotImplementedError(f"{name} of nested tensors is not in Umbra yet")
     with umbra._C.DisableTorchFunctionSubclass():
@@ -81,7 +83,8 @@ def _beside(first, other, name):
 
 def _jagged_argument(first, value, name):
     if isinstance(value, JaggedTensor):
-        if value._offsets is not first._offsets or value._ragged != first._ragged or value._rank != first._rank:
+        shared = value._offsets is first._offsets or (name == "copy_" and umbra.equal(value._offsets, first._offsets))
+        if not shared or value._ragged != first._ragged or value._rank != first._rank:
             raise _mismatch(name, first, value)
         return value._values
     if isinstance(value, StridedNestedTensor):
@@ -153,9 +156,10 @@ def _removed(first, dims, keepdim):
 
 def _reduce(call, input, dim=None, keepdim=False, **kwargs):
     if isinstance(input, StridedNestedTensor):
-        if dim is None or _dims(input, dim) != [input.dim() - 1]:
-            raise NotImplementedError(f"{call.name} of a nested tensor of layout torch.strided is built over its last dimension alone")
-        return input._with([call.func(t, -1, keepdim=keepdim, **kwargs) for t in input._parts])
+        if dim is None or 0 in _dims(input, dim):
+            raise NotImplementedError(f"{call.name} of a nested tensor of layout torch.strided is built over dimensions of its parts alone")
+        inner = [d - 1 for d in _dims(input, dim)]
+        return input._with([call.func(t, inner[0] if isinstance(dim, int) else inner, keepdim=keepdim, **kwargs) for t in input._parts])
     if dim is None:
         return call.func(_packed(input), **kwargs)
     dims = _dims(input, dim)
@@ -168,8 +172,8 @@ def _reduce(call, input, dim=None, keepdim=False, **kwargs):
     if input._ragged in dims:
         if len(dims) > 1:
             raise RuntimeError(f"{call.name}(): reducing along a ragged and non-batch dimension is not supported for nested tensors")
-        if call.name in ("max", "min"):
-            raise NotImplementedError(f"{call.name} along the ragged dimension of a nested tensor is not in Umbra yet; use a{call.name}")
+        if call.name in ("max", "min", "argmax", "argmin"):
+            raise NotImplementedError(f"{call.name} along the ragged dimension of a nested tensor is not in Umbra yet")
         return umbra.stack([call.func(t, dims[0] - 1, keepdim=keepdim, **kwargs) for t in input.unbind()])
     inner = [d - 1 for d in dims] if not isinstance(dim, int) else dims[0] - 1
     result = call.func(input._values, inner, keepdim=keepdim, **kwargs)
@@ -278,7 +282,53 @@ def _unsqueeze(_, input, dim):
     return JaggedTensor(input._values.unsqueeze(at - 1), input._offsets, input._lengths, input._ragged + (at <= input._ragged))
 
 
-def _squeeze(call, input, dim):
+def _permute(_, input, *dims):
+    dims = _dims(input, dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims)
+    if sorted(dims) != list(range(input.dim())):
+        raise RuntimeError("permute(): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions")
+    if dims[0] != 0:
+        raise ValueError("Permute is not supported on the batch dimension for jagged NT")
+    inner = [d - 1 for d in dims[1:]]
+    if isinstance(input, StridedNestedTensor):
+        return input._with([t.permute(inner) for t in input._parts])
+    return JaggedTensor(input._values.permute(inner), input._offsets, input._lengths, dims.index(input._ragged))
+
+
+def _select(call, input, dim, index):
+    at, = _dims(input, dim)
+    if at == 0:
+        return input.unbind()[index]
+    if isinstance(input, StridedNestedTensor):
+        return input._with([t.select(at - 1, index) for t in input._parts])
+    inner = _inner(input, call.name, dim)
+    return JaggedTensor(input._values.select(inner, index), input._offsets, input._lengths, _removed(input, [at], False))
+
+
+def _narrow(call, input, dim, start, length):
+    at, = _dims(input, dim)
+    if isinstance(input, StridedNestedTensor):
+        return input._with(input._parts[start:start + length] if at == 0 else [t.narrow(at - 1, start, length) for t in input._parts])
+    return input._with([input._values.narrow(_inner(input, call.name, dim), start, length)])
+
+
+def _expand(call, input, *sizes):
+    """Dimensions that all parts have alike may grow; batch and ragged dimension stay."""
+    sizes = list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
+    _require_jagged(input, call.name)
+    kept = len(sizes) == input.dim() and all(sizes[d] in (-1, input.size(d)) for d in (0, input._ragged))
+    if not kept:
+        raise RuntimeError(f"expand(): cannot expand shape {tuple(input.shape)} -> {tuple(sizes)}")
+    return input._with([input._values.expand([-1 if d == input._ragged else size for d, size in enumerate(sizes)][1:])])
+
+
+def _squeeze(call, input, dim=None):
+    if dim is None:
+        raise RuntimeError("For nested tensors, squeeze without the dim argument is not supported: there is no telling which sizes are one")
+    if isinstance(input, StridedNestedTensor):
+        at, = _dims(input, dim)
+        if at == 0:
+            raise RuntimeError("squeeze(): not supported for NestedTensor on dim=0")
+        return input._with([t.squeeze(at - 1) for t in input._parts])
     at = _inner(input, call.name, dim)
     if input._values.shape[at] != 1:
         return input
@@ -286,7 +336,11 @@ def _squeeze(call, input, dim):
 
 
 def _split(call, input, size, dim=0):
-    _require_jagged(input, call.name)
+    if isinstance(input, StridedNestedTensor):
+        at, = _dims(input, dim)
+        if at != input.dim() - 1:
+            raise RuntimeError(f"{call.name} for nested tensors is currently only supported for the last dimension.")
+        return tuple(input._with(list(parts)) for parts in zip(*(call.func(t, size, at - 1) for t in input._parts), strict=True))
     at = _inner(input, call.name, dim)
     return tuple(input._with([values]) for values in call.func(input._values, size, at))
 
@@ -312,7 +366,8 @@ def _flatten(call, input, start_dim=0, end_dim=-1):
 def _view(call, input, *sizes):
     """Batch and ragged dimension stay where they are; what is behind them may be another shape."""
     sizes = list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
-    _require_jagged(input, call.name)
+    if isinstance(input, StridedNestedTensor):
+        return _view_parts(call, input, sizes)
     batch = input._offsets.shape[0] - 1
     ragged = len(sizes) > 1 and (sizes[1] == -1 or sizes[1] == input.size(1))
     if input._ragged != 1 or sizes[0] not in (-1, batch) or not ragged:
@@ -320,17 +375,37 @@ def _view(call, input, *sizes):
     return input._with([input._values.reshape(input._values.shape[0], *sizes[2:])])
 
 
+def _view_parts(call, input, sizes):
+    """Each part in another shape; -1 stands for the size that a part has there."""
+    if not sizes or sizes[0] != len(input._parts):
+        raise RuntimeError(f"{call.name}: for now nested {call.name} cannot change the size of the first dimension")
+    return input._with([getattr(t, call.name)([t.shape[d] if size == -1 and d < t.dim() else size for d, size in enumerate(sizes[1:])])
+                        for t in input._parts])
+
+
 def _cat(call, tensors, dim=0):
     first = tensors[0]
+    if all(isinstance(t, StridedNestedTensor) for t in tensors):
+        at, = _dims(first, dim)
+        lists = [t._parts for t in tensors]
+        return first._with(sum(lists, []) if at == 0 else [call.func(parts, at - 1) for parts in zip(*lists, strict=True)])
     if not all(isinstance(t, JaggedTensor) and t._offsets is first._offsets and t._ragged == first._ragged for t in tensors):
         raise NotImplementedError("cat of nested tensors that do not share their offsets is not in Umbra yet")
     return first._with([call.func([t._values for t in tensors], _inner(first, call.name, dim))])
 
 
+def _is_same_size(_, a, b):
+    if isinstance(a, StridedNestedTensor) and isinstance(b, StridedNestedTensor):
+        return [t.shape for t in a._parts] == [t.shape for t in b._parts]
+    return not isinstance(a, StridedNestedTensor) and not isinstance(b, StridedNestedTensor) and a.shape == b.shape
+
+
 _FUNCTIONS = {
-    **{name: _reduce for name in ("sum", "mean", "amax", "amin", "all", "any", "max", "min", "prod", "nansum", "nanmean", "logsumexp")},
+    **{name: _reduce for name in ("sum", "mean", "amax", "amin", "all", "any", "max", "min", "prod", "nansum", "nanmean", "logsumexp", "argmax", "argmin")},
     "softmax": _along, "log_softmax": _along, "linear": _on_rows, "layer_norm": _norm_rows, "rms_norm": _norm_rows, "matmul": _matmul,
     "__matmul__": _matmul, "bmm": _matmul, "scaled_dot_product_attention": _attention, "embedding": _embedding, "transpose": _transpose,
-    "unsqueeze": _unsqueeze, "squeeze": _squeeze, "split": _split, "chunk": _split, "unflatten": _unflatten, "flatten": _flatten, "view": _view,
-    "reshape": _view, "cat": _cat, "is_floating_point": lambda _, a: a.is_floating_point(), "is_complex": lambda _, a: a.is_complex(), "is_same_size": lambda _, a, b: a.shape == b.shape,
+    "unsqueeze": _unsqueeze, "squeeze": _squeeze, "split": _split, "chunk": _split, "split_with_sizes": _split, "permute": _permute,
+    "select": _select, "narrow": _narrow, "expand": _expand, "unflatten": _unflatten, "flatten": _flatten, "view": _view, "reshape": _view,
+    "cat": _cat, "is_floating_point": lambda _, a: a.is_floating_point(), "is_complex": lambda _, a: a.is_complex(),
+    "is_same_size": _is_same_size,
 }

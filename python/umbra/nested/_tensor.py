@@ -3,6 +3,8 @@
 A nested tensor holds strided tensors, and what is done with it is done with those (`_functions.py`): they have the history, so
 gradients flow through them, and an operator without a function of its own is refused by name.
 """
+import itertools
+
 import umbra
 from umbra.nested._nested_int import NestedSize, ragged_size
 
@@ -102,21 +104,22 @@ class NestedTensor(umbra.Tensor):
 
     def __getitem__(self, index):
         first, *rest = index if isinstance(index, tuple) else (index,)
+        if first is Ellipsis and all(isinstance(i, int) and not isinstance(i, bool) for i in rest):
+            for i in reversed(rest):
+                self = self.select(-1, i)
+            return self
         if isinstance(first, int) and not isinstance(first, bool):
             part = self.unbind()[first]
             return part[tuple(rest)] if rest else part
         raise RuntimeError("slice(): not supported for NestedTensor on dim=0")
 
     def __setitem__(self, index, value):
-        raise NotImplementedError("assigning to a nested tensor is not in Umbra yet")
+        self[index][...] = value  # parts share their memory
 
     def __deepcopy__(self, memo):
         copied = self.detach().clone()
         memo[id(self)] = copied
         return copied.requires_grad_() if self.requires_grad else copied
-
-    def __reduce_ex__(self, protocol):
-        raise NotImplementedError("saving nested tensors is not in Umbra yet")
 
     __hash__ = object.__hash__
 
@@ -198,6 +201,24 @@ class JaggedTensor(NestedTensor):
         sizes[self._ragged] = ragged_size(self._offsets)
         return NestedSize(sizes) if dim is None else sizes[dim]
 
+    _ragged_idx = property(lambda self: self._ragged)
+
+    def _get_max_seqlen(self):
+        return max((length for _, length in self._ranges()), default=0)
+
+    def _get_min_seqlen(self):
+        return min((length for _, length in self._ranges()), default=0)
+
+    _max_seqlen, _min_seqlen = property(_get_max_seqlen), property(_get_min_seqlen)
+
+    def __reduce_ex__(self, protocol):
+        from umbra.nested._internal.nested_tensor import _rebuild_njt
+        return _rebuild_njt, ({"values": self._values.detach(), "offsets": self._offsets, "lengths": self._lengths, "_ragged_idx": self._ragged,
+                               "_metadata_cache": {}, "requires_grad": self.requires_grad},)
+
+    def __setstate__(self, state):
+        """PyTorch's files repeat the parts, and say what follows from them."""
+
     def is_contiguous(self, memory_format=umbra.contiguous_format):
         return self._lengths is None and self._ragged == 1 and self._values.is_contiguous(memory_format=memory_format)
 
@@ -272,6 +293,25 @@ class StridedNestedTensor(NestedTensor):
         if len(sizes) != 1:
             raise RuntimeError(f"Given dimension {dim} is irregular and does not have a size.")
         return sizes.pop()
+
+    def values(self):
+        """The elements of all parts one after the other."""
+        return umbra.cat([t.reshape(-1) for t in self._parts]) if self._parts else umbra.empty(0, dtype=self._held_type)
+
+    def _nested_tensor_size(self):
+        """The sizes of the parts, a row each."""
+        return umbra.tensor([list(t.shape) for t in self._parts], dtype=umbra.int64)
+
+    def _nested_tensor_strides(self):
+        """The strides of the parts, a row each."""
+        return umbra.tensor([list(t.stride()) for t in self._parts], dtype=umbra.int64)
+
+    def __reduce_ex__(self, protocol):
+        from umbra._utils import _rebuild_nested_tensor
+        parts = [t.detach().contiguous() for t in self._parts]
+        starts = [0, *itertools.accumulate(t.numel() for t in parts)][:-1]
+        strides = umbra.tensor([list(t.stride()) for t in parts], dtype=umbra.int64)
+        return _rebuild_nested_tensor, (self.detach().values(), self._nested_tensor_size(), strides, umbra.tensor(starts, dtype=umbra.int64))
 
     def is_contiguous(self, memory_format=umbra.contiguous_format):
         return all(t.is_contiguous(memory_format=memory_format) for t in self._parts)

@@ -38,6 +38,7 @@ class ModuleTracker:
         if module not in self._seen:
             for name, child in module.named_children():
                 self._names.setdefault(child, f"{self._names[module]}.{name}")
+                self._name(child)  # lists of modules are never called themselves
             self._seen.add(module)
         return self._names[module]
 

@@ -189,8 +189,14 @@ Tensor like_sparse(const Tensor& self, SymIntArrayRef size, OptionalDType dtype,
   Device where = device.value_or(self.device());
   Layout wanted = layout.value_or(self.layout());
   if (wanted == Layout::Strided) return zeros(size, {.dtype = type, .device = where});
-  if (wanted == self.layout() && size == self.sym_sizes()) return sparse::without_elements_like(self, dtype, where);
   return without_elements("zeros", size, type, wanted, where);
+}
+
+/// The same for the sizes of the other tensor: its dense dimensions and blocks stay what they are.
+Tensor like_sparse(const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device) {
+  bool same = is_sparse(self.layout()) && layout.value_or(self.layout()) == self.layout();
+  if (same) return sparse::without_elements_like(self, dtype, device);
+  return like_sparse(self, self.sym_sizes(), dtype, layout, device);
 }
 
 /// The layout of a tensor like a compressed one is the same.
@@ -233,7 +239,7 @@ UMBRA_OPERATOR(
     .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
                OptionalFormat) {
       check_same_layout(self, layout);
-      if (!is_compressed(self.layout())) return like_sparse(self, self.sym_sizes(), dtype, layout, device);
+      if (!is_compressed(self.layout())) return like_sparse(self, dtype, layout, device);
       check_same_device(self, device);
       return with_values(self, empty_like(sparse_parts(self).values, {.dtype = dtype}));
     })
@@ -269,7 +275,7 @@ UMBRA_OPERATOR(
     .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
                OptionalFormat) {
       if (layout == Layout::Strided) check_same_layout(self, layout);
-      return like_sparse(self, self.sym_sizes(), dtype, layout, device);
+      return like_sparse(self, dtype, layout, device);
     })
     .not_differentiable()
     .use(BatchInPlace{});

@@ -268,8 +268,7 @@ Tensor cat(ArrayRef<Tensor> tensors, int64_t dim) {
   }
   SymShape sizes(first.sym_sizes());
   sizes[at] = total;
-  return make_sparse(Layout::SparseCoo, sizes,
-                     {.indices = umbra::cat(indices, 1), .values = umbra::cat(values, 0), .coalesced = false});
+  return make_coo(umbra::cat(indices, 1), umbra::cat(values, 0), sizes);
 }
 
 // ---- without elements ----

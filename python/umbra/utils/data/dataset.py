@@ -2,6 +2,7 @@
 import bisect
 import itertools
 import math
+from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 import umbra
@@ -19,11 +20,8 @@ class Dataset(Generic[_T_co]):
         return ConcatDataset([self, other])
 
 
-class IterableDataset(Dataset[_T_co]):
+class IterableDataset(Dataset[_T_co], Iterable[_T_co]):
     """Samples one after the other: subclasses have __iter__."""
-
-    def __iter__(self):
-        raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
 
     def __add__(self, other):
         return ChainDataset([self, other])

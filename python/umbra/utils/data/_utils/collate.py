@@ -99,9 +99,10 @@ def default_convert(data):
     if isinstance(data, Tensor):
         return data
     if type(data).__module__ == "numpy" and type(data).__name__ not in ("str_", "string_", "bytes_"):
-        return umbra.as_tensor(data)
+        is_text = type(data).__name__ == "ndarray" and np_str_obj_array_pattern.search(data.dtype.str) is not None
+        return data if is_text else umbra.as_tensor(data)
     if isinstance(data, collections.abc.Mapping):
-        return type(data)({key: default_convert(value) for key, value in data.items()})
+        return _like(data, list(data), map(default_convert, data.values()), lambda keys, values: dict(zip(keys, values)))
     if isinstance(data, tuple) and hasattr(data, "_fields"):
         return type(data)(*map(default_convert, data))
     if isinstance(data, tuple):

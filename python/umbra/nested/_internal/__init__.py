@@ -1,0 +1,1 @@
+"""Names that files of nested tensors have."""
