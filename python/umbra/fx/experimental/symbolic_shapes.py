@@ -231,9 +231,10 @@ class ShapeEnv:
 
     @property
     def var_to_sources(self):
-        """Where symbols come from, by their names: `L['x'].size()[0]`."""
+        """Where symbols come from, by their names: sources that are called `L['x'].size()[0]`."""
+        from umbra._dynamo.source import ConstantSource
         from umbra.export.exported_program import Symbol
-        return {Symbol(s["name"]): list(s["sources"]) for s in self._env.symbols() if s["sources"]}
+        return {Symbol(s["name"]): [ConstantSource(name) for name in s["sources"]] for s in self._env.symbols() if s["sources"]}
 
     @property
     def deferred_runtime_asserts(self):
@@ -322,6 +323,19 @@ class ShapeEnv:
             self._env.suppress_guards(before)
 
     # ---- symbols
+
+    @contextlib.contextmanager
+    def ignore_fresh_unbacked_symbols(self):
+        """Symbols that are made inside are nobody's to bind."""
+        before = {s["name"] for s in self._env.symbols()}
+        try:
+            yield
+        finally:
+            self._bound().update(s["name"] for s in self._env.symbols() if not s["backed"] and s["name"] not in before)
+
+    def _bound(self):
+        """The symbols that some value has been found to bind."""
+        return self.__dict__.setdefault("_bound_symbols", set())
 
     def create_unbacked_symint(self):
         return self._env.create_unbacked_symint()
@@ -684,7 +698,7 @@ def compute_unbacked_bindings(shape_env, example_value, old_example_value=None, 
     not_built("compute_unbacked_bindings", old_example_value=(old_example_value, None))
     if shape_env is None:
         return None
-    bound = shape_env.__dict__.setdefault("_bound_symbols", set())
+    bound = shape_env._bound()
     found = {name: path for name, path in _binds(example_value).items() if name not in bound}
     if not peek:
         bound.update(found)
