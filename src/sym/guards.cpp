@@ -324,13 +324,10 @@ void ShapeEnv::fail_data_dependent(const Expression* a) {
     if (symbols_[symbol->symbol_index()].size_like)
       size_like += (size_like.empty() ? "" : ", ") + symbols_[symbol->symbol_index()].name;
   if (size_like.empty()) size_like = "none";
-  std::string head = a->type() == Type::Bool ? "Could not guard on data-dependent expression "
-                     : a->type() == Type::Float
-                         ? "Could not extract specialized float from data-dependent expression "
-                         : "Could not extract specialized integer from data-dependent expression ";
-  std::string message =
-                  head + with_example(*this, a) + " (unhinted: " + text + ").  (Size-like symbols: " + size_like + ")",
-              advice;
+  std::string message = a->type() == Type::Int ? "Could not extract specialized integer from data-dependent expression "
+                                               : "Could not guard on data-dependent expression ";
+  message += with_example(*this, a) + " (unhinted: " + text + ").  (Size-like symbols: " + size_like + ")";
+  std::string advice;
   if (a->type() == Type::Bool) {
     auto name = [this](const Expression* symbol) { return symbols_[symbol->symbol_index()].name; };
     advice =

@@ -313,7 +313,7 @@ def test_how_many_elements_a_sparse_tensor_has_only_the_run_tells(convert, eleme
         x = umbra.empty(3, 4)
         made = convert(x)
         values = made._values() if made.layout is umbra.sparse_coo else made.values()
-        assert not made.layout is umbra.strided and made.shape == (3, 4) and str(values.shape[0]) == elements and "nnz" not in repr(made)
+        assert made.layout is not umbra.strided and made.shape == (3, 4) and str(values.shape[0]) == elements and "nnz" not in repr(made)
         assert x.to_sparse().to_dense().shape == (3, 4) and umbra.mm(x.to_sparse(), umbra.ones(4, 2)).shape == (3, 2)
     with FakeTensorMode(), pytest.raises(DynamicOutputShapeException):
         convert(umbra.empty(3, 4))

@@ -20,14 +20,16 @@ GRID = [0, 1, 2, 3, 4, 5, 7, 8, 12]
 
 def number(draw, sizes):
     """An expression over sizes, as a function of the shape."""
-    kind = draw.randrange(22)
+    kind = draw.randrange(26)
     a, b, k = draw.choice(sizes), draw.choice(sizes), draw.randint(1, 4)
     return [lambda s: s[a], lambda s: s[a] + s[b], lambda s: s[a] * k, lambda s: s[a] // k, lambda s: s[a] % k + 1, lambda s: max(s[a], s[b]),
             lambda s: min(s[a], k), lambda s: abs(s[a] - s[b]), lambda s: (s[a] + k) // k, lambda s: int(s[a] / k), lambda s: math.floor(s[a] * 0.5 + k),
             lambda s: k % (s[a] + 1), lambda s: umbra.sym_int(umbra.sym_sqrt(s[a] * s[b] + k)),
             lambda s: math.ceil(s[a] / k), lambda s: round(s[a] / 2), lambda s: round(s[a] * 0.75 + s[b] * 0.25), lambda s: math.trunc(k - s[a] / 2) + s[a],
             lambda s: umbra.sym_ite(s[a] < s[b], s[a], s[b] + k), lambda s: math.floor(umbra.sym_max(s[a] / 2, 1.5)), lambda s: -((-s[a]) // k),
-            lambda s: int(umbra.sym_min(s[a] * 0.5, s[b] / k)), lambda s: s[a] + k if 1 < s[a] <= s[b] < 9 else s[b]][kind]
+            lambda s: int(umbra.sym_min(s[a] * 0.5, s[b] / k)), lambda s: s[a] + k if 1 < s[a] <= s[b] < 9 else s[b],
+            lambda s: s[a] + (s[b] > k), lambda s: (s[a] > s[b]) * k + (s[b] % 2 == True), lambda s: math.floor(s[a] // 0.7) + k,  # noqa: E712
+            lambda s: math.floor(s[a] % 0.3 * 10) + s[b] ** 2 % 5][kind]
 
 
 def step(draw):

@@ -346,6 +346,19 @@ def test_errors_about_data_show_the_example():
         bool(u + a == 3)
 
 
+def test_symbols_that_nobody_binds():
+    env = ShapeEnv()
+    with env.ignore_fresh_unbacked_symbols():
+        hidden = env.create_unbacked_symint()
+    shown = env.create_unbacked_symint()
+    assert list(symbolic_shapes.compute_unbacked_bindings(env, [hidden, shown])) == ["u1"]
+
+
+def test_symbols_know_their_sources():
+    env, (a,) = inputs(torch.ones(4, 6))
+    assert [source.name for sources in env.var_to_sources.values() for source in sources] == ["x0.size()[0]", "x0.size()[1]"]
+
+
 def test_integers_that_are_one_from_here_on():
     env = ShapeEnv()
     u, v = env.create_unbacked_symint(), env.create_unbacked_symint()

@@ -158,3 +158,17 @@ def test_what_a_call_gives_when_it_is_run_again_has_the_symbols_of_its_node():
 def test_a_fresh_size_is_told_by_the_run():
     graph = make_fx(lambda x: x.new_zeros(umbra.sym_fresh_size(x.shape[0])), tracing_mode="symbolic")(umbra.ones(4))
     assert graph(umbra.ones(4)).shape == (4,) and graph(umbra.ones(7)).shape == (7,) and umbra.sym_fresh_size(3) == 3
+
+
+def test_outputs_get_the_sizes_that_only_the_run_tells():
+    def unique(values, inverse, counts):
+        return umbra.ops.aten._unique2.out(umbra.empty(5), True, True, True, out0=values, out1=inverse, out2=counts)
+    def integers():
+        return umbra.empty(0, dtype=umbra.int64)
+    with FakeTensorMode(shape_env=ShapeEnv()):
+        out = umbra.empty(0)
+        values, inverse, counts = unique(out, integers(), integers())
+        assert values is out and str(out.shape[0]) == "u0" and inverse.shape == (5,) and str(counts.shape[0]) == "u0"
+        assert str(umbra.empty(3).resize_(out.shape[0]).shape[0]) == "u0"
+    with FakeTensorMode():
+        assert unique(umbra.empty(0), integers(), integers())[0].shape == (0,)

@@ -1,6 +1,7 @@
 // Operators that give a tensor other memory or another size, in place.
 #include "ops/common/factory_arguments.h"
 #include "ops/common/needs_data.h"
+#include "ops/common/unbacked.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -25,11 +26,19 @@ void set_size(const Tensor& self, SymIntArrayRef sizes, SymIntArrayRef strides, 
   self.impl()->set_geometry(sizes, strides, offset);
 }
 
+/// Whether a tensor has the size and so keeps its strides. Those of a contiguous one are what they would become, and
+/// where only the run tells, the answer does not matter.
+bool keeps_strides(const Tensor& self, SymIntArrayRef size) {
+  if (static_cast<size_t>(self.dim()) != size.size()) return false;
+  bool open = false;
+  for (size_t d = 0; d < size.size(); ++d) open |= is_open(self.sym_sizes()[d], size[d]);
+  return !(open && self.is_contiguous()) && self.sym_sizes() == size;
+}
+
 Tensor resize_to(const Tensor& self, SymIntArrayRef size, OptionalFormat format) {
   check_sizes(size);
   check(format != MemoryFormat::Preserve, "Unsupported memory formatPreserve");
-  // A tensor that has the size keeps its strides.
-  if (format || !(self.sym_sizes() == size))
+  if (format || !keeps_strides(self, size))
     set_size(self, SymShape(size), strides_for(size, format.value_or(MemoryFormat::Contiguous)),
              self.sym_storage_offset());
   self.impl()->bump_version();
