@@ -146,25 +146,6 @@ void exit_dual_level(int level) {
 DualLevel::DualLevel() : level_(enter_dual_level()) {}
 DualLevel::~DualLevel() { exit_dual_level(level_); }
 
-namespace {
-
-/// A user's tangent as the primal lies in memory, so that views of the dual tensor are views of both.
-Tensor laid_out_as(const Tensor& primal, const Tensor& tangent) {
-  bool known = !primal.is_fake() && !tangent.is_fake() && primal.layout() == Layout::Strided &&
-               tangent.layout() == Layout::Strided && primal.dtype() == tangent.dtype();
-  if (!known || primal.sym_sizes() != tangent.sym_sizes()) return tangent;
-  SymInt bytes = primal.storage()->bytes();
-  bool same = primal.storage_offset() == tangent.storage_offset() && bytes == tangent.storage()->bytes();
-  for (int64_t d = 0; d < primal.dim(); ++d) same &= primal.size(d) < 2 || primal.stride(d) == tangent.stride(d);
-  if (same || primal.numel() == 0) return tangent;
-  SymInt elements = bytes / static_cast<int64_t>(item_size(primal.dtype()));
-  Tensor laid_out = tangent.new_zeros(SymShape{elements})
-                        .as_strided(primal.sym_sizes(), primal.sym_strides(), primal.sym_storage_offset());
-  return laid_out.copy_(tangent);
-}
-
-}  // namespace
-
 Tensor make_dual(const Tensor& primal, const Tensor& tangent, int level) {
   check(!levels().empty(),
         "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.");
@@ -175,7 +156,7 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent, int level) {
   int at = checked_level(level);
   ShowLevels lower(at - 1);
   Tensor dual = alias(primal);
-  set_tangent(dual, laid_out_as(primal, tangent), at);
+  set_tangent(dual, tangent, at);
   return dual;
 }
 
