@@ -111,12 +111,18 @@ def _equation_of_lists(arguments):
     return equation, arguments[:-1:2] if len(arguments) % 2 else arguments[::2]
 
 
-def einsum(equation, *operands):
+def einsum(*args):
     """`einsum("bij,bjk->bik", a, b)`; the tensors may also come as one list, or with lists of numbers: `einsum(a, [0, 1], b, [1, 2], [0, 2])`."""
+    if len(args) < 2:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list")
+    equation, *operands = args
     if not isinstance(equation, str):
         equation, operands = _equation_of_lists((equation, *operands))
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = operands[0]
+    for i, operand in enumerate(operands):
+        if not umbra.overrides.is_tensor_like(operand):
+            raise TypeError(f"expected Tensor as element {i} in argument 1, but got {type(operand).__name__}")
     if _C._has_torch_function(*operands):
         return handle_torch_function(einsum, tuple(operands), equation, *operands)
     return umbra.ops.aten.einsum.default(equation, list(operands))

@@ -56,6 +56,25 @@ void check_pivots(const int* pivots, int n, int rows) {
 
 // ---- LU ----
 
+namespace {
+
+/// The first NaN on the diagonal of a factor, or `count`. Libraries differ in what they make of the elements that a NaN
+/// would reach: some leave numbers there.
+template <class T> int first_nan(const T* matrix, int count, int leading) {
+  int j = 0;
+  while (j < count && matrix[int64_t{j} * leading + j] == matrix[int64_t{j} * leading + j]) ++j;
+  return j;
+}
+
+/// What is divided by a pivot that is NaN, or subtracted from by way of it, is NaN.
+template <class T> void spread_nan(T* lu, int rows, int columns, int leading) {
+  int from = first_nan(lu, std::min(rows, columns), leading);
+  for (int c = from; c < columns; ++c)
+    for (int r = from + 1; r < rows; ++r) lu[int64_t{c} * leading + r] = lu[int64_t{from} * leading + from];
+}
+
+}  // namespace
+
 void lu_factor(const Tensor& lu, const Tensor& pivots, const Tensor& info, const Tensor& a) {
   fill(info, 0);
   visit<LapackTypes>(a.dtype(), "lu_cpu", [&](auto tag) {
@@ -64,8 +83,10 @@ void lu_factor(const Tensor& lu, const Tensor& pivots, const Tensor& info, const
     MatrixStack<T> m(lu);
     int k = std::min(m.rows, m.columns);
     int *pivot = pivots.data<int>(), *status = info.data<int>();
-    each_matrix(m.count, cube(k),
-                [&](int64_t i) { status[i] = lapack::getrf<T>(m.rows, m.columns, m[i], m.leading(), pivot + i * k); });
+    each_matrix(m.count, cube(k), [&](int64_t i) {
+      status[i] = lapack::getrf<T>(m.rows, m.columns, m[i], m.leading(), pivot + i * k);
+      if (k > 0) spread_nan(m[i], m.rows, m.columns, m.leading());
+    });
   });
 }
 
@@ -200,6 +221,8 @@ void cholesky(const Tensor& out, const Tensor& info, const Tensor& a, bool upper
     int* status = info.data<int>();
     each_matrix(m.count, cube(m.rows), [&](int64_t i) {
       status[i] = lapack::potrf<T>(upper ? 'U' : 'L', m.rows, m[i], m.leading());
+      int nan = status[i] == 0 ? first_nan(m[i], m.rows, m.leading()) : m.rows;
+      if (nan < m.rows) status[i] = nan + 1;
       clear_triangle(m[i], m.rows, upper);
     });
   });

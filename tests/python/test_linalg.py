@@ -319,3 +319,30 @@ def test_a_determinant_is_differentiated_twice_where_singular_values_are_equal()
     second, = torch.autograd.grad((grad * torch.arange(18.0).reshape(2, 3, 3)).sum(), matrices)
     assert grad.isfinite().all() and second.isfinite().all()
     torch.testing.assert_close(second[0], torch.tensor([[792.0, -102, -204], [-34, 656, -238], [-68, -170, 520]]).double())
+
+
+def test_what_is_not_a_number_stays_so():
+    matrix = torch.tensor([[float("nan"), 1.0], [1.0, 1.0]])
+    assert torch.isnan(torch.linalg.solve(matrix, torch.ones(2, 1))).all()
+    factors = torch.linalg.lu(matrix)
+    assert torch.isnan(factors.L[1, 0]) and torch.isnan(factors.U[1, 1])
+    assert torch.isnan(torch.linalg.inv(matrix)).all()
+    with pytest.raises(torch.linalg.LinAlgError, match="leading minor of order 1 is not positive-definite"):
+        torch.linalg.cholesky(matrix)
+    both = torch.stack([torch.eye(2), matrix])
+    assert torch.linalg.cholesky_ex(both).info.tolist() == [0, 1]
+
+
+def test_a_bool_factor_is_for_bools():
+    row = torch.ones(2)
+    for factor in ("beta", "alpha"):
+        with pytest.raises(RuntimeError, match=f"Boolean {factor} only supported for Boolean results"):
+            torch.addr(torch.ones(2, 2), row, row, **{factor: True})
+    assert torch.addr(torch.ones(2, 2).bool(), row.bool(), row.bool(), beta=True).all()
+
+
+def test_einsum_says_what_it_lacks():
+    with pytest.raises(ValueError, match="at least one operand"):
+        torch.einsum("a")
+    with pytest.raises(TypeError, match="expected Tensor as element 0 in argument 1, but got int"):
+        torch.einsum("a", 3)

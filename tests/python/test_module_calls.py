@@ -150,3 +150,16 @@ def test_traced_modules_with_hooks_are_methods_without_them():
     traced = torch.jit.trace(nn.Sequential(inner, nn.ReLU()), x)
     assert "aten::mul" in str(traced.graph) and "aten::mul" not in str(getattr(traced, "0").graph)
     assert torch.allclose(traced(x), torch.relu(inner(x)))
+
+
+def test_a_hook_that_is_always_called_is_called_after_a_failing_pre_hook():
+    def fail(module, args):
+        raise RuntimeError("before")
+    layer, called = nn.Linear(1, 1), []
+    layer.register_forward_pre_hook(fail)
+    handle = layer.register_forward_hook(lambda *args: called.append(args[-1]), always_call=True, with_kwargs=True)
+    with pytest.raises(RuntimeError, match="before"):
+        layer(torch.ones(1, 1))
+    assert called == [None]
+    handle.remove()
+    assert not layer._forward_hooks_with_kwargs and not layer._forward_hooks_always_called

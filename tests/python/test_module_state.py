@@ -119,3 +119,24 @@ def test_parametrisations_are_transferred_with_what_they_are_computed_from():
     assert parametrize.transfer_parametrizations_and_params(source, target) is target
     assert target.parametrizations.weight.original is source.parametrizations.weight.original
     torch.testing.assert_close(target.weight, source.weight)
+
+
+class Counts(nn.Module):
+    def forward(self, x):
+        return len(list(self.parameters()))
+
+
+def test_a_functional_call_may_take_a_tensor_away_and_add_a_parameter():
+    linear, x = nn.Linear(1, 1), torch.ones(1, 1)
+    assert torch.func.functional_call(linear, {"weight": torch.ones(1, 1), "bias": None}, x).item() == 1
+    assert linear.bias is not None
+    module = Counts()
+    assert torch.func.functional_call(module, {"extra": nn.Parameter(torch.ones(1))}, x) == 1
+    assert torch.func.functional_call(module, {"extra": torch.ones(1)}, x) == 0
+    assert not hasattr(module, "extra")
+
+
+def test_the_old_name_of_functional_call_is_deprecated():
+    linear, x = nn.Linear(1, 1), torch.ones(1, 1)
+    with pytest.warns(FutureWarning, match="Please use `torch.func.functional_call`"):
+        torch.nn.utils.stateless.functional_call(linear, dict(linear.named_parameters()), x)

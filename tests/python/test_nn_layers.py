@@ -443,3 +443,26 @@ def test_interpolate_names_sizes_that_are_none():
         F.interpolate(image, (2, 2.0))
     with pytest.raises(RuntimeError, match="without overflow"):
         F.interpolate(image, scale_factor=-1e20)
+
+
+def test_layers_refuse_what_makes_no_sense_of_them():
+    x = torch.randn(2, 3)
+    for make, error, text in ((lambda: nn.Softmax(1.0), TypeError, "dim must be an int or None"),
+                              (lambda: nn.LogSoftmax(True), TypeError, "dim must be an int or None"),
+                              (lambda: nn.HuberLoss(delta=1j), TypeError, "delta must be a float or int"),
+                              (lambda: nn.GRU(2.0, 3), TypeError, "input_size should be of type int"),
+                              (lambda: nn.GroupNorm(3, 10), ValueError, r"num_channels \(10\) must be divisible by num_groups \(3\)"),
+                              (lambda: nn.BatchNorm1d(3, eps=0.0)(x), ValueError, "eps must be positive during training"),
+                              (lambda: nn.BatchNorm1d(3, eps=-1.0).eval()(x), ValueError, "eps must be non-negative")):
+        with pytest.raises(error, match=text):
+            make()
+    nn.BatchNorm1d(3, eps=0.0).eval()(x)
+
+
+def test_probabilities_as_targets_ignore_no_class():
+    scores, target = torch.zeros(2, 3), torch.full((2, 3), 1 / 3)
+    F.cross_entropy(scores, target)
+    with pytest.raises(RuntimeError, match="ignore_index is not supported for floating point target"):
+        F.cross_entropy(scores, target, ignore_index=0)
+    with pytest.raises(RuntimeError, match="either for all 3 classes or no classes"):
+        F.cross_entropy(scores, target, weight=torch.ones(2))

@@ -6,7 +6,7 @@ import copy
 
 import umbra
 from umbra.nn import Module
-from umbra.nn.utils.stateless import functional_call
+from umbra.func.modules import functional_call
 
 
 def _names(named):

@@ -1,6 +1,16 @@
 """Modules as functions of their parameters and buffers."""
 import umbra
-from umbra.nn.utils.stateless import functional_call  # noqa: F401
+from umbra.nn.utils.stateless import _one_dict, _reparametrize_module
+
+
+def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
+    """Calls the module with the named tensors (a dict, or several) in place of its own. `tie_weights`: a tensor stands in for all names of
+    the one it replaces. `strict`: all tensors of the module have to be given, and no others."""
+    if isinstance(module, umbra.jit.ScriptModule):
+        raise RuntimeError("The stateless API can't be used with Jitted modules")
+    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _reparametrize_module(module, _one_dict(parameter_and_buffer_dicts), tie_weights=tie_weights, strict=strict):
+        return module(*args, **(kwargs or {}))
 
 
 def stack_module_state(models):

@@ -11,15 +11,16 @@ class RemovableHandle:
     """Takes a hook away again."""
     _ids = itertools.count()
 
-    def __init__(self, hooks):
-        self.hooks, self.id = hooks, next(self._ids)
+    def __init__(self, hooks, marks=()):
+        self.hooks, self.id, self.marks = hooks, next(self._ids), marks
 
     @property
     def hooks_dict_ref(self):
         return weakref.ref(self.hooks)
 
     def remove(self):
-        self.hooks.pop(self.id, None)
+        for kept in (self.hooks, *self.marks):
+            kept.pop(self.id, None)
 
     def __enter__(self):
         return self
@@ -43,10 +44,12 @@ def handle_of(hook):
     return RemovableHandle(_KeptElsewhere(hook))
 
 
-def add_hook(hooks, hook, prepend=False):
-    """Adds a hook to an ordered dict of them; gives the handle that takes it away."""
-    handle = RemovableHandle(hooks)
+def add_hook(hooks, hook, prepend=False, marks=()):
+    """Adds a hook to an ordered dict of them, and its number to each of the dicts that mark what it is; gives the handle that takes it away."""
+    handle = RemovableHandle(hooks, marks)
     hooks[handle.id] = hook
+    for marked in marks:
+        marked[handle.id] = True
     if prepend:
         hooks.move_to_end(handle.id, last=False)
     return handle

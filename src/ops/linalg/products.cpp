@@ -84,6 +84,7 @@ Tensor addr_parts(const Tensor& self, const Tensor& vec1, const Tensor& vec2, co
   check(vec2.dim() == 1, "addr: Expected 1-D argument vec2, but got ", vec2.dim(), "-D");
   DType type = ResultType().add(self).add(vec1).add(vec2).get();
   auto fits = [&](const Scalar& s, const char* name) {
+    check(type == DType::Bool || s.dtype() != DType::Bool, "Boolean ", name, " only supported for Boolean results.");
     check(type == DType::Bool || is_floating(type) || is_complex(type) || is_integral(s.dtype(), true),
           "For integral input tensors, argument ", name, " must not be a floating point number.");
     check(type != DType::Bool || s.dtype() == DType::Bool || is_integral(s.dtype(), true),

@@ -53,8 +53,8 @@ void check_backward_on_meta(const Tensor& self, const Tensor& target, const Tens
     check<AssertionError>(self.sym_size(0) == target.sym_size(0), "size mismatch (got input: ", self.sym_sizes(),
                           ", target: ", target.sym_sizes(), ")");
   }
-  check<AssertionError>(total.sym_numel() == 1, "expected total_weight to be a single element tensor, got: ",
-                        total.sym_sizes());
+  check<AssertionError>(total.sym_numel() == 1,
+                        "expected total_weight to be a single element tensor, got: ", total.sym_sizes());
   check<AssertionError>(!weight.defined() || weight.sym_numel() == self.sym_size(-1),
                         "weight tensor should be defined either for all or no classes");
 }
@@ -122,8 +122,8 @@ UMBRA_OPERATOR(
              SymInt, const Tensor& total) {
       if (has_elements(self) && has_elements(target)) {
         if (self.dim() == 2) target.sym_size(0);  // a number is an IndexError
-        check(self.dim() != 1 || target.dim() != 1 || target.sym_size(0) == 1, "size mismatch (got input: ",
-              self.sym_sizes(), ", target: ", target.sym_sizes(), ")");
+        check(self.dim() != 1 || target.dim() != 1 || target.sym_size(0) == 1,
+              "size mismatch (got input: ", self.sym_sizes(), ", target: ", target.sym_sizes(), ")");
       }
       if (only_metadata_is_asked()) check_backward_on_meta(self, target, weight, total);
       check_target(self, target, weight);
@@ -193,6 +193,10 @@ Tensor soft_cross_entropy(const Tensor& self, const Tensor& target, const Tensor
         "Expected floating point type for target with class probabilities, got ", kernel_name(target.dtype()));
   int64_t dim = self.dim() == 1 ? 0 : 1;
   SymInt classes = self.sym_size(dim);
+  check(!weight.defined() || (weight.dim() == 1 && weight.sym_numel() == classes),
+        "cross_entropy: weight tensor should be defined either for all ", classes,
+        " classes or no classes but got weight tensor of shape: ",
+        weight.defined() ? weight.sym_sizes() : SymIntArrayRef());
   Tensor probabilities = target;
   if (smoothing > 0)
     probabilities = target.mul(1 - smoothing).add(smoothing / static_cast<double>(classes.guard_int()));
@@ -214,7 +218,10 @@ UMBRA_OPERATOR(
     .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore,
                   double smoothing) {
       check(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
-      if (self.sym_sizes() == target.sym_sizes()) return soft_cross_entropy(self, target, weight, reduction, smoothing);
+      if (self.sym_sizes() == target.sym_sizes()) {
+        check(ignore.is_symbolic() || ignore.value() < 0, "ignore_index is not supported for floating point target");
+        return soft_cross_entropy(self, target, weight, reduction, smoothing);
+      }
       int64_t dim = self.dim() == 1 ? 0 : 1;
       Tensor scores = log_softmax(self, dim);
       Tensor loss = nll_loss_nd(scores, target, weight, reduction, ignore);

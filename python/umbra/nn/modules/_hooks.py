@@ -15,12 +15,7 @@ class _Hooks:
         self.with_kwargs, self.always_called = {}, {}
 
     def add(self, hook, with_kwargs=False, always_call=False):
-        handle = add_hook(self.hooks, hook)
-        if with_kwargs:
-            self.with_kwargs[handle.id] = True
-        if always_call:
-            self.always_called[handle.id] = True
-        return handle
+        return add_hook(self.hooks, hook, marks=[self.with_kwargs] * with_kwargs + [self.always_called] * always_call)
 
 
 forward, forward_pre, backward, backward_pre = _Hooks(), _Hooks(), _Hooks(), _Hooks()
@@ -134,20 +129,20 @@ def _after(module, key, hook, args, kwargs, output):
 
 def call_with_hooks(module, args, kwargs, forward_call=None):
     """`(forward_call or module.forward)(*args, **kwargs)` with all hooks of the module and of modules in general."""
-    args, kwargs = _before(module, args, kwargs)
-    full, last = _backward_hooks(module)
-    pre = [*backward_pre.hooks.values(), *module._backward_pre_hooks.values()]
-    watch = BackwardHook(module, full, pre) if full or pre else None
-    if watch:
-        args = watch.setup_input_hook(args)
-    output, remaining = None, {**forward.hooks, **module._forward_hooks}
+    output, called = None, set()
     try:
+        args, kwargs = _before(module, args, kwargs)
+        full, last = _backward_hooks(module)
+        pre = [*backward_pre.hooks.values(), *module._backward_pre_hooks.values()]
+        watch = BackwardHook(module, full, pre) if full or pre else None
+        if watch:
+            args = watch.setup_input_hook(args)
         output = (forward_call or module.forward)(*args, **kwargs)
-        while remaining:
-            key = next(iter(remaining))
-            output = _after(module, key, remaining.pop(key), args, kwargs, output)
+        for key, hook in (*forward.hooks.items(), *module._forward_hooks.items()):
+            called.add(key)
+            output = _after(module, key, hook, args, kwargs, output)
     except Exception:
-        _call_always(module, remaining, args, kwargs, output)
+        _call_always(module, called, args, kwargs, output)
         raise
     if watch:
         output = watch.setup_output_hook(output)
@@ -155,10 +150,10 @@ def call_with_hooks(module, args, kwargs, forward_call=None):
     return output
 
 
-def _call_always(module, remaining, args, kwargs, output):
+def _call_always(module, called, args, kwargs, output):
     """After an error: the hooks that are called in any case. Their own errors would hide it."""
-    for key, hook in remaining.items():
-        if key in forward.always_called or key in module._forward_hooks_always_called:
+    for key, hook in (*forward.hooks.items(), *module._forward_hooks.items()):
+        if key not in called and (key in forward.always_called or key in module._forward_hooks_always_called):
             try:
                 _after(module, key, hook, args, kwargs, output)
             except Exception as error:

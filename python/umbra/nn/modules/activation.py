@@ -60,8 +60,22 @@ GELU = _module("GELU", "gelu", approximate="none")
 Tanh = _module("Tanh", umbra.tanh)
 Sigmoid = _module("Sigmoid", umbra.sigmoid)
 LogSigmoid = _module("LogSigmoid", lambda input: F.logsigmoid(input))
-Softmax = _module("Softmax", "softmax", dim=None)
-LogSoftmax = _module("LogSoftmax", "log_softmax", dim=None)
+
+
+def _along_checked(cls):
+    """The module with a `dim` that is looked at when it is made."""
+    made = cls.__init__
+
+    def __init__(self, dim=None):
+        if dim is not None and (isinstance(dim, bool) or not isinstance(dim, int)):
+            raise TypeError(f"dim must be an int or None, got {type(dim)}")
+        made(self, dim)
+    cls.__init__ = __init__
+    return cls
+
+
+Softmax = _along_checked(_module("Softmax", "softmax", dim=None))
+LogSoftmax = _along_checked(_module("LogSoftmax", "log_softmax", dim=None))
 GLU = _module("GLU", "glu", dim=-1)
 Softmin = _module("Softmin", "softmin", dim=None)
 CELU = _module("CELU", "celu", alpha=1.0, inplace=False)

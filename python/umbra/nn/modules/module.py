@@ -285,19 +285,12 @@ class Module:
 
     def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
         """`hook(module, args)`, or with_kwargs `hook(module, args, kwargs)`, before forward; what it returns takes the place of the arguments."""
-        handle = add_hook(self._forward_pre_hooks, hook, prepend)
-        if with_kwargs:
-            self._forward_pre_hooks_with_kwargs[handle.id] = True
-        return handle
+        return add_hook(self._forward_pre_hooks, hook, prepend, [self._forward_pre_hooks_with_kwargs] * with_kwargs)
 
     def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
         """`hook(module, args, output)`, or with_kwargs `hook(module, args, kwargs, output)`; what it returns takes the place of the output."""
-        handle = add_hook(self._forward_hooks, hook, prepend)
-        if with_kwargs:
-            self._forward_hooks_with_kwargs[handle.id] = True
-        if always_call:
-            self._forward_hooks_always_called[handle.id] = True
-        return handle
+        marks = [self._forward_hooks_with_kwargs] * with_kwargs + [self._forward_hooks_always_called] * always_call
+        return add_hook(self._forward_hooks, hook, prepend, marks)
 
     def _set_backward_kind(self, full):
         if self._is_full_backward_hook is (not full):

@@ -32,7 +32,7 @@ class GroupNorm(Module):
     def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True):
         super().__init__()
         if num_channels % num_groups != 0:
-            raise ValueError("num_channels must be divisible by num_groups")
+            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
         for name, start, wanted in (("weight", umbra.ones, affine), ("bias", umbra.zeros, affine and bias)):
             self.register_parameter(name, Parameter(start(num_channels, device=device, dtype=dtype)) if wanted else None)

@@ -25,6 +25,8 @@ class RNNBase(Module):
         if dropout > 0 and num_layers == 1:
             warnings.warn("dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers greater than 1, "
                           f"but got dropout={dropout} and num_layers={num_layers}", stacklevel=2)
+        if not isinstance(input_size, int):
+            raise TypeError(f"input_size should be of type int, got: {type(input_size).__name__}")
         if not isinstance(hidden_size, int):
             raise TypeError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")
         if hidden_size <= 0:
@@ -84,8 +86,9 @@ class RNNBase(Module):
 
     def check_input(self, input, batch_sizes):
         if input.dtype != self._flat_weights[0].dtype and not umbra.is_autocast_enabled("cpu"):
-            raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype ({self._flat_weights[0].dtype}). "
-                             "Convert input: input.to(weight.dtype), or convert model: model.to(input.dtype)")
+            kept = self._flat_weights[0].dtype
+            raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype ({kept}). Convert input: input.to({kept}), "
+                             f"or convert model: model.to({input.dtype})")
         rank = 2 if batch_sizes is not None else 3
         if input.dim() != rank:
             raise RuntimeError(f"input must have {rank} dimensions, got {input.dim()}")

@@ -1,9 +1,11 @@
 """Calling a module with other tensors in place of its own."""
 import contextlib
 import itertools
+import warnings
 
 from umbra._C import Tensor
 from umbra._options import not_built
+from umbra.nn.parameter import Parameter
 
 
 class _Place:
@@ -30,6 +32,8 @@ class _Place:
 
     def swap(self, value):
         """Puts a value there and gives the one before, `_missing` where there is none."""
+        if isinstance(value, Parameter) and self.values is self.module.__dict__ and self.name not in self.values:
+            self.values = self.module._parameters  # as if it had been set
         before = self.values.pop(self.name, _missing) if value is _missing else self.values.get(self.name, _missing)
         if value is not _missing:
             self.values[self.name] = value
@@ -76,7 +80,7 @@ def _reparametrize_module(module, parameters_and_buffers, *, tie_weights=False, 
     swapped = []
     try:
         for path, tensor in given.items():
-            if not isinstance(tensor, Tensor):
+            if tensor is not None and not isinstance(tensor, Tensor):
                 raise TypeError(f"{tensor!r} is not an instance of torch.Tensor")
             place = _Place(module, path)
             swapped.append((path, place, place.swap(tensor)))
@@ -103,9 +107,9 @@ def _one_dict(parameter_and_buffer_dicts):
     return {name: tensor for d in dicts for name, tensor in d.items()}
 
 
-def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
-    """Calls the module with the named tensors (a dict, or several) in place of its own. `tie_weights`: a tensor stands in for all names of
-    the one it replaces. `strict`: all tensors of the module have to be given, and no others."""
-    args = () if args is None else args if isinstance(args, tuple) else (args,)
-    with _reparametrize_module(module, _one_dict(parameter_and_buffer_dicts), tie_weights=tie_weights, strict=strict):
-        return module(*args, **(kwargs or {}))
+def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):
+    """`torch.func.functional_call` under its old name."""
+    warnings.warn("`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future version of PyTorch. "
+                  "Please use `torch.func.functional_call` instead which is a drop-in replacement.", FutureWarning, stacklevel=2)
+    from umbra.func.modules import functional_call as call
+    return call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
