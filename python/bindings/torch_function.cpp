@@ -10,6 +10,7 @@ namespace {
 struct State {
   std::vector<nb::object> modes;
   bool classes_off = false, all_off = false;
+  bool skips_next = false;  // the next call that would be offered is made as it is
 };
 // Leaked with its thread: objects cannot be let go after the interpreter has ended. Every call asks: the general model
 // of thread-local variables would cost a function call each time.
@@ -89,7 +90,7 @@ bool class_has_torch_function(PyTypeObject* type) {
 
 bool call_torch_function(PyObject* function, const CallArguments& call, PyObject** result) {
   State& s = state();
-  if (s.all_off) return false;
+  if (s.all_off || std::exchange(s.skips_next, false)) return false;
   std::vector<PyTypeObject*> classes;
   if (!s.classes_off) {
     for (size_t i = 0; i < call.positional + call.keyword_count(); ++i) collect(call.values[i], classes);
@@ -149,6 +150,7 @@ PyObject* disabled(PyObject*, PyObject* args, PyObject*) {
 /// Whether anybody wants to hear of a call with these arguments. Every function written in Python asks this.
 PyObject* has_torch_function(PyObject*, PyObject* const* values, Py_ssize_t count) {
   return guarded([&] {
+    if (std::exchange(state().skips_next, false)) return Py_NewRef(Py_False);
     if (torch_function_modes_active()) return Py_NewRef(Py_True);
     std::vector<PyTypeObject*> types;
     if (!state().classes_off && !state().all_off)
@@ -156,6 +158,15 @@ PyObject* has_torch_function(PyObject*, PyObject* const* values, Py_ssize_t coun
     return Py_NewRef(types.empty() ? Py_False : Py_True);
   });
 }
+/// Calls a function without offering the call itself; those that it makes are offered.
+nb::object call_unoffered(nb::handle function, nb::handle args, nb::handle kwargs) {
+  struct Skip {
+    bool before = std::exchange(state().skips_next, true);
+    ~Skip() { state().skips_next = before; }
+  } skip;
+  return nb::steal(checked(PyObject_Call(function.ptr(), args.ptr(), kwargs.is_none() ? nullptr : kwargs.ptr())));
+}
+
 /// A call of something written in Python, offered; NotImplemented where nobody takes it.
 nb::object offer(nb::handle function, nb::tuple args, nb::dict kwargs) {
   std::vector<PyObject*> values;
@@ -196,6 +207,8 @@ void bind_torch_function(nb::module_& m) {
   });
   m.attr("_has_torch_function") = nb::steal(checked(PyCFunction_New(&g_has_definition, nullptr)));
   m.def("_offer_torch_function", &offer);
+  m.def("_skip_one_hop_torch_function", &call_unoffered, nb::arg("function"), nb::arg("args"),
+        nb::arg("kwargs").none());
   m.def("_is_torch_function_enabled", [] { return !state().classes_off && !state().all_off; });
 }
 

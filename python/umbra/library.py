@@ -156,6 +156,7 @@ class Library:
         self._effects.add(name)
 
     def _register_torch_dispatch_rule(self, op_name, torch_dispatch_class, fn):
+        op_name = op_name if "::" in op_name else f"{self.ns}::{op_name}"
         _C._torch_dispatch_rules.setdefault(op_name, {})[torch_dispatch_class] = fn
         self._dispatch_rules.append((op_name, torch_dispatch_class))
 

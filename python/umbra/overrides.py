@@ -74,6 +74,12 @@ def handle_torch_function(public_api, relevant_args, *args, **kwargs):
     raise TypeError(f"no implementation found for '{public_api}' on types that implement __torch_function__: {list(types)}")
 
 
+def redispatch_function(func, types, args, kwargs):
+    """Calls a function from a handler without coming back to it for this call: what the function calls comes to handlers again. In a mode's handler,
+    within `with self:`. `types` are those that the handler was given."""
+    return _C._skip_one_hop_torch_function(func, tuple(args), kwargs)
+
+
 def wrap_torch_function(dispatcher):
     def decorator(function):
         @functools.wraps(function)

@@ -28,6 +28,12 @@ constexpr const char* kReleased =
     "retain_graph=True if you "
     "need to backward through the graph a second time or if you need to access saved tensors after calling backward.";
 
+/// Whether a program is being recorded: its graph has no use for the views that users' modes are shown.
+bool is_recorded() {
+  return active_mode(DispatchKey::Proxy) || active_mode(DispatchKey::PreProxy) ||
+         active_mode(DispatchKey::Functionalize);
+}
+
 }  // namespace
 
 bool has_saved_tensor_hooks() { return g_has_hooks; }
@@ -158,7 +164,8 @@ Tensor SavedTensor::unpack(const IntrusivePtr<Node>& owner) const {
   // What a transform that has ended kept is its value: nothing is recorded on its tape any more.
   if (data_.keys().has(DispatchKey::Tracked))
     if (Tensor value = value_of_ended(data_); !value.is_same(data_)) return value;
-  if (!is_output_ || !is_grad_enabled()) return data_;
+  if (!is_output_) return data_;
+  if (!is_grad_enabled()) return active_mode(DispatchKey::UserMode) && !is_recorded() ? share_data(data_) : data_;
   return with_history(share_data(data_), owner);
 }
 

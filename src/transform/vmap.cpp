@@ -87,9 +87,32 @@ void VmapLevel::call_outside(const Operator& op, Value* frame) const {
   op.call(frame);
 }
 
+namespace {
+/// Whether an operator draws random numbers into a tensor that its parts make like its input, as dropout does.
+bool draws_by_parts(const Operator& op) {
+  const Definition& d = op.definition();
+  return op.has_tag(Tag::NondeterministicSeeded) && !op.is_mutable() && !d.batch && (d.composite || d.all_backends);
+}
+}  // namespace
+
+/// Makes the first tensor of a call one for each element of the batch, so that each draws numbers of its own.
+bool VmapLevel::give_batch(const Operator& op, Value* frame) {
+  for (size_t i = 0; i < op.argument_count(); ++i) {
+    if (!frame[i].is_tensor() || !frame[i].tensor_ref().defined()) continue;
+    Tensor tensor = frame[i].tensor();
+    SymShape sizes{size_};
+    for (const SymInt& size : tensor.sym_sizes()) sizes.push_back(size);
+    WithoutLevel off;
+    frame[i] = Value(make_batched(tensor.expand(sizes), 0, IntrusivePtr<RefCounted>(this)));
+    return true;
+  }
+  return false;
+}
+
 void VmapLevel::call(const Operator& op, Value* frame) {
   const Definition& d = op.definition();
   bool batched = is_batched(op, frame);
+  if (!batched && randomness_ == Randomness::Different && draws_by_parts(op)) batched = give_batch(op, frame);
   if (d.composite && !(d.batch && batched)) return d.composite(frame);
   EnterBatchScope scope({IntrusivePtr<RefCounted>(this), size_, randomness_});
   if (d.random || computing(op).definition().random) return call_random(op, frame, batched);

@@ -323,3 +323,13 @@ def test_functions_that_write_are_refused_where_that_is_asked_for():
     with pytest.raises(RuntimeError, match="Tried to trace mutable operation"):
         tracer.trace(lambda x: torch.relu_(x))
     assert len(tracer.trace(lambda x: torch.relu(x)).nodes) == 3
+
+
+def test_calls_that_compute_nothing_leave_the_borders_of_partitions():
+    from umbra.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+    from umbra.fx.passes.operator_support import create_op_support
+    module = fx.symbolic_trace(lambda x: torch.t(torch.relu(torch.t(torch.tanh(torch.t(x))))))
+    partitioner = CapabilityBasedPartitioner(module, create_op_support(lambda modules, node: node.op == "call_function"), non_compute_ops=["torch.t"])
+    partitions = partitioner.propose_partitions()
+    partitioner.remove_bookend_non_compute_ops(partitions)
+    assert [[n.name for n in part.nodes] for part in partitions] == [["tanh", "t_1", "relu"]]

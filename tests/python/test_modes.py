@@ -281,3 +281,37 @@ def test_a_leaf_takes_its_gradient_before_the_eyes_of_a_mode():
         y.backward(create_graph=True)
     assert mode.seen[-2:] == ["aten.new_empty_strided.default", "aten.copy_.default"]
     assert x.grad.requires_grad
+
+
+def test_a_backward_shows_modes_the_outputs_that_it_kept():
+    class Logs(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+    for function, formula in ((umbra.exp, "aten.mul.Tensor"), (umbra.tanh, "aten.tanh_backward.default")):
+        seen = []
+        x = umbra.ones(2, requires_grad=True)
+        result = function(x).sum()
+        with Logs():
+            result.backward()
+        assert seen == ["aten.ones_like.default", "aten.expand.default", "aten.detach.default", formula, "aten.detach.default"]
+
+
+def test_a_handler_may_call_on_and_hear_of_what_the_function_calls():
+    from umbra import overrides
+    seen = []
+
+    def scaled(a, b):
+        if overrides.has_torch_function((a, b)):
+            return overrides.handle_torch_function(scaled, (a, b), a, b)
+        return a * b + 1
+
+    class Hears(overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            seen.append(function.__name__)
+            with self:
+                return overrides.redispatch_function(function, types, args, kwargs)
+    x = umbra.ones(1)
+    with Hears():
+        assert scaled(x, x).item() == 2
+    assert seen[:3] == ["scaled", "mul", "add"]

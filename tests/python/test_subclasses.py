@@ -170,3 +170,21 @@ def test_a_compiled_function_refuses_writes_to_wrappers_that_share_memory():
     assert compiled(Boxed(umbra.ones(4)), x).inner.tolist() == [2, 2, 2, 2]
     with pytest.raises(RuntimeError, match="is a tensor subclass. This is not supported today"):
         compiled(x.view(-1), x.view(-1))
+
+
+def test_a_wrapper_that_is_a_parameter_stays_one_in_copies():
+    class Wrapper(umbra.Tensor):
+        @staticmethod
+        def __new__(cls, inside):
+            return umbra.Tensor._make_wrapper_subclass(cls, inside.size(), dtype=inside.dtype)
+
+        def __init__(self, inside):
+            self.inside = inside
+        __torch_function__ = umbra._C._disabled_torch_function_impl
+
+        @classmethod
+        def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+            return cls(function(*[a.inside if isinstance(a, cls) else a for a in args], **(kwargs or {})))
+    parameter = umbra.nn.Parameter(Wrapper(umbra.ones(2)))
+    copied = copy.deepcopy(parameter)
+    assert isinstance(copied, umbra.nn.Parameter) and type(copied) is Wrapper and copied.requires_grad

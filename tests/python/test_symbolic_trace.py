@@ -199,3 +199,19 @@ def test_operators_go_to_the_handlers_of_tensor_classes_and_modes():
         torch.ops.aten.mul(plain, 2)
         torch.ops.aten.mul.Tensor(plain, 2)
     assert seen == ["aten.mul", "aten.mul.Tensor"]
+
+
+def test_nodes_of_what_a_module_has_not_got_are_noticed():
+    module = fx.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU()))
+    with module.graph.inserting_before(module.graph.output_node()):
+        with pytest.warns(UserWarning, match="get_attr Node with no underlying reference"):
+            module.graph.get_attr("missing.part")
+        with pytest.raises(AttributeError, match="missing"):
+            module.graph.call_module("missing")
+
+
+def test_a_run_notes_the_order_in_memory():
+    module = fx.symbolic_trace(lambda x: x + 1)
+    for shape, known in (((2, 3, 4, 4), torch.channels_last), ((2, 3, 2, 2, 2), torch.channels_last_3d)):
+        fx.passes.shape_prop.ShapeProp(module).propagate(torch.ones(shape).to(memory_format=known))
+        assert all(n.meta["tensor_meta"].memory_format is known for n in module.graph.nodes)

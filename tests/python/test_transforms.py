@@ -673,3 +673,32 @@ def test_forward_mode_of_a_spread_that_is_zero_and_of_the_gradient_of_a_group_no
     x, weight = torch.arange(12.0).sin().reshape(2, 2, 3).double(), torch.tensor([1.0, 2.0]).double()
     cube = lambda x: (torch.nn.functional.group_norm(x, 1, weight) ** 3).sum()  # noqa: E731
     torch.testing.assert_close(torch.func.hessian(cube)(x), jacrev(jacrev(cube))(x))
+
+
+def test_each_element_of_a_batch_drops_and_draws_its_own_where_the_input_has_no_batch():
+    torch.manual_seed(0)
+    x, batch = torch.full((4, 5), 3.0), torch.arange(6.0)
+    drops = (torch.nn.functional.dropout, torch.nn.functional.alpha_dropout, lambda x, training: torch.nn.functional.feature_alpha_dropout(x, training=training))
+    for drop in drops:
+        different = torch.func.vmap(lambda b: drop(x, training=True) + 0 * b, randomness="different")(batch)
+        assert different.shape == (6, 4, 5) and len({tuple(row.flatten().tolist()) for row in different}) > 1
+        same = torch.func.vmap(lambda b: drop(x, training=True) + 0 * b, randomness="same")(batch)
+        assert all(torch.equal(row, same[0]) for row in same)
+        assert torch.equal(torch.func.vmap(lambda b: drop(x, training=False) + b, randomness="different")(batch), x + batch.view(6, 1, 1))
+    kept = torch.func.vmap(lambda b: torch.nn.functional.dropout(x, 0.5), randomness="different")(batch)
+    assert set(kept.flatten().tolist()) == {0.0, 6.0}
+
+
+def test_normal_numbers_around_batched_means_and_deviations():
+    torch.manual_seed(0)
+    means, deviations = torch.arange(12.0).view(3, 4), torch.full((3,), 1e-6)
+    around = torch.func.vmap(torch.normal, in_dims=(1, None), randomness="different")
+    assert torch.allclose(around(means, deviations), means.t(), atol=1e-4)
+    assert torch.allclose(torch.func.vmap(torch.normal, randomness="different")(means, deviations), means, atol=1e-4)
+    assert torch.allclose(torch.func.vmap(lambda m: torch.normal(m, 1e-6), in_dims=1, randomness="different")(means), means.t(), atol=1e-4)
+    spread = torch.func.vmap(lambda s: torch.normal(torch.zeros(2), s), randomness="different")(torch.tensor([0.0, 1.0, 1.0]))
+    assert not spread[0].any() and not torch.equal(spread[1], spread[2])
+    drawn = torch.func.vmap(lambda _: torch.normal(0.0, torch.ones(2)), randomness="different")(torch.ones(3))
+    assert len({tuple(row.tolist()) for row in drawn}) == 3
+    with pytest.raises(RuntimeError, match="same randomness with a batched tensor"):
+        torch.func.vmap(torch.normal, randomness="same")(means, deviations)

@@ -37,6 +37,16 @@ def in_schema_order(overload, args, kwargs):
     return positional, keywords
 
 
+def _count_defaults(overload, positional):
+    """How many of the last arguments are what they are where nothing is given."""
+    count = 0
+    for argument, value in reversed(list(zip(overload._schema.arguments, positional))):
+        if isinstance(value, Tensor) or not argument.has_default_value() or value != argument.default_value:
+            break
+        count += 1
+    return count
+
+
 def check_functional(overload, who):
     schema = overload._schema
     aliases = any(a.alias_info is not None for a in list(schema.arguments) + list(schema.returns))
@@ -54,6 +64,7 @@ class _Call:
     def __init__(self, overload, positional, keywords, formula):
         self.overload, self.positional, self.keywords, self.formula = overload, positional, keywords, formula
         self.flat, self.lengths = _flatten(positional)
+        self.defaults = _count_defaults(overload, positional)  # a formula need not say that they have no gradient
 
     def forward(self, ctx):
         with _C._AutoDispatchBelowAutograd():
@@ -83,6 +94,8 @@ class _Call:
                                "register_autograd to add one.")
         gradients = formula.backward(ctx, *_unflatten(grads, self.result_lengths))
         gradients = tuple(gradients) if isinstance(gradients, tuple) else (gradients,)
+        if len(self.lengths) - self.defaults <= len(gradients) < len(self.lengths):
+            gradients += (None,) * (len(self.lengths) - len(gradients))
         if len(gradients) != len(self.lengths):
             raise RuntimeError(f"function {formula.name}Backward returned an incorrect number of gradients (expected "
                                f"{len(self.lengths)}, got {len(gradients)})")

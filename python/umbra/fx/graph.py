@@ -1,6 +1,7 @@
 """Graph: a program as a list of nodes."""
 import math
 import sys
+import warnings
 
 from umbra._C import Graph
 from umbra.fx import node as _node  # noqa: F401  (completes Node)
@@ -106,6 +107,15 @@ def placeholder(self, name, type_expr=None, default_value=...):
 
 
 def get_attr(self, qualified_name, type_expr=None):
+    """A node for an attribute of the module; one that its module has not got may be added later, so that is a warning."""
+    owner = self.owning_module
+    for part in qualified_name.split(".") if owner is not None else ():
+        if not hasattr(owner, part):
+            warnings.warn("Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! Call GraphModule.add_submodule to add "
+                          "the necessary submodule, GraphModule.add_parameter to add the necessary Parameter, or nn.Module.register_buffer to add the "
+                          "necessary buffer", stacklevel=2)
+            break
+        owner = getattr(owner, part)
     return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
 
@@ -114,6 +124,9 @@ def call_function(self, the_function, args=None, kwargs=None, type_expr=None, na
 
 
 def call_module(self, module_name, args=None, kwargs=None, type_expr=None):
+    """A call of a module of the owning module, which has to have it by then."""
+    if self.owning_module is not None:
+        self.owning_module.get_submodule(module_name)
     return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
 

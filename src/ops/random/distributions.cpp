@@ -2,6 +2,7 @@
 #include "kernels/functors/distributions.h"
 
 #include "kernels/sort.h"
+#include "ops/common/batching.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/no_derivative.h"
 #include "ops/common/number_text.h"
@@ -45,6 +46,14 @@ Tensor draw_around(const Tensor& out, const Tensor& mean, const Tensor& std, con
       .add_(mean);
 }
 
+/// Under vmap numbers are drawn for all elements of the batch at once. (Where nothing is batched and all are to get the
+/// same, the rule is not asked.)
+void check_all_differ() {
+  check(batch_scope().randomness != Randomness::Same,
+        "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with "
+        "functorch");
+}
+
 Tensor zeros_of(SymIntArrayRef sizes, const Tensor& grad) { return zeros(sizes, grad.options()); }
 
 // Overloads over tensors come before those over numbers: a number may be given as a tensor of one element.
@@ -60,6 +69,12 @@ UMBRA_OPERATOR("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? gene
               [](const Tensor& grad, SymIntArrayRef sizes) { return zeros_of(sizes, grad); })
     .tangent(TangentRule::Pointwise)
     .random()
+    .batch([](const Batched& mean, const Batched& std, const GeneratorPointer& generator) {
+      check_all_differ();
+      int64_t rank = std::max(mean.rank(), std.rank());
+      Batched means = mean.is_batched() ? mean : Batched(batch_all(mean), 0);
+      return Batched(normal(batch_first(means, rank), batch_first(std, rank), generator), 0);
+    })
     .node("NormalBackward3");
 UMBRA_OPERATOR("normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor")
     .all_backends([](const Tensor& mean, double std, const GeneratorPointer& generator) {
@@ -70,6 +85,10 @@ UMBRA_OPERATOR("normal.Tensor_float(Tensor mean, float std=1., *, Generator? gen
               [](const Tensor& grad, SymIntArrayRef sizes) { return zeros_of(sizes, grad); })
     .tangent(TangentRule::Pointwise)
     .random()
+    .batch([](const Batched& mean, double std, const GeneratorPointer& generator) {
+      check_all_differ();
+      return Batched(normal(batch_all(mean), std, generator), 0);
+    })
     .node("NormalBackward1");
 UMBRA_OPERATOR("normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor")
     .all_backends([](double mean, const Tensor& std, const GeneratorPointer& generator) {
@@ -80,6 +99,10 @@ UMBRA_OPERATOR("normal.float_Tensor(float mean, Tensor std, *, Generator? genera
               [](const Tensor& grad, SymIntArrayRef sizes) { return zeros_of(sizes, grad); })
     .tangent(TangentRule::Pointwise)
     .random()
+    .batch([](double mean, const Batched& std, const GeneratorPointer& generator) {
+      check_all_differ();
+      return Batched(normal(mean, batch_all(std), generator), 0);
+    })
     .node("NormalBackward2");
 
 UMBRA_OPERATOR(

@@ -16,8 +16,17 @@ class TensorMetadata(NamedTuple):
     qparams: dict
 
 
+def _memory_format(tensor):
+    """The first of the known orders in memory that a tensor lies in, or None."""
+    formats = {4: umbra.channels_last, 5: umbra.channels_last_3d}
+    if tensor.is_contiguous():
+        return umbra.contiguous_format
+    channels_last = formats.get(tensor.dim())
+    return channels_last if channels_last is not None and tensor.is_contiguous(memory_format=channels_last) else None
+
+
 def _extract_tensor_metadata(result, include_contiguity=True):
-    memory_format = umbra.contiguous_format if include_contiguity and result.is_contiguous() else None
+    memory_format = _memory_format(result) if include_contiguity else None
     return TensorMetadata(result.shape, result.dtype, result.requires_grad, result.stride(), memory_format, False, {})
 
 

@@ -1,6 +1,8 @@
 """Parts of a graph that a backend takes, as large as they can be without waiting for one another, each made one call."""
 import operator
 
+from umbra._ops import OpOverload
+from umbra.fx._targets import name_of
 from umbra.fx.graph import Graph
 from umbra.fx.graph_module import GraphModule
 from umbra.fx.node import map_arg
@@ -97,6 +99,16 @@ class CapabilityBasedPartitioner:
         allowed = any(n.op == "call_function" and _name(n.target) in self.allowed_single_node_partition_ops for n in computing)
         return len(computing) > 1 or allowed
 
+    def remove_bookend_non_compute_ops(self, partitions):
+        """Takes `non_compute_ops` out of the beginnings and ends of partitions: there they only bring values in and out."""
+        for part in partitions:
+            border = True
+            while border:
+                border = [n for n in part.nodes if n.op == "call_function" and _name(n.target) in self.non_compute_ops
+                          and not (any(i in part.nodes for i in n.all_input_nodes) and any(u in part.nodes for u in n.users))]
+                for node in border:
+                    part.remove_node(node)
+
     def fuse_partitions(self, partitions, prefix="fused_"):
         """The graph module with each part as one call of a module `fused_0`, `fused_1`, ..."""
         part_of = {node: part for part in partitions for node in part.nodes}
@@ -155,4 +167,8 @@ class CapabilityBasedPartitioner:
 
 
 def _name(target):
-    return str(target) if not hasattr(target, "__name__") or hasattr(target, "_schema") else f"{target.__module__}.{target.__name__}"
+    """What PyTorch calls a function: torch.relu, _operator.getitem, torch.ops.aten.add.Tensor."""
+    if isinstance(target, OpOverload):
+        return f"torch.ops.{target}"
+    name = name_of(target)
+    return "_" + name if name.startswith("operator.") else name.removeprefix("builtins.")
