@@ -389,6 +389,7 @@ PyObject* wrap(const Value& value) {
     case Tag::Object:
       if (auto* object = dynamic_cast<PythonObject*>(value.object())) return Py_NewRef(object->get());
       if (const Operator* op = fx::operator_in(value)) return wrap(*op);
+      if (const std::string* missing = fx::missing_operator_in(value)) return make_text(*missing).release().ptr();
       fail<TypeError>("a C++ object that Python does not know");
   }
   return Py_NewRef(Py_None);

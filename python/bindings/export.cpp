@@ -34,7 +34,7 @@ struct ProgramObject {
   }
 };
 
-// ---- nested arguments: (kind, keys, type, children), or None for a leaf ----
+// ---- nested arguments: (kind, keys, type, children, context), or None for a leaf ----
 
 constexpr const char* kTreeKinds[] = {"leaf", "tuple", "list", "dict", "namedtuple"};
 
@@ -48,6 +48,7 @@ TreeSpec read_tree(nb::handle description) {
   spec.keys = nb::cast<std::vector<std::string>>(fields[1]);
   spec.type = nb::cast<std::string>(fields[2]);
   for (nb::handle child : nb::borrow<nb::sequence>(fields[3])) spec.children.push_back(read_tree(child));
+  spec.context = nb::cast<std::string>(fields[4]);
   return spec;
 }
 
@@ -55,7 +56,7 @@ nb::object describe_tree(const TreeSpec& spec) {
   if (spec.kind == TreeSpec::Kind::Leaf) return nb::none();
   nb::list children;
   for (const TreeSpec& child : spec.children) children.append(describe_tree(child));
-  return nb::make_tuple(kTreeKinds[static_cast<int>(spec.kind)], spec.keys, spec.type, children);
+  return nb::make_tuple(kTreeKinds[static_cast<int>(spec.kind)], spec.keys, spec.type, children, spec.context);
 }
 
 /// (path, leaves given, their tree, leaves returned, their tree)

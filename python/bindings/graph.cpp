@@ -205,7 +205,10 @@ nb::object meta_get(const NodeHandle& node, const std::string& key) {
   const fx::Meta& meta = node->meta;
   if (key == "val" && holds_value(*node.get())) return nb::steal(wrap(meta.val));
   if (key == "stack_trace" && meta.source) return make_text(meta.source->text());
-  if (const Value* value = meta.find(key)) return nb::steal(wrap(*value));
+  if (const Value* value = meta.find(key)) {
+    nb::object found = nb::steal(wrap(*value));
+    return key == "torch_fn" && value->is_list() ? nb::object(nb::tuple(found)) : found;
+  }
   if (key == kModules && meta.modules) return wrap_modules(*meta.modules);
   throw nb::key_error(key.c_str());
 }

@@ -105,7 +105,12 @@ bool read_index(PyObject* item, const Tensor& t, int64_t dim, int64_t shown_dim,
 
 Tensor slice(const Tensor& t, int64_t dim, const Slice& s) {
   check<IndexError>(t.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
-  return call<"aten::slice.Tensor">(t, dim, s.start, s.stop, s.step);
+  // Beside a symbolic end the other one stays out, as PyTorch's graphs have it.
+  bool from_start = s.stop.is_symbolic() && s.start.same(0), to_end = s.start.is_symbolic() && s.stop.same(kToTheEnd);
+  std::optional<SymInt> start = s.start, stop = s.stop;
+  if (from_start) start.reset();
+  if (to_end) stop.reset();
+  return call<"aten::slice.Tensor">(t, dim, start, stop, s.step);
 }
 
 bool is_whole(const Tensor& t, int64_t dim, const Slice& s) {

@@ -49,7 +49,8 @@ Origin origin_of(PyCodeObject* code) {
   if (file.starts_with("export/") || file.starts_with("fx/") || file.starts_with("_functorch/"))
     return Origin::Boundary;
   // Layers are the reader's business, the machinery that calls them is not.
-  return file.starts_with("nn/modules/") && !file.ends_with("/module.py") ? Origin::User : Origin::Internal;
+  bool machinery = file.ends_with("/module.py") || file.ends_with("/_hooks.py");
+  return file.starts_with("nn/modules/") && !machinery ? Origin::User : Origin::Internal;
 }
 
 IntrusivePtr<SourceLocation> python_location() {

@@ -1,10 +1,12 @@
 // SymInt, SymFloat and SymBool in Python: arithmetic gives expressions, a question for a value (bool, int, an index)
 // leaves a guard.
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "fake.h"
 #include "tensor_type.h"
+#include "umbra/capture/tracer.h"
 #include "umbra/sym/expression.h"
 #include "umbra/sym/functions.h"
 #include "umbra/sym/shape_env.h"
@@ -317,10 +319,64 @@ PyObject* bool_as_int_object(PyObject* self) {
   return guarded([&] { return PyLong_FromLong(node_of(self)->guard_bool()); });
 }
 
+// ---- what a capture is told ----
+
+Value plain_or_symbolic(PyObject* object) {
+  if (is_sym_int(object)) return Value(sym_int_of(object));
+  if (is_sym_float(object)) return Value(SymFloat(node_of(object)));
+  if (is_sym_bool(object)) return Value(SymBool(node_of(object)));
+  if (PyBool_Check(object)) return Value(object == Py_True);
+  if (PyFloat_Check(object)) return Value(PyFloat_AS_DOUBLE(object));
+  int overflow = 1;
+  long long value = PyLong_CheckExact(object) ? PyLong_AsLongLongAndOverflow(object, &overflow) : 0;
+  return overflow ? Value() : Value(static_cast<int64_t>(value));
+}
+
+/// A text that a template can be given.
+template <size_t kSize> struct FixedText {
+  char text[kSize];
+  constexpr FixedText(const char (&from)[kSize]) { std::copy(from, from + kSize, text); }
+};
+
+/// The result of a call, which captures are told of: their graphs make the number as the program does.
+PyObject* noted(const char* function, std::initializer_list<PyObject*> operands, PyObject* result) {
+  bool symbolic = result && (is_sym_int(result) || is_sym_float(result) || is_sym_bool(result));
+  if (!symbolic || !are_symbol_calls_noted()) return result;
+  // Powers and extremes of integers that are floats begin with a conversion, which the expression has.
+  std::string_view name = function;
+  bool converts = name == "operator.pow" || name.starts_with("torch.sym_m");
+  if (converts && is_sym_float(result) && std::ranges::any_of(operands, is_sym_int)) return result;
+  std::vector<Value> values;
+  for (PyObject* operand : operands) {
+    values.push_back(operand ? plain_or_symbolic(operand) : Value());
+    if (operand && values.back().is_none()) return result;
+  }
+  note_symbol_call(function, std::move(values), plain_or_symbolic(result));
+  return result;
+}
+
+template <auto kFunction, FixedText kName> PyObject* noted_binary(PyObject* a, PyObject* b) {
+  return noted(kName.text, {a, b}, kFunction(a, b));
+}
+template <auto kFunction, FixedText kName> PyObject* noted_unary(PyObject* a) {
+  return noted(kName.text, {a}, kFunction(a));
+}
+template <auto kFunction, FixedText kName> PyObject* noted_method(PyObject* a, PyObject* none) {
+  return noted(kName.text, {a}, kFunction(a, none));
+}
+PyObject* noted_power(PyObject* a, PyObject* b, PyObject* modulus) {
+  return noted("operator.pow", {a, b}, power(a, b, modulus));
+}
+template <auto kFunction> PyObject* noted_compare(PyObject* a, PyObject* b, int op) {
+  constexpr const char* kNames[] = {"operator.lt", "operator.le", "operator.eq",
+                                    "operator.ne", "operator.gt", "operator.ge"};
+  return noted(kNames[op], {a, b}, kFunction(a, b, op));
+}
+
 PyMethodDef g_number_methods[] = {
-    {"__floor__", round_float<SymOp::Floor>, METH_NOARGS, nullptr},
-    {"__ceil__", round_float<SymOp::Ceil>, METH_NOARGS, nullptr},
-    {"__trunc__", round_float<SymOp::Trunc>, METH_NOARGS, nullptr},
+    {"__floor__", noted_method<round_float<SymOp::Floor>, "math.floor">, METH_NOARGS, nullptr},
+    {"__ceil__", noted_method<round_float<SymOp::Ceil>, "math.ceil">, METH_NOARGS, nullptr},
+    {"__trunc__", noted_method<round_float<SymOp::Trunc>, "math.trunc">, METH_NOARGS, nullptr},
     {"__round__", round_half_even, METH_VARARGS, nullptr},
     {"is_integer", is_integer, METH_NOARGS, nullptr},
     {"conjugate", conjugate, METH_NOARGS, nullptr},
@@ -333,21 +389,21 @@ void bind_numbers(nb::module_& m) {
   PyType_Slot slots[] = {slot(Py_tp_dealloc, deallocate),
                          slot(Py_tp_repr, repr),
                          slot(Py_tp_hash, no_hash),
-                         slot(Py_tp_richcompare, compare),
+                         slot(Py_tp_richcompare, noted_compare<compare>),
                          {Py_tp_methods, g_number_methods},
-                         slot(Py_nb_add, arithmetic<SymOp::Add>),
-                         slot(Py_nb_subtract, arithmetic<SymOp::Sub>),
-                         slot(Py_nb_multiply, arithmetic<SymOp::Mul>),
-                         slot(Py_nb_true_divide, true_divide),
-                         slot(Py_nb_floor_divide, floor_divide),
-                         slot(Py_nb_remainder, remainder),
-                         slot(Py_nb_power, power),
-                         slot(Py_nb_lshift, shift_left),
-                         slot(Py_nb_rshift, shift_right),
-                         slot(Py_nb_and, bitwise<SymOp::BitAnd>),
-                         slot(Py_nb_or, bitwise<SymOp::BitOr>),
-                         slot(Py_nb_xor, bitwise<SymOp::BitXor>),
-                         slot(Py_nb_negative, negative),
+                         slot(Py_nb_add, noted_binary<arithmetic<SymOp::Add>, "operator.add">),
+                         slot(Py_nb_subtract, noted_binary<arithmetic<SymOp::Sub>, "operator.sub">),
+                         slot(Py_nb_multiply, noted_binary<arithmetic<SymOp::Mul>, "operator.mul">),
+                         slot(Py_nb_true_divide, noted_binary<true_divide, "operator.truediv">),
+                         slot(Py_nb_floor_divide, noted_binary<floor_divide, "operator.floordiv">),
+                         slot(Py_nb_remainder, noted_binary<remainder, "operator.mod">),
+                         slot(Py_nb_power, noted_power),
+                         slot(Py_nb_lshift, noted_binary<shift_left, "operator.lshift">),
+                         slot(Py_nb_rshift, noted_binary<shift_right, "operator.rshift">),
+                         slot(Py_nb_and, noted_binary<bitwise<SymOp::BitAnd>, "operator.and_">),
+                         slot(Py_nb_or, noted_binary<bitwise<SymOp::BitOr>, "operator.or_">),
+                         slot(Py_nb_xor, noted_binary<bitwise<SymOp::BitXor>, "operator.xor">),
+                         slot(Py_nb_negative, noted_unary<negative, "operator.neg">),
                          slot(Py_nb_positive, positive),
                          slot(Py_nb_absolute, absolute),
                          slot(Py_nb_bool, truth),
@@ -368,9 +424,9 @@ void bind_bool(nb::module_& m) {
   PyType_Slot slots[] = {slot(Py_tp_dealloc, deallocate),
                          slot(Py_tp_repr, repr),
                          slot(Py_tp_hash, hash_of_value),
-                         slot(Py_tp_richcompare, bool_compare),
-                         slot(Py_nb_and, bool_binary<SymOp::BitAnd>),
-                         slot(Py_nb_or, bool_binary<SymOp::BitOr>),
+                         slot(Py_tp_richcompare, noted_compare<bool_compare>),
+                         slot(Py_nb_and, noted_binary<bool_binary<SymOp::BitAnd>, "operator.and_">),
+                         slot(Py_nb_or, noted_binary<bool_binary<SymOp::BitOr>, "operator.or_">),
                          slot(Py_nb_xor, bool_binary<SymOp::BitXor>),
                          slot(Py_nb_add, arithmetic<SymOp::Add>),  // with numbers it is 0 or 1
                          slot(Py_nb_subtract, arithmetic<SymOp::Sub>),
@@ -428,8 +484,15 @@ void bind_sym(nb::module_& m) {
     if (x.is_float || y.is_float) return nb::steal(wrap(sym_float_binary(op, x.as_float(), y.as_float())));
     return nb::steal(wrap(op == SymOp::Max ? sym_max(x.integer, y.integer) : sym_min(x.integer, y.integer)));
   };
-  m.def("sym_max", [both](nb::handle a, nb::handle b) { return both(a, b, SymOp::Max); });
-  m.def("sym_min", [both](nb::handle a, nb::handle b) { return both(a, b, SymOp::Min); });
+  auto told = [](const char* function, std::initializer_list<PyObject*> operands, nb::object result) {
+    return nb::steal(noted(function, operands, result.release().ptr()));
+  };
+  m.def("sym_max", [both, told](nb::handle a, nb::handle b) {
+    return told("torch.sym_max", {a.ptr(), b.ptr()}, both(a, b, SymOp::Max));
+  });
+  m.def("sym_min", [both, told](nb::handle a, nb::handle b) {
+    return told("torch.sym_min", {a.ptr(), b.ptr()}, both(a, b, SymOp::Min));
+  });
   m.def("_sym_sum", [](nb::sequence values) {
     std::vector<SymInt> terms;
     const SymNode* symbolic = nullptr;
@@ -454,11 +517,12 @@ void bind_sym(nb::module_& m) {
   m.def("sym_float", [](nb::handle a) {
     Operand x;
     check<TypeError>(read_operand(a.ptr(), x), "expected a number");
-    return nb::steal(wrap(x.as_float()));
+    return nb::steal(noted("torch.sym_float", {a.ptr()}, wrap(x.as_float())));
   });
   m.def("sym_not", [](nb::handle a) {
     auto x = read_bool(a.ptr());
-    return x ? nb::steal(wrap(sym_not(*x))) : nb::steal(PyBool_FromLong(!plain_truth(a)));
+    if (!x) return nb::steal(PyBool_FromLong(!plain_truth(a)));
+    return nb::steal(noted("torch.sym_not", {a.ptr()}, wrap(sym_not(*x))));
   });
   m.def("sym_ite", [](nb::handle condition, nb::handle yes, nb::handle no) {
     auto which = read_bool(condition.ptr());

@@ -1,6 +1,7 @@
 #include "torch_function.h"
 
 #include "tensor_type.h"
+#include "umbra/capture/tracer.h"
 
 namespace umbra::python {
 
@@ -188,6 +189,20 @@ PyMethodDef g_disabled_definition = {"_disabled_torch_function_impl",
 }  // namespace
 
 void bind_torch_function(nb::module_& m) {
+  m.def(
+      "_set_called_function",
+      [](nb::handle function, const std::string& kind) {
+        IntrusivePtr<CalledFunction> called;
+        if (!function.is_none()) {
+          called = make_counted<CalledFunction>();
+          called->name = nb::cast<std::string>(function.attr("__name__"));
+          called->kind = kind + "." + called->name;
+          called->identity = function.ptr();
+        }
+        set_called_function(std::move(called));
+      },
+      nb::arg("function").none(), nb::arg("kind") = "");
+  m.def("_forget_called_functions", &forget_called_functions);
   g_name = checked(PyUnicode_InternFromString("__torch_function__"));
   g_disabled = checked(PyCFunction_New(&g_disabled_definition, nullptr));
   m.attr("_disabled_torch_function_impl") = nb::handle(g_disabled);

@@ -13,7 +13,7 @@ __all__ = [
     "get_num_threads", "get_rng_state", "guard_or_false", "guard_or_true", "initial_seed", "is_complex", "is_floating_point",
     "is_tensor", "manual_seed", "nonzero", "numel", "promote_types", "result_type", "seed",
     "set_default_device", "set_num_interop_threads", "set_num_threads", "set_rng_state", "split", "sym_fresh_size", "sym_int", "sym_sum",
-    "typename", "is_conj", "is_neg", "is_same_size", "is_signed", "is_inference", "_check", "_check_is_size", "_check_value",
+    "typename", "is_conj", "is_neg", "is_same_size", "is_signed", "is_inference", "_check", "_check_is_size", "_constrain_as_size", "_check_value",
     "_check_index", "_check_type", "_check_not_implemented", "_check_with", "_check_tensor_all", "_check_tensor_all_with", "_assert",
     "use_deterministic_algorithms", "are_deterministic_algorithms_enabled", "is_deterministic_algorithms_warn_only_enabled", "set_flush_denormal",
 ]
@@ -398,7 +398,15 @@ def _check_tensor_all(cond, message=None):
 
 @overridable
 def _assert(condition, message):
+    """Raises an AssertionError where the condition does not hold; captured, a tensor's is checked when the program runs."""
+    if isinstance(condition, _C.Tensor) and umbra.compiler.is_exporting():
+        return _C._find_overload("aten::_assert_async.msg")(condition, message)
     assert condition, message
+
+
+def _constrain_as_size(symbol, min=None, max=None):
+    """Says that a number that only the run tells is a size, and between which ends it lies; the program checks it."""
+    _C._find_overload("aten::sym_constrain_range_for_size")(symbol, min=min, max=max)
 
 
 def cond(pred, true_fn, false_fn, operands=()):

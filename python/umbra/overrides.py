@@ -104,10 +104,10 @@ def overridable(function):
     heading = ", ".join(p.name if p.default is p.empty else p.name + "=None" for p in parameters)
     passed = ", ".join(p.name if p.default is p.empty else f"{p.name}={p.name}" for p in parameters)
     scope = {"_overridden": _C._has_torch_function, "_offer": handle_torch_function, "_function": function}
-    exec(f"def _call({heading}):\n"
-         f"    if _overridden({names}):\n"
-         f"        return _offer(_call, ({names},), {passed})\n"
-         f"    return _function({names})\n", scope)
+    exec(compile(f"def _call({heading}):\n"
+                 f"    if _overridden({names}):\n"
+                 f"        return _offer(_call, ({names},), {passed})\n"
+                 f"    return _function({names})\n", __file__, "exec"), scope)  # its frames are this package's
     call = functools.wraps(function)(scope["_call"])
     call.__defaults__ = function.__defaults__
     return call

@@ -39,6 +39,7 @@ TreeSpec flatten_into(const Tree& tree, std::vector<Value>& leaves) {
   spec.kind = tree.kind;
   spec.keys = tree.keys;
   spec.type = tree.type;
+  spec.context = tree.context;
   if (tree.kind == Kind::Leaf) leaves.push_back(tree.value);
   for (const Tree& child : tree.children) spec.children.push_back(flatten_into(child, leaves));
   return spec;
@@ -49,6 +50,7 @@ Tree unflatten_from(const std::vector<Value>& leaves, size_t& at, const TreeSpec
   tree.kind = spec.kind;
   tree.keys = spec.keys;
   tree.type = spec.type;
+  tree.context = spec.context;
   if (spec.kind == Kind::Leaf) tree.value = leaves.at(at++);
   for (const TreeSpec& child : spec.children) tree.children.push_back(unflatten_from(leaves, at, child));
   return tree;

@@ -150,7 +150,7 @@ class Inserter {
     for (const sym::Expression*& condition : pending_) {
       if (!condition || !is_computable(condition)) continue;
       std::optional<Bound> bound = bound_of(condition);
-      if (!bound || bound->is_equality) add(condition);
+      if (!bound || bound->is_equality || first_ranges_) add(condition);
       condition = nullptr;
     }
   }

@@ -107,8 +107,8 @@ fx::Argument SymbolCalls::compute(const sym::Expression* e) const {
   return left;
 }
 
-fx::Node* Tracer::symbol_call(const char* function, fx::Arguments arguments, const sym::Expression* result) {
-  fx::Node* node = graph().call(fx::function(function), std::move(arguments));
+fx::Node* Tracer::symbol_call(const fx::Function& function, fx::Arguments arguments, const sym::Expression* result) {
+  fx::Node* node = graph().call(function, std::move(arguments));
   finish(node, symbol_value(result));
   if (result->type() == sym::Type::Int) symbols_[sym::ShapeEnv::sym_int(result).raw()] = node;
   else floats_[result] = node;
@@ -139,10 +139,52 @@ fx::Node* Tracer::derived_symbol(const sym::Expression* symbol) {
     const sym::Expression* scaled = table.multiply(table.integer(affine.coefficient), symbol);
     bool more = affine.constant > 0;
     int64_t offset = to_int64(more ? affine.constant : -affine.constant);
-    value = symbol_call(more ? "operator.sub" : "operator.add", {value, offset}, scaled);
+    value = symbol_call(fx::function(more ? "operator.sub" : "operator.add"), {value, offset}, scaled);
   }
-  if (affine.coefficient != 1) value = symbol_call("operator.floordiv", {value, to_int64(affine.coefficient)}, symbol);
+  if (affine.coefficient != 1)
+    value = symbol_call(fx::function("operator.floordiv"), {value, to_int64(affine.coefficient)}, symbol);
   return value.node();
+}
+
+void Tracer::note_symbol_call(const fx::Function& function, std::vector<Value> arguments, const Value& result) {
+  auto node_in = [](const Value& value) -> const SymNode* {
+    if (value.is_sym_int()) return value.to_sym_int().node();
+    if (value.tag() == Value::Tag::SymFloat) return value.to_sym_float().node();
+    return value.tag() == Value::Tag::SymBool ? value.to_sym_bool().node() : nullptr;
+  };
+  const SymNode* made = node_in(result);
+  if (!made || static_cast<const sym::Expression*>(made)->is(sym::Kind::Symbol)) return;
+  for (const Value& a : arguments)
+    if (node_in(a) == made) return;  // the number is one of those that it was made of
+  noted_.try_emplace(made, NotedCall{&function, std::move(arguments)});
+}
+
+bool are_symbol_calls_noted() { return active_tracer(DispatchKey::PreProxy) || active_tracer(DispatchKey::Proxy); }
+
+namespace {
+
+/// Arithmetic; what takes lists apart makes nothing.
+bool makes_numbers(const fx::Function& function) {
+  std::string_view name = function.name;
+  return (name.starts_with("operator.") && name != "operator.getitem") || name.starts_with("torch.sym_") ||
+         name.starts_with("torch._sym_") || name.starts_with("math.");
+}
+
+[[maybe_unused]] const bool kHooked = [] {
+  fx::symbol_call_hook() = [](const fx::Function& function, ArrayRef<Value> arguments, const Value& result) {
+    if (!makes_numbers(function)) return;
+    for (DispatchKey key : {DispatchKey::PreProxy, DispatchKey::Proxy})
+      if (Tracer* tracer = active_tracer(key))
+        tracer->note_symbol_call(function, std::vector<Value>(arguments.begin(), arguments.end()), result);
+  };
+  return true;
+}();
+
+}  // namespace
+
+void note_symbol_call(const char* function, std::vector<Value> arguments, const Value& result) {
+  for (DispatchKey key : {DispatchKey::PreProxy, DispatchKey::Proxy})
+    if (Tracer* tracer = active_tracer(key)) tracer->note_symbol_call(fx::function(function), arguments, result);
 }
 
 fx::Argument Tracer::unknown_symbol(const sym::Expression* symbol) {
@@ -164,6 +206,12 @@ fx::Argument Tracer::expression_argument(const SymNode* node, int64_t key) {
   if (e->is(sym::Kind::Float)) return e->real();
   if (e->is(sym::Kind::Boolean)) return e->truth();
   if (e->is(sym::Kind::Symbol)) return unknown_symbol(e);
+  // Taken out first: what it was made of may have been made of it again.
+  if (auto noted = noted_.extract(node)) {
+    fx::Arguments arguments;
+    for (const Value& a : noted.mapped().arguments) arguments.push_back(argument(a));
+    return symbol_call(*noted.mapped().function, std::move(arguments), e);
+  }
   if (e->depth() > sym::kDeep) {  // its parts first: it is not gone down into by recursion
     std::unordered_set<const sym::Expression*> seen;
     for (const sym::Expression* arg : e->args())
@@ -176,7 +224,7 @@ fx::Argument Tracer::expression_argument(const SymNode* node, int64_t key) {
   }
   SymbolCalls calls{[this](const sym::Expression* part) { return argument(symbol_value(part)); },
                     [this](const char* function, fx::Arguments arguments, const sym::Expression* result) {
-                      return symbol_call(function, std::move(arguments), result);
+                      return symbol_call(fx::function(function), std::move(arguments), result);
                     }};
   return calls.compute(e);
 }

@@ -62,7 +62,7 @@ void Tracer::add_attribute(const std::string& path, const Tensor& tensor, fx::At
 }
 
 void Tracer::note_numel(const Tensor& tensor, SymInt value) {
-  fx::Node* node = sizes_after_inputs ? nullptr : node_of(tensor);
+  fx::Node* node = node_of(tensor);
   if (node && !symbols_.contains(value.raw()))
     sources_.try_emplace(value.raw(), SymbolSource{node, SymbolSource::kNumel});
 }
@@ -158,10 +158,33 @@ IntrusivePtr<SourceLocation> Tracer::line() {
   return found == lines_.end() ? nullptr : found->second;
 }
 
+namespace {
+
+struct CalledFunctions {
+  IntrusivePtr<CalledFunction> current;
+  std::unordered_map<const void*, int> counts;
+};
+CalledFunctions& called_functions() {
+  static thread_local CalledFunctions state;
+  return state;
+}
+
+}  // namespace
+
+IntrusivePtr<CalledFunction> set_called_function(IntrusivePtr<CalledFunction> function) {
+  return std::exchange(called_functions().current, std::move(function));
+}
+void forget_called_functions() { called_functions().counts.clear(); }
+
 void Tracer::finish(fx::Node* node, const Value& result) {
   node->meta.val = result;
   if (locations) node->meta.source = line();
   node->meta.modules = current_modules();
+  CalledFunction* called = called_functions().current.get();
+  if (!called) return;
+  if (called->number == 0) called->number = ++called_functions().counts[called->identity];
+  std::vector<Value> text{Value(concat(called->name, "_", called->number)), Value(called->kind)};
+  node->meta.set("torch_fn", Value(std::move(text)));
 }
 
 void Tracer::set_output(const std::vector<Value>& results) {
@@ -238,7 +261,7 @@ fx::Argument Tracer::symbol_argument(SymInt value) {
   fx::Node* input = source->second.input;
   bool of_result = source->second.is_result;
   std::optional<fx::Graph::InsertionScope> scope;
-  if (of_result || sizes_after_inputs) {
+  if (of_result || (sizes_after_inputs && source->second.dim != SymbolSource::kNumel)) {
     fx::Node* place = of_result ? input : last_size_ ? last_size_ : last_input_;
     scope.emplace(graph(), place->next());
   }
@@ -249,7 +272,7 @@ fx::Argument Tracer::symbol_argument(SymInt value) {
                                 {}, "sym_size_int");
   node->meta.val = Value(value);
   if (of_result) node->meta.source = input->meta.source;
-  else last_size_ = node;
+  else if (source->second.dim != SymbolSource::kNumel) last_size_ = node;
   return symbols_[value.raw()] = node;
 }
 

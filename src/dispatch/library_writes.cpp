@@ -182,6 +182,15 @@ bool functionalize_writes(const Operator& op, DispatchKeySet keys, Value* frame)
   return true;
 }
 
+const Operator* original_of(const Operator& functional) {
+  if (functional.schema().space != kSpace) return nullptr;
+  Forms& all = forms();
+  std::lock_guard lock(all.mutex);
+  for (const auto& [original, made] : all.made)
+    if (made == &functional && writes_plainly(original->schema())) return original;
+  return nullptr;
+}
+
 void remove_functional_forms(const Operator& op) {
   Forms& all = forms();
   std::lock_guard lock(all.mutex);

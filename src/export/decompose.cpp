@@ -1,5 +1,6 @@
 #include "umbra/export/decompose.h"
 
+#include "capture/auto_functionalized.h"
 #include "export/guard_text.h"
 #include "export/names.h"
 #include "export/used_symbols.h"
@@ -68,6 +69,7 @@ class Decomposer {
     remove_dead_code();
     read_sizes_first();
     program_.dialect = "ATEN";
+    call_by_auto_functionalized(program_.graph());
     name_nodes(program_);
     name_outputs();
     settle_ranges();
@@ -396,6 +398,7 @@ class Decomposer {
 }  // namespace
 
 ExportedProgram decompose(const ExportedProgram& program, const DecomposeOptions& options) {
+  check_operators(program);
   return Decomposer(program, options).run();
 }
 

@@ -120,6 +120,7 @@ class Exporter {
     check_dynamic_shapes(flat);
     find_own_sources(flat);
     add_state();
+    know_constants();
     add_user_inputs(flat);
     Tree result = run_forward(flat);  // with histories: programs may ask for gradients
     add_assignments();
@@ -129,6 +130,7 @@ class Exporter {
     forget_histories(program_.graph());
     insert_runtime_asserts(program_.graph(), *env_);
     remove_dead_code();
+    remove_unused_constants();
     insert_metadata_asserts(program_.graph());
     wrap_grad_regions(*program_.graph_module, is_grad_enabled());
     wrap_autocast_regions(*program_.graph_module);
@@ -152,6 +154,15 @@ class Exporter {
     for (const NamedBuffer& b : source_.buffers) {
       add_lifted(identifier("b_", b.name), b.tensor, {InputKind::Buffer, "", b.name, b.persistent, {}});
       (b.persistent ? program_.state : program_.constants).emplace_back(b.name, b.tensor);
+    }
+  }
+
+  // The number that a plain attribute holds is a part of the program, which may go by it.
+  void know_constants() {
+    for (const auto& [path, attribute] : source_.attributes) {
+      if (attribute.is_fake() || !attribute.storage()->has_data() || attribute.numel() != 1) continue;
+      held_.push_back(mode_->from_tensor(attribute));
+      remember_constant(*mode_, held_.back(), attribute.detach().clone());
     }
   }
 
@@ -180,6 +191,11 @@ class Exporter {
     }
     if (name.empty()) {
       name = "lifted_tensor_" + std::to_string(unnamed_constants_++);
+      if (auto modules = current_modules(); modules && !modules->frames().empty()) {  // it belongs to who uses it
+        std::string path = modules->frames().back().path;
+        path = path.substr(0, path.find('@'));
+        if (!path.empty()) name = path + "." + name;
+      }
       program_.constants.emplace_back(name, tensor);
     }
     add_lifted(identifier("c_", name), tensor, {InputKind::TensorConstant, "", name, true, {}});
@@ -411,7 +427,9 @@ class Exporter {
     fx::Arguments results = program_.graph().outputs(), with_kept = results;
     with_kept.insert(with_kept.end(), kept_.begin(), kept_.end());
     program_.graph().output_node()->set_args({fx::Argument::tuple(std::move(with_kept))});
+    static const Operator &copies = get_operator("aten::lift_fresh_copy"), &detaches = get_operator("aten::detach_");
     auto stays = [](const fx::Node& node) {
+      if (node.calls(detaches) && node.arg(0).is_node() && node.arg(0).node()->calls(copies)) return false;
       constexpr std::string_view kGone[] = {"detach", "lift_fresh_copy", "empty", "new_empty"};
       const Value& value = node.meta.val;
       bool computes = value.is_tensor() || value.is_tensor_list() || value.is_list();
@@ -421,6 +439,18 @@ class Exporter {
     };
     fx::eliminate_dead_code(program_.graph(), stays);
     program_.graph().output_node()->set_args({fx::Argument::tuple(std::move(results))});
+  }
+
+  // A constant of which the program only needed to know the number.
+  void remove_unused_constants() {
+    std::vector<fx::Node*> placeholders = program_.graph().placeholders();
+    for (size_t i = placeholders.size(); i-- > 0;) {
+      const InputSpec& spec = program_.signature.inputs[i];
+      if (spec.kind != InputKind::TensorConstant || !placeholders[i]->users().empty()) continue;
+      std::erase_if(program_.constants, [&](const auto& constant) { return constant.first == spec.target; });
+      program_.signature.inputs.erase(program_.signature.inputs.begin() + static_cast<ptrdiff_t>(i));
+      program_.graph().erase_node(placeholders[i]);
+    }
   }
 
   void add_calls() {

@@ -6,6 +6,7 @@
 #include "umbra/capture/retrace.h"
 #include "umbra/export/input_check.h"
 #include "umbra/generated/functions.h"
+#include "umbra/graph/operator_value.h"
 #include "umbra/graph/print.h"
 
 namespace umbra {
@@ -25,10 +26,14 @@ namespace {
 
 void add_missing(const fx::GraphModule& module, std::vector<std::string>& names) {
   for (const fx::Node* node : module.graph().nodes()) {
+    auto add = [&](const std::string& name) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    };
     const fx::Function* function = node->target().function();
-    if (!function || function->evaluate) continue;
-    std::string name = node->target().text();
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+    if (!function) continue;
+    if (!function->evaluate) add(node->target().text());
+    for (const fx::Argument& a : node->args())  // of auto_functionalized and its like
+      if (const std::string* missing = a.is_value() ? fx::missing_operator_in(a.value()) : nullptr) add(*missing);
   }
   for (const auto& [path, part] : module.submodules()) add_missing(*part, names);
 }
@@ -41,13 +46,17 @@ std::vector<std::string> missing_operators(const ExportedProgram& program) {
   return names;
 }
 
+void check_operators(const ExportedProgram& program) {
+  std::string missing;
+  for (const std::string& name : missing_operators(program)) missing += (missing.empty() ? "" : ", ") + name;
+  check<NotImplementedError>(missing.empty(), "the program calls ", missing, ", which this build does not have");
+}
+
 // ---- running ----
 
 ExportedModule::ExportedModule(ExportedProgram program)
     : program_(std::move(program)), check_(std::make_shared<const InputCheck>(program_)) {
-  std::string missing;
-  for (const std::string& name : missing_operators(program_)) missing += (missing.empty() ? "" : ", ") + name;
-  check<NotImplementedError>(missing.empty(), "the program calls ", missing, ", which this build does not have");
+  check_operators(program_);
   std::unordered_map<std::string_view, Tensor> tensors;
   for (const NamedTensors* list : {&program_.state, &program_.constants})
     for (const auto& [name, tensor] : *list) tensors.try_emplace(name, tensor);

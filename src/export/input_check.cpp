@@ -28,6 +28,29 @@ class InputCheck::Sizes {
     pending_.push_back({text, e, actual});
   }
 
+  /// A size that is symbolic itself, in a capture of the program: it is held to what the program was captured for.
+  void symbol(const std::string& text, SymInt expected, SymInt actual) {
+    auto hold = [&](const SymBool& condition, const std::string& guard) {
+      check<InputMismatch>(actual.has_hint() ? condition.guard_bool() : condition.expect_true(guard.c_str()),
+                           "Guard failed: ", guard);
+    };
+    if (!expected.is_symbolic())
+      return hold(sym_compare(SymOp::Eq, actual, expected), concat(text, " == ", expected.value()));
+    const sym::Expression* e = env_.expression(expected);
+    if (!e->is(sym::Kind::Symbol)) return;
+    auto [first, is_new] = symbolic_.try_emplace(e, text, actual);
+    if (!is_new) return hold(sym_compare(SymOp::Eq, actual, first->second.second), text + " == " + first->second.first);
+    sym::Range range = promised_range(env_.symbol(e));
+    if (fits_int64(range.upper)) {
+      int64_t upper = to_int64(range.upper);
+      hold(sym_compare(SymOp::Le, actual, upper), concat(text, " <= ", upper));
+    }
+    if (range.lower > 2) {
+      int64_t lower = to_int64(range.lower);
+      hold(sym_compare(SymOp::Ge, actual, lower), concat(text, " >= ", lower));
+    }
+  }
+
   /// Expressions can be checked once all symbols have values. A symbol that stands in no size by itself follows from
   /// the first one that it determines.
   void finish() {
@@ -48,9 +71,12 @@ class InputCheck::Sizes {
     int64_t actual;
   };
 
+  static sym::Range promised_range(const sym::Symbol& symbol) {
+    return symbol.promised ? symbol.range.intersect(*symbol.promised) : symbol.range;
+  }
+
   static void check_range(const std::string& text, const sym::Symbol& symbol, int64_t actual) {
-    sym::Range range = symbol.range;
-    if (symbol.promised) range = range.intersect(*symbol.promised);
+    sym::Range range = promised_range(symbol);
     check<InputMismatch>(!range.is_point() || range.lower <= 2 || actual == range.lower, "Guard failed: ", text,
                          " == ", integer_text(range.lower));
     check<InputMismatch>(actual <= range.upper, "Guard failed: ", text, " <= ", integer_text(range.upper));
@@ -87,6 +113,7 @@ class InputCheck::Sizes {
   sym::ShapeEnv& env_;
   sym::Bindings bindings_;
   std::unordered_map<const sym::Expression*, std::string> first_use_;
+  std::unordered_map<const sym::Expression*, std::pair<std::string, SymInt>> symbolic_;  // what stands for a symbol
   std::vector<Pending> pending_;
 };
 
@@ -256,14 +283,15 @@ void InputCheck::check_input(const Input& input, const Value& actual, Sizes& siz
     check<TypeError>(actual.is_tensor(), "input ", text, " should be a tensor, got ", tag_name(actual.tag()));
     const Tensor& want = expected.tensor_ref();
     const Tensor& have = actual.tensor_ref();
-    check<InputMismatch>(want.dim() == have.dim(), "Guard failed: len(", text, ".size()) == ", want.dim());
-    check<InputMismatch>(want.dtype() == have.dtype(), "Guard failed: ", text, ".dtype == ", want.dtype());
-    for (int64_t d = 0; d < want.dim(); ++d) {
+    check<InputMismatch>(want.dim() >= have.dim(), "Guard failed: len(", text, ".size()) == ", want.dim());
+    for (int64_t d = 0; d < have.dim(); ++d) {
       SymInt size = have.sym_sizes()[d], promised = want.sym_sizes()[d];
-      bool plainly_same = !size.is_symbolic() && size.same(promised);
-      if (!size.is_symbolic() && !plainly_same)
-        sizes.number(text + ".size()[" + std::to_string(d) + "]", promised, size.value());
+      std::string place = concat(text, ".size()[", d, "]");
+      if (size.is_symbolic()) sizes.symbol(place, promised, size);
+      else if (!size.same(promised)) sizes.number(place, promised, size.value());
     }
+    check<InputMismatch>(want.dim() == have.dim(), "Guard failed: len(", text, ".size()) > ", have.dim());
+    check<InputMismatch>(want.dtype() == have.dtype(), "Guard failed: ", text, ".dtype == ", want.dtype());
   } else if (expected.is_sym_int()) {
     if (actual.is_sym_int()) return;
     check<TypeError>(actual.is_int() || actual.is_bool(), "input ", text, " should be an int, got ",

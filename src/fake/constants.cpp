@@ -86,7 +86,9 @@ void view_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
 }
 
 bool write_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
-  if (!op.is_mutable() || is_random(op) || op.has_tag(Tag::InPlaceView) || op.argument_count() == 0) return false;
+  static const Operator& detach = get_operator("aten::detach_");  // changes metadata that no value has
+  if (!op.is_mutable() || is_random(op) || op.argument_count() == 0) return false;
+  if (op.has_tag(Tag::InPlaceView) && &op != &detach) return false;
   for (size_t i = 0; i < op.argument_count(); ++i) {
     if (op.schema().arguments[i].alias.write != (i == 0)) return false;
     if (frame[i].is_tensor_list() || frame[i].is_list()) return false;

@@ -262,9 +262,13 @@ void run_fake(const Operator& op, FakeModeImpl& mode, Value* frame) {
 
 namespace {
 
-void run_in_mode(const Operator& op, FakeModeImpl& mode, const Arguments& found, Value* frame) {
+void run_in_mode(const Operator& op, FakeModeImpl& mode, Arguments found, Value* frame) {
   if (found.any_real && lift_literal(op, mode, frame)) return;
-  if (found.any_real) convert_real(op, mode, frame);
+  if (found.any_real) {
+    convert_real(op, mode, frame);
+    found = Arguments{.mode = &mode};  // a stand-in may have a value that is known
+    for (size_t i = 0; i < op.argument_count(); ++i) frame[i].each_tensor([&](TensorImpl* t) { visit(found, t); });
+  }
   if (found.known() && (fold_constants(op, mode, frame) || write_constant(op, mode, frame))) return;
   if (found.any_constant) {
     if (op.is_view() && frame[0].is_tensor() && fake_constant(frame[0].tensor_ref()))

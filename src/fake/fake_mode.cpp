@@ -69,9 +69,13 @@ FakeModeImpl* detect_fake_mode(ArrayRef<Tensor> tensors) {
 
 Tensor fake_with_constant(FakeModeImpl& mode, const Tensor& value) {
   Tensor fake = mode.make(TensorSpec(value.sym_sizes(), value.sym_strides(), value.dtype(), value.device()));
+  remember_constant(mode, fake, value);
+  return fake;
+}
+
+void remember_constant(FakeModeImpl& mode, const Tensor& fake, const Tensor& value) {
   fake.impl()->set_layer_state(make_counted<ConstantFakeState>(IntrusivePtr<FakeModeImpl>(&mode),
                                                                make_counted<KnownMemory>(fake.storage()), value));
-  return fake;
 }
 
 }  // namespace umbra

@@ -82,4 +82,9 @@ Function& define_function(Function definition) {
   return r.add(std::move(definition));
 }
 
+SymbolCallHook& symbol_call_hook() {
+  static SymbolCallHook hook = nullptr;
+  return hook;
+}
+
 }  // namespace umbra::fx

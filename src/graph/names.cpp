@@ -95,7 +95,7 @@ bool is_reserved_name(std::string_view name) {
 std::string name_in_code(const Node& node) {
   if (node.op() != Op::Placeholder || !is_reserved_name(node.name())) return node.name();
   std::string name;
-  for (int number = 1; name.empty() || node.graph().names().contains(name); ++number)
+  for (int number = 1; name.empty() || node.graph().find_node(name); ++number)
     name = node.name() + "_" + std::to_string(number);
   return name;
 }

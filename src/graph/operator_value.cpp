@@ -14,6 +14,15 @@ class OperatorObject final : public RefCounted {
  private:
   const Operator* op_;
 };
+
+class MissingOperator final : public RefCounted {
+ public:
+  explicit MissingOperator(std::string target) : target_(std::move(target)) {}
+  const std::string& target() const { return target_; }
+
+ private:
+  std::string target_;
+};
 }  // namespace
 
 Value operator_value(const Operator& op) {
@@ -29,6 +38,16 @@ const Operator* operator_in(const Value& value) {
   if (!value.is_object()) return nullptr;
   auto* object = dynamic_cast<const OperatorObject*>(value.object());
   return object ? object->op() : nullptr;
+}
+
+Value missing_operator_value(std::string target) {
+  return Value::object(make_counted<MissingOperator>(std::move(target)));
+}
+
+const std::string* missing_operator_in(const Value& value) {
+  if (!value.is_object()) return nullptr;
+  auto* object = dynamic_cast<const MissingOperator*>(value.object());
+  return object ? &object->target() : nullptr;
 }
 
 }  // namespace umbra::fx

@@ -91,6 +91,12 @@ Value Operand::load_owned(const Value* slots) const {
   return Value(std::as_const(loaded));  // a copy owns what it refers to
 }
 
+Value Step::evaluate(ArrayRef<Value> arguments) const {
+  Value result = function->evaluate(arguments);
+  if (result.is_symbolic() && symbol_call_hook()) symbol_call_hook()(*function, arguments, result);
+  return result;
+}
+
 Value Step::run(Value* arguments) const {
   switch (kind) {
     case Kind::Attribute: return *attribute;
@@ -101,7 +107,7 @@ Value Step::run(Value* arguments) const {
     case Kind::Function:
       check<NotImplementedError>(static_cast<bool>(function->evaluate), "the function ", function->name,
                                  " has no definition to run");
-      return function->evaluate(ArrayRef<Value>(arguments, operands.size()));
+      return evaluate(ArrayRef<Value>(arguments, operands.size()));
     case Kind::Operator: break;
   }
   op->call(arguments);

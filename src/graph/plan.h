@@ -38,6 +38,8 @@ struct Step {
 
   /// Calls with the arguments given; they are used up.
   Value run(Value* arguments) const;
+  /// The function's result of these arguments.
+  Value evaluate(ArrayRef<Value> arguments) const;
 };
 
 class Plan {

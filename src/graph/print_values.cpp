@@ -102,6 +102,7 @@ std::string python_repr(const Value& value) {
     case Value::Tag::List: return list_text(value, [](const Value& v) { return python_repr(v); });
     case Value::Tag::Object:
       if (const Operator* op = operator_in(value)) return Target(*op).text();
+      if (const std::string* missing = missing_operator_in(value)) return *missing;
       return g_object_printer ? g_object_printer(*value.object()) : umbra::to_string(value);
     default: return umbra::to_string(value);
   }

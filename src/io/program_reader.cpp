@@ -190,7 +190,8 @@ class GraphReader {
     }
     fx::Node* node = graph_.create_node(fx::Op::CallFunction, function, std::move(arguments), std::move(keywords),
                                         node_name(stored));
-    bool single = stored.is_hop_single_tensor_return.value_or(!stored.target.starts_with("torch.ops.higher_order."));
+    bool one = stored.outputs.size() == 1 && !stored.target.starts_with("torch.ops.higher_order.");
+    bool single = stored.is_hop_single_tensor_return.value_or(one);
     results(stored, node, single);
     return node;
   }
@@ -205,21 +206,41 @@ class GraphReader {
       }
       return;
     }
-    std::vector<const std::string*> names;
-    if (const auto* list = stored.outputs[0].get<std::vector<pt2::TensorArgument>>())
-      for (const pt2::TensorArgument& t : *list) names.push_back(&t.name);
-    else
-      for (const pt2::Argument& a : stored.outputs) names.push_back(name_of(a));
     std::vector<Value> values;
-    for (size_t i = 0; i < names.size(); ++i) {
-      values.push_back(names[i] ? value_of(*names[i]) : Value());
-      if (!names[i]) continue;
-      fx::Node* item = graph_.create_node(fx::Op::CallFunction, fx::function("operator.getitem"),
-                                          {node, static_cast<int64_t>(i)}, {}, *names[i]);
-      item->meta.val = values.back();
-      define(*names[i], item);
+    if (stored.outputs.size() == 1 && stored.outputs[0].get<std::vector<pt2::TensorArgument>>()) {
+      node->meta.val = elements(*stored.outputs[0].get<std::vector<pt2::TensorArgument>>(), node);
+      return;
+    }
+    for (size_t i = 0; i < stored.outputs.size(); ++i) {
+      const pt2::Argument& output = stored.outputs[i];
+      if (const auto* list = output.get<std::vector<pt2::TensorArgument>>()) {  // one of several results is a list
+        fx::Node* item = element_of(node, i, "getitem");
+        item->meta.val = elements(*list, item);
+        values.push_back(item->meta.val);
+        continue;
+      }
+      const std::string* name = name_of(output);
+      values.push_back(name ? named_element(node, i, *name) : Value());
     }
     node->meta.val = Value(std::move(values));
+  }
+
+  fx::Node* element_of(fx::Node* node, size_t i, const std::string& name) {
+    return graph_.create_node(fx::Op::CallFunction, fx::function("operator.getitem"), {node, static_cast<int64_t>(i)},
+                              {}, name);
+  }
+
+  Value named_element(fx::Node* node, size_t i, const std::string& name) {
+    fx::Node* item = element_of(node, i, name);
+    item->meta.val = value_of(name);
+    define(name, item);
+    return item->meta.val;
+  }
+
+  Value elements(const std::vector<pt2::TensorArgument>& list, fx::Node* node) {
+    std::vector<Value> values;
+    for (size_t i = 0; i < list.size(); ++i) values.push_back(named_element(node, i, list[i].name));
+    return Value(std::move(values));
   }
 
   // ---- arguments ----
@@ -265,9 +286,7 @@ class GraphReader {
     bool named = v.target.starts_with("torch.ops.") && dot != std::string::npos;
     const Operator* op =
         named ? find_operator(v.target.substr(10, dot - 10) + "::" + v.target.substr(dot + 1)) : nullptr;
-    check<NotImplementedError>(op, "the program has the operator ", v.target,
-                               " among its arguments, which this build does not have");
-    return fx::operator_value(*op);
+    return op ? fx::operator_value(*op) : fx::missing_operator_value(v.target);
   }
   template <class T>
   requires(std::is_constructible_v<Value, T>) fx::Argument convert(const T& v) { return Value(v); }
@@ -301,6 +320,8 @@ std::string argument_name(const pt2::Argument& a) {
   if (const auto* s = a.get<pt2::SymIntArgument>())
     if (const std::string* name = std::get_if<std::string>(s)) return *name;
   if (const auto* s = a.get<pt2::SymFloatArgument>())
+    if (const std::string* name = std::get_if<std::string>(s)) return *name;
+  if (const auto* s = a.get<pt2::SymBoolArgument>())
     if (const std::string* name = std::get_if<std::string>(s)) return *name;
   return "";
 }

@@ -175,21 +175,30 @@ class Writer {
       out.outputs.push_back(value_named(node.name(), value));
       return;
     }
-    // Elements are named by the getitem nodes that take them.
+    std::vector<pt2::Argument> results = elements(node, value);
+    if (schema.returns.size() > 1) out.outputs = std::move(results);
+    else out.outputs.push_back({tensors_among(results)});
+  }
+
+  /// The parts of a node's value, by the names of the getitem nodes that take them.
+  std::vector<pt2::Argument> elements(const fx::Node& node, const Value& value) {
     size_t count = value.is_tensor_list() ? value.tensor_list().size() : value.is_list() ? value.list().size() : 0;
-    std::vector<pt2::Argument> elements;
+    std::vector<pt2::Argument> out;
     for (size_t i = 0; i < count; ++i) {
       Value item = value.is_tensor_list() ? Value(value.tensor_list()[i]) : value.list()[i];
-      elements.push_back(value_named(element_name(node, i), item));
+      const fx::Node* taken = element_node(node, i);
+      if (!item.is_tensor_list() && !item.is_list()) out.push_back(value_named(element_name(node, i), item));
+      else if (taken) out.push_back({tensors_among(elements(*taken, item))});
+      else out.push_back({std::vector<pt2::TensorArgument>()});
     }
-    if (schema.returns.size() > 1) {
-      out.outputs = std::move(elements);
-      return;
-    }
+    return out;
+  }
+
+  static std::vector<pt2::TensorArgument> tensors_among(const std::vector<pt2::Argument>& arguments) {
     std::vector<pt2::TensorArgument> list;
-    for (const pt2::Argument& a : elements)
+    for (const pt2::Argument& a : arguments)
       if (const auto* t = a.get<pt2::TensorArgument>()) list.push_back(*t);
-    out.outputs.push_back({std::move(list)});
+    return list;
   }
 
   /// An operator that this build does not have, as it was read.
@@ -206,19 +215,19 @@ class Writer {
       if (!value.is_none()) out.outputs.push_back(value_named(node.name(), value));
       return;
     }
-    std::vector<pt2::TensorArgument> list;
-    for (size_t i = 0; i < value.list().size(); ++i) {
-      pt2::Argument element = value_named(element_name(node, i), value.list()[i]);
-      if (const auto* tensor = element.get<pt2::TensorArgument>()) list.push_back(*tensor);
-      out.outputs.push_back(std::move(element));
-    }
-    if (node.meta.find("returns_list")->to_bool()) out.outputs = {{std::move(list)}};
+    out.outputs = elements(node, value);
+    if (node.meta.find("returns_list")->to_bool()) out.outputs = {{tensors_among(out.outputs)}};
+  }
+
+  static const fx::Node* element_node(const fx::Node& node, size_t i) {
+    for (fx::Node* user : node.users())
+      if (is_getitem(user) && user->arg(1).is_value() && user->arg(1).value().to_int() == static_cast<int64_t>(i))
+        return user;
+    return nullptr;
   }
 
   static std::string element_name(const fx::Node& node, size_t i) {
-    for (fx::Node* user : node.users())
-      if (is_getitem(user) && user->arg(1).is_value() && user->arg(1).value().to_int() == static_cast<int64_t>(i))
-        return user->name();
+    if (const fx::Node* taken = element_node(node, i)) return taken->name();
     return node.name() + "_unused_" + std::to_string(i);
   }
 
@@ -234,10 +243,7 @@ class Writer {
       out.inputs.push_back({key, argument(value, nullptr), pt2::ArgumentKind::Keyword});
     const Value& value = node.meta.val;
     if (value.is_tensor_list() || value.is_list()) {
-      size_t count = value.is_tensor_list() ? value.tensor_list().size() : value.list().size();
-      for (size_t i = 0; i < count; ++i)
-        out.outputs.push_back(value_named(element_name(node, i),
-                                          value.is_tensor_list() ? Value(value.tensor_list()[i]) : value.list()[i]));
+      out.outputs = elements(node, value);
       if (higher_order) out.is_hop_single_tensor_return = false;
     } else {
       out.outputs.push_back(value_named(node.name(), value));
@@ -260,7 +266,7 @@ class Writer {
   pt2::Argument argument(const fx::Argument& a, const SchemaType* type) {
     if (fx::Node* node = a.node()) return node_argument(node);
     if (a.is_value()) {
-      bool graph = a.value().is_object() && !fx::operator_in(a.value());
+      bool graph = a.value().is_object() && !fx::operator_in(a.value()) && !fx::missing_operator_in(a.value());
       return graph ? graph_argument(a.value()) : plain(a.value(), type);
     }
     return list_argument(a.items(), type);
@@ -293,6 +299,12 @@ class Writer {
       for (const fx::Argument& item : items) out.push_back({item.node()->name()});
       return {std::move(out)};
     }
+    auto is_text = [](const fx::Argument& item) { return item.is_value() && item.value().is_string(); };
+    if (!items.empty() && std::ranges::all_of(items, is_text)) {
+      std::vector<std::string> texts;
+      for (const fx::Argument& item : items) texts.push_back(item.value().to_string());
+      return {std::move(texts)};
+    }
     bool tensors = type ? type->base == SchemaType::Base::Tensor : true, absent = false, symbolic = false;
     for (const fx::Argument& item : items) {
       absent |= item.is_none();
@@ -319,6 +331,21 @@ class Writer {
     return {std::move(out)};
   }
 
+  /// A list that is no list of numbers: of texts, or of nothing.
+  static pt2::Argument plain_list(const Value& v, const SchemaType* type) {
+    if (v.is_list() && !v.list().empty()) {
+      std::vector<std::string> texts;
+      for (const Value& item : v.list()) {
+        check(item.is_string(), "a list with a value of type ", tag_name(item.tag()),
+              " cannot be written to a .pt2 file");
+        texts.push_back(item.to_string());
+      }
+      return {std::move(texts)};
+    }
+    if (type && type->base != SchemaType::Base::Tensor) return {std::vector<int64_t>()};
+    return {std::vector<pt2::TensorArgument>()};
+  }
+
   static pt2::Argument plain(const Value& v, const SchemaType* type = nullptr) {
     switch (v.tag()) {
       case Value::Tag::None: return {std::monostate{}};
@@ -340,11 +367,10 @@ class Writer {
       case Value::Tag::DoubleList: return {v.double_list().vec()};
       case Value::Tag::BoolList: return {v.bool_list()};
       case Value::Tag::TensorList:
-      case Value::Tag::List:
-        if (type && type->base != SchemaType::Base::Tensor) return {std::vector<int64_t>()};
-        return {std::vector<pt2::TensorArgument>()};
+      case Value::Tag::List: return plain_list(v, type);
       case Value::Tag::Object:
         if (const Operator* op = fx::operator_in(v)) return {pt2::OperatorArgument{fx::Target(*op).text()}};
+        if (const std::string* missing = fx::missing_operator_in(v)) return {pt2::OperatorArgument{*missing}};
         [[fallthrough]];
       default: fail("a value of type ", tag_name(v.tag()), " cannot be written to a .pt2 file");
     }

@@ -35,9 +35,7 @@ void visit_name(const SymBoolArgument& value, const NameVisitor& visit) {
   if (auto* name = std::get_if<std::string>(&value)) visit(*name, ValueKind::SymBool);
 }
 void visit_names(const Argument& argument, const NameVisitor& visit);
-void visit_name(const Entry<Argument>& entry, const NameVisitor& visit) {
-  visit_names(entry.value, visit);
-}
+void visit_name(const Entry<Argument>& entry, const NameVisitor& visit) { visit_names(entry.value, visit); }
 template <class T> void visit_name(const std::vector<T>& values, const NameVisitor& visit) {
   if constexpr (requires(const T& value) { visit_name(value, visit); })
     for (const T& value : values) visit_name(value, visit);
@@ -52,12 +50,14 @@ void visit_names(const Argument& argument, const NameVisitor& visit) {
       argument.value);
 }
 
-bool is_symbolic_function(std::string_view target) {
+/// Functions that programs call beside operators.
+bool is_known_function(std::string_view target) {
   constexpr std::string_view kOperators[] = {"add", "sub",  "mul", "floordiv", "mod",   "pow", "truediv",
                                              "neg", "pos",  "eq",  "ne",       "lt",    "le",  "gt",
                                              "ge",  "and_", "or_", "lshift",   "rshift"};
   constexpr std::string_view kFunctions[] = {"math.trunc",    "torch.sym_not", "torch.sym_int", "torch.sym_float",
                                              "torch.sym_ite", "torch.sym_max", "torch.sym_min", "torch._sym_sqrt"};
+  if (target.starts_with("torch._functorch.predispatch.")) return true;  // the parts of a vmap
   if (target.starts_with("_operator.")) return std::ranges::find(kOperators, target.substr(10)) != std::end(kOperators);
   return std::ranges::find(kFunctions, target) != std::end(kFunctions);
 }
@@ -109,12 +109,12 @@ class Verifier {
     for (const Argument& output : node.outputs) define(scope, output, what);
   }
 
-  /// torch.ops.<namespace>.<operator>.<overload>, a higher-order operator, a symbolic function, or a registered
+  /// torch.ops.<namespace>.<operator>.<overload>, a higher-order operator, a known function, or a registered
   /// extension.
   void target(const std::string& target) const {
     bool is_operator =
         target.starts_with("torch.ops.") && target.find("..") == std::string::npos && target.back() != '.';
-    if (!is_operator && !target.starts_with('#') && !is_symbolic_function(target))
+    if (!is_operator && !target.starts_with('#') && !is_known_function(target))
       refuse("the target '", target, "' is no operator");
   }
 

@@ -13,16 +13,17 @@ constexpr const char* kLabel = "a tree specification";
 
 Json node(Json type, Json context, const TreeSpec& spec);
 
+const char* plain_type(Kind kind) {
+  return kind == Kind::Tuple ? "builtins.tuple" : kind == Kind::List ? "builtins.list" : "builtins.dict";
+}
+
 Json to_json(const TreeSpec& spec) {
-  switch (spec.kind) {
-    case Kind::Leaf: return node(nullptr, nullptr, spec);
-    case Kind::Tuple: return node("builtins.tuple", "null", spec);
-    case Kind::List: return node("builtins.list", "null", spec);
-    case Kind::Dict:
-    case Kind::NamedTuple: break;
-  }
+  if (spec.kind == Kind::Leaf) return node(nullptr, nullptr, spec);
+  Json type = spec.type.empty() ? plain_type(spec.kind) : spec.type;
+  if (!spec.context.empty()) return node(std::move(type), parse_json(spec.context, kLabel), spec);
+  if (spec.kind == Kind::Tuple || spec.kind == Kind::List) return node(std::move(type), "null", spec);
   Json::Array keys(spec.keys.begin(), spec.keys.end());
-  return node(spec.kind == Kind::Dict ? "builtins.dict" : spec.type, write_json(std::move(keys)), spec);
+  return node(std::move(type), write_json(std::move(keys)), spec);
 }
 
 Json node(Json type, Json context, const TreeSpec& spec) {
@@ -32,13 +33,35 @@ Json node(Json type, Json context, const TreeSpec& spec) {
       {"type", std::move(type)}, {"context", std::move(context)}, {"children_spec", std::move(children)}};
 }
 
-std::vector<std::string> read_keys(const std::string& type, const Json* context) {
-  check<ValueError>(context && context->is_string(), kLabel, " of type ", type, " lacks its keys");
-  Json keys = parse_json(context->as_string(), kLabel);
-  check<ValueError>(keys.is_array(), kLabel, " of type ", type, " lacks its keys");
+/// What a context that is a list names: texts, or lists of texts of which the first is meant (the fields of a
+/// dataclass).
+std::vector<std::string> names_in(const Json& context) {
   std::vector<std::string> names;
-  for (const Json& key : keys.array()) names.push_back(key.is_string() ? key.as_string() : write_json(key));
+  if (!context.is_array()) return names;
+  const Json::Array& items = context.array();
+  if (!items.empty() && items[0].is_array()) return names_in(items[0]);
+  for (const Json& key : items) names.push_back(key.is_string() ? key.as_string() : write_json(key));
   return names;
+}
+
+/// The keys or fields of a node: its context is a text of JSON, but for defaultdicts, which have more to say.
+std::vector<std::string> read_keys(const Json& context) {
+  const Json* keys = context.is_object() ? context.find("dict_context") : nullptr;
+  if (keys) return names_in(*keys);
+  if (!context.is_string()) return {};
+  try {
+    return names_in(parse_json(context.as_string(), kLabel));
+  } catch (const Error&) {
+    return {};  // the name of a type
+  }
+}
+
+Kind kind_of(const std::string& type) {
+  if (type == "builtins.tuple" || type == "torch.Size" || type.starts_with("torch.return_types.")) return Kind::Tuple;
+  if (type == "builtins.list" || type == "collections.deque") return Kind::List;
+  if (type == "builtins.dict" || type == "collections.OrderedDict" || type == "collections.defaultdict")
+    return Kind::Dict;
+  return Kind::NamedTuple;
 }
 
 TreeSpec from_json(const Json& value, int depth) {
@@ -50,15 +73,25 @@ TreeSpec from_json(const Json& value, int depth) {
   if (type->is_null()) return spec;
   check<ValueError>(type->is_string(), kLabel, "'s type is no text");
   const std::string& name = type->as_string();
-  if (name == "builtins.tuple") spec.kind = Kind::Tuple;
-  else if (name == "builtins.list") spec.kind = Kind::List;
-  else {
-    spec.kind = name == "builtins.dict" ? Kind::Dict : Kind::NamedTuple;
-    if (spec.kind == Kind::NamedTuple) spec.type = name;
-    spec.keys = read_keys(name, value.find("context"));
-  }
+  const Json* context = value.find("context");
+  check<ValueError>(context && !context->is_null(), kLabel, " of type ", name, " lacks its context");
+  spec.kind = kind_of(name);
+  if (!name.starts_with("builtins.")) spec.type = name;
   for (const Json& child : children->array()) spec.children.push_back(from_json(child, depth + 1));
-  check<ValueError>(spec.keys.empty() || spec.keys.size() == spec.children.size(), kLabel, " has keys without values");
+  if (spec.kind == Kind::Tuple || spec.kind == Kind::List) {
+    if (!spec.type.empty()) spec.context = write_json(*context);
+    return spec;
+  }
+  spec.keys = read_keys(*context);
+  if (spec.kind == Kind::NamedTuple && spec.keys.size() != spec.children.size()) {
+    spec.keys.clear();
+    for (size_t i = 0; i < spec.children.size(); ++i) spec.keys.push_back(std::to_string(i));
+  }
+  check<ValueError>(spec.keys.size() == spec.children.size(), kLabel, " of type ", name, " has ", spec.keys.size(),
+                    " keys and ", spec.children.size(), " values");
+  Json::Array texts(spec.keys.begin(), spec.keys.end());
+  if (!context->is_string() || context->as_string() != write_json(std::move(texts)))
+    spec.context = write_json(*context);
   return spec;
 }
 

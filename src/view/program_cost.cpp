@@ -136,6 +136,7 @@ std::vector<Value> run_forward(const ExportedProgram& program, const std::vector
 }  // namespace
 
 ProgramCost cost_of(const ExportedProgram& original, const ProgramCostOptions& options) {
+  check_operators(original);
   ProgramCost cost;
   choose_sizes(original, options.sizes, cost);
   FakeMode mode({.allow_non_fake_inputs = true});

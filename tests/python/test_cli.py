@@ -21,6 +21,11 @@ class Net(torch.nn.Module):
         return self.linear(x) * k
 
 
+class Inverse(torch.nn.Module):
+    def forward(self, x):
+        return torch.linalg.inv(x)
+
+
 def umbra(*arguments, status=0):
     done = subprocess.run([str(UMBRA), *map(str, arguments)], capture_output=True, text=True)
     assert done.returncode == status, done.stdout + done.stderr
@@ -147,7 +152,14 @@ class TestChanging:
         assert b"MatMul" in (files / "linear.onnx").read_bytes()
 
     def test_what_onnx_cannot_hold_is_refused_by_name(self, files):
-        assert "the program writes count" in umbra("convert", files / "net.pt2", files / "net.onnx", status=1)
+        save(export(Inverse(), (torch.eye(2),)), files / "inverse.pt2")
+        assert "linalg_inv" in umbra("convert", files / "inverse.pt2", files / "inverse.onnx", status=1)
+
+    def test_what_a_program_writes_is_an_output_of_its_model(self, files):
+        umbra("convert", files / "net.pt2", files / "net.onnx")
+        assert b"new_count" in (files / "net.onnx").read_bytes()
+
+    def test_only_programs_become_models(self, files):
         assert "only a program (.pt2)" in umbra("convert", files / "weights.pt", files / "net.onnx", status=1)
 
 

@@ -132,7 +132,7 @@ class TestState:
         assert contents.exported_programs["one"].module()(umbra.ones(2)).tolist() == [2.0, 2.0]
         assert list(contents.exported_programs["two"].state_dict) == ["weight", "shift"]
         file.seek(0)
-        with pytest.raises(ValueError, match="one, two"):
+        with pytest.raises(KeyError, match="one, two"):
             load(file)
 
 

@@ -137,9 +137,36 @@ def test_windows_that_start_in_the_padding_are_refused():
         torch.onnx.export(Function(lambda x: F.max_pool2d(x, 2, 2, 1, ceil_mode=True)), (torch.ones(1, 1, 5, 5),))
 
 
-def test_a_program_that_writes_its_buffers_is_refused():
-    with pytest.raises(NotImplementedError, match="running_mean.*eval mode"):
-        torch.onnx.export(torch.nn.BatchNorm1d(2), (torch.ones(3, 2),))
+def test_what_a_program_writes_follows_its_results(tmp_path):
+    layer, x = torch.nn.BatchNorm1d(4), torch.arange(12.0).view(3, 4) ** 2
+    model = torch.onnx.export(layer, (x,))
+    results = in_onnxruntime(tmp_path, model, x)
+    expected = [layer(x), layer.running_mean, layer.running_var, layer.num_batches_tracked]
+    assert len(results) == len(expected)
+    for (_, shape, values), want in zip(results, expected):
+        assert shape == list(want.shape) and values == pytest.approx(want.reshape(-1).tolist(), rel=1e-4)
+    assert all(name in model.model_bytes for name in (b"new_running_mean", b"new_running_var"))
+
+
+COLUMNS, BAGS = torch.tensor([0, 2]), torch.tensor([0, 2, 2])
+COMPOSED = {
+    "distances": lambda x: tuple(torch.cdist(x, x[:2], p=p) for p in (0.0, 1.0, 2.0, 3.0, float("inf"))),
+    "places behind other dimensions": lambda x: torch.index_put(x, (None, COLUMNS), torch.ones(2)),
+    "sums of places": lambda x: torch.index_put(x.view(3, 2, 2), (None, torch.tensor([0, 0]), torch.tensor([1, 1])), x[:, :2], accumulate=True),
+    "bags": lambda x: tuple(F.embedding_bag(torch.tensor([1, 0, 2, 1]), x, BAGS, mode=mode) for mode in ("sum", "mean", "max")),
+    "weighted bags": lambda x: F.embedding_bag(torch.tensor([1, 0, 2, 1]), x, BAGS, mode="sum", per_sample_weights=x[0], padding_idx=2),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_operators_without_a_counterpart_are_made_of_others(tmp_path, name):
+    agrees(tmp_path, COMPOSED[name], (X,))
+
+
+def test_random_numbers_have_the_sizes_that_the_program_says(tmp_path):
+    model = torch.onnx.export(Function(lambda x: (torch.rand(x.shape[0], 2), torch.randn_like(x))), (X,), dynamic_shapes=BATCH)
+    uniform, normal = in_onnxruntime(tmp_path, model, LONG)
+    assert uniform[1] == [5, 2] and all(0 <= value < 1 for value in uniform[2]) and normal[1] == [5, 4]
 
 
 def test_a_model_is_written_to_a_file(tmp_path):

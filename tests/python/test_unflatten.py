@@ -182,3 +182,48 @@ class TestKeptSignatures:
                 return self.part(x, [y])["r"] + self.part(x, b=[y])["r"]
         with pytest.raises(AssertionError, match="in_spec mismatch for _export_root.part"):
             export(Other(), (torch.ones(2), torch.ones(2)), preserve_module_call_signature=("part",))
+
+
+class Shared(torch.nn.Module):
+    """A container of two names, and lists that share their members."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+        self.b = self.a
+        self.rows = torch.nn.ModuleList([self.a[0], torch.nn.Linear(3, 3)])
+
+    def forward(self, x):
+        x = self.b(self.a(x))
+        for row in self.rows:
+            x = row(x)
+        return x
+
+
+@pytest.mark.parametrize("kept", [(), ("a", "b")])
+def test_parts_of_a_container_of_two_names_go_by_the_name_it_is_called_by(kept):
+    model, x = Shared(), torch.ones(2, 3)
+    program = export(model, (x,), preserve_module_call_signature=kept)
+    paths = [list(node.meta["nn_module_stack"].values())[-1][0] for node in program.graph.nodes if node.op == "call_function"]
+    assert paths == ["a.0", "a.1", "b.0", "b.1", "rows.0", "rows.1"]
+    whole = torch.export.unflatten(program)
+    assert torch.equal(whole(x), model(x))
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    assert torch.equal(torch.export.unflatten(torch.export.load(file))(x), model(x))
+
+
+def test_arguments_of_another_structure_need_an_adapter():
+    whole = torch.export.unflatten(export(torch.nn.Linear(3, 3), (torch.ones(2, 3),)))
+    with pytest.raises(TypeError, match="flat args adapter"):
+        whole([torch.ones(2, 3)])
+
+
+def test_a_part_whose_signature_is_kept_can_be_swapped():
+    from umbra.export._swap import _swap_modules
+    model, other, x = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU()), torch.nn.Linear(3, 3), torch.ones(2, 3)
+    swapped = _swap_modules(export(model, (x,), preserve_module_call_signature=("0",)), {"0": other})
+    assert torch.equal(swapped(x), other(x).relu())
+    with pytest.raises(AssertionError, match="no signature"):
+        _swap_modules(export(model, (x,)), {"0": other})

@@ -14,16 +14,17 @@ struct TreeSpec {
   enum class Kind : uint8_t { Leaf, Tuple, List, Dict, NamedTuple };
   Kind kind = Kind::Leaf;
   std::vector<std::string> keys;  // of a dict, or the fields of a named tuple
-  std::string type;               // the name of a named tuple's type
+  std::string type;               // the name of a named tuple's type, or of a special tuple, list or dict
   std::vector<TreeSpec> children;
+  std::string context;  // what files say of the type besides, as JSON; empty where the keys say it
 
   size_t leaf_count() const;
   bool operator==(const TreeSpec&) const = default;
   static TreeSpec leaf() { return {}; }
-  static TreeSpec tuple(std::vector<TreeSpec> children) { return {Kind::Tuple, {}, {}, std::move(children)}; }
-  static TreeSpec list(std::vector<TreeSpec> children) { return {Kind::List, {}, {}, std::move(children)}; }
+  static TreeSpec tuple(std::vector<TreeSpec> children) { return {Kind::Tuple, {}, {}, std::move(children), {}}; }
+  static TreeSpec list(std::vector<TreeSpec> children) { return {Kind::List, {}, {}, std::move(children), {}}; }
   static TreeSpec dict(std::vector<std::string> keys, std::vector<TreeSpec> children) {
-    return {Kind::Dict, std::move(keys), {}, std::move(children)};
+    return {Kind::Dict, std::move(keys), {}, std::move(children), {}};
   }
 };
 
@@ -32,7 +33,7 @@ struct Tree {
   TreeSpec::Kind kind = TreeSpec::Kind::Leaf;
   Value value;  // of a leaf
   std::vector<std::string> keys;
-  std::string type;
+  std::string type, context;  // as TreeSpec has them
   std::vector<Tree> children;
 
   Tree() = default;

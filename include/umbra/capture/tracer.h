@@ -64,6 +64,8 @@ class Tracer final : public Mode {
   fx::Node* add_input_after(fx::Node* after, const std::string& name, const Value& value);
   /// Says that a symbolic number was asked for as a tensor's number of elements: the graph then asks in the same way.
   void note_numel(const Tensor& tensor, SymInt value);
+  /// Says by which call the program made a symbolic number: the graph then makes it in the same way.
+  void note_symbol_call(const fx::Function& function, std::vector<Value> arguments, const Value& result);
   /// Makes another tensor stand for what `node` stands for.
   void alias(const Tensor& tensor, fx::Node* node) { tensors_[tensor.impl()] = {tensor, node}; }
   /// Asked for the node of a tensor that is not known; without it, or where it gives null, the tensor becomes an
@@ -91,7 +93,7 @@ class Tracer final : public Mode {
   fx::Argument expression_argument(const SymNode* node, int64_t key);
   fx::Argument unknown_symbol(const sym::Expression* symbol);
   fx::Node* derived_symbol(const sym::Expression* symbol);
-  fx::Node* symbol_call(const char* function, fx::Arguments arguments, const sym::Expression* result);
+  fx::Node* symbol_call(const fx::Function& function, fx::Arguments arguments, const sym::Expression* result);
   fx::Node* constant_node(const Tensor& tensor);
   void record(const Operator& op, const Value* arguments, Value* results);
   void finish(fx::Node* node, const Value& result);
@@ -123,6 +125,11 @@ class Tracer final : public Mode {
   std::unordered_map<int64_t, fx::Node*> symbols_;        // by the bits of the SymInt
   std::unordered_map<const SymNode*, fx::Node*> floats_;  // symbolic floats and bools
   std::unordered_map<int64_t, SymbolSource> sources_;
+  struct NotedCall {
+    const fx::Function* function;
+    std::vector<Value> arguments;
+  };
+  std::unordered_map<const SymNode*, NotedCall> noted_;  // how the program made numbers that no node stands for yet
   fx::Node* last_input_ = nullptr;
   fx::Node* last_size_ = nullptr;  // sym_size nodes stand after the inputs, in the order they were needed
   std::unordered_map<std::string, int> module_calls_;
@@ -136,6 +143,23 @@ class Tracer final : public Mode {
 Tracer* active_tracer(DispatchKey key);
 /// Tells the tracers that a program reads a tensor's number of elements.
 void note_numel(const Tensor& tensor, SymInt value);
+
+/// Tells the tracers of a call that made a number of symbolic ones: `note_symbol_call("operator.sub", {a, b}, result)`.
+void note_symbol_call(const char* function, std::vector<Value> arguments, const Value& result);
+/// Whether somebody wants to be told.
+bool are_symbol_calls_noted();
+
+/// The function that the program calls now, for the nodes' `torch_fn`: ("relu_2", "function.relu"). It gets its number,
+/// among the calls of the same function, with its first node.
+struct CalledFunction final : RefCounted {
+  std::string name, kind;
+  const void* identity = nullptr;
+  int number = 0;
+};
+/// Says which function is called from now on, or with null that none is; gives what was said before.
+IntrusivePtr<CalledFunction> set_called_function(IntrusivePtr<CalledFunction> function);
+/// Counts calls from the first again.
+void forget_called_functions();
 
 /// The modules that are running, for the nodes' module paths: nn::Module enters one around forward, and leaves it
 /// however that ends.

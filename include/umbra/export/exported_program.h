@@ -90,6 +90,8 @@ class ExportedModule {
 
 /// The operators and functions that the program calls and this build cannot run, by name; none where it can be run.
 std::vector<std::string> missing_operators(const ExportedProgram& program);
+/// An error that names them, where there are any.
+void check_operators(const ExportedProgram& program);
 
 /// The program as PyTorch prints it: code, signature, ranges.
 std::string to_string(const ExportedProgram& program);

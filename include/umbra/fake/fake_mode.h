@@ -95,5 +95,7 @@ const Tensor* fake_real(const Tensor& tensor);
 FakeModeImpl* detect_fake_mode(ArrayRef<Tensor> tensors = {});
 /// A fake tensor that remembers its value: tensor literals in captured code.
 Tensor fake_with_constant(FakeModeImpl& mode, const Tensor& value);
+/// Lets a fake tensor remember its value: what stands for a constant of the program.
+void remember_constant(FakeModeImpl& mode, const Tensor& fake, const Tensor& value);
 
 }  // namespace umbra

@@ -40,5 +40,10 @@ Function& function(std::string_view name);
 /// Defines (or redefines) a function: `define_function({.name = "torch.ops.higher_order.cond", .evaluate = ...})`.
 Function& define_function(Function definition);
 
+/// Told of each number that a function of a running graph makes of symbolic ones; capture sets it, whose graphs make
+/// the number in the same way.
+using SymbolCallHook = void (*)(const Function& function, ArrayRef<Value> arguments, const Value& result);
+SymbolCallHook& symbol_call_hook();
+
 }  // namespace fx
 }  // namespace umbra

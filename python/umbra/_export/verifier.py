@@ -50,7 +50,7 @@ class Verifier:
         specs = ep.graph_signature.input_specs
         inputs = [node.name for node in ep.graph.nodes if node.op == "placeholder"]
         if len(specs) != len(inputs):
-            raise SpecViolationError(f"Number of inputs in the graph ({len(inputs)}) and in the signature ({len(specs)}) differ")
+            raise SpecViolationError(f"Number of graph inputs ({len(inputs)}) does not match number of inputs in the graph signature ({len(specs)})")
         for spec in specs:
             if spec.kind is InputKind.PARAMETER and spec.target not in ep.state_dict:
                 raise SpecViolationError(f"Parameter {spec.target} is not in the state dict.")

@@ -41,7 +41,7 @@ def load(f, *, extra_files=None, expected_opset_version=None):
         extra_files.update(contents.extra_files)
     programs = contents.exported_programs
     if len(programs) != 1 and "model" not in programs:
-        raise ValueError(f"the file holds {len(programs)} programs ({', '.join(programs)}): torch.export.pt2_archive._package.load_pt2 reads them all")
+        raise KeyError(f"model: the file holds {len(programs)} programs ({', '.join(programs)}): torch.export.pt2_archive._package.load_pt2 reads them all")
     return programs["model"] if "model" in programs else next(iter(programs.values()))
 
 

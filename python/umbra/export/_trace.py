@@ -10,6 +10,8 @@ import warnings
 from umbra import _C
 from umbra._dynamo.decorators import marked_sizes
 from umbra._dynamo.exc import TorchDynamoException, Unsupported, user_error
+from umbra._export.builtins import symbolic_builtins
+from umbra._export.functions import NotedFunctions
 from umbra.compiler import _capturing
 from umbra.export import _tree
 from umbra.export._shapes import read_dynamic_shapes
@@ -142,21 +144,20 @@ class _KeptCalls:
     """While it lasts, what some of the module's parts are called with and return is noted."""
 
     def __init__(self, mod, paths):
-        self._modules = {path: mod.get_submodule(path) for path in paths}
-        self._calls = []
+        for path in paths:
+            mod.get_submodule(path)  # an error where there is none
+        self._paths, self._calls = paths, []
 
     def __enter__(self):
-        for path, module in self._modules.items():
-            object.__setattr__(module, "forward", self._noting(path, module.forward))
+        nn_module.set_noted_calls({path: self._noting(path) for path in self._paths})
 
     def __exit__(self, *exception):
-        for module in self._modules.values():
-            vars(module).pop("forward", None)
+        nn_module.set_noted_calls({})
 
-    def _noting(self, path, forward):
+    def _noting(self, path):
         number, specs = itertools.count(), {}
 
-        def wrapped(*args, **kwargs):
+        def noted(forward, args, kwargs):
             i = next(number)
             name = path if i == 0 else f"{path}@{i}"
             given = self._leaves((args, kwargs))
@@ -168,7 +169,7 @@ class _KeptCalls:
                     raise AssertionError(f"{what} mismatch for _export_root.{path}: {expected} != {spec}")
             self._calls.append((name, *given, *results))
             return result
-        return wrapped
+        return lambda forward: lambda *args, **kwargs: noted(forward, args, kwargs)
 
     @staticmethod
     def _leaves(tree):
@@ -210,6 +211,10 @@ def run_export(mod, args, kwargs=None, *, dynamic_shapes, strict, preserve_modul
     """`export`; with a list as `draft`, questions about data are answered by the example inputs and noted in the list as (condition, stack)."""
     if not isinstance(mod, nn_module.Module):
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
+    from umbra.jit import ScriptModule
+    if isinstance(mod, ScriptModule):
+        raise ValueError("Exporting a ScriptModule is not supported. Maybe try converting your ScriptModule to an ExportedProgram using "
+                         "`TS2EPConverter(mod, args, kwargs).convert()` instead.")
     if not isinstance(args, tuple):
         raise user_error("INVALID_INPUT", f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     with _strict_errors() if strict else contextlib.nullcontext():
@@ -273,7 +278,7 @@ def capture(source, args, kwargs, *, dynamic_shapes, draft=None, defer_guards=Fa
         _check_results(results)
         return results, _tree.describe(out_spec)
 
-    with source.running(), _capturing(exporting=True), _violations_as_user_errors():
+    with source.running(), _capturing(exporting=True), _violations_as_user_errors(), symbolic_builtins(), NotedFunctions():
         program = _C._export(forward, leaves, _tree.describe(in_spec), source.parameters(), source.buffers(), source.plain_tensors(),
                              source.assigned_buffers, source.module_paths(), shapes, _argument_names(source, args) + list(kwargs), source.kept_calls, draft,
                              defer_guards, force_specializations)

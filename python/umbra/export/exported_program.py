@@ -114,6 +114,12 @@ def _in_plain_parentheses(failure):
         return failure
 
 
+def _from_bytes(file):
+    """A program that was pickled."""
+    from umbra.export import load
+    return load(io.BytesIO(file))
+
+
 class ExportedProgram:
     """A graph, what its inputs and outputs mean, its weights, and the ranges of its sizes."""
 
@@ -288,6 +294,8 @@ class ExportedProgram:
                 return self._check_leaves(self._with_own_dtypes(leaves), check_guards)
             if not check_guards:
                 raise RuntimeError(expected or guard) from error
+            if re.search(r"len\(.*\) > \d+$", guard):  # guards ask for a size that is not there
+                raise IndexError(f"tuple index out of range\n{expected}") from error
             raise type(error)("\n".join(filter(None, (_in_plain_parentheses(guard), expected)))) from None
         except TypeError as error:
             given = re.search(r"should be a tensor, got (\w+)", str(error))
@@ -301,6 +309,12 @@ class ExportedProgram:
         inputs = [node.meta.get("val") for node in self.graph.find_nodes(op="placeholder")][-len(leaves):]
         return [_C._find_overload("aten::empty_like")(leaf, dtype=known.dtype, device="meta") if isinstance(leaf, _C.Tensor) and isinstance(known, _C.Tensor)
                 else leaf for leaf, known in zip(leaves, inputs)]
+
+    def __reduce__(self):
+        from umbra.export import save
+        file = io.BytesIO()
+        save(self, file)
+        return _from_bytes, (file.getvalue(),)
 
     def run_decompositions(self, decomp_table=None, decompose_custom_triton_ops=False):
         """The program without writes, and with operators taken apart as `decomp_table` says: the core table where there is none. Composites that

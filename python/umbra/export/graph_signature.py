@@ -54,6 +54,10 @@ class InputSpec:
     target: Optional[str]
     persistent: Optional[bool] = None
 
+    def __post_init__(self):
+        if self.kind is InputKind.BUFFER and self.persistent is None:
+            raise AssertionError("Failed to specify persistent flag on BUFFER.")
+
     def __str__(self):
         target = "" if self.target is None else f" target='{self.target}'"
         persistent = "" if self.persistent is None else f" persistent={self.persistent}"
@@ -206,7 +210,7 @@ class ExportGraphSignature:
             if getattr(spec, "persistent", None) is not None:
                 line += f" persistent={spec.persistent}"
             return line
-        return "\n".join(["", "# inputs", *map(text, self.input_specs), "", "# outputs", *map(text, self.output_specs), ""])
+        return "\n".join(["", "# inputs", *map(text, self.input_specs), "", "# outputs", *(list(map(text, self.output_specs)) or [""]), ""])
 
 
 def argument(name, value, node_value):

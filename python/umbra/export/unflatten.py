@@ -4,6 +4,7 @@ import operator
 
 import umbra
 from umbra import _C
+from umbra._subclasses.fake_tensor import FakeTensor
 from umbra._options import not_built
 from umbra.export import _calls
 from umbra.export.exported_program import ExportedProgram
@@ -149,7 +150,11 @@ class UnflattenedModule(Module):
                                     f"{self._specs[0].num_leaves}")
                 program._check_leaves(leaves, check_guards=False)
                 return leaves
-        leaves = program._flatten_inputs(args, kwargs)
+        try:
+            leaves = program._flatten_inputs(args, kwargs)
+        except ValueError as error:
+            raise TypeError("There is no flat args adapter specified. Are you sure you are calling this with the right arguments?\n"
+                            f"{error}") from error
         program._check_leaves(leaves, check_guards=False)
         return leaves
 
@@ -169,7 +174,7 @@ def _add_state(module, program):
     copies, names = {}, {}
     for fqn in [*kinds, *(name for name in tensors if name not in kinds)]:
         spec, tensor = kinds.get(fqn), tensors[fqn]
-        key = id(tensor) if isinstance(tensor, _C.Tensor) else fqn
+        key = _identity(tensor) if isinstance(tensor, _C.Tensor) else fqn
         names.setdefault(key, []).append(fqn)
         owner = _module_at(module, fqn.rpartition(".")[0])
         leaf = fqn.rpartition(".")[2]
@@ -182,7 +187,14 @@ def _add_state(module, program):
             owner.register_buffer(leaf, copies[key], persistent=spec.persistent)
         else:
             setattr(owner, leaf, copies.setdefault(key, tensor))
-    return {spec.arg.name: names.get(id(tensors[spec.target]), [spec.target]) for spec in signature.input_specs if spec.target in tensors}
+    return {spec.arg.name: names.get(_identity(tensors[spec.target]), [spec.target]) for spec in signature.input_specs if spec.target in tensors}
+
+
+def _identity(tensor):
+    """What is equal for tensors that are one, though files may have made several objects of it."""
+    if tensor.is_meta or isinstance(tensor, FakeTensor) or tensor.numel() == 0 or tensor.layout is not umbra.strided:
+        return id(tensor)
+    return tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride()
 
 
 def _module_at(root, path):

@@ -574,33 +574,45 @@ def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
 _PROTOCOL = 1
 
 
-def _to_json(spec):
-    if spec.is_leaf():
-        return {"type": None, "context": None, "children_spec": []}
+def _serialized_node(spec):
+    """The type of a spec that is no leaf by the name it has in files, and what it keeps besides, as files have it."""
     serialized = SUPPORTED_SERIALIZED_TYPES.get(spec.type)
     if serialized is None or serialized.name is None:
         raise NotImplementedError(f"No registered serialization name for {spec.type} found. Please update your "
                                   "_register_pytree_node call with a `serialized_type_name` kwarg.")
     if serialized.to_json is not None:
-        context = serialized.to_json(spec.context)
-    else:
-        try:
-            context = json.dumps(spec.context)
-        except TypeError as error:
-            raise TypeError("Unable to serialize context. Please make the context json dump-able, or register a custom serializer using "
-                            "_register_pytree_node.") from error
-    return {"type": serialized.name, "context": context, "children_spec": [_to_json(child) for child in spec.children_specs]}
+        return serialized.name, serialized.to_json(spec.context)
+    try:
+        return serialized.name, json.dumps(spec.context)
+    except TypeError as error:
+        raise TypeError("Unable to serialize context. Please make the context json dump-able, or register a custom serializer using "
+                        "_register_pytree_node.") from error
+
+
+def _to_json(spec):
+    if spec.is_leaf():
+        return {"type": None, "context": None, "children_spec": []}
+    name, context = _serialized_node(spec)
+    return {"type": name, "context": context, "children_spec": [_to_json(child) for child in spec.children_specs]}
+
+
+def _deserialized_node(name, context, children):
+    """The spec whose type has this name in files."""
+    if name.startswith("torch.return_types."):
+        for cls in _C._return_types.values():
+            if cls.__name__ == name.rpartition(".")[2] and cls not in SUPPORTED_NODES:
+                _register_return_type(cls)
+    if name not in SERIALIZED_TYPE_TO_PYTHON_TYPE:
+        raise NotImplementedError(f'Deserializing `{name}` in pytree is not registered.')
+    cls = SERIALIZED_TYPE_TO_PYTHON_TYPE[name]
+    from_json = SUPPORTED_SERIALIZED_TYPES[cls].from_json
+    return TreeSpec(cls, from_json(context) if from_json is not None else json.loads(context), children)
 
 
 def _from_json(data):
     if data["type"] is None and data["context"] is None and not data["children_spec"]:
         return _LEAF_SPEC
-    if data["type"] not in SERIALIZED_TYPE_TO_PYTHON_TYPE:
-        raise NotImplementedError(f'Deserializing `{data["type"]}` in pytree is not registered.')
-    cls = SERIALIZED_TYPE_TO_PYTHON_TYPE[data["type"]]
-    from_json = SUPPORTED_SERIALIZED_TYPES[cls].from_json
-    context = from_json(data["context"]) if from_json is not None else json.loads(data["context"])
-    return TreeSpec(cls, context, [_from_json(child) for child in data["children_spec"]])
+    return _deserialized_node(data["type"], data["context"], [_from_json(child) for child in data["children_spec"]])
 
 
 def treespec_dumps(treespec, protocol=None):

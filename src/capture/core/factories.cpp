@@ -40,11 +40,12 @@ auto filled_like(double number) {
 /// The order of dimensions from the largest stride to the smallest, and the sizes in between.
 Tensor empty_as(const Tensor& self, Type dtype, Arrangement, Place device, Flag, Format format) {
   TensorOptions options = new_options(self, dtype, device);
+  if (format.value_or(MemoryFormat::Preserve) != MemoryFormat::Preserve)
+    return empty(self.sym_sizes(), options, format);
   std::vector<int64_t> order(static_cast<size_t>(self.dim()));
   for (size_t d = 0; d < order.size(); ++d) order[d] = static_cast<int64_t>(d);
-  if (format.value_or(MemoryFormat::Preserve) == MemoryFormat::Preserve)
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int64_t a, int64_t b) { return self.sym_strides()[a] > self.sym_strides()[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return self.sym_strides()[a] > self.sym_strides()[b]; });
   return empty_permuted(self.sym_sizes(), order, options);
 }
 

@@ -80,6 +80,7 @@ void add_shapes(Table& table);
 void add_indexing(Table& table);
 void add_reductions(Table& table);
 void add_networks(Table& table);
+void add_composed(Table& table);
 
 /// Arithmetic on sizes; false where the function is another.
 bool convert_number(Builder& builder, Values& values, const fx::Node& node);

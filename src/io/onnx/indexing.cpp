@@ -65,41 +65,65 @@ bool is_in_order(const std::vector<int64_t>& order) {
   return true;
 }
 
+/// What indices pick, with the indexed dimensions of `self` in front: those of the result stand there too.
+struct Picked {
+  Name self, rows, elements;
+  std::vector<int64_t> order;  // how `self` was permuted; empty: not at all
+  std::vector<int64_t> back;   // the permutation that brings the elements where the result has them; empty: none
+};
+
+Picked pick(const Call& c, const Places& places) {
+  bool mask = places.tensors.size() == 1 && places.tensors[0].node()->meta.val.tensor_ref().dtype() == DType::Bool;
+  if (mask && places.dims[0] != 0) c.refuse("a mask behind other dimensions");
+  Picked out{c["self"], {}, {}, {}, {}};
+  if (!mask) out.order = indexed_first(c, places);
+  if (is_in_order(out.order)) out.order.clear();
+  else out.self = c.emit("Transpose", {out.self}, Attributes().set("perm", out.order));
+  out.rows = rows_of(c, places);
+  out.elements = c.emit("GatherND", {out.self, out.rows});
+  bool adjacent = true;
+  for (size_t i = 1; i < places.dims.size(); ++i) adjacent &= places.dims[i] == places.dims[i - 1] + 1;
+  if (mask || places.dims[0] == 0 || !adjacent) return out;
+  // Adjacent indices leave their result where they stood.
+  int64_t own = 0, before = places.dims[0], others = c.rank("self") - static_cast<int64_t>(places.dims.size());
+  for (const fx::Argument& tensor : places.tensors)
+    own = std::max(own, tensor.node()->meta.val.tensor_ref().dim());  // they broadcast together
+  for (int64_t d = 0; d < before; ++d) out.back.push_back(own + d);
+  for (int64_t d = 0; d < own; ++d) out.back.push_back(d);
+  for (int64_t d = own + before; d < own + others; ++d) out.back.push_back(d);
+  return out;
+}
+
+Name permuted(const Call& c, const Name& value, const std::vector<int64_t>& order) {
+  return order.empty() ? value : c.emit("Transpose", {value}, Attributes().set("perm", order));
+}
+
+std::vector<int64_t> inverse(const std::vector<int64_t>& order) {
+  std::vector<int64_t> out(order.size());
+  for (size_t i = 0; i < order.size(); ++i) out[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  return out;
+}
+
 void index(Call& c) {
   Places places = places_of(c);
   bool mask = places.tensors.size() == 1 && places.tensors[0].node()->meta.val.tensor_ref().dtype() == DType::Bool;
   if (places.tensors.size() == 1 && !mask)
     return c.give(c.emit("Gather", {c["self"], c.value(places.tensors[0], DType::Int64)},
                          Attributes().set("axis", places.dims[0])));
-  if (mask && places.dims[0] != 0) c.refuse("a mask behind other dimensions");
-  std::vector<int64_t> order = mask ? std::vector<int64_t>() : indexed_first(c, places);
-  Name self = c["self"];
-  if (!is_in_order(order)) self = c.emit("Transpose", {self}, Attributes().set("perm", order));
-  Name picked = c.emit("GatherND", {self, rows_of(c, places)});
-  bool adjacent = true;
-  for (size_t i = 1; i < places.dims.size(); ++i) adjacent &= places.dims[i] == places.dims[i - 1] + 1;
-  if (mask || places.dims[0] == 0 || !adjacent) return c.give(picked);
-  // Adjacent indices leave their result where they stood.
-  int64_t rank = c.result().dim(), before = places.dims[0];
-  int64_t own = rank - (c.rank("self") - static_cast<int64_t>(places.dims.size()));
-  std::vector<int64_t> back;
-  for (int64_t d = 0; d < before; ++d) back.push_back(own + d);
-  for (int64_t d = 0; d < own; ++d) back.push_back(d);
-  for (int64_t d = own + before; d < rank; ++d) back.push_back(d);
-  c.give(c.emit("Transpose", {picked}, Attributes().set("perm", back)));
+  Picked picked = pick(c, places);
+  c.give(permuted(c, picked.elements, picked.back));
 }
 
 void index_put(Call& c) {
   Places places = places_of(c);
-  if (places.dims.empty() || places.dims[0] != 0) c.refuse("indices that do not begin at the first dimension");
-  for (size_t i = 1; i < places.dims.size(); ++i)
-    if (places.dims[i] != places.dims[i - 1] + 1) c.refuse("indices with gaps");
-  Name rows = rows_of(c, places);
+  if (places.dims.empty()) c.refuse("no indices");
+  Picked picked = pick(c, places);
   // Values have the shape of what is replaced.
-  Name shape = c.emit("Shape", {c.emit("GatherND", {c["self"], rows})});
+  Name shape = c.emit("Shape", {permuted(c, picked.elements, picked.back)});
   Name values = c.emit("Expand", {c.as("values", c.result_type()), shape});
-  c.give(c.emit("ScatterND", {c["self"], rows, values},
-                Attributes().set("reduction", c.flag("accumulate") ? "add" : "none")));
+  Name made = c.emit("ScatterND", {picked.self, picked.rows, permuted(c, values, inverse(picked.back))},
+                     Attributes().set("reduction", c.flag("accumulate") ? "add" : "none"));
+  c.give(permuted(c, made, inverse(picked.order)));
 }
 
 void scatter(Call& c, const Name& source, const char* reduction) {

@@ -171,6 +171,36 @@ void batch_norm(Call& c) {
   c.give_many({y, "", ""});
 }
 
+/// By the batch's own mean and variance; the running ones' new values are results.
+void batch_norm_training(Call& c) {
+  if (c.uses(1) || c.uses(2)) c.refuse("the batch's statistics");
+  DType dtype = c.type("input");
+  int64_t rank = c.rank("input");
+  std::vector<int64_t> dims, column(static_cast<size_t>(rank - 1), 1);
+  for (int64_t d = 0; d < rank; ++d)
+    if (d != 1) dims.push_back(d);
+  column[0] = -1;
+  auto reduced = [&](const Name& value) {
+    return c.emit("ReduceMean", {value, c.model.list(dims)}, Attributes().set("keepdims", 1));
+  };
+  Name mean = reduced(c["input"]), off = c.emit("Sub", {c["input"], mean}),
+       variance = reduced(c.emit("Mul", {off, off}));
+  Name deviation = c.emit("Sqrt", {c.emit("Add", {variance, c.as("eps", dtype)})});
+  Name y = c.emit("Div", {off, deviation});
+  for (auto [name, type] : {std::pair("weight", "Mul"), {"bias", "Add"}})
+    if (c.has(name)) y = c.emit(type, {y, c.emit("Reshape", {c[name], c.model.list(column)})});
+  Name sizes = c.emit("Gather", {c.emit("Shape", {c["input"]}), c.model.list(dims)});
+  Name count = c.model.cast(c.emit("ReduceProd", {sizes}, Attributes().set("keepdims", 0)), DType::Int64, dtype);
+  Name unbiased = c.emit("Div", {c.emit("Mul", {variance, count}), c.emit("Sub", {count, c.model.scalar(1, dtype)})});
+  double momentum = c.plain("momentum").to_double();
+  auto moved = [&](const char* running, const Name& found) {
+    Name kept = c.emit("Mul", {c[running], c.model.scalar(1 - momentum, dtype)});
+    Name flat = c.emit("Reshape", {found, c.model.list({-1})});
+    return c.emit("Add", {kept, c.emit("Mul", {flat, c.model.scalar(momentum, dtype)})});
+  };
+  c.give_many({y, "", "", moved("running_mean", mean), moved("running_var", unbiased)});
+}
+
 void group_norm(Call& c) {
   int64_t groups = c.number("group"), rank = c.rank("input");
   DType dtype = c.type("input");
@@ -190,6 +220,7 @@ void group_norm(Call& c) {
 void add_norms(Table& table) {
   table["aten::native_layer_norm"] = table["aten::layer_norm"] = layer_norm;
   table["aten::_native_batch_norm_legit_no_training"] = batch_norm;
+  table["aten::_native_batch_norm_legit_functional"] = batch_norm_training;
   table["aten::native_group_norm"] = group_norm;
   table["aten::_weight_norm_interface"] = [](Call& c) {
     std::vector<int64_t> dims;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "io/onnx/call.h"
@@ -21,6 +22,7 @@ const Table& table() {
     add_indexing(table);
     add_reductions(table);
     add_networks(table);
+    add_composed(table);
     return table;
   }();
   return all;
@@ -45,22 +47,34 @@ class Writer {
   explicit Writer(const ExportedProgram& program) : program_(prepare(program)) {}
 
   const Builder& run() {
-    refuse_writes();
     add_inputs();
     convert(*program_.graph_module);
-    for (const fx::Argument& result : program_.graph().outputs())
-      if (result.node()) add_output(*result.node(), result.node()->name());  // a plain value is the same for all calls
+    add_outputs();
     return model_;
   }
 
  private:
-  void refuse_writes() const {
-    // A token is that of calls with effects, which are refused by their own names.
-    for (const OutputSpec& spec : program_.signature.outputs)
-      check<NotImplementedError>(
-          spec.kind == OutputKind::UserOutput || spec.kind == OutputKind::LossOutput || spec.kind == OutputKind::Token,
-          "ONNX: the program writes ", spec.target,
-          ", and a model of ONNX keeps nothing between calls (is the module in eval mode?)");
+  /// Results first; then the new values of what the program writes, which a model of ONNX cannot keep itself.
+  void add_outputs() {
+    fx::Arguments results = program_.graph().outputs();
+    for (bool writes : {false, true})
+      for (size_t i = 0; i < results.size(); ++i) {
+        const OutputSpec& spec = program_.signature.outputs.at(i);
+        fx::Node* node = results[i].node();
+        // A plain value is the same for all calls; a token is that of calls with effects, refused by their own names.
+        if (!node || is_write(spec) != writes || spec.kind == OutputKind::Token) continue;
+        add_output(*node, writes ? "new_" + spec.target : node->name());
+      }
+  }
+
+  static bool is_write(const OutputSpec& spec) {
+    return spec.kind == OutputKind::BufferMutation || spec.kind == OutputKind::ParameterMutation ||
+           spec.kind == OutputKind::UserInputMutation;
+  }
+
+  bool is_written(const std::string& target) const {
+    return std::ranges::any_of(program_.signature.outputs,
+                               [&](const OutputSpec& spec) { return is_write(spec) && spec.target == target; });
   }
 
   static std::vector<std::string> shape_of(const Tensor& tensor) {
@@ -79,7 +93,12 @@ class Writer {
       const InputSpec& spec = program_.signature.inputs.at(i);
       if (spec.kind == InputKind::ConstantInput || spec.kind == InputKind::Token) continue;
       if (spec.kind != InputKind::UserInput) {
-        if (!nodes[i]->users().empty()) values_[nodes[i]] = {model_.constant(program_.find(spec.target), spec.target)};
+        if (nodes[i]->users().empty()) continue;
+        Tensor tensor = program_.find(spec.target);
+        Name name = model_.constant(tensor, spec.target);
+        values_[nodes[i]] = {name};
+        if (is_written(spec.target))
+          model_.add_input(name, tensor.dtype(), shape_of(tensor));  // with a value to begin with
         continue;
       }
       Name name = model_.reserve(spec.name);

@@ -14,6 +14,7 @@ from umbra import _C
 from umbra._options import not_built
 from umbra.export.exported_program import ExportedProgram
 from umbra.serialization import load as _load_file
+from umbra.utils import _pytree as pytree
 
 
 @dataclasses.dataclass
@@ -33,6 +34,8 @@ def package_pt2(f, *, exported_programs=None, aoti_files=None, extra_files=None,
         if not isinstance(text, str):
             raise AssertionError(f"Expected string but got {type(text)}")
     for program in programs.values():
+        for spec in program.call_spec:
+            pytree.treespec_dumps(spec)  # containers without a name for files are refused
         program._keep_example_inputs()
     stored = [(name, program._synchronised()) for name, program in programs.items()]
     extra = list((extra_files or {}).items())

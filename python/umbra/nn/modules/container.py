@@ -3,7 +3,7 @@ import collections
 import operator
 
 from umbra._C import Tensor
-from umbra.nn.modules.module import Module, _indent
+from umbra.nn.modules.module import Module, _indent, parts_by_name
 from umbra.nn.parameter import Parameter
 
 
@@ -28,7 +28,7 @@ class _Sequence(Module):
     def __getitem__(self, index):
         if isinstance(index, slice):
             return self._like(list(self._modules.values())[index])
-        return self._modules[self._position(index)]
+        return parts_by_name(self)[self._position(index)]
 
     def __setitem__(self, index, module):
         setattr(self, self._position(index), module)
@@ -43,7 +43,7 @@ class _Sequence(Module):
         return len(self._modules)
 
     def __iter__(self):
-        return iter(self._modules.values())
+        return iter(parts_by_name(self).values())
 
     def append(self, module):
         self.add_module(str(len(self)), module)
@@ -88,7 +88,7 @@ class Sequential(_Sequence):
         return list(self._modules)[int(super()._position(index))]
 
     def forward(self, input):
-        for module in self._modules.values():
+        for module in parts_by_name(self).values():
             input = module(input)
         return input
 
@@ -160,7 +160,7 @@ class ModuleDict(Module):
             self.update(modules)
 
     def __getitem__(self, key):
-        return self._modules[key]
+        return parts_by_name(self)[key]
 
     def __setitem__(self, key, module):
         self.add_module(key, module)
@@ -187,10 +187,10 @@ class ModuleDict(Module):
         return self._modules.keys()
 
     def items(self):
-        return self._modules.items()
+        return parts_by_name(self).items()
 
     def values(self):
-        return self._modules.values()
+        return parts_by_name(self).values()
 
     def update(self, modules):
         is_mapping = isinstance(modules, (collections.abc.Mapping, ModuleDict))

@@ -55,6 +55,11 @@ def set_paths(paths):
     return before
 
 
+def set_noted_calls(noted):
+    """Gives this thread's export what to do with calls of modules, by their paths: functions of `forward` that give what runs in its place."""
+    _capture.noted_calls = noted
+
+
 def _by_name(parent, name, module):
     """A module of several names goes by the one that it is reached by: an object of its own for each name, with all that the module has."""
     paths = getattr(_capture, "paths", None)
@@ -66,6 +71,14 @@ def _by_name(parent, name, module):
         object.__setattr__(named, "__dict__", module.__dict__)
         paths[id(named)] = path
     return paths.named[path]
+
+
+def parts_by_name(parent):
+    """The parts of a container; while a module of several names is exported, as they are reached by way of this one."""
+    paths = getattr(_capture, "paths", None)
+    if not paths or not paths.shared:
+        return parent._modules
+    return {name: _by_name(parent, name, part) for name, part in parent._modules.items()}
 
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
@@ -677,7 +690,8 @@ def _captured_call(module, args, kwargs, forward):
         return _hooks.call_with_hooks(module, args, kwargs, forward)
     _C._enter_module(path, type_path(module))
     try:
-        return _hooks.call_with_hooks(module, args, kwargs)
+        note = _capture.noted_calls.get(path) if hasattr(_capture, "noted_calls") else None
+        return _hooks.call_with_hooks(module, args, kwargs, note and note(module.forward))
     finally:
         _C._leave_module()
 

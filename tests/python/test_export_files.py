@@ -1,0 +1,196 @@
+"""What files keep of a program: the types of containers, results that are lists, users' operators that write, calls as PyTorch's files have them."""
+import collections
+import dataclasses
+import io
+import json
+import pickle
+import zipfile
+
+import pytest
+
+import umbra as torch
+from umbra.export import export
+from umbra.utils import _pytree as pytree
+
+X = torch.arange(6.0).view(2, 3)
+
+
+class Function(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x, y=None):
+        return self.function(x) if y is None else self.function(x, y)
+
+
+def saved(program):
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    return file
+
+
+def reloaded(program):
+    file = saved(program)
+    file.seek(0)
+    return torch.export.load(file)
+
+
+def stored(program):
+    """The JSON of the program's file."""
+    with zipfile.ZipFile(saved(program)) as archive:
+        return json.loads(archive.read(next(name for name in archive.namelist() if name.endswith("model.json"))))
+
+
+def changed(program, change):
+    """The program of a file whose JSON was changed: as another program wrote it."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(saved(program)) as archive, zipfile.ZipFile(file, "w") as out:
+        for name in archive.namelist():
+            data = archive.read(name)
+            if name.endswith("model.json"):
+                whole = json.loads(data)
+                change(whole["graph_module"]["graph"])
+                data = json.dumps(whole).encode()
+            out.writestr(name, data)
+    file.seek(0)
+    return torch.export.load(file)
+
+
+# ---- containers ----
+
+Pair = collections.namedtuple("Pair", "first second")
+
+
+@dataclasses.dataclass
+class Settings:
+    scale: torch.Tensor
+    offset: object = None
+
+
+@pytest.fixture
+def named():
+    """Names for files of this test's classes."""
+    pytree._register_namedtuple(Pair, serialized_type_name="test.Pair")
+    torch.export.register_dataclass(Settings, serialized_type_name="test.Settings")
+    yield
+    pytree._deregister_pytree_node(Settings)
+    del pytree.SUPPORTED_SERIALIZED_TYPES[Pair], pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE["test.Pair"]
+
+
+CONTAINERS = {
+    "ordered": collections.OrderedDict(b=X, a=X + 1),
+    "default": collections.defaultdict(list, b=X),
+    "deque": collections.deque([X], maxlen=3),
+    "numbers": {3: X, 1: X + 1},
+    "named": Pair(X, X + 1),
+    "dataclass": Settings(X),
+}
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_a_file_keeps_the_types_of_containers(kind, named):
+    container = CONTAINERS[kind]
+    module = reloaded(export(Function(lambda x: x), (container,))).module()
+    result = module(container)
+    assert type(result) is type(container)
+    leaves, spec = pytree.tree_flatten(container)
+    assert pytree.tree_structure(result) == spec
+    assert all(torch.equal(a, b) for a, b in zip(pytree.tree_leaves(result), leaves))
+
+
+def test_a_file_keeps_the_types_of_results():
+    result = reloaded(export(Function(lambda x: (x.max(0), x.shape)), (X,))).module()(X)
+    assert type(result[0]) is type(X.max(0)) and result[0].indices.tolist() == [1, 1, 1] and tuple(result[1]) == (2, 3)
+
+
+def test_files_name_containers_as_pytorch_does(named):
+    entry = stored(export(Function(lambda x, y: x[2] + y.first), ({2: X}, Pair(X, X))))["graph_module"]["module_call_graph"][0]["signature"]
+    numbers, pair = json.loads(entry["in_spec"])[1]["children_spec"][0]["children_spec"]
+    assert (numbers["type"], numbers["context"]) == ("builtins.dict", "[2]")
+    assert (pair["type"], pair["context"]) == ("collections.namedtuple", "test.Pair")
+
+
+def test_a_container_without_a_name_is_refused_by_save():
+    with pytest.raises(NotImplementedError, match="_register_namedtuple"):
+        saved(export(Function(lambda x: x.first + x.second), (Pair(X, X),)))
+
+
+def test_a_container_that_nobody_knows_is_a_tuple_and_stays_what_it_is(named):
+    file = saved(export(Function(lambda x: x.first + x.second), (Pair(X, X),)))
+    del pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE["test.Pair"]
+    try:
+        program = torch.export.load(io.BytesIO(file.getvalue()))
+        assert torch.equal(program.module()((X, X)), X + X)
+        assert "test.Pair" in stored(program)["graph_module"]["module_call_graph"][0]["signature"]["in_spec"]
+    finally:
+        pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE["test.Pair"] = Pair
+
+
+# ---- results, operators ----
+
+def grow(x, by):
+    x.add_(by)
+
+
+@pytest.fixture
+def library():
+    lib = torch.library.Library("file_tests", "FRAGMENT")
+    lib.define("parts(Tensor x, str[] names) -> (Tensor, Tensor[])")
+    lib.impl("parts", lambda x, names: (x * 2, [x + len(name) for name in names]), "CompositeExplicitAutograd")
+    lib.define("grow(Tensor(a!) x, Tensor by) -> ()")
+    lib.impl("grow", grow, "CompositeExplicitAutograd")
+    torch.library.register_fake("file_tests::grow", lambda x, by: None, lib=lib)
+    yield
+    lib._destroy()
+
+
+def test_one_of_several_results_may_be_a_list(library):
+    def function(x):
+        whole, parts = torch.ops.file_tests.parts(x, ["a", "bcd"])
+        return whole + parts[0] * parts[1]
+    program = export(Function(function), (X,))
+    outputs = next(node["outputs"] for node in stored(program)["graph_module"]["graph"]["nodes"] if "parts" in node["target"])
+    assert [next(iter(output)) for output in outputs] == ["as_tensor", "as_tensors"]
+    assert torch.equal(reloaded(program).module()(X), function(X))
+    assert torch.equal(reloaded(reloaded(program)).module()(X), function(X))
+
+
+def test_programs_without_writes_call_users_operators_by_auto_functionalized(library):
+    def function(x, y):
+        grown = x.clone()
+        torch.ops.file_tests.grow(grown, y)
+        return grown * 2
+    program = export(Function(function), (X, X)).run_decompositions()
+    assert "torch.ops.higher_order.auto_functionalized_v2(torch.ops.file_tests.grow.default, by = " in program.graph_module.code
+    for each in (program, reloaded(program), program.run_decompositions()):
+        assert torch.equal(each.module()(X, X), function(X, X))
+
+
+def predispatch(target, arguments, result=None):
+    """A call as PyTorch's programs have it where code calls torch.vmap."""
+    inputs = [{"name": "", "arg": argument, "kind": 1} for argument in arguments]
+    return {"target": f"torch._functorch.predispatch.{target}", "name": result or target, "inputs": inputs, "metadata": {}, "is_hop_single_tensor_return": None,
+            "outputs": [{"as_tensor": {"name": result}} if result else {"as_none": True}]}
+
+
+def test_the_parts_of_a_vmap_run():
+    def change(graph):  # sum(sin(x)) becomes sum(vmap(sin)(x))
+        values, tensor = graph["tensor_values"], lambda name: {"as_tensor": {"name": name}}
+        sine, total = graph["nodes"]
+        values["row"] = values["wave"] = {**values["x"], "sizes": values["x"]["sizes"][1:], "strides": values["x"]["strides"][1:]}
+        sine["inputs"][0]["arg"], sine["outputs"][0], sine["name"] = tensor("row"), tensor("wave"), "wave"
+        graph["nodes"] = [predispatch("lazy_load_decompositions", []),
+                          predispatch("_vmap_increment_nesting", [{"as_int": 2}, {"as_string": "error"}]),
+                          predispatch("_add_batch_dim", [tensor("x"), {"as_int": 0}, {"as_int": 1}], "row"), sine,
+                          predispatch("_remove_batch_dim", [tensor("wave"), {"as_int": 1}, {"as_int": 2}, {"as_int": 0}], "sin"),
+                          predispatch("_vmap_decrement_nesting", []), total]
+    program = changed(export(Function(lambda x: x.sin().sum()), (X,)), change)
+    assert "torch._functorch.predispatch._add_batch_dim(x, 0, 1)" in program.graph_module.code
+    for each in (program, reloaded(program), program.run_decompositions()):
+        assert each.module()(X).item() == pytest.approx(X.sin().sum().item())
+
+
+def test_a_program_is_pickled():
+    program = pickle.loads(pickle.dumps(export(torch.nn.Linear(3, 2), (X,))))
+    assert program.module()(X).shape == (2, 2) and list(program.state_dict) == ["weight", "bias"]
