@@ -140,3 +140,9 @@ def test_the_old_name_of_functional_call_is_deprecated():
     linear, x = nn.Linear(1, 1), torch.ones(1, 1)
     with pytest.warns(FutureWarning, match="Please use `torch.func.functional_call`"):
         torch.nn.utils.stateless.functional_call(linear, dict(linear.named_parameters()), x)
+
+
+def test_what_is_uninitialised_on_both_sides_stays_so():
+    layer = nn.LazyLinear(2)
+    layer.load_state_dict(nn.LazyLinear(2).state_dict())
+    assert layer.has_uninitialized_params() and layer(torch.ones(1, 3)).shape == (1, 2)

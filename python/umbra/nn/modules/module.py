@@ -586,6 +586,8 @@ class Module:
                                   f"but received {type(given)}")
                 continue
             lazy = is_lazy(value)  # then it has no sizes; those of a lazy `given` are refused when they are asked for
+            if lazy and is_lazy(given):
+                continue
             if not lazy and value.dim() == 0 and given.shape == (1,):  # files of the time before single numbers
                 given = given[0]
             if not lazy and given.shape != value.shape:
