@@ -5,7 +5,7 @@ usage: resave.py MODELS OUT
 import os
 import sys
 
-import umbra
+from umbra.export.pt2_archive._package import load_pt2, package_pt2
 
 
 def main(models, out):
@@ -23,7 +23,8 @@ def main(models, out):
                     os.symlink(os.path.abspath(path), os.path.join(target, file))
                 continue
             try:
-                umbra.export.save(umbra.export.load(path), os.path.join(target, file))
+                programs = load_pt2(path).exported_programs  # one, or several by name
+                package_pt2(os.path.join(target, file), exported_programs=programs)
                 saved += 1
             except Exception as error:  # noqa: BLE001 - counted and named
                 failed.append(f"{name}/{file}: {type(error).__name__}: {error}")
