@@ -37,6 +37,7 @@ NOTHING_TO_CHANGE = {
        for variant in ("", "_counts", "_inverse", "_both")},
     "jit/_library_tensors.py lu": "chosen by it", "jit/_library_tensors.py lu_with_infos": "chosen by it",
     "jit/_library_functions.py gumbel_softmax": "eps: without effect, as in torch",
+    "jit/_library.py _Autocast.__exit__": "of with statements", "jit/_library.py _Autocast.__init__": "cache_enabled changes no value",
     "jit/_library.py _NoGrad.__exit__": "of with statements", "jit/_library.py _RecordFunction.__exit__": "of with statements",
     "nn/modules/lazy.py LazyModuleMixin._lazy_load_hook": "of hooks", "nn/utils/spectral_norm.py note": "of hooks",
     "nn/utils/prune.py Identity.compute_mask": "the mask does not follow from the elements",
