@@ -68,7 +68,7 @@ template <std::derived_from<Module> M> class ModuleDict : public Layer {
   /// Throws a KeyError where there is none of the name.
   M& operator[](const std::string& name) const {
     Module* found = find(name);
-    check<KeyError>(found != nullptr, name);
+    if (!found) throw KeyError(name);
     return static_cast<M&>(*found);
   }
   size_t size() const { return children().size(); }
