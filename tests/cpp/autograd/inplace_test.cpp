@@ -71,7 +71,7 @@ TEST(Versions, AChangeOfASavedTensorIsFoundOut) {
   Tensor a = x.mul(2), z = a.mul(a);
   a.add_(1);
   EXPECT_THAT(error_of([&] { z.sum().backward(); }),
-              HasSubstr("[torch.DoubleTensor [3]], which is output 0 of Add, is at version 1; expected"));
+              HasSubstr("[torch.DoubleTensor [3]], which is output 0 of Add1, is at version 1; expected"));
 }
 
 TEST(Versions, AViewSharesTheCountOfItsBase) {

@@ -22,12 +22,14 @@ TEST(Arguments, OutputsOfAnotherTypeAreCastToOrRefused) {
               HasSubstr("Expected out tensor to have dtype Double, but got Float instead"));
 }
 
-TEST(Arguments, LayoutsOtherThanStridedAreRefusedByName) {
+TEST(Arguments, LayoutsOtherThanStridedAreMadeOrRefusedByName) {
   TensorOptions sparse{.layout = Layout::SparseCoo};
-  for (const auto& make :
-       std::vector<std::function<Tensor()>>{[&] { return empty({2}, sparse); }, [&] { return rand({2}, sparse); },
-                                            [&] { return zeros_like(ones({2}), sparse); }})
-    EXPECT_THAT(error_of(make), HasSubstr("tensors of layout torch.sparse_coo are not in Umbra yet"));
+  for (const Tensor& made : {empty({2}, sparse), zeros_like(ones({2}), sparse)}) {
+    EXPECT_EQ(made.layout(), Layout::SparseCoo);
+    EXPECT_THAT(values(made.to_dense()), ElementsAre(0, 0));
+  }
+  EXPECT_THAT(error_of([&] { rand({2}, sparse); }),
+              HasSubstr("tensors of layout torch.sparse_coo are not in Umbra yet"));
 }
 
 TEST(Arguments, GradientsMustFitWhatTheyAreOf) {
