@@ -84,13 +84,14 @@ class _Attributes:
         assigned = []
         for path, module, before in self._before:
             values = vars(module)
-            for name in [name for name in values if name not in self._OWN]:
-                self._compare(".".join(filter(None, ("self", path, name))), before.get(name), values[name], assigned)
+            for name, value in list(values.items()):
+                if name not in self._OWN and before.get(name) is not value:  # lists and dicts were copied
+                    self._compare(".".join(filter(None, ("self", path, name))), before.get(name), value, assigned)
             for name, value in before.items():
                 if name in self._OWN:
                     values[name].clear()
                     values[name].update(value)
-                else:
+                elif name not in values or values[name] is not value:
                     values[name] = self._restored(values.get(name), value)
             for name in values.keys() - before.keys():
                 if pytree.tree_any(lambda leaf: isinstance(leaf, _C.Tensor), values[name]):
