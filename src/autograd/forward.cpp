@@ -288,21 +288,11 @@ class TangentCall {
 
   // ---- writing ----
 
-  /// Elements that share memory (expand) are written once: what writes them gives all of them one value.
-  static void copy_once(Tensor to, Tensor from) {
-    for (int64_t d = 0; d < to.dim(); ++d) {
-      if (!to.sym_strides()[d].same(0) || to.sym_sizes()[d].same(0)) continue;
-      to = to.narrow(d, 0, 1);
-      from = from.narrow(d, 0, 1);
-    }
-    to.copy_(from);
-  }
-
   /// The tangent of a view is a view of its base's tangent, and changes with it.
   void set_inplace_tangent(const Tensor& changed) {
     if (op_.has_tag(Tag::InPlaceView)) return set_tangent(self_, changed, level_);
     if (self_tangent_.defined() && !changed.defined()) return void(self_tangent_.zero_());
-    if (self_tangent_.defined()) return copy_once(self_tangent_, changed);
+    if (self_tangent_.defined()) return write_once(self_tangent_, changed);
     if (!changed.defined()) return;
     if (!self_.is_view()) return set_tangent(self_, changed, level_);
     Tensor base(self_.impl()->view_base());

@@ -89,6 +89,8 @@ Edge view_history(const Tensor& view);
 IntrusivePtr<Node> view_node_of(const IntrusivePtr<Node>& base_node, const Tensor& view);
 /// The view of a tensor that `view` is of `base`; the tensor has the base's sizes and strides.
 Tensor same_view(const Tensor& on, const Tensor& base, const Tensor& view);
+/// Copies to a tensor whose elements may share memory (expand): each is written once, with the first of their values.
+void write_once(Tensor to, Tensor contents);
 /// An error, in PyTorch's words, if the tensor may not be changed in place by something that is recorded.
 void check_inplace(const Tensor& tensor);
 

@@ -227,6 +227,15 @@ IntrusivePtr<Node> view_node_of(const IntrusivePtr<Node>& base_node, const Tenso
   return node_to_base({base_node, 0}, base, geometry, view);
 }
 
+void write_once(Tensor to, Tensor contents) {
+  for (int64_t d = 0; d < to.dim(); ++d) {
+    if (!(to.sym_strides()[d] == SymInt(0)) || to.sym_sizes()[d] == SymInt(0)) continue;
+    to = to.narrow(d, 0, 1);
+    contents = contents.narrow(d, 0, 1);
+  }
+  to.copy_(contents);
+}
+
 void check_inplace(const Tensor& tensor) {
   TensorImpl* impl = tensor.impl();
   if (impl->view_base()) {

@@ -1,5 +1,6 @@
 #include "umbra/capture/functionalize.h"
 
+#include "autograd/meta.h"
 #include "capture/functional_values.h"
 #include "umbra/capture/effects.h"
 #include "umbra/dispatch/effects.h"
@@ -544,13 +545,7 @@ const FunctionalState& functional_state(const Tensor& wrapper) {
 
 void write_contents(const Tensor& to, const TensorSpec& shown, const Tensor& contents) {
   resize_output(to, shown);
-  Tensor target = to, source = contents;
-  for (int64_t d = 0; d < to.dim(); ++d) {
-    if (!(to.sym_strides()[d] == SymInt(0)) || to.sym_sizes()[d] == SymInt(0)) continue;
-    target = target.narrow(d, 0, 1);
-    source = source.narrow(d, 0, 1);
-  }
-  target.copy_(source);
+  autograd::write_once(to, contents);
 }
 
 namespace functional_level {

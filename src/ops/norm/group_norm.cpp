@@ -30,20 +30,6 @@ void check_group_norm(const Tensor& input, const Tensor& weight, const Tensor& b
 
 using NormSpecs = std::tuple<TensorSpec, TensorSpec, TensorSpec>;
 
-// The statistics that are handed over stand for those of the input: their derivative is that of the input's.
-NormGradients group_norm_backward_tangents(const Tensor& grad, const Tensor& input, const Tensor&, const Tensor& rstd,
-                                           const Tensor& weight, SymInt n, SymInt channels, SymInt inner,
-                                           int64_t groups, std::vector<bool> mask) {
-  SymShape split{n, SymInt(groups), channels / groups, inner}, statistic{n, SymInt(groups), 1, 1};
-  Tensor x = input.reshape(split);
-  auto [mean, own_rstd] = statistics(x, {2, 3}, rstd.reshape(statistic));
-  Tensor gain = weight.defined() ? weight.reshape({1, SymInt(groups), channels / groups, 1}) : weight;
-  auto [of_input, of_weight, of_bias] =
-      norm_backward_by_parts(grad.reshape(split), x, gain, {mean, own_rstd, {2, 3}, {0, 3}}, mask);
-  auto shaped = [](const Tensor& t, SymIntArrayRef sizes) { return t.defined() ? t.reshape(sizes) : t; };
-  return {shaped(of_input, input.sym_sizes()), shaped(of_weight, {channels}), shaped(of_bias, {channels})};
-}
-
 // The kernels work on rows; what lies otherwise goes by way of a copy.
 template <class Fn> void in_rows(const Tensor& out, const Fn& fn) {
   if (!out.defined() || out.is_contiguous()) return fn(out);
@@ -52,13 +38,15 @@ template <class Fn> void in_rows(const Tensor& out, const Fn& fn) {
   kernels::copy(out, rows);
 }
 
-/// The backward pass by operators that have derivatives; the statistics have gradients of their own.
+/// The backward pass by operators that have derivatives; the statistics, which follow from the input, have gradients of
+/// their own. `known` is what they follow from besides: eps, or the rstd that was found.
+template <class Known>
 NormGradients group_norm_by_parts(const std::array<Tensor, 3>& grads, const Tensor& input, const Tensor& weight,
-                                  SymInt n, SymInt channels, SymInt inner, int64_t groups, double eps,
+                                  SymInt n, SymInt channels, SymInt inner, int64_t groups, const Known& known,
                                   const std::vector<bool>& needs) {
   SymShape split{n, SymInt(groups), channels / groups, inner};
   Tensor x = input.reshape(split);
-  auto [mean, rstd] = statistics(x, {2, 3}, eps);
+  auto [mean, rstd] = statistics(x, {2, 3}, known);
   Tensor of_input, of_weight, of_bias;
   if (grads[0].defined()) {
     Tensor gain = weight.defined() ? weight.reshape({1, SymInt(groups), channels / groups, 1}) : weight;
@@ -153,7 +141,12 @@ UMBRA_OPERATOR(
         kernels::group_norm_backward(rows, grad_weight, grad_bias, grad, input, mean, rstd, weight, group);
       });
     })
-    .tangents_through(group_norm_backward_tangents)
+    .tangents_through([](const Tensor& grad, const Tensor& input, const Tensor&, const Tensor& rstd,
+                         const Tensor& weight, SymInt n, SymInt channels, SymInt inner, int64_t group,
+                         std::vector<bool> mask) {
+      Tensor known = rstd.reshape({n, SymInt(group), 1, 1});
+      return group_norm_by_parts({grad, {}, {}}, input, weight, n, channels, inner, group, known, mask);
+    })
     .tags({Tag::Core});
 
 UMBRA_OPERATOR(
