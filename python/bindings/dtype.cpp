@@ -34,8 +34,8 @@ PyObject* is_floating_point(PyObject* self, void*) { return PyBool_FromLong(is_f
 PyObject* is_complex_dtype(PyObject* self, void*) { return PyBool_FromLong(is_complex(dtype_of(self))); }
 PyObject* is_signed(PyObject* self, void*) {
   DType t = dtype_of(self);
-  bool is_unsigned =
-      t == DType::UInt8 || t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64 || t == DType::Bool;
+  bool is_unsigned = t == DType::UInt8 || t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64 ||
+                     t == DType::Bool || t == DType::Float8E8M0FNU;
   return PyBool_FromLong(!is_unsigned);
 }
 PyObject* item_size_of(PyObject* self, void*) { return PyLong_FromLongLong(item_size(dtype_of(self))); }
@@ -84,6 +84,7 @@ template <class T> PyObject* make_constant(nb::module_& m, PyTypeObject* type, T
 
 struct FloatLimits {
   double eps, max, smallest_normal, resolution;
+  double min = -max;
 };
 
 FloatLimits float_limits(DType t) {
@@ -95,6 +96,9 @@ FloatLimits float_limits(DType t) {
     case DType::BFloat16: return {std::ldexp(1, -7), std::ldexp(1.9921875, 127), std::ldexp(1, -126), 1e-2};
     case DType::Float8E4M3: return {std::ldexp(1, -3), 448, std::ldexp(1, -6), 1};
     case DType::Float8E5M2: return {std::ldexp(1, -2), 57344, std::ldexp(1, -14), 1};
+    case DType::Float8E4M3FNUZ: return {std::ldexp(1, -3), 240, std::ldexp(1, -7), 1};
+    case DType::Float8E5M2FNUZ: return {std::ldexp(1, -2), 57344, std::ldexp(1, -15), 1};
+    case DType::Float8E8M0FNU: return {1, std::ldexp(1, 127), std::ldexp(1, -127), 1, std::ldexp(1, -127)};
     default:
       return {std::numeric_limits<float>::epsilon(), std::numeric_limits<float>::max(),
               std::numeric_limits<float>::min(), 1e-6};
@@ -141,7 +145,7 @@ void bind_limits(nb::module_& m) {
       .def_prop_ro("bits", [](const FInfo& f) { return 8 * item_size(real_type(f.dtype)); })
       .def_prop_ro("eps", [](const FInfo& f) { return f.limits.eps; })
       .def_prop_ro("max", [](const FInfo& f) { return f.limits.max; })
-      .def_prop_ro("min", [](const FInfo& f) { return -f.limits.max; })
+      .def_prop_ro("min", [](const FInfo& f) { return f.limits.min; })
       .def_prop_ro("tiny", [](const FInfo& f) { return f.limits.smallest_normal; })
       .def_prop_ro("smallest_normal", [](const FInfo& f) { return f.limits.smallest_normal; })
       .def_prop_ro("resolution", [](const FInfo& f) { return f.limits.resolution; })
@@ -149,7 +153,7 @@ void bind_limits(nb::module_& m) {
       .def("__repr__", [](const FInfo& f) {
         return fmt::format(
             "finfo(resolution={:g}, min={:g}, max={:g}, eps={:g}, smallest_normal={:g}, tiny={:g}, dtype={})",
-            f.limits.resolution, -f.limits.max, f.limits.max, f.limits.eps, f.limits.smallest_normal,
+            f.limits.resolution, f.limits.min, f.limits.max, f.limits.eps, f.limits.smallest_normal,
             f.limits.smallest_normal, name(f.dtype));
       });
   nb::class_<IInfo>(m, "iinfo")
