@@ -1,5 +1,6 @@
 // dtype, layout and memory_format, and the limits of dtypes (finfo, iinfo).
 #include <fmt/format.h>
+#include <nanobind/operators.h>
 
 #include <cmath>
 #include <limits>
@@ -40,7 +41,13 @@ PyObject* is_signed(PyObject* self, void*) {
 }
 PyObject* item_size_of(PyObject* self, void*) { return PyLong_FromLongLong(item_size(dtype_of(self))); }
 PyObject* to_real(PyObject* self, PyObject*) { return wrap(real_type(dtype_of(self))); }
-PyObject* to_complex(PyObject* self, PyObject*) { return wrap(complex_type(dtype_of(self))); }
+PyObject* to_complex(PyObject* self, PyObject*) {
+  return guarded([&] {
+    DType t = dtype_of(self);
+    check(!is_integral(t, true), "Unknown Complex ScalarType for ", kernel_name(t));
+    return wrap(complex_type(t));
+  });
+}
 
 PyGetSetDef g_dtype_properties[] = {
     {"is_floating_point", is_floating_point, nullptr, nullptr, nullptr},
@@ -108,9 +115,11 @@ FloatLimits float_limits(DType t) {
 struct FInfo {
   DType dtype;
   FloatLimits limits;
+  bool operator==(const FInfo& other) const { return dtype == other.dtype; }
 };
 struct IInfo {
   DType dtype;
+  bool operator==(const IInfo& other) const { return dtype == other.dtype; }
   int bits() const { return static_cast<int>(8 * item_size(dtype)); }
   bool is_signed() const { return dtype >= DType::Int8 && dtype <= DType::Int64; }
   nb::object min() const {
@@ -139,10 +148,12 @@ void bind_limits(nb::module_& m) {
             check<TypeError>(is_floating(t) || is_complex(t),
                              "torch.finfo() requires a floating point input type. Use "
                              "torch.iinfo to handle 'torch.finfo'");
-            new (self) FInfo{t, float_limits(t)};
+            new (self) FInfo{real_type(t), float_limits(t)};
           },
           nb::arg("type").none() = nb::none())
-      .def_prop_ro("bits", [](const FInfo& f) { return 8 * item_size(real_type(f.dtype)); })
+      .def(nb::self == nb::self)
+      .def("__hash__", [](const FInfo& f) { return static_cast<int64_t>(f.dtype); })
+      .def_prop_ro("bits", [](const FInfo& f) { return 8 * item_size(f.dtype); })
       .def_prop_ro("eps", [](const FInfo& f) { return f.limits.eps; })
       .def_prop_ro("max", [](const FInfo& f) { return f.limits.max; })
       .def_prop_ro("min", [](const FInfo& f) { return f.limits.min; })
@@ -161,12 +172,14 @@ void bind_limits(nb::module_& m) {
           "__init__",
           [](IInfo* self, nb::object type) {
             DType t = dtype_argument(type, "iinfo");
+            check<TypeError>(t != DType::Bool, "torch.bool is not supported by torch.iinfo");
             check<TypeError>(is_integral(t, false),
-                             "torch.iinfo() requires an integer input type. Use torch.finfo to handle '", to_string(t),
-                             "'");
+                             "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'");
             new (self) IInfo{t};
           },
           nb::arg("type"))
+      .def(nb::self == nb::self)
+      .def("__hash__", [](const IInfo& i) { return static_cast<int64_t>(i.dtype); })
       .def_prop_ro("bits", &IInfo::bits)
       .def_prop_ro("min", &IInfo::min)
       .def_prop_ro("max", &IInfo::max)
