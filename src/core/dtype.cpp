@@ -167,7 +167,7 @@ Float8E4M3::operator float() const {
   return bits & 0x80 ? -size : size;
 }
 Float8E5M2::Float8E5M2(float value) {
-  if (std::isnan(value)) bits = 0x7f;
+  if (std::isnan(value)) bits = std::signbit(value) ? 0xff : 0x7f;
   else if (std::isinf(value)) bits = value > 0 ? 0x7c : 0xfc;
   else {
     bits = round_to_8_bits<2, 15>(value, 0x7b);
