@@ -55,6 +55,9 @@ template <class F> decltype(auto) with_type(DType dtype, F&& body) {
     case DType::Bool: return body(bool{});
     case DType::Float8E4M3: return body(Float8E4M3{});
     case DType::Float8E5M2: return body(Float8E5M2{});
+    case DType::Float8E4M3FNUZ: return body(Float8E4M3FNUZ{});
+    case DType::Float8E5M2FNUZ: return body(Float8E5M2FNUZ{});
+    case DType::Float8E8M0FNU: return body(Float8E8M0FNU{});
     case DType::Complex32: return body(ComplexHalf{});
     case DType::Undefined: break;
   }

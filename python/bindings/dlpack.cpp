@@ -35,7 +35,11 @@ constexpr const char* kName = "dltensor";
 constexpr const char* kUsed = "used_dltensor";
 
 enum Code : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBFloat = 4, kComplex = 5, kBool = 6 };
-constexpr std::pair<DType, uint8_t> kFloat8Codes[] = {{DType::Float8E4M3, 10}, {DType::Float8E5M2, 12}};
+constexpr std::pair<DType, uint8_t> kFloat8Codes[] = {{DType::Float8E4M3, 10},
+                                                      {DType::Float8E4M3FNUZ, 11},
+                                                      {DType::Float8E5M2, 12},
+                                                      {DType::Float8E5M2FNUZ, 13},
+                                                      {DType::Float8E8M0FNU, 14}};
 
 DLDataType type_code(DType t) {
   auto bits = static_cast<uint8_t>(8 * item_size(t));

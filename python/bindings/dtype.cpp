@@ -1,5 +1,6 @@
 // dtype, layout and memory_format, and the limits of dtypes (finfo, iinfo).
 #include <fmt/format.h>
+#include <nanobind/operators.h>
 
 #include <cmath>
 #include <limits>
@@ -34,13 +35,19 @@ PyObject* is_floating_point(PyObject* self, void*) { return PyBool_FromLong(is_f
 PyObject* is_complex_dtype(PyObject* self, void*) { return PyBool_FromLong(is_complex(dtype_of(self))); }
 PyObject* is_signed(PyObject* self, void*) {
   DType t = dtype_of(self);
-  bool is_unsigned =
-      t == DType::UInt8 || t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64 || t == DType::Bool;
+  bool is_unsigned = t == DType::UInt8 || t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64 ||
+                     t == DType::Bool || t == DType::Float8E8M0FNU;
   return PyBool_FromLong(!is_unsigned);
 }
 PyObject* item_size_of(PyObject* self, void*) { return PyLong_FromLongLong(item_size(dtype_of(self))); }
 PyObject* to_real(PyObject* self, PyObject*) { return wrap(real_type(dtype_of(self))); }
-PyObject* to_complex(PyObject* self, PyObject*) { return wrap(complex_type(dtype_of(self))); }
+PyObject* to_complex(PyObject* self, PyObject*) {
+  return guarded([&] {
+    DType t = dtype_of(self);
+    check(!is_integral(t, true), "Unknown Complex ScalarType for ", kernel_name(t));
+    return wrap(complex_type(t));
+  });
+}
 
 PyGetSetDef g_dtype_properties[] = {
     {"is_floating_point", is_floating_point, nullptr, nullptr, nullptr},
@@ -84,6 +91,7 @@ template <class T> PyObject* make_constant(nb::module_& m, PyTypeObject* type, T
 
 struct FloatLimits {
   double eps, max, smallest_normal, resolution;
+  double min = -max;
 };
 
 FloatLimits float_limits(DType t) {
@@ -95,6 +103,9 @@ FloatLimits float_limits(DType t) {
     case DType::BFloat16: return {std::ldexp(1, -7), std::ldexp(1.9921875, 127), std::ldexp(1, -126), 1e-2};
     case DType::Float8E4M3: return {std::ldexp(1, -3), 448, std::ldexp(1, -6), 1};
     case DType::Float8E5M2: return {std::ldexp(1, -2), 57344, std::ldexp(1, -14), 1};
+    case DType::Float8E4M3FNUZ: return {std::ldexp(1, -3), 240, std::ldexp(1, -7), 1};
+    case DType::Float8E5M2FNUZ: return {std::ldexp(1, -2), 57344, std::ldexp(1, -15), 1};
+    case DType::Float8E8M0FNU: return {1, std::ldexp(1, 127), std::ldexp(1, -127), 1, std::ldexp(1, -127)};
     default:
       return {std::numeric_limits<float>::epsilon(), std::numeric_limits<float>::max(),
               std::numeric_limits<float>::min(), 1e-6};
@@ -104,9 +115,11 @@ FloatLimits float_limits(DType t) {
 struct FInfo {
   DType dtype;
   FloatLimits limits;
+  bool operator==(const FInfo& other) const { return dtype == other.dtype; }
 };
 struct IInfo {
   DType dtype;
+  bool operator==(const IInfo& other) const { return dtype == other.dtype; }
   int bits() const { return static_cast<int>(8 * item_size(dtype)); }
   bool is_signed() const { return dtype >= DType::Int8 && dtype <= DType::Int64; }
   nb::object min() const {
@@ -135,13 +148,15 @@ void bind_limits(nb::module_& m) {
             check<TypeError>(is_floating(t) || is_complex(t),
                              "torch.finfo() requires a floating point input type. Use "
                              "torch.iinfo to handle 'torch.finfo'");
-            new (self) FInfo{t, float_limits(t)};
+            new (self) FInfo{real_type(t), float_limits(t)};
           },
           nb::arg("type").none() = nb::none())
-      .def_prop_ro("bits", [](const FInfo& f) { return 8 * item_size(real_type(f.dtype)); })
+      .def(nb::self == nb::self)
+      .def("__hash__", [](const FInfo& f) { return static_cast<int64_t>(f.dtype); })
+      .def_prop_ro("bits", [](const FInfo& f) { return 8 * item_size(f.dtype); })
       .def_prop_ro("eps", [](const FInfo& f) { return f.limits.eps; })
       .def_prop_ro("max", [](const FInfo& f) { return f.limits.max; })
-      .def_prop_ro("min", [](const FInfo& f) { return -f.limits.max; })
+      .def_prop_ro("min", [](const FInfo& f) { return f.limits.min; })
       .def_prop_ro("tiny", [](const FInfo& f) { return f.limits.smallest_normal; })
       .def_prop_ro("smallest_normal", [](const FInfo& f) { return f.limits.smallest_normal; })
       .def_prop_ro("resolution", [](const FInfo& f) { return f.limits.resolution; })
@@ -149,7 +164,7 @@ void bind_limits(nb::module_& m) {
       .def("__repr__", [](const FInfo& f) {
         return fmt::format(
             "finfo(resolution={:g}, min={:g}, max={:g}, eps={:g}, smallest_normal={:g}, tiny={:g}, dtype={})",
-            f.limits.resolution, -f.limits.max, f.limits.max, f.limits.eps, f.limits.smallest_normal,
+            f.limits.resolution, f.limits.min, f.limits.max, f.limits.eps, f.limits.smallest_normal,
             f.limits.smallest_normal, name(f.dtype));
       });
   nb::class_<IInfo>(m, "iinfo")
@@ -157,12 +172,14 @@ void bind_limits(nb::module_& m) {
           "__init__",
           [](IInfo* self, nb::object type) {
             DType t = dtype_argument(type, "iinfo");
+            check<TypeError>(t != DType::Bool, "torch.bool is not supported by torch.iinfo");
             check<TypeError>(is_integral(t, false),
-                             "torch.iinfo() requires an integer input type. Use torch.finfo to handle '", to_string(t),
-                             "'");
+                             "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'");
             new (self) IInfo{t};
           },
           nb::arg("type"))
+      .def(nb::self == nb::self)
+      .def("__hash__", [](const IInfo& i) { return static_cast<int64_t>(i.dtype); })
       .def_prop_ro("bits", &IInfo::bits)
       .def_prop_ro("min", &IInfo::min)
       .def_prop_ro("max", &IInfo::max)

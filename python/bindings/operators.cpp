@@ -26,6 +26,9 @@ long torch_number(DType dtype) {
     case DType::BFloat16: return 15;
     case DType::Float8E5M2: return 23;
     case DType::Float8E4M3: return 24;
+    case DType::Float8E5M2FNUZ: return 25;
+    case DType::Float8E4M3FNUZ: return 26;
+    case DType::Float8E8M0FNU: return 44;
     case DType::UInt16: return 27;
     case DType::UInt32: return 28;
     case DType::UInt64: return 29;

@@ -76,7 +76,7 @@ _LAZY = {
     "load": "umbra.serialization", "save": "umbra.serialization", "PyTorchFileReader": "umbra._checkpoint", "GradScaler": "umbra.amp", "ScriptModule": "umbra.jit", "ScriptFunction": "umbra.jit", "ScriptMethod": "umbra.jit",
     **dict.fromkeys((
      "qint8", "qint32", "quint8", "quint4x2", "quint2x4", "bits1x8", "bits2x4", "bits4x2", "bits8", "bits16", "uint1", "uint2", "uint3", "uint4", "uint5",
-     "uint6", "uint7", "int1", "int2", "int3", "int4", "int5", "int6", "int7", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu",
+     "uint6", "uint7", "int1", "int2", "int3", "int4", "int5", "int6", "int7",
      "float4_e2m1fn_x2", "bcomplex32"), "umbra._unbuilt_types"),
     **dict.fromkeys((
      "AnyType", "BoolType", "ClassType", "ComplexType", "DeviceObjType", "DictType", "EnumType", "FloatType", "FutureType", "IntType", "InterfaceType",

@@ -2,7 +2,7 @@
 _FACTS = {  # bytes of an element, whether it is floating-point, complex
     **dict.fromkeys(("qint8", "quint8", "quint4x2", "quint2x4", "bits1x8", "bits2x4", "bits4x2", "bits8", *(f"uint{n}" for n in range(1, 8)),
                      *(f"int{n}" for n in range(1, 8))), (1, False, False)),
-    **dict.fromkeys(("float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2"), (1, True, False)),
+    "float4_e2m1fn_x2": (1, True, False),
     "qint32": (4, False, False), "bits16": (2, False, False), "bcomplex32": (4, False, True),
 }
 

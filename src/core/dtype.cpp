@@ -30,6 +30,9 @@ constexpr Names kNames[] = {{"uint8", "Byte"},
                             {"bfloat16", "BFloat16"},
                             {"float8_e5m2", "Float8_e5m2"},
                             {"float8_e4m3fn", "Float8_e4m3fn"},
+                            {"float8_e5m2fnuz", "Float8_e5m2fnuz"},
+                            {"float8_e4m3fnuz", "Float8_e4m3fnuz"},
+                            {"float8_e8m0fnu", "Float8_e8m0fnu"},
                             {"uint16", "UInt16"},
                             {"uint32", "UInt32"},
                             {"uint64", "UInt64"},
@@ -52,6 +55,22 @@ template <int kMantissa, int kBias> uint8_t round_to_8_bits(float value, uint8_t
   }
   int code = static_cast<int>(units) + ((exponent + kBias - 1) << kMantissa);
   return sign | (code > overflow ? 0x7f : static_cast<uint8_t>(code));
+}
+
+constexpr uint8_t kOnlyNan = 0x80;
+
+/// The same for a type with one zero and one NaN.
+template <int kMantissa, int kBias> uint8_t round_without_infinity(float value, float too_large) {
+  if (!(std::fabs(value) < too_large)) return kOnlyNan;
+  uint8_t bits = round_to_8_bits<kMantissa, kBias>(value, 0x7f);
+  return bits == kOnlyNan ? 0 : bits;
+}
+template <int kMantissa, int kBias> float widen_without_infinity(uint8_t bits) {
+  if (bits == kOnlyNan) return std::nanf("");
+  int exponent = (bits & 0x7f) >> kMantissa, mantissa = bits & ((1 << kMantissa) - 1);
+  float size = exponent ? std::ldexp(static_cast<float>((1 << kMantissa) + mantissa), exponent - kBias - kMantissa)
+                        : std::ldexp(static_cast<float>(mantissa), 1 - kBias - kMantissa);
+  return bits & 0x80 ? -size : size;
 }
 }  // namespace
 
@@ -148,12 +167,22 @@ Float8E4M3::operator float() const {
   return bits & 0x80 ? -size : size;
 }
 Float8E5M2::Float8E5M2(float value) {
-  if (std::isnan(value)) bits = 0x7f;
+  if (std::isnan(value)) bits = std::signbit(value) ? 0xff : 0x7f;
   else if (std::isinf(value)) bits = value > 0 ? 0x7c : 0xfc;
   else {
     bits = round_to_8_bits<2, 15>(value, 0x7b);
     if ((bits & 0x7f) == 0x7f) bits = (bits & 0x80) | 0x7c;  // overflow goes to infinity here
   }
+}
+Float8E4M3FNUZ::Float8E4M3FNUZ(float value) : bits(round_without_infinity<3, 8>(value, 248)) {}
+Float8E4M3FNUZ::operator float() const { return widen_without_infinity<3, 8>(bits); }
+Float8E5M2FNUZ::Float8E5M2FNUZ(float value) : bits(round_without_infinity<2, 16>(value, 61440)) {}
+Float8E5M2FNUZ::operator float() const { return widen_without_infinity<2, 16>(bits); }
+Float8E8M0FNU::Float8E8M0FNU(float value) {
+  uint32_t raw = std::bit_cast<uint32_t>(value), exponent = raw >> 23 & 0xff, fraction = raw & 0x7fffff;
+  // Halves go up, but for the one between the least number and what would be zero.
+  bool up = exponent ? fraction >= 0x400000 : fraction > 0x400000;
+  bits = static_cast<uint8_t>(exponent == 0xff ? exponent : exponent + up);
 }
 
 }  // namespace umbra

@@ -37,6 +37,9 @@ Element read_element(const void* at, DType dtype) {
     case DType::BFloat16: return {static_cast<float>(load<BFloat16>(at)), 0, {}};
     case DType::Float8E4M3: return {static_cast<float>(load<Float8E4M3>(at)), 0, {}};
     case DType::Float8E5M2: return {static_cast<float>(load<Float8E5M2>(at)), 0, {}};
+    case DType::Float8E4M3FNUZ: return {static_cast<float>(load<Float8E4M3FNUZ>(at)), 0, {}};
+    case DType::Float8E5M2FNUZ: return {static_cast<float>(load<Float8E5M2FNUZ>(at)), 0, {}};
+    case DType::Float8E8M0FNU: return {static_cast<float>(load<Float8E8M0FNU>(at)), 0, {}};
     case DType::Float32: return {load<float>(at), 0, {}};
     case DType::Float64: return {load<double>(at), 0, {}};
     case DType::Complex64: return {load<float>(at), load<float>(static_cast<const float*>(at) + 1), {}};
@@ -109,9 +112,11 @@ class Printer {
         real_({}),
         imaginary_({}) {
     std::vector<double> real, imaginary;
+    // Numbers are laid out by those that are not zero; 8-bit scales have their least number for it.
+    double zero = t.dtype() == DType::Float8E8M0FNU ? 0x1p-127 : 0;
     visit(0, data(), [&](const Element& e) {
       width_ = std::max(width_, e.exact.size());
-      real.push_back(e.real);
+      real.push_back(e.real == zero ? 0 : e.real);
       imaginary.push_back(e.imag);
     });
     if (!exact()) real_ = Formatter(real);

@@ -16,7 +16,7 @@ struct ComplexHalf {
 };
 template <> inline constexpr DType dtype_of<ComplexHalf> = DType::Complex32;
 
-inline bool is_float8(DType t) { return t == DType::Float8E4M3 || t == DType::Float8E5M2; }
+inline bool is_float8(DType t) { return t >= DType::Float8E5M2 && t <= DType::Float8E8M0FNU; }
 /// uint16, uint32 and uint64, which promote with floating types only.
 inline bool is_wide_unsigned(DType t) { return t >= DType::UInt16 && t <= DType::UInt64; }
 

@@ -153,6 +153,9 @@ const char* short_name(DType dtype) {
     case DType::BFloat16: return "bf16";
     case DType::Float8E5M2: return "f8e5m2";
     case DType::Float8E4M3: return "f8e4m3fn";
+    case DType::Float8E5M2FNUZ: return "f8e5m2fnuz";
+    case DType::Float8E4M3FNUZ: return "f8e4m3fnuz";
+    case DType::Float8E8M0FNU: return "f8e8m0fnu";
     case DType::UInt16: return "u16";
     case DType::UInt32: return "u32";
     case DType::UInt64: return "u64";

@@ -211,10 +211,17 @@ template <> struct Members<decltype(Argument::value)> {
 // ---- enums by number ----
 
 inline constexpr std::pair<int64_t, DType> kDTypes[] = {
-    {1, DType::UInt8},       {2, DType::Int8},    {3, DType::Int16},     {4, DType::Int32},     {5, DType::Int64},
-    {6, DType::Float16},     {7, DType::Float32}, {8, DType::Float64},   {9, DType::Complex32}, {10, DType::Complex64},
-    {11, DType::Complex128}, {12, DType::Bool},   {13, DType::BFloat16}, {28, DType::UInt16},   {29, DType::Float8E4M3},
-    {30, DType::Float8E5M2}, {34, DType::UInt32}, {35, DType::UInt64},
+    {1, DType::UInt8},           {2, DType::Int8},
+    {3, DType::Int16},           {4, DType::Int32},
+    {5, DType::Int64},           {6, DType::Float16},
+    {7, DType::Float32},         {8, DType::Float64},
+    {9, DType::Complex32},       {10, DType::Complex64},
+    {11, DType::Complex128},     {12, DType::Bool},
+    {13, DType::BFloat16},       {28, DType::UInt16},
+    {29, DType::Float8E4M3},     {30, DType::Float8E5M2},
+    {31, DType::Float8E4M3FNUZ}, {32, DType::Float8E5M2FNUZ},
+    {33, DType::Float8E8M0FNU},  {34, DType::UInt32},
+    {35, DType::UInt64},
 };
 inline constexpr std::pair<int64_t, Layout> kLayoutNumbers[] = {
     {1, Layout::SparseCoo}, {2, Layout::SparseCsr}, {3, Layout::SparseCsc}, {4, Layout::SparseBsr},

@@ -353,11 +353,12 @@ FunctionPtr ClassType::method(const std::string& method) const {
 
 namespace {
 constexpr std::pair<DType, int64_t> kNumbers[] = {
-    {DType::UInt8, 0},     {DType::Int8, 1},        {DType::Int16, 2},       {DType::Int32, 3},
-    {DType::Int64, 4},     {DType::Float16, 5},     {DType::Float32, 6},     {DType::Float64, 7},
-    {DType::Complex32, 8}, {DType::Complex64, 9},   {DType::Complex128, 10}, {DType::Bool, 11},
-    {DType::BFloat16, 15}, {DType::Float8E5M2, 23}, {DType::Float8E4M3, 24}, {DType::UInt16, 27},
-    {DType::UInt32, 28},   {DType::UInt64, 29},
+    {DType::UInt8, 0},          {DType::Int8, 1},        {DType::Int16, 2},           {DType::Int32, 3},
+    {DType::Int64, 4},          {DType::Float16, 5},     {DType::Float32, 6},         {DType::Float64, 7},
+    {DType::Complex32, 8},      {DType::Complex64, 9},   {DType::Complex128, 10},     {DType::Bool, 11},
+    {DType::BFloat16, 15},      {DType::Float8E5M2, 23}, {DType::Float8E4M3, 24},     {DType::UInt16, 27},
+    {DType::UInt32, 28},        {DType::UInt64, 29},     {DType::Float8E5M2FNUZ, 25}, {DType::Float8E4M3FNUZ, 26},
+    {DType::Float8E8M0FNU, 44},
 };
 }  // namespace
 

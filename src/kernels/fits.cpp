@@ -3,11 +3,14 @@
 #include <cmath>
 #include <limits>
 
+#include "core/stored_types.h"
 #include "umbra/core/error.h"
 
 namespace umbra::kernels {
 
 namespace {
+
+constexpr double kLeastScale = 0x1p-127;
 
 bool is_signed(DType dtype) { return dtype >= DType::Int8 && dtype <= DType::Int64; }
 
@@ -23,8 +26,12 @@ bool float_fits_integer(double value, DType dtype) {
   return value >= (is_signed(dtype) ? -limit : 0.0) && value < limit;
 }
 
+/// What lies between the least number and the largest; infinities where the type has them.
 bool float_fits_float(double value, DType dtype) {
-  return !std::isfinite(value) || std::abs(value) <= largest_number(dtype);
+  bool has_infinity = !is_float8(dtype) || dtype == DType::Float8E5M2;
+  if (std::isnan(value) || (std::isinf(value) && has_infinity)) return true;
+  if (dtype == DType::Float8E8M0FNU && value < kLeastScale) return false;
+  return std::abs(value) <= largest_number(dtype);
 }
 
 /// The type as messages about conversions spell it.
@@ -47,6 +54,9 @@ const char* spelling(DType dtype) {
     case DType::Complex128: return "c10::complex<double>";
     case DType::Float8E4M3: return "c10::Float8_e4m3fn";
     case DType::Float8E5M2: return "c10::Float8_e5m2";
+    case DType::Float8E4M3FNUZ: return "c10::Float8_e4m3fnuz";
+    case DType::Float8E5M2FNUZ: return "c10::Float8_e5m2fnuz";
+    case DType::Float8E8M0FNU: return "c10::Float8_e8m0fnu";
     default: return name(dtype);
   }
 }
@@ -58,6 +68,11 @@ double largest_number(DType dtype) {
     case DType::Float16: return 65504;
     case DType::BFloat16: return 0x1.fep127;
     case DType::Float32: return std::numeric_limits<float>::max();
+    case DType::Float8E4M3: return 448;
+    case DType::Float8E4M3FNUZ: return 240;
+    case DType::Float8E5M2:
+    case DType::Float8E5M2FNUZ: return 57344;
+    case DType::Float8E8M0FNU: return 0x1p127;
     default: return std::numeric_limits<double>::max();
   }
 }
@@ -65,6 +80,9 @@ double largest_number(DType dtype) {
 bool fits(const Scalar& value, DType dtype) {
   if (value.is_symbolic() || dtype == DType::Bool) return true;
   if (is_integral(dtype, false) && value.is_integral(true)) return integer_fits(value.to_int(), dtype);
+  // Of an integer the size alone counts: a scale has no sign.
+  if (is_floating(dtype) && value.is_integral(true))
+    return std::abs(static_cast<double>(value.to_int())) <= largest_number(dtype);
   std::complex<double> number = value.to_complex();
   if (is_complex(dtype))
     return float_fits_float(number.real(), real_type(dtype)) && float_fits_float(number.imag(), real_type(dtype));

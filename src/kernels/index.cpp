@@ -343,7 +343,7 @@ void add_in(const Tensor& self, const Tensor& values, IndexedPair pair, const ch
   });
 }
 
-using IndexPutTypes = detail::Join<AllOrHalfComplex, Float8>;
+using IndexPutTypes = detail::Join<AllOrHalfComplex, SignedFloat8>;
 
 }  // namespace
 

@@ -467,11 +467,12 @@ void multiply_add(const Tensor& out, const Tensor* self, const Tensor& a, const 
   multiply(p, kernel);
 }
 
-/// Of two matrices. Here 8-bit floats have a product, too: in float, and rounded once.
+/// Of two matrices. Here 8-bit floats but for scales have a product, too: in float, and rounded once.
 void multiply_matrices(const Tensor& out, const Tensor* self, const Tensor& a, const Tensor& b, const Scalar& beta,
                        const Scalar& alpha) {
   constexpr const char* kernel = "addmm_impl_cpu_";
-  if (!is_float8(out.dtype())) return multiply_add(out, self, a, b, beta, alpha, kernel);
+  if (!is_float8(out.dtype()) || out.dtype() == DType::Float8E8M0FNU)
+    return multiply_add(out, self, a, b, beta, alpha, kernel);
   Tensor wide = scratch(out.sizes(), DType::Float32), added = self ? cast(*self, DType::Float32) : Tensor();
   multiply_add(wide, self ? &added : nullptr, cast(a, DType::Float32), cast(b, DType::Float32), beta, alpha, kernel);
   copy(out, wide);

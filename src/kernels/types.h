@@ -37,7 +37,8 @@ using IntegralBoolAndUnsigned = detail::Join<IntegralBool, WideUnsigned>;
 
 // Types that are stored only: a functor whose set has one of them computes it in a wider type.
 using HalfComplex = Types<ComplexHalf>;
-using Float8 = Types<Float8E4M3, Float8E5M2>;
+using SignedFloat8 = Types<Float8E4M3, Float8E5M2, Float8E4M3FNUZ, Float8E5M2FNUZ>;
+using Float8 = detail::Join<SignedFloat8, Types<Float8E8M0FNU>>;
 using AllAndHalfComplex = detail::Join<All, HalfComplex>;
 using NumericComplexAndHalf = detail::Join<NumericComplex, HalfComplex>;
 using EveryType = detail::Join<detail::Join<AllAndUnsigned, HalfComplex>, Float8>;
@@ -49,6 +50,9 @@ template <> struct Accumulator<BFloat16> { using type = float; };
 template <> struct Accumulator<ComplexHalf> { using type = std::complex<float>; };
 template <> struct Accumulator<Float8E4M3> { using type = float; };
 template <> struct Accumulator<Float8E5M2> { using type = float; };
+template <> struct Accumulator<Float8E4M3FNUZ> { using type = float; };
+template <> struct Accumulator<Float8E5M2FNUZ> { using type = float; };
+template <> struct Accumulator<Float8E8M0FNU> { using type = float; };
 }  // namespace detail
 /// The type in which a kernel computes on elements of type T: float for the narrow floating types.
 template <class T> using Compute = typename detail::Accumulator<T>::type;

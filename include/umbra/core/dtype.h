@@ -25,6 +25,9 @@ enum class DType : uint8_t {
   BFloat16,
   Float8E5M2,
   Float8E4M3,
+  Float8E5M2FNUZ,
+  Float8E4M3FNUZ,
+  Float8E8M0FNU,
   UInt16,
   UInt32,
   UInt64,
@@ -33,13 +36,13 @@ enum class DType : uint8_t {
 inline constexpr int kDTypeCount = static_cast<int>(DType::Undefined);
 
 namespace detail {
-inline constexpr uint8_t kItemSize[] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 2, 1, 1, 2, 4, 8, 0};
+inline constexpr uint8_t kItemSize[] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 2, 1, 1, 1, 1, 1, 2, 4, 8, 0};
 }
 inline int64_t item_size(DType t) { return detail::kItemSize[static_cast<int>(t)]; }
 inline bool is_complex(DType t) { return t == DType::Complex64 || t == DType::Complex128 || t == DType::Complex32; }
 inline bool is_floating(DType t) {
   return t == DType::Float32 || t == DType::Float64 || t == DType::Float16 || t == DType::BFloat16 ||
-         t == DType::Float8E4M3 || t == DType::Float8E5M2;
+         (t >= DType::Float8E5M2 && t <= DType::Float8E8M0FNU);
 }
 inline bool is_reduced_floating(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
 /// Integers, with or without bool.
@@ -89,5 +92,8 @@ template <> inline constexpr DType dtype_of<std::complex<double>> = DType::Compl
 template <> inline constexpr DType dtype_of<bool> = DType::Bool;
 template <> inline constexpr DType dtype_of<Float8E4M3> = DType::Float8E4M3;
 template <> inline constexpr DType dtype_of<Float8E5M2> = DType::Float8E5M2;
+template <> inline constexpr DType dtype_of<Float8E4M3FNUZ> = DType::Float8E4M3FNUZ;
+template <> inline constexpr DType dtype_of<Float8E5M2FNUZ> = DType::Float8E5M2FNUZ;
+template <> inline constexpr DType dtype_of<Float8E8M0FNU> = DType::Float8E8M0FNU;
 
 }  // namespace umbra

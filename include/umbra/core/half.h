@@ -79,5 +79,27 @@ struct Float8E5M2 {
   Float8E5M2(float value);
   operator float() const { return detail::half_to_float(static_cast<uint16_t>(bits << 8)); }
 };
+/// The 8-bit floats with one zero and one NaN, which has the bits of -0 elsewhere: what is too large becomes NaN.
+struct Float8E4M3FNUZ {
+  uint8_t bits = 0;
+  Float8E4M3FNUZ() = default;
+  Float8E4M3FNUZ(float value);
+  operator float() const;
+};
+struct Float8E5M2FNUZ {
+  uint8_t bits = 0;
+  Float8E5M2FNUZ() = default;
+  Float8E5M2FNUZ(float value);
+  operator float() const;
+};
+/// Powers of two from 2^-127 to 2^127 and NaN: a scale, which has neither a sign nor zero.
+struct Float8E8M0FNU {
+  uint8_t bits = 0;
+  Float8E8M0FNU() = default;
+  Float8E8M0FNU(float value);
+  operator float() const {
+    return std::bit_cast<float>(bits == 0 ? 0x400000u : bits == 0xff ? 0x7fc00000u : uint32_t{bits} << 23);
+  }
+};
 
 }  // namespace umbra

@@ -178,7 +178,7 @@ struct Negative : Unary {
   }
 };
 
-using AbsoluteTypes = kernels::detail::Join<NumericComplexAndHalf, Float8>;
+using AbsoluteTypes = kernels::detail::Join<NumericComplexAndHalf, SignedFloat8>;
 UMBRA_FUNCTOR_UNARY(Absolute, "abs_cpu", AbsoluteTypes, abs(x));
 
 struct Sign : Unary {

@@ -145,6 +145,9 @@ template <class... From> constexpr LoopTable make_table(Types<From...> types) {
   add_narrow<BFloat16>(table);
   add_narrow<Float8E4M3>(table);
   add_narrow<Float8E5M2>(table);
+  add_narrow<Float8E4M3FNUZ>(table);
+  add_narrow<Float8E5M2FNUZ>(table);
+  add_narrow<Float8E8M0FNU>(table);
   add_complex_half(table);
   return table;
 }

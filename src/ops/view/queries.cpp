@@ -103,8 +103,8 @@ UMBRA_OPERATOR("is_floating_point(Tensor self) -> bool").composite([](const Tens
 });
 UMBRA_OPERATOR("is_signed(Tensor self) -> bool").composite([](const Tensor& self) {
   DType t = self.dtype();
-  bool unsigned_type =
-      t == DType::UInt8 || t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64 || t == DType::Bool;
+  bool unsigned_type = t == DType::UInt8 || t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64 ||
+                       t == DType::Bool || t == DType::Float8E8M0FNU;
   return !unsigned_type;
 });
 UMBRA_OPERATOR("is_conj(Tensor self) -> bool").composite([](const Tensor& self) { return self.is_conj(); });
