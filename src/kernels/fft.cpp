@@ -13,7 +13,9 @@ namespace {
 
 using Kind = FftPass::Kind;
 
-constexpr int64_t kLanes = 16;  // transforms that pocketfft takes side by side, at most
+constexpr int64_t kLanes = 16;                 // transforms that pocketfft takes side by side, at most
+constexpr int64_t kFourierGrain = kGrain / 8;  // an element of a transform costs as much as eight of a sum
+
 /// The rows of a pass whose dimensions but the last are one, dense on both sides.
 struct Rows {
   int64_t count, from_bytes, to_bytes;
@@ -41,7 +43,7 @@ std::optional<Rows> dense_rows(const FftPass& pass) {
 /// As many of the rows as fill registers, and then the rest.
 void run_rows(const FftPass& pass, const Rows& rows) {
   int64_t lanes = UMBRA_VECTOR(fft_lanes)(pass.wide), groups = rows.count / lanes, done = groups * lanes;
-  parallel_for(0, groups, 1 + kGrain / (lanes * static_cast<int64_t>(pass.sizes.back())),
+  parallel_for(0, groups, 1 + kFourierGrain / (lanes * static_cast<int64_t>(pass.sizes.back())),
                [&](int64_t begin, int64_t end) {
                  UMBRA_VECTOR(fft_rows)
                  (pass, pass.from + begin * lanes * rows.from_bytes, rows.from_bytes,
@@ -71,15 +73,16 @@ void run_pass(const FftPass& pass) {
   if (split == pass.sizes.size()) return UMBRA_VECTOR(fft_pass)(pass);
   // Threads get whole vectors of transforms.
   int64_t count = static_cast<int64_t>(pass.sizes[split]), groups = (count + kLanes - 1) / kLanes;
-  parallel_for(0, groups, 1 + kGrain / std::max<int64_t>(1, kLanes * (total / count)), [&](int64_t begin, int64_t end) {
-    if (begin == 0 && end == groups) return UMBRA_VECTOR(fft_pass)(pass);
-    int64_t from = begin * kLanes, to = std::min(end * kLanes, count);
-    FftPass part = pass;
-    part.sizes[split] = static_cast<size_t>(to - from);
-    part.from += from * pass.from_strides[split];
-    part.to += from * pass.to_strides[split];
-    UMBRA_VECTOR(fft_pass)(part);
-  });
+  parallel_for(0, groups, 1 + kFourierGrain / std::max<int64_t>(1, kLanes * (total / count)),
+               [&](int64_t begin, int64_t end) {
+                 if (begin == 0 && end == groups) return UMBRA_VECTOR(fft_pass)(pass);
+                 int64_t from = begin * kLanes, to = std::min(end * kLanes, count);
+                 FftPass part = pass;
+                 part.sizes[split] = static_cast<size_t>(to - from);
+                 part.from += from * pass.from_strides[split];
+                 part.to += from * pass.to_strides[split];
+                 UMBRA_VECTOR(fft_pass)(part);
+               });
 }
 
 void transform(Kind kind, const Tensor& out, const Tensor& in, int64_t dim, bool forward, double scale) {

@@ -34,6 +34,50 @@ template <class Holds> int64_t places_where(int64_t n, int64_t begin, int64_t* p
   return count;
 }
 
+template <class T> int64_t count_where_nonzero(const T* data, int64_t from, int64_t to) {
+  int64_t count = 0;
+  for (int64_t i = from; i < to; ++i) count += is_nonzero(data[i]);
+  return count;
+}
+
+// Writes the positions of those of the elements [from, to) that are not zero, from a row of `out` on. `data` has the
+// elements of `self` side by side.
+template <class T>
+void write_positions(const Tensor& out, int64_t row, const Tensor& self, const T* data, int64_t from, int64_t to) {
+  int64_t row_step = out.strides()[0], step = out.strides()[1], *target = out.data<int64_t>() + row * row_step;
+  int64_t last = self.dim() - 1, length = last >= 0 ? self.size(last) : 1;
+  Strided<1> outer;
+  for (int64_t d = 0; d < last; ++d) outer.push(self.size(d), {0});
+  Odometer<1> at(outer);
+  at.seek(from / length);
+  int64_t found[kMaskChunk];
+  for (int64_t line = from / length * length; line < to; line += length, at.next()) {
+    int64_t line_end = std::min(length, to - line);
+    for (int64_t begin = std::max<int64_t>(0, from - line); begin < line_end; begin += kMaskChunk) {
+      const T* chunk = data + line;
+      int64_t n = std::min(kMaskChunk, line_end - begin), count = count_where_nonzero(chunk, begin, begin + n);
+      if (count == n) std::iota(found, found + n, begin);
+      else if (count > 0) places_where(n, begin, found, [&](int64_t j) { return is_nonzero(chunk[j]); });
+      for (int64_t d = 0; d < last; ++d) {
+        const int64_t digit = at.digit(d);
+        int64_t* column = target + d * step;
+        if (row_step == 1)  // lines are short: a call would take longer
+          for (int64_t i = 0; i < count; ++i) column[i] = digit;
+        else
+          for (int64_t i = 0; i < count; ++i) column[i * row_step] = digit;
+      }
+      if (last >= 0) {
+        int64_t* column = target + last * step;
+        if (row_step == 1)
+          copy_bytes(reinterpret_cast<char*>(column), reinterpret_cast<const char*>(found), count * sizeof(int64_t));
+        else
+          for (int64_t i = 0; i < count; ++i) column[i * row_step] = found[i];
+      }
+      target += count * row_step;
+    }
+  }
+}
+
 }  // namespace
 
 int64_t count_nonzero(const Tensor& self) {
@@ -47,7 +91,7 @@ int64_t count_nonzero(const Tensor& self) {
       const T* data = self.data<T>();
       int64_t count = 0;
       if (side_by_side) {
-        for (int64_t i = from; i < to; ++i) count += is_nonzero(data[i]);
+        count = count_where_nonzero(data, from, to);
       } else {
         Odometer<1> at(walk);
         at.seek(from);
@@ -62,39 +106,24 @@ int64_t count_nonzero(const Tensor& self) {
 void nonzero(const Tensor& out, const Tensor& self) {
   if (self.numel() == 0) return;
   Tensor dense = contiguous(self);
-  int64_t last = self.dim() - 1, length = last >= 0 ? self.size(last) : 1, lines = self.numel() / length;
-  int64_t *target = out.data<int64_t>(), row_step = out.strides()[0], step = out.strides()[1];
-  Strided<1> outer;
-  for (int64_t d = 0; d < last; ++d) outer.push(self.size(d), {0});
-  Odometer<1> at(outer);
+  // Each part is counted before any is written, so that all know where their positions go.
+  constexpr int64_t kLeast = kGrain / 4;
+  int64_t numel = self.numel(), parts = std::clamp<int64_t>(numel / kLeast, 1, num_threads());
+  int64_t length = (numel + parts - 1) / parts;
+  auto each_part = [&](const auto& visit_part) {
+    parallel_for(0, parts, 1, [&](int64_t first, int64_t last) {
+      for (int64_t part = first; part < last; ++part)
+        visit_part(part, part * length, std::min(numel, (part + 1) * length));
+    });
+  };
   visit<AllOrHalfComplex>(self.dtype(), "nonzero_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* data = dense.data<T>();
-    int64_t found[kMaskChunk];
-    for (int64_t line = 0; line < lines; ++line, data += length, at.next()) {
-      for (int64_t begin = 0; begin < length; begin += kMaskChunk) {
-        int64_t n = std::min(kMaskChunk, length - begin), count = 0;
-        for (int64_t j = 0; j < n; ++j) count += is_nonzero(data[begin + j]);
-        if (count == n) std::iota(found, found + n, begin);
-        else if (count > 0) places_where(n, begin, found, [&](int64_t j) { return is_nonzero(data[j]); });
-        for (int64_t d = 0; d < last; ++d) {
-          const int64_t digit = at.digit(d);
-          int64_t* column = target + d * step;
-          if (row_step == 1)  // lines are short: a call would take longer
-            for (int64_t i = 0; i < count; ++i) column[i] = digit;
-          else
-            for (int64_t i = 0; i < count; ++i) column[i * row_step] = digit;
-        }
-        if (last >= 0) {
-          int64_t* column = target + last * step;
-          if (row_step == 1)
-            copy_bytes(reinterpret_cast<char*>(column), reinterpret_cast<const char*>(found), count * sizeof(int64_t));
-          else
-            for (int64_t i = 0; i < count; ++i) column[i * row_step] = found[i];
-        }
-        target += count * row_step;
-      }
-    }
+    std::vector<int64_t> rows(parts + 1, 0);
+    if (parts > 1)
+      each_part([&](int64_t part, int64_t from, int64_t to) { rows[part + 1] = count_where_nonzero(data, from, to); });
+    std::partial_sum(rows.begin(), rows.end(), rows.begin());
+    each_part([&](int64_t part, int64_t from, int64_t to) { write_positions(out, rows[part], self, data, from, to); });
   });
 }
 

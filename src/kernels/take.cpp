@@ -64,6 +64,7 @@ void take(const Tensor& out, const Tensor& self, const Tensor& index) {
 void put(const Tensor& self, const Tensor& index, const Tensor& source, bool accumulate) {
   FlatOffsets offset(self);
   if (index.numel() == 0) return;
+  check_type<AllTypes>(self.dtype(), "take_put_cpu");
   Tensor places = contiguous(index), values = contiguous(source);
   const int64_t* positions = places.data<int64_t>();
   auto each = [&](auto store) {

@@ -74,6 +74,21 @@ def test_float8_saturates_or_not():
     assert e5m2[:8] == [448, 448, 448, 512, inf, inf, -448, -inf] and e5m2[8] != e5m2[8] and e5m2[9:] == [57344, inf]
 
 
+@pytest.mark.parametrize("name, bits, largest", [
+    ("float8_e5m2fnuz", [0, 0, 64, 194, 57, 96, 99, 127, 128, 24, 20, 128, 128], 57344),
+    ("float8_e4m3fnuz", [0, 0, 64, 196, 50, 127, 128, 128, 128, 1, 0, 128, 128], 240),
+    ("float8_e8m0fnu", [0, 0, 127, 128, 125, 135, 136, 143, 143, 117, 116, 255, 255], 2.0 ** 127),
+])
+def test_8_bit_floats_without_infinity(name, bits, largest):
+    dtype = getattr(torch, name)
+    values = torch.tensor([0., -0., 1, -1.5, 0.3, 240, 448, 57344, 70000, 2.0 ** -10, 2.0 ** -11, inf, nan])
+    assert values.to(dtype).view(torch.uint8).tolist() == bits
+    assert torch.finfo(dtype).max == largest and torch.tensor([1.0, 2.0]).to(dtype).tolist() == [1, 2]
+    every = torch.arange(256, dtype=torch.uint8).view(dtype)
+    back = every.float().to(dtype)
+    assert torch.equal(back.view(torch.uint8), every.view(torch.uint8)) and every.double().isnan().sum().item() == 1
+
+
 @pytest.mark.parametrize("arguments, keywords", [
     ((torch.float64, torch.float32), {}), (("cpu", "cpu"), {}), ((torch.float64, "cpu"), {}), ((torch.float64, True, True, True), {}),
     ((torch.float64,), {"dtype": torch.float32}), ((torch.float64, None), {}), ((), {"other": torch.ones(1)}), ((torch.float64,), {"copy": 1}),

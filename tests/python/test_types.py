@@ -51,6 +51,7 @@ def test_complex32_computes_what_pytorch_computes_with_it():
     ("sqrt_vml_cpu", lambda x: x.sqrt()), ("div_cpu", lambda x: x / x), ("dot", lambda x: x.dot(x)), ("cumsum_out_cpu", lambda x: x.cumsum(0)),
     ("flip_cpu", lambda x: x.flip(0)), ("scatter_gather_tensor_cpu", lambda x: x.gather(0, torch.tensor([0]))),
     ("scatter_gather_tensor_cpu", lambda x: x.scatter(0, torch.tensor([0]), x)), ("take_cpu", lambda x: x.take(torch.tensor([0]))),
+    ("take_put_cpu", lambda x: x.put(torch.tensor([0]), x[:1])),
     ("masked_scatter", lambda x: x.masked_scatter(torch.tensor([True, False]), x)), ("angle_cpu", lambda x: x.angle()),
     ("pow", lambda x: x ** 2), ("reciprocal_cpu", lambda x: x.reciprocal()), ("equal_cpu", lambda x: torch.equal(x, x.clone())),
 ])

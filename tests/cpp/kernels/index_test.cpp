@@ -9,6 +9,7 @@
 #include "kernels/gather.h"
 #include "kernels/kernel_tensors.h"
 #include "kernels/masks.h"
+#include "kernels/parallel.h"
 #include "kernels/take.h"
 
 namespace umbra::kernels {
@@ -230,6 +231,26 @@ TEST(Index, MasksFindTheirElementsInOrder) {
   nonzero(places, mask);
   for (int64_t i = 0; i < count; ++i)
     EXPECT_EQ(places.data<int64_t>()[2 * i] * n + places.data<int64_t>()[2 * i + 1], static_cast<int64_t>(wanted[i]));
+}
+
+TEST(Index, ThreadsFindWhatIsNotZeroInOrder) {
+  int before = num_threads();
+  for (int threads : {1, 2, 5}) {
+    set_num_threads(threads);
+    for (int64_t width : {1, 3, 700, 45000}) {
+      const int64_t rows = 90001 / width + 1;
+      Tensor mask = empty_tensor({rows, width}, DType::Bool);
+      std::vector<int64_t> wanted;
+      for (int64_t i = 0; i < mask.numel(); ++i)
+        if ((mask.data<bool>()[i] = i * i % 7 < 3)) wanted.push_back(i);
+      Tensor places = empty_tensor({count_nonzero(mask), 2}, DType::Int64);
+      nonzero(places, mask);
+      ASSERT_EQ(places.size(0), static_cast<int64_t>(wanted.size()));
+      const auto* at = places.data<int64_t>();
+      for (size_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(at[2 * i] * width + at[2 * i + 1], wanted[i]);
+    }
+  }
+  set_num_threads(before);
 }
 
 TEST(Index, NarrowFloatsAreAddedOneRoundingAtATime) {
