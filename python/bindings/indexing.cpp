@@ -5,6 +5,7 @@
 #include "call.h"
 #include "construct.h"
 #include "functions.h"
+#include "kernels/fits.h"
 #include "numpy_arrays.h"
 #include "overridable.h"
 #include "properties.h"
@@ -83,6 +84,7 @@ bool is_int_like(PyObject* object) {
 }
 
 Tensor select(const Tensor& t, int64_t dim, SymInt index, int64_t shown_dim) {
+  if (t.dim() == 0 && !index.is_symbolic() && index.value() != 0) fail_bounds(index.value(), shown_dim, 0);
   check<IndexError>(t.dim() > 0,
                     "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
                     "convert a 0-dim tensor to a number");
@@ -341,6 +343,7 @@ void assign_indexed(const Prepared& prepared, const Assigned& value, PyObject* o
   } else if (value.number->is_symbolic()) {
     source = call<"aten::scalar_tensor">(*value.number, target.dtype(), Value(), target.device());
   } else {
+    if (value.number->is_complex()) kernels::check_fits(*value.number, target.dtype());
     source = call<"aten::lift_fresh">(tensor_from_data(object, target.dtype()));
   }
   call<"aten::index_put_">(target, index_list(prepared.indices), source);
@@ -355,6 +358,7 @@ void set(const Tensor& self, PyObject* index, PyObject* object) {
   if (index == Py_False) return;
   if (index == Py_True) return store(call<"aten::unsqueeze">(self, int64_t{0}));
   if (index == Py_Ellipsis) return store(self);
+  if (self.dim() == 0 && (PySlice_Check(index) || is_int_like(index))) get(self, index);  // refuses it
   Items items(index);
   Prepared prepared = Applier(self).apply(items.data, items.count);
   if (prepared.any_index()) return assign_indexed(prepared, value, object);

@@ -82,3 +82,68 @@ def test_numbers_below_every_size(number):
 def test_unravel_index_takes_sizes_alone():
     with pytest.raises(TypeError, match="expected 'shape' to be int or sequence of ints, but got"):
         torch.unravel_index(torch.tensor([1]), torch.tensor([2, 3]))
+
+
+# ---- one value for what one mask picks ----
+
+@pytest.mark.parametrize("dtype, value, want", [
+    (torch.float32, torch.tensor(5), [5, 1, 5]), (torch.int64, torch.tensor(2.5), [2, 1, 2]), (torch.float16, torch.tensor([[-1]]), [-1, 1, -1]),
+    (torch.bool, torch.tensor(300), [True, True, True]), (torch.uint8, torch.tensor([-1]), [255, 1, 255]), (torch.complex64, torch.tensor(True), [1, 1, 1]),
+])
+def test_one_value_of_any_type_fills_what_a_mask_picks(dtype, value, want):
+    mask = torch.tensor([True, False, True])
+    x = torch.arange(3).to(dtype)
+    assert torch.index_put(x, (mask,), value).tolist() == want
+    x[mask] = value
+    assert x.dtype == dtype and x.tolist() == want
+
+
+@pytest.mark.parametrize("dtype, value, name", [
+    (torch.float32, torch.tensor(1j), "float"), (torch.int64, torch.tensor(float("nan")), "int64_t"), (torch.uint8, torch.tensor(300), "uint8_t"),
+    (torch.float16, torch.tensor(1e10), "c10::Half"),
+])
+def test_a_value_that_does_not_fit_fills_nothing(dtype, value, name):
+    x = torch.ones(3, dtype=dtype)
+    with pytest.raises(RuntimeError, match=f"value cannot be converted to type {name} without overflow"):
+        x[torch.tensor([True, False, True])] = value
+    assert x.tolist() == [1, 1, 1]
+
+
+def test_a_mask_behind_other_dimensions_is_filled_and_differentiated():
+    x, v = torch.ones(2, 3, 2, dtype=torch.float64, requires_grad=True), torch.tensor(5.0, requires_grad=True)
+    mask = torch.tensor([False, True, True])
+    y = x.clone()
+    y[:, mask] = v
+    assert y[:, 0].eq(1).all() and y[:, 1:].eq(5).all()
+    y.sum().backward()
+    assert v.grad.dtype == torch.float32 and v.grad.item() == 8 and x.grad.sum().item() == 4
+
+
+def test_several_values_and_positions_want_the_same_type():
+    for index in (torch.tensor([0, 2]), (torch.tensor([True, False, True]), torch.tensor([0, 1]))):
+        with pytest.raises(RuntimeError, match="Index put requires the source and destination dtypes match"):
+            torch.ones(3, 3)[index] = torch.tensor(5)
+    with pytest.raises(RuntimeError, match="Index put requires the source and destination dtypes match"):
+        torch.ones(3)[torch.tensor([True, False, True])] = torch.tensor([5, 6])
+    with pytest.raises(RuntimeError, match="Index put requires the source and destination dtypes match"):
+        torch.ones(3).index_put_((torch.tensor([True, False, True]),), torch.tensor(5), accumulate=True)
+
+
+def test_a_number_is_not_indexed():
+    x = torch.tensor(5)
+    for index, text in ((0, "invalid index of a 0-dim tensor"), (2, "index 2 is out of bounds for dimension 0 with size 0"),
+                        (slice(None), r"slice\(\) cannot be applied to a 0-dim tensor")):
+        with pytest.raises(IndexError, match=text):
+            x[index]
+        with pytest.raises(IndexError, match=text):
+            x[index] = 3
+    with pytest.raises(IndexError, match="too many indices for tensor of dimension 0"):
+        x[(2,)] = 3
+    with pytest.raises(RuntimeError, match="value cannot be converted to type float without overflow"):
+        torch.ones(2, 2)[torch.tensor([0]), torch.tensor([0])] = 1j
+
+
+def test_what_is_read_lies_as_in_pytorch_where_dimensions_have_one_element():
+    x = torch.arange(4).reshape(1, 1, 4).transpose(0, -1)
+    assert x[:, [-1]].stride() == (1, 4, 4)
+    assert torch.arange(48).reshape(3, 4, 4).transpose(0, -1)[None, (0, 1)].stride() == (24, 12, 1, 4)

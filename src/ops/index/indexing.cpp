@@ -1,11 +1,16 @@
 // Advanced indexing: x[i, j], x[mask], and writes by them.
+#include <algorithm>
 #include <utility>
 
 #include "dispatch/layers.h"
 #include "kernels/copy.h"
+#include "kernels/fits.h"
+#include "kernels/functors/comparison.h"
 #include "kernels/index.h"
 #include "kernels/masks.h"
+#include "kernels/run_functor.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
@@ -16,6 +21,17 @@
 namespace umbra::ops {
 namespace {
 
+bool is_mask(const Tensor& index) { return index.dtype() == DType::Bool || index.dtype() == DType::UInt8; }
+
+void check_mask(const Tensor& self, const Tensor& mask, int64_t first) {
+  for (int64_t d = 0; d < mask.dim(); ++d) {
+    int64_t at = first + d;
+    if (at >= self.dim() || !expect_equal(mask.sym_sizes()[d], self.sym_sizes()[at]))
+      fail<IndexError>("The shape of the mask ", mask.sym_sizes(), " at index ", d,
+                       " does not match the shape of the indexed tensor ", self.sym_sizes(), " at index ", at);
+  }
+}
+
 // Masks become the positions where they hold, one index for each of their dimensions.
 std::vector<Tensor> positions(const Tensor& self, TensorList indices) {
   std::vector<Tensor> out;
@@ -24,7 +40,7 @@ std::vector<Tensor> positions(const Tensor& self, TensorList indices) {
       out.push_back(index);
       continue;
     }
-    bool mask = index.dtype() == DType::Bool || index.dtype() == DType::UInt8;
+    bool mask = is_mask(index);
     bool fits = mask || index.dtype() == DType::Int64 || index.dtype() == DType::Int32;
     const char* refusal = "tensors used as indices must be long, int, byte or bool tensors";
     check(fits || !only_metadata_is_asked(), refusal);
@@ -33,12 +49,7 @@ std::vector<Tensor> positions(const Tensor& self, TensorList indices) {
       out.push_back(index.dtype() == DType::Int64 ? index : index.to(DType::Int64));
       continue;
     }
-    for (int64_t d = 0; d < index.dim(); ++d) {
-      int64_t at = static_cast<int64_t>(out.size()) + d;
-      if (at >= self.dim() || !expect_equal(index.sym_sizes()[d], self.sym_sizes()[at]))
-        fail<IndexError>("The shape of the mask ", index.sym_sizes(), " at index ", d,
-                         " does not match the shape of the indexed tensor ", self.sym_sizes(), " at index ", at);
-    }
+    check_mask(self, index, static_cast<int64_t>(out.size()));
     Tensor rows = index.nonzero();
     for (int64_t d = 0; d < index.dim(); ++d) out.push_back(rows.select(1, d));
   }
@@ -104,8 +115,14 @@ SymShape indexed_strides(const Tensor& self, const std::vector<Tensor>& indices,
   std::vector<SymShape> layouts{with_brought(self.sym_strides(), indices, place, none)};
   for (const Tensor& index : indices) {
     if (!index.defined()) continue;
-    SymShape own = expanded_strides(index.sym_sizes(), index.sym_strides(), brought), strides(shape.size(), 0);
-    for (size_t i = 0; i < own.size(); ++i) strides[place.at() + i] = own[i];
+    SymShape own = expanded_strides(index.sym_sizes(), index.sym_strides(), brought), sizes(shape.size(), 1);
+    for (size_t i = 0; i < own.size(); ++i) sizes[place.at() + i] = brought[i];
+    // Over the dimensions that stay an index is one element long. Where the result is so too, its stride counts.
+    SymShape strides = view_strides(brought, own, sizes).value_or(SymShape(shape.size(), 0));
+    for (size_t d = 0; d < shape.size(); ++d) {
+      bool stays = d < place.at() || d >= place.at() + brought.size();
+      if (stays && !known_equal(shape[d], 1)) strides[d] = 0;
+    }
     layouts.push_back(std::move(strides));
   }
   return dense_strides_like(shape, layouts);
@@ -117,19 +134,31 @@ void warn_of_bytes(TensorList indices) {
       warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.");
 }
 
+// Whether a dimension of one element has another stride than it would have in a fresh tensor: such strides are passed
+// on.
+bool has_odd_stride(const Tensor& t) {
+  SymInt dense = 1;
+  for (int64_t d = t.dim(); d-- > 0;) {
+    SymInt size = t.sym_sizes()[d], stride = t.sym_strides()[d];
+    if (size.same(1) && !stride.is_symbolic() && !stride.same(dense)) return true;
+    dense = dense * size;
+  }
+  return false;
+}
+
 TensorSpec index_spec(const Tensor& self, TensorList indices) {
   warn_of_bytes(indices);
   std::vector<Tensor> at = positions(self, indices);
   SymShape shape = indexed_shape(self, at);
-  bool contiguous = self.is_contiguous();
+  bool contiguous = self.is_contiguous() && !has_odd_stride(self);
   for (const Tensor& index : at)
     contiguous = contiguous && (!index.defined() || index.dim() <= 1 || index.is_contiguous());
   SymShape strides = contiguous ? contiguous_strides(shape) : indexed_strides(self, at, shape);
   return TensorSpec(shape, strides, self.dtype(), self.device());
 }
 void run_index(const Tensor& out, const Tensor& self, TensorList indices) {
-  bool whole_mask = indices.size() == 1 && indices[0].defined() && indices[0].dim() == self.dim() &&
-                    (indices[0].dtype() == DType::Bool || indices[0].dtype() == DType::UInt8);
+  bool whole_mask =
+      indices.size() == 1 && indices[0].defined() && indices[0].dim() == self.dim() && is_mask(indices[0]);
   if (whole_mask && self.dim() > 0) return kernels::masked_select(out, self, indices[0]);
   kernels::index(out, self, positions(self, indices));
 }
@@ -149,7 +178,7 @@ struct BatchedIndices {
 
   explicit BatchedIndices(const std::vector<Batched>& given) {
     for (const Batched& index : given) {
-      bool mask = index.defined() && (index.value.dtype() == DType::Bool || index.value.dtype() == DType::UInt8);
+      bool mask = index.defined() && is_mask(index.value);
       check(!mask || !index.is_batched(),
             "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over "
             "indexing with a boolean mask.");
@@ -269,26 +298,50 @@ void check_same_type(const Tensor& self, const Tensor& values) {
         kernel_name(self.dtype()), " for the destination and ", kernel_name(values.dtype()), " for the source.");
 }
 
-// One mask that picks what one value is written to is a masked_fill_, whose masks are boolean.
-void check_fill(TensorList indices, const Tensor& values) {
-  const Tensor* only = nullptr;
-  for (const Tensor& index : indices)
-    if (index.defined() && std::exchange(only, &index)) return;
-  check(!only || only->dtype() != DType::UInt8 || values.sym_numel() != 1,
-        "masked_fill_ only supports boolean masks, but got mask with dtype unsigned char");
+// One value that goes to where one mask holds is a masked_fill_, whatever the value's type: the place of the mask among
+// the indices. None for other writes.
+std::optional<size_t> place_of_fill(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
+  if (accumulate || !known_equal(values.sym_numel(), 1)) return {};
+  std::optional<size_t> place;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (!indices[i].defined()) continue;
+    if (place || !is_mask(indices[i]) || indices[i].device() != self.device()) return {};
+    place = i;
+  }
+  if (place) check_mask(self, indices[*place], static_cast<int64_t>(*place));
+  return place;
+}
+
+// A mask that begins at a dimension of self, with ones for those behind it.
+Tensor mask_over(const Tensor& self, const Tensor& mask, size_t place) {
+  SymShape sizes(mask.sym_sizes()), strides(mask.sym_strides());
+  for (int64_t d = static_cast<int64_t>(place) + mask.dim(); d < self.dim(); ++d) {
+    sizes.push_back(1);
+    strides.push_back(0);
+  }
+  return alias_tensor(mask, sizes, strides, mask.storage_offset());
 }
 
 TensorSpec index_put_spec(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
   if (only_metadata_is_asked()) return spec_like(self);
-  if (!accumulate) check_fill(indices, values);
+  check<IndexError>(static_cast<int64_t>(indices.size()) <= self.dim(), "too many indices for tensor of dimension ",
+                    self.dim(), " (got ", indices.size(), ")");
+  check(known_equal(self.sym_numel(), 0) ||
+            std::any_of(indices.begin(), indices.end(), [](const Tensor& index) { return index.defined(); }),
+        "at least one index must be provided");
+  if (std::optional<size_t> place = place_of_fill(self, indices, values, accumulate)) {
+    check_kernel_type(!is_wide_unsigned(self.dtype()) && !is_float8(self.dtype()), "masked_fill", self);
+    check(indices[*place].dtype() == DType::Bool,
+          "masked_fill_ only supports boolean masks, but got mask with dtype unsigned char");
+    return spec_like(self);
+  }
   warn_of_bytes(indices);
   // Indices may be on another device, values may not.
   check(values.dim() == 0 || values.device() == self.device(), "Mismatching index_put device between self (",
         self.device(), ") and values (", values.device(), ")");
   // How many elements a mask picks is not known without its data, and the result does not depend on it.
   for (const Tensor& index : indices)
-    if (index.defined() && (index.dtype() == DType::Bool || index.dtype() == DType::UInt8) &&
-        !index.storage()->has_data()) {
+    if (index.defined() && is_mask(index) && !index.storage()->has_data()) {
       check_same_type(self, values);
       return spec_like(self);
     }
@@ -306,6 +359,12 @@ TensorSpec index_put_spec(const Tensor& self, TensorList indices, const Tensor& 
   return spec_like(self);
 }
 void run_index_put(const Tensor& out, const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
+  if (std::optional<size_t> place = place_of_fill(self, indices, values, accumulate)) {
+    const Tensor mask = mask_over(self, indices[*place], *place);
+    const Scalar value = values.item();
+    kernels::check_fits(value, self.dtype());
+    return kernels::pointwise(functors::MaskedFill{.value = value}, out, {&self, &mask});
+  }
   if (!out.is_same(self)) kernels::copy(out, self);
   kernels::index_put(out, positions(self, indices), values, accumulate);
 }

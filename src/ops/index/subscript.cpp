@@ -18,6 +18,9 @@ constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
 bool is_mask(const Tensor& index) { return index.dtype() == DType::Bool || index.dtype() == DType::UInt8; }
 
 Tensor select_at(const Tensor& t, int64_t dim, SymInt index, int64_t shown_dim) {
+  const bool is_zero = index.is_symbolic() || index.value() == 0;
+  check<IndexError>(t.dim() > 0 || is_zero, "index ", index, " is out of bounds for dimension ", shown_dim,
+                    " with size 0");
   check<IndexError>(t.dim() > 0,
                     "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
                     "convert a 0-dim tensor to a number");
