@@ -47,7 +47,7 @@ Tensor embedding_bag(const Tensor& input, const Tensor& weight, const Tensor& of
                              "embedding_bag: per_sample_weights is only supported for mode='sum' (got mode='",
                              options.mode, "')");
   return std::get<0>(umbra::embedding_bag(weight, rows, starts, options.scale_grad_by_freq, mode, false, shares,
-                                          options.include_last_offset, options.padding_idx));
+                                          options.include_last_offset && input.dim() == 1, options.padding_idx));
 }
 
 }  // namespace umbra::nn::functional

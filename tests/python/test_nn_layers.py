@@ -466,3 +466,50 @@ def test_probabilities_as_targets_ignore_no_class():
         F.cross_entropy(scores, target, ignore_index=0)
     with pytest.raises(RuntimeError, match="either for all 3 classes or no classes"):
         F.cross_entropy(scores, target, weight=torch.ones(2))
+
+
+# ---- refusals and corners of layers ----
+
+def test_bags_of_a_matrix_are_its_rows_whatever_ends_the_offsets():
+    rows = torch.tensor([[0, 1, 2], [3, 4, 0]])
+    weight = torch.arange(15.0).reshape(5, 3)
+    bags = torch.nn.EmbeddingBag(5, 3, mode="sum", include_last_offset=True, _weight=weight)
+    assert bags(rows).tolist() == weight[rows].sum(1).tolist()
+
+
+@pytest.mark.parametrize("pad, want", [
+    ([-1, 2], [1, 2, 1, 2]), ([2, -1], [0, 1, 0, 1]), ([-2, 3], [2, 2, 2, 2]), ([3, -2], [0, 0, 0, 0]), ([-1, -2], []), ([3, 3], [0, 1, 2] * 3),
+])
+def test_circular_padding_repeats_what_negative_padding_leaves(pad, want):
+    x = torch.arange(3.0).reshape(1, 3)
+    assert F.pad(x, pad, mode="circular").tolist() == [want]
+
+
+def test_circular_padding_needs_something_to_repeat():
+    with pytest.raises(RuntimeError, match="leaves nothing to wrap around in dimension 1"):
+        F.pad(torch.ones(1, 2), [2, -2], mode="circular")
+    with pytest.raises(RuntimeError, match="resulting in an empty dimension"):
+        F.pad(torch.ones(1, 2), [-2, -1], mode="circular")
+    with pytest.raises(RuntimeError, match="wrapping around more than once"):
+        F.pad(torch.ones(1, 2), [3, 0], mode="circular")
+
+
+@pytest.mark.parametrize("call, error, text", [
+    (lambda: F.pad(torch.ones(3), [1, 1], mode="reflect"), NotImplementedError, "Padding size 2 is not supported for 1D input tensor."),
+    (lambda: F.pad(torch.ones(3), [-2, -2]), RuntimeError, r"narrow\(\): length must be non-negative."),
+    (lambda: torch.nn.Hardtanh(1.0, -1.0), AssertionError, r"max_val \(-1.0\) must be greater than min_val \(1.0\)"),
+    (lambda: F.conv_transpose1d(torch.ones(1, 3, 4), torch.ones(2, 3, 2)), RuntimeError, r"Given transposed=1, weight of size \[2, 3, 2\], expected input\[1, 3, 4\]"),
+    (lambda: F.conv_transpose1d(torch.ones(1, 2, 4), torch.ones(2, 3, 2), stride=2, output_padding=2), RuntimeError,
+     "output_padding_height: 0 output_padding_width: 2 stride_height: 1 stride_width: 2 dilation_height: 1 dilation_width: 1"),
+    (lambda: F.interpolate(torch.ones(1, 1, 4), scale_factor=2, mode="bicubic"), NotImplementedError, "Only 3D, 4D and 5D input Tensors supported"),
+    (lambda: F.interpolate(torch.ones(1, 1, 4), scale_factor=2, mode="bilinear"), NotImplementedError, "Got 3D input, but bilinear mode needs 4D input"),
+    (lambda: F.interpolate(torch.ones(1, 1, 4, 4), scale_factor=2, mode="lanczos"), ValueError, "Lanczos mode requires antialias=True"),
+])
+def test_layers_refuse_in_pytorchs_words(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_rms_norm_lies_row_by_row():
+    x = torch.rand(2, 3, 4).transpose(1, 2)
+    assert F.rms_norm(x, (3,)).stride() == (12, 3, 1)

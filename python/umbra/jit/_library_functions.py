@@ -246,6 +246,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = Non
         raise ValueError("embedding_bag: If per_sample_weights is not None, then it must have the same shape as the input")
     if input.dim() == 2 and offsets is not None:
         raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences.")
+    include_last_offset = include_last_offset and input.dim() == 1
     input, starts, per_sample_weights = _bags_of(input, offsets, per_sample_weights)
     kind = 0
     if mode == "mean":

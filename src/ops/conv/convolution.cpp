@@ -47,9 +47,10 @@ void check_shapes(const Tensor& input, const Tensor& weight, const Tensor& bias,
   check(weight.sym_sizes()[0] >= groups, "Given groups=", groups, ", expected weight to be at least ", groups,
         " at dimension 0, but got weight of size ", weight.sym_sizes(), " instead");
   SymInt wanted = transposed ? weight.sym_sizes()[0] : weight.sym_sizes()[1] * groups;
-  check(input.sym_sizes()[1] == wanted, "Given groups=", groups, ", weight of size ", weight.sym_sizes(),
-        ", expected input", input.sym_sizes(), " to have ", wanted, " channels, but got ", input.sym_sizes()[1],
-        " channels instead");
+  check(input.sym_sizes()[1] == wanted,
+        transposed ? "Given transposed=" : "Given groups=", transposed ? SymInt(1) : groups, ", weight of size ",
+        weight.sym_sizes(), ", expected input", input.sym_sizes(), " to have ", wanted, " channels, but got ",
+        input.sym_sizes()[1], " channels instead");
   SymInt produced = transposed ? weight.sym_sizes()[1] * groups : weight.sym_sizes()[0];
   check(!bias.defined() || (bias.dim() == 1 && bias.sym_numel() == produced), "Given weight of size ",
         weight.sym_sizes(), ", expected bias to be 1-dimensional with ", produced, " elements, but got bias of size ",
@@ -81,6 +82,26 @@ Geometry checked_geometry(const Tensor& input, const Tensor& weight, const Tenso
        "). Kernel size can't be greater than actual input size");
 }
 
+// A name for each value, by the names of the dimensions. PyTorch has one dimension as two.
+std::string by_dimension(const char* name, const SymShape& values, int64_t ahead) {
+  const char* names[] = {"depth", "height", "width"};
+  std::string out;
+  auto add = [&](size_t dimension, SymInt value) {
+    out += std::string(" ") + name + "_" + names[dimension] + ": " + to_string(value);
+  };
+  if (values.size() == 1) add(1, ahead);
+  for (size_t i = 0; i < values.size(); ++i) add(3 - values.size() + i, values[i]);
+  return out;
+}
+
+void check_output_padding(const Geometry& g) {
+  for (size_t i = 0; i < g.stride.size(); ++i)
+    if (g.output_padding[i] >= g.stride[i] && g.output_padding[i] >= g.dilation[i])
+      fail("output padding must be smaller than either stride or dilation, but got",
+           by_dimension("output_padding", g.output_padding, 0), by_dimension("stride", g.stride, 1),
+           by_dimension("dilation", g.dilation, 1));
+}
+
 SymShape output_shape(const Tensor& input, const Tensor& weight, const Geometry& g, bool transposed, SymInt groups) {
   SymShape shape{input.sym_sizes()[0], transposed ? weight.sym_sizes()[1] * groups : weight.sym_sizes()[0]};
   for (size_t i = 0; i < g.stride.size(); ++i) {
@@ -88,9 +109,7 @@ SymShape output_shape(const Tensor& input, const Tensor& weight, const Geometry&
     if (transposed) {
       check(weight.sym_sizes()[i + 2] > 0, "kernel size should be greater than zero, but got weight of size ",
             weight.sym_sizes());
-      check(g.output_padding[i] < g.stride[i] || g.output_padding[i] < g.dilation[i],
-            "output padding must be smaller than either stride or dilation, but got output_padding: ",
-            g.output_padding[i], " stride: ", g.stride[i], " dilation: ", g.dilation[i]);
+      check_output_padding(g);
       shape.push_back((size - 1) * g.stride[i] - g.padding[i] * 2 + kernel + g.output_padding[i]);
       continue;
     }

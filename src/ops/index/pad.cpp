@@ -28,9 +28,7 @@ SymShape padded_sizes(const Tensor& self, SymIntArrayRef pad) {
   for (size_t i = 0; i < pad.size() / 2; ++i) {
     int64_t d = padded_dim(self, i);
     sizes[d] = sizes[d] + pad[2 * i] + pad[2 * i + 1];
-    check(sizes[d] >= 0, "The input size ", self.sym_sizes()[d], ", plus negative padding ", pad[2 * i], " and ",
-          pad[2 * i + 1], " resulted in a negative output size, which is invalid. Check dimension ", d,
-          " of your input.");
+    check(sizes[d] >= 0, "narrow(): length must be non-negative.");
   }
   return sizes;
 }
@@ -113,6 +111,21 @@ UMBRA_OPERATOR("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Te
     .tags({Tag::Core})
     .use(BatchInFront{});
 
+// Fills what lies before `start` and from `end` on with the `kept` elements between them, over and over.
+void wrap_around(const Tensor& out, int64_t d, SymInt kept, SymInt start, SymInt end) {
+  while (start > 0) {
+    SymInt begin = start > kept ? start - kept : SymInt(0);
+    out.slice(d, begin, start).copy_(out.slice(d, begin + kept, start + kept));
+    start = begin;
+  }
+  SymInt size = out.sym_sizes()[d];
+  while (end < size) {
+    SymInt stop = size - end > kept ? end + kept : size;
+    out.slice(d, end, stop).copy_(out.slice(d, end - kept, stop - kept));
+    end = stop;
+  }
+}
+
 // Round about: elements of the other end. Corners are written more than once.
 UMBRA_OPERATOR("_pad_circular(Tensor self, SymInt[] pad) -> Tensor")
     .composite([](const Tensor& self, SymIntArrayRef pad) {
@@ -122,16 +135,21 @@ UMBRA_OPERATOR("_pad_circular(Tensor self, SymInt[] pad) -> Tensor")
             "Invalid padding size, expected 1 or 2 non-padded dimensions, which would be equivalent to padding of "
             "length ",
             2 * (self.dim() - 1), " or ", 2 * (self.dim() - 2), " respectively but got ", pad.size());
-      SymShape sizes(self.sym_sizes());
+      SymShape sizes(self.sym_sizes()), kept(self.sym_sizes());
+      auto positive = [](SymInt p) { return sym_max(p, 0); };
       for (size_t i = 0; i < spatial; ++i) {
         int64_t d = padded_dim(self, i);
         SymInt before = pad[2 * i], after = pad[2 * i + 1], size = self.sym_sizes()[d];
         sizes[d] = size + before + after;
+        kept[d] = size - positive(-before) - positive(-after);
         check(before <= size && after <= size, "Padding value causes wrapping around more than once.");
-        check(sizes[d] > 0, "Negative padding value is resulting in an empty dimension.");
+        check(sizes[d] >= 0, "Negative padding value is resulting in an empty dimension");
+        check(sizes[d] == 0 || kept[d] > 0, "Negative padding value leaves nothing to wrap around in dimension ", d);
       }
+      // More is taken away than there is, and the result is empty.
+      if (std::any_of(kept.begin(), kept.end(), [](SymInt size) { return !size.is_symbolic() && size.value() < 0; }))
+        return self.reshape({-1}).narrow(0, 0, 0).reshape(sizes).clone();
       Tensor out = self.new_empty(sizes, self.options()), to = out, from = self;
-      auto positive = [](SymInt p) { return sym_max(p, 0); };
       for (size_t i = 0; i < spatial; ++i) {
         int64_t d = padded_dim(self, i);
         SymInt before = pad[2 * i], after = pad[2 * i + 1];
@@ -141,10 +159,7 @@ UMBRA_OPERATOR("_pad_circular(Tensor self, SymInt[] pad) -> Tensor")
       to.copy_(from);
       for (size_t i = 0; i < spatial; ++i) {
         int64_t d = padded_dim(self, i);
-        SymInt before = pad[2 * i], after = pad[2 * i + 1], end = sizes[d] - positive(after);
-        if (before > 0) out.slice(d, 0, before).copy_(out.slice(d, end - before, end));
-        if (after > 0)
-          out.slice(d, sizes[d] - after, sizes[d]).copy_(out.slice(d, positive(before), positive(before) + after));
+        wrap_around(out, d, kept[d], positive(pad[2 * i]), sizes[d] - positive(pad[2 * i + 1]));
       }
       return out;
     });
@@ -165,7 +180,8 @@ void check_pad_length(const Tensor& self, SymIntArrayRef pad) {
 int64_t check_padded_dims(const Tensor& self, SymIntArrayRef pad) {
   int64_t dims = static_cast<int64_t>(pad.size()) / 2;
   bool fits = dims >= 1 && dims <= 3 && (self.dim() == dims + 1 || self.dim() == dims + 2);
-  check<NotImplementedError>(fits, "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
+  check<NotImplementedError>(fits, "Padding size ", pad.size(), " is not supported for ", self.dim(),
+                             "D input tensor.");
   return dims;
 }
 

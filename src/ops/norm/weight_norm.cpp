@@ -170,6 +170,7 @@ Pair rms_by_parts(const Tensor& input, SymIntArrayRef normalized, const Tensor& 
   for (int64_t d = 0; d < static_cast<int64_t>(normalized.size()); ++d) dims.push_back(input.dim() - 1 - d);
   Tensor scale = x.pow(2).mean(dims, true).add_(least).rsqrt(), out = x.mul(scale);
   if (weight.defined()) out = out.mul(weight);
+  out = out.contiguous();
   return {out.dtype() == dtype ? out : out.to(dtype), scale};
 }
 

@@ -51,6 +51,7 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
     if input.dim() == 2 and offsets is not None:
         raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. "
                          f"However, found offsets of type {type(offsets)}")
+    include_last_offset = include_last_offset and input.dim() == 1
     input, offsets, per_sample_weights = _bags_of(input, offsets, per_sample_weights)
     modes = ("sum", "mean", "max")
     if mode not in modes:

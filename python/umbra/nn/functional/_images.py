@@ -41,16 +41,18 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
         sizes, scales = [math.floor(own * s) for own, s in zip(input.shape[2:], scales)], None
     if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and input.ndim == 4):
         raise ValueError("Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input")
-    if mode == "area":
+    if mode == "area" and 1 <= dims <= 3:
         return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[dims - 1](input, sizes)
+    if mode == "lanczos" and dims == 2 and (not antialias or align_corners):
+        raise ValueError("Lanczos mode does not support align_corners=True" if antialias else "Lanczos mode requires antialias=True")
     smooth = {"bilinear": "_upsample_bilinear2d_aa", "bicubic": "_upsample_bicubic2d_aa", "lanczos": "_upsample_lanczos2d_aa"}
     name = smooth[mode] if antialias else _INTERPOLATIONS.get((input.dim(), mode))
     if name is None:
         for (rank, known), _ in _INTERPOLATIONS.items():
-            if known == mode:
+            if known == mode and mode in ("linear", "bilinear", "trilinear") and 1 <= dims <= 3:
                 raise NotImplementedError(f"Got {input.dim()}D input, but {mode} mode needs {rank}D input")
         raise NotImplementedError("Input Error: Only 3D, 4D and 5D input Tensors supported (got {}D) for the modes: nearest | linear | bilinear | "
-                                  "bicubic | trilinear | area | nearest-exact (got {})".format(input.dim(), mode))
+                                  "bicubic | trilinear | lanczos | area | nearest-exact (got {})".format(input.dim(), mode))
     operator = getattr(umbra.ops.aten, name).vec
     return operator(input, sizes, scales) if plain else operator(input, sizes, align_corners, scales)
 

@@ -38,7 +38,15 @@ Hardswish = _module("Hardswish", "hardswish", inplace=False)
 Hardsigmoid = _module("Hardsigmoid", "hardsigmoid", inplace=False)
 ELU = _module("ELU", "elu", alpha=1.0, inplace=False)
 LeakyReLU = _module("LeakyReLU", "leaky_relu", negative_slope=0.01, inplace=False)
-Hardtanh = _module("Hardtanh", "hardtanh", min_val=-1.0, max_val=1.0, inplace=False)
+
+
+class Hardtanh(_module("Hardtanh", "hardtanh", min_val=-1.0, max_val=1.0, inplace=False)):
+    """Numbers held between two bounds."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if self.max_val <= self.min_val:
+            raise AssertionError(f"max_val ({self.max_val}) must be greater than min_val ({self.min_val})")
 
 
 class ReLU6(Hardtanh):
