@@ -16,48 +16,77 @@ using Kind = FftPass::Kind;
 constexpr int64_t kLanes = 16;                 // transforms that pocketfft takes side by side, at most
 constexpr int64_t kFourierGrain = kGrain / 8;  // an element of a transform costs as much as eight of a sum
 
-/// The rows of a pass whose dimensions but the last are one, dense on both sides.
+/// The rows of a pass, dense on both sides: runs of rows that are evenly apart, and the dimensions that count the runs.
 struct Rows {
-  int64_t count, from_bytes, to_bytes;
+  int64_t count = 1, from_bytes = 0, to_bytes = 0;
+  size_t outer = 0;  // dimensions, the first ones
 };
 
 /// None where the pass is another.
 std::optional<Rows> dense_rows(const FftPass& pass) {
   size_t last = pass.sizes.size() - 1;
-  int64_t real = pass.wide ? 8 : 4, n = static_cast<int64_t>(pass.sizes[last]), half = n / 2 + 1;
+  int64_t real = pass.wide ? 8 : 4;
   int64_t from_item = pass.kind == Kind::RealToComplex ? real : 2 * real;
   int64_t to_item = pass.kind == Kind::ComplexToReal ? real : 2 * real;
-  Rows rows{1, from_item * (pass.kind == Kind::ComplexToReal ? half : n),
-            to_item * (pass.kind == Kind::RealToComplex ? half : n)};
   if (pass.axis != last || pass.from_strides[last] != from_item || pass.to_strides[last] != to_item) return {};
-  for (size_t d = last; d-- > 0;) {
-    bool dense =
+  Rows rows;
+  for (rows.outer = last; rows.outer > 0; --rows.outer) {
+    size_t d = rows.outer - 1;
+    if (pass.sizes[d] == 1) continue;
+    bool even =
         pass.from_strides[d] == rows.count * rows.from_bytes && pass.to_strides[d] == rows.count * rows.to_bytes;
-    if (!dense && pass.sizes[d] != 1) return {};
+    if (rows.count > 1 && !even) break;
+    if (rows.count == 1) rows.from_bytes = pass.from_strides[d], rows.to_bytes = pass.to_strides[d];
     rows.count *= static_cast<int64_t>(pass.sizes[d]);
   }
   bool direction = pass.kind == Kind::ComplexToComplex || pass.forward == (pass.kind == Kind::RealToComplex);
-  return direction && n > 1 && rows.count >= UMBRA_VECTOR(fft_lanes)(pass.wide) ? std::optional(rows) : std::nullopt;
+  bool fills = rows.count >= UMBRA_VECTOR(fft_lanes)(pass.wide);
+  return direction && pass.sizes[last] > 1 && fills ? std::optional(rows) : std::nullopt;
 }
 
-/// As many of the rows as fill registers, and then the rest.
+/// The pass over the run of this number.
+FftPass run_of(const FftPass& pass, const Rows& rows, int64_t number) {
+  FftPass run = pass;
+  run.axis = 1;
+  run.sizes = {static_cast<size_t>(rows.count), pass.sizes.back()};
+  run.from_strides = {rows.from_bytes, pass.from_strides.back()};
+  run.to_strides = {rows.to_bytes, pass.to_strides.back()};
+  for (size_t d = rows.outer; d-- > 0;) {
+    int64_t size = static_cast<int64_t>(pass.sizes[d]), index = number % size;
+    run.from += index * pass.from_strides[d];
+    run.to += index * pass.to_strides[d];
+    number /= size;
+  }
+  return run;
+}
+
+/// The rows of a run that fill no registers.
+void run_rest(const FftPass& run, const Rows& rows, int64_t lanes, int64_t rest) {
+  FftPass part = run;
+  bool in_place = run.from == run.to;
+  int64_t first = rows.count - (in_place ? rest : lanes);
+  part.from += first * rows.from_bytes;
+  part.to += first * rows.to_bytes;
+  part.sizes[0] = static_cast<size_t>(rest);
+  if (in_place) UMBRA_VECTOR(fft_pass)(part);
+  else UMBRA_VECTOR(fft_rows)(part, part.from, rows.from_bytes, part.to, rows.to_bytes, 1);  // some once more
+}
+
 void run_rows(const FftPass& pass, const Rows& rows) {
-  int64_t lanes = UMBRA_VECTOR(fft_lanes)(pass.wide), groups = rows.count / lanes, done = groups * lanes;
-  parallel_for(0, groups, 1 + kFourierGrain / (lanes * static_cast<int64_t>(pass.sizes.back())),
-               [&](int64_t begin, int64_t end) {
-                 UMBRA_VECTOR(fft_rows)
-                 (pass, pass.from + begin * lanes * rows.from_bytes, rows.from_bytes,
-                  pass.to + begin * lanes * rows.to_bytes, rows.to_bytes, end - begin);
-               });
-  if (done == rows.count) return;
-  FftPass rest = pass;
-  rest.axis = 1;
-  rest.sizes = {static_cast<size_t>(rows.count - done), pass.sizes.back()};
-  rest.from_strides = {rows.from_bytes, pass.from_strides.back()};
-  rest.to_strides = {rows.to_bytes, pass.to_strides.back()};
-  rest.from += done * rows.from_bytes;
-  rest.to += done * rows.to_bytes;
-  UMBRA_VECTOR(fft_pass)(rest);
+  int64_t lanes = UMBRA_VECTOR(fft_lanes)(pass.wide), groups = rows.count / lanes, rest = rows.count % lanes, runs = 1;
+  for (size_t d = 0; d < rows.outer; ++d) runs *= static_cast<int64_t>(pass.sizes[d]);
+  int64_t grain = 1 + kFourierGrain / (lanes * static_cast<int64_t>(pass.sizes.back()));
+  parallel_for(0, runs * groups, grain, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      FftPass run = run_of(pass, rows, begin / groups);
+      int64_t first = begin % groups, count = std::min(groups - first, end - begin);
+      UMBRA_VECTOR(fft_rows)
+      (run, run.from + first * lanes * rows.from_bytes, rows.from_bytes, run.to + first * lanes * rows.to_bytes,
+       rows.to_bytes, count);
+      begin += count;
+      if (rest > 0 && first + count == groups) run_rest(run, rows, lanes, rest);
+    }
+  });
 }
 
 /// One pass, shared out to the threads along the longest of the other dimensions.

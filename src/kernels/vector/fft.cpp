@@ -66,50 +66,66 @@ template <class T> void run(const FftPass& pass) {
   }
 }
 
-template <class T>
-void run_rows(const FftPass& pass, const char* from, int64_t from_bytes, char* to, int64_t to_bytes, int64_t groups) {
+/// Transforms of rows that lie side by side in registers, one row in each lane.
+template <class T> class RowGroups {
+ public:
   using Lanes = pocketfft::detail::vtype_t<T>;
-  constexpr int64_t lanes = pocketfft::detail::VLEN<T>::val, item = sizeof(T), step = sizeof(Lanes);
-  const bool is_complex = pass.kind == FftPass::Kind::ComplexToComplex;
-  const size_t n = pass.sizes.back();
-  const T scale = static_cast<T>(pass.scale);
-  pocketfft::detail::arr<Lanes> buffer(is_complex ? 2 * n : n);
-  char* side_by_side = reinterpret_cast<char*>(buffer.data());
-  auto bring = [&](size_t first, const char* rows, size_t count) {
-    copy_transposed(side_by_side + first * step, step, rows, from_bytes, item, lanes, count);
-  };
-  auto take_back = [&](char* rows, size_t first, size_t count) {
-    copy_transposed(rows, to_bytes, side_by_side + first * step, step, item, count, lanes);
-  };
-  for (int64_t group = 0; group < groups; ++group, from += lanes * from_bytes, to += lanes * to_bytes) {
-    if (is_complex) {
-      bring(0, from, 2 * n);
-      auto plan = pocketfft::detail::get_plan<pocketfft::detail::pocketfft_c<T>>(n);
-      plan->exec(reinterpret_cast<pocketfft::detail::cmplx<Lanes>*>(buffer.data()), scale, pass.forward);
-      take_back(to, 0, 2 * n);
-      continue;
+  static constexpr int64_t lanes = pocketfft::detail::VLEN<T>::val, step = sizeof(Lanes);
+
+  explicit RowGroups(const FftPass& pass)
+      : pass_(pass),
+        n_(pass.sizes.back()),
+        half_(2 * (n_ / 2 + 1)),
+        buffer_(pass.kind == FftPass::Kind::ComplexToComplex ? 2 * n_ : half_ + 1) {}
+
+  void run(const char* from, int64_t from_bytes, char* to, int64_t to_bytes, int64_t groups) {
+    if (pass_.kind == FftPass::Kind::ComplexToComplex) {
+      auto plan = pocketfft::detail::get_plan<pocketfft::detail::pocketfft_c<T>>(n_);
+      auto* numbers = reinterpret_cast<pocketfft::detail::cmplx<Lanes>*>(buffer_.data());
+      each(from, from_bytes, to, to_bytes, groups, {0, 2 * n_}, {0, 2 * n_},
+           [&] { plan->exec(numbers, scale(), pass_.forward); });
+      return;
     }
-    // The real side's plan has the first number, which is real, and then pairs; the complex side has the first one's
-    // imaginary part too, and with an even length the last one's.
-    auto plan = pocketfft::detail::get_plan<pocketfft::detail::pocketfft_r<T>>(n);
-    if (pass.kind == FftPass::Kind::RealToComplex) {
-      bring(0, from, n);
-      plan->exec(buffer.data(), scale, true);
-      take_back(to + 2 * item, 1, n - 1);
-      for (int64_t i = 0; i < lanes; ++i) {
-        T* row = reinterpret_cast<T*>(to + i * to_bytes);
-        row[0] = buffer[0][i];
-        row[1] = 0;
-        if (n % 2 == 0) row[n + 1] = 0;
-      }
+    // The plan takes and gives the first number, which is real, and then pairs. The complex side has the first one's
+    // imaginary part too, and with an even length the last one's: what is real begins one place later.
+    auto plan = pocketfft::detail::get_plan<pocketfft::detail::pocketfft_r<T>>(n_);
+    Lanes* pairs = buffer_.data();
+    if (pass_.kind == FftPass::Kind::RealToComplex) {
+      each(from, from_bytes, to, to_bytes, groups, {1, n_}, {0, half_}, [&] {
+        plan->exec(pairs + 1, scale(), true);
+        pairs[0] = pairs[1];
+        pairs[1] = Lanes{};
+        if (n_ % 2 == 0) pairs[n_ + 1] = Lanes{};
+      });
     } else {
-      bring(1, from + 2 * item, n - 1);
-      for (int64_t i = 0; i < lanes; ++i) buffer[0][i] = *reinterpret_cast<const T*>(from + i * from_bytes);
-      plan->exec(buffer.data(), scale, false);
-      take_back(to, 0, n);
+      each(from, from_bytes, to, to_bytes, groups, {0, half_}, {1, n_}, [&] {
+        pairs[1] = pairs[0];
+        plan->exec(pairs + 1, scale(), false);
+      });
     }
   }
-}
+
+ private:
+  struct Part {
+    size_t first, count;  // of the buffer
+  };
+  T scale() const { return static_cast<T>(pass_.scale); }
+
+  template <class Fn>
+  void each(const char* from, int64_t from_bytes, char* to, int64_t to_bytes, int64_t groups, Part in, Part out,
+            const Fn& transform) {
+    char* side_by_side = reinterpret_cast<char*>(buffer_.data());
+    for (int64_t group = 0; group < groups; ++group, from += lanes * from_bytes, to += lanes * to_bytes) {
+      copy_transposed(side_by_side + in.first * step, step, from, from_bytes, sizeof(T), lanes, in.count);
+      transform();
+      copy_transposed(to, to_bytes, side_by_side + out.first * step, step, sizeof(T), out.count, lanes);
+    }
+  }
+
+  const FftPass& pass_;
+  size_t n_, half_;  // numbers of a row, on the real side and on the side of half the complex ones
+  pocketfft::detail::arr<Lanes> buffer_;
+};
 
 }  // namespace
 
@@ -117,8 +133,8 @@ int64_t fft_lanes(bool wide) {
   return static_cast<int64_t>(wide ? pocketfft::detail::VLEN<double>::val : pocketfft::detail::VLEN<float>::val);
 }
 void fft_rows(const FftPass& pass, const char* from, int64_t from_bytes, char* to, int64_t to_bytes, int64_t groups) {
-  pass.wide ? run_rows<double>(pass, from, from_bytes, to, to_bytes, groups)
-            : run_rows<float>(pass, from, from_bytes, to, to_bytes, groups);
+  pass.wide ? RowGroups<double>(pass).run(from, from_bytes, to, to_bytes, groups)
+            : RowGroups<float>(pass).run(from, from_bytes, to, to_bytes, groups);
 }
 void fft_pass(const FftPass& pass) { pass.wide ? run<double>(pass) : run<float>(pass); }
 
