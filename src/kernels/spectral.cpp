@@ -1,4 +1,4 @@
-// QR, eigenvalues, singular values, least squares.
+// Eigenvalues, singular values, least squares.
 #include <vector>
 
 #include "kernels/batched_matrices.h"
@@ -11,54 +11,6 @@ namespace {
 double cube(double n) { return n * n * n; }
 
 }  // namespace
-
-// ---- QR ----
-
-void geqrf(const Tensor& out, const Tensor& tau, const Tensor& a) {
-  visit<LapackTypes>(a.dtype(), "geqrf_cpu", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    copy(out, a);
-    MatrixStack<T> m(out);
-    int k = std::min(m.rows, m.columns);
-    each_matrix(m.count, cube(k),
-                [&](int64_t i) { lapack::geqrf<T>(m.rows, m.columns, m[i], m.leading(), tau.data<T>() + i * k); });
-  });
-}
-
-void householder_product(const Tensor& out, const Tensor& reflectors, const Tensor& tau) {
-  visit<LapackTypes>(out.dtype(), "orgqr_cpu", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    // The first columns are the reflectors; LAPACK fills the others.
-    MatrixStack<T> q(out);
-    Tensor vectors = column_major_copy(reflectors, batch_of(out)), factors = contiguous(tau);
-    MatrixStack<T> v(vectors);
-    int k = static_cast<int>(tau.size(-1));
-    each_matrix(q.count, static_cast<double>(q.rows) * q.columns * k, [&](int64_t i) {
-      int64_t columns = std::min(q.columns, v.columns);
-      std::copy_n(v[i], columns * q.rows, q[i]);
-      std::fill_n(q[i] + columns * q.rows, (q.columns - columns) * q.rows, T(0));
-      lapack::orgqr<T>(q.rows, q.columns, k, q[i], q.leading(), factors.template data<T>() + i * k);
-    });
-  });
-}
-
-void ormqr(const Tensor& out, const Tensor& reflectors, const Tensor& tau, const Tensor& other, bool left,
-           bool adjoint) {
-  visit<LapackTypes>(other.dtype(), "ormqr_cpu", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    constexpr bool complex = !std::is_same_v<T, Real<T>>;
-    copy(out, other);
-    MatrixStack<T> c(out);
-    Tensor vectors = column_major_copy(reflectors, batch_of(out)), factors = contiguous(tau);
-    MatrixStack<T> v(vectors);
-    int k = static_cast<int>(tau.size(-1));
-    char form = adjoint ? (complex ? 'C' : 'T') : 'N';
-    each_matrix(c.count, static_cast<double>(c.rows) * c.columns * k, [&](int64_t i) {
-      lapack::ormqr<T>(left ? 'L' : 'R', form, c.rows, c.columns, k, v[i], v.leading(),
-                       factors.template data<T>() + i * k, c[i], c.leading());
-    });
-  });
-}
 
 // ---- eigenvalues ----
 
