@@ -8,6 +8,7 @@
 #include "kernels/batched_matrices.h"
 #include "kernels/blas.h"
 #include "kernels/lapack.h"
+#include "kernels/symmetric_factor.h"
 
 namespace umbra::kernels {
 namespace {
@@ -325,6 +326,17 @@ void triangular_solve(const Tensor& out, const Tensor& a, const Tensor& b, bool 
 
 // ---- LDL ----
 
+namespace {
+
+template <class T> int ldl_one(T* a, int n, int leading, int* pivots, bool hermitian) {
+  constexpr int kUnblocked = 64;  // up to here LAPACK takes column after column, too
+  if constexpr (std::is_same_v<T, Real<T>>)
+    if (n <= kUnblocked) return SymmetricFactor<T>(a, n).run(pivots);
+  return hermitian ? lapack::hetrf<T>('L', n, a, leading, pivots) : lapack::sytrf<T>('L', n, a, leading, pivots);
+}
+
+}  // namespace
+
 void ldl_factor(const Tensor& ld, const Tensor& pivots, const Tensor& info, const Tensor& a, bool hermitian) {
   fill(info, 0);
   visit<LapackTypes>(a.dtype(), "ldl_factor_kernel_cpu", [&](auto tag) {
@@ -333,8 +345,7 @@ void ldl_factor(const Tensor& ld, const Tensor& pivots, const Tensor& info, cons
     MatrixStack<T> m(ld);
     int *pivot = pivots.data<int>(), *status = info.data<int>();
     each_matrix(m.count, cube(m.rows), [&](int64_t i) {
-      status[i] = hermitian ? lapack::hetrf<T>('L', m.rows, m[i], m.leading(), pivot + i * m.rows)
-                            : lapack::sytrf<T>('L', m.rows, m[i], m.leading(), pivot + i * m.rows);
+      status[i] = ldl_one(m[i], m.rows, m.leading(), pivot + i * m.rows, hermitian);
       clear_triangle(m[i], m.rows, false);
     });
   });
