@@ -11,11 +11,13 @@ namespace umbra::kernels {
 namespace {
 
 // How the channels lie: in planes of `space` elements each (one after another, for each sample), or side by side in
-// rows with one element of every channel.
+// rows that have `each` elements of every channel.
 struct ChannelLayout {
   bool planes = true;
-  int64_t batch = 0, channels = 0, space = 1;
-  int64_t count() const { return batch * space; }  // elements of one channel
+  int64_t batch = 0, channels = 0, space = 1, each = 1;
+  int64_t count() const { return batch * space * each; }  // elements of one channel
+  int64_t rows() const { return batch * space; }
+  int64_t width() const { return channels * each; }
 };
 
 bool channels_side_by_side(const Tensor& t) {
@@ -28,13 +30,18 @@ bool channels_side_by_side(const Tensor& t) {
 class Layouts {
  public:
   explicit Layouts(const Tensor& input) {
-    layout_.planes = !channels_side_by_side(input);
+    side_by_side_ = channels_side_by_side(input);
     layout_.batch = input.size(0);
     layout_.channels = input.size(1);
     for (int64_t d = 2; d < input.dim(); ++d) layout_.space *= input.size(d);
+    // Of short planes all that a sample has are one row: a call for each of them would take longer than its work.
+    constexpr int64_t kShortPlane = 128, kLongestRow = 4096, kFewRows = 4;
+    bool short_planes = layout_.space < kShortPlane && layout_.channels * layout_.space <= kLongestRow;
+    layout_.planes = !side_by_side_ && !(short_planes && layout_.batch >= kFewRows);
+    if (!side_by_side_ && !layout_.planes) std::swap(layout_.space, layout_.each);
   }
   const ChannelLayout& layout() const { return layout_; }
-  bool fits(const Tensor& t) const { return layout_.planes ? t.is_contiguous() : channels_side_by_side(t); }
+  bool fits(const Tensor& t) const { return side_by_side_ ? channels_side_by_side(t) : t.is_contiguous(); }
   Tensor bring(const Tensor& t) const {
     if (fits(t)) return t;
     Tensor copied = blank(t);
@@ -42,7 +49,7 @@ class Layouts {
     return copied;
   }
   Tensor blank(const Tensor& like) const {
-    if (layout_.planes) return scratch(like.sizes(), like.dtype());
+    if (!side_by_side_) return scratch(like.sizes(), like.dtype());
     SymShape strides = like.dim() == 2 ? contiguous_strides(like.sym_sizes())
                                        : strides_for(like.sym_sizes(), like.dim() == 4 ? MemoryFormat::ChannelsLast
                                                                                        : MemoryFormat::ChannelsLast3d);
@@ -51,10 +58,11 @@ class Layouts {
 
  private:
   ChannelLayout layout_;
+  bool side_by_side_;
 };
 
 // Makes sums for every channel. `plane(channel, offset)` gives those of one plane; `row(sums, offset)` adds one row to
-// sums of all channels. Long sums are kept in double.
+// sums of all its places. Long sums are kept in double.
 template <class T, int Count> class ChannelSums {
  public:
   explicit ChannelSums(const ChannelLayout& layout) : layout_(layout) {
@@ -78,23 +86,24 @@ template <class T, int Count> class ChannelSums {
     constexpr int64_t kBlock = 64;  // rows that are added up in T before they go into double
     using Totals = std::array<std::vector<double>, Count>;
     OrderedParts<Totals> parts;
-    parallel_for(0, layout_.count(), 1 + kGrain / layout_.channels, [&](int64_t from, int64_t to) {
+    const int64_t width = layout_.width();
+    parallel_for(0, layout_.rows(), 1 + kGrain / width, [&](int64_t from, int64_t to) {
       auto add_row = row();
       std::vector<T> block[Count];
       Totals totals;
-      for (auto& total : totals) total.assign(layout_.channels, 0.0);
+      for (auto& total : totals) total.assign(width, 0.0);
       for (int64_t start = from; start < to; start += kBlock) {
         T* sums[Count];
-        for (int k = 0; k < Count; ++k) block[k].assign(layout_.channels, T(0)), sums[k] = block[k].data();
-        for (int64_t r = start; r < std::min(to, start + kBlock); ++r) add_row(sums, r * layout_.channels);
+        for (int k = 0; k < Count; ++k) block[k].assign(width, T(0)), sums[k] = block[k].data();
+        for (int64_t r = start; r < std::min(to, start + kBlock); ++r) add_row(sums, r * width);
         for (int k = 0; k < Count; ++k)
-          for (int64_t c = 0; c < layout_.channels; ++c) totals[k][c] += block[k][c];
+          for (int64_t i = 0; i < width; ++i) totals[k][i] += block[k][i];
       }
       parts.add(from, std::move(totals));
     });
     parts.each([&](const Totals& totals) {
       for (int k = 0; k < Count; ++k)
-        for (int64_t c = 0; c < layout_.channels; ++c) sums_[k][c] += totals[k][c];
+        for (int64_t i = 0; i < width; ++i) sums_[k][i / layout_.each] += totals[k][i];
     });
   }
 
@@ -102,6 +111,14 @@ template <class T, int Count> class ChannelSums {
   const ChannelLayout& layout_;
   std::vector<double> sums_[Count];
 };
+
+/// A value of each channel for every place of a row.
+template <class T> std::vector<T> spread(const std::vector<T>& values, const ChannelLayout& layout) {
+  std::vector<T> places;
+  places.reserve(layout.width());
+  for (const T& value : values) places.insert(places.end(), layout.each, value);
+  return places;
+}
 
 template <class T> std::vector<T> rounded(const std::vector<double>& values) { return {values.begin(), values.end()}; }
 
@@ -116,7 +133,7 @@ template <class T> std::vector<double> channel_sums(const Tensor& input, const C
   } else {
     sums.add_rows([&] {
       return [&, reader = RowReader<T>(input)](T** out, int64_t at) mutable {
-        row_functions<T>().add(out[0], reader.read(at, layout.channels), layout.channels);
+        row_functions<T>().add(out[0], reader.read(at, layout.width()), layout.width());
       };
     });
   }
@@ -133,9 +150,10 @@ std::vector<double> channel_squares(const Tensor& input, const ChannelLayout& la
       };
     });
   } else {
+    std::vector<T> centers = spread(means, layout);
     sums.add_rows([&] {
       return [&, reader = RowReader<T>(input)](T** out, int64_t at) mutable {
-        row_functions<T>().add_squares(out[0], reader.read(at, layout.channels), means.data(), layout.channels);
+        row_functions<T>().add_squares(out[0], reader.read(at, layout.width()), centers.data(), layout.width());
       };
     });
   }
@@ -144,10 +162,11 @@ std::vector<double> channel_squares(const Tensor& input, const ChannelLayout& la
 
 // out = x * a + b for each channel.
 template <class T>
-void scale_channels(const Tensor& out, const Tensor& input, const ChannelLayout& layout, const std::vector<T>& a,
-                    const std::vector<T>& b) {
-  int64_t runs = layout.planes ? layout.batch * layout.channels : layout.count();
-  int64_t n = layout.planes ? layout.space : layout.channels;
+void scale_channels(const Tensor& out, const Tensor& input, const ChannelLayout& layout, std::vector<T> a,
+                    std::vector<T> b) {
+  if (!layout.planes) a = spread(a, layout), b = spread(b, layout);
+  int64_t runs = layout.planes ? layout.batch * layout.channels : layout.rows();
+  int64_t n = layout.planes ? layout.space : layout.width();
   parallel_for(0, runs, 1 + kGrain / (n + 1), [&](int64_t from, int64_t to) {
     RowReader<T> reader(input);
     RowWriter<T> writer(out);
@@ -165,9 +184,10 @@ void scale_channels(const Tensor& out, const Tensor& input, const ChannelLayout&
 // out = g * a + x * b + c for each channel.
 template <class T>
 void combine_channels(const Tensor& out, const Tensor& grad, const Tensor& input, const ChannelLayout& layout,
-                      const std::vector<T>& a, const std::vector<T>& b, const std::vector<T>& c) {
-  int64_t runs = layout.planes ? layout.batch * layout.channels : layout.count();
-  int64_t n = layout.planes ? layout.space : layout.channels;
+                      std::vector<T> a, std::vector<T> b, std::vector<T> c) {
+  if (!layout.planes) a = spread(a, layout), b = spread(b, layout), c = spread(c, layout);
+  int64_t runs = layout.planes ? layout.batch * layout.channels : layout.rows();
+  int64_t n = layout.planes ? layout.space : layout.width();
   parallel_for(0, runs, 1 + kGrain / (n + 1), [&](int64_t from, int64_t to) {
     RowReader<T> reader(input), grads(grad);
     RowWriter<T> writer(out);
@@ -258,10 +278,12 @@ void backward(const Tensor& grad_input, const Tensor& grad_weight, const Tensor&
       };
     });
   } else {
+    std::vector<T> centers = spread(means, layout);
+    int64_t width = layout.width();
     sums.add_rows([&] {
       return [&, reader = RowReader<T>(x), grads = RowReader<T>(grad)](T** out, int64_t at) mutable {
-        row_functions<T>().add_two(out[0], out[1], grads.read(at, channels), reader.read(at, channels), means.data(),
-                                   channels);
+        row_functions<T>().add_two(out[0], out[1], grads.read(at, width), reader.read(at, width), centers.data(),
+                                   width);
       };
     });
   }
