@@ -130,8 +130,17 @@ void gather_columns(const Tensor& columns, const Tensor& image, int64_t offset, 
   });
 }
 
-// Whether the matrix of windows is the image itself: kernels of one element, at every place.
+// Whether the one window is the image.
+bool window_is_image(const Geometry& g) {
+  for (int64_t d = 0; d < g.dims(); ++d)
+    if (g.map[d] != 1 || g.padding[d] != 0 || g.kernel[d] != g.image[d]) return false;
+  return true;
+}
+
+// Whether the matrix of windows is the image itself: a window that is the image, or kernels of one element, at every
+// place.
 bool windows_are_image(const Geometry& g) {
+  if (window_is_image(g)) return true;
   for (int64_t d = 0; d < g.dims(); ++d)
     if (g.kernel[d] != 1 || g.stride[d] != 1 || g.padding[d] != 0 || g.map[d] != g.image[d]) return false;
   return true;
@@ -140,6 +149,11 @@ bool windows_are_image(const Geometry& g) {
 // The three computations for contiguous tensors of any type, by products with the matrix of windows.
 void map_of_image(const Tensor& map, const Tensor& image, const Tensor& weight, const Geometry& g) {
   GroupMatrices m(g);
+  if (g.groups == 1 && window_is_image(g)) {  // all samples at once
+    mm(matrix(map, 0, g.batch, m.map_channels), matrix(image, 0, g.batch, m.columns_rows),
+       matrix(weight, 0, m.map_channels, m.columns_rows, /*transposed=*/true));
+    return;
+  }
   bool direct = windows_are_image(g);
   Tensor columns = direct ? Tensor() : scratch({m.columns_rows, g.map_size()}, image.dtype());
   each_group(g, [&](int64_t image_at, int64_t map_at, int64_t weight_at) {
@@ -216,15 +230,16 @@ void add_bias(const Tensor& out, const Tensor& bias) {
   });
 }
 
-// Where a call of oneDNN costs more than the product.
-bool is_small_product(const Tensor& map, const Tensor& image, const Geometry& g) {
+// Where a call of oneDNN costs more than the product: of few numbers, or where it would bring a weight that is used
+// once into another order.
+bool is_plain_product(const Tensor& map, const Tensor& image, const Geometry& g) {
+  if (!windows_are_image(g) || map.dtype() != DType::Float32 || !image.is_contiguous()) return false;
   constexpr int64_t small = 1 << 16;
-  return windows_are_image(g) && map.dtype() == DType::Float32 && image.is_contiguous() &&
-         map.numel() * (g.image_channels / g.groups) < small;
+  return (g.groups == 1 && window_is_image(g)) || map.numel() * GroupMatrices(g).columns_rows < small;
 }
 
 void make_map(const Tensor& map, const Tensor& image, const Tensor& weight, const Tensor& bias, const Geometry& g) {
-  if (!is_small_product(map, image, g) && onednn_map_of_image(map, image, weight, bias, g)) return;
+  if (!is_plain_product(map, image, g) && onednn_map_of_image(map, image, weight, bias, g)) return;
   with_plain(map, image, weight,
              [&](const Tensor& out, const Tensor& a, const Tensor& b) { map_of_image(out, a, b, g); });
   add_bias(map, bias);
@@ -300,7 +315,7 @@ int64_t plain_workspace(ConvolutionResult result, const Tensor& out, const Tenso
 
 int64_t map_workspace(const Tensor& map, const Tensor& image, const Tensor& weight, const Tensor& bias,
                       const Geometry& g) {
-  if (!is_small_product(map, image, g))
+  if (!is_plain_product(map, image, g))
     if (auto bytes = onednn_workspace(ConvolutionResult::Map, image, map, weight, bias, g)) return *bytes;
   return plain_workspace(ConvolutionResult::Map, map, image, weight, g);
 }
