@@ -36,6 +36,13 @@ class LoopGeometry {
     strides_[0][operand] = item;
     strides_[1][operand] = sizes_[0] * item;
   }
+  /// Makes two dimensions of the second and last one: `inner` of its steps, which divide it, and how often those come.
+  void split_outer(int64_t inner) {
+    sizes_[2] = sizes_[1] / inner;
+    sizes_[1] = inner;
+    for (int k = 0; k < operands_; ++k) strides_[2][k] = strides_[1][k] * inner;
+    dims_ = 3;
+  }
   /// Joins dimensions that every operand passes through as one.
   void coalesce();
 

@@ -38,6 +38,8 @@ struct Run {
 
   /// Settles how runs with these steps are done.
   void settle(const LoopGeometry& geometry) {
+    whole = nullptr;
+    number = 0;
     if (!settle(geometry, entry.loops, entry.compute) && entry.narrow.all) settle(geometry, entry.narrow, narrow);
   }
   bool settle(const LoopGeometry& geometry, const PointwiseLoops& loops, DType stored) {
@@ -105,24 +107,38 @@ struct Run {
   }
 };
 
+constexpr int64_t kLargestPlane = 8192, kFewPlanes = 4;
+
+/// The rows of a plane. Where there are rows alone, so many of them that there are several planes and none is cut
+/// short; 1 where there is no such number.
+int64_t rows_of_plane(const LoopGeometry& geometry) {
+  int64_t count = geometry.size(1);
+  if (geometry.dims() > 2) return count;
+  int64_t rows = std::min(count / kFewPlanes, kLargestPlane / (2 * geometry.size(0)));
+  while (rows > 1 && count % rows != 0) --rows;
+  return rows;
+}
+
 /// Where rows are short, what is the same in every plane (a row or a column that is broadcast) is spread over a plane
 /// once, so that a plane becomes one run. Returns the memory of what was spread.
 std::vector<char> spread_over_planes(LoopGeometry& geometry, const Run& run) {
-  constexpr int64_t kShortRow = 128, kLargestPlane = 8192, kFewPlanes = 4;
-  if (geometry.dims() < 3 || geometry.size(0) >= kShortRow) return {};
-  int64_t rows = geometry.size(1), plane = geometry.size(0) * rows;
-  if (plane > kLargestPlane || geometry.numel() / plane < kFewPlanes) return {};
+  const int64_t short_row = run.whole ? 128 : 1024;  // what goes through buffers costs more for each run
+  if (geometry.dims() < 2 || geometry.size(0) >= short_row) return {};
+  int64_t rows = rows_of_plane(geometry), plane = geometry.size(0) * rows;
+  if (rows < 2 || plane > kLargestPlane || geometry.numel() / plane < kFewPlanes) return {};
   size_t bytes = 0;
   for (int k = 0; k < run.operands; ++k) {
     if (geometry.inner_joins(k)) continue;
     bool same = k > 0;
-    for (int d = 2; d < geometry.dims(); ++d) same = same && geometry.stride(d, k) == 0;
+    for (int d = geometry.dims() == 2 ? 1 : 2; d < geometry.dims(); ++d) same = same && geometry.stride(d, k) == 0;
     if (!same) return {};
     bytes += static_cast<size_t>(plane * run.operand[k].item);
   }
+  if (bytes == 0) return {};
+  if (geometry.dims() == 2) geometry.split_outer(rows);
   std::vector<char> memory(bytes);
   char* to = memory.data();
-  for (int k = 1; k < run.operands && bytes > 0; ++k) {
+  for (int k = 1; k < run.operands; ++k) {
     if (geometry.inner_joins(k)) continue;
     int64_t item = run.operand[k].item, row = geometry.size(0) * item;
     for (int64_t i = 0; i < rows; ++i)
@@ -131,7 +147,7 @@ std::vector<char> spread_over_planes(LoopGeometry& geometry, const Run& run) {
     geometry.replace_inner(k, to, item);
     to += rows * row;
   }
-  if (bytes > 0) geometry.coalesce();
+  geometry.coalesce();
   return memory;
 }
 
@@ -176,8 +192,9 @@ void run_pointwise(const PointwiseTable& table, const void* functor, const Tenso
     char* nothing[kMaxInputs + 1] = {};
     return entry.loops.all(functor, nothing, 0);
   }
-  std::vector<char> spread = spread_over_planes(geometry, run);
   run.settle(geometry);
+  std::vector<char> spread = spread_over_planes(geometry, run);
+  if (!spread.empty()) run.settle(geometry);
   geometry.for_each_inner(run);
 }
 
