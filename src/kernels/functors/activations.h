@@ -1,7 +1,9 @@
 // Activation functions and their derivatives. A backward functor takes the incoming gradient first.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/functors/functor.h"
 
@@ -12,6 +14,21 @@ UMBRA_FUNCTOR_BINARY(SigmoidBackward, "sigmoid_backward_cpu", FloatingComplex,
                      multiply(a, conj(multiply(T(1) - b, b))));  // b: the result
 
 UMBRA_FUNCTOR_UNARY(Relu, "clamp_min_scalar_cpu", NumericAndUnsigned, maximum(x, T(0)));
+
+/// What is positive, up to `most`; zero of the rest, and of what is no number.
+struct PositivePart : Unary {
+  static constexpr const char* name = "add_clamp_cpu";
+  static constexpr bool full_width_only = true;
+  using types = Numeric;
+  double most = std::numeric_limits<double>::max();
+  template <class T> auto bind() const {
+    if constexpr (std::is_integral_v<T>) return [](T x) { return maximum(x, T(0)); };
+    else
+      return [most = static_cast<T>(std::min<double>(most, std::numeric_limits<T>::max()))](auto x) {
+        return select(x > decltype(x)(0), minimum(x, decltype(x)(most)), decltype(x)(0));
+      };
+  }
+};
 
 struct Threshold : Unary {  // x where it exceeds the threshold, else value
   static constexpr const char* name = "threshold_cpu";

@@ -73,11 +73,9 @@ void add_relu(const Tensor& out, const Tensor& self, const Tensor& sum) {
   // The largest number is one of the first argument's type.
   check(self.dtype() != DType::Float64 || sum.dtype() == DType::Float64,
         "value cannot be converted to type float without overflow");
-  bool floats = is_floating(sum.dtype());
-  Tensor result = relu_(floats ? nan_to_num_(sum, 0.0, std::nullopt, 0.0) : sum);  // nobody else's
-  if (floats && is_integral(self.dtype(), false))
-    result.clamp_max_(std::ldexp(1.0, 8 * static_cast<int>(self.item_size()) - 1) - 1);
-  kernels::copy(out, result);
+  PositivePart kept;
+  if (is_integral(self.dtype(), false)) kept.most = std::ldexp(1.0, 8 * static_cast<int>(self.item_size()) - 1) - 1;
+  kernels::pointwise(kept, out, {&sum});
 }
 
 UMBRA_OPERATOR("_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
