@@ -5,6 +5,7 @@
 
 #include "kernels/convert.h"
 #include "kernels/copy.h"
+#include "kernels/loop.h"
 #include "kernels/parallel.h"
 #include "kernels/visit.h"
 #include "kernels/walk.h"
@@ -64,11 +65,20 @@ void cat_blocks(const Tensor& out, TensorList tensors, int64_t dim) {
     });
     return;
   }
-  parallel_for(0, outer * count, 4 * kGrain / block_bytes, [&](int64_t from, int64_t to) {
-    for (int64_t i = from; i < to; ++i) {
-      const Block& block = blocks[i % count];
-      int64_t row = i / count;
-      copy_bytes(target + row * row_bytes + block.at, block.data + row * block.bytes, block.bytes);
+  // Threads share out bytes, not blocks: of two tensors one may be long and the other short.
+  constexpr int64_t kLine = 64;
+  int64_t total = outer * row_bytes, lines = (total + kLine - 1) / kLine;
+  parallel_for(0, lines, 4 * kGrain / kLine, [&](int64_t from, int64_t to) {
+    int64_t at = from * kLine, end = std::min(to * kLine, total), row = at / row_bytes, start = row * row_bytes;
+    size_t k = blocks.size();
+    while (blocks[--k].at > at - start) {
+    }
+    while (at < end) {
+      const Block& block = blocks[k];
+      int64_t skip = at - start - block.at, bytes = std::min(block.bytes - skip, end - at);
+      copy_bytes(target + at, block.data + row * block.bytes + skip, bytes);
+      at += bytes;
+      if (++k == blocks.size()) k = 0, ++row, start += row_bytes;
     }
   });
 }
@@ -136,6 +146,28 @@ void cat(const Tensor& out, TensorList tensors, int64_t dim) {
     copy(narrowed(out, dim, at, t.size(dim)), t);
     at += t.size(dim);
   }
+}
+
+void join_parts(const Tensor& out, const Tensor& real, const Tensor& imaginary) {
+  Tensor first = cast(real, real_type(out.dtype())), second = cast(imaginary, real_type(out.dtype()));
+  visit_item_size(first.item_size(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    LoopGeometry(out, {&first, &second}).for_each_inner([](char** data, const int64_t* strides, int64_t n) {
+      constexpr int64_t item = sizeof(T);
+      bool dense = strides[0] == 2 * item && strides[1] == item && strides[2] == item;
+      if (dense) {
+        T* __restrict to = reinterpret_cast<T*>(data[0]);
+        const T *a = reinterpret_cast<const T*>(data[1]), *b = reinterpret_cast<const T*>(data[2]);
+        for (int64_t i = 0; i < n; ++i) to[2 * i] = a[i], to[2 * i + 1] = b[i];
+        return;
+      }
+      for (int64_t i = 0; i < n; ++i) {
+        T* to = reinterpret_cast<T*>(data[0] + i * strides[0]);
+        to[0] = *reinterpret_cast<const T*>(data[1] + i * strides[1]);
+        to[1] = *reinterpret_cast<const T*>(data[2] + i * strides[2]);
+      }
+    });
+  });
 }
 
 void flip(const Tensor& out, const Tensor& self, IntArrayRef dims) {

@@ -8,6 +8,8 @@ namespace umbra::kernels {
 /// The tensors one after another along `dim`. All have out's dtype; one-dimensional tensors without elements are
 /// skipped.
 void cat(const Tensor& out, TensorList tensors, int64_t dim);
+/// A complex tensor of its real and imaginary parts, which broadcast to its sizes.
+void join_parts(const Tensor& out, const Tensor& real, const Tensor& imaginary);
 /// out = self with the order of elements reversed along the dimensions.
 void flip(const Tensor& out, const Tensor& self, IntArrayRef dims);
 /// Each dimension's elements shifted, those that leave at the end coming in at the start. Without dimensions, of the

@@ -1,6 +1,6 @@
 // Complex tensors from their parts, or from length and angle.
 #include "dispatch/layers.h"
-#include "kernels/copy.h"
+#include "kernels/concatenate.h"
 #include "ops/common/batching.h"
 #include "ops/common/out_asks.h"
 #include "ops/pointwise/family.h"
@@ -27,11 +27,6 @@ Tensor parts(const Tensor& t, int64_t which) {
   return view;
 }
 
-void fill_parts(const Tensor& out, const Tensor& real, const Tensor& imaginary) {
-  kernels::copy(parts(out, 0), real);
-  kernels::copy(parts(out, 1), imaginary);
-}
-
 Tensor real_part(const Tensor& t) { return t.is_complex() ? umbra::real(t) : t; }
 
 /// What out variants ask of their output, once the parts are known to fit each other.
@@ -50,7 +45,7 @@ UMBRA_OPERATOR("complex(Tensor real, Tensor imag) -> Tensor")
                               " must be floating point, got ", t->dtype());
       return complex_spec(real, imag);
     })
-    .cpu([](const Tensor& out, const Tensor& real, const Tensor& imag) { fill_parts(out, real, imag); })
+    .cpu([](const Tensor& out, const Tensor& real, const Tensor& imag) { kernels::join_parts(out, real, imag); })
     .gradient("real", {"grad"}, [](const Tensor& grad) { return real_part(grad); })
     .gradient("imag", {"grad"}, [](const Tensor& grad) { return real_part(grad.mul(std::complex<double>(0, -1))); })
     .linear()
@@ -67,7 +62,7 @@ UMBRA_OPERATOR("polar(Tensor abs, Tensor angle) -> Tensor")
       Tensor turned = angle.expand(out.sym_sizes());
       if (out.dtype() == DType::Complex32) {  // rounded once
         turned = turned.to(DType::Float32);
-        return fill_parts(out, turned.cos().mul(abs), turned.sin().mul(abs));
+        return kernels::join_parts(out, turned.cos().mul(abs), turned.sin().mul(abs));
       }
       cos_out(parts(out, 0), turned).mul_(abs);
       sin_out(parts(out, 1), turned).mul_(abs);

@@ -1,0 +1,153 @@
+"""Sizes and layouts for which kernels take another way than for small ones: values against NumPy or what they are made of."""
+import numpy as np
+import pytest
+import umbra as torch
+from umbra.nn import functional as F
+
+
+def numbers(*shape, dtype=torch.float32, seed=0):
+    generator = np.random.default_rng(seed)
+    values = generator.standard_normal(shape)
+    return torch.tensor(values + 1j * generator.standard_normal(shape) if dtype.is_complex else values, dtype=dtype)
+
+
+@pytest.fixture(params=[1, 3], autouse=True)
+def threads(request):
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield
+    torch.set_num_threads(before)
+
+
+# ---- Fourier transforms of rows: whole registers of them, and what is left ----
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("n", [2, 5, 16])
+@pytest.mark.parametrize("rows", [16, 37])
+def test_transforms_of_frames_that_overlap(rows, n, dtype):
+    frames = numbers(3, 7 * rows + n, dtype=dtype).as_strided((3, rows, n), (7 * rows + n, 7, 1))
+    dense = np.array(frames.tolist())
+    half = torch.fft.rfft(frames)
+    np.testing.assert_allclose(half.numpy(), np.fft.rfft(dense), atol=1e-4)
+    np.testing.assert_allclose(torch.fft.irfft(half, n).numpy(), dense, atol=1e-5)
+    np.testing.assert_allclose(torch.fft.fft(torch.complex(frames, frames)).numpy(), np.fft.fft(dense + 1j * dense), atol=1e-4)
+
+
+def test_transforms_along_several_dimensions_leave_no_row_out():
+    x = numbers(37, 19, 6, dtype=torch.complex128)
+    np.testing.assert_allclose(torch.fft.fftn(x).numpy(), np.fft.fftn(x.numpy()), atol=1e-9)
+
+
+# ---- factorisations by blocks ----
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex128])
+@pytest.mark.parametrize("shape", [(300, 300), (300, 70), (70, 300), (5, 40, 33), (800, 50)])
+@pytest.mark.parametrize("mode", ["reduced", "complete"])
+def test_qr_of_several_blocks(shape, dtype, mode):
+    a = numbers(*shape, dtype=dtype)
+    q, r = torch.linalg.qr(a, mode=mode)
+    identity = torch.eye(q.shape[-1], dtype=dtype).expand(q.shape[:-2] + (-1, -1))
+    assert torch.allclose(q @ r, a, atol=1e-3)
+    assert torch.allclose(q.mH @ q, identity, atol=1e-4)
+    assert torch.equal(r, r.triu())
+
+
+@pytest.mark.parametrize("count", [0, 1, 16, 17, 40])
+def test_a_product_of_fewer_reflectors_than_columns(count):
+    reflectors, tau = torch.geqrf(numbers(60, 40, dtype=torch.float64))
+    tau = tau[:count].contiguous()
+    wanted = torch.eye(60, dtype=torch.float64)
+    for k in range(count):
+        v = torch.cat([torch.zeros(k, dtype=torch.float64), torch.ones(1, dtype=torch.float64), reflectors[k + 1:, k]])
+        wanted = wanted @ (torch.eye(60, dtype=torch.float64) - tau[k] * torch.outer(v, v))
+    assert torch.allclose(torch.linalg.householder_product(reflectors, tau), wanted[:, :40])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 9, 55, 64, 65])
+@pytest.mark.parametrize("zero_diagonal", [False, True])
+def test_symmetric_factors_solve_what_the_matrix_does(n, zero_diagonal):
+    a = numbers(4, n, n, dtype=torch.float64)
+    a = a + a.mT
+    if zero_diagonal and n > 1:  # needs blocks of two
+        a = a - torch.diag_embed(a.diagonal(dim1=-2, dim2=-1))
+    factor, pivots, info = torch.linalg.ldl_factor_ex(a)
+    assert not info.any() and torch.equal(factor, factor.tril())
+    assert bool((pivots < 0).any()) or not zero_diagonal or n == 1
+    b = numbers(4, n, 2, dtype=torch.float64, seed=1)
+    if n > 3 or not zero_diagonal:  # of an odd size below that it may have no inverse
+        assert torch.allclose(a @ torch.linalg.ldl_solve(factor, pivots, b), b, atol=1e-6)
+
+
+def test_the_first_pivot_that_is_zero_is_named():
+    a = torch.diag(torch.tensor([2.0, 0.0, 3.0, 0.0]))
+    factor, pivots, info = torch.linalg.ldl_factor_ex(a)
+    assert (info.item(), pivots.tolist()) == (2, [1, 2, 3, 4]) and torch.equal(factor.diagonal(), a.diagonal())
+
+
+# ---- rows and planes ----
+
+@pytest.mark.parametrize("shape", [(6, 5, 7), (40, 40, 40), (3, 5, 7), (9, 4, 3, 5), (80, 3)])
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_norm_of_short_planes(shape, training):
+    x, weight, bias = numbers(*shape).double(), numbers(shape[1], seed=1).double(), numbers(shape[1], seed=2).double()
+    mean, variance = numbers(shape[1], seed=3).double(), numbers(shape[1], seed=4).double().abs() + 0.5
+    g = numbers(*shape, seed=5).double()
+    inputs = [t.requires_grad_() for t in (x, weight, bias)]
+    y = F.batch_norm(x, mean.clone(), variance.clone(), weight, bias, training=training)
+    others = [d for d in range(x.dim()) if d != 1]
+    middle, spread = (x.mean(others, keepdim=True), x.var(others, unbiased=False, keepdim=True)) if training else (
+        t.view([-1 if d == 1 else 1 for d in range(x.dim())]) for t in (mean, variance))
+    by_channel = [t.view([-1 if d == 1 else 1 for d in range(x.dim())]) for t in (weight, bias)]
+    wanted = (x - middle) / (spread + 1e-5).sqrt() * by_channel[0] + by_channel[1]
+    assert torch.allclose(y, wanted)
+    for ours, theirs in zip(torch.autograd.grad(y, inputs, g), torch.autograd.grad(wanted, inputs, g)):
+        assert torch.allclose(ours, theirs)
+
+
+@pytest.mark.parametrize("rows, columns", [(210, 315), (64, 3), (13, 7), (8, 1000), (2, 5)])
+def test_a_row_or_column_broadcast_over_short_rows(rows, columns):
+    flags, bytes_ = numbers(rows, columns) > 0, torch.arange(columns).remainder(7).to(torch.int8)
+    spread = bytes_.expand(rows, columns).contiguous()
+    assert torch.equal(flags << bytes_, flags.to(torch.int8) << spread)
+    assert torch.equal(bytes_ | flags, spread | flags.to(torch.int8))
+    x, row, column = numbers(rows, columns), numbers(columns, seed=1), numbers(rows, 1, seed=2)
+    assert torch.equal(x * row, x * row.expand(rows, columns).contiguous())
+    assert torch.equal(x - row.double(), x.double() - row.double().expand(rows, columns).contiguous())
+    assert torch.equal(column + x.double(), column.double().expand(rows, columns).contiguous() + x.double())
+
+
+@pytest.mark.parametrize("batch", [1, 5])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_kernel_as_large_as_the_image(batch, groups):
+    x, weight, bias = numbers(batch, 40, 30), numbers(50, 40 // groups, 30, seed=1), numbers(50, seed=2)
+    parts = [x[:, 40 // groups * k:40 // groups * (k + 1)].reshape(batch, -1) @ w.reshape(50 // groups, -1).T
+             for k, w in enumerate(weight.chunk(groups))]
+    wanted = torch.cat(parts, 1) + bias
+    assert torch.allclose(F.conv1d(x, weight, bias, groups=groups)[:, :, 0], wanted, atol=1e-3)
+    assert torch.allclose(F.conv2d(x[:, :, None], weight[:, :, None], bias, stride=3, groups=groups)[:, :, 0, 0], wanted, atol=1e-3)
+
+
+# ---- joining ----
+
+@pytest.mark.parametrize("lengths", [(1 << 20, 3), (5, 1 << 19, 1, 77777), (100000,)])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_joined_tensors_of_uneven_lengths(lengths, rows):
+    parts = [torch.arange(rows * n, dtype=torch.int32).reshape(rows, n) + 7 * n for n in lengths]
+    np.testing.assert_array_equal(torch.cat(parts, 1).numpy(), np.concatenate([p.numpy() for p in parts], 1))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_complex_numbers_of_parts_that_broadcast(dtype):
+    real, imaginary = numbers(5, 1, 33, dtype=dtype), numbers(33, 4, dtype=dtype, seed=1).T
+    joined = torch.complex(real, imaginary)
+    assert joined.shape == (5, 4, 33)
+    assert torch.equal(torch.view_as_real(joined)[..., 0], real.expand(5, 4, 33)) and torch.equal(torch.view_as_real(joined)[..., 1], imaginary.expand(5, 4, 33))
+
+
+def test_a_sum_that_is_positive_or_nothing():
+    inf, nan, largest = float("inf"), float("nan"), torch.finfo(torch.float32).max
+    x = torch.tensor([1.0, -3.0, nan, inf, -inf, 0.0])
+    assert torch.ops.aten._add_relu.Tensor(x, x).tolist() == [2.0, 0.0, 0.0, largest, 0.0, 0.0]
+    whole = torch.tensor([5, -7, 100], dtype=torch.int8)
+    assert torch.ops.aten._add_relu.Tensor(whole, whole, alpha=-1).tolist() == [0, 0, 0]
+    assert torch.ops.aten._add_relu.Scalar(whole, 300.5).tolist() == [127.0, 127.0, 127.0]
