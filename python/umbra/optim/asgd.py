@@ -25,5 +25,5 @@ class ASGD(Optimizer):
             state["ax"].copy_(parameter)
         else:
             state["ax"].add_(parameter.sub(state["ax"]).mul_(weight))
-        state["eta"] = umbra.tensor(group["lr"] / (1 + group["lambd"] * group["lr"] * step) ** group["alpha"])
-        state["mu"] = umbra.tensor(1 / max(1.0, step - group["t0"]))
+        state["eta"].copy_(umbra.tensor(group["lr"] / (1 + group["lambd"] * group["lr"] * step) ** group["alpha"]))
+        state["mu"].copy_(umbra.tensor(1 / max(1.0, step - group["t0"])))

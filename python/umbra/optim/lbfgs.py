@@ -118,10 +118,11 @@ class LBFGS(Optimizer):
             weights.append(1.0 / curvature)
             state["H_diag"] = curvature / change.dot(change)
         direction, shares = -gradient, []
-        state.setdefault("al", [None] * group["history_size"])  # PyTorch's room for the shares, part of its state
+        kept = state.setdefault("al", [None] * group["history_size"])  # PyTorch has the shares in its state
         for change, step, weight in zip(reversed(changes), reversed(steps), reversed(weights)):
             shares.append(step.dot(direction) * weight)
             direction = direction - change * shares[-1]
+        kept[:len(shares)] = reversed(shares)
         direction = direction * state["H_diag"]
         for change, step, weight, share in zip(changes, steps, weights, reversed(shares)):
             direction = direction + step * (share - change.dot(direction) * weight)

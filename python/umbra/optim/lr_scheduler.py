@@ -334,7 +334,9 @@ class _MomentumLR(LRScheduler):
     def _choose_momentum(self, optimizer, cycle_momentum):
         if cycle_momentum and "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
             raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
-        self.cycle_momentum, self.use_beta1 = cycle_momentum, "betas" in optimizer.defaults
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            self.use_beta1 = "betas" in optimizer.defaults
 
     def _set_momentum(self, group, value):
         if self.use_beta1:
