@@ -19,6 +19,7 @@ bool is_wider(const SchemaType& a, const SchemaType& b) {
   if (!a.list && a.base == Base::Scalar && b.is_tensor()) return true;
   if (is_int_list(a) && is_int(b)) return true;
   if (a.is_tensor_list() && b.list && b.base != Base::Tensor) return true;
+  if (!a.list && a.base == Base::Bool && is_int_list(b)) return true;
   return is_int(a) && b.is_tensor();
 }
 
@@ -26,7 +27,11 @@ bool comes_after(const Matcher& a, const Matcher& b) {
   const auto &x = a.op().schema().arguments, &y = b.op().schema().arguments;
   bool wider = false;
   for (size_t i = 0; i < std::min(a.positional_count(), b.positional_count()); ++i) {
-    if (x[i].type.base == y[i].type.base && x[i].type.list == y[i].type.list) continue;
+    if (x[i].type.base == y[i].type.base && x[i].type.list == y[i].type.list) {
+      if (x[i].default_value && !y[i].default_value) return true;  // var(dim=None, *, ...) after var(dim, ...)
+      if (!x[i].default_value && y[i].default_value) return false;
+      continue;
+    }
     if (!is_wider(x[i].type, y[i].type)) return false;
     wider = true;
   }

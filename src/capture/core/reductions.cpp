@@ -33,7 +33,10 @@ Tensor norm_of(const Tensor& self, const Scalar& order, const MaybeDims& dims, b
     return p > 0 ? size.amax(all, keepdim) : size.amin(all, keepdim);
   }
   bool even = std::fmod(p, 2) == 0 && !x.is_complex();
-  Tensor sum = sum_over((even ? x : x.abs()).pow(order), dims, keepdim);
+  MaybeDims counted = dims;
+  if (counted)
+    for (int64_t& d : *counted) d = wrap_dim(d, x.dim());
+  Tensor sum = sum_over((even ? x : x.abs()).pow(order), counted, keepdim);
   return sum.pow(1 / p);
 }
 
@@ -90,12 +93,12 @@ void add_reductions(DecompositionTable& table) {
   table.add("aten::nansum", [](const Tensor& x, MaybeDims dims, bool keepdim, MaybeType dtype) {
     return sum_over(number_where(x.isnan(), 0, x), dims, keepdim, dtype);
   });
-  table.add("aten::std.correction", [](const Tensor& x, MaybeDims dims, MaybeScalar correction, bool keepdim) {
-    return over(dims, [&](const auto& d) { return x.var(d, correction.value_or(1.0), keepdim); }).sqrt();
+  auto number = [](MaybeScalar correction) { return correction ? correction->to_double() : 1.0; };
+  table.add("aten::std.correction", [=](const Tensor& x, MaybeDims dims, MaybeScalar correction, bool keepdim) {
+    return over(dims, [&](const auto& d) { return x.var(d, number(correction), keepdim); }).sqrt();
   });
-  table.add("aten::std_mean.correction", [](const Tensor& x, MaybeDims dims, MaybeScalar correction, bool keepdim) {
-    auto [variance, mean] =
-        over(dims, [&](const auto& d) { return var_mean(x, d, correction.value_or(1.0), keepdim); });
+  table.add("aten::std_mean.correction", [=](const Tensor& x, MaybeDims dims, MaybeScalar correction, bool keepdim) {
+    auto [variance, mean] = over(dims, [&](const auto& d) { return var_mean(x, d, number(correction), keepdim); });
     return std::make_tuple(variance.sqrt(), mean);
   });
 }

@@ -316,7 +316,7 @@ UMBRA_OPERATOR(
       check(ord == "fro" || ord == "nuc", "linalg.matrix_norm: Order ", ord, " not supported.");
       MatrixDims dims(self, dim);
       check_norm_type(self, dtype, "linalg.matrix_norm");
-      if (ord == "fro") return linalg_vector_norm(self, Scalar(2.0), {dims.rows, dims.columns}, keepdim, dtype);
+      if (ord == "fro") return linalg_vector_norm(self, Scalar(2), {dims.rows, dims.columns}, keepdim, dtype);
       Tensor a = dtype ? self.to(*dtype) : self;
       return by_singular_values(a, dims, keepdim,
                                 [](const Tensor& s, bool keep) { return s.sum(IntArrayRef{-1}, keep); });

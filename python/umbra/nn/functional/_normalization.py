@@ -7,13 +7,13 @@ from umbra.nn.functional._publish import publish
 
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
-    return umbra.layer_norm(input, normalized_shape, weight, bias, eps, True)
+    return umbra.layer_norm(input, normalized_shape, weight, bias, eps, not umbra.compiler.is_exporting())
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     if input.dim() >= 2 and num_groups > 0:
         _check_several([input.size(0) * input.size(1) // num_groups, num_groups, *input.size()[2:]])
-    return umbra.group_norm(input, num_groups, weight, bias, eps, True)
+    return umbra.group_norm(input, num_groups, weight, bias, eps, not umbra.compiler.is_exporting())
 
 
 def _check_several(size):
