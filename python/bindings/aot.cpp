@@ -190,7 +190,7 @@ void bind_aot(nb::module_& m) {
   m.def("_cache_directory", &aot::cache_directory);
   m.def("_set_cache_directory", &aot::set_cache_directory);
   m.def("_disk_cache_info", &wrap_disk_info);
-  m.def("_set_deterministic", &set_deterministic_algorithms);
+  m.def("_set_deterministic", &set_deterministic_algorithms, nb::arg("enabled"), nb::arg("warn_only") = false);
   m.def("_set_fill_uninitialized_memory", &set_fill_uninitialized_memory);
   m.def("_fill_uninitialized_memory", &fill_uninitialized_memory);
 }

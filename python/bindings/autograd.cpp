@@ -56,9 +56,15 @@ int set_grad(PyObject* self, PyObject* value, void*) {
                       short_type_name(Py_TYPE(value)));
     const Tensor& grad = tensor_of(value);
     check(grad.impl() != t.impl(), "can't assign Variable as its own grad");
-    check(grad.dtype() == t.dtype(), "attempting to assign a gradient with dtype '", grad.dtype(),
-          "' to a tensor with grad_dtype '", t.dtype(),
-          "'. The gradient must match the tensor's grad_dtype (defaults to ", "the tensor's dtype).");
+    std::optional<DType> expected = autograd::grad_dtype(t);
+    if (expected && grad.dtype() != *expected)
+      fail("attempting to assign a gradient with dtype '", kernel_name(grad.dtype()), "' to a tensor with grad_dtype '",
+           kernel_name(*expected),
+           "'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the "
+           "tensor's "
+           "grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with caution. "
+           "Diverging "
+           "the dtypes of a tensor and its gradient may break downstream systems that assume they match.");
     check(grad.device().type == t.device().type, "attempting to assign a gradient with device type '",
           to_string(grad.device().type), "' to a tensor with device type '", to_string(t.device().type),
           "'. Please ensure that the gradient and the tensor are on the same device");
@@ -66,6 +72,28 @@ int set_grad(PyObject* self, PyObject* value, void*) {
           "' to a tensor of size '", to_string(t.sym_sizes()),
           "'. Please ensure that the gradient and the tensor are the same size");
     t.set_grad(grad);
+  });
+}
+PyObject* get_grad_dtype(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) {
+    std::optional<DType> dtype = autograd::grad_dtype(t);
+    return dtype ? wrap(*dtype) : Py_NewRef(Py_None);
+  });
+}
+int set_grad_dtype(PyObject* self, PyObject* value, void*) {
+  return assignment(self, [&](const Tensor& t) {
+    std::optional<DType> dtype;
+    if (DType given; value && value != Py_None) {
+      check(read_dtype(value, given), "grad_dtype must be a torch.dtype or None, but got ",
+            short_type_name(Py_TYPE(value)));
+      dtype = given;
+    }
+    if (const Tensor grad = t.grad(); dtype && t.is_leaf() && grad.defined() && grad.dtype() != *dtype)
+      fail("Cannot set grad_dtype to '", kernel_name(*dtype), "' because there is already a gradient with dtype '",
+           kernel_name(grad.dtype()),
+           "'. Please clear the gradient (.grad = None) before changing grad_dtype, or ensure ",
+           "the new grad_dtype matches the existing gradient's dtype.");
+    autograd::set_grad_dtype(t, dtype);
   });
 }
 PyObject* get_grad_fn(PyObject* self, void*) {
@@ -236,6 +264,7 @@ void add_autograd_properties(std::vector<PyGetSetDef>& properties) {
       {"_grad", get_grad_quietly, set_grad, nullptr, nullptr},
       {"grad_fn", get_grad_fn, nullptr, nullptr, nullptr},
       {"is_leaf", get_is_leaf, nullptr, nullptr, nullptr},
+      {"grad_dtype", get_grad_dtype, set_grad_dtype, nullptr, nullptr},
       {"data", get_data, set_data, nullptr, nullptr},
       {"output_nr", get_output_number, nullptr, nullptr, nullptr},
       {"retains_grad", get_retains_grad, nullptr, nullptr, nullptr},

@@ -6,6 +6,7 @@
 #include "numpy_arrays.h"
 #include "tensor_type.h"
 #include "torch_function.h"
+#include "umbra/core/warning.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/jit/trace.h"
 #include "values.h"
@@ -409,6 +410,9 @@ void bind_construct(nb::module_& m) {
         if (torch_function_modes_active()) return offer_tensor(data, dtype, device, requires_grad, pin_memory);
         check(!pin_memory, "Cannot access accelerator device when none is available.");
         jit::warn_of_constant("torch.tensor");
+        if (is_tensor(data.ptr()))
+          warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or ",
+               "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).");
         return nb::cast(make_tensor(data, dtype, device, requires_grad));
       },
       nb::arg("data").none(), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),

@@ -102,8 +102,8 @@ Tensor convert(const Tensor& self, const Request& r) {
   if (r.device && r.dtype) return call<"aten::to.device">(self, *r.device, *r.dtype, r.non_blocking, r.copy, r.format);
   if (r.dtype) return call<"aten::to.dtype">(self, *r.dtype, r.non_blocking, r.copy, r.format);
   if (r.device)
-    return call<"aten::to.dtype_layout">(self, self.dtype(), Layout::Strided, *r.device, Value(), r.non_blocking,
-                                         r.copy, r.format);
+    return call<"aten::to.dtype_layout">(self, self.dtype(), self.layout(), *r.device, Value(), r.non_blocking, r.copy,
+                                         r.format);
   if (r.copy || !r.format.is_none())
     return call<"aten::to.dtype_layout">(self, Value(), Value(), Value(), Value(), r.non_blocking, r.copy, r.format);
   return self;
@@ -145,6 +145,11 @@ std::string legacy_name(const Tensor& t) {
 }
 
 /// "torch.FloatTensor" or "torch.cuda.FloatTensor" to its dtype.
+Device device_of_legacy_name(std::string_view text) {
+  size_t first = text.find('.'), last = text.rfind('.');
+  if (first == last) return Device();
+  return Device(std::string(text.substr(first + 1, last - first - 1)));
+}
 DType dtype_of_legacy_name(std::string_view text) {
   size_t dot = text.rfind('.');
   std::string_view last = dot == std::string_view::npos ? text : text.substr(dot + 1);
@@ -162,8 +167,11 @@ PyObject* type(PyObject* self, PyObject* args, PyObject* kwargs) {
     DType dtype;
     if (PyUnicode_Check(target)) {
       dtype = dtype_of_legacy_name(text_of(target));
+      return wrap(convert(t, {.dtype = dtype, .device = device_of_legacy_name(text_of(target))}));
     } else if (nb::hasattr(nb::handle(target), "_legacy_dtype")) {  // torch.FloatTensor itself
       read_dtype(nb::object(nb::handle(target).attr("_legacy_dtype")).ptr(), dtype);
+    } else if (target == reinterpret_cast<PyObject*>(g_tensor_type)) {
+      dtype = default_dtype();
     } else if (PyType_Check(target)) {
       fail<ValueError>("invalid type: '", short_type_name(reinterpret_cast<PyTypeObject*>(target)), "'");
     } else if (!read_dtype(target, dtype)) {

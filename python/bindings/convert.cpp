@@ -3,12 +3,12 @@
 #include "generator.h"
 #include "numpy_arrays.h"
 #include "operators.h"
+#include "sym/low_numbers.h"
 #include "tensor_type.h"
 #include "torch_function.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/graph/operator_value.h"
 #include "umbra/jit/trace.h"
-#include "umbra/sym/shape_env.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -81,17 +81,10 @@ bool read_bool(PyObject* object, Value& out) {
 
 bool is_sequence(PyObject* object) { return PyTuple_Check(object) || PyList_Check(object); }
 
-/// An element of a list of plain ints. One below -2^62, which a SymInt cannot hold as a number, is a constant
-/// expression: the operator says what is wrong with it.
+/// An element of a list of plain ints: the operator says what is wrong with one that is no size.
 bool read_element(PyObject* object, SymInt& out) {
   if (!PyLong_CheckExact(object)) return read_int(object, out);
-  int64_t value = long_value(object);
-  if (SymInt::can_hold(value)) {
-    out = value;
-    return true;
-  }
-  static thread_local IntrusivePtr<sym::ShapeEnv> constants = make_counted<sym::ShapeEnv>();
-  out = sym::ShapeEnv::sym_int(constants->table().integer(value));
+  out = sym::plain_number(long_value(object));
   return true;
 }
 

@@ -1,5 +1,6 @@
 // UntypedStorage: the memory behind tensors as Python sees it, and its bytes through the buffer protocol.
 #include "construct.h"
+#include "core/lent_memory.h"
 #include "ops/view/contiguity.h"
 #include "tensor_type.h"
 #include "umbra/core/shared_memory.h"
@@ -18,7 +19,9 @@ PyTypeObject* g_buffer_type;
 
 void deallocate_buffer(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  reinterpret_cast<PyStorageBuffer*>(self)->storage->release();
+  StorageImpl* storage = reinterpret_cast<PyStorageBuffer*>(self)->storage;
+  take_back(*storage);
+  storage->release();
   PyObject_Free(self);
   Py_DECREF(type);
 }
@@ -59,6 +62,7 @@ PyObject* storage_buffer(const Storage& storage) {
   if (!self) throw nb::python_error();
   self->storage = storage.get();
   self->storage->retain();
+  lend(*storage);
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -105,7 +109,7 @@ void bind_storage(nb::module_& m) {
       .def("size", [](const StorageObject& s) { return nb::steal(wrap(s.storage->bytes())); })
       .def("__len__", &bytes_of)
       .def("element_size", [](const StorageObject&) { return 1; })
-      .def("resizable", [](const StorageObject& s) { return s.storage->resizable(); })
+      .def("resizable", [](const StorageObject& s) { return s.storage->resizable() && !is_lent(*s.storage); })
       .def(
           "resize_",
           [](StorageObject& s, int64_t bytes) -> StorageObject& {

@@ -125,6 +125,19 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   });
 }
 
+// What the objects stand for and the attributes they have; their classes are exchanged in Python.
+void exchange(nb::handle first, nb::handle second) {
+  for (nb::handle object : {first, second}) expect_tensor(object.ptr(), "_exchange_tensors");
+  PyTensor *a = cast(first.ptr()), *b = cast(second.ptr());
+  std::swap(a->impl, b->impl);
+  std::swap(a->attributes, b->attributes);
+  for (nb::handle object : {first, second}) {
+    PyTensor* self = cast(object.ptr());
+    if (self->impl) self->impl->set_python_object(self);
+    if (self->attributes && !PyObject_GC_IsTracked(object.ptr())) PyObject_GC_Track(object.ptr());
+  }
+}
+
 // object.__init__ refuses arguments that __new__ has taken already.
 int accept_arguments(PyObject*, PyObject*, PyObject*) { return 0; }
 
@@ -195,6 +208,8 @@ void bind_tensor_type(nb::module_& m) {
                                      {Py_tp_clear, reinterpret_cast<void*>(clear)},
                                  },
                                  g_tensor_type);
+  m.def("_exchange_tensors", &exchange);
+  m.def("_use_count", [](nb::handle object) { return expect_tensor(object.ptr(), "_use_count").impl()->use_count(); });
   m.attr("TensorBase") = nb::handle(reinterpret_cast<PyObject*>(g_tensor_type));
 }
 

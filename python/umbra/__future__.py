@@ -1,5 +1,6 @@
-"""Switches for how Module.to and its like change parameters. Exchanging them by torch.utils.swap_tensors is refused."""
+"""Switches for how Module.to and its like change parameters."""
 _overwrite = False
+_swap = False
 
 
 def set_overwrite_module_params_on_conversion(value):
@@ -13,10 +14,10 @@ def get_overwrite_module_params_on_conversion():
 
 
 def set_swap_module_params_on_conversion(value):
-    """Whether conversions exchange parameters by torch.utils.swap_tensors."""
-    if value:
-        raise NotImplementedError("torch.__future__.set_swap_module_params_on_conversion(True) is not in Umbra yet")
+    """Whether conversions, and load_state_dict, exchange parameters by torch.utils.swap_tensors."""
+    global _swap
+    _swap = bool(value)
 
 
 def get_swap_module_params_on_conversion():
-    return False
+    return _swap

@@ -239,9 +239,13 @@ _deterministic = [False, False]
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Umbra's kernels are deterministic whatever this says; it is remembered for those who ask."""
-    _deterministic[:] = builtins.bool(mode), builtins.bool(warn_only)
-    _C._set_deterministic(_deterministic[0])
+    """Umbra's kernels are deterministic whatever this says; it is remembered for those who ask, and what PyTorch refuses then is refused."""
+    for place, (name, given) in enumerate((("mode", mode), ("warn_only", warn_only)), 1):
+        if not isinstance(given, builtins.bool):
+            where = f" (position {place})" if place == 1 else ""
+            raise TypeError(f"_set_deterministic_algorithms(): argument '{name}'{where} must be bool, not {type(given).__name__}")
+    _deterministic[:] = mode, warn_only
+    _C._set_deterministic(mode, warn_only)
 
 
 def are_deterministic_algorithms_enabled():

@@ -117,10 +117,17 @@ def _reinforce(self, reward):
 
 def _module_load(self, other, assign=False):
     """What load_state_dict puts in the place of this parameter: `other`, or this tensor's memory with the values of it."""
+    if umbra.overrides.has_torch_function((self, other)):
+        return umbra.overrides.handle_torch_function(Tensor.module_load, (self, other), self, other, assign=assign)
     if assign:
         return other.detach()
     with umbra.no_grad():
         return self.copy_(other).detach()
+
+
+def _use_count(self):
+    """How many hold the tensor: its object, and what autograd or C++ keeps of it."""
+    return umbra._C._use_count(self)
 
 
 def _to_sparse_coo(self):
@@ -134,8 +141,21 @@ def _on_accelerator(kind):
     return to_device
 
 
+def _reduce_generator(self):
+    return type(self), (self.device,), (self.initial_seed(), None, self.get_state())
+
+
+def _restore_generator(self, saved):
+    seed, _, state = saved
+    self.manual_seed(seed)
+    self.set_state(state)
+
+
+umbra.Generator.__reduce__ = _reduce_generator
+umbra.Generator.__setstate__ = _restore_generator
+
 for _name, _function in (("where", _where), ("polygamma", _polygamma), ("pin_memory", _pin_memory), ("share_memory_", _share_memory), ("is_shared", _is_shared),
-                         ("storage_type", _storage_type), ("reinforce", _reinforce), ("module_load", _module_load),
+                         ("storage_type", _storage_type), ("reinforce", _reinforce), ("module_load", _module_load), ("_use_count", _use_count),
                          ("to_sparse_coo", _to_sparse_coo), ("ipu", _on_accelerator("ipu")), ("xpu", _on_accelerator("xpu")),
                          ("mtia", _on_accelerator("mtia")), *((f.__name__, f) for f in (qr, cholesky, eig, symeig, lstsq, solve))):
     setattr(Tensor, _name, _function)

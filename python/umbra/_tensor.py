@@ -17,6 +17,8 @@ def _construct(cls, *args, device=None, dtype=None, requires_grad=False):
     if device is not None and umbra.device(device).type != "cpu":
         raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {umbra.device(device).type} was passed")
     if len(args) == 1 and isinstance(args[0], Tensor):
+        if type(args[0]).__torch_dispatch__ is Tensor.__torch_dispatch__:
+            return _C._as_subclass(args[0], cls)  # the same memory, and gradients flow through
         data = args[0].detach()
     elif len(args) == 1 and isinstance(args[0], (_C.UntypedStorage, umbra.storage.TypedStorage)):
         data = _over_storage(args[0], dtype or umbra.get_default_dtype())
@@ -363,10 +365,8 @@ def _reversed(self):
 
 @_overridable
 def apply_(self, function):
-    import umbra
-    flat = [function(value) for value in self.detach().reshape(-1).tolist()]
-    with umbra.no_grad():
-        return self.copy_(umbra.tensor(flat, dtype=self.dtype).reshape(self.shape))
+    """function(a) in the place of each element a."""
+    return _map(self, function)
 
 
 def _wrapper_subclass(cls, size, strides=None, storage_offset=None, memory_format=None, dtype=None, layout=None, device=None,
@@ -397,12 +397,16 @@ def map2_(self, x, y, function):
 
 def _map(self, function, *others):
     import umbra
-    name = "map_" if len(others) == 1 else "map2_"
+    name = ("apply_", "map_", "map2_")[len(others)]
     if any(tensor.requires_grad for tensor in (self, *others)):
         raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
     rows = [tensor.detach().expand(self.shape).reshape(-1).tolist() for tensor in (self, *others)]
+    results = [function(*values) for values in zip(*rows)]
+    for result in results:
+        if isinstance(result, (str, bytes)) or not (hasattr(result, "__float__") or hasattr(result, "__index__") or hasattr(result, "__complex__")):
+            raise TypeError(f"must be real number, not {type(result).__name__}")
     with umbra.no_grad():
-        return self.copy_(umbra.tensor([function(*values) for values in zip(*rows)], dtype=self.dtype).reshape(self.shape))
+        return self.copy_(umbra.tensor(results, dtype=self.dtype).reshape(self.shape))
 
 
 @_overridable
@@ -544,19 +548,6 @@ for _function in (untyped_storage, new_tensor, split, as_subclass, is_same_size,
                   unique_consecutive, new, chalf, resize, resize_as, set_):
     _attach(_function.__name__, _function)
 Tensor.storage = Tensor._typed_storage = _storage
-
-
-def _get_grad_dtype(self):
-    """The type of gradients that are accumulated in `grad`."""
-    return self.dtype
-
-
-def _set_grad_dtype(self, dtype):
-    if dtype != self.dtype:
-        raise NotImplementedError(f"Tensor.grad_dtype = {dtype} is not in Umbra yet")
-
-
-Tensor.grad_dtype = property(_get_grad_dtype, _set_grad_dtype)
 
 # Names of Python 2's operators, which torch has kept.
 for _old, _today in (("__div__", "__truediv__"), ("__rdiv__", "__rtruediv__"), ("__idiv__", "__itruediv__"), ("__long__", "__int__"),

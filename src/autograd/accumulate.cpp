@@ -10,6 +10,7 @@ namespace umbra::autograd {
 // Before all other nodes: the sooner a gradient has been added, the sooner its memory is free.
 AccumulateGrad::AccumulateGrad(const Tensor& leaf) : Node(std::numeric_limits<uint64_t>::max()), leaf_(leaf) {
   add_input(InputMetadata(leaf));
+  expect_dtype(0, grad_dtype(leaf).value_or(DType::Undefined));
 }
 
 void AccumulateGrad::release_resources() {

@@ -34,6 +34,8 @@ Tensor fit_gradient(const Node& node, size_t index, Tensor gradient, const Input
     gradient = sum(gradient, IntArrayRef(summed), true);
     if (leading > 0) gradient = gradient.view(sizes);
   }
+  if (gradient.dtype() == expected.dtype || expected.dtype == DType::Undefined) return gradient;
+  check(is_differentiable(expected.dtype), "gradients cannot be of type ", expected.dtype);
   if (gradient.is_complex() && !is_complex(expected.dtype)) gradient = real(gradient);
   if (gradient.dtype() != expected.dtype) gradient = gradient.to(expected.dtype);
   return gradient;

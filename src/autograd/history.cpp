@@ -117,7 +117,8 @@ void set_data(const Tensor& tensor, const Tensor& data) {
   TensorImpl* to = tensor.impl();
   TensorImpl* from = data.impl();
   AutogradMeta* meta = meta_of(to);
-  check(tensor.layout() == data.layout() || (!is_sparse(tensor.layout()) && !is_sparse(data.layout())),
+  bool same_layout = tensor.layout() == data.layout() || (!is_sparse(tensor.layout()) && !is_sparse(data.layout()));
+  check(same_layout && tensor.is_meta() == data.is_meta(),
         "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.");
   check(!requires_grad(to) || is_differentiable(data.dtype()),
         "data set to a tensor that requires gradients must be floating point or complex dtype");
@@ -138,6 +139,21 @@ void set_data(const Tensor& tensor, const Tensor& data) {
   if (tracked) to->add_key(DispatchKey::Autograd);
   // The accumulator expects gradients of the old shape.
   if (meta && meta->rare) meta->rare->accumulator = {};
+}
+
+std::optional<DType> grad_dtype(const Tensor& tensor) {
+  const AutogradMeta* meta = meta_of(tensor.impl());
+  if (!meta || !meta->rare || !meta->rare->grad_dtype) return tensor.dtype();
+  DType set = *meta->rare->grad_dtype;
+  return set == DType::Undefined ? std::nullopt : std::optional(set);
+}
+
+void set_grad_dtype(const Tensor& leaf, std::optional<DType> dtype) {
+  check(leaf.is_leaf(), "grad_dtype can only be set on leaf tensors.");
+  AutogradMeta& meta = ensure_meta(leaf.impl());
+  AutogradMeta::Rare& rare = meta.rarely();
+  rare.grad_dtype = dtype.value_or(DType::Undefined);
+  if (IntrusivePtr<Node> accumulator = rare.accumulator.lock()) accumulator->expect_dtype(0, *rare.grad_dtype);
 }
 
 // ---- hooks ----
@@ -221,9 +237,10 @@ void Tensor::set_grad(const Tensor& gradient) const {
   metadata();
   if (gradient.defined()) {
     check(!gradient.is_same(*this), "can't assign Variable as its own grad");
-    check(gradient.dtype() == dtype(), "attempting to assign a gradient with dtype '", gradient.dtype(),
-          "' to a tensor with dtype '", dtype(),
-          "'. Please ensure that the gradient and the tensor have the same dtype");
+    std::optional<DType> expected = autograd::grad_dtype(*this);
+    check(!expected || gradient.dtype() == *expected, "attempting to assign a gradient with dtype '", gradient.dtype(),
+          "' to a tensor with grad_dtype '", expected.value_or(dtype()),
+          "'. Please ensure that the gradient has the tensor's grad_dtype, which is its dtype unless it was set");
     check(gradient.device() == device(), "attempting to assign a gradient with device '", gradient.device(),
           "' to a tensor with device '", device(),
           "'. Please ensure that the gradient and the tensor are on the same device");

@@ -28,7 +28,8 @@ struct AutogradMeta final : AutogradMetaBase {
     HookList<TensorHook> hooks;  // of a leaf; those of other tensors are kept by their grad_fn
     HookList<std::function<void(const Tensor&)>> post_accumulate;
     std::vector<Tangent> tangents;
-    ViewReplay replay;  // of a view whose strides do not say what it is
+    ViewReplay replay;                // of a view whose strides do not say what it is
+    std::optional<DType> grad_dtype;  // where one was set; Undefined where any will do
   };
   std::unique_ptr<Rare> rare;
   Rare& rarely() {

@@ -3,8 +3,11 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <unordered_map>
 
 #include "core/block_cache.h"
+#include "core/lent_memory.h"
 #include "core/small_blocks.h"
 #include "umbra/core/error.h"
 #include "umbra/core/memory.h"
@@ -154,7 +157,7 @@ void StorageImpl::replace_block(Allocator& by, int64_t bytes) {
 }
 
 void StorageImpl::resize(int64_t bytes) {
-  check(resizable(), "Trying to resize storage that is not resizable");
+  check(resizable() && !is_lent(*this), "Trying to resize storage that is not resizable");
   check(bytes >= 0, "Storage size calculation overflowed: ", bytes, " bytes");
   if (has_data_) replace_block(allocator_for(device_), bytes);
   bytes_ = bytes;
@@ -164,8 +167,33 @@ void StorageImpl::resize(int64_t bytes) {
 void StorageImpl::move_to(Allocator& other) {
   check(has_data_, "a storage without data cannot be moved to other memory");
   if (allocator_ == &other) return;
+  check(!is_lent(*this), "memory that a NumPy array uses cannot be moved elsewhere");
   replace_block(other, bytes_.value());
   if (release_) std::exchange(release_, nullptr)();
+}
+
+namespace {
+std::mutex g_lent_mutex;
+std::unordered_map<const StorageImpl*, size_t>& lent_counts() {
+  static auto* counts = new std::unordered_map<const StorageImpl*, size_t>();  // arrays may outlive static objects
+  return *counts;
+}
+}  // namespace
+
+void lend(const StorageImpl& storage) {
+  std::lock_guard lock(g_lent_mutex);
+  ++lent_counts()[&storage];
+}
+
+void take_back(const StorageImpl& storage) {
+  std::lock_guard lock(g_lent_mutex);
+  auto found = lent_counts().find(&storage);
+  if (found != lent_counts().end() && --found->second == 0) lent_counts().erase(found);
+}
+
+bool is_lent(const StorageImpl& storage) {
+  std::lock_guard lock(g_lent_mutex);
+  return lent_counts().contains(&storage);
 }
 
 }  // namespace umbra

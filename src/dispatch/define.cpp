@@ -4,6 +4,7 @@
 
 #include "dispatch/definition_check.h"
 #include "dispatch/layers.h"
+#include "umbra/core/sparse.h"
 
 namespace umbra {
 
@@ -136,9 +137,15 @@ void run_factory_out(const void* context, Value* frame) {
     if (!is_factory_option(arguments[i])) inner[i] = Value::borrow(frame[next++]);
     else if (arguments[i].name == "dtype") inner[i] = Value(out.dtype());
     else if (arguments[i].name == "device") inner[i] = Value(out.device());
+    else if (arguments[i].name == "layout" && is_sparse(out.layout())) inner[i] = Value(out.layout());
   }
   factory.call(inner.data());
   Tensor result = inner[0].tensor();
+  if (is_sparse(out.layout()) && result.layout() == out.layout()) {
+    set_sparse(out, result.sym_sizes(), sparse_parts(result));
+    frame[0] = Value(std::move(out));
+    return;
+  }
   auto sizes_of = [](const Tensor& t) {
     return Value(std::vector<SymInt>(t.sym_sizes().begin(), t.sym_sizes().end()));
   };
@@ -175,8 +182,12 @@ Operator& OperatorBuilder::add_out(const char* name, std::vector<std::string> ou
   }
   Operator& variant = register_operator(std::move(schema));
   set_variant_tags(variant, *op_, Tag::Out);
-  if (factory) variant.mutable_definition().all_backends = {run_factory_out, new FactoryOut{*op_, variant}};
-  else variant.set_functional(op_);
+  if (factory) {
+    BoxedFunction run{run_factory_out, new FactoryOut{*op_, variant}};
+    variant.mutable_definition().all_backends = variant.mutable_definition().sparse = run;
+  } else {
+    variant.set_functional(op_);
+  }
   return variant;
 }
 

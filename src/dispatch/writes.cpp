@@ -24,11 +24,12 @@ std::optional<std::pair<SymInt, SymInt>> byte_range(const Tensor& t) {
   return std::pair(start, start + count * t.item_size());
 }
 
-/// What is written must not be read at another place of the same call. The same tensor on both sides is fine: each
-/// element is read before it is written.
-void check_inputs_apart(const Tensor& written, const Operator& op, const Value* frame) {
+/// What is written must not be read at another place of the same call. The same tensor on both sides is fine where each
+/// element is read before it is written; one that is written `anywhere` (index_add_) may only be the first argument.
+void check_inputs_apart(const Tensor& written, const Operator& op, const Value* frame, bool anywhere = false) {
   for (size_t i = 0; i < op.argument_count(); ++i)
     frame[i].each_tensor([&](TensorImpl* t) {
+      check(!anywhere || i == 0 || t != written.impl() || t->sym_numel().same(0), kSharedWithInput);
       if (t == written.impl() || t->storage() != written.storage()) return;
       // One value for all elements: where it is written itself, it is what is written.
       if (t->dim() == 0 && op.schema().arguments[i].name == "value") return;
@@ -114,7 +115,7 @@ void check_inplace_write(const Operator& op, Value* frame, const TensorSpec& res
         " can't be cast to the desired output type ", kernel_name(self.dtype()));
   check_no_overlap(functional, self);
   // What has no kernel of its own computes its result before it writes.
-  if (functional.definition().meta) check_inputs_apart(self, op, frame);
+  if (functional.definition().meta) check_inputs_apart(self, op, frame, functional.definition().writes_straight);
 }
 
 /// Elementwise results and some reductions are cast to the type of their output; all others have to fit.

@@ -1,6 +1,7 @@
 // Symbols, handles, substitution and evaluation.
 #include "umbra/sym/shape_env.h"
 
+#include "sym/low_numbers.h"
 #include "sym/observed.h"
 #include "sym/source_hash.h"
 #include "sym/tables.h"
@@ -166,6 +167,12 @@ SymInt ShapeEnv::sym_int(const Expression* a) {
   if (!fits_int64(a->integer()) || !SymInt::can_hold(static_cast<int64_t>(a->integer()))) return SymInt(a);
   return static_cast<int64_t>(a->integer());
 }
+SymInt plain_number(int64_t value) {
+  if (SymInt::can_hold(value)) return value;
+  static thread_local IntrusivePtr<ShapeEnv> constants = make_counted<ShapeEnv>();
+  return ShapeEnv::sym_int(constants->table().integer(value));
+}
+
 SymFloat ShapeEnv::sym_float(const Expression* a) { return a->is(Kind::Float) ? SymFloat(a->real()) : SymFloat(a); }
 SymBool ShapeEnv::sym_bool(const Expression* a) { return a->is(Kind::Boolean) ? SymBool(a->truth()) : SymBool(a); }
 

@@ -12,6 +12,7 @@ def exp_sum(x):
 
 
 @pytest.mark.parametrize("call, text", [
+    (lambda: functional.jacobian(lambda a: a.clone(), X, create_graph=True, strict=True), "The jacobian of the user-provided function is independent of input 0."),
     (lambda: functional.vjp(lambda a, b: a * 2, (X, X), ONES, strict=True), "The output of the user-provided function is independent of input 1."),
     (lambda: functional.jvp(lambda a, b: a * 2, (X, X), (ONES, ONES), strict=True), "The output of the user-provided function is independent of input 1."),
     (lambda: functional.vjp(lambda a: a * 2, X.clone().requires_grad_(), ONES, create_graph=True, strict=True),

@@ -309,3 +309,54 @@ def test_sums_with_nothing_take_any_number_of_sparse_dimensions():
         assert total.sparse_dim() == 1 and torch.equal(total.to_dense(), rows().to_dense())
     with pytest.raises(RuntimeError, match="only same size"):
         D.to_sparse().copy_(E.to_sparse().narrow_copy(0, 0, 1))
+
+
+def test_a_compressed_tensor_plus_a_strided_one_scales_the_compressed_one():
+    """As PyTorch, which exchanges the two."""
+    dense, strided = torch.tensor([[1.0, 0, 2], [0, 3, 0]]), torch.full((2, 3), 10.0)
+    for sparse in (dense.to_sparse_csr(), dense.to_sparse_csc()):
+        assert torch.equal(torch.add(sparse, strided, alpha=2), strided + 2 * dense)
+        assert torch.equal(torch.add(strided, sparse, alpha=2), strided + 2 * dense)
+        assert torch.equal(sparse + strided, strided + dense)
+
+
+def test_products_of_compressed_matrices_by_rows_and_columns():
+    dense = torch.tensor([[1.0, 0, 2], [0, 3, 0], [0, 1, 0]])
+    for a in (dense.to_sparse_csr(), dense.to_sparse_csc()):
+        for b in (dense.to_sparse_csr(), dense.to_sparse_csc()):
+            product = a @ b
+            assert product.layout == torch.sparse_csr and torch.equal(product.to_dense(), dense @ dense)
+
+
+def test_factories_write_sparse_outputs():
+    for sparse in (torch.eye(3).to_sparse(), torch.eye(3).to_sparse_csr(), torch.eye(3).to_sparse_csc()):
+        layout = sparse.layout
+        result = torch.zeros((4, 5), out=sparse)
+        assert result is sparse and sparse.layout == layout and sparse.shape == (4, 5) and sparse._nnz() == 0
+        assert torch.equal(sparse.to_dense(), torch.zeros(4, 5))
+
+
+def test_values_like_those_of_a_compressed_tensor():
+    sparse = torch.eye(2).to_sparse_csr()
+    full = torch.full_like(sparse, 2, dtype=torch.float64)
+    assert full.layout == torch.sparse_csr and full.dtype == torch.float64 and full.values().tolist() == [2.0, 2.0]
+    with pytest.raises(NotImplementedError, match="fill_.Scalar"):
+        torch.full_like(torch.eye(2).to_sparse(), 2)
+
+
+def test_sparse_tensors_go_to_the_meta_device_without_elements():
+    for sparse in (torch.eye(3).to_sparse(), torch.eye(3).to_sparse_csr(), torch.eye(4).to_sparse_bsr((2, 2))):
+        there = sparse.to("meta")
+        assert there.is_meta and there.layout == sparse.layout and there.shape == sparse.shape and there._nnz() == 0
+
+
+def test_a_csr_matrix_gets_more_rows_and_columns():
+    sparse = torch.tensor([[1.0, 0, 2], [0, 3, 0]]).to_sparse_csr()
+    sparse.resize_(4, 5)
+    assert torch.equal(sparse.to_dense(), torch.nn.functional.pad(torch.tensor([[1.0, 0, 2], [0, 3, 0]]), (0, 2, 0, 2)))
+    with pytest.raises(RuntimeError, match="Resizing columns of sparse CSR tensors to a smaller value is not supported"):
+        sparse.resize_(4, 2)
+    with pytest.raises(NotImplementedError, match="fewer rows"):
+        sparse.resize_(1, 5)
+    with pytest.raises(NotImplementedError, match="aten::resize_"):
+        torch.eye(2).to_sparse().resize_(3, 3)

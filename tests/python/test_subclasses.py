@@ -188,3 +188,15 @@ def test_a_wrapper_that_is_a_parameter_stays_one_in_copies():
     parameter = umbra.nn.Parameter(Wrapper(umbra.ones(2)))
     copied = copy.deepcopy(parameter)
     assert isinstance(copied, umbra.nn.Parameter) and type(copied) is Wrapper and copied.requires_grad
+
+
+def test_the_constructor_keeps_memory_and_history():
+    class Plain(umbra.Tensor):
+        pass
+    x = umbra.ones(2, requires_grad=True)
+    made = Plain(x)
+    assert type(made) is Plain and made.data_ptr() == x.data_ptr() and made.requires_grad and not made.is_leaf
+    (made * 3).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+    back = umbra.Tensor(made)
+    assert type(back) is umbra.Tensor and back.grad_fn is not None

@@ -54,6 +54,10 @@ void rebase_history(const Tensor& tensor, const IntrusivePtr<Node>& node);
 Tensor data_of(const Tensor& tensor);
 /// Lets `tensor` become `data` in place: memory and metadata, not history.
 void set_data(const Tensor& tensor, const Tensor& data);
+/// The type that gradients of a leaf come in, and that its `grad` has: the tensor's own unless another one was set.
+/// None where any will do.
+std::optional<DType> grad_dtype(const Tensor& tensor);
+void set_grad_dtype(const Tensor& leaf, std::optional<DType> dtype);
 
 // ---- hooks ----
 

@@ -27,7 +27,7 @@ struct Edge {
 /// What the gradient that flows into a node must look like: the metadata of the forward output it belongs to.
 struct InputMetadata {
   SymShape sizes;
-  DType dtype = DType::Undefined;
+  DType dtype = DType::Undefined;  // Undefined: gradients keep the type they come in
   Device device;
   bool defined = false;
 
@@ -69,6 +69,7 @@ class Node : public RefCounted {
 
   const std::vector<InputMetadata>& inputs() const { return inputs_; }
   uint32_t add_input(InputMetadata metadata);
+  void expect_dtype(uint32_t input, DType dtype) { inputs_.at(input).dtype = dtype; }
   uint64_t sequence_number() const { return sequence_number_; }
 
   /// A hook on the gradient that flows into one input: what Tensor hooks are. They run before those of the node.

@@ -7,10 +7,10 @@ from umbra._C import Tensor
 from umbra._modules import lazy_submodules
 from umbra.autograd.function import Function, once_differentiable  # noqa: F401
 from umbra.autograd.grad_mode import (  # noqa: F401
-    enable_grad, inference_mode, no_grad, set_grad_enabled)
+    enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled)
 
 __all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "inference_mode", "no_grad",
-           "set_detect_anomaly", "set_grad_enabled"]
+           "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled"]
 
 
 

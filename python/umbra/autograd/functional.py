@@ -78,6 +78,7 @@ class _Call:
                 if gradient is None:
                     raise RuntimeError(f"Output {output} of the user-provided function is independent of input {i}. This is not allowed in "
                                        "strict mode.")
+            self.refuse_independence(found, self.create_graph, "first")
         return tuple(umbra.zeros_like(x) if g is None else g for g, x in zip(found, self.inputs))
 
     def finished(self, tensors, as_tuple):

@@ -1,6 +1,7 @@
 """Switching differentiation on and off: as a context, or as a decorator."""
 import functools
 import inspect
+import threading
 import warnings
 
 from umbra import _C
@@ -100,6 +101,27 @@ class set_grad_enabled(_Context):
 
     def clone(self):
         return set_grad_enabled(self.mode)
+
+
+_backward = threading.local()
+
+
+class set_multithreading_enabled(_Context):
+    """Whether accelerators have threads of their own in a backward pass. Umbra's passes run on the thread that calls them; it is remembered alone."""
+
+    def __init__(self, mode):
+        self.mode = mode
+        self.prev = getattr(_backward, "multithreading", True)
+        _backward.multithreading = mode
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exception):
+        _backward.multithreading = self.prev
+
+    def clone(self):
+        return set_multithreading_enabled(self.mode)
 
 
 class inference_mode(_Context):

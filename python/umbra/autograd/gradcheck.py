@@ -4,8 +4,7 @@ import warnings
 
 import umbra
 from umbra._C import Tensor
-from umbra._options import not_built
-from umbra.autograd import forward_ad, grad
+from umbra.autograd import _gradcheck_sparse, forward_ad, grad
 from umbra.autograd.function import Function
 
 
@@ -17,8 +16,8 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
               check_grad_dtypes=False, check_batched_grad=False, check_batched_forward_grad=False, check_forward_ad=False, check_backward_ad=True,
               fast_mode=False, masked=None):
     """True where the derivatives of `func` at the inputs that require gradients agree with finite differences; else an error, or False without
-    `raise_exception`. `fast_mode` compares one random projection of each Jacobian instead of all of it."""
-    not_built("gradcheck", masked=(masked or None, None))
+    `raise_exception`. `fast_mode` compares one random projection of each Jacobian instead of all of it. With `masked`, elements that a sparse
+    input does not have have no gradient; else they are zeros like others."""
     if not check_forward_ad and not check_backward_ad:
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
     if check_batched_grad and not check_backward_ad:
@@ -27,7 +26,7 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     check = functools.partial(_check, func, inputs, eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad,
-                              check_batched_forward_grad, check_forward_ad, check_backward_ad, fast_mode)
+                              check_batched_forward_grad, check_forward_ad, check_backward_ad, fast_mode, bool(masked))
     if raise_exception:
         check()
         return True
@@ -66,12 +65,15 @@ def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=
                      check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev, fast_mode=fast_mode, masked=masked)
 
 
-def _check(func, inputs, eps, atol, rtol, nondet_tol, undefined, dtypes, batched, batched_forward, forward_mode, backward_mode, fast):
+def _check(func, inputs, eps, atol, rtol, nondet_tol, undefined, dtypes, batched, batched_forward, forward_mode, backward_mode, fast, masked):
     _check_inputs(inputs)
     outputs = _differentiable_outputs(func(*inputs))
+    if any(_gradcheck_sparse.is_sparse(output) for output in outputs):
+        raise ValueError("Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn for gradcheck.")
     if not outputs:
         return _check_no_gradients(func, inputs, eps, atol, rtol)
-    numerical = _numerical_jacobians(func, inputs, eps)
+    compared = inputs if masked else tuple(_gradcheck_sparse.with_all_elements(v) if _gradcheck_sparse.is_sparse(v) else v for v in inputs)
+    numerical = _numerical_jacobians(func, compared, eps)
     close = functools.partial(umbra.allclose, rtol=rtol, atol=atol)
     for mode in ["forward"] * forward_mode + ["backward"] * backward_mode:
         jacobians = _analytical_jacobians(func, inputs, mode, dtypes)
@@ -80,12 +82,14 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol, undefined, dtypes, batched
         for j, by_input in enumerate(numerical):
             for i, expected in enumerate(by_input):
                 _compare(jacobians[j][i], expected, i, j, mode, close, fast)
-    if undefined and backward_mode:
-        _check_undefined(func, inputs)
-    if batched:
-        _check_batched(func, inputs, close)
     if batched_forward:
         _check_batched_forward(func, inputs, close)
+    if batched:
+        _check_batched(func, inputs, close)
+    if backward_mode:
+        _check_zeros(func, inputs, masked)
+    if undefined and backward_mode:
+        _check_undefined(func, inputs)
 
 
 def _wanted(inputs):
@@ -100,7 +104,8 @@ def _check_inputs(inputs):
         if value.dtype not in (umbra.float64, umbra.complex128):
             warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will likely fail if all the "
                           "inputs are not of double precision floating point or complex. ", stacklevel=5)
-        if any(stride == 0 and size > 1 for stride, size in zip(value.stride(), value.shape)):
+        memory = _gradcheck_sparse.elements(value) if _gradcheck_sparse.is_sparse(value) else value
+        if any(stride == 0 and size > 1 for stride, size in zip(memory.stride(), memory.shape)):
             raise RuntimeError(f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be able to "
                                "compute the numerical gradients correctly. You should call .contiguous on the input before passing it to gradcheck.")
 
@@ -134,18 +139,31 @@ def _numerical_jacobians(func, inputs, eps, all_outputs=False):
     jacobians = [[] for _ in base]
     for i in _wanted(inputs):
         rows = [[] for _ in base]
-        for k in range(inputs[i].numel()):
-            for j, row in enumerate(_difference(func, inputs, i, k, eps, all_outputs)):
-                rows[j].append(row)
+        for row in _rows(func, inputs, i, eps, all_outputs):
+            for j, part in enumerate(row):
+                rows[j].append(part)
         for j, out in enumerate(base):
             jacobians[j].append(umbra.stack(rows[j]) if rows[j] else umbra.zeros(0, out.numel(), dtype=out.dtype))
     return jacobians
+
+
+def _rows(func, inputs, i, eps, all_outputs):
+    """For each element of an input: how the outputs change with it. Elements that a sparse input does not have change nothing."""
+    if not _gradcheck_sparse.is_sparse(inputs[i]):
+        return [_difference(func, inputs, i, k, eps, all_outputs) for k in range(inputs[i].numel())]
+    found = {_gradcheck_sparse.place(inputs[i], k): _difference(func, inputs, i, k, eps, all_outputs)
+             for k in range(_gradcheck_sparse.elements(inputs[i]).numel())}
+    zeros = [umbra.zeros_like(part) for part in next(iter(found.values()))] if found else [
+        umbra.zeros_like(umbra.stack([part, part]) if inputs[i].is_complex() else part) for part in _values(func, inputs, all_outputs)]
+    return [found.get(k, zeros) for k in range(inputs[i].numel())]
 
 
 def _difference(func, inputs, i, k, eps, all_outputs):
     """The change of every output with one element. Of a complex element what reverse mode gives: the conjugate derivative's half."""
     def step(delta):
         def moved(amount):
+            if _gradcheck_sparse.is_sparse(inputs[i]):
+                return _values(func, inputs[:i] + (_gradcheck_sparse.moved(inputs[i], k, amount),) + inputs[i + 1:], all_outputs)
             # Moved where it lies: the function may read it from elsewhere too.
             place = tuple(int(c) for c in umbra.unravel_index(umbra.tensor(k), tuple(inputs[i].shape)))
             data = inputs[i].data
@@ -189,7 +207,7 @@ def _unit_weights(output):
 
 def _gradient_column(value, gradient, check_dtypes):
     if gradient is None:
-        return umbra.zeros_like(value).reshape(-1)
+        return umbra.zeros(value.numel(), dtype=value.dtype)
     if gradient.layout != value.layout:
         raise GradcheckError(f"grad is sparse tensor, but has incorrect layout: {gradient.layout}")
     if gradient.shape != value.shape:
@@ -197,7 +215,7 @@ def _gradient_column(value, gradient, check_dtypes):
     if check_dtypes and gradient.dtype != value.dtype:
         raise GradcheckError("Backward is not reentrant or gradient has another dtype: "
                              f"expected {value.dtype} but got {gradient.dtype}")
-    return gradient.detach().reshape(-1)
+    return (gradient.to_dense() if _gradcheck_sparse.is_sparse(gradient) else gradient).detach().reshape(-1)
 
 
 def _assemble(column, value, output):
@@ -256,6 +274,36 @@ def _check_repeatable(first, second, tolerance):
                 raise GradcheckError("Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different "
                                      "values, although analytical gradient matches numerical gradient.The tolerance for nondeterminism was "
                                      f"{tolerance}.\n")
+
+
+def _check_zeros(func, inputs, masked):
+    """Gradients of nothing are nothing, of the inputs' kind."""
+    outputs = _differentiable_outputs(func(*inputs))
+    wanted = [inputs[i] for i in _wanted(inputs)]
+    zeros = [umbra.zeros_like(o, memory_format=umbra.contiguous_format) for o in outputs]
+    for gradient, value in zip(grad(outputs, wanted, zeros, allow_unused=True), wanted):
+        if gradient is None:
+            continue
+        if _gradcheck_sparse.is_sparse(gradient):
+            _check_kind(gradient, value)
+            gradient, value = gradient.to_dense(), value.to_dense()
+        is_nothing = umbra.allclose(gradient, umbra.zeros_like(gradient)) if masked else bool(gradient.eq(0).all())
+        if not is_nothing:
+            raise GradcheckError("backward not multiplied by grad_output")
+        for name, same in (("type", gradient.dtype == value.dtype), ("device", gradient.device == value.device), ("size", gradient.shape == value.shape)):
+            if not same:
+                raise GradcheckError(f"grad is incorrect {name}")
+
+
+def _check_kind(gradient, value):
+    """A sparse gradient has its input's layout and dimensions."""
+    if gradient.layout != value.layout:
+        raise GradcheckError(f"grad is incorrect layout ({gradient.layout} is not {value.layout})")
+    for name in ("sparse_dim", "dense_dim"):
+        found, expected = getattr(gradient, name)(), getattr(value, name)()
+        if found != expected:
+            kind = str(gradient.layout).replace("torch.", "").replace("_coo", "")
+            raise GradcheckError(f"grad is {kind} tensor, but has incorrect {name} {found}, expected {expected}")
 
 
 class _Undefined(Function):

@@ -114,6 +114,8 @@ UMBRA_OPERATOR(
       check(!layout || *layout == self.layout(),
             "to(options) doesn't support converting to a different layout, but got ", "self.layout being ",
             short_name(self.layout()), " and options.layout set as ", short_name(layout.value_or(self.layout())));
+      if (device && device->type == DeviceType::Meta && !self.is_meta())  // how many elements there are is data
+        return sparse::without_elements_like(self, dtype, device);
       SparseParts parts = sparse_parts(self);
       for (Tensor* part : {&parts.indices, &parts.compressed})
         if (part->defined()) *part = part->to({.device = device}, false, true);

@@ -8,17 +8,7 @@
 #include "umbra/core/deterministic.h"
 
 namespace umbra::ops {
-namespace {
 
-DType fill_dtype(const Scalar& value, OptionalDType dtype) {
-  if (dtype) return *dtype;
-  if (value.is_bool()) return DType::Bool;
-  if (value.is_integral(false)) return DType::Int64;
-  if (!value.is_complex()) return default_dtype();
-  return default_dtype() == DType::Float64 ? DType::Complex128 : DType::Complex64;
-}
-
-/// Contents of a tensor that were never written show as such, where deterministic algorithms are asked for.
 void fill_new_memory(const Tensor& out) {
   if (!fills_new_memory() || out.numel() == 0) return;
   if (is_floating(out.dtype()) || out.is_complex()) return kernels::fill(out, std::numeric_limits<double>::quiet_NaN());
@@ -27,6 +17,16 @@ void fill_new_memory(const Tensor& out) {
   int64_t ones = -1, largest = (int64_t{1} << (8 * out.item_size() - 1)) - 1;
   if (out.item_size() == 8) largest = std::numeric_limits<int64_t>::max();
   kernels::fill(out, is_signed ? largest : out.dtype() == DType::UInt64 ? ones : 2 * largest + 1);
+}
+
+namespace {
+
+DType fill_dtype(const Scalar& value, OptionalDType dtype) {
+  if (dtype) return *dtype;
+  if (value.is_bool()) return DType::Bool;
+  if (value.is_integral(false)) return DType::Int64;
+  if (!value.is_complex()) return default_dtype();
+  return default_dtype() == DType::Float64 ? DType::Complex128 : DType::Complex64;
 }
 
 // ---- sizes given ----
@@ -257,6 +257,11 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor& out, const Tensor&, const Scalar& value, OptionalDType, OptionalLayout, OptionalDevice,
             OptionalBool, OptionalFormat) { kernels::fill(out, value); })
+    .sparse([](const Tensor& self, const Scalar& value, OptionalDType dtype, OptionalLayout layout,
+               OptionalDevice device, OptionalBool, OptionalFormat) {
+      return at_same_places(self, "fill_.Scalar", layout, device,
+                            [&](const Tensor& values) { return full_like(values, value, {.dtype = dtype}); });
+    })
     .not_differentiable()
     .tags({Tag::Core})
     .use(BatchInPlace{});

@@ -24,6 +24,9 @@ inline TensorSpec factory_spec(SymIntArrayRef sizes, OptionalDType dtype, Option
   return TensorSpec(sizes, strides_for(sizes, chosen), dtype.value_or(default_dtype()), device.value_or(Device()));
 }
 
+/// Contents of a tensor that were never written show as such, where deterministic algorithms are asked for.
+void fill_new_memory(const Tensor& out);
+
 inline TensorOptions options_of(OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool pin) {
   return {.dtype = dtype, .layout = layout, .device = device, .pin_memory = pin};
 }

@@ -2,6 +2,8 @@
 #include "ops/common/factory_arguments.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/unbacked.h"
+#include "ops/factory/factory.h"
+#include "umbra/core/sparse.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -14,6 +16,14 @@ void check_sizes(SymIntArrayRef sizes) {
       fail("Trying to create tensor with negative dimension ", s, ": ", to_string(sizes));
 }
 
+/// What a storage got more shows that it was never written, where that is asked for.
+void fill_growth(const Tensor& self, int64_t before, int64_t after) {
+  if (!self.storage()->has_data()) return;
+  auto grown = make_counted<TensorImpl>(self.storage(), self.dtype(), self.device(), DispatchKeySet(DispatchKey::CPU));
+  grown->set_geometry({SymInt(after - before)}, {SymInt(1)}, before);
+  fill_new_memory(Tensor(std::move(grown)));
+}
+
 /// The memory first: where it cannot grow, the tensor stays as it was.
 void set_size(const Tensor& self, SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset) {
   const Storage& storage = self.storage();
@@ -22,6 +32,7 @@ void set_size(const Tensor& self, SymIntArrayRef sizes, SymIntArrayRef strides, 
     if (!storage->has_data()) storage->set_bytes(bytes);
   } else if (have < bytes) {
     storage->resize(bytes.value());
+    fill_growth(self, have.value() / self.item_size(), bytes.value() / self.item_size());
   }
   self.impl()->set_geometry(sizes, strides, offset);
 }
@@ -50,8 +61,42 @@ Tensor resize_like(const Tensor& self, const Tensor& other, OptionalFormat forma
   return resize_to(self, other.sym_sizes(), format);
 }
 
+/// A CSR matrix gets more rows or columns, which are empty. Rows that go would leave elements that no row has.
+Tensor resize_sparse(const Tensor& self, SymIntArrayRef size, OptionalFormat) {
+  check<NotImplementedError>(self.layout() == Layout::SparseCsr,
+                             "Could not run 'aten::resize_' with arguments from the '",
+                             self.layout() == Layout::SparseCoo ? "SparseCPU" : "SparseCsrCPU",
+                             "' backend: it is not defined for tensors of layout ", to_string(self.layout()));
+  check(size.size() >= 2, "torch.resize_: Only batched sparse CSR matrices are supported, but got size ",
+        to_string(size));
+  size_t batch = static_cast<size_t>(self.dim()) - 2;
+  SymInt rows = size[size.size() - 2], columns = size.back(), before = self.sym_size(-2);
+  check(columns >= self.sym_size(-1),
+        "torch.resize_: Resizing columns of sparse CSR tensors to a smaller value is not ",
+        "supported. The original number of columns is ", self.sym_size(-1),
+        " while the requested new number of columns is ", columns, ".");
+  check<NotImplementedError>(
+      rows >= before && size.size() == batch + 2 && size.slice(0, batch) == self.sym_sizes().slice(0, batch),
+      "resize_ to fewer rows or to another batch of sparse CSR matrices is not in Umbra yet");
+  SparseParts parts = sparse_parts(self);
+  SymShape more(parts.compressed.sym_sizes());
+  more.back() = rows - before;
+  Tensor ends = parts.compressed.narrow(-1, -1, 1).expand(more);
+  parts.compressed = cat({parts.compressed, ends}, -1);
+  set_sparse(self, size, std::move(parts));
+  return self;
+}
+
+Tensor resize_sparse_like(const Tensor& self, const Tensor& other, OptionalFormat) {
+  if (self.layout() != Layout::SparseCoo) return resize_sparse(self, other.sym_sizes(), {});
+  check(other.layout() == Layout::SparseCoo, "resize_as_ of a tensor of layout ", to_string(self.layout()),
+        " needs one of the same layout, not ", to_string(other.layout()));
+  return self.sparse_resize_(other.sizes(), other.sparse_dim(), other.dense_dim());
+}
+
 UMBRA_OPERATOR("resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)")
     .all_backends(resize_to)
+    .sparse(resize_sparse)
     .functional_form("aten::resize")
     .not_differentiable()
     .tags({Tag::Core, Tag::InPlaceView});
@@ -66,6 +111,7 @@ UMBRA_OPERATOR("resize(Tensor self, SymInt[] size, *, MemoryFormat? memory_forma
 
 UMBRA_OPERATOR("resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)")
     .all_backends(resize_like)
+    .sparse(resize_sparse_like)
     .functional_form("aten::resize_as")
     .not_differentiable()
     .tags({Tag::InPlaceView});

@@ -8,6 +8,7 @@
 #include "ops/common/number_text.h"
 #include "ops/factory/factory.h"
 #include "ops/pointwise/family.h"
+#include "sym/low_numbers.h"
 
 namespace umbra::ops {
 namespace {
@@ -39,10 +40,15 @@ SymInt symbolic_length(const SymFloat& start, const SymFloat& end, const SymFloa
   return sym_round(SymOp::Ceil, sym_float_binary(SymOp::TrueDiv, sym_float_binary(SymOp::Sub, end, start), step));
 }
 
+/// A bound may be any 64-bit number: a SymInt holds fewer.
+SymInt bound(const Scalar& given) {
+  return given.is_symbolic() ? given.to_sym_int() : sym::plain_number(given.to_int());
+}
+
 // ceil((end - start) / step), in integers where all three are.
 SymInt range_length(const Scalar& start, const Scalar& end, const Scalar& step) {
   if (start.is_integral(true) && end.is_integral(true) && step.is_integral(true)) {
-    SymInt s = start.to_sym_int(), e = end.to_sym_int(), by = step.to_sym_int();
+    SymInt s = bound(start), e = bound(end), by = bound(step);
     check(by != 0, "step must be nonzero");
     if (!s.is_symbolic() && !e.is_symbolic())
       check_span(static_cast<double>(e.value()) - static_cast<double>(s.value()));

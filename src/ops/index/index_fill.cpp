@@ -7,7 +7,9 @@
 #include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
+#include "umbra/core/warning.h"
 #include "umbra/dispatch/define.h"
+#include "umbra/dispatch/writes.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::ops {
@@ -27,6 +29,12 @@ void check_fill(const Tensor& self, int64_t dim, const Tensor& index) {
 }
 void check_real_value(const Tensor& self, bool complex) {
   check(self.is_complex() || !complex, "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+}
+
+void warn_of_expanded(const Tensor& out) {
+  if (overlaps_itself(out))
+    warn("Use of index_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this ",
+         "operation. This also applies to advanced indexing e.g. tensor[mask] = scalar");
 }
 
 /// A one where slices are written: [batch, 1, .., n, .., 1], for a vector of positions along `dim` of `all`.
@@ -52,6 +60,7 @@ UMBRA_OPERATOR("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar
       return spec_like(self);
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+      warn_of_expanded(out);
       if (!out.is_same(self)) kernels::copy(out, self);
       kernels::index_fill(out, wrap_dim(dim, out.dim()), index, value);
     })
@@ -81,6 +90,7 @@ UMBRA_OPERATOR("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor
       return spec_like(self);
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
+      warn_of_expanded(out);
       if (!out.is_same(self)) kernels::copy(out, self);
       kernels::index_fill(out, wrap_dim(dim, out.dim()), index, value.item());
     })

@@ -16,6 +16,7 @@
 #include "ops/common/unbacked.h"
 #include "umbra/core/warning.h"
 #include "umbra/dispatch/define.h"
+#include "umbra/dispatch/writes.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::ops {
@@ -359,6 +360,9 @@ TensorSpec index_put_spec(const Tensor& self, TensorList indices, const Tensor& 
   return spec_like(self);
 }
 void run_index_put(const Tensor& out, const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
+  if (overlaps_itself(out))
+    warn("Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing this ",
+         "operation. This also applies to advanced indexing e.g. tensor[indices] = tensor");
   if (std::optional<size_t> place = place_of_fill(self, indices, values, accumulate)) {
     const Tensor mask = mask_over(self, indices[*place], *place);
     const Scalar value = values.item();
@@ -375,6 +379,7 @@ UMBRA_OPERATOR("index_put(Tensor self, Tensor?[] indices, Tensor values, bool ac
     .meta(index_put_spec)
     .cpu(run_index_put)
     .elementwise()  // a write in place touches nothing that it reads
+    .writes_straight()
     .gradient("self", {"grad", "indices", "values", "accumulate"},
               [](const Tensor& grad, std::vector<Tensor> indices, const Tensor& values, bool accumulate) {
                 return accumulate ? grad : index_put(grad, indices, zeros_like(values), false);

@@ -5,6 +5,7 @@
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
+#include "umbra/core/deterministic.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -55,6 +56,7 @@ UMBRA_OPERATOR("put(Tensor self, Tensor index, Tensor source, bool accumulate=Fa
       return spec_like(self);
     })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& index, const Tensor& source, bool accumulate) {
+      if (!accumulate) alert_not_deterministic("put_");
       if (!out.is_same(self)) kernels::copy(out, self);
       kernels::put(out, index, source, accumulate);
     })

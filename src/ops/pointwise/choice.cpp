@@ -9,6 +9,7 @@
 #include "ops/common/out_asks.h"
 #include "ops/pointwise/family.h"
 #include "umbra/core/warning.h"
+#include "umbra/dispatch/writes.h"
 
 namespace umbra::ops {
 namespace {
@@ -78,6 +79,12 @@ TensorSpec masked_fill_spec(const Tensor& self, const Tensor& mask) {
   return TensorSpec(broadcast_shapes(self.sym_sizes(), mask.sym_sizes()), self.dtype(), common_device({&self, &mask}));
 }
 
+void warn_of_expanded(const Tensor& out) {
+  if (overlaps_itself(out))
+    warn("Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this ",
+         "operation. This also applies to advanced indexing e.g. tensor[mask] = scalar");
+}
+
 UMBRA_OPERATOR("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor")
     .inplace("masked_fill_.Scalar")
     .generated_out("masked_fill.Scalar_out")
@@ -87,6 +94,7 @@ UMBRA_OPERATOR("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Te
       return spec;
     })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& mask, const Scalar& value) {
+      warn_of_expanded(out);
       kernels::pointwise(functors::MaskedFill{.value = value}, out, {&self, &mask});
     })
     .elementwise()
@@ -108,6 +116,7 @@ UMBRA_OPERATOR("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Te
       return spec;
     })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& mask, const Tensor& value) {
+      warn_of_expanded(out);
       if (value.is_complex() && !self.is_complex()) kernels::check_fits(value.item(), self.dtype());
       kernels::pointwise(functors::Where{}, out, {&mask, &value, &self}, self.dtype());
     })

@@ -3,6 +3,7 @@
 #include "ops/common/may_read.h"
 #include "ops/common/sizes_only.h"
 #include "ops/pool/pool_window.h"
+#include "umbra/core/deterministic.h"
 
 namespace umbra::ops {
 namespace {
@@ -263,6 +264,7 @@ UMBRA_OPERATOR("max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size)
       return pooled_spec(self, unpooled_shape(self, indices, size, 2), self.dtype());
     })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& indices, SymIntArrayRef) {
+      alert_not_deterministic("max_unpooling2d_forward_out");
       unpool(out, self, indices, 2);
     })
     .gradient("self", {"grad", "indices"},
@@ -280,6 +282,7 @@ UMBRA_OPERATOR(
       return TensorSpec(unpooled_shape(self, indices, size, 3), self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& indices, SymIntArrayRef, Ints, Ints) {
+      alert_not_deterministic("max_unpooling3d_forward_out");
       unpool(out, self, indices, 3);
     })
     .gradient("self", {"grad", "indices"},

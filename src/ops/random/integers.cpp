@@ -1,6 +1,7 @@
 // Random integers: randint and randint_like. `high` is excluded.
 #include "ops/common/out_variant.h"
 #include "ops/random/random.h"
+#include "sym/low_numbers.h"
 
 namespace umbra::ops {
 namespace {
@@ -8,6 +9,9 @@ namespace {
 void check_bounds(SymInt low, SymInt high) {
   check(low < high, "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
 }
+
+/// A bound may be any 64-bit number: a SymInt holds fewer.
+SymInt bound(const Value& given) { return given.is_int() ? sym::plain_number(given.to_int()) : given.to_sym_int(); }
 
 // ---- of given sizes ----
 
@@ -40,9 +44,8 @@ UMBRA_OPERATOR(
     "randint.generator(SymInt high, SymInt[] size, *, Generator? generator, ScalarType? dtype=long, Layout? "
     "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
     .meta([](SymInt high, SymIntArrayRef size, const GeneratorPointer&, OptionalDType dtype, OptionalLayout layout,
-             OptionalDevice device, OptionalBool) {
-      return integers_spec(0, high, size, dtype, layout, device, is_drawn(device));
-    })
+             OptionalDevice device,
+             OptionalBool) { return integers_spec(0, high, size, dtype, layout, device, is_drawn(device)); })
     .cpu([](const Tensor& out, SymInt high, SymIntArrayRef, const GeneratorPointer& generator, OptionalDType,
             OptionalLayout, OptionalDevice, OptionalBool) { draw_between(out, 0, high, generator); })
     .random()
@@ -52,10 +55,11 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](SymInt low, SymInt high, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout,
-             OptionalDevice device, OptionalBool) { return integers_spec(low, high, size, dtype, layout, device); })
-    .cpu([](const Tensor& out, SymInt low, SymInt high, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
-            OptionalBool) { draw_between(out, low, high, nullptr); })
+    .meta([](const Value& low, SymInt high, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout,
+             OptionalDevice device,
+             OptionalBool) { return integers_spec(bound(low), high, size, dtype, layout, device); })
+    .cpu([](const Tensor& out, const Value& low, SymInt high, SymIntArrayRef, OptionalDType, OptionalLayout,
+            OptionalDevice, OptionalBool) { draw_between(out, bound(low), high, nullptr); })
     .random()
     .not_differentiable()
     .use(BatchInFront{.sizes = {"size"}});
@@ -63,12 +67,12 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, ScalarType? dtype=long, "
     "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](SymInt low, SymInt high, SymIntArrayRef size, const GeneratorPointer&, OptionalDType dtype,
-             OptionalLayout layout, OptionalDevice device, OptionalBool) {
-      return integers_spec(low, high, size, dtype, layout, device, is_drawn(device));
-    })
-    .cpu([](const Tensor& out, SymInt low, SymInt high, SymIntArrayRef, const GeneratorPointer& generator,
-            OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) { draw_between(out, low, high, generator); })
+    .meta([](const Value& low, SymInt high, SymIntArrayRef size, const GeneratorPointer&, OptionalDType dtype,
+             OptionalLayout layout, OptionalDevice device,
+             OptionalBool) { return integers_spec(bound(low), high, size, dtype, layout, device, is_drawn(device)); })
+    .cpu([](const Tensor& out, const Value& low, SymInt high, SymIntArrayRef, const GeneratorPointer& generator,
+            OptionalDType, OptionalLayout, OptionalDevice,
+            OptionalBool) { draw_between(out, bound(low), high, generator); })
     .random()
     .not_differentiable()
     .use(BatchInFront{.sizes = {"size"}});
@@ -91,16 +95,16 @@ UMBRA_OPERATOR(
     })
     .random();
 UMBRA_OPERATOR("randint.low_out(SymInt low, SymInt high, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
-    .all_backends([](SymInt low, SymInt high, SymIntArrayRef size, const Tensor& out) {
-      check_bounds(low, high);
-      return fill_between(resized_out(out, size), low, high, nullptr);
+    .all_backends([](const Value& low, SymInt high, SymIntArrayRef size, const Tensor& out) {
+      check_bounds(bound(low), high);
+      return fill_between(resized_out(out, size), bound(low), high, nullptr);
     })
     .random();
 UMBRA_OPERATOR(
     "randint.low_generator_out(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, Tensor(a!) out) -> "
     "Tensor(a!)")
-    .all_backends([](SymInt low, SymInt high, SymIntArrayRef size, const GeneratorPointer& generator,
-                     const Tensor& out) { return fill_between(resized_out(out, size), low, high, generator); })
+    .all_backends([](const Value& low, SymInt high, SymIntArrayRef size, const GeneratorPointer& generator,
+                     const Tensor& out) { return fill_between(resized_out(out, size), bound(low), high, generator); })
     .random();
 
 // ---- like another tensor ----
@@ -144,11 +148,11 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, "
     "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-    .meta([](const Tensor& self, SymInt low, SymInt high, OptionalDType dtype, OptionalLayout layout,
+    .meta([](const Tensor& self, const Value& low, SymInt high, OptionalDType dtype, OptionalLayout layout,
              OptionalDevice device, OptionalBool,
-             OptionalFormat format) { return integers_spec(self, low, high, dtype, layout, device, format); })
-    .cpu([](const Tensor& out, const Tensor&, SymInt low, SymInt high, OptionalDType, OptionalLayout, OptionalDevice,
-            OptionalBool, OptionalFormat) { draw_between(out, low, high, nullptr); })
+             OptionalFormat format) { return integers_spec(self, bound(low), high, dtype, layout, device, format); })
+    .cpu([](const Tensor& out, const Tensor&, const Value& low, SymInt high, OptionalDType, OptionalLayout,
+            OptionalDevice, OptionalBool, OptionalFormat) { draw_between(out, bound(low), high, nullptr); })
     .random()
     .not_differentiable()
     .use(BatchRandomLike{});
@@ -157,11 +161,12 @@ UMBRA_OPERATOR(
     "randint_like.low_generator_dtype(Tensor self, SymInt low, SymInt high, *, Generator? generator, ScalarType? "
     "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> "
     "Tensor")
-    .meta([](const Tensor& self, SymInt low, SymInt high, const GeneratorPointer&, OptionalDType dtype,
+    .meta([](const Tensor& self, const Value& low, SymInt high, const GeneratorPointer&, OptionalDType dtype,
              OptionalLayout layout, OptionalDevice device, OptionalBool,
-             OptionalFormat format) { return integers_spec(self, low, high, dtype, layout, device, format); })
-    .cpu([](const Tensor& out, const Tensor&, SymInt low, SymInt high, const GeneratorPointer& generator, OptionalDType,
-            OptionalLayout, OptionalDevice, OptionalBool, OptionalFormat) { draw_between(out, low, high, generator); })
+             OptionalFormat format) { return integers_spec(self, bound(low), high, dtype, layout, device, format); })
+    .cpu([](const Tensor& out, const Tensor&, const Value& low, SymInt high, const GeneratorPointer& generator,
+            OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
+            OptionalFormat) { draw_between(out, bound(low), high, generator); })
     .random()
     .not_differentiable()
     .use(BatchRandomLike{});
@@ -223,17 +228,17 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "randint_like.low_dtype_out(Tensor self, SymInt low, SymInt high, *, MemoryFormat? memory_format=None, Tensor(a!) "
     "out) -> Tensor(a!)")
-    .all_backends([](const Tensor& self, SymInt low, SymInt high, OptionalFormat format, const Tensor& out) {
-      return fill_like(out, self, low, high, nullptr, format);
+    .all_backends([](const Tensor& self, const Value& low, SymInt high, OptionalFormat format, const Tensor& out) {
+      return fill_like(out, self, bound(low), high, nullptr, format);
     })
     .random()
     .tags({Tag::Generated});
 UMBRA_OPERATOR(
     "randint_like.low_generator_dtype_out(Tensor self, SymInt low, SymInt high, *, Generator? generator, MemoryFormat? "
     "memory_format=None, Tensor(a!) out) -> Tensor(a!)")
-    .all_backends([](const Tensor& self, SymInt low, SymInt high, const GeneratorPointer& generator,
+    .all_backends([](const Tensor& self, const Value& low, SymInt high, const GeneratorPointer& generator,
                      OptionalFormat format,
-                     const Tensor& out) { return fill_like(out, self, low, high, generator, format); })
+                     const Tensor& out) { return fill_like(out, self, bound(low), high, generator, format); })
     .random()
     .tags({Tag::Generated});
 UMBRA_OPERATOR(

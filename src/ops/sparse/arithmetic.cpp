@@ -137,7 +137,9 @@ constexpr const char* kSparsePlusDense = "add(sparse, dense) is not supported. U
 Tensor add_tensors(const Tensor& self, const Tensor& other, const Scalar& alpha) {
   if (is_strided(self)) return add_to_strided(self, other, alpha);
   check(!is_coo(self) || !is_strided(other), kSparsePlusDense);
-  if (is_strided(other)) return add_to_strided(other.mul(alpha), self, 1);
+  // PyTorch exchanges the two and scales the compressed one; blocks it refuses.
+  if (is_strided(other))
+    return in_blocks(self.layout()) ? add_to_strided(other.mul(alpha), self, 1) : add_to_strided(other, self, alpha);
   if (is_coo(self) && is_coo(other)) return add_coo(self, other, alpha);
   return add_compressed(self, other, alpha);
 }

@@ -91,7 +91,8 @@ Tensor matrix_product(const Tensor& self, const Tensor& mat2) {
     Tensor turned = times_strided(mat2.transpose(0, 1), self.t()).t();
     return is_coo(mat2) ? turned : turned.contiguous();
   }
-  if (self.layout() != Layout::SparseCsr || mat2.layout() != Layout::SparseCsr) refuse_layouts(self, mat2);
+  bool by_elements = !is_coo(self) && !is_coo(mat2) && !in_blocks(self.layout()) && !in_blocks(mat2.layout());
+  if (!by_elements) refuse_layouts(self, mat2);
   check_shapes("addmm", self, mat2);
   check_types(self, mat2);
   return as_compressed(multiply_elements(as_coo(self), as_coo(mat2)), Layout::SparseCsr);

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from umbra import _C
 from umbra._C import Tensor
 from umbra._modules import raise_missing_method
-from umbra.nn.modules import _hooks
+from umbra.nn.modules import _conversion, _hooks
 from umbra.nn.modules._hooks import (  # noqa: F401  (torch's names for them are here)
     register_module_backward_hook, register_module_buffer_registration_hook, register_module_forward_hook, register_module_forward_pre_hook,
     register_module_full_backward_hook, register_module_full_backward_pre_hook, register_module_module_registration_hook,
@@ -415,23 +415,13 @@ class Module:
             for module in self.children():
                 module._apply(fn)
         for name, parameter in self._parameters.items():
-            if parameter is None:
-                continue
-            with umbra.no_grad():
-                changed = fn(parameter)
-                gradient = parameter.grad
-                changed_gradient = None if gradient is None else fn(gradient)
-            if _can_become(parameter, changed):
-                if changed is not parameter:
-                    parameter.data = changed.detach()
-            else:
-                self._parameters[name] = parameter = Parameter(changed, parameter.requires_grad)
-            if gradient is None:
-                continue
-            if parameter.grad is gradient and _can_become(gradient, changed_gradient):
-                gradient.data = changed_gradient
-            else:
-                parameter.grad = changed_gradient.requires_grad_(gradient.requires_grad)
+            if parameter is not None:
+                with umbra.no_grad():
+                    changed = fn(parameter)
+                if _conversion.is_exchanged(parameter, changed):
+                    _conversion.exchange_parameter(f"{self._get_name()}.{name}", parameter, changed, fn)
+                else:
+                    self._parameters[name] = _conversion.convert_parameter(parameter, changed, fn)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
@@ -602,7 +592,8 @@ class Module:
                 with umbra.no_grad():
                     self._load_tensor(name, value, given, assign)
             except Exception as error:  # all that cannot be loaded is named in one error
-                error_msgs.append(f'While copying the parameter named "{key}", whose dimensions in the model are {value.size()} and whose dimensions in '
+                action = "swapping" if umbra.__future__.get_swap_module_params_on_conversion() else "copying"
+                error_msgs.append(f'While {action} the parameter named "{key}", whose dimensions in the model are {value.size()} and whose dimensions in '
                                   f"the checkpoint are {given.size()}, an exception occurred : {error.args}.")
         extra = prefix + _EXTRA_STATE_KEY_SUFFIX
         if type(self).set_extra_state is not Module.set_extra_state:
@@ -622,6 +613,10 @@ class Module:
 
     def _load_tensor(self, name, value, given, assign):
         """Puts what is given in the place of a parameter or buffer, or its elements into it."""
+        import umbra
+        if umbra.__future__.get_swap_module_params_on_conversion():
+            _conversion.load_by_exchange(value, given, assign)
+            return
         if not assign:
             value.copy_(given)
             return
@@ -660,12 +655,6 @@ class Module:
             return f"{self._get_name()}({lines[0]})"
         parts = lines + children
         return f"{self._get_name()}(" + ("\n  " + "\n  ".join(parts) + "\n" if parts else "") + ")"
-
-
-def _can_become(tensor, other):
-    """Whether a conversion changes a tensor in its place."""
-    import umbra
-    return umbra._has_compatible_shallow_copy_type(tensor, other) and not umbra.__future__.get_overwrite_module_params_on_conversion()
 
 
 def _load(module, state_dict, prefix, metadata, assign, missing, unexpected, errors):
