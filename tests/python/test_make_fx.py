@@ -310,3 +310,25 @@ def test_parts_of_a_literal_can_be_read():
         first, = umbra.unbind(umbra.tensor([2]), 0)
         return x * first.item()
     assert make_fx(f)(umbra.ones(2))(umbra.ones(2)).tolist() == [2, 2]
+
+
+def targets(graph):
+    return [str(node.target) for node in graph.graph.nodes if node.op == "call_function"]
+
+
+def test_a_graph_has_aliases_where_the_function_cuts_gradients():
+    def f(x):
+        return x.detach() * 2
+    x = umbra.ones(2)
+    for mode in ("real", "fake", "symbolic"):
+        assert targets(make_fx(f, tracing_mode=mode)(x)) == ["aten.alias.default", "aten.mul.Tensor"]
+    assert targets(make_fx(f, decomposition_table={})(x)) == ["aten.detach.default", "aten.mul.Tensor"]
+    assert targets(make_fx(f, pre_dispatch=True)(x)) == ["aten.detach.default", "aten.mul.Tensor"]
+
+
+def test_var_and_std_are_the_overloads_that_pytorch_picks():
+    def f(x):
+        return x.var(0), x.var(), x.std(0, correction=2), umbra.std_mean(x, [0]), x.var(0, keepdim=True)
+    assert targets(make_fx(f, pre_dispatch=True)(umbra.ones(2, 3)))[:3] == ["aten.var.dim", "aten.var.correction", "aten.std.correction"]
+    captured = make_fx(f)(umbra.ones(2, 3)).code
+    assert "var.correction(x_1, [0], correction = 1, keepdim = True)" in captured

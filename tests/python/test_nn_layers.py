@@ -513,3 +513,11 @@ def test_layers_refuse_in_pytorchs_words(call, error, text):
 def test_rms_norm_lies_row_by_row():
     x = torch.rand(2, 3, 4).transpose(1, 2)
     assert F.rms_norm(x, (3,)).stride() == (12, 3, 1)
+
+
+def test_norms_in_programs_are_for_no_device():
+    class Norms(nn.Module):
+        def forward(self, x):
+            return F.layer_norm(x, (4,)), F.group_norm(x, 2)
+    code = torch.export.export(Norms(), (torch.ones(3, 4),)).graph_module.code
+    assert "layer_norm.default(x, [4], None, None, 1e-05, False)" in code and "group_norm.default(x, 2, None, None, 1e-05, False)" in code

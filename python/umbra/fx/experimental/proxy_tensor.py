@@ -3,6 +3,7 @@ import functools
 import inspect
 import itertools
 
+import umbra
 from umbra import _C
 from umbra._C import SymBool, SymFloat, SymInt
 from umbra._options import not_built
@@ -148,7 +149,9 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
     def wrapped(*args):
         shape_env = None if tracing_mode == "real" else _C._ShapeEnv(True, True)
         fake_mode = None if shape_env is None else _fake_mode(args, shape_env, _allow_non_fake_inputs)
-        options = {"mode": tracing_mode, "pre_dispatch": pre_dispatch, "decompositions": decomposition_table, "fake_mode": fake_mode,
+        # A graph has no gradients to cut. Who gives a table, even an empty one, keeps the cuts.
+        table = {umbra.ops.aten.detach.default: umbra.ops.aten.alias.default} if decomposition_table is None and not pre_dispatch else decomposition_table
+        options = {"mode": tracing_mode, "pre_dispatch": pre_dispatch, "decompositions": table, "fake_mode": fake_mode,
                    "locations": record_stack_traces}
         with _fx_tracing():
             module = _capture(f, args, options)
