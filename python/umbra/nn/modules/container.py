@@ -3,7 +3,8 @@ import collections
 import operator
 
 from umbra._C import Tensor
-from umbra.nn.modules.module import Module, _indent, parts_by_name
+from umbra.nn.modules._capture import parts_by_name
+from umbra.nn.modules.module import Module, _indent
 from umbra.nn.parameter import Parameter
 
 
