@@ -1,6 +1,6 @@
 // Modules made of modules.
 //
-//     nn::Sequential net(nn::Linear(8, 16), nn::ReLU(), nn::Linear(16, 2));
+//     nn::Sequential net{nn::Linear(8, 16), nn::ReLU(), nn::Linear(16, 2)};
 //     nn::ModuleList<Block> layers = add("layers", nn::ModuleList<Block>());   // a member; then
 //     for (Block& layer : layers) x = layer(x);
 //     nn::ModuleDict<nn::Linear> heads = add("heads", nn::ModuleDict<nn::Linear>());
@@ -14,7 +14,8 @@
 namespace UMBRA_API umbra {
 namespace nn {
 
-/// Runs its modules one after the other.
+/// Runs its modules one after the other. Between braces they are made from left to right, so that a seed gives the
+/// weights that it gives in Python; between parentheses the compiler chooses.
 class Sequential : public Layer {
  public:
   template <std::derived_from<Module>... Modules>
