@@ -3,6 +3,7 @@
 #include <umbra/umbra.h>
 
 #include <filesystem>
+#include <sstream>
 
 namespace torch = umbra;
 
@@ -51,6 +52,20 @@ TEST(Tensors, HaveDataThatAutogradDoesNotSee) {
   weight.data().fill_(3);
   EXPECT_EQ(list(weight), List({3, 3}));
   EXPECT_FALSE(weight.data().requires_grad());
+}
+TEST(Tensors, ThatAreSparseArePrinted) {
+  auto text = [](const torch::Tensor& t) { return (std::ostringstream() << t).str(); };
+  torch::Tensor sparse = torch::sparse_coo_tensor(torch::tensor({{0, 1}, {1, 0}}), torch::tensor({3.0, 4.0}), {2, 2});
+  EXPECT_EQ(text(sparse),
+            "tensor(indices=tensor([[0, 1],\n"
+            "                       [1, 0]]),\n"
+            "       values=tensor([3., 4.]),\n"
+            "       size=(2, 2), nnz=2, layout=torch.sparse_coo)");
+  EXPECT_EQ(text(sparse.to_dense().to(torch::kInt).to_sparse_csr()),
+            "tensor(crow_indices=tensor([0, 1, 2]),\n"
+            "       col_indices=tensor([1, 0]),\n"
+            "       values=tensor([3, 4]), size=(2, 2), nnz=2, dtype=torch.int32,\n"
+            "       layout=torch.sparse_csr)");
 }
 TEST(Families, HaveNamespaces) {
   torch::Tensor a = torch::tensor({{4.0, 1.0}, {1.0, 3.0}});
