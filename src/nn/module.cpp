@@ -281,6 +281,12 @@ std::vector<NamedModule> Module::children() const {
   return out;
 }
 
+Module& Layer::child(size_t index) const {
+  std::vector<NamedModule> all = children();
+  check<IndexError>(index < all.size(), "index ", index, " is out of range");
+  return *all[index].module;
+}
+
 std::vector<NamedModule> Module::named_modules() const {
   std::vector<NamedModule> out;
   state_->each_once([&](const std::string& prefix, const State& state) {

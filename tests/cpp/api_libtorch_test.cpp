@@ -159,6 +159,11 @@ TEST(Modules, ThatWereRegisteredInAConstructorAreReplacedByAssignment) {
   EXPECT_EQ(net.parameters().size(), 3u);
   EXPECT_TRUE(net.parameters()[2].is_same(net.linear.weight));
 }
+TEST(Modules, OfAListAreAskedForByIndex) {
+  torch::nn::Sequential net{torch::nn::Linear(2, 2), torch::nn::ReLU()};
+  EXPECT_NE(net[1].as<torch::nn::ReLU>(), nullptr);
+  EXPECT_THROW(net[2], torch::IndexError);
+}
 TEST(Modules, AreFoundByTheirClass) {
   torch::nn::Sequential net(torch::nn::Linear(2, 2), torch::nn::ReLU(), torch::nn::Linear(2, 1));
   int linears = 0;

@@ -27,7 +27,7 @@ class Sequential : public Layer {
     add(std::to_string(size()), std::move(module));
   }
   size_t size() const { return children().size(); }
-  Module& operator[](size_t i) const { return *children().at(i).module; }
+  Module& operator[](size_t i) const { return child(i); }
   Tensor forward(Tensor x) override;
 };
 
@@ -39,7 +39,7 @@ template <std::derived_from<Module> M> class ModuleList : public Layer {
   /// The module that stands in the list from here on.
   M& push_back(M module) { return *add(std::to_string(size()), std::make_shared<M>(std::move(module))); }
   size_t size() const { return children().size(); }
-  M& operator[](size_t i) const { return static_cast<M&>(*children().at(i).module); }
+  M& operator[](size_t i) const { return static_cast<M&>(child(i)); }
 
   /// Goes over the modules as they were when it was made.
   class Iterator {

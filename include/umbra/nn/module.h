@@ -199,6 +199,8 @@ class Layer : public Module {
 
  protected:
   explicit Layer(const char* type) : type_(type) {}
+  /// The submodule at an index; an IndexError where there is none.
+  Module& child(size_t index) const;
 
  private:
   const char* type_;
