@@ -68,6 +68,8 @@ class _Sequence(Module):
 
 
 class Sequential(_Sequence):
+    """Runs its modules one after the other: `Sequential(Linear(2, 3), ReLU())`."""
+
     def __init__(self, *args):
         super().__init__()
         if len(args) == 1 and isinstance(args[0], dict):
@@ -126,6 +128,8 @@ class Sequential(_Sequence):
 
 
 class ModuleList(_Sequence):
+    """Modules in a list, which their owner calls."""
+
     def __init__(self, modules=None):
         super().__init__()
         if modules is not None:
@@ -155,6 +159,8 @@ class ModuleList(_Sequence):
 
 
 class ModuleDict(Module):
+    """Modules by their names, which their owner calls."""
+
     def __init__(self, modules=None):
         super().__init__()
         if modules is not None:
@@ -200,6 +206,8 @@ class ModuleDict(Module):
 
 
 class ParameterList(Module):
+    """Parameters in a list."""
+
     def __init__(self, values=None):
         super().__init__()
         self._size = 0
