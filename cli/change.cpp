@@ -25,18 +25,21 @@ int convert(const std::string& from, const std::string& to, const std::vector<st
   check<ValueError>(inputs.empty(), "--input is for TorchScript files (.pt) that become programs (.pt2)");
   if (has_extension(to, ".onnx")) {
     check<ValueError>(has_extension(from, ".pt2"), from, ": only a program (.pt2) can be written as an ONNX model");
-    io::save_onnx(to, load(from));
+    io::save_onnx(to, load_program(from));
+    std::printf("%s: an ONNX model\n", to.c_str());
     return 0;
   }
   if (has_extension(to, ".pt2")) {
     check<ValueError>(has_extension(from, ".pt2"), from,
                       ": only a program (.pt2, or a TorchScript file, .pt) can be written as one");
-    save(load_program(from), to);
+    ExportedProgram program = load_program(from);
+    save(program, to);
+    std::printf("%s: %zu nodes\n", to.c_str(), program.graph().size());
     return 0;
   }
   io::NamedTensors tensors = load_tensors(from);
   save_tensors(to, tensors);
-  std::printf("%s: %zu tensors\n", to.c_str(), tensors.size());
+  std::printf("%s: %zu %s\n", to.c_str(), tensors.size(), tensors.size() == 1 ? "tensor" : "tensors");
   return 0;
 }
 

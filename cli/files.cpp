@@ -29,6 +29,11 @@ bool has_extension(const std::string& path, const char* extension) {
 
 ExportedProgram load_program(const std::string& place) {
   auto [path, name] = split_place(place);
+  for (const char* extension : {".pt", ".pth", ".safetensors", ".npz", ".npy"})
+    check<ValueError>(
+        !path.ends_with(extension) || !std::filesystem::exists(path), path,
+        ": no program (.pt2). `umbra weights` lists the tensors of a file, and `umbra convert` makes a program of "
+        "TorchScript (.pt)");
   io::Pt2Archive archive = io::load_pt2(path);
   if (name.empty() && archive.programs.size() == 1) return io::from_pt2(archive.programs[0]);
   std::string names;
@@ -47,6 +52,8 @@ io::NamedTensors load_tensors(const std::string& path) {
   if (has_extension(path, ".npy")) return {{std::filesystem::path(path).stem().string(), io::load_npy(path)}};
   if (has_extension(path, ".pt") || has_extension(path, ".pth") || has_extension(path, ".bin"))
     return io::load_state_dict(path);
+  check<FileNotFoundError>(std::filesystem::exists(split_place(path).first), "[Errno 2] No such file or directory: '",
+                           path, "'");
   check<ValueError>(has_extension(path, ".pt2"), path,
                     ": not a file of tensors that is known (.pt2, .safetensors, .npz, .npy, .pt, .pth, .bin)");
   ExportedProgram program = load_program(path);

@@ -54,8 +54,12 @@ class Program {
   }
 
   int main(int argc, char** argv) {
-    if (argc > 1 && std::string_view(argv[1]) == "help") return help(argc > 2 ? argv[2] : "");
-    if (argc > 1 && argv[1][0] != '-' && !actions_.count(argv[1])) return unknown(argv[1]);
+    if (argc == 1) {
+      std::fputs(app_.help().c_str(), stderr);
+      return kUsage;
+    }
+    if (std::string_view(argv[1]) == "help") return help(argc > 2 ? argv[2] : "");
+    if (argv[1][0] != '-' && !actions_.count(argv[1])) return unknown(argv[1]);
     try {
       app_.parse(argc, argv);
     } catch (const CLI::ParseError& e) {

@@ -1,4 +1,5 @@
 // The operators of this build: their schemas, and what their definitions have.
+#include <algorithm>
 #include <cstdio>
 
 #include "commands.h"
@@ -6,13 +7,16 @@
 
 namespace umbra::cli {
 
-int list_operators(const std::string& text) {
-  for (const Operator* op : all_operators())
-    if (op->name().find(text) != std::string::npos) std::puts(to_string(op->schema()).c_str());
-  return 0;
-}
-
 namespace {
+
+/// By their names; the registry has them in the order in which they were defined.
+std::vector<const Operator*> operators_named(const std::string& text) {
+  std::vector<const Operator*> found;
+  for (const Operator* op : all_operators())
+    if (op->name().find(text) != std::string::npos) found.push_back(op);
+  std::ranges::sort(found, {}, [](const Operator* op) { return op->name(); });
+  return found;
+}
 
 const char* way_to_run(const Operator& op) {
   const Definition& d = op.definition();
@@ -44,10 +48,14 @@ const char* way_to_batch(const Operator& op) {
 
 }  // namespace
 
+int list_operators(const std::string& text) {
+  for (const Operator* op : operators_named(text)) std::puts(to_string(op->schema()).c_str());
+  return 0;
+}
+
 // The operator that a variant follows from, schema, kernel, gradient, forward mode, batching, decomposition.
 int list_facts(const std::string& text) {
-  for (const Operator* op : all_operators()) {
-    if (op->name().find(text) == std::string::npos) continue;
+  for (const Operator* op : operators_named(text)) {
     const Definition& d = op->definition();
     const char* decomposition = d.decomposition ? "own" : d.composite || d.all_backends ? "parts" : "";
     std::printf("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", op->functional() ? op->functional()->name().c_str() : "",

@@ -24,6 +24,8 @@ add_custom_command(
   BYPRODUCTS
     ${UMBRA_GENERATED}/include/umbra/generated/functions.h
     ${UMBRA_GENERATED}/include/umbra/generated/methods.inc
+    ${UMBRA_GENERATED}/installed/umbra/generated/functions.h
+    ${UMBRA_GENERATED}/installed/umbra/generated/methods.inc
     ${UMBRA_GENERATED_SOURCES}
   COMMAND ${UMBRA_PYTHON3} ${generator} --sources ${CMAKE_SOURCE_DIR}/src/ops --out ${UMBRA_GENERATED}
   COMMAND ${CMAKE_COMMAND} -E touch ${UMBRA_GENERATED}/stamp

@@ -12,6 +12,15 @@ function(umbra_program name)
   add_dependencies(${name} generate_operators)
 endfunction()
 
+# umbra_user_program(<name> <source> <library>...): an executable that sees what a user sees: the public headers alone, with
+# the operators as they are installed.
+function(umbra_user_program name source)
+  add_executable(${name} ${source})
+  target_include_directories(${name} BEFORE PRIVATE ${UMBRA_GENERATED}/installed)
+  target_link_libraries(${name} PRIVATE umbra umbra_warnings ${ARGN})
+  add_dependencies(${name} generate_operators)
+endfunction()
+
 # ---- command line: build/umbra
 file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cli/*.cpp)
 if(cli_sources)
@@ -39,14 +48,12 @@ foreach(folder ${test_folders})
   target_include_directories(test_${folder} PRIVATE ${CMAKE_SOURCE_DIR}/tests/cpp)
   add_test(NAME ${folder} COMMAND test_${folder} --gtest_brief=1 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endforeach()
-# A file beside the folders is a program of its own that sees what a user sees: the public headers alone.
+# A file beside the folders is a program of its own.
 file(GLOB user_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cpp/*_test.cpp)
 foreach(source ${user_tests})
   cmake_path(GET source STEM name)
   string(REGEX REPLACE "_test$" "" name ${name})
-  add_executable(test_${name} ${source})
-  target_link_libraries(test_${name} PRIVATE umbra umbra_warnings GTest::gtest_main GTest::gmock)
-  add_dependencies(test_${name} generate_operators)
+  umbra_user_program(test_${name} ${source} GTest::gtest_main GTest::gmock)
   add_test(NAME ${name} COMMAND test_${name} --gtest_brief=1 WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
 endforeach()
 # Kernels are hidden in the library: their tests are linked with its objects instead.
@@ -116,13 +123,11 @@ foreach(source ${benchmark_sources})
   umbra_program(bench_${name} benchmark::benchmark_main SOURCES ${source})
 endforeach()
 
-# ---- examples: one program for each file, each a test too. They see what a user sees: the public headers alone.
+# ---- examples: one program for each file, each a test too.
 file(GLOB example_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/examples/cpp/*.cpp)
 foreach(source ${example_sources})
   cmake_path(GET source STEM name)
-  add_executable(example_${name} ${source})
-  target_link_libraries(example_${name} PRIVATE umbra umbra_warnings)
-  add_dependencies(example_${name} generate_operators)
+  umbra_user_program(example_${name} ${source})
   # Examples may write files; those belong in the build folder.
   add_test(NAME example_${name} COMMAND example_${name} WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
 endforeach()

@@ -8,7 +8,8 @@ Reads every UMBRA_OPERATOR("...") with its .inplace("...") and .out("...") and w
     include/umbra/generated/methods.inc    the same as members of Tensor
     src/functions_<k>.cpp                  their bodies: arguments into a frame, the call, results out
 A file whose contents would not change is left alone. The headers declare all of ATen (src/ops/aten_schemas.txt), defined here or not, so
-that a new definition changes one source and no header. `installed/` has the same headers with the defined operators alone.
+that a new definition changes one source and no header. `installed/` is what users see: the same headers with the defined operators alone,
+and with libtorch's names beside them (`linalg::inv` for `linalg_inv`, the members in umbra/libtorch_methods.inc).
 """
 import argparse
 import pathlib
@@ -29,6 +30,8 @@ METHODS_ONLY = {"values", "indices", "crow_indices", "col_indices", "ccol_indice
 OWN_FUNCTIONS = {"can_cast", "promote_types"}
 KEYWORDS = {"and", "or", "not", "xor", "union", "double", "float", "int", "long", "short", "bool", "char", "operator"}
 OPTIONS = ["dtype", "layout", "device", "pin_memory"]
+# Families that libtorch has namespaces for.
+FAMILIES = ["linalg", "fft", "special"]
 
 
 class Argument:
@@ -313,6 +316,14 @@ class Function:
         return (f"template <std::same_as<DType> D> Tensor {safe(self.name)}({parameters}, D dtype) "
                 f"{{ return {safe(self.name)}({names}, TensorOptions{{.dtype = dtype}}); }}")
 
+    def in_namespace(self, family):
+        """linalg::inv beside linalg_inv; None for operators of other families, and for those that programs seldom call."""
+        short = self.name.removeprefix(family + "_")
+        if short == self.name or short.startswith("_") or short.endswith("_out"):
+            return None
+        names = ", ".join(name for _, name, _ in self.parameters)
+        return f"inline {result_type(self.schema)} {short}({self.declaration()}) {{ return umbra::{self.name}({names}); }}"
+
     def method_declaration(self):
         return f"  {result_type(self.schema)} {self.name}({self.declaration(skip=1)}) const;"
 
@@ -391,8 +402,13 @@ def main():
         declarations = "\n".join(f"{result_type(f.schema)} {safe(f.name)}({f.declaration()});  // {f.schema.full_name()}"
                                  for f in shown if f.name not in METHODS_ONLY)
         declarations += "\n\n" + "\n".join(filter(None, (f.with_dtype() for f in shown if f.name not in METHODS_ONLY)))
-        write(out / folder / "umbra/generated/functions.h", head + declarations + "\n\n}  // namespace umbra\n")
         methods = [f.method_declaration() for f in shown if f.is_method()]
+        if folder == "installed":
+            for family in FAMILIES:
+                members = filter(None, (f.in_namespace(family) for f in shown))
+                declarations += f"\n\nnamespace {family} {{\n" + "\n".join(members) + f"\n}}  // namespace {family}"
+            methods.append('#include "umbra/libtorch_methods.inc"')
+        write(out / folder / "umbra/generated/functions.h", head + declarations + "\n\n}  // namespace umbra\n")
         write(out / folder / "umbra/generated/methods.inc", note + "\n".join(methods) + "\n")
     source_head = note + ('#include "umbra/dispatch/operator.h"\n#include "umbra/generated/functions.h"\n\nnamespace umbra {\n\n'
                           "[[maybe_unused]] static Value box_scalars(ArrayRef<Scalar> scalars) {\n"

@@ -1,6 +1,10 @@
 // Everything a program needs: #include <umbra/umbra.h>.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "Umbra's headers are C++20: compile with -std=c++20, or link with umbra::umbra in CMake"
+#endif
+
 #include "umbra/aot/compile.h"
 #include "umbra/autograd/autocast.h"
 #include "umbra/autograd/autograd.h"
@@ -14,9 +18,11 @@
 #include "umbra/core/tensor.h"
 #include "umbra/core/threads.h"
 #include "umbra/core/value.h"
+#include "umbra/core/warning.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/dispatch/library.h"
 #include "umbra/dispatch/typed.h"
+#include "umbra/export/decompose.h"
 #include "umbra/export/export.h"
 #include "umbra/fake/fake_mode.h"
 #include "umbra/generated/functions.h"
@@ -24,6 +30,7 @@
 #include "umbra/graph/interpreter.h"
 #include "umbra/graph/passes.h"
 #include "umbra/graph/print.h"
+#include "umbra/io/checkpoint.h"
 #include "umbra/io/program.h"
 #include "umbra/io/pickle.h"
 #include "umbra/io/safetensors.h"

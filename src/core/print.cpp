@@ -6,6 +6,8 @@
 #include <cstring>
 #include <ostream>
 
+#include "umbra/core/sparse.h"
+
 namespace umbra {
 
 namespace {
@@ -210,12 +212,17 @@ std::string size_fact(const Tensor& t) {
   return out + (t.dim() == 1 ? ",)" : ")");
 }
 
+/// A type that elements show by themselves.
+bool is_usual(DType type) {
+  return type == default_dtype() || type == complex_type(default_dtype()) || type == DType::Int64 ||
+         type == DType::Bool;
+}
+
 /// What the elements alone do not tell: device, size, dtype.
 std::vector<std::string> own_facts(const Tensor& t, bool has_elements) {
   std::vector<std::string> facts;
   if (t.device().type != DeviceType::CPU) facts.push_back("device='" + to_string(t.device()) + "'");
-  bool usual = t.dtype() == default_dtype() || t.dtype() == complex_type(default_dtype()) ||
-               t.dtype() == DType::Int64 || t.dtype() == DType::Bool;
+  bool usual = is_usual(t.dtype());
   if (!has_elements) {
     facts.push_back(size_fact(t));
     usual = t.dtype() == default_dtype();
@@ -257,8 +264,49 @@ std::string format_tensor(const Tensor& tensor, const std::string& head, const s
   return out + ")";
 }
 
+namespace {
+
+/// "values=tensor([...])", without the type, which is said of the whole.
+std::string part_text(const std::string& name, const Tensor& part, size_t indent) {
+  std::string head = name + "=tensor(";
+  if (part.numel() == 0) return head + "[], " + size_fact(part) + ")";
+  return head + Printer(part).print(indent + head.size()) + ")";
+}
+
+/// The parts, then what is to be said of the whole; of a COO tensor that begins a line of its own.
+std::string format_sparse(const Tensor& tensor, const std::string& fact) {
+  constexpr size_t kIndent = sizeof("tensor(") - 1;
+  const SparseParts& parts = sparse_parts(tensor);
+  std::string margin = "\n" + std::string(kIndent, ' '), out = "tensor(";
+  if (is_compressed(tensor.layout())) {
+    bool rows = tensor.layout() == Layout::SparseCsr || tensor.layout() == Layout::SparseBsr;
+    out += part_text(rows ? "crow_indices" : "ccol_indices", parts.compressed, kIndent) + "," + margin;
+    out += part_text(rows ? "col_indices" : "row_indices", parts.indices, kIndent) + "," + margin;
+    out += part_text("values", parts.values, kIndent) + ", ";
+  } else {
+    out += part_text("indices", parts.indices, kIndent) + "," + margin;
+    out += part_text("values", parts.values, kIndent) + "," + margin;
+  }
+  std::vector<std::string> facts{size_fact(tensor), concat("nnz=", parts.indices.size(-1))};
+  if (!is_usual(tensor.dtype())) facts.push_back(concat("dtype=", tensor.dtype()));
+  facts.push_back(concat("layout=", tensor.layout()));
+  if (!fact.empty()) facts.push_back(fact);
+  size_t column = out.size() - out.rfind('\n') - 1;
+  for (size_t i = 0; i < facts.size(); ++i) {
+    bool fits = static_cast<int64_t>(column + facts[i].size() + 2) <= print_options().line_width;
+    if (i > 0) out += fits ? ", " : "," + margin;
+    if (!fits) column = kIndent;
+    out += facts[i];
+    column += facts[i].size() + 2;
+  }
+  return out + ")";
+}
+
+}  // namespace
+
 std::string to_string(const Tensor& tensor) {
   if (!tensor.defined()) return "tensor(undefined)";
+  if (is_sparse(tensor.layout()) && !tensor.is_fake()) return format_sparse(tensor, grad_fact(tensor));
   std::vector<std::string> facts;
   if (std::string fact = grad_fact(tensor); !fact.empty()) facts.push_back(std::move(fact));
   return format_tensor(tensor, tensor.is_fake() ? "FakeTensor" : "tensor", facts);

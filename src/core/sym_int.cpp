@@ -61,9 +61,8 @@ SymInt operator%(SymInt a, SymInt b) {
   return rest != 0 && (rest < 0) != (b.data_ < 0) ? rest + b.data_ : rest;
 }
 
-SymBool sym_compare(SymOp op, SymInt a, SymInt b) {
-  if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->compare(op, a, b);
-  int64_t x = a.value(), y = b.value();
+namespace {
+template <class T> bool plain_compare(SymOp op, T x, T y) {
   switch (op) {
     case SymOp::Eq: return x == y;
     case SymOp::Ne: return x != y;
@@ -72,6 +71,12 @@ SymBool sym_compare(SymOp op, SymInt a, SymInt b) {
     case SymOp::Gt: return x > y;
     default: return x >= y;
   }
+}
+}  // namespace
+
+SymBool sym_compare(SymOp op, SymInt a, SymInt b) {
+  if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->compare(op, a, b);
+  return plain_compare(op, a.value(), b.value());
 }
 
 SymBool sym_eq(SymInt a, SymInt b) { return a.same(b) ? SymBool(true) : sym_compare(SymOp::Eq, a, b); }
@@ -183,15 +188,7 @@ SymFloat sym_float_binary(SymOp op, SymFloat a, SymFloat b) {
 
 SymBool sym_float_compare(SymOp op, SymFloat a, SymFloat b) {
   if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->float_compare(op, a, b);
-  double x = a.value(), y = b.value();
-  switch (op) {
-    case SymOp::Eq: return x == y;
-    case SymOp::Ne: return x != y;
-    case SymOp::Lt: return x < y;
-    case SymOp::Le: return x <= y;
-    case SymOp::Gt: return x > y;
-    default: return x >= y;
-  }
+  return plain_compare(op, a.value(), b.value());
 }
 
 SymFloat sym_sqrt(SymFloat a) {

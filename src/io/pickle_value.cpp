@@ -125,6 +125,14 @@ const PickleValue* PickleValue::find(std::string_view key) const {
   return nullptr;
 }
 
+const PickleValue& PickleValue::operator[](std::string_view key) const {
+  if (const PickleValue* found = find(key)) return *found;
+  std::string known;
+  for (const auto& [name, value] : pairs())
+    if (name.is_string()) known += (known.empty() ? "'" : ", '") + name.as_string() + "'";
+  fail<KeyError>("there is no '", key, "' here; there is ", known.empty() ? "nothing" : known);
+}
+
 const std::string& PickleValue::class_name() const { return node(Kind::Object, "an object").text; }
 const PickleValue& PickleValue::state() const { return node(Kind::Object, "an object").items[0]; }
 bool PickleValue::is_parameter() const { return is_tensor() && node_->parameter; }

@@ -1,6 +1,25 @@
 #include "umbra/nn/export.h"
 
+#include "umbra/core/warning.h"
+
 namespace umbra {
+
+namespace {
+
+constexpr const char* kOpenSizes =
+    "In C++ size(d) and sizes() give plain numbers: a dimension that the program asks for that way is fixed. "
+    "sym_size(d) and sym_sizes() keep it open, as -1 does in view() and reshape().\n";
+
+/// A layer that was not registered is a constant of the program. Nobody wants that, and nothing else would tell.
+void warn_of_constants_that_train(const ExportedProgram& program) {
+  for (const auto& [name, tensor] : program.constants)
+    if (tensor.requires_grad())
+      warn("export: '", name, "' of size ", tensor.sym_sizes(),
+           " requires gradients and is no parameter of the module, ",
+           "so that the program has it as a constant. Register layers with add() and tensors with parameter().");
+}
+
+}  // namespace
 
 ExportedProgram export_program(const nn::Module& module, const std::vector<Tensor>& inputs,
                                const ExportOptions& options) {
@@ -26,7 +45,15 @@ ExportedProgram export_program(const nn::Module& module, const std::vector<Tenso
   std::vector<Tree> arguments(inputs.begin(), inputs.end());
   nn::ExportRoot root(module);
   source.assignments = [&root] { return root.replaced_buffers(); };
-  return export_program(source, Tree::tuple(std::move(arguments)), Tree::dict({}), named);
+  try {
+    ExportedProgram program = export_program(source, Tree::tuple(std::move(arguments)), Tree::dict({}), named);
+    warn_of_constants_that_train(program);
+    return program;
+  } catch (const ConstraintViolationError& error) {
+    std::string text = error.what();
+    if (text.find("specialized") == std::string::npos) throw;
+    throw ConstraintViolationError(concat(text, "\n", kOpenSizes));
+  }
 }
 
 }  // namespace umbra

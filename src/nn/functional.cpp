@@ -7,45 +7,10 @@
 
 namespace umbra::nn::functional {
 
-Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyOptions& options) {
-  return cross_entropy_loss(input, target, options.weight, static_cast<int64_t>(options.reduction),
-                            options.ignore_index, options.label_smoothing);
-}
-
-Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
-                Reduction reduction) {
-  return nll_loss_nd(input, target, weight, static_cast<int64_t>(reduction), ignore_index);
-}
-
-Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
-  return umbra::mse_loss(input, target, static_cast<int64_t>(reduction));
-}
-
-Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
-  return umbra::l1_loss(input, target, static_cast<int64_t>(reduction));
-}
-
-Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
-  return umbra::smooth_l1_loss(input, target, static_cast<int64_t>(reduction), beta);
-}
-
-Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta) {
-  return umbra::huber_loss(input, target, static_cast<int64_t>(reduction), delta);
-}
-
-Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, Reduction reduction) {
-  check<ValueError>(target.sym_sizes() == input.sym_sizes(), "Using a target size (torch.Size(",
-                    to_string(target.sym_sizes()), ")) that is different to the input size (torch.Size(",
-                    to_string(input.sym_sizes()), ")) is deprecated. Please ensure they have the same size.");
-  return umbra::binary_cross_entropy(input, target, weight, static_cast<int64_t>(reduction));
-}
-
-Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight,
-                                        Reduction reduction, const Tensor& pos_weight) {
-  check<ValueError>(target.sym_sizes() == input.sym_sizes(), "Target size (torch.Size(", to_string(target.sym_sizes()),
-                    ")) must be the same as input size (torch.Size(", to_string(input.sym_sizes()), "))");
-  return umbra::binary_cross_entropy_with_logits(input, target, weight, pos_weight, static_cast<int64_t>(reduction));
-}
+Tensor logsigmoid(const Tensor& input) { return log_sigmoid(input); }
+Tensor softsign(const Tensor& input) { return input / (input.abs() + 1); }
+Tensor tanhshrink(const Tensor& input) { return input - input.tanh(); }
+Tensor softmin(const Tensor& input, int64_t dim) { return (-input).softmax(dim); }
 
 namespace {
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "umbra/nn/functional.h"
@@ -102,6 +103,33 @@ Tensor interpolate(const Tensor& input, const InterpolateOptions& o) {
     if (input.dim() == 5) return adaptive_avg_pool3d(input, *sizes);
   }
   return way_of(o.mode, input.dim(), o.antialias).run(input, sizes, scales, o.align_corners.value_or(false));
+}
+
+Tensor unfold(const Tensor& input, const argument::Ints& kernel_size, const argument::Ints& dilation,
+              const argument::Ints& padding, const argument::Ints& stride) {
+  return im2col(input, kernel_size, dilation, padding, stride);
+}
+Tensor fold(const Tensor& input, const argument::SymInts& output_size, const argument::Ints& kernel_size,
+            const argument::Ints& dilation, const argument::Ints& padding, const argument::Ints& stride) {
+  return col2im(input, output_size, kernel_size, dilation, padding, stride);
+}
+
+namespace {
+template <size_t N> int64_t position(const char* const (&names)[N], const std::string& name, const char* what) {
+  auto found = std::find(std::begin(names), std::end(names), name);
+  check<ValueError>(found != std::end(names), "grid_sample: no ", what, " is called '", name, "'");
+  return found - std::begin(names);
+}
+}  // namespace
+
+Tensor grid_sample(const Tensor& input, const Tensor& grid, const GridSampleOptions& options) {
+  static constexpr const char* kModes[] = {"bilinear", "nearest", "bicubic"};
+  static constexpr const char* kPaddings[] = {"zeros", "border", "reflection"};
+  return grid_sampler(input, grid, position(kModes, options.mode, "mode"),
+                      position(kPaddings, options.padding_mode, "padding_mode"), options.align_corners);
+}
+Tensor affine_grid(const Tensor& theta, const argument::SymInts& size, bool align_corners) {
+  return affine_grid_generator(theta, size, align_corners);
 }
 
 }  // namespace umbra::nn::functional

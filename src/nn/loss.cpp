@@ -7,17 +7,16 @@ namespace umbra::nn {
 #define UMBRA_TYPE(Name) "torch.nn.modules.loss." #Name
 
 // A weight is a buffer, as in PyTorch: it is saved with the module.
-#define UMBRA_OPTIONS(Name, ...)           \
-  Name::Name(const Name##Options& options) \
-      : Loss(UMBRA_TYPE(Name), options.reduction __VA_OPT__(, ) __VA_ARGS__), options_(options)
+#define UMBRA_OPTIONS(Name, ...) \
+  Name::Name(const Name##Options& options) : Loss(UMBRA_TYPE(Name) __VA_OPT__(, ) __VA_ARGS__), options_(options)
 
 #define UMBRA_LOSS(Name, function) \
   UMBRA_OPTIONS(Name) {}           \
-  Tensor Name::forward(Tensor input, Tensor target) { return function(input, target, reduction()); }
-UMBRA_LOSS(L1Loss, l1_loss)
-UMBRA_LOSS(MSELoss, mse_loss)
-UMBRA_LOSS(SoftMarginLoss, soft_margin_loss)
-UMBRA_LOSS(MultiLabelMarginLoss, multilabel_margin_loss)
+  Tensor Name::forward(Tensor input, Tensor target) { return function(input, target, options_.reduction); }
+UMBRA_LOSS(L1Loss, functional::l1_loss)
+UMBRA_LOSS(MSELoss, functional::mse_loss)
+UMBRA_LOSS(SoftMarginLoss, functional::soft_margin_loss)
+UMBRA_LOSS(MultiLabelMarginLoss, functional::multilabel_margin_loss)
 #undef UMBRA_LOSS
 
 UMBRA_OPTIONS(CrossEntropyLoss) {
@@ -31,7 +30,7 @@ UMBRA_OPTIONS(NLLLoss) {
   if (options.weight.defined()) buffer("weight", options.weight);
 }
 Tensor NLLLoss::forward(Tensor input, Tensor target) {
-  return nll_loss_nd(input, target, options_.weight, reduction(), options_.ignore_index);
+  return functional::nll_loss(input, target, options_.weight, options_.ignore_index, options_.reduction);
 }
 
 UMBRA_OPTIONS(BCELoss) {
@@ -52,29 +51,30 @@ Tensor BCEWithLogitsLoss::forward(Tensor input, Tensor target) {
 
 UMBRA_OPTIONS(HuberLoss) {}
 Tensor HuberLoss::forward(Tensor input, Tensor target) {
-  return huber_loss(input, target, reduction(), options_.delta);
+  return functional::huber_loss(input, target, options_.reduction, options_.delta);
 }
 
 UMBRA_OPTIONS(SmoothL1Loss) {}
 Tensor SmoothL1Loss::forward(Tensor input, Tensor target) {
-  return smooth_l1_loss(input, target, reduction(), options_.beta);
+  return functional::smooth_l1_loss(input, target, options_.reduction, options_.beta);
 }
 
 UMBRA_OPTIONS(KLDivLoss) {}
 Tensor KLDivLoss::forward(Tensor input, Tensor target) {
-  if (!options_.batchmean) return kl_div(input, target, reduction(), options_.log_target);
-  Tensor sum = kl_div(input, target, static_cast<int64_t>(Reduction::Sum), options_.log_target);
+  if (!options_.batchmean) return functional::kl_div(input, target, options_.reduction, options_.log_target);
+  Tensor sum = functional::kl_div(input, target, Reduction::Sum, options_.log_target);
   return sum / Scalar(input.sym_size(0));
 }
 
 UMBRA_OPTIONS(PoissonNLLLoss) {}
 Tensor PoissonNLLLoss::forward(Tensor input, Tensor target) {
-  return poisson_nll_loss(input, target, options_.log_input, options_.full, options_.eps, reduction());
+  return functional::poisson_nll_loss(input, target, options_.log_input, options_.full, options_.eps,
+                                      options_.reduction);
 }
 
 UMBRA_OPTIONS(HingeEmbeddingLoss) {}
 Tensor HingeEmbeddingLoss::forward(Tensor input, Tensor target) {
-  return hinge_embedding_loss(input, target, options_.margin, reduction());
+  return functional::hinge_embedding_loss(input, target, options_.margin, options_.reduction);
 }
 
 UMBRA_OPTIONS(MultiMarginLoss) {
@@ -82,7 +82,7 @@ UMBRA_OPTIONS(MultiMarginLoss) {
   if (options.weight.defined()) buffer("weight", options.weight);
 }
 Tensor MultiMarginLoss::forward(Tensor input, Tensor target) {
-  return multi_margin_loss(input, target, options_.p, options_.margin, options_.weight, reduction());
+  return functional::multi_margin_loss(input, target, options_.p, options_.margin, options_.weight, options_.reduction);
 }
 
 UMBRA_OPTIONS(MultiLabelSoftMarginLoss) {
@@ -99,12 +99,12 @@ Tensor GaussianNLLLoss::forward(Tensor input, Tensor target, Tensor var) {
 
 UMBRA_OPTIONS(MarginRankingLoss, {"input1", "input2", "target"}) {}
 Tensor MarginRankingLoss::forward(Tensor input1, Tensor input2, Tensor target) {
-  return margin_ranking_loss(input1, input2, target, options_.margin, reduction());
+  return functional::margin_ranking_loss(input1, input2, target, options_.margin, options_.reduction);
 }
 
 UMBRA_OPTIONS(CosineEmbeddingLoss, {"input1", "input2", "target"}) {}
 Tensor CosineEmbeddingLoss::forward(Tensor input1, Tensor input2, Tensor target) {
-  return cosine_embedding_loss(input1, input2, target, options_.margin, reduction());
+  return functional::cosine_embedding_loss(input1, input2, target, options_.margin, options_.reduction);
 }
 
 UMBRA_OPTIONS(TripletMarginLoss, {"anchor", "positive", "negative"}) {
@@ -112,8 +112,8 @@ UMBRA_OPTIONS(TripletMarginLoss, {"anchor", "positive", "negative"}) {
                     " instead");
 }
 Tensor TripletMarginLoss::forward(Tensor anchor, Tensor positive, Tensor negative) {
-  return triplet_margin_loss(anchor, positive, negative, options_.margin, options_.p, options_.eps, options_.swap,
-                             reduction());
+  return functional::triplet_margin_loss(anchor, positive, negative, options_.margin, options_.p, options_.eps,
+                                         options_.swap, options_.reduction);
 }
 
 UMBRA_OPTIONS(TripletMarginWithDistanceLoss, {"anchor", "positive", "negative"}) {
@@ -128,8 +128,8 @@ UMBRA_OPTIONS(CTCLoss) {}
 Tensor CTCLoss::operator()(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                            const Tensor& target_lengths) const {
   return run([&] {
-    return ctc_loss(log_probs, targets, input_lengths, target_lengths, options_.blank, reduction(),
-                    options_.zero_infinity);
+    return ctc_loss(log_probs, targets, input_lengths, target_lengths, options_.blank,
+                    static_cast<int64_t>(options_.reduction), options_.zero_infinity);
   });
 }
 

@@ -140,6 +140,11 @@ Module& Module::operator=(const Module& other) {
   state_->enter(this);
   return *this;
 }
+Module& Module::operator=(Module&& other) {
+  *this = std::as_const(other);
+  if (!place_) place_ = std::move(other.place_);
+  return *this;
+}
 
 // ---- running ----
 
@@ -254,6 +259,12 @@ Tensor& Module::parameter(std::string name, Tensor tensor) {
   return *state_->parameters.back().tensor;
 }
 
+Tensor& Module::register_parameter(std::string name, Tensor tensor, bool requires_grad) {
+  Tensor& registered = parameter(std::move(name), std::move(tensor));
+  if (registered.defined() && !requires_grad) registered.requires_grad_(false);
+  return registered;
+}
+
 Tensor& Module::buffer(std::string name, Tensor tensor, bool persistent) {
   state_->check_name(name);
   state_->buffers.push_back({std::move(name), std::make_unique<Tensor>(std::move(tensor)), persistent});
@@ -270,12 +281,24 @@ std::vector<NamedModule> Module::children() const {
   return out;
 }
 
+Module& Layer::child(size_t index) const {
+  std::vector<NamedModule> all = children();
+  check<IndexError>(index < all.size(), "index ", index, " is out of range");
+  return *all[index].module;
+}
+
 std::vector<NamedModule> Module::named_modules() const {
   std::vector<NamedModule> out;
   state_->each_once([&](const std::string& prefix, const State& state) {
     Module* object = &state == state_.get() ? const_cast<Module*>(this) : state.object();
     if (object) out.push_back({prefix, object});
   });
+  return out;
+}
+
+std::vector<Module*> Module::modules() const {
+  std::vector<Module*> out;
+  for (const NamedModule& m : named_modules()) out.push_back(m.module);
   return out;
 }
 
@@ -403,16 +426,28 @@ Module& Module::apply(const std::function<void(Module&)>& function) {
   return *this;
 }
 
-Module& Module::to(DType dtype) {
+namespace {
+/// Lets the module's tensors and their gradients become what `convert` makes of them.
+void convert_all(const Module& module, const std::function<Tensor(const Tensor&)>& convert) {
   NoGrad no_grad;
-  auto cast = [&](const Tensor& tensor) {
-    if (tensor.is_floating_point()) autograd::set_data(tensor, tensor.detach().to(dtype));
+  auto become = [&](const Tensor& tensor) {
+    Tensor now = tensor.detach(), converted = convert(now);
+    if (!converted.is_same(now)) autograd::set_data(tensor, converted);
   };
-  for (const Tensor& p : parameters()) {
-    cast(p);
-    if (Tensor gradient = p.grad(); gradient.defined()) p.set_grad(gradient.to(dtype));
+  for (const Tensor& p : module.parameters()) {
+    become(p);
+    if (Tensor gradient = p.grad(); gradient.defined()) p.set_grad(convert(gradient));
   }
-  for (const auto& [name, tensor] : named_buffers()) cast(tensor);
+  for (const auto& [name, tensor] : module.named_buffers()) become(tensor);
+}
+}  // namespace
+
+Module& Module::to(DType dtype) {
+  convert_all(*this, [&](const Tensor& t) { return t.is_floating_point() ? t.to(dtype) : t; });
+  return *this;
+}
+Module& Module::to(Device device) {
+  convert_all(*this, [&](const Tensor& t) { return t.to(device); });
   return *this;
 }
 

@@ -22,8 +22,6 @@ inline Integer checked_multiply(Integer a, Integer b) {
   return result;
 }
 
-inline Integer checked_negate(Integer a) { return checked_multiply(a, -1); }
-
 /// base to the exponent, which is not negative; false where it does not fit.
 inline bool integer_power(Integer base, Integer exponent, Integer& result) {
   result = 1;

@@ -28,6 +28,7 @@ class FunctionContext {
   /// Inputs and outputs that the backward needs; other values go into `data`.
   void save_for_backward(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
   std::vector<Tensor> saved_tensors() const;
+  std::vector<Tensor> get_saved_variables() const { return saved_tensors(); }  // libtorch's name
   /// Inputs that forward changed in place; they must be among the outputs.
   void mark_dirty(std::vector<Tensor> tensors) { dirty_ = std::move(tensors); }
   void mark_non_differentiable(std::vector<Tensor> tensors) { non_differentiable_ = std::move(tensors); }
@@ -92,21 +93,31 @@ std::string short_type_name(const std::type_info& type);
 }  // namespace detail
 
 /// Base of custom functions; see the top of this file. An optional `static std::vector<Tensor> jvp(FunctionContext&,
-/// std::vector<Tensor>)` gives the forward-mode derivative.
+/// std::vector<Tensor>)` gives the forward-mode derivative. The context may also be taken by pointer, as in libtorch.
 template <class T> struct Function {
   template <class... Args> static auto apply(const Args&... args) {
     std::vector<Tensor> inputs;
     (detail::collect(inputs, args), ...);
     FunctionNode::Jvp jvp;
     if constexpr (requires(FunctionContext & c, std::vector<Tensor> t) { T::jvp(c, t); }) jvp = &T::jvp;
-    auto node =
-        make_counted<FunctionNode>(detail::short_type_name(typeid(T)) + "Backward", &T::backward, std::move(jvp));
-    using Result = decltype(T::forward(node->context(), args...));
-    std::vector<Tensor> outputs = apply_function(node, inputs, [&](FunctionContext& context) -> std::vector<Tensor> {
-      if constexpr (std::is_same_v<Result, Tensor>) return {T::forward(context, args...)};
+    auto node = make_counted<FunctionNode>(
+        detail::short_type_name(typeid(T)) + "Backward",
+        [](FunctionContext& context, Gradients gradients) -> Gradients {
+          if constexpr (requires { T::backward(context, gradients); })
+            return T::backward(context, std::move(gradients));
+          else return T::backward(&context, std::move(gradients));
+        },
+        std::move(jvp));
+    auto forward = [&](FunctionContext& context) {
+      if constexpr (requires { T::forward(&context, args...); }) return T::forward(&context, args...);
       else return T::forward(context, args...);
+    };
+    constexpr bool one = std::is_same_v<decltype(forward(node->context())), Tensor>;
+    std::vector<Tensor> outputs = apply_function(node, inputs, [&](FunctionContext& context) -> std::vector<Tensor> {
+      if constexpr (one) return {forward(context)};
+      else return forward(context);
     });
-    if constexpr (std::is_same_v<Result, Tensor>) return outputs[0];
+    if constexpr (one) return outputs[0];
     else return outputs;
   }
 };

@@ -47,12 +47,38 @@ std::vector<Value> as_values(const std::vector<Tensor>& results);
 template <class... Ts> std::vector<Value> as_values(std::tuple<Ts...> results) {
   return std::apply([](auto&... items) { return std::vector<Value>{Value(std::move(items))...}; }, results);
 }
-/// A typed function of tensors as one of values.
+/// A function whose parameters can be told from its type.
+template <class F>
+concept Signed = std::is_pointer_v<F> || requires {
+  &F::operator();
+};
+
+template <class F, class Indices> inline constexpr bool kTakesTensors = false;
+template <class F, size_t... I>
+inline constexpr bool kTakesTensors<F, std::index_sequence<I...>> =
+    std::is_invocable_v<const F&, decltype((void(I), std::declval<const Tensor&>()))...>;
+
+template <class F> constexpr size_t input_count() {
+  if constexpr (Signed<F>) return boxing::Signature<F>::kCount;
+  else if constexpr (kTakesTensors<F, std::make_index_sequence<1>>) return 1;
+  else if constexpr (kTakesTensors<F, std::make_index_sequence<2>>) return 2;
+  else if constexpr (kTakesTensors<F, std::make_index_sequence<3>>) return 3;
+  else if constexpr (kTakesTensors<F, std::make_index_sequence<4>>) return 4;
+  else static_assert(kTakesTensors<F, std::make_index_sequence<0>>, "a function of tensors is captured");
+}
+
+/// A typed function of tensors as one of values. Functions whose parameters are deduced, as those that `grad` and its
+/// like return, are asked how many tensors they take.
 template <class F> ValueFunction value_function(F f) {
   return [f](const std::vector<Value>& inputs) {
-    constexpr size_t n = boxing::Signature<F>::kCount;
+    constexpr size_t n = input_count<F>();
     check<TypeError>(inputs.size() == n, "the function takes ", n, " inputs, ", inputs.size(), " were given");
-    return as_values(boxing::apply_frame<0, F>(f, inputs.data(), std::make_index_sequence<n>()));
+    if constexpr (Signed<F>) {
+      return as_values(boxing::apply_frame<0, F>(f, inputs.data(), std::make_index_sequence<n>()));
+    } else {
+      return [&]<size_t... I>(std::index_sequence<I...>) { return as_values(f(inputs[I].tensor_ref()...)); }
+      (std::make_index_sequence<n>());
+    }
   };
 }
 }  // namespace detail

@@ -20,6 +20,21 @@
 
 namespace UMBRA_API umbra {
 
+namespace boxing {
+// What users' kernels may take besides: a list and a text that live for the call.
+template <> struct Unbox<IntArrayRef> {
+  static std::vector<int64_t> from(const Value& v) { return guard_ints(v.int_list()); }
+};
+template <> inline constexpr CppType kCppType<std::string_view>{CppType::Base::String};
+template <> struct Unbox<std::string_view> {
+  static std::string from(const Value& v) { return v.to_string(); }
+};
+
+template <class Arguments> inline constexpr bool kCanTake = false;
+template <class... T>
+inline constexpr bool kCanTake<std::tuple<T...>> = (requires(const Value& v) { Unbox<T>::from(v); } && ...);
+}  // namespace boxing
+
 /// Where a library's kernel stands. The names are PyTorch's dispatch keys.
 enum class KernelKey : uint8_t {
   CPU,
@@ -63,6 +78,10 @@ class Library {
   Operator& define(const std::string& schema, TagSet tags = {});
   /// What runs on tensors with data on a device, or what its key says.
   template <class F> void implement(const std::string& name, F f, KernelKey key = KernelKey::CPU) {
+    static_assert(
+        boxing::kCanTake<typename boxing::Signature<F>::Arguments>,
+        "an operator's kernel takes Tensor, int64_t, SymInt, double, bool, Scalar, std::string, DType, Device, "
+        "IntArrayRef, SymIntArrayRef, TensorList, and std::optional and std::vector of these");
     check_signature(name, boxing::kSignature<F>);
     add(name, key, boxed(std::move(f)));
   }

@@ -1,4 +1,7 @@
 // Dynamic dimensions: which sizes of a program's inputs may vary, and in which range.
+//
+//     Dim batch("batch", {.max = 1024}), length("length", {.min = 2});
+//     export_program(model, {x}, {.dynamic_shapes = {{"x", {{0, batch}, {1, length}}}}});
 #pragma once
 
 #include <limits>

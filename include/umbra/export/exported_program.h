@@ -1,5 +1,10 @@
 // A program that was captured whole: its graph, what its inputs and outputs mean, its weights, and the ranges of its
 // sizes.
+//
+//     ExportedProgram program = load("model.pt2");
+//     ExportedModule model = program.module();               // shares the program's weights
+//     Tensor y = model(x);
+//     Tensor weight = program.find("fc.weight");
 #pragma once
 
 #include <iosfwd>

@@ -35,9 +35,9 @@ PickleValue read_pickle(const Bytes& bytes, const std::string& label, const Pick
 PickleValue read_pickle(const ZipReader& zip, const std::string& entry, const std::string& storage_folder,
                         const PickleOptions& options = {});
 
-/// The tensors of a state dict; an error where the file holds anything else.
+/// The tensors of a state dict; an error where the file holds anything else. `label` is what errors call the value.
 NamedTensors load_state_dict(const std::string& path);
-NamedTensors to_state_dict(const PickleValue& value, const std::string& label);
+NamedTensors to_state_dict(const PickleValue& value, const std::string& label = "the value");
 
 /// Saves atomically in the zip form. Tensors that share memory share it in the file; views keep their whole storage.
 void save_pickle(const std::string& path, const PickleValue& value);

@@ -2,8 +2,8 @@
 // run.
 //
 //     PickleValue checkpoint = load_pickle("training.pt");
-//     int64_t epoch = checkpoint.find("epoch")->as_int();
-//     Tensor weight = checkpoint.find("model")->find("weight")->as_tensor();
+//     int64_t epoch = checkpoint["epoch"].as_int();
+//     Tensor weight = checkpoint["model"]["weight"].as_tensor();
 //
 //     save_pickle("out.pt", PickleValue::dict({{"epoch", 4}, {"weight", weight}}));
 #pragma once
@@ -88,6 +88,8 @@ class PickleValue {
   std::vector<Pair> pairs() const;
   /// The value of a string key of a dict, or null.
   const PickleValue* find(std::string_view key) const;
+  /// The same where it has to be there: a KeyError names the keys that are.
+  const PickleValue& operator[](std::string_view key) const;
   const std::string& class_name() const;
   /// What an Object was built from: as a rule a dict of its attributes.
   const PickleValue& state() const;

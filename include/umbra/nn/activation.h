@@ -1,4 +1,7 @@
 // Activations: layers of one operator each.
+//
+//     nn::GELU gelu("tanh");
+//     Tensor y = gelu(nn::LeakyReLU(0.2)(x));
 #pragma once
 
 #include "umbra/nn/module.h"

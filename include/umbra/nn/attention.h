@@ -1,4 +1,7 @@
 // MultiheadAttention, with PyTorch's parameters: in_proj_weight, in_proj_bias, out_proj.weight, out_proj.bias.
+//
+//     nn::MultiheadAttention attention(64, 8, {.batch_first = true});
+//     auto [values, weights] = attention(x, x, x, {.is_causal = false});
 #pragma once
 
 #include <utility>

@@ -1,6 +1,6 @@
 // Modules made of modules.
 //
-//     nn::Sequential net(nn::Linear(8, 16), nn::ReLU(), nn::Linear(16, 2));
+//     nn::Sequential net{nn::Linear(8, 16), nn::ReLU(), nn::Linear(16, 2)};
 //     nn::ModuleList<Block> layers = add("layers", nn::ModuleList<Block>());   // a member; then
 //     for (Block& layer : layers) x = layer(x);
 //     nn::ModuleDict<nn::Linear> heads = add("heads", nn::ModuleDict<nn::Linear>());
@@ -14,7 +14,8 @@
 namespace UMBRA_API umbra {
 namespace nn {
 
-/// Runs its modules one after the other.
+/// Runs its modules one after the other. Between braces they are made from left to right, so that a seed gives the
+/// weights that it gives in Python; between parentheses the compiler chooses.
 class Sequential : public Layer {
  public:
   template <std::derived_from<Module>... Modules>
@@ -26,7 +27,7 @@ class Sequential : public Layer {
     add(std::to_string(size()), std::move(module));
   }
   size_t size() const { return children().size(); }
-  Module& operator[](size_t i) const { return *children().at(i).module; }
+  Module& operator[](size_t i) const { return child(i); }
   Tensor forward(Tensor x) override;
 };
 
@@ -38,7 +39,7 @@ template <std::derived_from<Module> M> class ModuleList : public Layer {
   /// The module that stands in the list from here on.
   M& push_back(M module) { return *add(std::to_string(size()), std::make_shared<M>(std::move(module))); }
   size_t size() const { return children().size(); }
-  M& operator[](size_t i) const { return static_cast<M&>(*children().at(i).module); }
+  M& operator[](size_t i) const { return static_cast<M&>(child(i)); }
 
   /// Goes over the modules as they were when it was made.
   class Iterator {

@@ -1,4 +1,8 @@
 // Convolutions over signals, images and volumes, and their transposes.
+//
+//     nn::Conv2d conv(3, 16, 3, {.stride = 2, .padding = 1});
+//     Tensor y = conv(randn({8, 3, 32, 32}));                      // [8, 16, 16, 16]
+//     nn::Conv2d wide(3, 16, {1, 5}, {.padding = {0, 2}});           // a size for each dimension
 #pragma once
 
 #include "umbra/nn/module.h"
@@ -59,6 +63,9 @@ using Conv3dOptions = ConvOptions<3>;
 using ConvTranspose1d = ConvTranspose<1>;
 using ConvTranspose2d = ConvTranspose<2>;
 using ConvTranspose3d = ConvTranspose<3>;
+using ConvTranspose1dOptions = ConvTransposeOptions<1>;
+using ConvTranspose2dOptions = ConvTransposeOptions<2>;
+using ConvTranspose3dOptions = ConvTransposeOptions<3>;
 
 }  // namespace nn
 }  // namespace umbra

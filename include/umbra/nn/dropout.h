@@ -1,4 +1,8 @@
 // Dropout, of elements and of whole channels. In training alone; otherwise the input passes as it is.
+//
+//     nn::Dropout drop(0.1);
+//     drop.eval();
+//     Tensor y = drop(x);                                            // x itself
 #pragma once
 
 #include "umbra/nn/module.h"

@@ -1,4 +1,7 @@
 // Rows of a table by number, one by one and in bags.
+//
+//     nn::Embedding words(10000, 64);
+//     Tensor y = words(tensor({3, 1, 4}));                           // [3, 64]
 #pragma once
 
 #include <optional>

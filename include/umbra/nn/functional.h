@@ -1,4 +1,7 @@
 // What layers compute, as functions: `namespace F = umbra::nn::functional`.
+//
+//     Tensor y = F::interpolate(F::gelu(x), {.scale_factor = {2}, .mode = "nearest"});
+//     Tensor loss = F::cross_entropy(logits, classes, {.label_smoothing = 0.1});
 #pragma once
 
 #include <functional>
@@ -42,6 +45,7 @@ using umbra::hardshrink;
 using umbra::hardsigmoid;
 using umbra::hardswish;
 using umbra::hardtanh;
+using umbra::instance_norm;
 using umbra::leaky_relu;
 using umbra::linear;
 using umbra::log_softmax;
@@ -94,6 +98,23 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
 /// The negative log likelihood of numbers under normal distributions with the means `input` and the variances `var`.
 Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var, bool full = false,
                          double eps = 1e-6, Reduction reduction = Reduction::Mean);
+// The losses of the modules of these names.
+Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean,
+              bool log_target = false);
+Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean);
+Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean);
+Tensor multi_margin_loss(const Tensor& input, const Tensor& target, int64_t p = 1, double margin = 1,
+                         const Tensor& weight = {}, Reduction reduction = Reduction::Mean);
+Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_input = true, bool full = false,
+                        double eps = 1e-8, Reduction reduction = Reduction::Mean);
+Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double margin = 1,
+                            Reduction reduction = Reduction::Mean);
+Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin = 0,
+                           Reduction reduction = Reduction::Mean);
+Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin = 0,
+                             Reduction reduction = Reduction::Mean);
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin = 1,
+                           double p = 2, double eps = 1e-6, bool swap = false, Reduction reduction = Reduction::Mean);
 Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, const Tensor& weight = {},
                                    Reduction reduction = Reduction::Mean);
 struct TripletMarginWithDistanceOptions {
@@ -104,6 +125,12 @@ struct TripletMarginWithDistanceOptions {
 };
 Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                                          const TripletMarginWithDistanceOptions& options = {});
+Tensor logsigmoid(const Tensor& input);
+/// x / (1 + |x|).
+Tensor softsign(const Tensor& input);
+/// x - tanh(x).
+Tensor tanhshrink(const Tensor& input);
+Tensor softmin(const Tensor& input, int64_t dim);
 Tensor dropout(const Tensor& input, double p = 0.5, bool training = true);
 /// Whole channels of sequences, images and volumes, with or without a batch dimension in front.
 Tensor dropout1d(const Tensor& input, double p = 0.5, bool training = true);
@@ -133,6 +160,22 @@ struct InterpolateOptions {
   std::optional<bool> align_corners = {};
   bool recompute_scale_factor = false, antialias = false;
 };
+/// The patches of images as columns, and images of such columns; one number stands for both dimensions.
+Tensor unfold(const Tensor& input, const argument::Ints& kernel_size, const argument::Ints& dilation = 1,
+              const argument::Ints& padding = 0, const argument::Ints& stride = 1);
+Tensor fold(const Tensor& input, const argument::SymInts& output_size, const argument::Ints& kernel_size,
+            const argument::Ints& dilation = 1, const argument::Ints& padding = 0, const argument::Ints& stride = 1);
+
+struct GridSampleOptions {
+  std::string mode = "bilinear";       // or "nearest", "bicubic"
+  std::string padding_mode = "zeros";  // or "border", "reflection"
+  bool align_corners = false;
+};
+/// The input's values at the places of a grid, whose numbers go from -1 to 1 across the input.
+Tensor grid_sample(const Tensor& input, const Tensor& grid, const GridSampleOptions& options = {});
+/// The grid of an affine map: the places of an image of that size.
+Tensor affine_grid(const Tensor& theta, const argument::SymInts& size, bool align_corners = false);
+
 /// Signals, images and volumes at another size.
 Tensor interpolate(const Tensor& input, const InterpolateOptions& options);
 /// Each element over a power of the mean square of its neighbours in other channels.

@@ -1,4 +1,7 @@
 // Initial values of parameters, drawn as PyTorch draws them: the same seed gives the same weights.
+//
+//     nn::init::kaiming_normal_(conv.weight, 0, nn::init::FanMode::FanOut, "relu");
+//     nn::init::zeros_(conv.bias);
 #pragma once
 
 #include <string>

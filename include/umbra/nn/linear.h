@@ -1,4 +1,7 @@
 // Linear, Bilinear, and layers that only rearrange: Flatten, Unflatten, Identity.
+//
+//     nn::Linear fc(64, 10, {.bias = false});
+//     Tensor y = fc(nn::Flatten()(randn({8, 4, 16})));               // [8, 10]
 #pragma once
 
 #include "umbra/nn/module.h"

@@ -1,4 +1,7 @@
-// Losses as modules: `nn::CrossEntropyLoss criterion; criterion(output, target).backward();`.
+// Losses as modules.
+//
+//     nn::CrossEntropyLoss criterion({.label_smoothing = 0.1});
+//     criterion(logits, classes).backward();
 #pragma once
 
 #include <optional>
@@ -11,19 +14,17 @@ namespace nn {
 
 using functional::Reduction;
 
-/// What losses share: what they are of, and how those of elements become one.
+/// What losses share: what they are of.
 class Loss : public Layer {
  public:
   std::vector<std::string> argument_names() const override { return names_; }
 
  protected:
-  Loss(const char* type, Reduction reduction, std::vector<std::string> names = {"input", "target"})
-      : Layer(type), names_(std::move(names)), reduction_(reduction) {}
-  int64_t reduction() const { return static_cast<int64_t>(reduction_); }
+  explicit Loss(const char* type, std::vector<std::string> names = {"input", "target"})
+      : Layer(type), names_(std::move(names)) {}
 
  private:
   std::vector<std::string> names_;
-  Reduction reduction_;
 };
 
 /// The options of losses that have no others: `nn::L1Loss(nn::Reduction::Sum)`.
@@ -32,7 +33,7 @@ struct ReductionOptions {
   Reduction reduction;
 };
 
-// A loss of the tensors that are named; what its options mean, the operator of its name says.
+// A loss of the tensors that are named; what its options mean, the function of its name says.
 #define UMBRA_LOSS(Name, ...)                         \
   class Name : public Loss {                          \
    public:                                            \

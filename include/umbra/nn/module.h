@@ -46,8 +46,10 @@ class Module {
   /// moved from stays as good as a copy.
   Module(const Module& other);
   Module(Module&& other) noexcept;
-  /// A child that is assigned is registered in place of what it was.
+  /// A child that is assigned is registered in place of what it was. One that is moved takes its place along, where it
+  /// is to become none's: `fc = add("fc", nn::Linear(2, 3))` in a constructor makes the member the child.
   Module& operator=(const Module& other);
+  Module& operator=(Module&& other);
   virtual ~Module();
 
   /// What the module computes; written by the user for as many inputs as it takes, called through operator().
@@ -77,8 +79,12 @@ class Module {
   StateDict named_buffers() const;
   /// This module under the name "", then all below it.
   std::vector<NamedModule> named_modules() const;
+  /// The same without names.
+  std::vector<Module*> modules() const;
   /// The direct submodules.
   std::vector<NamedModule> children() const;
+  /// This module as one of its class; null where it is another: `if (auto* linear = m.as<nn::Linear>()) ...`.
+  template <std::derived_from<Module> M> M* as() { return dynamic_cast<M*>(this); }
   /// Whether a buffer is part of the state dict.
   bool is_persistent(const std::string& buffer) const;
 
@@ -95,6 +101,9 @@ class Module {
   Module& apply(const std::function<void(Module&)>& function);
   /// Casts floating-point parameters and buffers, in place.
   Module& to(DType dtype);
+  /// Moves parameters and buffers, in place.
+  Module& to(Device device);
+  Module& to(Device device, DType dtype) { return to(device).to(dtype); }
   void zero_grad(bool set_to_none = true);
   Module& requires_grad_(bool value = true);
 
@@ -115,6 +124,13 @@ class Module {
   Tensor& parameter(std::string name, Tensor tensor);
   /// Registers a tensor that is no parameter; those that are not persistent stay out of the state dict.
   Tensor& buffer(std::string name, Tensor tensor, bool persistent = true);
+  // libtorch's names for the same.
+  template <class M> auto register_module(std::string name, M module) {
+    return add(std::move(name), std::move(module));
+  }
+  Tensor& register_parameter(std::string name, Tensor tensor, bool requires_grad = true);
+  Tensor& register_buffer(std::string name, Tensor tensor) { return buffer(std::move(name), std::move(tensor)); }
+
   /// Runs `body` as this module's forward: for operator() with other signatures.
   template <class F> auto run(F&& body) const {
     Running scope(*this);
@@ -183,6 +199,8 @@ class Layer : public Module {
 
  protected:
   explicit Layer(const char* type) : type_(type) {}
+  /// The submodule at an index; an IndexError where there is none.
+  Module& child(size_t index) const;
 
  private:
   const char* type_;

@@ -22,4 +22,5 @@
 #include "umbra/nn/recurrent.h"
 #include "umbra/nn/transformer.h"
 #include "umbra/nn/upsampling.h"
+#include "umbra/nn/utils.h"
 #include "umbra/nn/vision.h"

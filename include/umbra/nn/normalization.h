@@ -1,4 +1,8 @@
 // Normalisation: by batch, instance, group, layer, root mean square and neighbouring channels.
+//
+//     nn::BatchNorm2d norm(16, {.momentum = 0.01});
+//     Tensor y = norm(randn({8, 16, 4, 4}));                         // and the running statistics follow
+//     nn::LayerNorm last(64), both({32, 64});
 #pragma once
 
 #include <optional>

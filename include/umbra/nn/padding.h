@@ -1,5 +1,8 @@
 // Margins around signals, images and volumes: so many elements at the front and the back of each dimension, the last
 // dimension first, as `pad` has them.
+//
+//     Tensor y = nn::ReflectionPad2d(1)(randn({1, 3, 4, 4}));        // [1, 3, 6, 6]
+//     Tensor z = nn::ZeroPad2d({1, 2, 0, 0})(y);                     // left and right alone
 #pragma once
 
 #include "umbra/nn/module.h"

@@ -1,4 +1,8 @@
 // Pooling over signals, images and volumes.
+//
+//     Tensor y = nn::MaxPool2d(2)(randn({8, 16, 32, 32}));           // [8, 16, 16, 16]
+//     Tensor z = nn::AvgPool2d(3, {.stride = 1, .padding = 1})(y);
+//     Tensor one = nn::AdaptiveAvgPool2d(1)(z);                      // [8, 16, 1, 1]
 #pragma once
 
 #include <optional>

@@ -1,4 +1,9 @@
 // Recurrent networks: RNN, LSTM and GRU over sequences [length, batch, features], and their single steps.
+//
+//     nn::LSTM lstm(32, 64, {.num_layers = 2, .batch_first = true});
+//     auto [output, hidden, cell] = lstm.run_sequence(x);            // from zeros
+//     auto [more, h, c] = lstm.run_sequence(y, hidden, cell);        // and on
+//     Tensor alone = lstm(x);                                        // the outputs, as in a Sequential
 #pragma once
 
 #include <utility>

@@ -1,4 +1,7 @@
 // Signals, images and volumes made larger.
+//
+//     nn::Upsample up({.scale_factor = {2, 2}, .mode = "bilinear"});
+//     Tensor y = up(randn({1, 3, 8, 8}));                            // [1, 3, 16, 16]
 #pragma once
 
 #include "umbra/nn/functional.h"

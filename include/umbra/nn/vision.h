@@ -1,4 +1,7 @@
 // Layers that rearrange images: between channels and places, and into their patches.
+//
+//     Tensor y = nn::PixelShuffle(2)(randn({1, 12, 4, 4}));          // [1, 3, 8, 8]
+//     Tensor patches = nn::Unfold(2, {.stride = 2})(y);              // [1, 12, 16]
 #pragma once
 
 #include "umbra/nn/module.h"

@@ -69,6 +69,11 @@ requires(!std::is_same_v<T, bool>) Tensor
   return detail::tensor_of(values.data(), values.size(), dtype_of<T>, dtype.value_or(detail::literal_type<T>()), sizes);
 }
 
+template <class T, std::same_as<DType> D>
+requires(!std::is_same_v<T, bool>) Tensor tensor(const std::vector<T>& values, D dtype) {
+  return tensor(values, {}, dtype);
+}
+
 /// A tensor over memory that the caller has, of float32 where the options say nothing else. Nothing is copied: the
 /// memory has to stay as long as the tensor and its views do; `release` is called when they are gone.
 ///

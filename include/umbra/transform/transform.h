@@ -9,6 +9,7 @@
 // `grad` and unmapped to `vmap`; both may themselves belong to an outer transform.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <optional>
 
@@ -98,9 +99,19 @@ inline constexpr std::nullopt_t kNone = std::nullopt;
 
 /// The gradient of a function with a scalar result, with respect to one argument.
 template <class F> auto grad(F f, int64_t argument = 0) {
-  return [f = std::move(f), argument](const auto&... inputs) -> Tensor {
+  return [ f = std::move(f),
+           argument ]<class... T>(const T&... inputs) -> Tensor requires std::invocable<const F&, const T&...> {
     auto function = transform::detail::over_lists<sizeof...(inputs)>(f);
     return transform::grad_and_value(function, {inputs...}, {argument}).gradients[0];
+  };
+}
+
+/// The same together with the function's result: `auto [gradient, value] = grad_and_value(f)(x);`
+template <class F> auto grad_and_value(F f, int64_t argument = 0) {
+  return [ f = std::move(f), argument ]<class... T>(const T&... inputs) requires std::invocable<const F&, const T&...> {
+    auto function = transform::detail::over_lists<sizeof...(inputs)>(f);
+    auto both = transform::grad_and_value(function, {inputs...}, {argument});
+    return std::pair(std::move(both.gradients[0]), std::move(both.value));
   };
 }
 
@@ -111,21 +122,22 @@ template <class F, class... T> transform::PullBack vjp(F f, const T&... primals)
 
 /// `jvp(f, tangents)(x, y)`: results, and derivatives along the tangents.
 template <class F> auto jvp(F f, std::vector<Tensor> tangents) {
-  return [f = std::move(f), tangents = std::move(tangents)](const auto&... primals) {
+  return [ f = std::move(f), tangents = std::move(tangents) ]<class... T>(
+      const T&... primals) requires std::invocable<const F&, const T&...> {
     return transform::jvp(transform::detail::over_lists<sizeof...(primals)>(f), {primals...}, tangents);
   };
 }
 
 template <class F> auto jacrev(F f, int64_t argument = 0) {
-  return [f = std::move(f), argument](const auto&... inputs) {
-    constexpr bool one = transform::detail::kReturnsTensor<F, std::decay_t<decltype(inputs)>...>;
+  return [ f = std::move(f), argument ]<class... T>(const T&... inputs) requires std::invocable<const F&, const T&...> {
+    constexpr bool one = transform::detail::kReturnsTensor<F, T...>;
     auto function = transform::detail::over_lists<sizeof...(inputs)>(f);
     return transform::detail::like_function<one>(transform::jacrev(function, {inputs...}, argument));
   };
 }
 template <class F> auto jacfwd(F f, int64_t argument = 0) {
-  return [f = std::move(f), argument](const auto&... inputs) {
-    constexpr bool one = transform::detail::kReturnsTensor<F, std::decay_t<decltype(inputs)>...>;
+  return [ f = std::move(f), argument ]<class... T>(const T&... inputs) requires std::invocable<const F&, const T&...> {
+    constexpr bool one = transform::detail::kReturnsTensor<F, T...>;
     auto function = transform::detail::over_lists<sizeof...(inputs)>(f);
     return transform::detail::like_function<one>(transform::jacfwd(function, {inputs...}, argument));
   };
@@ -136,8 +148,9 @@ template <class F> auto hessian(F f, int64_t argument = 0) { return jacfwd(jacre
 /// `vmap(f, {0, kNone})(rows, weight)`: f of each row. Without `in_dims`, every argument is mapped along its first
 /// dimension.
 template <class F> auto vmap(F f, transform::Dims in_dims = {}, transform::VmapOptions options = {}) {
-  return [f = std::move(f), in_dims = std::move(in_dims), options = std::move(options)](const auto&... inputs) {
-    constexpr bool one = transform::detail::kReturnsTensor<F, std::decay_t<decltype(inputs)>...>;
+  return [ f = std::move(f), in_dims = std::move(in_dims), options = std::move(options) ]<class... T>(
+      const T&... inputs) requires std::invocable<const F&, const T&...> {
+    constexpr bool one = transform::detail::kReturnsTensor<F, T...>;
     auto function = transform::detail::over_lists<sizeof...(inputs)>(f);
     return transform::detail::like_function<one>(transform::vmap(function, {inputs...}, in_dims, options));
   };

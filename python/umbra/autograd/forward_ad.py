@@ -13,6 +13,7 @@ _levels = []
 
 
 class UnpackedDualTensor(NamedTuple):
+    """A tensor and its tangent."""
     primal: Tensor
     tangent: Optional[Tensor]
 
@@ -24,6 +25,7 @@ def refuse_nesting():
 
 
 def enter_dual_level():
+    """Begins a level of forward mode; there is one at a time."""
     refuse_nesting()
     level = _C._enter_dual_level()
     _levels.append(level)
@@ -31,6 +33,7 @@ def enter_dual_level():
 
 
 def exit_dual_level(*, level=None):
+    """Ends the level: its tangents are gone."""
     if not _levels:
         raise RuntimeError("Trying to exit a forward AD level but no level is currently active.")
     if level is not None and level != _levels[-1]:
@@ -44,6 +47,7 @@ def _check_level(where, level):
 
 
 def make_dual(tensor, tangent, *, level=None):
+    """A tensor that carries a tangent at the level."""
     if not _levels:
         raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.")
     _check_level("make_dual", level)
@@ -55,6 +59,7 @@ def make_dual(tensor, tangent, *, level=None):
 
 
 def unpack_dual(tensor, *, level=None):
+    """The tensor and its tangent at the level."""
     if not _levels:
         return UnpackedDualTensor(tensor, None)
     _check_level("unpack_dual", level)
@@ -62,6 +67,8 @@ def unpack_dual(tensor, *, level=None):
 
 
 class dual_level:
+    """A level of forward mode for a scope: `with dual_level(): ...`."""
+
     def __enter__(self):
         return enter_dual_level()
 

@@ -77,6 +77,7 @@ BackwardCFunction = FunctionCtx
 
 
 class Function:
+    """Base of functions with a gradient of their own: static methods forward(ctx, ...) and backward(ctx, *grads); called by apply."""
     generate_vmap_rule = False
 
     @staticmethod
@@ -265,8 +266,8 @@ class Error(Function):
 
 
 class InplaceFunction(Function):
-    pass
+    """A Function that may write its input."""
 
 
 class NestedIOFunction(Function):
-    pass
+    """A Function over nested containers of tensors."""

@@ -25,11 +25,15 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
+    """What backward needs is kept on the CPU while the scope lasts."""
+
     def __init__(self, pin_memory=False, device_type="cuda"):
         super().__init__(lambda tensor: (tensor.device, tensor.cpu()), lambda packed: packed[1].to(packed[0]))
 
 
 class disable_saved_tensors_hooks:
+    """Hooks of saved tensors are refused in the scope, with this message."""
+
     def __init__(self, error_message):
         self.message = error_message
 
@@ -100,11 +104,13 @@ def _history(tensor):
 
 
 class GradientEdge(NamedTuple):
+    """Where gradients flow: a node, and which of its outputs."""
     node: Node
     output_nr: int
 
 
 def get_gradient_edge(tensor):
+    """Where the gradient of a tensor flows to."""
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     node = tensor.grad_fn

@@ -11,6 +11,7 @@ from umbra.utils import _pytree as pytree
 
 
 class FailureType(enum.IntEnum):
+    """What a draft met that an export would have refused."""
     MISSING_FAKE_KERNEL = 1
     DATA_DEPENDENT_ERROR = 2
     GUARD_ADDED = 3

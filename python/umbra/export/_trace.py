@@ -17,7 +17,7 @@ from umbra.export import _tree
 from umbra.export._shapes import read_dynamic_shapes
 from umbra.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, _IntWrapper
 from umbra.export.exported_program import ExportedProgram
-from umbra.nn.modules import module as nn_module
+from umbra.nn.modules import _capture, module as nn_module
 from umbra.utils import _pytree as pytree
 from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
 
@@ -150,10 +150,10 @@ class _KeptCalls:
         self._paths, self._calls = paths, []
 
     def __enter__(self):
-        nn_module.set_noted_calls({path: self._noting(path) for path in self._paths})
+        _capture.set_noted_calls({path: self._noting(path) for path in self._paths})
 
     def __exit__(self, *exception):
-        nn_module.set_noted_calls({})
+        _capture.set_noted_calls({})
 
     def _noting(self, path):
         number, specs = itertools.count(), {}
@@ -192,13 +192,13 @@ class _Paths:
     """While it lasts, calls of the module's parts are noted in the graph by their paths."""
 
     def __init__(self, mod):
-        self.paths = nn_module.ModulePaths(mod)
+        self.paths = _capture.ModulePaths(mod)
 
     def __enter__(self):
-        self._before = nn_module.set_paths(self.paths)
+        self._before = _capture.set_paths(self.paths)
 
     def __exit__(self, *exception):
-        nn_module.set_paths(self._before)
+        _capture.set_paths(self._before)
 
 
 def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserve_module_call_signature=(), prefer_deferred_runtime_asserts_over_guards=False):

@@ -113,6 +113,7 @@ class _DerivedDim(Dim):
 
 
 def dims(*names, min=None, max=None):
+    """Several Dims of one range: `batch, length = dims("batch", "length", max=64)`."""
     return tuple(Dim(name, min=min, max=max) for name in names)
 
 

@@ -33,10 +33,12 @@ class ModuleCallSignature(collections.namedtuple("ModuleCallSignature", "inputs 
 
 
 class ModuleCallEntry(collections.namedtuple("ModuleCallEntry", "fqn signature")):
+    """A call of a module in the program, and its signature where it was preserved."""
     __slots__ = ()
 
 
 class CallSpec(collections.namedtuple("CallSpec", "in_spec out_spec")):
+    """The structures of a program's arguments and results."""
     __slots__ = ()
 
 

@@ -6,31 +6,37 @@ from typing import Any, List, Optional, Union
 
 @dataclasses.dataclass
 class TensorArgument:
+    """A tensor, by the name of its node."""
     name: str
 
 
 @dataclasses.dataclass
 class TokenArgument:
+    """A token that keeps effects in order, by the name of its node."""
     name: str
 
 
 @dataclasses.dataclass
 class SymIntArgument:
+    """A number that the program computes or is given, by the name of its node."""
     name: str
 
 
 @dataclasses.dataclass
 class SymFloatArgument:
+    """A float that the program computes or is given, by the name of its node."""
     name: str
 
 
 @dataclasses.dataclass
 class SymBoolArgument:
+    """A truth value that the program computes or is given, by the name of its node."""
     name: str
 
 
 @dataclasses.dataclass
 class ConstantArgument:
+    """A value that is the same in all calls."""
     name: str
     value: Any
 
@@ -39,6 +45,7 @@ ArgumentSpec = Union[TensorArgument, SymIntArgument, SymFloatArgument, SymBoolAr
 
 
 class InputKind(Enum):
+    """What an input of the graph is to the caller."""
     USER_INPUT = auto()
     PARAMETER = auto()
     BUFFER = auto()
@@ -49,6 +56,7 @@ class InputKind(Enum):
 
 @dataclasses.dataclass
 class InputSpec:
+    """An input of the graph: its kind, its name, and what it stands for."""
     kind: InputKind
     arg: ArgumentSpec
     target: Optional[str]
@@ -65,6 +73,7 @@ class InputSpec:
 
 
 class OutputKind(Enum):
+    """What an output of the graph is to the caller."""
     USER_OUTPUT = auto()
     LOSS_OUTPUT = auto()
     BUFFER_MUTATION = auto()
@@ -77,6 +86,7 @@ class OutputKind(Enum):
 
 @dataclasses.dataclass
 class OutputSpec:
+    """An output of the graph: its kind, its name, and what it is written to."""
     kind: OutputKind
     arg: ArgumentSpec
     target: Optional[str]
@@ -87,6 +97,7 @@ class OutputSpec:
 
 @dataclasses.dataclass
 class ExportBackwardSignature:
+    """Which outputs are the loss and the gradients."""
     gradients_to_parameters: dict
     gradients_to_user_inputs: dict
     loss_output: str
@@ -94,6 +105,7 @@ class ExportBackwardSignature:
 
 @dataclasses.dataclass
 class ExportGraphSignature:
+    """What each input and output of the graph is to the program's caller."""
     input_specs: List[InputSpec]
     output_specs: List[OutputSpec]
 

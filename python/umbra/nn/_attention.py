@@ -54,6 +54,10 @@ def may_fuse(tensors):
 def _project_together(query, key, value, weight, bias):
     """The three projections by one matrix, with one product where the inputs are one."""
     from umbra.nn.functional import linear
+    if key.shape != value.shape:
+        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+    if weight is None:
+        raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
     size = query.size(-1)
     if key is value:
         if query is key:
@@ -71,7 +75,10 @@ def _project_together(query, key, value, weight, bias):
 
 
 def _project_apart(query, key, value, weights, bias):
+    """The three projections by matrices of their own."""
     from umbra.nn.functional import linear
+    if key.shape[:2] != value.shape[:2]:
+        raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}")
     if any(weight is None for weight in weights):
         raise AssertionError("use_separate_proj_weight is True but one of q_proj_weight, k_proj_weight and v_proj_weight is None")
     biases = (None, None, None) if bias is None else bias.chunk(3)
@@ -89,6 +96,16 @@ def _check_mask_shape(mask, batch, heads, target, source):
     if mask.shape != expected:
         raise RuntimeError(f"The shape of the 3D attn_mask is {mask.shape}, but should be {expected}.")
     return mask
+
+
+def _merged(mask, padding, batch, heads, source):
+    if padding is None:
+        return mask
+    for d, size in enumerate((batch, source)):
+        if padding.shape[d] != size:
+            raise AssertionError(f"Expected key_padded_mask.shape[{d}] to be {size}, but got {padding.shape[d]}")
+    padding = padding.view(batch, 1, 1, source).expand(-1, heads, -1, -1).reshape(batch * heads, 1, source)
+    return padding if mask is None else mask + padding
 
 
 def _by_heads(x, static, rows, head_dim, name):
@@ -113,13 +130,28 @@ def _weighted(q, k, v, mask, dropout_p):
     return umbra.bmm(weights, v), weights
 
 
+def _fused(q, k, v, mask, dropout_p, is_causal, batch, heads, target, source, head_dim):
+    """What attention gives, by the operator that keeps no weights; sequences come first. Sizes are given, since a trace records who asks for one."""
+    from umbra.nn.functional import scaled_dot_product_attention
+    if mask is not None:
+        mask = mask.unsqueeze(0) if mask.size(0) == 1 and mask.dim() == 3 else mask.view(batch, heads, -1, source)
+    q, k, v = q.view(batch, heads, target, head_dim), k.view(batch, heads, source, head_dim), v.view(batch, heads, source, head_dim)
+    return scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal).permute(2, 0, 1, 3)
+
+
+def _one_wider(masks):
+    """The masks for one more key, which nothing bars."""
+    from umbra.nn.functional import pad
+    return [None if mask is None else pad(mask, (0, 1)) for mask in masks]
+
+
 @overridable
 def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p,
                                  out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True, attn_mask=None,
                                  use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None,
                                  static_v=None, average_attn_weights=True, is_causal=False):
     """What MultiheadAttention computes, from its weights: the attention, and its weights or None. Sequences come first, batches second."""
-    from umbra.nn.functional import linear, pad, scaled_dot_product_attention
+    from umbra.nn.functional import linear
     batched = _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         same, shared = query is key, key is value
@@ -143,31 +175,25 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
     if head_dim * num_heads != size:
         raise AssertionError(f"embed_dim {size} not divisible by num_heads {num_heads}")
     if use_separate_proj_weight:
-        if key.shape[:2] != value.shape[:2]:
-            raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}")
         q, k, v = _project_apart(query, key, value, (q_proj_weight, k_proj_weight, v_proj_weight), in_proj_bias)
     else:
-        if key.shape != value.shape:
-            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
-        if in_proj_weight is None:
-            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
         q, k, v = _project_together(query, key, value, in_proj_weight, in_proj_bias)
     if attn_mask is not None:
         attn_mask = _check_mask_shape(attn_mask, batch, num_heads, target, key.shape[0])
     masks = [attn_mask, key_padding_mask]
-    if bias_k is not None and bias_v is not None:
+    if bias_k is not None or bias_v is not None:
+        if bias_k is None or bias_v is None:
+            raise AssertionError("bias_k and bias_v have to be set together")
         if static_k is not None or static_v is not None:
             raise AssertionError("bias cannot be added to static key or value.")
         k, v = umbra.cat([k, bias_k.repeat(1, batch, 1)]), umbra.cat([v, bias_v.repeat(1, batch, 1)])
-        masks = [None if mask is None else pad(mask, (0, 1)) for mask in masks]
-    elif bias_k is not None or bias_v is not None:
-        raise AssertionError("bias_k and bias_v have to be set together")
+        masks = _one_wider(masks)
     rows = batch * num_heads
     q = q.view(target, rows, head_dim).transpose(0, 1)
     k, v = _by_heads(k, static_k, rows, head_dim, "static_k"), _by_heads(v, static_v, rows, head_dim, "static_v")
     if add_zero_attn:
         k, v = (umbra.cat([x, umbra.zeros((rows, 1, head_dim), dtype=x.dtype, device=x.device)], dim=1) for x in (k, v))
-        masks = [None if mask is None else pad(mask, (0, 1)) for mask in masks]
+        masks = _one_wider(masks)
     source = k.size(1)
     mask = _merged(*masks, batch, num_heads, source)
     dropout_p = dropout_p if training else 0.0
@@ -175,10 +201,7 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
         out, weights = _weighted(q, k, v, mask, dropout_p)
         out = out.transpose(0, 1).reshape(target * batch, size)
     else:
-        if mask is not None:
-            mask = mask.unsqueeze(0) if mask.size(0) == 1 and mask.dim() == 3 else mask.view(batch, num_heads, -1, source)
-        q, k, v = q.view(batch, num_heads, target, head_dim), k.view(batch, num_heads, source, head_dim), v.view(batch, num_heads, source, head_dim)
-        out = scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal).permute(2, 0, 1, 3).reshape(batch * target, size)
+        out = _fused(q, k, v, mask, dropout_p, is_causal, batch, num_heads, target, source, head_dim).reshape(batch * target, size)
         weights = None
     out = linear(out, out_proj_weight, out_proj_bias)
     out = out.view(target, batch, out.size(1))
@@ -188,13 +211,3 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
     if batched:
         return out, weights
     return out.squeeze(1), None if weights is None else weights.squeeze(0)
-
-
-def _merged(mask, padding, batch, heads, source):
-    if padding is None:
-        return mask
-    for d, size in enumerate((batch, source)):
-        if padding.shape[d] != size:
-            raise AssertionError(f"Expected key_padded_mask.shape[{d}] to be {size}, but got {padding.shape[d]}")
-    padding = padding.view(batch, 1, 1, source).expand(-1, heads, -1, -1).reshape(batch * heads, 1, source)
-    return padding if mask is None else mask + padding

@@ -6,6 +6,7 @@ import umbra
 
 
 def calculate_gain(nonlinearity, param=None):
+    """The factor that keeps variance through a nonlinearity."""
     if nonlinearity in ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid"):
         return 1
     if nonlinearity == "tanh":
@@ -36,11 +37,13 @@ def _calculate_correct_fan(tensor, mode):
 
 
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
+    """Fills with draws from [a, b]."""
     with umbra.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
+    """Fills with draws of a normal distribution."""
     with umbra.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -81,19 +84,23 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
 
 
 def constant_(tensor, val):
+    """Fills with a number."""
     with umbra.no_grad():
         return tensor.fill_(val)
 
 
 def ones_(tensor):
+    """Fills with ones."""
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor):
+    """Fills with zeros."""
     return constant_(tensor, 0.0)
 
 
 def eye_(tensor):
+    """Fills a matrix with the identity."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with umbra.no_grad():
@@ -103,17 +110,20 @@ def eye_(tensor):
 
 
 def xavier_uniform_(tensor, gain=1.0, generator=None):
+    """Uniform draws whose variance is two over the sum of inputs and outputs."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / float(fan_in + fan_out))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor, gain=1.0, generator=None):
+    """Normal draws whose variance is two over the sum of inputs and outputs."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
 
 
 def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+    """Uniform draws that keep variance through rectifiers."""
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
@@ -123,6 +133,7 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
 
 
 def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+    """Normal draws that keep variance through rectifiers."""
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor

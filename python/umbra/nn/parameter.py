@@ -14,6 +14,8 @@ class _ParameterMeta(type(Tensor)):
 
 
 class Parameter(Tensor, metaclass=_ParameterMeta):
+    """A tensor that is registered with the module it is an attribute of, and requires gradients."""
+
     def __new__(cls, data=None, requires_grad=True):
         import umbra
         if data is None:
@@ -89,6 +91,7 @@ class UninitializedTensorMixin:
 
 
 def is_lazy(param):
+    """Whether a parameter has no sizes yet."""
     return isinstance(param, UninitializedTensorMixin)
 
 

@@ -4,6 +4,8 @@ from umbra.optim.optimizer import Optimizer, check_rate
 
 
 class Adafactor(Optimizer):
+    """Adaptive steps whose second moments are kept by rows and columns."""
+
     def __init__(self, params, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0, *, foreach=None, maximize=False):
         check_rate(lr)
         if not 0.0 <= lr:

@@ -5,6 +5,7 @@ from umbra.sparse import with_values
 
 
 class Adagrad(Optimizer):
+    """Steps divided by the root of the sum of squares of the gradients."""
     _sparse_refusal = None
 
     def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, foreach=None, *, maximize=False,

@@ -4,6 +4,7 @@ from umbra.optim.optimizer import Optimizer, check_betas, check_implementation, 
 
 
 class Adam(Optimizer):
+    """Steps along the mean gradient over the root of its mean square; weight decay is added to the gradient."""
     _decoupled = False
     _sparse_refusal = "Adam does not support sparse gradients, please consider SparseAdam instead"
 

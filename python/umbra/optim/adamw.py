@@ -3,6 +3,7 @@ from umbra.optim.adam import Adam
 
 
 class AdamW(Adam):
+    """Adam whose weight decay shrinks the parameter itself."""
     _decoupled = True
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False,

@@ -140,6 +140,7 @@ def _as_parameter(value, parameter, group, key=None):
 
 
 class Optimizer:
+    """Base of all optimisers: groups of parameters with options, state by parameter, hooks around steps."""
     OptimizerPreHook = Callable[["Optimizer", Tuple[Any, ...], Dict[Any, Any]], Optional[Tuple[Tuple[Any, ...], Dict[Any, Any]]]]
     OptimizerPostHook = Callable[["Optimizer", Tuple[Any, ...], Dict[Any, Any]], None]
 

@@ -4,6 +4,8 @@ from umbra.optim.optimizer import Optimizer, check_options
 
 
 class Rprop(Optimizer):
+    """Steps by the signs of gradients alone, longer where these stay and shorter where they turn."""
+
     def __init__(self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None, maximize=False,
                  differentiable=False):
         check_options(lr=lr)

@@ -4,6 +4,7 @@ from umbra.optim.optimizer import Optimizer, check_implementation, check_options
 
 
 class SGD(Optimizer):
+    """Gradient descent, with momentum."""
     _sparse_refusal = None
 
     def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False, foreach=None,

@@ -1,5 +1,6 @@
 #include "umbra/ops/tensor_of.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/copy.h"
@@ -76,6 +77,8 @@ Tensor over_memory(void* data, IntArrayRef sizes, IntArrayRef strides, std::func
                              "from_blob: a layout other than strided, or pinned memory");
   check<ValueError>(sizes.size() == strides.size(), "from_blob: ", sizes.size(), " sizes and ", strides.size(),
                     " strides");
+  bool empty = std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
+  check<ValueError>(data || empty, "from_blob: a null pointer for a tensor of size ", sizes);
   Tensor made = from_memory(data, sizes, strides, options.dtype.value_or(default_dtype()), std::move(release));
   if (options.requires_grad) made.requires_grad_();
   return made;

@@ -18,40 +18,49 @@ relu, silu, mish, relu6, hardswish, hardsigmoid = map(_activation, ("relu", "sil
 
 
 def elu(input, alpha=1.0, inplace=False):
+    """x where it is positive, alpha * (exp(x) - 1) elsewhere."""
     return umbra.elu_(input, alpha) if inplace else umbra.elu(input, alpha)
 
 
 def leaky_relu(input, negative_slope=0.01, inplace=False):
+    """x where it is positive, negative_slope * x elsewhere."""
     return umbra.leaky_relu_(input, negative_slope) if inplace else umbra.leaky_relu(input, negative_slope)
 
 
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+    """x, clamped to [min_val, max_val]."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     return umbra.hardtanh_(input, min_val, max_val) if inplace else umbra.hardtanh(input, min_val, max_val)
 
 
 def threshold(input, threshold, value, inplace=False):
+    """x where it is above the threshold, value elsewhere."""
     return umbra.threshold_(input, threshold, value) if inplace else umbra.threshold(input, threshold, value)
 
 
 def softplus(input, beta=1.0, threshold=20.0, *, out=None):
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold."""
     return umbra.softplus(input, beta, threshold, out=out)
 
 
 def tanh(input):
+    """The hyperbolic tangent."""
     return input.tanh()
 
 
 def sigmoid(input):
+    """1 / (1 + exp(-x))."""
     return input.sigmoid()
 
 
 def softsign(input):
+    """x / (1 + |x|)."""
     return input / (input.abs() + 1)
 
 
 def glu(input, dim=-1):
+    """The first half of a dimension times the sigmoid of the second."""
     return umbra.glu(input, dim)
 
 
@@ -63,14 +72,17 @@ def _softmax_dim(name, dim, rank, stacklevel):
 
 
 def softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """exp(x) over its sum along a dimension."""
     return umbra.softmax(input, _softmax_dim("softmax", dim, input.dim(), _stacklevel), dtype)
 
 
 def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """The logarithm of softmax, computed as a whole."""
     return umbra.log_softmax(input, _softmax_dim("log_softmax", dim, input.dim(), _stacklevel), dtype)
 
 
 def softmin(input, dim=None, _stacklevel=3, dtype=None):
+    """softmax of -x."""
     return umbra.softmax(-input, _softmax_dim("softmin", dim, input.dim(), _stacklevel), dtype)
 
 
@@ -80,18 +92,22 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
 
 
 def logsigmoid(input, *, out=None):
+    """The logarithm of sigmoid, computed as a whole."""
     return umbra.log_sigmoid(input, out=out)
 
 
 def celu(input, alpha=1.0, inplace=False):
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
     return umbra.celu_(input, alpha) if inplace else umbra.celu(input, alpha)
 
 
 def selu(input, inplace=False):
+    """elu with the scale and alpha that keep mean and variance."""
     return umbra.selu_(input) if inplace else umbra.selu(input)
 
 
 def tanhshrink(input):
+    """x - tanh(x)."""
     return input - input.tanh()
 
 

@@ -11,6 +11,7 @@ def _check_probability(p):
 
 
 def dropout(input, p=0.5, training=True, inplace=False):
+    """Zeroes elements with probability p in training, and scales the others up."""
     _check_probability(p)
     return umbra.dropout_(input, p, training) if inplace else umbra.dropout(input, p, training)
 

@@ -58,14 +58,17 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
 
 
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+    """The older name of interpolate."""
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input, size=None, scale_factor=None):
+    """The older name of interpolate with mode "nearest"."""
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input, size=None, scale_factor=None):
+    """The older name of interpolate with mode "bilinear", corners on corners."""
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
@@ -115,6 +118,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
 
 
 def pad(input, pad, mode="constant", value=None):
+    """Margins: so many elements before and after each dimension, the last dimension first."""
     return umbra.ops.aten.pad(input, list(pad), mode, value)
 
 

@@ -25,6 +25,7 @@ def _reduction(name, size_average=None, reduce=None):
 
 
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
+    """The negative log probability of the target class, of logits; or the cross entropy with probabilities."""
     return umbra.cross_entropy_loss(input, target, weight, _reduction(reduction, size_average, reduce), ignore_index, label_smoothing)
 
 
@@ -81,6 +82,7 @@ def _in_chunks(input, linear_weight, target, linear_bias, weight, reduction, ign
 
 
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    """The negative of the target class's log probability."""
     return umbra.nll_loss_nd(input, target, weight, _reduction(reduction, size_average, reduce), ignore_index)
 
 
@@ -93,6 +95,7 @@ def _alike(input, target):
 
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """The square of the difference."""
     kind = _reduction(reduction, size_average, reduce)
     if weight is None:
         return umbra.mse_loss(*_alike(input, target), kind)
@@ -107,6 +110,7 @@ def _weighted(losses, input, weight, kind, mean):
 
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """The absolute difference."""
     kind = _reduction(reduction, size_average, reduce)
     if weight is None:
         return umbra.l1_loss(*_alike(input, target), kind)
@@ -114,10 +118,12 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    """The square of small differences, and the absolute value of large ones, divided by beta where they meet."""
     return umbra.smooth_l1_loss(*_alike(input, target), _reduction(reduction, size_average, reduce), beta)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    """The square of small differences, and delta times the absolute value of large ones."""
     if weight is None:
         return umbra.huber_loss(*_alike(input, target), _reduction(reduction), delta)
     losses = umbra.huber_loss(*_alike(input, target), 0, delta)
@@ -125,6 +131,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """Binary cross entropy of probabilities."""
     kind = _reduction(reduction, size_average, reduce)
     if target.size() != input.size():
         raise ValueError(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
@@ -135,6 +142,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
 
 
 def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
+    """Binary cross entropy of logits."""
     kind = _reduction(reduction, size_average, reduce)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
@@ -142,6 +150,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
 
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    """The Kullback-Leibler divergence of the target from log probabilities."""
     if reduction == "batchmean" and size_average is None and reduce is None:
         total = umbra.kl_div(input, target, 2, log_target=log_target)
         return total / input.size(0) if input.dim() > 0 else total
@@ -153,10 +162,12 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """The logistic loss of targets 1 and -1."""
     return umbra.ops.aten.soft_margin_loss(input, target, _reduction(reduction, size_average, reduce))
 
 
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    """By how much the first input fails to rank above the second, or below it, as the target says."""
     kind = _reduction(reduction, size_average, reduce)
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError("margin_ranking_loss : All input tensors should have same dimension but got sizes: "
@@ -165,18 +176,22 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
 
 
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+    """Distances where the target is 1, and what they lack to the margin where it is -1."""
     return umbra.hinge_embedding_loss(input, target, margin, _reduction(reduction, size_average, reduce))
 
 
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    """How far two vectors are from one direction, or from being different, as the target says."""
     return umbra.cosine_embedding_loss(input1, input2, target, margin, _reduction(reduction, size_average, reduce))
 
 
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """By how much scores of wrong classes come near those of the right ones, several for each sample."""
     return umbra.ops.aten.multilabel_margin_loss(input, target, _reduction(reduction, size_average, reduce))
 
 
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """Binary cross entropy of logits, averaged over classes."""
     kind = _reduction(reduction, size_average, reduce)
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
@@ -186,6 +201,7 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
 
 
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """By how much scores of other classes come near that of the right one."""
     kind = _reduction(reduction, size_average, reduce)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
@@ -195,6 +211,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
 
 
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"):
+    """By how much the positive sample fails to be nearer to the anchor than the negative one."""
     kind = _reduction(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -202,6 +219,7 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
 
 
 def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
+    """TripletMarginLoss with a distance of the user's own."""
     kind = _reduction(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -217,6 +235,7 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_fu
 
 
 def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"):
+    """The negative log likelihood of counts under Poisson distributions."""
     return umbra.poisson_nll_loss(input, target, log_input, full, eps, _reduction(reduction, size_average, reduce))
 
 
@@ -245,6 +264,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 
 
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
+    """The negative log probability of a sequence of labels under all ways to align it with the input."""
     return umbra.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, _reduction(reduction), zero_infinity)
 
 

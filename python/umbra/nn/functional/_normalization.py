@@ -7,10 +7,12 @@ from umbra.nn.functional._publish import publish
 
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """Normalised over the last dimensions."""
     return umbra.layer_norm(input, normalized_shape, weight, bias, eps, not umbra.compiler.is_exporting())
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    """Groups of channels of each sample, normalised."""
     if input.dim() >= 2 and num_groups > 0:
         _check_several([input.size(0) * input.size(1) // num_groups, num_groups, *input.size()[2:]])
     return umbra.group_norm(input, num_groups, weight, bias, eps, not umbra.compiler.is_exporting())
@@ -23,10 +25,12 @@ def _check_several(size):
 
 
 def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """Divided by the root mean square over the last dimensions."""
     return umbra.rms_norm(input, normalized_shape, weight, eps)
 
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    """Channels normalised by the batch's statistics in training, else by the running ones."""
     if training:
         if eps <= 0:
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
@@ -41,11 +45,13 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+    """Divided by its norm along a dimension."""
     length = umbra.linalg.vector_norm(input, p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return input / length if out is None else umbra.div(input, length, out=out)
 
 
 def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5):
+    """Channels of each sample, normalised."""
     if use_input_stats:
         count = math.prod(input.shape[2:])
         if count == 1:

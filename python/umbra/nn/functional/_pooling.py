@@ -34,10 +34,12 @@ def _sizes_or_own(output_size, input, dims):
 
 
 def adaptive_avg_pool2d(input, output_size):
+    """Means, down to a given size."""
     return umbra.ops.aten.adaptive_avg_pool2d(input, _sizes_or_own(output_size, input, 2))
 
 
 def adaptive_avg_pool3d(input, output_size):
+    """Means, down to a given size."""
     return umbra.ops.aten.adaptive_avg_pool3d(input, _sizes_or_own(output_size, input, 3))
 
 
@@ -145,6 +147,7 @@ lp_pool1d, lp_pool2d, lp_pool3d = map(_lp_pool, (1, 2, 3))
 
 
 def adaptive_avg_pool1d(input, output_size):
+    """Means, down to a given size."""
     return umbra.adaptive_avg_pool1d(input, output_size)
 
 

@@ -103,6 +103,8 @@ Softshrink = _bare("Softshrink", lambda input, lambd: F.softshrink(input, lambd)
 
 
 class RReLU(Module):
+    """Leaky ReLU whose slope is drawn in training, and the mean of its bounds otherwise."""
+
     def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
         super().__init__()
         self.lower, self.upper, self.inplace = lower, upper, inplace
@@ -115,6 +117,8 @@ class RReLU(Module):
 
 
 class Softmax2d(Module):
+    """Softmax over the channels of images, for each place."""
+
     def forward(self, input):
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
@@ -122,6 +126,8 @@ class Softmax2d(Module):
 
 
 class Threshold(Module):
+    """The input where it is above a threshold, and another number elsewhere."""
+
     def __init__(self, threshold, value, inplace=False):
         super().__init__()
         self.threshold, self.value, self.inplace = threshold, value, inplace
@@ -134,6 +140,8 @@ class Threshold(Module):
 
 
 class PReLU(Module):
+    """Leaky ReLU whose slope is a parameter: one, or one for each channel."""
+
     def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
         super().__init__()
         self.num_parameters, self.init = num_parameters, init

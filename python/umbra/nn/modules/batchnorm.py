@@ -68,14 +68,17 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
+    """Normalises each channel of signals by the mean and variance of the batch, or by running ones in evaluation."""
     _ranks = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
+    """Normalises each channel of images by the mean and variance of the batch, or by running ones in evaluation."""
     _ranks = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
+    """Normalises each channel of volumes by the mean and variance of the batch, or by running ones in evaluation."""
     _ranks = (5,)
 
 
@@ -135,12 +138,15 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
 
 
 class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
+    """BatchNorm of signals whose number of channels is that of its first input."""
     _ranks, cls_to_become = BatchNorm1d._ranks, BatchNorm1d
 
 
 class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
+    """BatchNorm of images whose number of channels is that of its first input."""
     _ranks, cls_to_become = BatchNorm2d._ranks, BatchNorm2d
 
 
 class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
+    """BatchNorm of volumes whose number of channels is that of its first input."""
     _ranks, cls_to_become = BatchNorm3d._ranks, BatchNorm3d

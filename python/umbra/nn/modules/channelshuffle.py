@@ -4,6 +4,8 @@ from umbra.nn.modules.module import Module
 
 
 class ChannelShuffle(Module):
+    """Puts channels of different groups side by side."""
+
     def __init__(self, groups):
         super().__init__()
         self.groups = groups

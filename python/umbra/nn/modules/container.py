@@ -3,7 +3,8 @@ import collections
 import operator
 
 from umbra._C import Tensor
-from umbra.nn.modules.module import Module, _indent, parts_by_name
+from umbra.nn.modules._capture import parts_by_name
+from umbra.nn.modules.module import Module, _indent
 from umbra.nn.parameter import Parameter
 
 
@@ -67,6 +68,8 @@ class _Sequence(Module):
 
 
 class Sequential(_Sequence):
+    """Runs its modules one after the other: `Sequential(Linear(2, 3), ReLU())`."""
+
     def __init__(self, *args):
         super().__init__()
         if len(args) == 1 and isinstance(args[0], dict):
@@ -125,6 +128,8 @@ class Sequential(_Sequence):
 
 
 class ModuleList(_Sequence):
+    """Modules in a list, which their owner calls."""
+
     def __init__(self, modules=None):
         super().__init__()
         if modules is not None:
@@ -154,6 +159,8 @@ class ModuleList(_Sequence):
 
 
 class ModuleDict(Module):
+    """Modules by their names, which their owner calls."""
+
     def __init__(self, modules=None):
         super().__init__()
         if modules is not None:
@@ -199,6 +206,8 @@ class ModuleDict(Module):
 
 
 class ParameterList(Module):
+    """Parameters in a list."""
+
     def __init__(self, values=None):
         super().__init__()
         self._size = 0

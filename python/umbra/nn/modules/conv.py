@@ -88,6 +88,7 @@ class _ConvNd(Module):
 
 
 class Conv1d(_ConvNd):
+    """A convolution over signals."""
     _dimensions = 1
 
     def forward(self, input):
@@ -95,6 +96,7 @@ class Conv1d(_ConvNd):
 
 
 class Conv2d(_ConvNd):
+    """A convolution over images."""
     _dimensions = 2
 
     def forward(self, input):
@@ -102,6 +104,7 @@ class Conv2d(_ConvNd):
 
 
 class Conv3d(_ConvNd):
+    """A convolution over volumes."""
     _dimensions = 3
 
     def forward(self, input):
@@ -144,14 +147,17 @@ class _ConvTransposeMixin:
 
 
 class ConvTranspose1d(_ConvTransposeNd):
+    """The gradient of a convolution over signals as a layer: it makes them larger."""
     _dimensions = 1
 
 
 class ConvTranspose2d(_ConvTransposeNd):
+    """The gradient of a convolution over images as a layer: it makes them larger."""
     _dimensions = 2
 
 
 class ConvTranspose3d(_ConvTransposeNd):
+    """The gradient of a convolution over volumes as a layer: it makes them larger."""
     _dimensions = 3
 
 
@@ -205,24 +211,30 @@ class _LazyConvTranspose(_LazyConvXdMixin):
 
 
 class LazyConv1d(_LazyConv, Conv1d):
+    """A convolution over signals whose number of channels is that of its first input."""
     cls_to_become = Conv1d
 
 
 class LazyConv2d(_LazyConv, Conv2d):
+    """A convolution over images whose number of channels is that of its first input."""
     cls_to_become = Conv2d
 
 
 class LazyConv3d(_LazyConv, Conv3d):
+    """A convolution over volumes whose number of channels is that of its first input."""
     cls_to_become = Conv3d
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
+    """A transposed convolution over signals whose number of channels is that of its first input."""
     cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
+    """A transposed convolution over images whose number of channels is that of its first input."""
     cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
+    """A transposed convolution over volumes whose number of channels is that of its first input."""
     cls_to_become = ConvTranspose3d

@@ -4,6 +4,8 @@ from umbra.nn.modules.module import Module
 
 
 class PairwiseDistance(Module):
+    """The norm of the difference of two rows, for each pair of them."""
+
     def __init__(self, p=2.0, eps=1e-6, keepdim=False):
         super().__init__()
         self.norm, self.eps, self.keepdim = p, eps, keepdim
@@ -13,6 +15,8 @@ class PairwiseDistance(Module):
 
 
 class CosineSimilarity(Module):
+    """The cosine of the angle between two vectors along a dimension."""
+
     def __init__(self, dim=1, eps=1e-8):
         super().__init__()
         self.dim, self.eps = dim, eps

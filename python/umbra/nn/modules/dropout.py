@@ -20,24 +20,30 @@ class _DropoutNd(Module):
 
 
 class Dropout(_DropoutNd):
+    """Zeroes elements with probability p in training, and scales the others up."""
     _function = Functional("dropout")
 
 
 class Dropout1d(_DropoutNd):
+    """Zeroes whole channels of signals with probability p in training, and scales the others up."""
     _function = Functional("dropout1d")
 
 
 class Dropout2d(_DropoutNd):
+    """Zeroes whole channels of images with probability p in training, and scales the others up."""
     _function = Functional("dropout2d")
 
 
 class Dropout3d(_DropoutNd):
+    """Zeroes whole channels of volumes with probability p in training, and scales the others up."""
     _function = Functional("dropout3d")
 
 
 class AlphaDropout(_DropoutNd):
+    """Dropout that keeps mean and variance, for networks of SELU."""
     _function = Functional("alpha_dropout")
 
 
 class FeatureAlphaDropout(_DropoutNd):
+    """Alpha dropout of whole channels."""
     _function = Functional("feature_alpha_dropout")

@@ -4,6 +4,8 @@ from umbra.nn.modules.module import Module
 
 
 class Flatten(Module):
+    """Makes one dimension of those from start_dim to end_dim."""
+
     def __init__(self, start_dim=1, end_dim=-1):
         super().__init__()
         self.start_dim, self.end_dim = start_dim, end_dim
@@ -16,6 +18,8 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
+    """Makes several dimensions of one."""
+
     def __init__(self, dim, unflattened_size):
         super().__init__()
         if isinstance(dim, str):

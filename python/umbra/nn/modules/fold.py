@@ -4,6 +4,8 @@ from umbra.nn.modules.module import Module
 
 
 class Fold(Module):
+    """Images of columns of patches; where patches overlap, they are added."""
+
     def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1):
         super().__init__()
         self.output_size, self.kernel_size = output_size, kernel_size
@@ -18,6 +20,8 @@ class Fold(Module):
 
 
 class Unfold(Module):
+    """The patches of images as columns."""
+
     def __init__(self, kernel_size, dilation=1, padding=0, stride=1):
         super().__init__()
         self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride

@@ -50,14 +50,17 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
+    """Normalises each channel of each sample of signals."""
     _rank = 3
 
 
 class InstanceNorm2d(_InstanceNorm):
+    """Normalises each channel of each sample of images."""
     _rank = 4
 
 
 class InstanceNorm3d(_InstanceNorm):
+    """Normalises each channel of each sample of volumes."""
     _rank = 5
 
 
@@ -69,12 +72,15 @@ class _LazyInstanceNorm(_LazyNormBase):
 
 
 class LazyInstanceNorm1d(_LazyInstanceNorm, _InstanceNorm):
+    """InstanceNorm of signals whose number of channels is that of its first input."""
     _rank, cls_to_become = InstanceNorm1d._rank, InstanceNorm1d
 
 
 class LazyInstanceNorm2d(_LazyInstanceNorm, _InstanceNorm):
+    """InstanceNorm of images whose number of channels is that of its first input."""
     _rank, cls_to_become = InstanceNorm2d._rank, InstanceNorm2d
 
 
 class LazyInstanceNorm3d(_LazyInstanceNorm, _InstanceNorm):
+    """InstanceNorm of volumes whose number of channels is that of its first input."""
     _rank, cls_to_become = InstanceNorm3d._rank, InstanceNorm3d

@@ -10,6 +10,8 @@ from umbra.nn.parameter import Parameter, UninitializedParameter
 
 
 class Identity(Module):
+    """Gives its input back, whatever it was made with."""
+
     def __init__(self, *args, **kwargs):
         super().__init__()
 
@@ -18,6 +20,8 @@ class Identity(Module):
 
 
 class Linear(Module):
+    """y = x @ weight.T + bias."""
+
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
@@ -43,10 +47,12 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    pass
+    """A Linear that tools for quantisation leave alone."""
 
 
 class Bilinear(Module):
+    """A product of two inputs and a weight: y[k] = x1 @ weight[k] @ x2 + bias[k]."""
+
     def __init__(self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()
         if in1_features <= 0:

@@ -21,10 +21,12 @@ class _Loss(Module):
 
 
 class MSELoss(_Loss):
+    """The square of the difference."""
     _function = Functional("mse_loss")
 
 
 class L1Loss(_Loss):
+    """The absolute difference."""
     _function = Functional("l1_loss")
 
 
@@ -35,6 +37,8 @@ class _WeightedLoss(_Loss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
+    """The negative log probability of the target class, of logits; or the cross entropy with probabilities."""
+
     def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
@@ -45,6 +49,8 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class NLLLoss(_WeightedLoss):
+    """The negative of the target class's log probability."""
+
     def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
@@ -85,11 +91,15 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
 
 class BCELoss(_WeightedLoss):
+    """Binary cross entropy of probabilities."""
+
     def forward(self, input, target):
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):
+    """Binary cross entropy of logits."""
+
     def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
@@ -100,6 +110,8 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
+    """The square of small differences, and the absolute value of large ones, divided by beta where they meet."""
+
     def __init__(self, size_average=None, reduce=None, reduction="mean", beta=1.0):
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
@@ -109,6 +121,8 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
+    """The square of small differences, and delta times the absolute value of large ones."""
+
     def __init__(self, reduction="mean", delta=1.0):
         super().__init__(reduction=reduction)
         if not isinstance(delta, (int, float)):
@@ -120,6 +134,8 @@ class HuberLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
+    """The Kullback-Leibler divergence of the target from log probabilities."""
+
     def __init__(self, size_average=None, reduce=None, reduction="mean", log_target=False):
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
@@ -129,6 +145,8 @@ class KLDivLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
+    """The negative log likelihood of counts under Poisson distributions."""
+
     def __init__(self, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
         self.log_input, self.full, self.eps = log_input, full, eps
@@ -138,6 +156,8 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
+    """The negative log likelihood of numbers under normal distributions, whose variances are the third input."""
+
     def __init__(self, *, full=False, eps=1e-6, reduction="mean"):
         super().__init__(reduction=reduction)
         self.full, self.eps = full, eps
@@ -147,6 +167,8 @@ class GaussianNLLLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_Loss):
+    """Distances where the target is 1, and what they lack to the margin where it is -1."""
+
     def __init__(self, margin=1.0, size_average=None, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
@@ -156,19 +178,25 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class MultiLabelMarginLoss(_Loss):
+    """By how much scores of wrong classes come near those of the right ones, several for each sample."""
     _function = Functional("multilabel_margin_loss")
 
 
 class SoftMarginLoss(_Loss):
+    """The logistic loss of targets 1 and -1."""
     _function = Functional("soft_margin_loss")
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
+    """Binary cross entropy of logits, averaged over classes."""
+
     def forward(self, input, target):
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class CosineEmbeddingLoss(_Loss):
+    """How far two vectors are from one direction, or from being different, as the target says."""
+
     def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
@@ -178,6 +206,8 @@ class CosineEmbeddingLoss(_Loss):
 
 
 class MarginRankingLoss(_Loss):
+    """By how much the first input fails to rank above the second, or below it, as the target says."""
+
     def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
@@ -187,6 +217,8 @@ class MarginRankingLoss(_Loss):
 
 
 class MultiMarginLoss(_WeightedLoss):
+    """By how much scores of other classes come near that of the right one."""
+
     def __init__(self, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
         super().__init__(weight, size_average, reduce, reduction)
         if p not in (1, 2):
@@ -200,6 +232,8 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class TripletMarginLoss(_Loss):
+    """By how much the positive sample fails to be nearer to the anchor than the negative one."""
+
     def __init__(self, margin=1.0, p=2.0, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:
@@ -212,6 +246,8 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
+    """TripletMarginLoss with a distance of the user's own."""
+
     def __init__(self, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
         super().__init__(reduction=reduction)
         if margin <= 0:
@@ -224,6 +260,8 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class CTCLoss(_Loss):
+    """The negative log probability of a sequence of labels under all ways to align it with the input."""
+
     def __init__(self, blank=0, reduction="mean", zero_infinity=False):
         super().__init__(reduction=reduction)
         self.blank, self.zero_infinity = blank, zero_infinity

@@ -1,19 +1,19 @@
 """Module: parameters, buffers and submodules under names, and a forward function."""
 import collections
 import inspect
-import threading
 import warnings
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from umbra import _C
 from umbra._C import Tensor
 from umbra._modules import raise_missing_method
-from umbra.nn.modules import _conversion, _hooks
+from umbra.nn.modules import _capture, _conversion, _hooks
 from umbra.nn.modules._hooks import (  # noqa: F401  (torch's names for them are here)
     register_module_backward_hook, register_module_buffer_registration_hook, register_module_forward_hook, register_module_forward_pre_hook,
     register_module_full_backward_hook, register_module_full_backward_pre_hook, register_module_module_registration_hook,
     register_module_parameter_registration_hook)
-from umbra.nn.parameter import Buffer, Parameter, is_lazy
+from umbra.nn.modules._state import HasState, _EXTRA_STATE_KEY_SUFFIX, _IncompatibleKeys  # noqa: F401
+from umbra.nn.parameter import Buffer, Parameter  # noqa: F401  (torch has Buffer here)
 from umbra.utils.hooks import add_hook
 
 # The hooks of all modules under torch's names, for who looks whether there are any.
@@ -21,67 +21,7 @@ _global_forward_hooks, _global_forward_pre_hooks = _hooks.forward.hooks, _hooks.
 _global_backward_hooks, _global_backward_pre_hooks = _hooks.backward.hooks, _hooks.backward_pre.hooks
 _global_forward_hooks_with_kwargs, _global_forward_hooks_always_called = _hooks.forward.with_kwargs, _hooks.forward.always_called
 
-# While a program is exported: the path of each module in it, for the nodes that are recorded. Each thread has its own; the count of
-# exports in progress spares calls outside of them the look.
-_capture = threading.local()
-
 T_destination = TypeVar("T_destination", bound=dict)
-
-
-class _IncompatibleKeys(NamedTuple):
-    missing_keys: list
-    unexpected_keys: list
-
-    def __repr__(self):
-        if not self.missing_keys and not self.unexpected_keys:
-            return "<All keys matched successfully>"
-        return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
-
-
-class ModulePaths(dict):
-    """The paths of a module's parts by their ids; `shared` are the ids of parts that have several, and `named` is what stands for each path of theirs."""
-
-    def __init__(self, module):
-        super().__init__((id(part), path) for path, part in module.named_modules())
-        counts = collections.Counter(id(part) for _, part in module.named_modules(remove_duplicate=False))
-        self.shared, self.named = {part for part, count in counts.items() if count > 1}, {}
-
-
-def set_paths(paths):
-    """Gives this thread's export the paths of modules (a `ModulePaths`), or takes them back with None; says which there were before."""
-    before = getattr(_capture, "paths", None)
-    _C._count_module_captures((paths is not None) - (before is not None))
-    _capture.paths = paths
-    return before
-
-
-def set_noted_calls(noted):
-    """Gives this thread's export what to do with calls of modules, by their paths: functions of `forward` that give what runs in its place."""
-    _capture.noted_calls = noted
-
-
-def _by_name(parent, name, module):
-    """A module of several names goes by the one that it is reached by: an object of its own for each name, with all that the module has."""
-    paths = getattr(_capture, "paths", None)
-    if not paths or id(module) not in paths.shared or id(parent) not in paths:
-        return module
-    path = f"{paths[id(parent)]}.{name}".lstrip(".")
-    if path not in paths.named:
-        named = paths.named[path] = object.__new__(type(module))
-        object.__setattr__(named, "__dict__", module.__dict__)
-        paths[id(named)] = path
-    return paths.named[path]
-
-
-def parts_by_name(parent):
-    """The parts of a container; while a module of several names is exported, as they are reached by way of this one."""
-    paths = getattr(_capture, "paths", None)
-    if not paths or not paths.shared:
-        return parent._modules
-    return {name: _by_name(parent, name, part) for name, part in parent._modules.items()}
-
-
-_EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 _HOOKS = ("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
           "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
           "_load_state_dict_post_hooks")
@@ -92,14 +32,7 @@ def _indent(text, spaces):
     return "\n".join([first] + [" " * spaces + line for line in rest])
 
 
-def type_path(module):
-    """The class of a module as graphs name it: torch.nn.modules.linear.Linear."""
-    cls = type(module)
-    name = f"{cls.__module__}.{cls.__qualname__}"
-    return "torch" + name.removeprefix("umbra") if name.startswith("umbra.") else name
-
-
-class Module:
+class Module(HasState):
     """Base of everything with weights. Tensors of class Parameter and modules that are set as attributes are registered."""
     dump_patches = False
     _version = 1
@@ -498,147 +431,6 @@ class Module:
         from umbra._dynamo.optimize import compile_in_place
         compile_in_place(self, *args, **kwargs)
 
-    # ---- state ----
-
-    def get_extra_state(self):
-        raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
-
-    def set_extra_state(self, state):
-        raise RuntimeError("Reached a code path in Module.set_extra_state() that should never be called.")
-
-    def _has_extra_state(self):
-        return type(self).get_extra_state is not Module.get_extra_state
-
-    def _save_to_state_dict(self, destination, prefix, keep_vars):
-        for name, parameter in self._parameters.items():
-            if parameter is not None:
-                destination[prefix + name] = parameter if keep_vars else parameter.detach()
-        for name, buffer in self._buffers.items():
-            if buffer is not None and name not in self._non_persistent_buffers_set:
-                destination[prefix + name] = buffer if keep_vars else buffer.detach()
-        if self._has_extra_state():
-            destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
-
-    def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
-        if args:
-            destination, prefix, keep_vars = (*args, *(destination, prefix, keep_vars)[len(args):])
-        if destination is None:
-            destination = collections.OrderedDict()
-            destination._metadata = collections.OrderedDict()
-        metadata = {"version": self._version}
-        if hasattr(destination, "_metadata"):
-            destination._metadata[prefix[:-1]] = metadata
-        for hook in self._state_dict_pre_hooks.values():
-            hook(self, prefix, keep_vars)
-        self._save_to_state_dict(destination, prefix, keep_vars)
-        for name, module in self._modules.items():
-            if module is not None:
-                module.state_dict(destination=destination, prefix=prefix + name + ".", keep_vars=keep_vars)
-        for hook in self._state_dict_hooks.values():
-            result = hook(self, destination, prefix, metadata)
-            if result is not None:
-                destination = result
-        return destination
-
-    def register_state_dict_post_hook(self, hook):
-        return add_hook(self._state_dict_hooks, hook)
-
-    _register_state_dict_hook = register_state_dict_post_hook
-
-    def register_state_dict_pre_hook(self, hook):
-        return add_hook(self._state_dict_pre_hooks, hook)
-
-    def register_load_state_dict_pre_hook(self, hook):
-        return add_hook(self._load_state_dict_pre_hooks, _hooks.HookOfModule(hook, self))
-
-    def _register_load_state_dict_pre_hook(self, hook, with_module=False):
-        return add_hook(self._load_state_dict_pre_hooks, _hooks.HookOfModule(hook, self) if with_module else hook)
-
-    def register_load_state_dict_post_hook(self, hook):
-        return add_hook(self._load_state_dict_post_hooks, hook)
-
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
-        import umbra
-        for hook in self._load_state_dict_pre_hooks.values():
-            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
-        own = {name: p for name, p in self._parameters.items() if p is not None}
-        own.update((name, b) for name, b in self._buffers.items() if b is not None and name not in self._non_persistent_buffers_set)
-        assign = local_metadata.get("assign_to_params_buffers", False)
-        for name, value in own.items():
-            key = prefix + name
-            if key not in state_dict:
-                if strict:
-                    missing_keys.append(key)
-                continue
-            given = state_dict[key]
-            if not isinstance(given, Tensor):
-                error_msgs.append(f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
-                                  f"but received {type(given)}")
-                continue
-            lazy = is_lazy(value)  # then it has no sizes; those of a lazy `given` are refused when they are asked for
-            if lazy and is_lazy(given):
-                continue
-            if not lazy and value.dim() == 0 and given.shape == (1,):  # files of the time before single numbers
-                given = given[0]
-            if not lazy and given.shape != value.shape:
-                error_msgs.append(f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in current "
-                                  f"model is {value.shape}.")
-                continue
-            if value.is_meta and not given.is_meta and not assign:
-                warnings.warn(f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is a "
-                              "no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their corresponding key in the "
-                              "module instead of copying them in place?)", stacklevel=2)
-            try:
-                with umbra.no_grad():
-                    self._load_tensor(name, value, given, assign)
-            except Exception as error:  # all that cannot be loaded is named in one error
-                action = "swapping" if umbra.__future__.get_swap_module_params_on_conversion() else "copying"
-                error_msgs.append(f'While {action} the parameter named "{key}", whose dimensions in the model are {value.size()} and whose dimensions in '
-                                  f"the checkpoint are {given.size()}, an exception occurred : {error.args}.")
-        extra = prefix + _EXTRA_STATE_KEY_SUFFIX
-        if type(self).set_extra_state is not Module.set_extra_state:
-            if extra in state_dict:
-                self.set_extra_state(state_dict[extra])
-            elif strict:
-                missing_keys.append(extra)
-        elif strict and extra in state_dict:
-            unexpected_keys.append(extra)
-        if strict:
-            for key in state_dict:
-                if not key.startswith(prefix) or key == extra:
-                    continue
-                first, *rest = key[len(prefix):].split(".", 1)
-                if (rest and first not in self._modules) or (not rest and first not in own):
-                    unexpected_keys.append(key)
-
-    def _load_tensor(self, name, value, given, assign):
-        """Puts what is given in the place of a parameter or buffer, or its elements into it."""
-        import umbra
-        if umbra.__future__.get_swap_module_params_on_conversion():
-            _conversion.load_by_exchange(value, given, assign)
-            return
-        if not assign:
-            value.copy_(given)
-            return
-        if isinstance(value, Parameter):
-            given = given.requires_grad_(value.requires_grad) if isinstance(given, Parameter) else Parameter(given, value.requires_grad)
-        setattr(self, name, given)
-
-    def load_state_dict(self, state_dict, strict=True, assign=False):
-        if not isinstance(state_dict, collections.abc.Mapping):
-            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
-        missing, unexpected, errors = [], [], []
-        metadata = getattr(state_dict, "_metadata", None)
-        _load(self, collections.OrderedDict(state_dict), "", metadata, assign, missing, unexpected, errors)
-        if strict:
-            if unexpected:
-                errors.insert(0, "Unexpected key(s) in state_dict: " + ", ".join(f'"{key}"' for key in unexpected) + ". ")
-            if missing:
-                errors.insert(0, "Missing key(s) in state_dict: " + ", ".join(f'"{key}"' for key in missing) + ". ")
-        if errors:
-            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(errors))
-        return _IncompatibleKeys(missing, unexpected)
-
     # ---- text ----
 
     def _get_name(self):
@@ -657,34 +449,6 @@ class Module:
         return f"{self._get_name()}(" + ("\n  " + "\n  ".join(parts) + "\n" if parts else "") + ")"
 
 
-def _load(module, state_dict, prefix, metadata, assign, missing, unexpected, errors):
-    """Loads a module and its children, each from the entries below its own prefix."""
-    local = dict(metadata.get(prefix[:-1], {})) if metadata else {}
-    if assign:
-        local["assign_to_params_buffers"] = assign
-    module._load_from_state_dict(state_dict, prefix, local, True, missing, unexpected, errors)
-    for name, child in module._modules.items():
-        if child is not None:
-            below = f"{prefix}{name}."
-            part = {key: value for key, value in state_dict.items() if key.startswith(below)}
-            _load(child, part, below, metadata, assign, missing, unexpected, errors)
-    for hook in module._load_state_dict_post_hooks.values():
-        if hook(module, _IncompatibleKeys(missing, unexpected)) is not None:
-            raise AssertionError("Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, if "
-                                 "incompatible_keys need to be modified, it should be done inplace.")
-
-
-def _captured_call(module, args, kwargs, forward):
-    """A call of a module while some thread exports a program."""
-    path = (getattr(_capture, "paths", None) or {}).get(id(module))
-    if path is None:
-        return _hooks.call_with_hooks(module, args, kwargs, forward)
-    _C._enter_module(path, type_path(module))
-    try:
-        note = _capture.noted_calls.get(path) if hasattr(_capture, "noted_calls") else None
-        return _hooks.call_with_hooks(module, args, kwargs, note and note(module.forward))
-    finally:
-        _C._leave_module()
 
 
 def _missing_attribute(module, name):
@@ -692,7 +456,7 @@ def _missing_attribute(module, name):
     raise AttributeError(f"'{type(module).__name__}' object has no attribute '{name}'")
 
 
-_C._set_module_class(Module, _hooks.AROUND_CALLS, _hooks.call_with_hooks, _captured_call, _missing_attribute, _by_name)
+_C._set_module_class(Module, _hooks.AROUND_CALLS, _hooks.call_with_hooks, _capture.call, _missing_attribute, _capture.by_name)
 
 
 def _type_name(value):

@@ -7,6 +7,8 @@ from umbra.nn.parameter import Parameter
 
 
 class LayerNorm(Module):
+    """Normalises over the last dimensions."""
+
     def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
         super().__init__()
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
@@ -29,6 +31,8 @@ class LayerNorm(Module):
 
 
 class GroupNorm(Module):
+    """Normalises groups of channels of each sample."""
+
     def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True):
         super().__init__()
         if num_channels % num_groups != 0:
@@ -51,6 +55,8 @@ class GroupNorm(Module):
 
 
 class RMSNorm(Module):
+    """Divides by the root mean square over the last dimensions."""
+
     def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
         super().__init__()
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
@@ -69,6 +75,8 @@ class RMSNorm(Module):
 
 
 class LocalResponseNorm(Module):
+    """Divides by a power of the mean square of neighbouring channels."""
+
     def __init__(self, size, alpha=1e-4, beta=0.75, k=1.0):
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k

@@ -57,60 +57,72 @@ class _CircularPadNd(_Pad):
 
 
 class ConstantPad1d(_ConstantPadNd):
+    """Margins of one number around signals."""
     _dims = 1
 
 
 class ConstantPad2d(_ConstantPadNd):
+    """Margins of one number around images."""
     _dims = 2
 
 
 class ConstantPad3d(_ConstantPadNd):
+    """Margins of one number around volumes."""
     _dims = 3
 
 
 class ZeroPad1d(_Zero, ConstantPad1d):
-    pass
+    """Margins of zeros around signals."""
 
 
 class ZeroPad2d(_Zero, ConstantPad2d):
-    pass
+    """Margins of zeros around images."""
 
 
 class ZeroPad3d(_Zero, ConstantPad3d):
-    pass
+    """Margins of zeros around volumes."""
 
 
 class ReflectionPad1d(_ReflectionPadNd):
+    """Margins around signals that mirror what is next to the border."""
     _dims = 1
 
 
 class ReflectionPad2d(_ReflectionPadNd):
+    """Margins around images that mirror what is next to the border."""
     _dims = 2
 
 
 class ReflectionPad3d(_ReflectionPadNd):
+    """Margins around volumes that mirror what is next to the border."""
     _dims = 3
 
 
 class ReplicationPad1d(_ReplicationPadNd):
+    """Margins around signals that repeat the border."""
     _dims = 1
 
 
 class ReplicationPad2d(_ReplicationPadNd):
+    """Margins around images that repeat the border."""
     _dims = 2
 
 
 class ReplicationPad3d(_ReplicationPadNd):
+    """Margins around volumes that repeat the border."""
     _dims = 3
 
 
 class CircularPad1d(_CircularPadNd):
+    """Margins around signals of what is at the other end."""
     _dims = 1
 
 
 class CircularPad2d(_CircularPadNd):
+    """Margins around images of what is at the other end."""
     _dims = 2
 
 
 class CircularPad3d(_CircularPadNd):
+    """Margins around volumes of what is at the other end."""
     _dims = 3

@@ -4,6 +4,8 @@ from umbra.nn.modules.module import Module
 
 
 class PixelShuffle(Module):
+    """Channels become places: [N, C * r * r, H, W] to [N, C, H * r, W * r]."""
+
     def __init__(self, upscale_factor):
         super().__init__()
         self.upscale_factor = upscale_factor
@@ -16,6 +18,8 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
+    """Places become channels: the reverse of PixelShuffle."""
+
     def __init__(self, downscale_factor):
         super().__init__()
         self.downscale_factor = downscale_factor

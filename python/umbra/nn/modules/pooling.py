@@ -22,14 +22,17 @@ class _MaxPoolNd(_Pool):
 
 
 class MaxPool1d(_MaxPoolNd):
+    """The maximum of each window of signals."""
     _pool = Functional("max_pool1d")
 
 
 class MaxPool2d(_MaxPoolNd):
+    """The maximum of each window of images."""
     _pool = Functional("max_pool2d")
 
 
 class MaxPool3d(_MaxPoolNd):
+    """The maximum of each window of volumes."""
     _pool = Functional("max_pool3d")
 
 
@@ -51,14 +54,17 @@ class _MaxUnpoolNd(_Pool):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
+    """Puts the maxima that MaxPool found in signals back to their places; all else is zero."""
     _dims, _unpool = 1, Functional("max_unpool1d")
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
+    """Puts the maxima that MaxPool found in images back to their places; all else is zero."""
     _dims, _unpool = 2, Functional("max_unpool2d")
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
+    """Puts the maxima that MaxPool found in volumes back to their places; all else is zero."""
     _dims, _unpool = 3, Functional("max_unpool3d")
 
 
@@ -67,6 +73,8 @@ class _AvgPoolNd(_Pool):
 
 
 class AvgPool1d(_AvgPoolNd):
+    """The mean of each window of signals."""
+
     def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
         super().__init__()
         self.kernel_size, self.stride, self.padding = (
@@ -90,10 +98,12 @@ class _AvgPoolOfPlaces(_AvgPoolNd):
 
 
 class AvgPool2d(_AvgPoolOfPlaces):
+    """The mean of each window of images."""
     _pool = Functional("avg_pool2d")
 
 
 class AvgPool3d(_AvgPoolOfPlaces):
+    """The mean of each window of volumes."""
     _pool = Functional("avg_pool3d")
 
 
@@ -120,10 +130,12 @@ class _FractionalMaxPool(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
+    """The maximum of each window of images, at places that are drawn."""
     _dims, _pool = 2, Functional("fractional_max_pool2d")
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
+    """The maximum of each window of volumes, at places that are drawn."""
     _dims, _pool = 3, Functional("fractional_max_pool3d")
 
 
@@ -139,14 +151,17 @@ class _LPPoolNd(_Pool):
 
 
 class LPPool1d(_LPPoolNd):
+    """The root of the sum of powers of each window of signals."""
     _pool = Functional("lp_pool1d")
 
 
 class LPPool2d(_LPPoolNd):
+    """The root of the sum of powers of each window of images."""
     _pool = Functional("lp_pool2d")
 
 
 class LPPool3d(_LPPoolNd):
+    """The root of the sum of powers of each window of volumes."""
     _pool = Functional("lp_pool3d")
 
 
@@ -162,14 +177,17 @@ class _AdaptiveAvgPoolNd(_Pool):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
+    """Means over signals, down to a given size."""
     _pool = Functional("adaptive_avg_pool1d")
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
+    """Means over images, down to a given size."""
     _pool = Functional("adaptive_avg_pool2d")
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
+    """Means over volumes, down to a given size."""
     _pool = Functional("adaptive_avg_pool3d")
 
 
@@ -185,12 +203,15 @@ class _AdaptiveMaxPoolNd(_Pool):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
+    """Maxima over signals, down to a given size."""
     _pool = Functional("adaptive_max_pool1d")
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
+    """Maxima over images, down to a given size."""
     _pool = Functional("adaptive_max_pool2d")
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
+    """Maxima over volumes, down to a given size."""
     _pool = Functional("adaptive_max_pool3d")

@@ -13,10 +13,13 @@ _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 def apply_permutation(tensor, permutation, dim=1):
+    """The rows of a tensor in another order."""
     return tensor.index_select(dim, permutation)
 
 
 class RNNBase(Module):
+    """What RNN, LSTM and GRU share: weights of each layer and direction."""
+
     def __init__(self, mode, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, proj_size=0,
                  device=None, dtype=None):
         super().__init__()
@@ -257,6 +260,8 @@ class LSTM(RNNBase):
 # ---- single steps ----
 
 class RNNCellBase(Module):
+    """What the cells share: weights for the input and for the state."""
+
     def __init__(self, input_size, hidden_size, bias, num_chunks, device=None, dtype=None):
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias

@@ -7,6 +7,8 @@ from umbra.nn.parameter import Parameter
 
 
 class Embedding(Module):
+    """Rows of a table by number."""
+
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False,
                  _weight=None, _freeze=False, device=None, dtype=None):
         super().__init__()
@@ -44,6 +46,8 @@ class Embedding(Module):
 
 
 class EmbeddingBag(Module):
+    """Sums, means or maxima of rows of a table, by bags of numbers."""
+
     def __init__(self, num_embeddings, embedding_dim, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, mode="mean", sparse=False,
                  _weight=None, include_last_offset=False, padding_idx=None, device=None, dtype=None):
         super().__init__()

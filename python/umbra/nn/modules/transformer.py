@@ -64,6 +64,8 @@ def _why_padding_stays(layer):
 
 
 class TransformerEncoderLayer(Module):
+    """Attention of a sequence to itself, then two linear maps."""
+
     def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=F.relu, layer_norm_eps=1e-5, batch_first=False,
                  norm_first=False, bias=True, device=None, dtype=None):
         super().__init__()
@@ -118,6 +120,8 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerEncoder(Module):
+    """Copies of an encoder layer, one after the other."""
+
     def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
         super().__init__()
         self.layers, self.num_layers, self.norm = _copies(encoder_layer, num_layers), num_layers, norm

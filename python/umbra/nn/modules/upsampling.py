@@ -4,6 +4,8 @@ from umbra.nn.modules.module import Module
 
 
 class Upsample(Module):
+    """Signals, images and volumes at another size."""
+
     def __init__(self, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None):
         super().__init__()
         self.name = type(self).__name__
@@ -18,10 +20,14 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
+    """Images made larger by repeating elements."""
+
     def __init__(self, size=None, scale_factor=None):
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
+    """Images made larger by linear interpolation, corners on corners."""
+
     def __init__(self, size=None, scale_factor=None):
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
