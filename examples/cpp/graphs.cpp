@@ -48,7 +48,8 @@ int main() {
 
   auto loss_of = [](examples::Gpt& model) {
     return [&model](const Tensor& tokens) {
-      return nn::functional::cross_entropy(model(tokens).flatten(0, 1), tokens.flatten());
+      Tensor logits = model(tokens).flatten(0, 1);
+      return nn::functional::cross_entropy(logits, tokens.flatten());
     };
   };
   examples::Gpt layer({.vocabulary = 64, .context = 16, .width = 768, .heads = 12, .layers = 1});

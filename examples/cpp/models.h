@@ -45,7 +45,9 @@ struct Attention : nn::Module {
     SymInt batch = x.sym_size(0), length = x.sym_size(1), width = x.sym_size(2);
     auto by_head = [&](const Tensor& t) { return t.view({batch, length, heads, width / heads}).transpose(1, 2); };
     std::vector<Tensor> parts = qkv(x).split(width, 2);
-    Tensor y = scaled_dot_product_attention(by_head(parts[0]), by_head(parts[1]), by_head(parts[2]), {}, 0.0, true);
+    // One after the other: compilers take arguments of a call in orders of their own, and the graph would show it.
+    Tensor query = by_head(parts[0]), key = by_head(parts[1]), value = by_head(parts[2]);
+    Tensor y = scaled_dot_product_attention(query, key, value, {}, 0.0, true);
     return proj(y.transpose(1, 2).reshape({batch, length, width}));
   }
 };
@@ -141,7 +143,9 @@ struct LlamaAttention : nn::Module {
     };
     Tensor query = rotate(by_head(q(x), heads)), key = rotate(by_head(k(x), key_heads)),
            value = by_head(v(x), key_heads);
-    Tensor y = scaled_dot_product_attention(query, repeated(key), repeated(value), {}, 0.0, true);
+    key = repeated(key);
+    value = repeated(value);
+    Tensor y = scaled_dot_product_attention(query, key, value, {}, 0.0, true);
     return o(y.transpose(1, 2).reshape({batch, length, width}));
   }
 };

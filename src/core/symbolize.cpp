@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -182,14 +183,19 @@ std::string short_function_name(std::string name) {
     } while (depth > 0 && at > 0);
     if (at > 0) name.resize(at);
   }
-  // `{lambda(int)#1}::operator()` is what Python calls <lambda>.
+  // `{lambda(int)#1}::operator()`, which Clang writes `$_0::operator()`, is what Python calls <lambda>.
+  constexpr std::string_view kCall = "::operator()";
+  auto replace_lambda = [&](size_t from, size_t end) {
+    end += name.compare(end, kCall.size(), kCall) == 0 ? kCall.size() : 0;
+    name.replace(from, end - from, "<lambda>");
+  };
   for (size_t from; (from = name.find("{lambda(")) != std::string::npos;) {
     size_t end = name.find('}', from);
     if (end == std::string::npos) break;
-    constexpr std::string_view kCall = "::operator()";
-    end += name.compare(end + 1, kCall.size(), kCall) == 0 ? kCall.size() : 0;
-    name.replace(from, end + 1 - from, "<lambda>");
+    replace_lambda(from, end + 1);
   }
+  for (size_t from; (from = name.find("$_")) != std::string::npos;)
+    replace_lambda(from, std::min(name.find_first_not_of("0123456789", from + 2), name.size()));
   // A template's return type stands before the name, with a space outside all brackets.
   int depth = 0;
   size_t start = 0;

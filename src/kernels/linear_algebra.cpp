@@ -46,6 +46,19 @@ template <class T> void conjugate(T* data, int64_t n) {
     for (int64_t i = 0; i < n; ++i) data[i] = std::conj(data[i]);
 }
 
+/// The other triangle of a Hermitian matrix, tile by tile: one of the two is read or written across.
+template <class T> void mirror_triangle(T* a, int64_t n, bool upper) {
+  constexpr int64_t kTile = 16;
+  for (int64_t first_column = 0; first_column < n; first_column += kTile)
+    for (int64_t first_row = first_column; first_row < n; first_row += kTile)
+      for (int64_t column = first_column; column < std::min(n, first_column + kTile); ++column)
+        for (int64_t row = std::max(first_row, column + 1); row < std::min(n, first_row + kTile); ++row) {
+          T &low = a[column * n + row], &high = a[row * n + column];
+          if (upper) conjugate(&(low = high), 1);
+          else conjugate(&(high = low), 1);
+        }
+}
+
 void check_pivots(const int* pivots, int n, int rows) {
   for (int i = 0; i < n; ++i)
     check(pivots[i] >= 1 && pivots[i] <= rows,
@@ -253,13 +266,7 @@ void cholesky_inverse(const Tensor& out, const Tensor& info, const Tensor& facto
     each_matrix(m.count, cube(m.rows), [&](int64_t i) {
       T* a = m[i];
       status[i] = lapack::potri<T>(upper ? 'U' : 'L', m.rows, a, m.leading());
-      // LAPACK gives one half of the Hermitian result.
-      for (int64_t column = 0; column < n; ++column)
-        for (int64_t row = column + 1; row < n; ++row) {
-          T &low = a[column * n + row], &high = a[row * n + column];
-          if (upper) conjugate(&(low = high), 1);
-          else conjugate(&(high = low), 1);
-        }
+      mirror_triangle(a, n, upper);  // LAPACK gives one half of the Hermitian result
     });
   });
 }

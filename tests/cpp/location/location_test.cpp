@@ -200,6 +200,7 @@ TEST(Location, FunctionNames) {
   EXPECT_EQ(short_function_name("umbra::Tensor ns::apply<int>(std::function<int (int)>) const"), "ns::apply<int>");
   EXPECT_EQ(short_function_name("main::{lambda(umbra::Tensor const&)#1}::operator()(umbra::Tensor const&) const"),
             "main::<lambda>");
+  EXPECT_EQ(short_function_name("run()::$_0::operator()(umbra::Tensor const&) const"), "run()::<lambda>");
   EXPECT_EQ(short_function_name("(anonymous namespace)::helper(int, char)"), "(anonymous namespace)::helper");
   EXPECT_EQ(short_function_name("Functor::operator()(int)"), "Functor::operator()");
   EXPECT_EQ(short_function_name("main"), "main");
