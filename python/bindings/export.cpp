@@ -105,7 +105,8 @@ ProgramObject export_module(nb::handle forward, nb::handle leaves, nb::handle in
                             const std::vector<std::tuple<std::string, Tensor, bool>>& buffers,
                             const NamedTensors& attributes, nb::callable assigned_buffers,
                             const std::vector<std::string>& modules, nb::handle dynamic_shapes,
-                            std::vector<std::string> argument_names, nb::callable calls, nb::object draft,
+                            std::vector<std::string> argument_names,
+                            std::map<std::string, std::string> argument_sources, nb::callable calls, nb::object draft,
                             bool defer_guards, bool force_specializations) {
   ExportSource source;
   source.forward = forward_function(forward);
@@ -118,6 +119,7 @@ ProgramObject export_module(nb::handle forward, nb::handle leaves, nb::handle in
   Tree inputs = unflatten(read_values(leaves), read_tree(in_spec));
   ExportOptions options{.dynamic_shapes = read_dynamic_shapes(dynamic_shapes),
                         .argument_names = std::move(argument_names),
+                        .argument_sources = std::move(argument_sources),
                         .defer_guards = defer_guards,
                         .force_specializations = force_specializations};
   std::vector<sym::DraftAnswer> answers;
@@ -303,8 +305,8 @@ void bind_export(nb::module_& m) {
   bind_program(m);
   m.def("_export", &export_module, nb::arg("forward"), nb::arg("leaves"), nb::arg("in_spec").none(),
         nb::arg("parameters"), nb::arg("buffers"), nb::arg("attributes"), nb::arg("assigned_buffers"),
-        nb::arg("modules"), nb::arg("dynamic_shapes"), nb::arg("argument_names"), nb::arg("calls"),
-        nb::arg("draft").none(), nb::arg("defer_guards"), nb::arg("force_specializations"));
+        nb::arg("modules"), nb::arg("dynamic_shapes"), nb::arg("argument_names"), nb::arg("argument_sources"),
+        nb::arg("calls"), nb::arg("draft").none(), nb::arg("defer_guards"), nb::arg("force_specializations"));
   m.def("_load_programs", [](const std::string& path) {
     io::Pt2Archive archive = io::load_pt2(path);
     std::vector<std::pair<std::string, ProgramObject>> programs;

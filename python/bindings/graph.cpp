@@ -7,6 +7,7 @@
 #include "graph_objects.h"
 #include "operators.h"
 #include "umbra/core/at_location.h"
+#include "umbra/graph/origin.h"
 #include "umbra/graph/passes.h"
 #include "umbra/graph/print.h"
 
@@ -185,7 +186,7 @@ IntrusivePtr<fx::ModuleStack> read_modules(nb::handle stack, bool& by_name) {
   }
   return make_counted<fx::ModuleStack>(std::move(frames));
 }
-constexpr const char* kModules = "nn_module_stack";
+constexpr const char *kModules = "nn_module_stack", *kOrigins = "from_node";
 /// What is no stack of names is kept as it is besides: symbolic tracing has the classes themselves.
 void set_modules(fx::Meta& meta, nb::handle stack) {
   bool by_name = true;
@@ -205,6 +206,8 @@ nb::object meta_get(const NodeHandle& node, const std::string& key) {
   const fx::Meta& meta = node->meta;
   if (key == "val" && holds_value(*node.get())) return nb::steal(wrap(meta.val));
   if (key == "stack_trace" && meta.source) return make_text(meta.source->text());
+  if (key == kOrigins)
+    if (std::optional<std::string> origins = fx::origins_text(meta)) return make_text(*origins);
   if (const Value* value = meta.find(key)) {
     nb::object found = nb::steal(wrap(*value));
     return key == "torch_fn" && value->is_list() ? nb::object(nb::tuple(found)) : found;
@@ -220,6 +223,7 @@ void meta_set(const NodeHandle& node, const std::string& key, nb::handle value) 
                       ? nullptr
                       : IntrusivePtr<fx::SourceLocation>(make_counted<fx::TextLocation>(nb::cast<std::string>(value)));
   else if (key == kModules) set_modules(meta, value);
+  else if (key == kOrigins && PyUnicode_Check(value.ptr())) fx::set_origins_text(meta, nb::cast<std::string>(value));
   else meta.set(key, Value::object(make_counted<PythonObject>(value.ptr())));
 }
 void meta_delete(const NodeHandle& node, const std::string& key) {

@@ -184,18 +184,20 @@ PyObject* storage_offset(PyObject* self, PyObject*) {
   });
 }
 PyObject* element_size(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self).item_size()); }
+constexpr const char* kNoPointer =
+    "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're using "
+    "torch.compile/export/fx, it is likely that we are erroneously tracing into a custom kernel. To fix this, please "
+    "wrap the custom kernel into an opaque custom op. Please see the following for details: "
+    "https://pytorch.org/tutorials/advanced/custom_ops_landing_page.html";
 PyObject* data_ptr(PyObject* self, PyObject*) {
   return property(self, [](const Tensor& t) {
     if (t.is_fake()) {
+      check(!active_mode(DispatchKey::PreProxy) && !active_mode(DispatchKey::Proxy), kNoPointer);
       warn("data_ptr() of a FakeTensor is 0: it has no data. Wrap what needs a pointer in a custom operator.");
       return PyLong_FromLong(0);
     }
     if (t.storage() && !t.storage()->has_data() && t.is_meta()) return PyLong_FromLong(0);
-    check(t.storage() && t.storage()->has_data(),
-          "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're "
-          "using torch.compile/export/fx, it is likely that we are erroneously tracing into a custom kernel. To fix "
-          "this, please wrap "
-          "the custom kernel into an opaque custom op.");
+    check(t.storage() && t.storage()->has_data(), kNoPointer);
     return PyLong_FromVoidPtr(t.numel() ? t.raw_data() : nullptr);
   });
 }

@@ -35,26 +35,35 @@ class SetModules {
 
 }  // namespace
 
-Value call_with_origin(fx::NodeCall& call, const std::function<Value()>& run) {
+Value call_with_origin(fx::NodeCall& call, IntrusivePtr<fx::Origin> (*origin_of)(const fx::Node&)) {
   Tracer* tracer = recording();
-  if (!tracer) return run();
+  if (!tracer) return call.run();
   const fx::Meta& origin = call.node().meta;
   fx::Node* last = tracer->graph().last();
   Value result;
   {
     SetModules scope(inside(current_modules(), origin.modules));
-    result = run();
+    result = call.run();
   }
+  IntrusivePtr<fx::Origin> from;
+  const Value* function = origin.find("torch_fn");
   for (fx::Node* made = last ? last->next() : tracer->graph().first(); made && made->op() != fx::Op::Root;
-       made = made->next())
+       made = made->next()) {
     if (origin.source) made->meta.source = origin.source;
+    if (function) made->meta.set("torch_fn", *function);
+    if (!from) from = origin_of(call.node());
+    set_origin(*made, from);
+  }
   return result;
 }
 
 std::vector<Value> run_with_origins(const IntrusivePtr<fx::GraphModule>& module, std::vector<Value> inputs) {
   if (!recording()) return module->run(std::move(inputs));
   fx::Interpreter interpreter(module);
-  interpreter.on_call([](fx::NodeCall& call) { return call_with_origin(call, [&] { return call.run(); }); });
+  interpreter.on_call([](fx::NodeCall& call) {
+    return call_with_origin(
+        call, [](const fx::Node& node) { return make_counted<fx::Origin>(node, "Interpreter_Interpreter", "create"); });
+  });
   return interpreter.run(std::move(inputs));
 }
 

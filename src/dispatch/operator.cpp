@@ -3,9 +3,11 @@
 #include <cxxabi.h>
 
 #include <cstdlib>
+#include <utility>
 
 #include "dispatch/layers.h"
 #include "umbra/dispatch/dispatcher.h"
+#include "umbra/dispatch/take_composites.h"
 
 namespace umbra {
 
@@ -86,6 +88,13 @@ DispatchKeySet Operator::keys(const Value* frame) const {
 
 void Operator::call(Value* frame) const { redispatch(keys(frame), frame); }
 
+namespace {
+thread_local const TakeComposites::Function* g_take = nullptr;
+}  // namespace
+
+TakeComposites::TakeComposites(Function take) : take_(std::move(take)), before_(std::exchange(g_take, &take_)) {}
+TakeComposites::~TakeComposites() { g_take = before_; }
+
 void Operator::redispatch(DispatchKeySet keys, Value* frame) const {
   DispatchKey key = keys.highest();
   if (LayerFunction own = kernels_[static_cast<int>(key)]) return own(*this, keys, frame);
@@ -94,7 +103,7 @@ void Operator::redispatch(DispatchKeySet keys, Value* frame) const {
   if (definition_.composite && key <= DispatchKey::Autograd) {
     constexpr DispatchKeySet kNobodyLooks = kBackendKeys | DispatchKey::Fake | DispatchKey::Autograd;
     bool whole = definition_.meta && definition_.not_differentiable && (keys - kNobodyLooks).empty();
-    if (!whole) return definition_.composite(frame);
+    if (!whole) return g_take && (*g_take)(*this, frame) ? void() : definition_.composite(frame);
   }
   (takes_functions() ? function_layer : layer_function)(key)(*this, keys, frame);
 }

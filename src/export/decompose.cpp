@@ -10,6 +10,7 @@
 #include "umbra/capture/retrace.h"
 #include "umbra/capture/runtime_asserts.h"
 #include "umbra/capture/tracer.h"
+#include "umbra/dispatch/take_composites.h"
 #include "umbra/generated/functions.h"
 #include "umbra/graph/interpreter.h"
 #include "umbra/graph/passes.h"
@@ -67,7 +68,7 @@ class Decomposer {
     if (program_.shape_env) insert_runtime_asserts(program_.graph(), *program_.shape_env);
     take_sources_of_copies();
     remove_dead_code();
-    read_sizes_first();
+    read_sizes_first(program_.graph());
     program_.dialect = "ATEN";
     call_by_auto_functionalized(program_.graph());
     name_nodes(program_);
@@ -104,6 +105,7 @@ class Decomposer {
     if (program_.shape_env) conditions.emplace(*program_.shape_env);
     std::vector<Value> inputs = wrapped_inputs();
     EffectScope effects([this] { return add_token(); });
+    TakeComposites composites([this](const Operator& op, Value* frame) { return take_composite(op, frame); });
     fx::Interpreter interpreter(from_.graph_module);
     interpreter.on_call([this](fx::NodeCall& call) { return run_node(call); });
     interpreter.on_value([this](fx::Node& node, const Value& value) { note_value(node, value); });
@@ -157,17 +159,26 @@ class Decomposer {
     const Operator* op = call.node().target().op();
     if (op == &assertion_) return expect(call);
     if (op) note_sharing(*op, call.arguments());
-    // A composite would come apart before the recorder could look into the table.
-    const DecompositionTable::Function* parts = op && op->is_composite() ? options_.table.find(*op) : nullptr;
-    return call_with_origin(call, [&] {
-      if (parts) {
-        try {
-          return run_parts(*parts, *op, call);
-        } catch (const DecompositionDeclined&) {
-        }
+    return call_with_origin(call, origin_of);
+  }
+
+  /// PyTorch runs the program's module.
+  static IntrusivePtr<fx::Origin> origin_of(const fx::Node& node) {
+    auto in_module = make_counted<fx::Origin>(node, "ExportedProgram.module()", "create");
+    return make_counted<fx::Origin>(node, "Interpreter_PropagateUnbackedSymInts", "create", std::move(in_module));
+  }
+
+  /// A composite comes apart as the table says, or stays whole, also where it is a part of another one.
+  bool take_composite(const Operator& op, Value* frame) {
+    if (dispatch_state().exclude.has(DispatchKey::Proxy)) return false;  // nobody records it
+    if (const DecompositionTable::Function* parts = options_.table.find(op)) {
+      try {
+        return (*parts)(frame), true;
+      } catch (const DecompositionDeclined&) {
+        return false;
       }
-      return op && stays_whole(*op) ? record_whole(*op, call) : call.run();
-    });
+    }
+    return stays_whole(op) ? (record_whole(op, frame), true) : false;
   }
 
   /// What the program asserts is taken to hold; the assertions are put into the new graph once it is there.
@@ -186,50 +197,40 @@ class Decomposer {
     return names.contains(op.name());
   }
 
-  bool stays_whole(const Operator& op) const {
-    if (hides_writes_or_aliases(op)) return false;
-    if (!op.is_composite() || options_.table.find(op) || !options_.keeps || !options_.keeps(op)) return false;
+  bool stays_whole(const Operator& op) {
+    if (!options_.keeps || options_.table.find(op) || hides_writes_or_aliases(op)) return false;
     auto shares = [](const auto& part) { return !part.alias.set.empty(); };
-    return std::ranges::none_of(op.schema().arguments, shares) && std::ranges::none_of(op.schema().returns, shares);
-  }
-
-  static Value run_parts(const DecompositionTable::Function& parts, const Operator& op, fx::NodeCall& call) {
-    std::vector<Value> frame(call.arguments(), call.arguments() + op.schema().arguments.size());
-    frame.resize(op.frame_size());
-    parts(frame.data());
-    return result_of(op, frame);
-  }
-
-  static Value result_of(const Operator& op, const std::vector<Value>& frame) {
-    if (op.return_count() == 1) return frame[0];
-    return Value(std::vector<Value>(frame.begin(), frame.begin() + static_cast<ptrdiff_t>(op.return_count())));
+    if (std::ranges::any_of(op.schema().arguments, shares) || std::ranges::any_of(op.schema().returns, shares))
+      return false;
+    auto [known, added] = kept_composites_.try_emplace(&op, false);
+    if (added) known->second = options_.keeps(op);
+    return known->second;
   }
 
   /// A composite as one call: it runs on values while nothing is recorded.
-  Value record_whole(const Operator& op, fx::NodeCall& call) {
+  void record_whole(const Operator& op, Value* frame) {
     std::vector<Value> arguments;
-    for (size_t i = 0; i < op.schema().arguments.size(); ++i) arguments.push_back(plain(call.arguments()[i]));
-    Value result;
+    for (size_t i = 0; i < op.argument_count(); ++i) arguments.push_back(plain(frame[i]));
+    std::vector<Value> results = arguments;
+    results.resize(op.frame_size());
     {
       ExcludeKeys quiet(DispatchKeySet(DispatchKey::Proxy) | DispatchKey::Functionalize);
-      std::vector<Value> frame = arguments;
-      frame.resize(op.frame_size());
-      op.call(frame.data());
-      result = result_of(op, frame);
+      op.call(results.data());
     }
-    record_node(op, call.node(), arguments, result);
-    return functional(result);
+    record_node(op, arguments, results);
+    bool wrapped = !dispatch_state().exclude.has(DispatchKey::Functionalize);
+    for (size_t i = 0; i < op.return_count(); ++i) frame[i] = wrapped ? functional(results[i]) : results[i];
   }
 
-  void record_node(const Operator& op, const fx::Node& node, const std::vector<Value>& arguments, const Value& result) {
-    fx::Arguments positional;
-    fx::KeywordArguments keywords;
-    for (size_t i = 0; i < node.args().size(); ++i) positional.push_back(tracer_->argument(arguments[i]));
-    for (const auto& [key, argument] : node.kwargs())
-      keywords.emplace_back(key, tracer_->argument(arguments[static_cast<size_t>(op.schema().find(key))]));
-    fx::Node* made = program_.graph().call(op, std::move(positional), std::move(keywords));
+  void record_node(const Operator& op, const std::vector<Value>& arguments, const std::vector<Value>& results) {
+    Tracer::CallArguments given = tracer_->arguments_of(op, arguments.data());
+    fx::Node* made = program_.graph().call(op, std::move(given.positional), std::move(given.keywords));
+    size_t count = op.return_count();
+    Value result = count == 1
+                       ? results[0]
+                       : Value(std::vector<Value>(results.begin(), results.begin() + static_cast<ptrdiff_t>(count)));
     made->meta.val = result;
-    made->meta.modules = node.meta.modules;
+    made->meta.modules = current_modules();
     tracer_->track(made, result);
   }
 
@@ -318,20 +319,6 @@ class Decomposer {
     }
   }
 
-  /// The sizes of inputs are read before anything else, in the inputs' order.
-  void read_sizes_first() {
-    static const Operator& size = get_operator("aten::sym_size.int");
-    std::vector<fx::Node*> placeholders = program_.graph().placeholders(), sizes;
-    for (fx::Node* input : placeholders)
-      for (fx::Node* user : input->users())
-        if (user->calls(size)) sizes.push_back(user);
-    fx::Node* last = placeholders.empty() ? nullptr : placeholders.back();
-    for (fx::Node* node : sizes) {
-      node->move_after(last);
-      last = node;
-    }
-  }
-
   // ---- signatures of calls ----
 
   void note_value(const fx::Node& node, const Value& value) {
@@ -392,6 +379,7 @@ class Decomposer {
   IntrusivePtr<Tracer> tracer_;
   std::vector<Value> values_;
   std::unordered_map<std::string, Value> noted_;
+  std::unordered_map<const Operator*, bool> kept_composites_;  // what was asked of the options
   fx::Arguments kept_;
 };
 

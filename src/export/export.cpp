@@ -64,12 +64,6 @@ FlatInputs flatten_inputs(const Tree& arguments, const Tree& keywords, const std
   return flat;
 }
 
-/// The input of a path, as guards name it: "parts['b'][0]" is L['parts']['b'][0].
-std::string source_of(const std::string& path) {
-  size_t end = path.find_first_of("[.");
-  return "L['" + path.substr(0, end) + "']" + (end == std::string::npos ? "" : path.substr(end));
-}
-
 sym::SymbolOptions symbol_options(const Dim* dim) {
   sym::SymbolOptions options;
   options.policy = sym::Policy::Static;
@@ -132,6 +126,7 @@ class Exporter {
     remove_dead_code();
     remove_unused_constants();
     insert_metadata_asserts(program_.graph());
+    read_sizes_first(program_.graph());
     wrap_grad_regions(*program_.graph_module, is_grad_enabled());
     wrap_autocast_regions(*program_.graph_module);
     name_nodes(program_);
@@ -232,7 +227,15 @@ class Exporter {
                         "instead.");
   }
 
-  static std::string size_source(const std::string& path, int64_t d) {
+  // The input of a path, as guards name it: "parts['b'][0]" is L['parts']['b'][0].
+  std::string source_of(std::string path) const {
+    auto other = options_.argument_sources.find(path.substr(0, path.find_first_of("[.")));
+    if (other != options_.argument_sources.end()) path = other->second + path.substr(other->first.size());
+    size_t end = path.find_first_of("[.");
+    return "L['" + path.substr(0, end) + "']" + (end == std::string::npos ? "" : path.substr(end));
+  }
+
+  std::string size_source(const std::string& path, int64_t d) const {
     return source_of(path) + ".size()[" + std::to_string(d) + "]";
   }
 
@@ -269,7 +272,6 @@ class Exporter {
       if (!has_own && root.is_symbolic()) env_->add_source(env_->expression(root), root_text(text, *dim));
     }
     SymInt size = found->second * dim->scale() + dim->offset();
-    if (size.is_symbolic()) input_sizes_.push_back(env_->expression(size));
     if (dim->is_derived() && size.is_symbolic()) add_derived(text, *dim);
     if (size.hint() != hint) fail_unequal(text, hint, *dim, found->second);
     return size;
@@ -322,21 +324,47 @@ class Exporter {
     return env_->create_symbol(given, source_of(path), options);
   }
 
+  // One tensor given several times is one stand-in: programs may ask whether their arguments are one.
   Tensor fake_input(const Tensor& given, const std::string& path) {
-    // The same tensor given twice is two inputs.
-    bool again = std::find(given_.begin(), given_.end(), given.impl()) != given_.end();
-    Tensor tensor =
-        again ? alias_tensor(given, given.sym_sizes(), given.sym_strides(), given.sym_storage_offset()) : given;
-    given_.push_back(given.impl());
-    held_.push_back(tensor);
+    auto known = given_.find(given.impl());
+    if (known != given_.end()) {
+      declare_again(known->second, path);
+      return known->second;
+    }
+    held_.push_back(given);
     SymShape sizes;
     bool dynamic = false;
-    for (int64_t d = 0; d < tensor.dim(); ++d) {
-      const Dim* dim = find_dim(path, d, tensor.dim());
-      sizes.push_back(size_for(path, d, tensor.sizes()[d], dim));
+    for (int64_t d = 0; d < given.dim(); ++d) {
+      const Dim* dim = find_dim(path, d, given.dim());
+      sizes.push_back(size_for(path, d, given.sizes()[d], dim));
       dynamic |= sizes.back().is_symbolic();
     }
-    return dynamic ? mode_->from_tensor_with_sizes(tensor, sizes) : mode_->from_tensor(tensor);
+    Tensor fake = dynamic ? mode_->from_tensor_with_sizes(given, sizes) : mode_->from_tensor(given);
+    given_.emplace(given.impl(), fake);
+    return fake;
+  }
+
+  bool is_promised(SymInt size, sym::Range range) const {
+    const sym::Expression* e = size.is_symbolic() ? env_->expression(size) : nullptr;
+    return e && e->is(sym::Kind::Symbol) && !env_->symbol(e).dim.empty() && env_->symbol(e).promised == range;
+  }
+
+  // What is said of a tensor's sizes where it is given once more has to fit what was said before.
+  void declare_again(const Tensor& fake, const std::string& path) {
+    for (int64_t d = 0; d < fake.dim(); ++d) {
+      const Dim* dim = find_dim(path, d, fake.dim());
+      if (!dim || dim->hint() == Dim::Hint::Static || dim->hint() == Dim::Hint::Auto) continue;
+      SymInt size = fake.sym_sizes()[d];
+      bool named = dim->hint() == Dim::Hint::Named,
+           other = named && !dim->is_derived() && !roots_.contains(dim->name());
+      if (!named && size.is_symbolic()) continue;
+      if (other && is_promised(size, dim->range())) {  // by another name
+        roots_.emplace(dim->name(), size);
+        continue;
+      }
+      sym_compare(SymOp::Eq, size, size_for(path, d, size.is_symbolic() ? size.hint() : size.value(), dim))
+          .guard_bool();
+    }
   }
 
   // ---- the run ----
@@ -485,27 +513,60 @@ class Exporter {
 
   void settle_symbols() {
     sym::check_constraints(*env_, {.force_specializations = options_.force_specializations});
-    std::unordered_set<const sym::Expression*> used = used_symbols(*program_.graph_module);
-    std::vector<const sym::Expression*> sizes = input_sizes_;
-    for (const sym::Symbol& symbol : env_->symbols()) sizes.push_back(symbol.expression);
-    std::unordered_set<const sym::Expression*> seen;
-    for (const sym::Expression* size : sizes) {
-      if (!seen.insert(size).second) continue;
-      if (!size->is(sym::Kind::Symbol)) {
-        program_.ranges.push_back({sym::to_text(size), sym::exported_range(*env_, size)});
-        continue;
-      }
-      const sym::Symbol& symbol = env_->symbol(size);
-      if (symbol.type != sym::Type::Int || (symbol.backed && symbol.replacement)) continue;
-      if (!symbol.backed && !used.count(symbol.expression)) continue;  // of a function that was only tried
-      program_.ranges.push_back({symbol.name, symbol.replacement ? env_->range(env_->simplify(symbol.expression))
-                                                                 : sym::exported_range(symbol)});
-    }
+    settle_ranges();
     program_.guards = env_->guard_texts();
     std::vector<std::string> assumptions = env_->assumption_texts();
     program_.guards.insert(program_.guards.end(), assumptions.begin(), assumptions.end());
     program_.guards.insert(program_.guards.begin(), derived_guards_.begin(), derived_guards_.end());
+    for (std::string& guard : program_.guards) guard = by_argument_names(std::move(guard));
     env_->suppress_guards(true);  // run_decompositions goes on with them
+  }
+
+  // A program's own arguments are those that it is called with: "L['xs'][0]" of `*xs` is L['xs_0'].
+  std::string by_argument_names(std::string guard) const {
+    for (const auto& [name, source] : options_.argument_sources) {
+      std::string place = source_of(name);
+      for (size_t at; (at = guard.find(place)) != std::string::npos;)
+        guard.replace(at, place.size(), "L['" + name + "']");
+    }
+    return guard;
+  }
+
+  /// Sizes and numbers of inputs as they turned out, in order; then the symbols that stand in none by themselves.
+  std::vector<const sym::Expression*> declared_numbers() const {
+    std::vector<const sym::Expression*> numbers;
+    auto add = [&](SymInt number) {
+      if (number.is_symbolic()) numbers.push_back(env_->simplify(env_->expression(number)));
+    };
+    for (const Value& input : stand_ins_) {
+      if (input.is_sym_int()) add(input.to_sym_int());
+      for (int64_t d = 0; input.is_tensor() && d < input.tensor_ref().dim(); ++d)
+        add(input.tensor_ref().sym_sizes()[d]);
+    }
+    for (const sym::Symbol& symbol : env_->symbols()) numbers.push_back(symbol.expression);
+    return numbers;
+  }
+
+  void settle_ranges() {
+    std::unordered_set<const sym::Expression*> used = used_symbols(*program_.graph_module), seen;
+    for (const sym::Expression* number : declared_numbers()) {
+      if (number->is(sym::Kind::Integer) || !seen.insert(number).second) continue;
+      if (!number->is(sym::Kind::Symbol)) {
+        program_.ranges.push_back({sym::to_text(number), sym::exported_range(*env_, number)});
+        continue;
+      }
+      const sym::Symbol& symbol = env_->symbol(number);
+      if (symbol.type != sym::Type::Int || (symbol.backed && symbol.replacement)) continue;
+      if (!symbol.backed && !used.count(symbol.expression)) continue;  // of a function that was only tried
+      program_.ranges.push_back(
+          {symbol.name, symbol.replacement ? env_->range(env_->simplify(symbol.expression)) : declared_range(symbol)});
+    }
+  }
+
+  /// Of a Dim that no size is by itself, what its sizes may be is declared of them.
+  sym::Range declared_range(const sym::Symbol& symbol) const {
+    bool hidden = !symbol.dim.empty() && !own_sources_.contains(symbol.dim);
+    return hidden ? symbol.range : sym::exported_range(symbol);
   }
 
   const ExportSource& source_;
@@ -517,11 +578,10 @@ class Exporter {
   std::vector<Value> stand_ins_;
   fx::Arguments kept_;  // what calls with signatures to keep are given and give
   std::vector<Tensor> held_;
-  std::vector<const TensorImpl*> given_;
+  std::unordered_map<const TensorImpl*, Tensor> given_;  // the stand-ins of what the user gave
   std::map<std::string, SymInt> roots_;
-  std::map<std::string, std::string> first_sizes_;   // of Dims: the size that they were met in first
-  std::map<std::string, std::string> own_sources_;   // of Dims: a size that is the Dim itself
-  std::vector<const sym::Expression*> input_sizes_;  // of Dims, as they were met
+  std::map<std::string, std::string> first_sizes_;  // of Dims: the size that they were met in first
+  std::map<std::string, std::string> own_sources_;  // of Dims: a size that is the Dim itself
   std::vector<std::string> derived_guards_;
   fx::Node* last_lifted_ = nullptr;
   size_t inputs_ = 0, lifted_ = 0, unnamed_constants_ = 0;

@@ -107,7 +107,13 @@ class InputCheck::Sizes {
     if (slope == 0) return;
     int64_t root = to_int64((p.actual - zero->integer) / slope);
     bindings_.set(unknown[0], root);
-    check_range(p.text + " in terms of " + unknown[0]->to_string(), env_.symbol(unknown[0]), root);
+    // What is promised of the root, in terms of the size.
+    sym::Range range = promised_range(env_.symbol(unknown[0]));
+    auto size_at = [&](Integer value) { return integer_text(slope * value + zero->integer); };
+    check<InputMismatch>(range.lower <= 2 || root >= range.lower, "Guard failed: ", p.text,
+                         slope > 0 ? " >= " : " <= ", size_at(range.lower));
+    check<InputMismatch>(root <= range.upper, "Guard failed: ", p.text,
+                         slope > 0 ? " <= " : " >= ", size_at(range.upper));
   }
 
   sym::ShapeEnv& env_;
@@ -156,10 +162,12 @@ std::string without_locals(std::string text) {
 }
 
 /// "L['xs'][1].size()[0]", of an element of the function's own `*xs`, by the other names that the element goes by: that
-/// of its placeholder, "L['xs_1'].size()[0]", or where inputs have no names, "L['args'][1].size()[0]".
+/// of its placeholder, "L['xs_1'].size()[0]", or where inputs have no names, "L['args'][1].size()[0]". Of `**kw`,
+/// "L['kw']['z']" is "L['z']".
 std::vector<std::string> other_names(std::string_view path) {
   size_t end = path.find("'][");
   if (!path.starts_with("L['") || end == std::string_view::npos) return {};
+  if (path.substr(end).starts_with("']['")) return {"L" + std::string(path.substr(end + 2))};
   size_t close = path.find(']', end + 2);
   std::string name(path.substr(3, end - 3)), number(path.substr(end + 3, close - end - 3)),
       rest(path.substr(close + 1));

@@ -1,5 +1,6 @@
 #include "export/names.h"
 
+#include <algorithm>
 #include <optional>
 #include <unordered_set>
 
@@ -161,6 +162,26 @@ void name_nodes(ExportedProgram& program) {
         if (auto found = renamed.find(argument.name); found != renamed.end()) argument.name = found->second;
   }
   name_subgraphs(*program.graph_module);
+}
+
+void read_sizes_first(fx::Graph& graph) {
+  static const Operator& size = get_operator("aten::sym_size.int");
+  std::vector<fx::Node*> placeholders = graph.placeholders(), sizes;
+  auto dimension = [](const fx::Node* node) { return node->arg(1).value().to_int(); };
+  for (fx::Node* input : placeholders) {
+    size_t first = sizes.size();
+    for (fx::Node* user : input->users())
+      if (user->calls(size)) sizes.push_back(user);
+    std::sort(sizes.begin() + static_cast<ptrdiff_t>(first), sizes.end(),
+              [&](const fx::Node* a, const fx::Node* b) { return dimension(a) < dimension(b); });
+  }
+  fx::Node* last = placeholders.empty() ? nullptr : placeholders.back();
+  size_t number = sizes.size();
+  for (fx::Node* node : sizes) {
+    node->move_after(last);
+    node->set_name("sym_size_int_" + std::to_string(number++));
+    last = node;
+  }
 }
 
 }  // namespace umbra

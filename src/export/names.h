@@ -10,4 +10,8 @@ namespace umbra {
 /// values they stand for. The program's graph is made anew.
 void name_nodes(ExportedProgram& program);
 
+/// Reads the sizes of inputs before anything else, in the inputs' order. They have the names that PyTorch's have, which
+/// are made anew at that place: those of n sizes begin with the number n.
+void read_sizes_first(fx::Graph& graph);
+
 }  // namespace umbra

@@ -1,6 +1,7 @@
 #include "graph/plan.h"
 
 #include "graph/annotate.h"
+#include "graph/unfinished.h"
 #include "umbra/core/at_location.h"
 #include "umbra/sym/shape_env.h"
 
@@ -273,6 +274,7 @@ std::string Plan::out_of_range(const Node& assertion, const std::vector<Value>& 
 
 std::vector<Value> Plan::run(std::vector<Value> inputs, const Hooks& hooks) const {
   std::vector<Value> slots = take_inputs(std::move(inputs), hooks);
+  EndUnfinished levels;
   for (const Step& step : steps_) {
     annotate_errors(
         *step.node, [&] { run_step(step, slots.data(), hooks); }, [&] { return out_of_range(*step.node, slots); });

@@ -3,6 +3,7 @@
 
 #include "umbra/fake/fake_mode.h"
 #include "umbra/graph/operator_value.h"
+#include "umbra/graph/origin.h"
 #include "umbra/graph/passes.h"
 #include "umbra/io/program.h"
 #include "umbra/io/pt2_program.h"
@@ -102,11 +103,26 @@ class GraphReader {
     for (const auto& [key, text] : stored.metadata) {
       if (key == "stack_trace") node->meta.source = make_counted<fx::TextLocation>(text);
       else if (key == "nn_module_stack") node->meta.modules = module_stack(text);
+      else if (key == "torch_fn") node->meta.set(key, function_called(text));
+      else if (key == "from_node") fx::set_origins_text(node->meta, text);
     }
-    for (fx::Node* element : node->users()) {  // so far only what takes its results apart
-      element->meta.source = node->meta.source;
-      element->meta.modules = node->meta.modules;
+    auto share = [&](fx::Node* other) {
+      Value value = std::move(other->meta.val);
+      other->meta = node->meta;
+      other->meta.val = std::move(value);
+    };
+    for (fx::Node* element : node->users()) share(element);  // so far only what takes its results apart
+    for (fx::Node* part : node->inputs())
+      if (part->op() == fx::Op::GetAttr) share(part);  // a subgraph
+  }
+
+  static Value function_called(const std::string& text) {
+    std::vector<Value> parts;
+    for (size_t at = 0, end; at <= text.size(); at = end + 1) {
+      end = std::min(text.find(';', at), text.size());
+      parts.push_back(Value(text.substr(at, end - at)));
     }
+    return Value(std::move(parts));
   }
 
   static IntrusivePtr<fx::ModuleStack> module_stack(const std::string& text) {

@@ -1,8 +1,10 @@
 // From an ExportedProgram to the plain data of a .pt2 file.
 #include "umbra/graph/operator_value.h"
+#include "umbra/graph/origin.h"
 #include "umbra/io/program.h"
 #include "umbra/io/pt2_program.h"
 #include "umbra/sym/print.h"
+#include "umbra/sym/shape_env.h"
 
 namespace umbra::io {
 
@@ -12,7 +14,9 @@ namespace {
 
 const sym::Expression* expression_of(SymInt value) { return static_cast<const sym::Expression*>(value.node()); }
 
+/// A number as it turned out: of sizes that are equal, one symbol is the other.
 pt2::SymIntValue sym_int_value(SymInt value) {
+  if (value.is_symbolic()) value = expression_of(value)->env().simplify(value);
   if (!value.is_symbolic()) return value.value();
   pt2::SymExpr out{sym::to_srepr(expression_of(value)), {}};
   if (value.has_hint()) out.hint = value.hint();
@@ -22,6 +26,7 @@ pt2::SymIntValue sym_int_value(SymInt value) {
 /// A symbolic float or bool, with its value in the example.
 pt2::SymExpr symbolic_value(const SymNode* node) {
   const auto* expression = static_cast<const sym::Expression*>(node);
+  expression = expression->env().simplify(expression);
   pt2::SymExpr out{sym::to_srepr(expression), {}};
   if (!expression->has_hint()) return out;
   sym::Number hint = expression->hint();
@@ -259,6 +264,13 @@ class Writer {
         text += (text.empty() ? "" : ";") + m.key + "," + m.path + "," + m.type;
       out.metadata.emplace_back("nn_module_stack", text);
     }
+    if (const Value* called = node.meta.find("torch_fn"); called && called->is_list()) {
+      std::string text;
+      for (const Value& part : called->list()) text += (text.empty() ? "" : ";") + part.to_string();
+      out.metadata.emplace_back("torch_fn", text);
+    }
+    if (std::optional<std::string> origins = fx::origins_text(node.meta))
+      out.metadata.emplace_back("from_node", *origins);
   }
 
   // ---- arguments ----

@@ -147,7 +147,7 @@ class Checker {
     violate(name, concat("You marked ", name, " as dynamic but your code specialized it to be a constant (", value,
                          "). If you're using mark_dynamic, either remove it or use maybe_mark_dynamic. If you're using "
                          "Dim.DYNAMIC, replace it with either Dim.STATIC or Dim.AUTO."));
-    if (identifier(name)) fixes_.insert(concat(name, " = ", value));
+    if (identifier(name)) add_equation(name, value);
   }
 
   void report_created_constants() {
@@ -163,11 +163,11 @@ class Checker {
     });
     if (!derived && !has_derived && !forced_.count(one.expression)) return report_constant(name(one), number);
     std::string value = integer_text(number);
-    specializations_.push_back(concat("  - ", name(one), " = ", source(one), " must be specialized to ", value,
-                                      " because the guards generated for it are too complex."));
+    specializations_.push_back(concat("  - solving the guards generated for ", name(one), " = ", source(one),
+                                      " resulted in a specialized value of ", value, "."));
     if (derived) return;
     specialized_.push_back(one.dim);
-    fixes_.insert(concat(one.dim, " = ", value));
+    add_equation(one.dim, value);
   }
 
   void report(const Symbol& one) {
@@ -186,7 +186,7 @@ class Checker {
   void report_equal(const Symbol& first, const Symbol& second) {
     violate(second.dim, concat("The values of ", second.dim, " = ", source(second), " and ", first.dim, " = ",
                                source(first), " must always be equal."));
-    if (identifier(second.dim)) fixes_.insert(second.dim + " = " + first.dim);
+    if (identifier(second.dim)) add_equation(second.dim, first.dim);
   }
 
   void report_relation(const Symbol& one, const Expression* form) {
@@ -214,11 +214,15 @@ class Checker {
     return text;
   }
 
+  /// Of a root that no input has by itself, what holds is left to the check of inputs, as PyTorch does it.
+  static bool is_hidden(const Symbol& root) { return source(root).starts_with('('); }
+
   void report_range(const Symbol& one) {
+    if (is_hidden(one)) return;
     Range promised = one.promised.value_or(Range{0}), known = one.range;
     if (known.lower <= std::max<Integer>(promised.lower, 2) && known.upper >= promised.upper) return;
-    std::string guard = concat(integer_text(known.lower), " <= ", source(one));
-    if (known.upper != kInfinity) guard += concat(" and ", source(one), " <= ", integer_text(known.upper));
+    std::string upper = known.upper == kInfinity ? "IntInfinity()" : integer_text(known.upper);
+    std::string guard = concat(integer_text(known.lower), " <= ", source(one), " and ", source(one), " <= ", upper);
     violate(one.dim, concat("Not all values of ", specified_range(one), " satisfy the generated guard ", guard));
     narrowed_.insert(one.expression);
   }
@@ -232,8 +236,7 @@ class Checker {
       if (!condition->is_relation() || symbols.size() != 1 || !all_named(symbols)) continue;
       if (!condition->is(Kind::Eq) && follows_from_ranges(env_, condition)) continue;
       const Symbol& root = symbol(symbols[0]);
-      // Of a root that no input has by itself, a value less is left to the check of inputs, as PyTorch does it.
-      if (condition->is(Kind::Ne) && source(root).starts_with('(')) continue;
+      if (is_hidden(root)) continue;
       std::string text = to_python(condition, [this](const Expression* a) { return source(symbol(a)); });
       violate(root.dim,
               concat("Not all values of ", specified_range(root), " satisfy the generated guard ", text, "."));
@@ -271,11 +274,24 @@ class Checker {
     }));
   }
 
-  static std::string dim_text(const std::string& name, Range range) {
+  void add_equation(const std::string& dim, const std::string& value) {
+    equations_[sources_of_dims()[dim]].insert(dim + " = " + value);
+  }
+
+  /// A lower bound of 2 goes without saying.
+  void add_range(const std::string& dim, const std::string& name, Integer lower, const std::string& upper) {
     std::string text = name + " = Dim('" + name + "'";
-    if (range.lower > 2) text += concat(", min=", integer_text(range.lower));
-    if (range.upper != kInfinity) text += concat(", max=", integer_text(range.upper));
-    return text + ")";
+    if (lower != 2) text += concat(", min=", integer_text(lower));
+    if (!upper.empty()) text += ", max=" + upper;
+    ranges_[sources_of_dims()[dim]].insert(text + ")");
+  }
+
+  /// What fixes are in the order of.
+  std::map<std::string, std::string>& sources_of_dims() {
+    if (sources_.empty())
+      for (const Symbol& one : env_.symbols())
+        if (!one.dim.empty()) sources_.emplace(one.dim, source(one));
+    return sources_;
   }
 
   void suggest() {
@@ -286,13 +302,17 @@ class Checker {
       Range shifted = one.range + Range::point(-remainder), range;
       if (shifted.lower != kMinusInfinity) range.lower = -floor_quotient(-shifted.lower, modulus);
       if (shifted.upper != kInfinity) range.upper = floor_quotient(shifted.upper, modulus);
-      fixes_.insert(dim_text("_" + one.dim, range));
-      fixes_.insert(one.dim + " = " + in_dims(root));
+      add_range(one.dim, "_" + one.dim, range.lower, range.upper == kInfinity ? "oo" : integer_text(range.upper));
+      add_equation(one.dim, in_dims(root));
     }
-    for (const Expression* root : narrowed_)
-      if (!congruences_.count(root)) fixes_.insert(dim_text(symbol(root).dim, symbol(root).range));
+    for (const Expression* root : narrowed_) {
+      if (congruences_.count(root)) continue;
+      const Symbol& one = symbol(root);
+      add_range(one.dim, one.dim, std::max<Integer>(one.range.lower, 2),
+                one.range.upper == kInfinity ? "" : integer_text(one.range.upper));
+    }
     for (const Symbol* one : related_)
-      if (identifier(one->dim)) fixes_.insert(one->dim + " = " + in_dims(final_form(one->expression)));
+      if (identifier(one->dim)) add_equation(one->dim, in_dims(final_form(one->expression)));
   }
 
   static std::string join(std::vector<std::string> parts, const char* separator) {
@@ -309,8 +329,9 @@ class Checker {
   std::string message() {
     suggest();
     std::string text;
-    auto section = [&](const char* head, const std::vector<std::string>& names, const std::vector<std::string>& lines) {
+    auto section = [&](const char* head, std::vector<std::string> names, const std::vector<std::string>& lines) {
       if (lines.empty()) return;
+      std::sort(names.begin(), names.end());
       if (!text.empty()) text += "\n";
       text +=
           std::string(head) + " (" + join(names, ", ") + ")! For more information, run with TORCH_LOGS=\"+dynamic\".\n";
@@ -318,8 +339,10 @@ class Checker {
     };
     section("Constraints violated", violated_, violations_);
     section("Specializations unexpectedly required", specialized_, specializations_);
-    if (!fixes_.empty()) text += "\nSuggested fixes:";
-    for (const std::string& fix : fixes_) text += "\n  " + fix;
+    if (!ranges_.empty() || !equations_.empty()) text += "\nSuggested fixes:";
+    for (const auto* fixes : {&ranges_, &equations_})
+      for (const auto& [source, lines] : *fixes)
+        for (const std::string& line : lines) text += "\n  " + line;
     return text + "\n";
   }
 
@@ -331,7 +354,8 @@ class Checker {
   std::map<const Expression*, std::vector<const Symbol*>> earlier_;  // those that must equal a later one
   std::set<const Expression*> narrowed_;
   std::map<const Expression*, Congruence> congruences_;
-  std::set<std::string> fixes_;  // in the order of their names
+  std::map<std::string, std::set<std::string>> ranges_, equations_;  // suggested, by the Dims' sources
+  std::map<std::string, std::string> sources_;                       // of Dims
 };
 
 }  // namespace

@@ -232,13 +232,15 @@ void ShapeEnv::narrow_parts(const Expression* form, Range whole) {
   switch (form->kind()) {
     case Kind::Add: return narrow_terms(form, whole);
     case Kind::Mul: {
-      // Of positive factors, each is at most the bound over the least of the others.
+      // Of positive factors, each is at most the bound over the least of the others. The size of an input keeps its
+      // range, as in PyTorch: the guard that is known says as much.
       if (whole.upper == kInfinity) return;
       for (const Expression* factor : form->args()) {
         Range others = Range::point(1);
         for (const Expression* other : form->args())
           if (other != factor) others = others * range(other);
         if (range(factor).lower < 0 || others.lower < 1) continue;
+        if (others.lower != others.upper && factor->is(Kind::Symbol) && symbol(factor).backed) continue;
         narrow(factor, {kMinusInfinity, floor_quotient(whole.upper, others.lower)});
       }
       return;

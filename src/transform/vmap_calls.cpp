@@ -1,4 +1,5 @@
 // The parts of a vmap as programs of PyTorch call them: a level begins, tensors are wrapped and unwrapped, it ends.
+#include "graph/unfinished.h"
 #include "umbra/generated/functions.h"
 #include "umbra/graph/function.h"
 #include "umbra/transform/vmap.h"
@@ -40,6 +41,11 @@ Value end(ArrayRef<Value>) {
   return Value(static_cast<int64_t>(begun().size()));
 }
 
+size_t begun_count() { return begun().size(); }
+void end_all_but(size_t kept) {
+  while (begun().size() > kept) end({});
+}
+
 Value wrap(ArrayRef<Value> arguments) {
   check<TypeError>(arguments.size() == 3, "_add_batch_dim takes a tensor, a dimension and a level");
   return Value(level_at(arguments[2]).wrap(arguments[0].tensor(), arguments[1].to_int()));
@@ -67,6 +73,7 @@ void define(const char* name, Value (*evaluate)(ArrayRef<Value>)) {
   define("_vmap_decrement_nesting", end);
   define("_add_batch_dim", wrap);
   define("_remove_batch_dim", unwrap);
+  fx::set_unfinished(begun_count, end_all_but);
   return true;
 }();
 

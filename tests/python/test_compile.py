@@ -316,3 +316,21 @@ def test_the_environment_is_watched(monkeypatch):
     import os
     monkeypatch.setenv("UMBRA_TEST_FACTOR", "2")
     compiled_twice(lambda x: x * int(os.environ["UMBRA_TEST_FACTOR"]), lambda: monkeypatch.setenv("UMBRA_TEST_FACTOR", "3"))
+
+
+def test_a_size_marked_unbacked_has_one_capture():
+    graphs = []
+    compiled = torch.compile(lambda x: x * 2, backend=lambda graph, _: graphs.append(graph) or graph, fullgraph=True)
+    for n in (4, 5, 7):
+        x = torch.ones(n, 3)
+        torch._dynamo.decorators.mark_unbacked(x, 0)
+        assert torch.equal(compiled(x), x * 2)
+    assert len(graphs) == 1
+    with pytest.raises(NotImplementedError, match="mark_unbacked"):
+        torch._dynamo.decorators.mark_unbacked(torch.ones(3), 0, shape_id="batch")
+
+
+def test_export_does_not_go_by_sizes_marked_unbacked():
+    x = torch.ones(4, 3)
+    torch._dynamo.decorators.mark_unbacked(x, 0)
+    assert not torch.export.export(torch.nn.ReLU(), (x,)).range_constraints

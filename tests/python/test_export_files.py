@@ -174,8 +174,9 @@ def predispatch(target, arguments, result=None):
             "outputs": [{"as_tensor": {"name": result}} if result else {"as_none": True}]}
 
 
-def test_the_parts_of_a_vmap_run():
-    def change(graph):  # sum(sin(x)) becomes sum(vmap(sin)(x))
+def calling_vmap(level=1):
+    """A program of sum(vmap(sin)(x)), as PyTorch writes it; its result is said to be of a level, of which there is one."""
+    def change(graph):
         values, tensor = graph["tensor_values"], lambda name: {"as_tensor": {"name": name}}
         sine, total = graph["nodes"]
         values["row"] = values["wave"] = {**values["x"], "sizes": values["x"]["sizes"][1:], "strides": values["x"]["strides"][1:]}
@@ -183,12 +184,24 @@ def test_the_parts_of_a_vmap_run():
         graph["nodes"] = [predispatch("lazy_load_decompositions", []),
                           predispatch("_vmap_increment_nesting", [{"as_int": 2}, {"as_string": "error"}]),
                           predispatch("_add_batch_dim", [tensor("x"), {"as_int": 0}, {"as_int": 1}], "row"), sine,
-                          predispatch("_remove_batch_dim", [tensor("wave"), {"as_int": 1}, {"as_int": 2}, {"as_int": 0}], "sin"),
+                          predispatch("_remove_batch_dim", [tensor("wave"), {"as_int": level}, {"as_int": 2}, {"as_int": 0}], "sin"),
                           predispatch("_vmap_decrement_nesting", []), total]
-    program = changed(export(Function(lambda x: x.sin().sum()), (X,)), change)
+    return changed(export(Function(lambda x: x.sin().sum()), (X,)), change)
+
+
+def test_the_parts_of_a_vmap_run():
+    program = calling_vmap()
     assert "torch._functorch.predispatch._add_batch_dim(x, 0, 1)" in program.graph_module.code
     for each in (program, reloaded(program), program.run_decompositions()):
         assert each.module()(X).item() == pytest.approx(X.sin().sum().item())
+
+
+def test_an_error_inside_of_a_programs_vmap_ends_it():
+    broken = calling_vmap(level=2)
+    for _ in range(2):
+        with pytest.raises(IndexError, match="names the level 2 of 1 vmaps"):
+            broken.module()(X)
+    assert calling_vmap().module()(X).item() == pytest.approx(X.sin().sum().item())
 
 
 def test_a_program_is_pickled():

@@ -87,6 +87,7 @@ REDUCTIONS = [
     lambda x: x.sum(), lambda x: x.mean(1), lambda x: x.var(0), lambda x: x.std(1, keepdim=True), lambda x: x.max(1), lambda x: x.argmin(0), lambda x: x.argmax(),
     lambda x: x.softmax(-1), lambda x: x.log_softmax(0), lambda x: x.cumsum(0), lambda x: x.logsumexp(1), lambda x: x.norm(dim=1), lambda x: (x > 0).any(1),
     lambda x: (x > -3).all(), lambda x: x.topk(2, 1), lambda x: x.sort(0), lambda x: x.amax((0, 1)), lambda x: torch.var_mean(x, 1), lambda x: x.to(torch.int64).sum(0),
+    lambda x: x.median(), lambda x: x.median(1), lambda x: x.to(torch.int64).median(0, keepdim=True), lambda x: (x - 1).log().median(1),
 ]
 
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ namespace UMBRA_API umbra {
 struct ExportOptions {
   DynamicShapes dynamic_shapes = {};
   std::vector<std::string> argument_names = {};  // of the positional arguments; arg0, arg1, ... where there are none
+  /// What guards call arguments by, where that is another name: {"xs_0", "xs[0]"} of a function of `*xs`.
+  std::map<std::string, std::string> argument_sources = {};
   /// Conditions on sizes that Dims do not express are asserted by the program when it runs.
   bool defer_guards = false;
   /// Dimensions that conditions relate in ways no Dim can express must become numbers: an error that says so. Without

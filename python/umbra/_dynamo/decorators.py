@@ -2,6 +2,7 @@
 import typing
 
 from umbra._options import not_built
+from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
 
 
 class _DimRange(typing.NamedTuple):
@@ -43,8 +44,14 @@ def mark_static(t, index=None):
 
 
 def mark_unbacked(t, index, hint_override=None, strict=False, specialize_on=None, shape_id=None, min=None, max=None):
-    raise NotImplementedError("torch._dynamo.decorators.mark_unbacked is not in Umbra yet; DimDynamic.UNBACKED in a symbolic context makes a size that only "
-                              "the run tells")
+    """A size that one capture of `torch.compile` serves whatever it is, as far as the program does not go by it. `hint_override` is for compilers that
+    try kernels out; `export` does not go by this mark."""
+    if is_traceable_wrapper_subclass(t):
+        raise AssertionError("not implemented yet")
+    not_built("mark_unbacked", strict=(strict, False), specialize_on=(specialize_on or None, None), shape_id=(shape_id, None), min=(min, None), max=(max, None))
+    _mark(t, index, "_dynamo_unbacked_indices")
+    if hint_override and isinstance(index, int):
+        t._dynamo_hint_overrides = {**getattr(t, "_dynamo_hint_overrides", {}), index: hint_override}
 
 
 def mark_static_address(t, guard=False):

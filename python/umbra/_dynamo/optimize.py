@@ -313,8 +313,10 @@ class _Optimized:
 
 
 def _is_marked(leaf):
-    """Whether a size of a tensor was said to be a symbol: `mark_dynamic`."""
-    return isinstance(leaf, Tensor) and any(mark[0] != "STATIC" for mark in marked_sizes(leaf).values())
+    """Whether a size of a tensor was said to be a symbol: `mark_dynamic`, `mark_unbacked`."""
+    if not isinstance(leaf, Tensor):
+        return False
+    return hasattr(leaf, "_dynamo_unbacked_indices") or any(mark[0] != "STATIC" for mark in marked_sizes(leaf).values())
 
 
 _MOST = 2000  # objects that are looked into for functions

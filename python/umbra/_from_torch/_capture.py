@@ -70,13 +70,14 @@ class Bridge:
             return [self.plain(part) for part in nodes[type(tree)].flatten_fn(tree)[0]]
         raise TypeError(f"from_torch: a {type(tree)} among the inputs or results is no tensor and no container that torch.utils._pytree knows")
 
-    def outward(self, tree):
+    def outward(self, tree, known):
+        """A tree of Umbra's values as one of torch's. `known`: tensors that were met, since one that is given twice is one."""
         if isinstance(tree, _C.Tensor):
-            return self._wrap(tree)
+            return known[tree] if tree in known else known.setdefault(tree, self._wrap(tree))
         if type(tree) in (list, tuple):
-            return type(tree)(map(self.outward, tree))
+            return type(tree)(self.outward(part, known) for part in tree)
         if type(tree) is dict:
-            return {key: self.outward(value) for key, value in tree.items()}
+            return {key: self.outward(value, known) for key, value in tree.items()}
         return self._symbols.wrap(tree)
 
     def _wrap(self, here):
@@ -184,7 +185,8 @@ class TorchSource:
         versions = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
         with (torch.inference_mode(), torch._C._ExcludeDispatchKeyGuard(versions), _exporting(torch), umbra.set_grad_enabled(umbra.is_grad_enabled()),
               torch.set_grad_enabled(umbra.is_grad_enabled()), _noting_modules(torch, self._modules), _mode_class()(bridge)):
-            return bridge.plain(self._module(*bridge.outward(args), **bridge.outward(kwargs)))
+            known = {}
+            return bridge.plain(self._module(*bridge.outward(args, known), **bridge.outward(kwargs, known)))
 
     def _forward_signature(self):
         return self._signature

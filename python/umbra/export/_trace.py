@@ -44,20 +44,29 @@ def _argument_names(mod, args):
     return names[:len(args)]
 
 
+def _spread_arguments(mod, args, kwargs):
+    """The arguments that stand in `*args` and `**kwargs` of the signature: {what graphs call one: its place there}."""
+    parameters = _signature(mod).parameters.values()
+    if not any(parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) for parameter in parameters):
+        return {}
+    spread, arguments = {}, bind_arguments(mod, args, kwargs)
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            for i in range(len(arguments.get(parameter.name, ()))):
+                spread[f"{parameter.name}_{i}"] = f"{parameter.name}[{i}]"
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            for key in arguments.get(parameter.name, {}):
+                spread[key] = f"{parameter.name}[{key!r}]"
+    return spread
+
+
 def _paths_of_shapes(mod, args, kwargs, dynamic_shapes):
     """Dynamic shapes by the paths that C++ knows the tensors by."""
     if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     arguments = bind_arguments(mod, args, kwargs)
     shapes = read_dynamic_shapes(dynamic_shapes, arguments)
-    spread = {}
-    for parameter in _signature(mod).parameters.values():
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            for i in range(len(arguments.get(parameter.name, ()))):
-                spread[f"{parameter.name}[{i}]"] = f"{parameter.name}_{i}"
-        elif parameter.kind is parameter.VAR_KEYWORD:
-            for key in arguments.get(parameter.name, {}):
-                spread[f"{parameter.name}[{key!r}]"] = key
+    spread = {source: name for name, source in _spread_arguments(mod, args, kwargs).items()}
 
     def rename(path):
         for prefix, name in spread.items():
@@ -203,8 +212,25 @@ class _Paths:
 
 def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserve_module_call_signature=(), prefer_deferred_runtime_asserts_over_guards=False):
     """Runs `mod` once on stand-ins for the arguments and records what it calls, with the sizes that `dynamic_shapes` names as symbols."""
-    return run_export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, strict=strict, preserve_module_call_signature=preserve_module_call_signature,
-                      prefer_deferred_runtime_asserts_over_guards=prefer_deferred_runtime_asserts_over_guards)
+    try:
+        return run_export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, strict=strict, preserve_module_call_signature=preserve_module_call_signature,
+                          prefer_deferred_runtime_asserts_over_guards=prefer_deferred_runtime_asserts_over_guards)
+    except Exception as error:
+        if _a_draft_would_help(error):
+            error.args = (f"{str(error).rstrip()}\n\n{_DRAFT}",)
+        raise
+
+
+_DRAFT = ("The error above occurred when calling torch.export.export. If you would like to view some more information about this error, and get a list of "
+          "all other errors that may occur in your export call, you can replace your `export()` call with `draft_export()`.")
+
+
+def _a_draft_would_help(error):
+    """Whether it is one of the errors that `draft_export` reports instead."""
+    from umbra._dynamo.exc import UserError
+    from umbra._subclasses.fake_tensor import UnsupportedOperatorException
+    known = (_C.GuardOnDataDependentSymNode, _C.ConstraintViolationError, UserError, UnsupportedOperatorException)
+    return isinstance(error, known) or isinstance(error, RuntimeError) and "no fake impl registered" in str(error)
 
 
 def run_export(mod, args, kwargs=None, *, dynamic_shapes, strict, preserve_module_call_signature, prefer_deferred_runtime_asserts_over_guards, draft=None,
@@ -259,7 +285,7 @@ class _ModuleSource:
     @contextlib.contextmanager
     def running(self):
         """While it lasts the source may be called once; afterwards it is what it was."""
-        with self._kept, _Paths(self._module), self._attributes:
+        with self._kept, _Paths(self._module), self._attributes, NotedFunctions():
             yield
 
 
@@ -270,6 +296,7 @@ def capture(source, args, kwargs, *, dynamic_shapes, draft=None, defer_guards=Fa
     args, kwargs = pytree.tree_map(lambda leaf: leaf.val if isinstance(leaf, _IntWrapper) else leaf, (args, kwargs))
     leaves, in_spec = pytree.tree_flatten((args, kwargs))
     _check_inputs(leaves)
+    _warn_of_repeated_tensors(leaves)
     out_spec = None
 
     def forward(flat):
@@ -279,10 +306,10 @@ def capture(source, args, kwargs, *, dynamic_shapes, draft=None, defer_guards=Fa
         _check_results(results)
         return results, _tree.describe(out_spec)
 
-    with source.running(), _capturing(exporting=True), _violations_as_user_errors(), symbolic_builtins(), NotedFunctions():
+    with source.running(), _capturing(exporting=True), _violations_as_user_errors(), symbolic_builtins():
         program = _C._export(forward, leaves, _tree.describe(in_spec), source.parameters(), source.buffers(), source.plain_tensors(),
-                             source.assigned_buffers, source.module_paths(), shapes, _argument_names(source, args) + list(kwargs), source.kept_calls, draft,
-                             defer_guards, force_specializations)
+                             source.assigned_buffers, source.module_paths(), shapes, _argument_names(source, args) + list(kwargs),
+                             _spread_arguments(source, args, kwargs), source.kept_calls, draft, defer_guards, force_specializations)
     return ExportedProgram(program, (args, kwargs), in_spec, out_spec, call_specs=source.kept_specs())
 
 
@@ -298,6 +325,14 @@ def _inner_tensors(name, value):
 
 _PLAIN = (int, float, bool, str, type(None))
 _INPUTS = (_C.Tensor, int, float, bool, str, type(None), _C.SymInt)
+
+
+def _warn_of_repeated_tensors(leaves):
+    """A tensor given twice is one tensor to the program, which may ask; later calls may give two."""
+    tensors = [id(leaf) for leaf in leaves if isinstance(leaf, _C.Tensor)]
+    if len(set(tensors)) < len(tensors):
+        warnings.warn("One tensor is given for several inputs. The exported program takes it from the last of them and does not read the others: where "
+                      "they may differ in later calls, give tensors of their own here.", stacklevel=4)
 
 
 def _check_inputs(leaves):

@@ -16,11 +16,18 @@ class _DimHintType(enum.Enum):
 class _DimHint:
     """A size that capture decides about: AUTO, DYNAMIC or STATIC."""
 
-    def __init__(self, type, min=None, max=None):
-        self.type, self.min, self.max = type, min, max
+    def __init__(self, type, min=None, max=None, _factory=True):
+        self.type, self.min, self.max, self._factory = type, min, max, _factory
 
     def __call__(self, min=None, max=None):
-        return _DimHint(self.type, min, max)
+        if not self._factory:
+            raise TypeError(f"'{type(self)}' object is not callable")
+        for name, value in (("min", min), ("max", max)):
+            if value is not None and value < 0:
+                raise AssertionError(f"{name} must be non-negative, got {value}")
+        if min is not None and max is not None and min > max:
+            raise AssertionError(f"min must be <= max, got min={min}, max={max}")
+        return _DimHint(self.type, min, max, _factory=False)
 
     def __repr__(self):
         bounds = [f"{name}={value}" for name, value in (("min", self.min), ("max", self.max)) if value is not None]
@@ -206,10 +213,7 @@ class AdditionalInputs:
     def verify(self, ep):
         """Runs the program with every example that was added: one that it does not take raises."""
         for args, kwargs in self._examples:
-            try:
-                ep._program.check_inputs(ep._flatten_inputs(args, kwargs or {}))
-            except AssertionError as error:
-                raise RuntimeError(str(error)) from error
+            ep._check_leaves(ep._flatten_inputs(args, kwargs or {}), check_guards=False)
 
 
 def refine_dynamic_shapes_from_suggested_fixes(msg, dynamic_shapes):
@@ -243,7 +247,7 @@ def _root(dim):
 
 def _suggested(name, text):
     """A Dim of its own range, a number, or (as text) a dimension that follows from another."""
-    bounds = re.fullmatch(r"Dim\('\w+'((?:, (?:min|max)=\d+)*)\)", text)
+    bounds = re.fullmatch(r"Dim\('\w+'((?:, (?:min|max)=(?:\d+|oo))*)\)", text)
     if bounds:
         return Dim(name, **{key: int(value) for key, value in re.findall(r"(min|max)=(\d+)", bounds[1])})
     return int(text) if text.isdigit() else text

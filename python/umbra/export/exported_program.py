@@ -13,7 +13,7 @@ from umbra._options import not_built
 from umbra.export import _tree
 from umbra.export.graph_signature import argument, describe_signature, read_signature
 from umbra.fx.graph_module import GraphModule
-from umbra.nn import Parameter
+from umbra.nn import Module, Parameter
 from umbra.serialization import save
 from umbra.utils import _pytree as pytree
 from umbra.utils._sympy.value_ranges import ValueRanges
@@ -42,6 +42,21 @@ class CallSpec(collections.namedtuple("CallSpec", "in_spec out_spec")):
     __slots__ = ()
 
 
+class GuardsFn(Module):
+    """Checks a program's inputs, flat: the first call in the graph of `ExportedProgram.module()`."""
+    _is_impure = True
+
+    def __init__(self, program):
+        super().__init__()
+        object.__setattr__(self, "_program", program)
+
+    def forward(self, *args):
+        self._program._check_leaves(list(args))
+
+    def __deepcopy__(self, memo):
+        return GuardsFn(self._program)
+
+
 class ExportedModule(GraphModule):
     """A program as a module: inputs are checked, weights are attributes, what it writes is written."""
 
@@ -49,7 +64,7 @@ class ExportedModule(GraphModule):
     def _of(cls, program, check_guards):
         self = cls._wrap(program._synchronised().unlift())
         object.__setattr__(self, "_program", program)
-        object.__setattr__(self, "_check_guards", check_guards)
+        self.validate_inputs = True  # where it is not, calls are not looked at beyond what the graph itself checks
         names = program._argument_names()
         in_spec = program.call_spec.in_spec
         keywords = list(in_spec.children_specs[1].context) if in_spec.num_children == 2 else []
@@ -62,12 +77,27 @@ class ExportedModule(GraphModule):
             path, _, leaf = name.rpartition(".")
             owner = self.get_submodule(path)
             setattr(owner, leaf, owner._buffers.pop(leaf))
+        if check_guards:
+            self._add_guards()
         return self
+
+    def _add_guards(self):
+        """Checks of inputs are a call of their own, which passes may look at and take out."""
+        placeholders = self._graph.find_nodes(op="placeholder")
+        if not placeholders:
+            return
+        self._guards_fn = GuardsFn(self._program)
+        with self._graph.inserting_after(placeholders[-1]):
+            node = self._graph.call_module("_guards_fn", tuple(placeholders))
+        first = next((node for node in self._graph._find_nodes(["call_function"]) if "nn_module_stack" in node.meta), None)
+        if first is not None:
+            node.meta["nn_module_stack"] = dict(list(first.meta["nn_module_stack"].items())[:1])
 
     def forward(self, *args, **kwargs):
         program = self._program
         leaves = program._flatten_inputs(args, kwargs)
-        program._check_leaves(leaves, self._check_guards)
+        if self.validate_inputs and "_guards_fn" not in self._modules:
+            program._check_leaves(leaves, check_guards=False)
         self._update_handle()
         return pytree.tree_unflatten(self._handle.run_with_origins(leaves), program.call_spec.out_spec)
 
@@ -80,7 +110,6 @@ class ExportedModule(GraphModule):
     def __deepcopy__(self, memo):
         result = super().__deepcopy__(memo)
         object.__setattr__(result, "_program", self._program)
-        object.__setattr__(result, "_check_guards", self._check_guards)
         result._graph._set_pytree(self._program._argument_names(), list(self._in_spec.children_specs[1].context), True)
         result._compile()
         return result
@@ -186,7 +215,7 @@ class ExportedProgram:
     def state_dict(self):
         if self._state is None:
             kinds = {target: kind for kind, _, target, _, _ in self._program.inputs}
-            self._state = collections.OrderedDict(
+            self._state = dict(
                 (name, tensor if kinds.get(name) != "PARAMETER" or isinstance(tensor, Parameter)
                  else Parameter(tensor.detach(), requires_grad=tensor.requires_grad)) for name, tensor in self._program.state)
         return self._state

@@ -73,7 +73,7 @@ class Interpreter:
         return self.run(*args)
 
     def run_node(self, n):
-        with set_current_meta(n):
+        with set_current_meta(n, f"Interpreter_{type(self).__name__}"):
             args, kwargs = self.fetch_args_kwargs_from_env(n)
             return n._call_here(getattr(self, n.op), n.target, args, kwargs)
 

@@ -28,7 +28,11 @@ class _Meta(collections.abc.MutableMapping):
             return map_aggregate(self._node._meta_get("val"), lambda v: _extract_tensor_metadata(v) if isinstance(v, Tensor) else v)
         if key == "unbacked_bindings" and (bindings := self._bindings()):
             return bindings
-        return self._node._meta_get(key)
+        found = self._node._meta_get(key)
+        if key == "from_node" and isinstance(found, str):
+            from umbra.fx.traceback import read_sources
+            return read_sources(found)
+        return found
 
     def _describes_value(self):
         """What a tracer knows of a node's value is there as `tensor_meta` too, unless a pass has put it there."""
@@ -44,7 +48,7 @@ class _Meta(collections.abc.MutableMapping):
         return _bindings_of_node(self._node)
 
     def __setitem__(self, key, value):
-        self._node._meta_set(key, value)
+        _set_entry(self._node, key, value)
 
     def __delitem__(self, key):
         self._node._meta_delete(key)
@@ -71,6 +75,13 @@ class _Meta(collections.abc.MutableMapping):
         return repr(dict(self))
 
 
+def _set_entry(node, key, value):
+    if key == "from_node":
+        from umbra.fx.traceback import sources_text
+        value = sources_text(value) or value
+    node._meta_set(key, value)
+
+
 def _set_meta(self, meta):
     if isinstance(meta, _Meta):
         self._copy_meta(meta._node)
@@ -79,7 +90,7 @@ def _set_meta(self, meta):
         if key not in meta and key != _TYPE:
             self._meta_delete(key)
     for key, value in meta.items():
-        self._meta_set(key, value)
+        _set_entry(self, key, value)
 
 
 def _replace_all_uses_with(self, replace_with, delete_user_cb=None, *, propagate_meta=False):

@@ -1,12 +1,86 @@
 """What nodes get besides their calls: metadata that a program sets while it is being recorded."""
 import contextlib
+import enum
 import functools
+import json
 import threading
 
 from umbra import _C
-from umbra._options import not_built
 
-__all__ = ["annotate", "annotate_fn", "current_meta", "format_stack", "get_current_meta", "has_preserved_node_meta", "preserve_node_meta", "set_current_meta", "set_stack_trace"]
+__all__ = ["NodeSource", "NodeSourceAction", "annotate", "annotate_fn", "current_meta", "format_stack", "get_current_meta", "has_preserved_node_meta", "preserve_node_meta", "set_current_meta", "set_stack_trace"]
+
+
+class NodeSourceAction(enum.Enum):
+    """What was done with a node to make another one of it."""
+    CREATE = "create"
+    REPLACE = "replace"
+
+
+class NodeSource:
+    """A node that another one was made of, and by which pass: `node.meta["from_node"]` is a list of these. They are not changed."""
+
+    class NodeInfo:
+        def __init__(self, name, target, graph_id):
+            self.name, self.target, self.graph_id = name, target, graph_id
+
+    def __init__(self, node, pass_name="", action=None):
+        self.pass_name = pass_name
+        self.action = [] if action is None else action if isinstance(action, list) else [action]
+        for one in self.action:
+            if not isinstance(one, NodeSourceAction):
+                raise AssertionError(f"Expected NodeSourceAction, got {type(one)}")
+        self.node_info = self.NodeInfo(node.name, str(node.target), id(node.graph)) if node else None
+        self.from_node = list(node.meta.get("from_node", ())) if node else []
+
+    name = property(lambda self: self.node_info.name if self.node_info else "")
+    target = property(lambda self: self.node_info.target if self.node_info else "")
+    graph_id = property(lambda self: self.node_info.graph_id if self.node_info else -1)
+
+    def __repr__(self):
+        return self.print_readable()
+
+    def _get_action_string(self):
+        return "+".join(one.name.lower() for one in self.action)
+
+    def print_readable(self, indent=0):
+        """The node and what it was made of, one to a line; ten levels of it."""
+        if indent > 9:
+            return ""
+        line = f"(name={self.name}, pass_name={self.pass_name}, action={self._get_action_string()}, graph_id={self.graph_id})\n"
+        return "    " * indent + line + "".join(source.print_readable(indent + 1) for source in self.from_node)
+
+    def to_dict(self):
+        return {"name": self.name, "target": self.target, "graph_id": self.graph_id, "pass_name": self.pass_name, "action": self._get_action_string(),
+                "from_node": [source.to_dict() for source in self.from_node]}
+
+    @classmethod
+    def _from_dict(cls, described):
+        if described is None:
+            return None
+        known = {one.name.lower(): one for one in NodeSourceAction}
+        self = cls(None, described["pass_name"], [known[name] for name in described["action"].split("+") if name in known])
+        if "name" in described:
+            self.node_info = cls.NodeInfo(described["name"], described["target"], described["graph_id"])
+        self.from_node = [cls._from_dict(source) for source in described["from_node"]]
+        return self
+
+    def __eq__(self, other):
+        return isinstance(other, NodeSource) and self.to_dict() == other.to_dict()
+
+    def __hash__(self):
+        return hash(json.dumps(self.to_dict(), sort_keys=True))
+
+
+def read_sources(text):
+    """What a node was made of, from the form that the library and files have it in."""
+    return [NodeSource._from_dict(described) for described in json.loads(text)]
+
+
+def sources_text(sources):
+    """The same the other way round; None for what is no list of sources."""
+    if not (isinstance(sources, (list, tuple)) and all(isinstance(source, NodeSource) for source in sources)):
+        return None
+    return json.dumps([source.to_dict() for source in sources])
 
 
 class _State(threading.local):
@@ -70,10 +144,9 @@ def annotate_fn(annotation_dict):
 @contextlib.contextmanager
 def set_current_meta(node, pass_name=""):
     """Within it, the current metadata are those of a node."""
-    not_built("set_current_meta", pass_name=(pass_name, ""))
     before = _state.meta
     if _state.preserve and node.meta:
-        _state.meta = dict(node.meta)
+        _state.meta = {**node.meta, "from_node": [NodeSource(node, pass_name, NodeSourceAction.CREATE)]}
     try:
         yield
     finally:

@@ -326,6 +326,7 @@ def _to_json(spec):
 def _deserialized_node(name, context, children):
     """The spec whose type has this name in files."""
     if name.startswith("torch.return_types."):
+        _C._make_return_type(name.rpartition(".")[2])  # it may be the first one here
         for cls in _C._return_types.values():
             if cls.__name__ == name.rpartition(".")[2] and cls not in SUPPORTED_NODES:
                 _register_return_type(cls)

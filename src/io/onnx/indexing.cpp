@@ -1,5 +1,6 @@
 // Operators that pick and place elements by their places.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "io/onnx/call.h"
@@ -138,9 +139,37 @@ Name covered(const Call& c) {
   return c.emit("Slice", {c["src"], c.model.list(zeros), shape});
 }
 
+/// The middle value along a dimension and its place, which stay dimensions of size 1: the last of the smaller half. One
+/// NaN makes the value NaN, and its place is that of the first.
+Names median(const Call& c, const Name& self, int64_t dim, DType type) {
+  Name half = c.emit("Div", {c.emit("Add", {c.size_of(self, dim), c.model.list({1})}), c.model.list({2})});
+  Names smaller = c.model.emit_many("TopK", {self, half}, 2, Attributes().set("axis", dim).set("largest", 0));
+  Names middle;
+  for (const Name& part : smaller)
+    middle.push_back(c.emit("Gather", {part, c.model.list({-1})}, Attributes().set("axis", dim)));
+  if (!is_floating(type)) return middle;
+  Name nans = c.model.cast(c.emit("IsNaN", {self}), DType::Bool, DType::Int32);
+  Name some = c.model.cast(c.emit("ReduceMax", {nans, c.model.list({dim})}), DType::Int32, DType::Bool);
+  Name nan = c.model.scalar(std::numeric_limits<double>::quiet_NaN(), type);
+  return {c.emit("Where", {some, nan, middle[0]}),
+          c.emit("Where", {some, c.emit("ArgMax", {nans}, Attributes().set("axis", dim)), middle[1]})};
+}
+
 }  // namespace
 
 void add_indexing(Table& table) {
+  table["aten::median"] = [](Call& c) {
+    Name flat = c.emit("Reshape", {c["self"], c.model.list({-1})});
+    c.give(c.emit("Squeeze", {median(c, flat, 0, c.type("self"))[0]}));
+  };
+  table["aten::median.dim"] = [](Call& c) {
+    bool number = c.rank("self") == 0;
+    Name self = number ? c.emit("Reshape", {c["self"], c.model.list({-1})}) : c["self"];
+    Names found = median(c, self, number ? 0 : c.dim("dim"), c.type("self"));
+    if (number || !c.flag("keepdim"))
+      for (Name& part : found) part = c.emit("Squeeze", {part, c.model.list({number ? 0 : c.dim("dim")})});
+    c.give_many(std::move(found));
+  };
   table["aten::index.Tensor"] = table["aten::_unsafe_index.Tensor"] = index;
   table["aten::index_put"] = table["aten::_unsafe_index_put"] = index_put;
   table["aten::index_select"] = [](Call& c) {

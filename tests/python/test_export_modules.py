@@ -1,0 +1,229 @@
+"""What `ExportedProgram.module()` is: the checks of inputs as a call of their own, and where nodes come from."""
+import copy
+import io
+import json
+import re
+import subprocess
+import sys
+import warnings
+import zipfile
+
+import pytest
+
+import umbra as torch
+from umbra.export import Dim, export
+
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = torch.nn.Linear(3, 3)
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x):
+        self.count.add_(1)
+        return self.lin(x) + self.count
+
+
+def function(f):
+    class Function(torch.nn.Module):
+        forward = staticmethod(f)
+    return Function()
+
+
+def calls(program):
+    return [node for node in program.graph.nodes if node.op == "call_function"]
+
+
+def names(graph):
+    return [(node.op, node.name) for node in graph.nodes]
+
+
+def test_guards_are_the_first_call_of_the_module():
+    module = export(Layer(), (torch.ones(2, 3),), dynamic_shapes=({0: Dim("b", max=8)},)).module()
+    assert names(module.graph)[:5] == [("get_attr", "lin_weight"), ("get_attr", "lin_bias"), ("get_attr", "count"), ("placeholder", "x"),
+                                       ("call_module", "_guards_fn")]
+    assert "_guards_fn = self._guards_fn(x);  _guards_fn = None" in module.code
+    assert type(module._guards_fn).__name__ == "GuardsFn" and "_guards_fn" in dict(module.named_modules())
+    with pytest.raises(AssertionError, match=r"^Guard failed: x.size\(\)\[1\] == 3"):
+        module(torch.ones(2, 4))
+    with pytest.raises(AssertionError, match=r"^Guard failed: x.size\(\)\[0\] <= 8"):
+        copy.deepcopy(module)(torch.ones(9, 3))
+
+
+def test_a_graph_without_its_guards_takes_what_it_is_given():
+    module = export(function(lambda x: x + 1), (torch.ones(2),)).module()
+    module.graph.erase_node(next(node for node in module.graph.nodes if node.op == "call_module"))
+    module.recompile()
+    assert module(torch.ones(3)).shape == (3,)
+    assert module(torch.ones(2)).shape == (2,)
+
+
+def test_guards_may_be_left_to_the_call():
+    module = export(function(lambda x: x + 1), (torch.ones(2),)).module(check_guards=False)
+    assert "_guards_fn" not in module.code
+    with pytest.raises(RuntimeError, match=r"^Expected input at \*args\[0\].shape\[0\] to be equal to 2, but got 3"):
+        module(torch.ones(3))
+
+
+def test_dead_code_elimination_keeps_guards():
+    module = export(function(lambda x: x + 1), (torch.ones(2),)).module()
+    module.graph.eliminate_dead_code()
+    assert ("call_module", "_guards_fn") in names(module.graph)
+
+
+def test_exporting_the_module_again_keeps_its_guards():
+    program = export(function(lambda x: x + 1 if x.shape[0] > 3 else x), (torch.ones(5),), dynamic_shapes=({0: Dim.AUTO},))
+    again = export(program.module(), (torch.ones(6),), dynamic_shapes=({0: Dim.AUTO},))
+    assert [node.op for node in again.graph.nodes] == ["placeholder", "call_function", "output"]
+    with pytest.raises(AssertionError, match="Guard failed"):
+        again.module()(torch.ones(2))
+
+
+def chain(node):
+    """The nodes that a node was made of, newest first."""
+    found, sources = [], node.meta.get("from_node", [])
+    while sources:
+        found.append((sources[0].name, sources[0].target, sources[0].pass_name, sources[0]._get_action_string()))
+        sources = sources[0].from_node
+    return found
+
+
+def test_nodes_know_which_nodes_they_were_made_of():
+    program = export(Layer(), (torch.ones(2, 3),))
+    assert all("from_node" not in node.meta for node in program.graph.nodes)
+    nodes = {node.name: node for node in program.module().graph.nodes}
+    assert chain(nodes["linear"]) == [("linear", "aten.linear.default", "ExportedProgram.module()", "create")]
+    assert chain(nodes["lin_weight"]) == [("p_lin_weight", "p_lin_weight", "ExportedProgram.module().unlift()", "create+replace"),
+                                          ("p_lin_weight", "p_lin_weight", "ExportedProgram.module()", "create")]
+    parts = {node.name: node for node in program.run_decompositions().graph.nodes}
+    for name in ("permute", "addmm"):
+        assert chain(parts[name]) == [("linear", "aten.linear.default", "Interpreter_PropagateUnbackedSymInts", "create"),
+                                      ("linear", "aten.linear.default", "ExportedProgram.module()", "create")]
+        assert parts[name].meta["torch_fn"] == nodes["linear"].meta["torch_fn"]
+
+
+def test_origins_are_part_of_files():
+    program = export(Layer(), (torch.ones(2, 3),)).run_decompositions()
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    loaded = torch.export.load(file)
+    for before, after in zip(calls(program), calls(loaded)):
+        assert chain(before) == chain(after) and before.meta["torch_fn"] == after.meta["torch_fn"]
+
+
+def test_a_tensor_given_twice_is_one_tensor():
+    x = torch.ones(2, 3)
+    with pytest.warns(UserWarning, match="One tensor is given for several inputs"):
+        program = export(function(lambda a, b: a + b if a is b else a - b), (x, x))
+    assert "torch.ops.aten.add.Tensor(b, b)" in program.graph_module.code
+    attention = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval()
+    x = torch.randn(2, 3, 8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        packed = export(attention, (x, x, x))
+    assert sum("linear" in node.name for node in packed.graph.nodes) == 2  # one product for the three, one for the result
+    assert torch.allclose(packed.module()(x, x, x)[0], attention(x, x, x)[0], atol=1e-6)
+
+
+def test_dims_of_a_tensor_given_twice_are_those_of_one_size():
+    x = torch.ones(4, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = export(function(lambda a, b: a + b), (x, x), dynamic_shapes=({0: Dim("a")}, {0: Dim("b")}))
+        assert len(program.range_constraints) == 1
+        with pytest.raises(Exception, match="b as dynamic but your code specialized"):
+            export(function(lambda a, b: a + b), (x, x), dynamic_shapes=(None, {0: Dim("b")}))
+
+
+def test_composites_that_a_table_leaves_out_stay_whole_inside_of_others():
+    def my_linear(x, weight, bias):
+        return torch.ops.aten.matmul(x, weight.t()) + bias
+    program = export(torch.nn.Linear(3, 2), (torch.ones(4, 5, 3),)).run_decompositions({torch.ops.aten.linear.default: my_linear})
+    assert [str(node.target) for node in calls(program)] == ["aten.t.default", "aten.matmul.default", "aten.add.Tensor"]
+    table = torch.export.default_decompositions()
+    del table[torch.ops.aten.matmul.default]
+    x = torch.randn(2, 3, 4, 5)
+    attention = export(function(lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v)), (x, x + 1, x + 2)).run_decompositions(table)
+    assert sum(str(node.target) == "aten.matmul.default" for node in attention.graph.nodes) == 2
+    assert torch.allclose(attention.module()(x, x + 1, x + 2), torch.nn.functional.scaled_dot_product_attention(x, x + 1, x + 2), atol=1e-5)
+
+
+def test_sizes_of_inputs_are_read_in_their_order():
+    program = export(function(lambda x, y: y.reshape(y.shape[1], y.shape[0]) + x.shape[0]), (torch.ones(4), torch.ones(3, 5)),
+                     dynamic_shapes=({0: Dim.AUTO}, {0: Dim.AUTO, 1: Dim.AUTO}))
+    sizes = [(node.name, str(node.args[0]), node.args[1]) for node in program.graph.nodes if "sym_size" in str(node.target)]
+    assert sizes == [("sym_size_int_3", "x", 0), ("sym_size_int_4", "y", 0), ("sym_size_int_5", "y", 1)]
+
+
+def test_ranges_are_declared_of_every_size():
+    program = export(function(lambda x, y: x[1:] + y), (torch.ones(5), torch.ones(4)), dynamic_shapes=({0: Dim.AUTO}, {0: Dim.AUTO}))
+    assert str(program.range_constraints) == "{s17 + 1: VR[3, int_oo], s17: VR[2, int_oo]}"
+    program = export(function(lambda x: x.sum() if x.shape[0] * x.shape[1] < 30 else x), (torch.ones(4, 6),),
+                     dynamic_shapes=({0: Dim("a"), 1: Dim("b")},))
+    assert {str(r) for r in program.range_constraints.values()} == {"VR[0, int_oo]"}
+    with pytest.raises(AssertionError, match="Guard failed"):
+        program.module()(torch.ones(6, 6))
+
+
+def test_sizes_of_starred_arguments_have_the_names_of_their_places():
+    program = export(function(lambda *xs, **kw: xs[0] + xs[1].sum() + kw["z"].sum()), (torch.ones(3), torch.ones(4)), {"z": torch.ones(5)},
+                     dynamic_shapes={"xs": ({0: Dim.AUTO}, {0: Dim.AUTO}), "kw": {"z": {0: Dim.AUTO}}})
+    assert [str(node.meta["val"].shape[0]) for node in program.graph.find_nodes(op="placeholder")] == ["s31", "s80", "s10"]
+
+
+def test_guards_on_starred_arguments_hold():
+    program = export(function(lambda *xs, **kw: xs[0] + 1 if xs[0].shape[0] > kw["z"].shape[0] else xs[0]), (torch.ones(5),), {"z": torch.ones(4)},
+                     dynamic_shapes={"xs": ({0: Dim.AUTO},), "kw": {"z": {0: Dim.AUTO}}})
+    assert program.module()(torch.ones(7), z=torch.ones(6)).shape == (7,)
+    with pytest.raises(AssertionError, match="Guard failed"):
+        program.module()(torch.ones(5), z=torch.ones(6))
+
+
+def test_errors_that_a_draft_would_report_say_so():
+    with pytest.raises(torch._dynamo.exc.UserError, match=r"replace your `export\(\)` call with `draft_export\(\)`\.$"):
+        export(function(lambda x: x + torch.ones(4)), (torch.ones(4),), dynamic_shapes=({0: Dim("a")},))
+
+
+def test_additional_inputs_are_checked_by_what_is_expected():
+    more = torch.export.AdditionalInputs()
+    more.add((torch.ones(6),))
+    with pytest.raises(RuntimeError, match=r"^Expected input at \*args\[0\].shape\[0\] to be equal to 4, but got 6"):
+        more.verify(export(function(lambda x: x + 1), (torch.ones(4),)))
+
+
+def test_files_have_sizes_as_they_turned_out():
+    program = export(function(lambda x, y, z: x[1:] + y + z), (torch.ones(5), torch.ones(4), torch.ones(4)),
+                     dynamic_shapes=({0: Dim.AUTO}, {0: Dim.AUTO}, {0: Dim.AUTO}))
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    with zipfile.ZipFile(file) as archive:
+        stored = json.loads(archive.read(next(name for name in archive.namelist() if name.endswith("models/model.json"))))
+    sizes = {name: value["sizes"][0]["as_expr"]["expr_str"] for name, value in stored["graph_module"]["graph"]["tensor_values"].items()}
+    symbols = {symbol for size in sizes.values() for symbol in re.findall(r"Symbol\('(\w+)'", size)}
+    assert len(symbols) == 1 and symbols <= stored["range_constraints"].keys()
+    file.seek(0)
+    assert str(torch.export.load(file).range_constraints) == str(program.range_constraints)
+
+
+def test_no_pointer_becomes_part_of_a_program():
+    with pytest.raises(RuntimeError, match="Cannot access data pointer of Tensor"):
+        export(function(lambda x: x + x.data_ptr()), (torch.ones(2),))
+
+
+def test_bounds_of_hints_are_checked():
+    with pytest.raises(AssertionError, match="min must be <= max, got min=5, max=2"):
+        Dim.DYNAMIC(min=5, max=2)
+    with pytest.raises(AssertionError, match="max must be non-negative, got -1"):
+        Dim.AUTO(max=-1)
+    with pytest.raises(TypeError, match="not callable"):
+        Dim.AUTO(min=2)(max=3)
+
+
+def test_results_with_names_are_read_by_who_never_made_one(tmp_path):
+    program = export(function(lambda x: torch.ops.aten.kthvalue(x, 2)), (torch.arange(5.0),))
+    torch.export.save(program, tmp_path / "named.pt2")
+    code = f"import umbra; print(type(umbra.export.load({str(tmp_path / 'named.pt2')!r}).module()(umbra.arange(5.0))).__name__)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.strip() == type(program.module()(torch.arange(5.0))).__name__
