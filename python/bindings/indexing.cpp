@@ -244,7 +244,13 @@ Value index_list(const std::vector<Tensor>& indices) { return Value(std::vector<
 /// The items of an index: those of a tuple, or the one that is given.
 struct Items {
   explicit Items(PyObject*& index) {
-    if (stands_for_tuple(index)) tuple = owned(PySequence_Tuple(index));
+    if (stands_for_tuple(index)) {
+      warn(
+          "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; ",
+          "use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, ",
+          "x[torch.tensor(seq)], which will result either in an error or a different result");
+      tuple = owned(PySequence_Tuple(index));
+    }
     PyObject* items = tuple ? tuple.ptr() : index;
     if (PyTuple_Check(items)) {
       data = &PyTuple_GET_ITEM(items, 0);

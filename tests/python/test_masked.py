@@ -72,8 +72,34 @@ def test_dimensions_may_be_several_or_none():
     (lambda: torch.masked.var(X, unbiased=True, correction=1), AssertionError, "Only one of unbiased and correction"),
     (lambda: torch.masked.amax(torch.tensor([True]), mask=torch.ones(1)), NotImplementedError, "identity of amax on torch.bool input"),
     (lambda: torch.masked.softmax(X.to_sparse(), 1), ValueError, r"masked softmax expects strided tensor \(got torch.sparse_coo tensor\)"),
-    (lambda: torch.masked.sum(X.to_sparse(), 1), NotImplementedError, "not in Umbra yet"),
+    (lambda: torch.masked.prod(X.to_sparse(), 1), ValueError, "expects explicit mask for sparse_coo tensor input"),
 ])
 def test_what_does_not_fit_is_refused(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+DATA = [[1.0, 0, 2], [0, 3, 0], [0, 0, 0]]
+PLACES = [[True, True, False], [False, True, True], [False, False, False]]
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+@pytest.mark.parametrize("name, expected", [("sum", [[1.0, 3.0, 0.0]]), ("prod", [[1.0, 0.0, 0.0]]), ("amax", [[1.0, 3.0, 0.0]]), ("amin", [[1.0, 0.0, 0.0]])])
+def test_reductions_of_sparse_tensors_have_elements_where_anything_was_there(layout, name, expected):
+    data, mask = torch.tensor(DATA).to_sparse(layout=layout), torch.tensor(PLACES).to_sparse(layout=layout)
+    result = getattr(torch.masked, name)(data, dim=0, keepdim=True, mask=mask)
+    assert result.layout == layout and result._nnz() == 3 and result.to_dense().tolist() == expected
+
+
+def test_without_a_mask_a_sparse_tensor_is_its_own():
+    data = torch.tensor(DATA).to_sparse()
+    rows = torch.masked.sum(data, 1, keepdim=True)
+    assert rows._nnz() == 2 and rows.to_dense().tolist() == [[3.0], [3.0], [0.0]]
+    everything = torch.masked.sum(data)
+    assert everything.layout == torch.sparse_coo and everything.shape == () and everything.to_dense().item() == 6.0
+    with pytest.raises(ValueError, match="masked prod expects explicit mask for sparse_coo tensor input"):
+        torch.masked.prod(data)
+    with pytest.raises(RuntimeError, match="reduction operations on CSR tensors with keepdim=False is unsupported"):
+        torch.masked.sum(torch.tensor(DATA).to_sparse_csr(), 0)
+    with pytest.raises(ValueError, match="masked argmax expects strided tensor"):
+        torch.masked.argmax(data, 0)

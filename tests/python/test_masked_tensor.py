@@ -78,3 +78,29 @@ def test_softmax_of_what_is_there():
 def test_what_does_not_fit_is_refused(make, error, text):
     with pytest.raises(error, match=text):
         make()
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_masked_tensors_of_sparse_data(layout):
+    dense, there = torch.tensor([[1.0, 0, 2], [0, 3, 0]]), torch.tensor([[True, False, True], [False, True, False]])
+    masked = masked_tensor(dense.to_sparse(layout=layout), there.to_sparse(layout=layout))
+    assert masked.layout == layout and masked.is_sparse
+    for result, expected in ((masked.sin(), dense.sin()), (masked * masked, dense * dense), (masked + 1, dense + 1)):
+        assert result.layout == layout
+        assert torch.equal(result.to_dense().get_data()[there], expected[there]) and torch.equal(result.to_dense().get_mask(), there)
+    assert masked.sum().get_data().item() == 6.0 and masked.mean().get_data().item() == 2.0
+    assert repr(masked) == repr(masked_tensor(dense, there))
+    again = masked.to_dense().to_sparse() if layout is torch.sparse_coo else masked.to_dense().to_sparse_csr()
+    assert again.layout == layout and torch.equal(again.get_data().to_dense(), dense)
+
+
+def test_masked_sparse_data_and_mask_have_the_same_places():
+    data = torch.tensor([[1.0, 0], [0, 2]])
+    with pytest.raises(TypeError, match="data and mask must have the same layout"):
+        masked_tensor(data.to_sparse(), data != 0)
+    with pytest.raises(ValueError, match="do not have the same indices"):
+        masked_tensor(data.to_sparse(), (data == 0).to_sparse())
+    with pytest.raises(TypeError, match="data layout of torch.sparse_csc is not supported"):
+        masked_tensor(data.to_sparse_csc(), (data != 0).to_sparse_csc())
+    with pytest.raises(NotImplementedError, match="argmax of a masked tensor of layout torch.sparse_coo"):
+        masked_tensor(data.to_sparse(), (data != 0).to_sparse()).argmax()

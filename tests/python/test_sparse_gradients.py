@@ -168,3 +168,33 @@ def test_the_graph_makes_the_sparse_tensor_by_one_operator():
 def test_sparse_inputs_ahead_of_time_are_refused_by_name():
     with pytest.raises(NotImplementedError, match="ahead-of-time autograd of a tensor of layout torch.sparse_coo"):
         aot_function(lambda x, y: x @ y, lambda graph, _: graph)(torch.eye(2).to_sparse(), torch.ones(2, 2, requires_grad=True))
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc])
+def test_gradcheck_of_sparse_inputs(layout):
+    from umbra.autograd import gradcheck
+    from umbra.autograd.gradcheck import GradcheckError
+    blocks = (2, 2) if layout in (torch.sparse_bsr, torch.sparse_bsc) else None
+    x = torch.eye(4, dtype=torch.float64).to_sparse(layout=layout, blocksize=blocks).requires_grad_()
+    for masked in (True, False):
+        assert gradcheck(lambda a: a.to_dense(masked_grad=masked), (x,), masked=masked)
+        with pytest.raises(GradcheckError, match="Jacobian mismatch for output 0 with respect to input 0"):
+            gradcheck(lambda a: a.to_dense(masked_grad=not masked), (x,), masked=masked)
+    with pytest.raises(ValueError, match="Sparse output is not supported at gradcheck yet"):
+        gradcheck(lambda a: a * 2, (x,))
+
+
+def test_gradcheck_sees_a_backward_that_does_not_scale_with_what_comes_in():
+    from umbra.autograd import gradcheck
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+
+    class Adds(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            return a.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g + 1e-6
+    with pytest.raises(RuntimeError, match="backward not multiplied by grad_output"):
+        gradcheck(Adds.apply, (x,))

@@ -6,7 +6,7 @@ that kind exists (mean, var), elements are counted.
 import builtins
 
 import umbra
-from umbra.masked import _masks
+from umbra.masked import _masks, _sparse_reductions
 from umbra.masked._masks import canonical_dims, fill_masked, input_mask, require_strided
 from umbra.nn import functional
 
@@ -17,7 +17,8 @@ _reduction_identity = _masks.identity
 
 def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Sum over `dim`, or over everything; 0 where nothing is there. Small integers add up to int64."""
-    require_strided("sum", input)
+    if input.layout != umbra.strided:
+        return _sparse_reductions.reduced(sum, input, dim, keepdim, dtype, mask)
     dims = canonical_dims(dim, input.ndim)
     dtype = dtype or _masks.summed_type(input.dtype)
     return umbra.sum(fill_masked("sum", input, mask), dims, builtins.bool(keepdim), dtype=dtype)
@@ -25,7 +26,8 @@ def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Product over `dim`, which may be several; 1 where nothing is there."""
-    require_strided("prod", input)
+    if input.layout != umbra.strided:
+        return _sparse_reductions.reduced(prod, input, dim, keepdim, dtype, mask)
     dims = canonical_dims(dim, input.ndim)
     result = fill_masked("prod", input, mask).to(dtype=dtype or _masks.summed_type(input.dtype))
     for d in reversed(dims):
@@ -35,14 +37,16 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Greatest element; the type's least value where nothing is there."""
-    require_strided("amax", input)
+    if input.layout != umbra.strided:
+        return _sparse_reductions.reduced(amax, input, dim, keepdim, dtype, mask)
     filled = fill_masked("amax", input, mask)
     return umbra.amax(filled, canonical_dims(dim, input.ndim), builtins.bool(keepdim)).to(dtype=dtype or input.dtype)
 
 
 def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Least element; the type's greatest value where nothing is there."""
-    require_strided("amin", input)
+    if input.layout != umbra.strided:
+        return _sparse_reductions.reduced(amin, input, dim, keepdim, dtype, mask)
     filled = fill_masked("amin", input, mask)
     return umbra.amin(filled, canonical_dims(dim, input.ndim), builtins.bool(keepdim)).to(dtype=dtype or input.dtype)
 
@@ -105,7 +109,8 @@ def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
         raise ValueError(f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or complex dtype. Got: {wanted}")
     if input.layout != umbra.strided and input.layout != umbra.sparse_csr:
         raise ValueError(f"masked mean expects strided or sparse_csr tensor (got {input.layout} tensor)")
-    require_strided("mean", input)
+    if input.layout != umbra.strided:
+        return _sparse_reductions.reduced(mean, input, dim, keepdim, dtype, mask)
     count, total, _ = _count_and_sum(input, dim, keepdim, wanted, mask)
     return total / count
 

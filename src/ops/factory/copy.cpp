@@ -1,6 +1,8 @@
 // Copies and casts: clone, copy_, to, contiguous, fill_.
 #include "kernels/copy.h"
 
+#include <atomic>
+
 #include "dispatch/data_dependent.h"
 #include "dispatch/layers.h"
 #include "kernels/functors/arithmetic.h"
@@ -12,6 +14,7 @@
 #include "ops/sparse/structure.h"
 #include "sym/layout_watch.h"
 #include "umbra/core/sparse.h"
+#include "umbra/core/warning.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -23,6 +26,9 @@ void negate_in_place(const Tensor& t) { kernels::pointwise(functors::Negative{},
 // A copy that carries out lazy conjugation and negation on both sides.
 void copy_values(const Tensor& out, const Tensor& in) {
   check<NotImplementedError>(in.storage()->has_data(), "Cannot copy out of meta tensor; no data!");
+  static std::atomic<bool> warned = false;
+  if (is_complex(in.dtype()) && !is_complex(out.dtype()) && out.dtype() != DType::Bool && !warned.exchange(true))
+    warn("Casting complex values to real discards the imaginary part");
   bool conjugate = in.is_conj() != out.is_conj(), negate = in.is_neg() != out.is_neg();
   if (conjugate && is_complex(out.dtype())) kernels::copy_conjugated(out, in);
   else kernels::copy(out, in);

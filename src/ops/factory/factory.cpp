@@ -259,6 +259,9 @@ UMBRA_OPERATOR(
             OptionalBool, OptionalFormat) { kernels::fill(out, value); })
     .sparse([](const Tensor& self, const Scalar& value, OptionalDType dtype, OptionalLayout layout,
                OptionalDevice device, OptionalBool, OptionalFormat) {
+      if (layout == Layout::Strided && self.layout() == Layout::SparseCoo)
+        return full(self.sym_sizes(), value,
+                    {.dtype = dtype.value_or(self.dtype()), .device = device.value_or(self.device())});
       return at_same_places(self, "fill_.Scalar", layout, device,
                             [&](const Tensor& values) { return full_like(values, value, {.dtype = dtype}); });
     })

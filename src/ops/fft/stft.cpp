@@ -1,5 +1,8 @@
 // Short-time Fourier transforms: frames of a signal, each transformed, and back.
+#include <atomic>
+
 #include "ops/common/shape.h"
+#include "umbra/core/warning.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -55,6 +58,12 @@ Tensor stft_parts(const Tensor& self, Framing f, bool center, const std::string&
   check(!f.window.defined() || f.window.device() == self.device(),
         "stft input and window must be on the same device but got self on ", self.device(), " and window on ",
         f.window.defined() ? f.window.device() : self.device());
+  static std::atomic<bool> warned = false;
+  if (!f.window.defined() && !warned.exchange(true))
+    warn("A window was not provided. A rectangular window will be applied, which is known to cause spectral leakage. ",
+         "Other windows such as torch.hann_window or torch.hamming_window are recommended to reduce spectral leakage. ",
+         "To suppress this warning and use a rectangular window, explicitly set `window=torch.ones(n_fft, ",
+         "device=<device>)`.");
   check(!center || !f.align, "stft only supports align_to_window for center = False.");
   bool complex_input = self.is_complex() || (f.window.defined() && f.window.is_complex());
   check(f.complex_result || complex_input,

@@ -1,4 +1,6 @@
 // Scatter and index writes whose elements combine with what is there: sums, products, means, extremes.
+#include <atomic>
+
 #include "kernels/copy.h"
 #include "kernels/gather.h"
 #include "ops/common/batching.h"
@@ -7,6 +9,7 @@
 #include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "ops/index/scatter_spec.h"
+#include "umbra/core/warning.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -32,6 +35,10 @@ UMBRA_OPERATOR("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
             const std::string& reduce) {
+      static std::atomic<bool> warned = false;
+      if (!warned.exchange(true))
+        warn("The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future ",
+             "PyTorch release. Use torch.scatter_reduce instead for more reduction options.");
       if (!out.is_same(self)) kernels::copy(out, self);
       kernels::scatter(out, wrap_dim(dim, out.dim()), index, src, old_reduction(reduce));
     })

@@ -1,6 +1,8 @@
 // Products of vectors, matrices and batches beyond mm: outer, inner, tensordot, chains of matrices.
 #include "ops/sparse/products.h"
 
+#include <atomic>
+
 #include "kernels/copy.h"
 #include "kernels/functors/functor.h"
 #include "kernels/matmul.h"
@@ -15,6 +17,7 @@
 #include "ops/common/unbacked.h"
 #include "ops/linalg/linalg.h"
 #include "ops/pointwise/family.h"
+#include "umbra/core/warning.h"
 
 namespace umbra::ops {
 namespace {
@@ -353,6 +356,12 @@ UMBRA_OPERATOR("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor
 /// The dimension that was asked for, or the first of size 3.
 int64_t cross_dim(const Tensor& self, std::optional<int64_t> dim) {
   if (dim) return *dim;
+  static std::atomic<bool> warned = false;
+  if (!warned.exchange(true))
+    warn(
+        "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or ",
+        "simply use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross in a ",
+        "future release.");
   for (int64_t d = 0; d < self.dim(); ++d)
     if (self.sym_size(d) == 3) return d;
   fail("no dimension of size 3 in input");

@@ -8,6 +8,7 @@
 #include "ops/common/out_variant.h"
 #include "ops/reduce/reduced_shape.h"
 #include "ops/reduce/scan.h"
+#include "umbra/core/warning.h"
 
 namespace umbra::ops {
 namespace {
@@ -36,6 +37,12 @@ Tensor variance_gradient(const Tensor& grad, const Tensor& self, const OptionalD
   return g.mul(self.sub(mean).mul(2.0).div(degrees));
 }
 
+void warn_of_degrees(const char* name, const Tensor& self, const OptionalDims& dims, const OptionalScalar& correction) {
+  if (static_cast<double>(reduced_count(self.sym_sizes(), dims).guard_int()) <= correction_of(correction))
+    warn(name, "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input ",
+         "numel divided by output numel).");
+}
+
 UMBRA_OPERATOR(
     "var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
     .out("var.correction_out")
@@ -44,6 +51,7 @@ UMBRA_OPERATOR(
       return reduced_spec(self, reduced_dims(self, dims), keepdim, real_type(self.dtype()));
     })
     .cpu([](const Tensor& out, const Tensor& self, OptionalDims dims, const OptionalScalar& correction, bool) {
+      warn_of_degrees("var", self, dims, correction);
       kernels::var_mean(out, {}, self, masked_dims(reduced_dims(self, dims)), correction_of(correction), false);
     })
     .gradient("self", {"grad", "self", "dim", "correction", "keepdim"}, variance_gradient)
@@ -58,6 +66,7 @@ UMBRA_OPERATOR(
       return reduced_spec(self, reduced_dims(self, dims), keepdim, real_type(self.dtype()));
     })
     .cpu([](const Tensor& out, const Tensor& self, OptionalDims dims, const OptionalScalar& correction, bool) {
+      warn_of_degrees("std", self, dims, correction);
       kernels::var_mean(out, {}, self, masked_dims(reduced_dims(self, dims)), correction_of(correction), true);
     })
     .gradient("self", {"grad", "self", "result", "dim", "correction", "keepdim"},
@@ -100,6 +109,7 @@ UMBRA_OPERATOR(
     })
     .cpu<2>([](const Tensor& variance, const Tensor& mean, const Tensor& self, OptionalDims dims,
                const OptionalScalar& correction, bool) {
+      warn_of_degrees("var_mean", self, dims, correction);
       kernels::var_mean(variance, mean, self, masked_dims(reduced_dims(self, dims)), correction_of(correction), false);
     })
     .gradient("self", {"grad0", "grad1", "self", "dim", "correction", "keepdim"}, variance_mean_gradient)
@@ -115,6 +125,7 @@ UMBRA_OPERATOR(
     })
     .cpu<2>([](const Tensor& deviation, const Tensor& mean, const Tensor& self, OptionalDims dims,
                const OptionalScalar& correction, bool) {
+      warn_of_degrees("std_mean", self, dims, correction);
       kernels::var_mean(deviation, mean, self, masked_dims(reduced_dims(self, dims)), correction_of(correction), true);
     })
     .gradient("self", {"grad0", "grad1", "self", "result0", "dim", "correction", "keepdim"},

@@ -1,5 +1,6 @@
 // Views that reorder dimensions: transpose, permute, t, movedim.
 #include <algorithm>
+#include <atomic>
 
 #include "ops/common/alias.h"
 #include "ops/common/batching.h"
@@ -100,6 +101,12 @@ UMBRA_OPERATOR("permute(Tensor(a) self, int[] dims) -> Tensor(a)")
     });
 
 UMBRA_OPERATOR("numpy_T(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
+  static std::atomic<bool> warned = false;
+  if (self.dim() != 2 && !warned.exchange(true))
+    warn(
+        "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw ",
+        "an error in a future release. Consider `x.mT` to transpose batches of matrices or ",
+        "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.");
   std::vector<int64_t> dims;
   for (int64_t d = self.dim(); d-- > 0;) dims.push_back(d);
   return self.permute(dims);

@@ -1,7 +1,9 @@
 """What operators do with masked tensors: one function for each kind of operator, and tables that say which is of which kind."""
 import functools
+import warnings
 
 import umbra
+from umbra.masked.maskedtensor import _sparse
 from umbra.masked.maskedtensor.core import MaskedTensor, is_masked_tensor
 from umbra.masked.maskedtensor.creation import as_masked_tensor
 
@@ -44,6 +46,10 @@ def _wrap(data, mask):
 def _masks_match(a, b):
     if not (is_masked_tensor(a) and is_masked_tensor(b)):
         return True
+    if a.layout != b.layout:
+        raise ValueError(f"`a` and `b` must have the same layout. Got {a.layout} and {b.layout}")
+    if a.is_sparse:
+        return _sparse.match(a.get_mask(), b.get_mask())
     return a.dim() == b.dim() and bool((a.get_mask() == b.get_mask()).all())
 
 
@@ -56,14 +62,18 @@ def _check_unary(args, kwargs):
         raise TypeError("MaskedTensor unary ops do not support additional Tensor arguments")
 
 
+def _elementwise(func, first, *others):
+    return _sparse.on_values(func, first, *others) if _sparse.is_sparse(first) else func(first, *others)
+
+
 def _unary(func, self, *args, **kwargs):
     _check_unary(args, kwargs)
-    return MaskedTensor(func(_data(self), *args), self.get_mask())
+    return MaskedTensor(_elementwise(func, _data(self), *args), self.get_mask())
 
 
 def _unary_(func, self, *args, **kwargs):
     _check_unary(args, kwargs)
-    self._set_data_mask(func(_data(self), *args), self.get_mask())
+    self._set_data_mask(_elementwise(func, _data(self), *args), self.get_mask())
     return self
 
 
@@ -78,14 +88,14 @@ def _check_binary(args, kwargs):
 
 def _binary(func, *args, **kwargs):
     _check_binary(args, kwargs)
-    result = func(*_data(args))
+    result = _elementwise(func, *_data(args))
     mask = (args[0] if is_masked_tensor(args[0]) else args[1]).get_mask()
-    return MaskedTensor(result, mask.expand_as(result))
+    return MaskedTensor(result, mask if _sparse.is_sparse(result) else mask.expand_as(result))
 
 
 def _binary_(func, *args, **kwargs):
     _check_binary(args, kwargs)
-    args[0]._set_data_mask(func(*_data(args)), _mask(args[0]))
+    args[0]._set_data_mask(_elementwise(func, *_data(args)), _mask(args[0]))
     return args[0]
 
 
@@ -96,11 +106,22 @@ def _alongside(func, *args, **kwargs):
 # ---- reductions ----
 
 def _reduce_everything(name, self):
+    if self.is_sparse:
+        return _reduce_elements(name, self)
     mask = self.get_mask()
     if name == "all":
         data = self.get_data().masked_fill(~mask, True).all()
     else:
         data = getattr(umbra.masked, name)(self, mask=mask)
+    return as_masked_tensor(data, mask.any())
+
+
+def _reduce_elements(name, self):
+    """Of sparse data: the elements that are there. Where one of them stands would be a question about the whole."""
+    if name in ("argmin", "argmax", "all"):
+        raise NotImplementedError(f"{name} of a masked tensor of layout {self.layout} is not in Umbra yet")
+    mask = self.get_mask().values()
+    data = getattr(umbra.masked, name)(MaskedTensor(self.get_data().values(), mask), mask=mask)
     return as_masked_tensor(data, mask.any())
 
 
@@ -111,6 +132,9 @@ def _reduce(name, *args, **kwargs):
 
 
 def _reduce_over(name, self, dim, keepdim=False, dtype=None):
+    if self.is_sparse:
+        warnings.warn(f"The sparse version of {name} is not implemented in reductions.", stacklevel=2)
+        return NotImplemented
     mask = self.get_mask()
     if name == "all":
         data = self.get_data().masked_fill(~mask, True).all(dim=dim, keepdim=keepdim)
@@ -131,6 +155,48 @@ class _Contiguous(umbra.autograd.Function):
     @staticmethod
     def backward(_, grad):
         return grad
+
+
+class _ToDense(umbra.autograd.Function):
+    """Data and mask without places; the gradient goes back to the layout that they had."""
+
+    @staticmethod
+    def forward(ctx, masked):
+        ctx.layout = masked.layout
+        return MaskedTensor(masked._masked_data.to_dense(), masked._masked_mask.to_dense())
+
+    @staticmethod
+    def backward(ctx, grad):
+        return _to_layout(grad, ctx.layout)
+
+
+class _ToSparse(umbra.autograd.Function):
+    """The elements that are there, at their places."""
+
+    @staticmethod
+    def forward(_, masked, layout):
+        mask = masked._masked_mask.to_sparse(layout=layout)
+        return MaskedTensor(masked._masked_data.sparse_mask(mask), mask)
+
+    @staticmethod
+    def backward(_, grad):
+        return _to_layout(grad, umbra.strided), None
+
+
+def _to_layout(masked, layout):
+    if masked.layout == layout:
+        return masked
+    if layout is umbra.strided:
+        return _ToDense.apply(masked)
+    if layout is umbra.sparse_csr and masked.dim() != 2:
+        raise ValueError(f"Only 2D tensors can be converted to the SparseCsr layout but got shape: {masked.size()}")
+    return _ToSparse.apply(_to_layout(masked, umbra.strided), layout)
+
+
+def _contiguous(masked):
+    if masked.is_sparse:
+        raise ValueError("MaskedTensors with sparse data do not have is_contiguous")
+    return masked if _data(masked).is_contiguous() else _Contiguous.apply(masked)
 
 
 class _Where(umbra.autograd.Function):
@@ -229,4 +295,7 @@ def functions():
     for owner in (umbra, umbra.Tensor):
         table |= {getattr(owner, name): functools.partial(_reduce, name) for name in _REDUCTIONS}
         table[owner.where] = _Where.apply
-    return table | {umbra.Tensor.contiguous: lambda masked: masked if _data(masked).is_contiguous() else _Contiguous.apply(masked)}
+    return table | {umbra.Tensor.contiguous: _contiguous, umbra.Tensor.to_dense: lambda masked: _to_layout(masked, umbra.strided),
+                    umbra.Tensor.to_sparse: lambda masked: _to_layout(masked, umbra.sparse_coo),
+                    umbra.Tensor.to_sparse_coo: lambda masked: _to_layout(masked, umbra.sparse_coo),
+                    umbra.Tensor.to_sparse_csr: lambda masked: _to_layout(masked, umbra.sparse_csr)}

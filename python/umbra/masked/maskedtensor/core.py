@@ -4,11 +4,12 @@
     mt.sum()                                      # MaskedTensor(  2.0000, True)
 
 Operators of each element work on the data and keep the mask, views and joins take both along, reductions leave out what is not there.
-The data may be strided; sparse data are refused.
+The data may be strided, or sparse tensors (COO, CSR) with elements at the mask's places.
 """
 import warnings
 
 import umbra
+from umbra.masked.maskedtensor import _sparse
 
 __all__ = ["MaskedTensor", "is_masked_tensor"]
 
@@ -23,6 +24,9 @@ def is_masked_tensor(obj, /):
 def _check_parts(data, mask):
     if type(data) is not type(mask):
         raise TypeError(f"data and mask must have the same type. Got {type(data)} and {type(mask)}")
+    if data.layout is not umbra.strided and data.layout not in _sparse.LAYOUTS:
+        raise TypeError(f"data layout of {data.layout} is not supported.")
+    _sparse.check_places(data, mask)
     if mask.dtype != umbra.bool:
         raise TypeError("mask must have dtype bool.")
     if data.dtype not in _TYPES:
@@ -75,9 +79,10 @@ class MaskedTensor(umbra.Tensor):
                           "To avoid this, you can use data.detach().clone()", UserWarning, stacklevel=2)
         if data.layout != mask.layout:
             raise TypeError("data and mask must have the same layout.")
-        if data.layout != umbra.strided:
-            raise NotImplementedError(f"a MaskedTensor of layout {data.layout} is not in Umbra yet")
-        made = umbra.Tensor._make_wrapper_subclass(cls, data.size(), dtype=data.dtype, device=data.device, requires_grad=requires_grad)
+        if data.layout in _sparse.LAYOUTS:
+            data, mask = _sparse.aligned(data, mask)
+        made = umbra.Tensor._make_wrapper_subclass(cls, data.size(), dtype=data.dtype, layout=data.layout, device=data.device,
+                                                   requires_grad=requires_grad)
         made._set_data_mask(data.clone(), mask.clone())
         return made
 
@@ -93,6 +98,19 @@ class MaskedTensor(umbra.Tensor):
         """The mask."""
         return self._masked_mask
 
+    def is_sparse_coo(self):
+        """Whether the data are a COO tensor."""
+        return self.layout == umbra.sparse_coo
+
+    def is_sparse_csr(self):
+        """Whether the data are a CSR tensor."""
+        return self.layout == umbra.sparse_csr
+
+    @property
+    def is_sparse(self):
+        """Whether the data are a sparse tensor."""
+        return self.layout in _sparse.LAYOUTS
+
     def to_tensor(self, value):
         """A plain tensor, with `value` where nothing is there."""
         return self.get_data().masked_fill(~self.get_mask(), value)
@@ -104,7 +122,10 @@ class MaskedTensor(umbra.Tensor):
         if self.dim() == 0:
             there = self._masked_mask.item()
             return f"MaskedTensor({_number_text(self._masked_data.item()) if there else '--'}, {there})"
-        return "MaskedTensor(\n  " + _text(self._masked_data.detach(), self._masked_mask).replace("\n", "\n  ") + "\n)"
+        data, mask = self._masked_data.detach(), self._masked_mask
+        if self.is_sparse:
+            data, mask = data.to_dense(), mask.to_dense()
+        return "MaskedTensor(\n  " + _text(data, mask).replace("\n", "\n  ") + "\n)"
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
