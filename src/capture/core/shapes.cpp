@@ -18,7 +18,7 @@ std::vector<int64_t> all_dims(const Tensor& self) {
 int64_t wrapped(int64_t dim, int64_t rank) { return dim < 0 ? dim + rank : dim; }
 
 Tensor exchange(const Tensor& self, int64_t a, int64_t b) {
-  if (self.dim() == 0) return alias(self);
+  if (self.dim() == 0 || wrapped(a, self.dim()) == wrapped(b, self.dim())) return alias(self);
   std::vector<int64_t> dims = all_dims(self);
   std::swap(dims.at(static_cast<size_t>(wrapped(a, self.dim()))), dims.at(static_cast<size_t>(wrapped(b, self.dim()))));
   return self.permute(dims);
