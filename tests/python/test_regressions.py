@@ -27,13 +27,17 @@ def test_a_derived_dimension_without_its_root_is_checked():
             module(torch.ones(size))
 
 
-def test_the_same_tensor_given_twice_is_two_inputs():
+def test_a_program_of_one_tensor_given_twice_is_not_run_with_two():
     class Difference(torch.nn.Module):
         def forward(self, a, b):
             return a - b * 2
     x = torch.ones(3)
-    module = umbra.export.export(Difference(), (x, x), strict=False).module()
-    assert torch.equal(module(torch.full((3,), 10.0), torch.ones(3)), torch.full((3,), 8.0))
+    program = umbra.export.export(Difference(), (x, x), strict=False)
+    for module in (program.module(), program.run_decompositions().module()):
+        y = torch.full((3,), 10.0)
+        assert torch.equal(module(y, y), torch.full((3,), -10.0))
+        with pytest.raises(RuntimeError, match="exported with one tensor for 'a' and 'b'"):
+            module(y, torch.ones(3))
 
 
 def test_compiled_views_follow_the_offset_of_their_input():

@@ -296,7 +296,6 @@ def capture(source, args, kwargs, *, dynamic_shapes, draft=None, defer_guards=Fa
     args, kwargs = pytree.tree_map(lambda leaf: leaf.val if isinstance(leaf, _IntWrapper) else leaf, (args, kwargs))
     leaves, in_spec = pytree.tree_flatten((args, kwargs))
     _check_inputs(leaves)
-    _warn_of_repeated_tensors(leaves)
     out_spec = None
 
     def forward(flat):
@@ -325,14 +324,6 @@ def _inner_tensors(name, value):
 
 _PLAIN = (int, float, bool, str, type(None))
 _INPUTS = (_C.Tensor, int, float, bool, str, type(None), _C.SymInt)
-
-
-def _warn_of_repeated_tensors(leaves):
-    """A tensor given twice is one tensor to the program, which may ask; later calls may give two."""
-    tensors = [id(leaf) for leaf in leaves if isinstance(leaf, _C.Tensor)]
-    if len(set(tensors)) < len(tensors):
-        warnings.warn("One tensor is given for several inputs. The exported program takes it from the last of them and does not read the others: where "
-                      "they may differ in later calls, give tensors of their own here.", stacklevel=4)
 
 
 def _check_inputs(leaves):

@@ -162,6 +162,7 @@ class ExportedProgram:
         self._call_spec = CallSpec(in_spec or _tree.restore(program.in_spec), out_spec or _tree.restore(program.out_spec))
         self._graph_module = GraphModule._wrap(program.graph_module)
         self._state = state
+        self._repeated = None  # see _repeated_inputs
 
     def _keep_example_inputs(self):
         """The example inputs become part of the program's file."""
@@ -315,8 +316,25 @@ class ExportedProgram:
             return in_spec.flatten_up_to((args, kwargs))
         return leaves
 
+    def _repeated_inputs(self):
+        """The places of inputs that were one tensor when the program was captured, which reads the last of them and no other."""
+        if self._repeated is None:
+            read = [bool(node.users) for node in self.graph.nodes if node.op == "placeholder"][-len(self.graph_signature.user_inputs):]
+            places = {}
+            if not all(read) and self.example_inputs is not None:
+                for place, leaf in enumerate(pytree.tree_leaves(self.example_inputs)):
+                    if isinstance(leaf, _C.Tensor):
+                        places.setdefault(id(leaf), []).append(place)
+            self._repeated = [group for group in places.values() if len(group) > 1 and read[group[-1]] and not any(read[place] for place in group[:-1])]
+        return self._repeated
+
     def _check_leaves(self, leaves, check_guards=True):
         """Raises where the inputs do not fit: with guards the guard that does not hold, else what was expected. The types are PyTorch's."""
+        for group in self._repeated_inputs():
+            if any(leaves[place] is not leaves[group[0]] for place in group):
+                names = " and ".join(repr(self.graph_signature.user_inputs[place]) for place in group)
+                raise RuntimeError(f"The program was exported with one tensor for {names}, and reads one of them alone: it runs where they are one "
+                                   "tensor. For others, export it with tensors of their own.")
         try:
             self._program.check_inputs(leaves)
         except AssertionError as error:
