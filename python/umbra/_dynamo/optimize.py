@@ -21,7 +21,9 @@ from umbra._functorch.partitioners import default_partition, min_cut_remateriali
 from umbra._options import not_built
 from umbra.compiler import _capturing, _tracer, is_compiling
 from umbra.nn import Module
+from umbra.overrides import has_torch_function_unary
 from umbra.utils import _pytree as pytree
+from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
 
 RECOMPILE_LIMIT = config.recompile_limit  # kinds of calls that one function is captured for, unless the configuration is changed
 
@@ -153,7 +155,8 @@ class _Backend:
     def __call__(self, module, inputs):
         self.calls += 1
         try:
-            return self.backend(module, inputs)
+            with breaks.paused():
+                return self.backend(module, inputs)
         except Exception as error:
             self.error = error
             raise
@@ -165,7 +168,7 @@ class _Optimized:
     def __init__(self, model, backend, partition, fullgraph, dynamic, limit):
         self.model, self.fullgraph, self.dynamic, self.limit = model, fullgraph, dynamic, limit
         self.backend, self.partition = _Backend(backend), partition
-        self.owners = [model] if isinstance(model, Module) else [model.__self__] if hasattr(model, "__self__") else []
+        self.owners = [] if isinstance(model, types.FunctionType) else [getattr(model, "__self__", model)]
         self.call = _C._CompiledCall(self.run)
         self.call._compiled = self
         self.static, self.moving = (self._captures(moving) for moving in (False, True))
@@ -195,7 +198,7 @@ class _Optimized:
 
     def _captures(self, moving):
         options = {"partition_fn": self.partition, "decompositions": None, "inference_compiler": None, "dynamic": moving,
-                   "reads": self._reads, "call": self.call}
+                   "reads": self._reads, "tensors": breaks.Tensors, "call": self.call}
         if isinstance(self.model, Module):
             return _compile_module(self.model, self.backend, _interpret, **options)
         return _compile(self.model, self.backend, _interpret, fixed_inputs=0, keep_writes=False, **options)
@@ -216,7 +219,10 @@ class _Optimized:
         # Inside a transform, or a program that is captured, the function is part of that.
         if self.gave_up or _C._level_count() or _C._is_tracing() or is_compiling():
             return self.model(*args, **kwargs)
-        captures = self.moving if self._moves(args, kwargs) else self.static
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        if any(_takes_calls(leaf) for leaf in leaves):
+            return self.model(*args, **kwargs)
+        captures = self.moving if self._moves(leaves, spec) else self.static
         with _capturing():
             known = captures.run_known(*args, **kwargs)
         if known is not None:
@@ -229,7 +235,7 @@ class _Optimized:
                                  f"    - {captures.why_not(*args, **kwargs)}")
         if captures is self.moving and not self.moving.entries:
             self.reasons[self.static.why_not(*args, **kwargs)] += 1
-        before = self._reads([leaf for leaf in pytree.tree_leaves((args, kwargs)) if not isinstance(leaf, KNOWN_TYPES)], restorable=True)
+        before = self._reads([leaf for leaf in leaves if not isinstance(leaf, KNOWN_TYPES)], restorable=True)
         try:
             with _capturing(), breaks.watched():
                 captures.prepare(*args, **kwargs)
@@ -297,19 +303,23 @@ class _Optimized:
     def _warn(self, why):
         warnings.warn(f"torch.compile: {self._name()} runs as it is: {why}", stacklevel=4)
 
-    def _moves(self, args, kwargs):
+    def _moves(self, leaves, spec):
         """Whether sizes and integers are symbols: automatically so from the second ones on."""
         if self.dynamic is not None:
             return self.dynamic
         if not config.automatic_dynamic_shapes:
             return False
-        leaves, spec = pytree.tree_flatten((args, kwargs))
         if any(_is_marked(leaf) for leaf in leaves):
             return True
         kind = (spec, tuple((leaf.dtype, leaf.dim()) if isinstance(leaf, Tensor) else type(leaf) for leaf in leaves))
         numbers = tuple(tuple(leaf.shape) if isinstance(leaf, Tensor) else leaf for leaf in leaves
                         if isinstance(leaf, Tensor) or type(leaf) is int)
         return self.first_numbers.setdefault(kind, numbers) != numbers
+
+
+def _takes_calls(leaf):
+    """Whether a tensor's class has a `__torch_function__`, which decides what results are. Wrappers are taken apart instead."""
+    return isinstance(leaf, Tensor) and type(leaf) is not Tensor and has_torch_function_unary(leaf) and not is_traceable_wrapper_subclass(leaf)
 
 
 def _is_marked(leaf):

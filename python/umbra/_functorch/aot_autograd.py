@@ -134,11 +134,12 @@ KEPT_KINDS = 64  # structures of arguments, with what the function read, that on
 class _Compiled:
     """One function, compiled for each structure of arguments it is called with. `call` is what users have: calls whose graphs are known run in C++, the
     others come here. `reads(objects)` watches what else the function decides by, and objects among its arguments; without it there may be none.
+    `tensors(inputs)`, which comes with it, is what checks the inputs and results of a run.
     `module` is a module whose tensors come before the arguments."""
 
     def __init__(self, function, forward, backward, inference, partition, decompositions, dynamic, fixed_inputs, keep_writes, reads=None,
-                 module=None, call=None):
-        self.function, self.partition, self.reads, self.module = function, partition, reads, module
+                 tensors=None, module=None, call=None):
+        self.function, self.partition, self.reads, self.tensors, self.module = function, partition, reads, tensors, module
         self.options = (partitioner(partition), _compiler(forward), _compiler(backward), _compiler(inference), decompositions, dynamic,
                         fixed_inputs, keep_writes)
         self.entries = {}  # by structure: (what was read, graphs), the oldest first
@@ -212,12 +213,12 @@ class _Compiled:
         # Before the function runs, which may change what it reads.
         reads = None if self.reads is None else self.reads([leaf for leaf in kept.values() if not isinstance(leaf, KNOWN_TYPES)])
         names = [name for i, name in enumerate(_names_of(self.function, args, kwargs)) if i not in kept]
-        run = functools.partial(_run, self.function, spec, kept, reads is not None)
+        run = functools.partial(_run, self.function, spec, kept, self.tensors)
         graphs = _ForKind(run, (*self.options, names), self.partition)
         kinds.append((reads, graphs))
         if sum(len(kinds) for kinds in self.entries.values()) > KEPT_KINDS:
             self._drop_oldest()
-        tree = _C._Tree(spec, kept)
+        tree = _C._Tree(spec, kept, True)
         state = self.module.state if self.module is not None else None
         if tree.usable and (self.module is None or state is not None) and not _function_modes():
             self.call._add(tree, graphs.plain, reads, state, None if state is None else (tuple(args[0]), flags))
@@ -240,20 +241,24 @@ class ChangesArguments(Exception):
     """A function puts something into a list or dict that it is given: graphs know the tensors inside of these alone."""
 
 
-def _run(function, spec, kept, watched, inputs):
-    """The function on leaves. It is what C++ holds, and has no reference to what holds that. `watched`: containers that it is given stay what they are."""
+def _run(function, spec, kept, tensors, inputs):
+    """The function on leaves. It is what C++ holds, and has no reference to what holds that. Where its `tensors` are watched, containers that it is given
+    stay what they are, and those that it gives come back as what they are."""
+    watched = tensors(inputs) if tensors is not None else None
     given = _with_kept(inputs, kept)
     args, kwargs = pytree.tree_unflatten(given, spec)
     result = function(*args, **kwargs)
-    if watched:
+    if watched is not None:
         after, spec_after = pytree.tree_flatten((args, kwargs))
         if spec_after != spec or any(a is not b for a, b in zip(after, given)):
             raise ChangesArguments
     leaves, form = pytree.tree_flatten(result)
     _check_results(leaves)
+    if watched is not None:
+        watched.check(leaves)
     kept_results = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
     # The last result is no part of the graphs: it says how the others belong together.
-    return [*(leaf for i, leaf in enumerate(leaves) if i not in kept_results), _C._Tree(form, kept_results)]
+    return [*(leaf for i, leaf in enumerate(leaves) if i not in kept_results), _C._Tree(form, kept_results, watched is not None)]
 
 
 def _function_modes():
@@ -377,7 +382,7 @@ def _compile_module(mod, fw_compiler, bw_compiler=None, partition_fn=default_par
     not_built("aot_function", disable_functionalization=(disable_functionalization, False))
 
     def functional_call(named, *args, **kwargs):
-        with _reparametrize_module(mod, dict(named)):
+        with _reparametrize_module(mod, named):
             return mod(*args, **kwargs)
     tensors = _ModuleTensors(mod)
     return _compile(functional_call, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, len(tensors.named()),
