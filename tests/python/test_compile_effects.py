@@ -2,6 +2,8 @@
 results are what the function gave."""
 import builtins
 import collections
+import contextvars
+import functools
 import random
 import time
 
@@ -271,3 +273,35 @@ def test_an_effect_that_cannot_be_captured_is_refused_where_the_whole_function_m
         return x * 2
     with pytest.raises(torch._dynamo.exc.Unsupported):
         torch.compile(function, backend="eager", fullgraph=True)(numbers())
+
+
+def uses_up_a_generator(change):
+    generator = (number for number in (1.0, 2.0, 3.0))
+    call = change(lambda x: x * next(generator))
+    return [call(numbers()).tolist() for _ in range(3)]
+
+
+def uses_up_an_iterator_that_it_is_given(change):
+    call = change(lambda x, factors: x * sum(factors))
+    return [call(numbers(), iter(factors)).tolist() for factors in ([1.0, 2.0], [3.0])]
+
+
+def reads_a_context_variable(change):
+    variable = contextvars.ContextVar("variable", default=2.0)
+    call = change(lambda x: x * variable.get())
+    found = [call(numbers()).tolist()]
+    variable.set(3.0)
+    return found + [call(numbers()).tolist()]
+
+
+def fills_a_cache(change):
+    @functools.lru_cache
+    def table(size):
+        return torch.arange(size) * 2.0
+    call = change(lambda x: x * table(3))
+    return [call(numbers()).tolist() for _ in range(3)], table(3).tolist()
+
+
+@pytest.mark.parametrize("program", [uses_up_a_generator, uses_up_an_iterator_that_it_is_given, reads_a_context_variable, fills_a_cache])
+def test_state_that_nobody_can_look_at_is_what_it_would_be_without_captures(program):
+    assert program(compiled) == program(lambda function: function)

@@ -5,7 +5,10 @@ kind (types, layouts, sizes, values of plain arguments, flags and numbers that t
 A function that changes what it reads (counters, lists), prints, or calls what is not to be captured runs as it is.
 """
 import collections
+import collections.abc
+import contextvars
 import functools
+import io
 import threading
 import types
 import warnings
@@ -203,8 +206,11 @@ class _Optimized:
             return _compile_module(self.model, self.backend, _interpret, **options)
         return _compile(self.model, self.backend, _interpret, fixed_inputs=0, keep_writes=False, **options)
 
-    def _reads(self, objects, restorable=False):
-        return _C._Reads(_Functions([self.model, *self.owners, *objects]).functions, [*self.owners, *objects], restorable)
+    def _functions(self, objects):
+        return _Functions([self.model, *self.owners, *objects])
+
+    def _reads(self, objects):
+        return _C._Reads(self._functions(objects).functions, [*self.owners, *objects])
 
     def _limit(self):
         if self.limit is not None:
@@ -235,11 +241,14 @@ class _Optimized:
                                  f"    - {captures.why_not(*args, **kwargs)}")
         if captures is self.moving and not self.moving.entries:
             self.reasons[self.static.why_not(*args, **kwargs)] += 1
-        before = self._reads([leaf for leaf in leaves if not isinstance(leaf, KNOWN_TYPES)], restorable=True)
+        objects = [leaf for leaf in leaves if not isinstance(leaf, KNOWN_TYPES)]
+        functions = self._functions(objects)
+        before = _C._Reads(functions.functions, [*self.owners, *objects], restorable=True)
         try:
-            with _capturing(), breaks.watched():
+            with _capturing(), breaks.watched(), _Caches(functions.caches) as caches:
+                functions.refuse_hidden_state()
                 captures.prepare(*args, **kwargs)
-            why = before.broken()
+            why = before.broken() or caches.filled
         except breaks.NotCaptured as error:
             captures.reset()  # a function that caught the error went on
             if self.fullgraph:
@@ -341,6 +350,7 @@ class _Functions:
 
     def __init__(self, roots):
         self.functions, self.classes, self.modules, self.names, self.seen = [], [], [], set(_OPERATORS), set()
+        self.caches, self.hidden = [], []  # of functools; objects whose state nobody can look at
         for root in roots:
             self._visit(root, 4)
         known = None
@@ -377,6 +387,11 @@ class _Functions:
         elif isinstance(value, (list, tuple, set, frozenset, collections.deque)):
             for part in list(value):
                 self._visit(part, depth - 1)
+        elif isinstance(value, functools._lru_cache_wrapper):
+            self.caches.append(value)
+            self._visit(value.__wrapped__, depth)
+        elif isinstance(value, contextvars.ContextVar) or _is_plain_iterator(value):
+            self.hidden.append(value)
         elif isinstance(value, types.ModuleType):
             if not _is_own(value.__name__):
                 self.modules.append(value)
@@ -384,6 +399,11 @@ class _Functions:
             self._visit_class(type(value))
             for part in list(getattr(value, "__dict__", {}).values()):
                 self._visit(part, depth - 1)
+
+    def refuse_hidden_state(self):
+        """Stops a capture of what reads objects that do not tell when they change: generators and their like, which a capture would use up."""
+        for value in self.hidden:
+            breaks.stop(f"use of an object of the class {type(value).__name__}", "nobody can tell whether it is still what it was")
 
     def _visit_class(self, cls):
         if cls not in self.classes and cls.__flags__ & (1 << 9) and not _is_own(cls.__module__):  # made by a class statement
@@ -415,6 +435,28 @@ class _Functions:
                 pass
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self._visit(default, 3)
+
+
+def _is_plain_iterator(value):
+    """Whether it is an iterator that was not written in Python, whose place nobody can see: a generator, `itertools.count()`."""
+    return isinstance(value, collections.abc.Iterator) and not isinstance(value, io.IOBase) and not type(value).__flags__ & (1 << 9)
+
+
+class _Caches:
+    """The caches of functions: what a capture puts into them is of no use to others, and is taken out again. `filled` says that there was something."""
+
+    def __init__(self, caches):
+        self.caches, self.filled = caches, None
+
+    def __enter__(self):
+        self.misses = [cache.cache_info().misses for cache in self.caches]
+        return self
+
+    def __exit__(self, *error):
+        for cache, before in zip(self.caches, self.misses):
+            if cache.cache_info().misses != before:
+                cache.cache_clear()
+                self.filled = f"the cache of {cache.__wrapped__.__name__}"
 
 
 def _names_in(code):
