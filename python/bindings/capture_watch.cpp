@@ -37,6 +37,8 @@ const char* lost_of(const Tensor& result, bool analysed) {
 
 }  // namespace
 
+bool is_capturing() { return g_capturing; }
+
 void end_capture(const char* what, const char* why) {
   if (g_capturing) nb::module_::import_("umbra._dynamo.breaks").attr("stop")(what, why);
 }

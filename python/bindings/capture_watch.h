@@ -12,6 +12,9 @@ void end_capture(const char* what, const char* why);
 /// The same for what changes, or asks for, a tensor's part in autograd: of a tensor that the function did not make.
 void end_capture_for(const Tensor& tensor, const char* what);
 
+/// Whether torch.compile captures on this thread.
+bool is_capturing();
+
 void bind_capture_watch(nb::module_& m);
 
 }  // namespace umbra::python

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "capture_watch.h"
 #include "fake.h"
 #include "tensor_type.h"
 #include "umbra/capture/tracer.h"
@@ -269,8 +270,17 @@ PyObject* is_integer(PyObject* self, PyObject*) {
 }
 PyObject* conjugate(PyObject* self, PyObject*) { return Py_NewRef(self); }
 
+/// What a compiled function makes of a number's text is no part of its graphs, so the text is that of the number in
+/// this call, which a guard fixes.
+PyObject* text_of_value(PyObject* self) {
+  nb::object value = is_sym_bool(self)    ? nb::object(nb::bool_(node_of(self)->guard_bool()))
+                     : is_sym_float(self) ? owned(as_float(self))
+                                          : owned(as_int(self));
+  return PyObject_Repr(value.ptr());
+}
 PyObject* repr(PyObject* self) {
-  return guarded([&] { return make_text(node_of(self)->to_string()).release().ptr(); });
+  return guarded(
+      [&] { return is_capturing() ? text_of_value(self) : make_text(node_of(self)->to_string()).release().ptr(); });
 }
 Py_hash_t no_hash(PyObject* self) {
   PyErr_Format(PyExc_TypeError, "unhashable type: non-nested %s", short_type_name(Py_TYPE(self)).c_str());

@@ -57,22 +57,26 @@ bool is_kept_value(PyObject* kept, PyObject* given) {
 
 }  // namespace
 
-Tree::Tree(nb::handle spec, nb::handle kept, bool keeps_types)
+Tree::Tree(nb::handle spec, nb::handle kept, bool keeps_types, nb::handle leaves)
     : spec_(nb::borrow(spec)), kept_(nb::borrow(kept)), keeps_types_(keeps_types) {
   size_t leaf = 0;
-  root_ = read(spec, kept, leaf);
+  root_ = read(spec, kept, leaves, leaf);
   if (keeps_types) return;
   flat_ = root_.kind == Node::Kind::Tuple || root_.kind == Node::Kind::List;
   if (flat_) flat_ = root_.type.ptr() == tuple_type() || root_.kind == Node::Kind::List;
   for (const Node& child : root_.children) flat_ &= child.kind == Node::Kind::Leaf || child.kind == Node::Kind::Kept;
 }
 
-Tree::Node Tree::read(nb::handle spec, nb::handle kept, size_t& leaf) {
+Tree::Node Tree::read(nb::handle spec, nb::handle kept, nb::handle leaves, size_t& leaf) {
   Node node;
   nb::object type = spec.attr("type"), context = spec.attr("context");
   if (type.is_none()) {
     nb::object place = nb::int_(leaf++);
-    if (PyDict_Contains(kept.ptr(), place.ptr()) != 1) return node;
+    if (PyDict_Contains(kept.ptr(), place.ptr()) != 1) {
+      if (!leaves.is_none() && is_tensor(nb::object(leaves[place]).ptr()))
+        node.type = nb::borrow(nb::object(leaves[place]).type());
+      return node;
+    }
     node.kind = Node::Kind::Kept;
     node.kept = nb::borrow(PyDict_GetItem(kept.ptr(), place.ptr()));
     return node;
@@ -88,14 +92,16 @@ Tree::Node Tree::read(nb::handle spec, nb::handle kept, size_t& leaf) {
   node.type = type;
   if (node.kind == Node::Kind::Dict)
     for (nb::handle key : context) node.keys.push_back(nb::borrow(key));
-  for (nb::handle child : spec.attr("children_specs")) node.children.push_back(read(child, kept, leaf));
+  for (nb::handle child : spec.attr("children_specs")) node.children.push_back(read(child, kept, leaves, leaf));
   return node;
 }
 
 bool Tree::match(const Node& node, PyObject* object, std::vector<Value>& leaves) {
   auto is_type = [&] { return reinterpret_cast<PyObject*>(Py_TYPE(object)) == node.type.ptr(); };
   switch (node.kind) {
-    case Node::Kind::Leaf: return read_leaf(object, leaves.emplace_back());
+    case Node::Kind::Leaf:
+      if (node.type && is_tensor(object) && !is_type()) return false;
+      return read_leaf(object, leaves.emplace_back());
     case Node::Kind::Kept: return is_kept_value(node.kept.ptr(), object);
     case Node::Kind::Tuple:
     case Node::Kind::List: {
@@ -184,7 +190,8 @@ nb::object Tree::fill_result(ArrayRef<Value> leaves) const {
 
 void bind_tree(nb::module_& m) {
   nb::class_<Tree>(m, "_Tree")
-      .def(nb::init<nb::handle, nb::handle, bool>())
+      .def(nb::init<nb::handle, nb::handle, bool, nb::handle>(), nb::arg("spec"), nb::arg("kept"),
+           nb::arg("keeps_types"), nb::arg("leaves").none())
       .def_prop_ro("usable", &Tree::usable)
       .def("fill_result", [](const Tree& tree, nb::handle leaves) { return tree.fill_result(read_values(leaves)); });
 }

@@ -13,7 +13,8 @@ class Tree {
   /// From a TreeSpec of umbra.utils._pytree, with the kept leaves by their places. `usable()` is false where it has
   /// nodes of other classes. Where it does not keep types, a plain tuple or list of leaves is filled as a list and
   /// sizes as a tuple, which is what PyTorch's aot_function gives; torch.compile gives what the function gave.
-  Tree(nb::handle spec, nb::handle kept, bool keeps_types);
+  /// `leaves`, or None: the tensors among them tell of what class those of calls have to be.
+  Tree(nb::handle spec, nb::handle kept, bool keeps_types, nb::handle leaves);
   bool usable() const { return usable_; }
 
   /// Whether the arguments of a call, `(args, kwargs)`, have this structure and the kept leaves these values; the other
@@ -27,11 +28,11 @@ class Tree {
   struct Node {
     enum class Kind : uint8_t { Leaf, Kept, Tuple, List, Dict };
     Kind kind = Kind::Leaf;
-    nb::object type, kept;
+    nb::object type, kept;  // of a leaf: the class that a tensor has to have, where one is asked for
     std::vector<nb::object> keys;
     std::vector<Node> children;
   };
-  Node read(nb::handle spec, nb::handle kept, size_t& leaf);
+  Node read(nb::handle spec, nb::handle kept, nb::handle leaves, size_t& leaf);
   static bool match(const Node& node, PyObject* object, std::vector<Value>& leaves);
   static nb::object build(const Node& node, const Value*& leaf);
 

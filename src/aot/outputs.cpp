@@ -69,10 +69,16 @@ class Outputs {
     out.requires_grad = t.requires_grad();
     out.made_without_grad = t.is_view() && t.impl()->view_kind() == ViewKind::NoGrad;
     out.spec = spec_of(t);
+    if (has_own_gradient(t)) return out;
     if (is_functional(t) && !find_source(t, out) && !find_changed_source(t, out) && !find_output(i, out))
       find_intermediate(i, out);
     refuse_own_history(t, out);
     return out;
+  }
+
+  /// A view that a custom function made goes back by that function, which a view that is taken again would not know of.
+  static bool has_own_gradient(const Tensor& t) {
+    return t.is_view() && t.requires_grad() && t.impl()->view_kind() == ViewKind::CustomFunction;
   }
 
   /// What was detached and then written with gradients has a history apart from that of the memory it shares.

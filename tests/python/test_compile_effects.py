@@ -305,3 +305,124 @@ def fills_a_cache(change):
 @pytest.mark.parametrize("program", [uses_up_a_generator, uses_up_an_iterator_that_it_is_given, reads_a_context_variable, fills_a_cache])
 def test_state_that_nobody_can_look_at_is_what_it_would_be_without_captures(program):
     assert program(compiled) == program(lambda function: function)
+
+
+def writes_sizes_into_texts(change):
+    call = change(lambda x: f"{x.shape[0]} of {x.shape} and {x.numel()}")
+    return [call(torch.ones(size)) for size in (2, 3, 4, 5)]
+
+
+def test_texts_have_the_numbers_of_the_call():
+    assert writes_sizes_into_texts(compiled) == writes_sizes_into_texts(lambda function: function)
+
+
+def test_what_is_set_on_a_compiled_module_is_set_on_the_module():
+    module = torch.nn.Linear(2, 2)
+    call = compiled(module)
+    call.note, call.weight = "new", torch.nn.Parameter(torch.zeros(2, 2))
+    assert module.note == "new" and module.weight is call.weight and call(torch.ones(1, 2)).tolist() == [module.bias.tolist()]
+    del call.note
+    assert not hasattr(module, "note")
+
+
+def test_what_a_backend_raises_is_told_as_its_failure():
+    def broken(module, inputs):
+        raise ValueError("no code for this")
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="backend='broken' raised:\nValueError: no code for this") as error:
+        torch.compile(lambda x: x + 1, backend=broken)(numbers())
+    assert isinstance(error.value.inner_exception, ValueError)
+
+
+def test_an_operator_without_a_fake_kernel_is_refused():
+    @torch.library.custom_op("effects::without_fake", mutates_args=())
+    def without_fake(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+    with pytest.raises(torch._dynamo.exc.TorchRuntimeError, match="no fake impl"):
+        compiled(lambda x: without_fake(x) + 1)(numbers())
+
+
+class Counting:
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, module, inputs):
+        self.calls += 1
+        return module
+
+
+def test_stances():
+    backend = Counting()
+    call = torch.compile(lambda x: x + 1, backend=backend)
+    with torch.compiler.set_stance("force_eager"):
+        assert call(numbers()).tolist() == [2, 3, 4] and backend.calls == 0
+    with torch.compiler.set_stance("eager_on_recompile"):
+        assert call(numbers()).tolist() == [2, 3, 4] and backend.calls == 0
+    call(numbers())
+    with torch.compiler.set_stance("fail_on_recompile"):
+        call(numbers())
+        with pytest.raises(RuntimeError, match="Detected recompile when torch.compile stance is 'fail_on_recompile'"):
+            call(numbers().double())
+    assert backend.calls == 1
+
+    @torch.compiler.set_stance("force_eager")
+    def eagerly(x):
+        return call(x)
+    assert eagerly(numbers().double()).dtype == torch.float64 and backend.calls == 1
+    call(numbers().double())
+    assert backend.calls == 2
+    other = Counting()
+    late = torch.compile(lambda x: x * 2, backend=other)
+    with torch.compiler.set_stance("eager_then_compile"):
+        late(numbers())
+        assert other.calls == 0
+        late(numbers())
+    assert other.calls == 1
+    with pytest.raises(RuntimeError, match="force_backend"):
+        torch.compiler.set_stance("force_eager", force_backend="eager")
+
+
+def test_force_eager_runs_functions_as_they_are_where_graphs_are_there_too():
+    call = torch.compile(lambda x: x + 1 if torch.compiler.is_compiling() else x + 10, backend="eager")
+    assert call(numbers()).tolist() == [2, 3, 4]
+    with torch.compiler.set_stance("force_eager"):
+        assert call(numbers()).tolist() == [11, 12, 13]
+
+
+def keeps_features_by_hooks(change):
+    module, features, last = torch.nn.Sequential(torch.nn.Identity(), torch.nn.ReLU()), [], {}
+    module[0].register_forward_hook(lambda layer, inputs, output: features.append(output * 2))
+    module[1].register_forward_hook(lambda layer, inputs, output: last.update(value=output))
+    call = change(module)
+    for factor in (1, 2, 3, 4, 5):
+        call(numbers() * factor)
+    return [feature.tolist() for feature in features], last["value"].tolist()
+
+
+def reads_values_of_another_tensor(change):
+    scale = torch.tensor([2.0, 3.0])
+    call = change(lambda x: x * scale.tolist()[0] + float(scale.numpy()[1]))
+    found = [call(numbers()).tolist()]
+    scale.fill_(7.0)
+    return found + [call(numbers()).tolist()]
+
+
+def writes_files(change, path):
+    def function(x):
+        with open(path, "a") as file:
+            file.write("called ")
+        return x * 2
+    call = change(function)
+    call(numbers()), call(numbers())
+    return path.read_text()
+
+
+def test_what_hooks_and_values_of_other_tensors_do_is_done_at_each_call(tmp_path):
+    for program in (keeps_features_by_hooks, reads_values_of_another_tensor):
+        assert program(compiled) == program(lambda function: function)
+    assert writes_files(compiled, tmp_path / "calls") == "called called "
+
+
+def test_a_lazy_module_gets_its_sizes_by_its_first_call():
+    module = torch.nn.Sequential(torch.nn.LazyLinear(3), torch.nn.ReLU())
+    call = compiled(module)
+    assert call(torch.ones(1, 2)).shape == (1, 3) and module[0].weight.shape == (3, 2) and call(torch.ones(4, 2)).shape == (4, 3)

@@ -282,6 +282,8 @@ def checkpoint(function=None, *args, use_reentrant=None, preserve_rng_state=True
         return CheckpointFunction.apply(function, preserve_rng_state, *args)
     if determinism_check not in ("default", "none"):
         raise ValueError(f"determinism_check should be one of ['default', 'none'], got {determinism_check}")
+    if context_fn is noop_context_fn and umbra._C._is_tracing():
+        context_fn = functools.partial(create_selective_checkpoint_contexts, [])
     forward_context, recompute_context = context_fn()
     surroundings = _Surroundings(preserve_rng_state)
     if not umbra.is_grad_enabled():
@@ -335,6 +337,14 @@ class SelectiveCheckpointContext:
         self.is_recompute = is_recompute
 
 
+def _keeping_random_numbers(policy):
+    """For captures: a graph draws anew where eager code sets the generator back, so what was drawn is kept."""
+    def extended(context, function, *args, **kwargs):
+        random = umbra.Tag.nondeterministic_seeded in function.tags
+        return CheckpointPolicy.MUST_SAVE if random else policy(context, function, *args, **kwargs)
+    return extended
+
+
 _IGNORED = (umbra.ops.aten.detach.default,)
 
 
@@ -374,7 +384,8 @@ class _Giving(TorchDispatchMode):
         if not self.kept[func]:
             raise RuntimeError("Trying to backward an extra time. You are only allowed to backward once on any region computed under selective activation "
                                "checkpoint.")
-        return self._value(self.kept[func].pop(0))
+        value = self._value(self.kept[func].pop(0))
+        return args[0].copy_(value) if func._schema.is_mutable else value
 
     def _value(self, kept):
         if isinstance(kept, tuple) and len(kept) == 2 and isinstance(kept[0], umbra.Tensor) and isinstance(kept[1], int):
@@ -400,5 +411,7 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
         policy = lambda _, op, *args, **kwargs: CheckpointPolicy.MUST_SAVE if op in policy_fn_or_list else CheckpointPolicy.PREFER_RECOMPUTE  # noqa: E731
     elif not callable(policy_fn_or_list):
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
+    if umbra._C._is_tracing():
+        policy = _keeping_random_numbers(policy)
     kept = {}
     return _Keeping(policy, kept), _Giving(policy, kept, allow_cache_entry_mutation)
