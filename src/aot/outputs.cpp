@@ -1,5 +1,10 @@
 #include "aot/outputs.h"
 
+#include <algorithm>
+
+#include "umbra/autograd/autograd.h"
+#include "umbra/autograd/function.h"
+
 namespace umbra::aot {
 
 namespace {
@@ -78,7 +83,11 @@ class Outputs {
 
   /// A view that a custom function made goes back by that function, which a view that is taken again would not know of.
   static bool has_own_gradient(const Tensor& t) {
-    return t.is_view() && t.requires_grad() && t.impl()->view_kind() == ViewKind::CustomFunction;
+    if (!t.requires_grad() || !is_functional(t)) return false;
+    if (t.is_view()) return t.impl()->view_kind() == ViewKind::CustomFunction;
+    auto cuts_history = [](const ViewStep& step) { return step.op->definition().not_differentiable; };
+    return std::ranges::any_of(functional_state(t).views, cuts_history) &&
+           dynamic_cast<const autograd::FunctionNode*>(autograd::grad_fn(t).get());
   }
 
   /// What was detached and then written with gradients has a history apart from that of the memory it shares.

@@ -556,7 +556,13 @@ class ViewWithOwnGradient(torch.autograd.Function):
         return gradient.view(2, 2) * 3
 
 
-@pytest.mark.parametrize("function", [ViewWithOwnGradient.apply, lambda x: ViewWithOwnGradient.apply(x).view(2, 2),
+class DetachedWithOwnGradient(ViewWithOwnGradient):
+    @staticmethod
+    def forward(ctx, x):
+        return x.detach()
+
+
+@pytest.mark.parametrize("function", [ViewWithOwnGradient.apply, DetachedWithOwnGradient.apply, lambda x: ViewWithOwnGradient.apply(x).view(2, 2),
                                       lambda x: [ViewWithOwnGradient.apply(x), x.t()]])
 def test_a_view_that_a_custom_function_made_goes_back_by_that_function(function):
     def gradient(call):

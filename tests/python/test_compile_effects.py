@@ -410,6 +410,7 @@ def writes_files(change, path):
     def function(x):
         with open(path, "a") as file:
             file.write("called ")
+        assert path.open().read()
         return x * 2
     call = change(function)
     call(numbers()), call(numbers())

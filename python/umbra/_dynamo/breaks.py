@@ -3,6 +3,7 @@ random numbers that are not the library's, changes of what tensors are to autogr
 import builtins
 import contextlib
 import functools
+import io
 import random
 import sys
 import threading
@@ -72,8 +73,8 @@ def _begin():
         if _captures > 1:
             return
         _replace(builtins, "print", "Failed to trace builtin operator `print`", "a graph would print when it is captured, and never again")
-        for name in ("open", "input"):
-            _replace(builtins, name, f"Failed to trace builtin operator `{name}`", "a graph reads and writes no files")
+        for module, name in ((builtins, "open"), (io, "open"), (builtins, "input")):
+            _replace(module, name, f"Failed to trace builtin operator `{name}`", "a graph reads and writes no files")
         for name in _CLOCKS:
             _replace(time, name, f"call of time.{name}", "a graph would keep the time at which it was captured")
 
