@@ -427,3 +427,16 @@ def test_a_lazy_module_gets_its_sizes_by_its_first_call():
     module = torch.nn.Sequential(torch.nn.LazyLinear(3), torch.nn.ReLU())
     call = compiled(module)
     assert call(torch.ones(1, 2)).shape == (1, 3) and module[0].weight.shape == (3, 2) and call(torch.ones(4, 2)).shape == (4, 3)
+
+
+def asks_whether_another_tensor_requires_gradients(change):
+    weight = numbers()
+    call = change(lambda x: x * weight if weight.requires_grad else x)
+    before = call(numbers())
+    weight.requires_grad_()
+    after = call(numbers())
+    return before.tolist(), after.tolist(), after.requires_grad
+
+
+def test_a_question_about_another_tensor_is_asked_again():
+    assert asks_whether_another_tensor_requires_gradients(compiled) == asks_whether_another_tensor_requires_gradients(lambda function: function)
