@@ -11,7 +11,7 @@ namespace umbra::python {
 
 namespace {
 
-thread_local bool g_capturing = false;
+thread_local bool g_capturing = false, g_converted = false;
 
 /// Whether gradients of the tensor reach something that the capture stands for: an input, or what it closes over.
 bool reaches_inputs(const Tensor& result) {
@@ -39,6 +39,8 @@ const char* lost_of(const Tensor& result, bool analysed) {
 
 bool is_capturing() { return g_capturing; }
 
+void note_int_conversion() { g_converted |= g_capturing; }
+
 void end_capture(const char* what, const char* why) {
   if (g_capturing) nb::module_::import_("umbra._dynamo.breaks").attr("stop")(what, why);
 }
@@ -51,6 +53,8 @@ void end_capture_for(const Tensor& tensor, const char* what) {
 void bind_capture_watch(nb::module_& m) {
   // _set_capturing(on): whether torch.compile captures on this thread; gives what it was before.
   m.def("_set_capturing", [](bool on) { return std::exchange(g_capturing, on); });
+  // _converted_to_int(): whether int() made a number of a size since this was asked last.
+  m.def("_converted_to_int", [] { return std::exchange(g_converted, false); });
   // _lost_of_result(tensor): what of a result that the captured function made its graphs would not give, or None.
   m.def("_lost_of_result", [](const Tensor& result, bool analysed) { return lost_of(result, analysed); });
 }

@@ -14,6 +14,8 @@ void end_capture_for(const Tensor& tensor, const char* what);
 
 /// Whether torch.compile captures on this thread.
 bool is_capturing();
+/// Notes that int() made a number of a size, which a compiler of source would not have to.
+void note_int_conversion();
 
 void bind_capture_watch(nb::module_& m);
 

@@ -237,6 +237,10 @@ PyObject* as_int(PyObject* self) {
     return integer_object(expression->env().guard_integer(expression)).release().ptr();
   });
 }
+PyObject* to_int(PyObject* self) {
+  note_int_conversion();
+  return as_int(self);
+}
 PyObject* as_float(PyObject* self) {
   return guarded([&] {
     if (is_sym_float(self)) return PyFloat_FromDouble(node_of(self)->guard_float());
@@ -417,7 +421,7 @@ void bind_numbers(nb::module_& m) {
                          slot(Py_nb_positive, positive),
                          slot(Py_nb_absolute, absolute),
                          slot(Py_nb_bool, truth),
-                         slot(Py_nb_int, as_int),
+                         slot(Py_nb_int, to_int),
                          slot(Py_nb_float, as_float),
                          slot(Py_nb_index, as_int),
                          {0, nullptr}};

@@ -178,10 +178,10 @@ PyObject* has_torch_function(PyObject*, PyObject* const* values, Py_ssize_t coun
   return guarded([&] {
     if (std::exchange(state().skips_next, false)) return Py_NewRef(Py_False);
     if (torch_function_modes_active()) return Py_NewRef(Py_True);
-    std::vector<PyTypeObject*> types;
+    std::vector<Overloaded> found;
     if (!state().classes_off && !state().all_off)
-      for (Py_ssize_t i = 0; i < count && types.empty(); ++i) collect(values[i], types);
-    return Py_NewRef(types.empty() ? Py_False : Py_True);
+      for (Py_ssize_t i = 0; i < count && found.empty(); ++i) collect(values[i], found);
+    return Py_NewRef(found.empty() ? Py_False : Py_True);
   });
 }
 /// Calls a function without offering the call itself; those that it makes are offered.

@@ -5,14 +5,16 @@ import contextlib
 import functools
 import io
 import random
+import re
 import sys
 import threading
 import time
 
 from umbra import _C
-from umbra._C import Tensor
+from umbra._C import ConstraintViolationError, Tensor
 from umbra._dynamo.exc import Unsupported
 from umbra.nn import Module
+from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
 
 _state = threading.local()  # `capturing`: whether torch.compile captures a function on this thread
 _replaced = {}  # functions that stop captures, while there are any: (module, name) to the function itself
@@ -36,10 +38,11 @@ def stop(what, why):
 
 
 @contextlib.contextmanager
-def watched():
-    """While a function is captured it must not do any of this."""
-    before, _state.capturing, _state.stopped = getattr(_state, "capturing", False), True, None
+def watched(marked=None):
+    """While a function is captured it must not do any of this. `marked`: sizes of inputs that must not become numbers, {place: (name, dimensions)}."""
+    before, _state.capturing, _state.stopped, _state.marked = getattr(_state, "capturing", False), True, None, marked or {}
     before_in_core = _C._set_capturing(True)
+    _C._converted_to_int()
     _begin()
     numbers = _RandomNumbers()
     try:
@@ -138,10 +141,12 @@ class Tensors:
     """What tensors that a captured function is given are to autograd, which must stay: their stand-ins are gone afterwards."""
 
     def __init__(self, inputs):
+        self.inputs = inputs
         self.before = [(value, value.requires_grad) for value in inputs if isinstance(value, Tensor)]
 
     def check(self, results):
         """Stops a capture whose graphs would leave something out."""
+        self._check_sizes()
         for value, required in self.before:
             if vars(value):
                 stop("setattr() on a Tensor", "the function gives an argument attributes, and graphs know values alone")
@@ -154,6 +159,26 @@ class Tensors:
             lost = _C._lost_of_result(value, not _C._is_tracing()) if isinstance(value, Tensor) and id(value) not in known else None
             if lost is not None:
                 stop(f"a result with {lost}", "the function gives a tensor that is more to autograd than a value made of its arguments")
+
+    def _check_sizes(self):
+        # int(x.shape[0]) has to give a number here, and need not for a compiler of source.
+        if not getattr(_state, "capturing", False) or _C._converted_to_int():
+            return
+        for place, (name, dims) in _state.marked.items():
+            for dim in dims:
+                size = self.inputs[place].shape[dim]
+                if is_traceable_wrapper_subclass(self.inputs[place]):  # their sizes are numbers
+                    continue
+                if isinstance(size, int) or size.node.is_constant():
+                    raise ConstraintViolationError(_violation(name, dim, size))
+
+
+def _violation(name, dim, size):
+    first, *rest = re.split(r"(?=[\[.])", name, maxsplit=1)
+    where = f"L['{first}']{''.join(rest)}.size()[{dim}]"
+    return (f"Constraints violated ({where})! For more information, run with TORCH_LOGS=\"+dynamic\".\n  - You marked {where} as dynamic but your code "
+            f"specialized it to be a constant ({size}). If you're using mark_dynamic, either remove it or use maybe_mark_dynamic. If you're using "
+            "Dim.DYNAMIC, replace it with either Dim.STATIC or Dim.AUTO.")
 
 
 def disabled(target, reason=None):

@@ -13,14 +13,14 @@ import warnings
 import weakref
 
 from umbra import _C
-from umbra._C import DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, Tensor
+from umbra._C import ConstraintViolationError, DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, Tensor
 from umbra._dynamo import breaks, config, inductor
 from umbra._dynamo.decorators import marked_sizes
 from umbra._dynamo.exc import (
     BackendCompilerFailed, FailOnRecompileLimitHit, InvalidBackend, RecompileError, TorchDynamoException, Unsupported, operator_refusal,
     refused_without_data)
 from umbra._dynamo.reachable import Caches, Functions
-from umbra._functorch.aot_autograd import KNOWN_TYPES, ChangesArguments, _compile, _compile_module
+from umbra._functorch.aot_autograd import KNOWN_TYPES, ChangesArguments, _compile, _compile_module, _in_graph, _names_of
 from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition
 from umbra._library.custom_ops import NoFakeKernel
 from umbra._options import not_built
@@ -265,10 +265,11 @@ class _Optimized:
         if captures is self.moving and not self.moving.entries:
             self.reasons[self.static.why_not(*args, **kwargs)] += 1
         objects = [leaf for leaf in leaves if not isinstance(leaf, KNOWN_TYPES)]
+        marked = self._marked(args, kwargs, leaves) if captures is self.moving else {}
         functions = self._functions(objects)
         before = _C._Reads(functions.functions, [*self.owners, *objects], restorable=True)
         try:
-            with _capturing(), breaks.watched(), Caches(functions.caches) as caches:
+            with _capturing(), breaks.watched(marked), Caches(functions.caches) as caches:
                 functions.refuse_hidden_state()
                 captures.prepare(*args, **kwargs)
             why = before.broken() or caches.filled
@@ -283,6 +284,9 @@ class _Optimized:
             if self.fullgraph:
                 raise Unsupported(f"Data-dependent branching\n  {error}") from error
             return self._give_up(before, f"data decide what it does: {error}", args, kwargs)
+        except ConstraintViolationError:
+            captures.reset()
+            raise
         except NoFakeKernel as error:
             raise refused_without_data(error) from None
         except Exception as error:  # what cannot be done fails as it is, too
@@ -328,6 +332,17 @@ class _Optimized:
         for setting, is_set in (("fullgraph=True", self.fullgraph), ("fail_on_recompile_limit_hit", config.fail_on_recompile_limit_hit)):
             if is_set:
                 raise FailOnRecompileLimitHit(f"Hard failure due to {setting}")
+
+    def _marked(self, args, kwargs, leaves):
+        """The sizes that are not to become numbers (`mark_dynamic`): {place among the last inputs: (name, dimensions)}."""
+        marks = {}
+        names = _names_of(self.model.forward if isinstance(self.model, Module) else self.model, args, kwargs)
+        inputs = [(name, leaf) for name, leaf in zip(names, leaves) if _in_graph(leaf)]
+        for i, (name, leaf) in enumerate(inputs):
+            dims = [dim for dim, mark in marked_sizes(leaf).items() if mark[0] == "DYNAMIC"] if isinstance(leaf, Tensor) else []
+            if dims:
+                marks[i - len(inputs)] = name, dims
+        return marks
 
     def _place(self):
         code = getattr(self.model.forward if isinstance(self.model, Module) else self.model, "__code__", None)
