@@ -28,11 +28,11 @@ bool reaches_inputs(const Tensor& result) {
 }
 
 /// What of a result the graphs do not give: see `_lost_of_result`.
-const char* lost_of(const Tensor& result, bool analysed) {
+const char* lost_of(const Tensor& result, bool from_outside) {
   if (!is_functional(result) || aot::stands_for_input(result)) return nullptr;
   if (autograd::retains_grad(result)) return "retains_grad";
   if (result.requires_grad() && result.is_leaf() && !result.is_view()) return "a leaf that requires gradients";
-  return analysed && result.requires_grad() && !reaches_inputs(result) ? "requires_grad" : nullptr;
+  return from_outside && result.requires_grad() && !reaches_inputs(result) ? "requires_grad" : nullptr;
 }
 
 }  // namespace
@@ -55,8 +55,9 @@ void bind_capture_watch(nb::module_& m) {
   m.def("_set_capturing", [](bool on) { return std::exchange(g_capturing, on); });
   // _converted_to_int(): whether int() made a number of a size since this was asked last.
   m.def("_converted_to_int", [] { return std::exchange(g_converted, false); });
-  // _lost_of_result(tensor): what of a result that the captured function made its graphs would not give, or None.
-  m.def("_lost_of_result", [](const Tensor& result, bool analysed) { return lost_of(result, analysed); });
+  // _lost_of_result(tensor, from_outside): what of a result that the captured function made its graphs would not give,
+  // or None. Where gradients can only come from outside, those of leaves that were made inside are lost.
+  m.def("_lost_of_result", [](const Tensor& result, bool from_outside) { return lost_of(result, from_outside); });
 }
 
 }  // namespace umbra::python

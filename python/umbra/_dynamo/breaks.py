@@ -41,10 +41,10 @@ def stop(what, why):
 def watched(marked=None):
     """While a function is captured it must not do any of this. `marked`: sizes of inputs that must not become numbers, {place: (name, dimensions)}."""
     before, _state.capturing, _state.stopped, _state.marked = getattr(_state, "capturing", False), True, None, marked or {}
+    numbers = _RandomNumbers()
     before_in_core = _C._set_capturing(True)
     _C._converted_to_int()
     _begin()
-    numbers = _RandomNumbers()
     try:
         yield
         if _state.stopped is not None:  # and the function went on
@@ -121,9 +121,7 @@ class _RandomNumbers:
         python, of_numpy = self._now()
         if python != self.states[0]:
             return "random"
-        # The numbers themselves need no comparison: they are made anew when the place runs over.
-        place = lambda state: (state["state"]["pos"], state["has_gauss"], int(state["state"]["key"][0]))  # noqa: E731
-        return "numpy.random" if self.numpy is not None and place(of_numpy) != place(self.states[1]) else None
+        return None if _same(of_numpy, self.states[1]) else "numpy.random"
 
     def check(self):
         if (module := self._changed()) is not None:
@@ -135,6 +133,13 @@ class _RandomNumbers:
             random.setstate(self.states[0])
             if self.numpy is not None:
                 self.numpy.set_state(self.states[1])
+
+
+def _same(a, b):
+    """Whether two states of a generator of NumPy's are equal: dicts that hold arrays."""
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+    return a.tobytes() == b.tobytes() if hasattr(a, "tobytes") else a == b
 
 
 class Tensors:
@@ -155,8 +160,10 @@ class Tensors:
             if required != value.requires_grad and (required or value.is_leaf):
                 stop("Unsupported Tensor.requires_grad_() call", "the function changes whether an argument requires gradients")
         known = {id(value) for value, _ in self.before}
+        # Without an input that requires gradients, those of a result have to lead to something that is closed over.
+        from_outside = not _C._is_tracing() and not any(required for _, required in self.before)
         for value in results:
-            lost = _C._lost_of_result(value, not _C._is_tracing()) if isinstance(value, Tensor) and id(value) not in known else None
+            lost = _C._lost_of_result(value, from_outside) if isinstance(value, Tensor) and id(value) not in known else None
             if lost is not None:
                 stop(f"a result with {lost}", "the function gives a tensor that is more to autograd than a value made of its arguments")
 
