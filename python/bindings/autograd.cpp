@@ -4,9 +4,11 @@
 
 #include "arguments.h"
 #include "autograd/hooks_off.h"
+#include "capture_watch.h"
 #include "hooks.h"
 #include "properties.h"
 #include "tensor_type.h"
+#include "umbra/aot/analysis.h"
 #include "umbra/autograd/forward.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/core/warning.h"
@@ -30,13 +32,18 @@ int set_requires_grad(PyObject* self, PyObject* value, void*) {
     check(t.is_leaf() || value == Py_False, "you can only change requires_grad flags of leaf variables.");
     check(value != Py_True || is_floating(t.dtype()) || t.is_complex(),
           "only Tensors of floating point and complex dtype can require gradients");
+    end_capture_for(t, "Tensor.requires_grad");
     Tensor(t).requires_grad_(value == Py_True);
   });
 }
+/// What stands for a leaf while a function is analysed has a history, so that it can be written.
+bool is_leaf(const Tensor& t) { return t.is_leaf() || aot::stands_for_leaf(t); }
+
 PyObject* get_grad(PyObject* self, void*) {
   return property(self, [](const Tensor& t) {
+    if (t.requires_grad()) end_capture_for(t, "Tensor.grad");
     Tensor grad = t.grad();
-    if (!grad.defined() && t.requires_grad() && !t.is_leaf() && !autograd::retains_grad(t))
+    if (!grad.defined() && t.requires_grad() && !is_leaf(t) && !autograd::retains_grad(t))
       warn(
           "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
           "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
@@ -50,6 +57,7 @@ PyObject* get_grad_quietly(PyObject* self, void*) {
 }
 int set_grad(PyObject* self, PyObject* value, void*) {
   return assignment(self, [&](const Tensor& t) {
+    end_capture_for(t, "Tensor.grad");
     if (!value || value == Py_None) return t.set_grad({});
     if (!is_tensor(value))
       fail<TypeError>("assigned grad expected to be a Tensor or None but got grad of type ",
@@ -97,10 +105,10 @@ int set_grad_dtype(PyObject* self, PyObject* value, void*) {
   });
 }
 PyObject* get_grad_fn(PyObject* self, void*) {
-  return property(self, [](const Tensor& t) { return wrap_node(autograd::grad_fn(t)); });
+  return property(self, [](const Tensor& t) { return is_leaf(t) ? wrap_node({}) : wrap_node(autograd::grad_fn(t)); });
 }
 PyObject* get_is_leaf(PyObject* self, void*) {
-  return property(self, [](const Tensor& t) { return PyBool_FromLong(t.is_leaf()); });
+  return property(self, [](const Tensor& t) { return PyBool_FromLong(is_leaf(t)); });
 }
 PyObject* get_data(PyObject* self, void*) {
   return property(self, [](const Tensor& t) { return wrap(autograd::data_of(t)); });
@@ -110,6 +118,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
     check(value != nullptr, "Deleting tensor data is not allowed. Delete tensor instead!");
     if (!is_tensor(value))
       fail<TypeError>("Variable data has to be a tensor, but got ", short_type_name(Py_TYPE(value)));
+    end_capture_for(t, "Tensor.data");
     autograd::set_data(t, tensor_of(value));
   });
 }
@@ -204,13 +213,18 @@ void bind_passes(nb::module_& m) {
   });
   m.def("is_anomaly_enabled", [] { return autograd::anomaly_detection().enabled; });
   m.def("is_anomaly_check_nan_enabled", [] { return autograd::anomaly_detection().check_nan; });
-  m.def("_requires_grad_", [](const Tensor& t, bool value) { Tensor(t).requires_grad_(value); });
+  m.def("_requires_grad_", [](const Tensor& t, bool value) {
+    end_capture_for(t, "Tensor.requires_grad_()");
+    Tensor(t).requires_grad_(value);
+  });
   m.def("_retain_grad", [](const Tensor& t) { t.retain_grad(); });
   m.def("_register_hook", [](const Tensor& t, nb::handle hook) {
     check(t.requires_grad(), "cannot register a hook on a tensor that doesn't require gradient");
+    end_capture_for(t, "Tensor.register_hook()");
     return autograd::register_hook(t, tensor_hook(hook));
   });
   m.def("_register_post_accumulate_grad_hook", [](const Tensor& t, nb::handle hook) {
+    end_capture_for(t, "Tensor.register_post_accumulate_grad_hook()");
     return autograd::register_post_accumulate_grad_hook(t, [function = Callable(hook)](const Tensor& leaf) {
       nb::gil_scoped_acquire lock;
       nb::object given = nb::steal(wrap(leaf)), result = nb::handle(function.get())(given);

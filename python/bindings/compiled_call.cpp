@@ -1,6 +1,7 @@
 #include "compiled_call.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "autograd.h"
 #include "graph.h"
@@ -35,6 +36,8 @@ struct PyCompiledCall {
   PyObject* attributes;
 };
 
+std::atomic<bool> g_asks_python = false;  // calls are Python's to decide, whatever graphs are there
+
 CallState& state_of(PyObject* self) { return *reinterpret_cast<PyCompiledCall*>(self)->state; }
 
 /// The last result says how the others belong together.
@@ -68,7 +71,7 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* k
     // Function modes (a default device is one) and transforms change what a function does: Python knows which.
     constexpr DispatchKeySet kCaptures =
         DispatchKeySet(DispatchKey::Level) | DispatchKey::Proxy | DispatchKey::PreProxy;
-    bool changed = torch_function_modes_active() || !(dispatch_state().include & kCaptures).empty();
+    bool changed = g_asks_python || torch_function_modes_active() || !(dispatch_state().include & kCaptures).empty();
     for (size_t i = 0; i < state.kinds.size() && !changed; ++i) {
       Kind kind = state.kinds[i];  // the graphs may run any code, that which changes the list included
       nb::object result = try_kind(kind, args, count, keywords);
@@ -264,6 +267,7 @@ ValueFunction run_compiled(nb::handle compiled) {
 }
 
 void bind_compiled_call(nb::module_& m) {
+  m.def("_calls_ask_python", [](bool on) { g_asks_python = on; });
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(construct)},
                          {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
                          {Py_tp_traverse, reinterpret_cast<void*>(traverse)},

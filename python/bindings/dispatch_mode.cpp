@@ -139,9 +139,12 @@ void subclass_layer(const Operator& op, DispatchKeySet, Value* frame) {
     PyTypeObject* type = Py_TYPE(handler);
     if (call.ask(handler_of(op, type, reinterpret_cast<PyObject*>(type)), op, frame)) return;
   }
-  fail<TypeError>("Multiple dispatch failed for 'torch.ops.", op.schema().space, ".", op.schema().name,
-                  "'; all __torch_dispatch__ handlers returned NotImplemented:\n\n  - tensor subclasses ",
-                  repr_of(call.types.ptr()));
+  const Schema& schema = op.schema();
+  std::string text = concat("Multiple dispatch failed for 'torch._ops.", schema.space, ".", schema.name, ".",
+                            schema.overload.empty() ? "default" : schema.overload.c_str(),
+                            "'; all __torch_dispatch__ handlers returned NotImplemented:\n\n");
+  for (nb::handle type : call.types) text += concat("  - tensor subclass ", repr_of(type.ptr()), "\n");
+  fail<TypeError>(text, "\nFor more information, try re-running with TORCH_LOGS=not_implemented");
 }
 const RegisterLayer kSubclass(DispatchKey::Subclass, subclass_layer);
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "capture_watch.h"
 #include "tensor_type.h"
 #include "umbra/core/random_engine.h"
 #include "umbra/core/tensor.h"
@@ -22,6 +23,7 @@ struct GeneratorObject {
 };
 
 constexpr int kWords = 624;
+constexpr const char* kSeeds = "graphs draw random numbers, and do not seed generators";
 
 /// The state as PyTorch lays it out, so that states go from one to the other.
 struct SavedState {
@@ -130,12 +132,14 @@ void bind_generator(nb::module_& m) {
           nb::arg("device") = "cpu")
       .def("manual_seed",
            [](nb::object self, nb::handle seed) {
+             end_capture("torch.Generator.manual_seed()", kSeeds);
              nb::cast<GeneratorObject&>(self).pointer->set_seed(seed_of(seed));
              return self;
            })
       .def("initial_seed", [](const GeneratorObject& g) { return g.pointer->seed(); })
       .def("seed",
            [](const GeneratorObject& g) {
+             end_capture("torch.Generator.seed()", kSeeds);
              uint64_t seed = std::random_device{}();
              g.pointer->set_seed(seed);
              return seed;
@@ -154,7 +158,10 @@ void bind_generator(nb::module_& m) {
            })
       .def_prop_ro("device", [](const GeneratorObject&) { return nb::steal(wrap(Device())); });
   m.attr("default_generator") = nb::cast(GeneratorObject{default_generator()});
-  m.def("_manual_seed", [](nb::handle seed) { manual_seed(seed_of(seed)); });
+  m.def("_manual_seed", [](nb::handle seed) {
+    end_capture("torch.manual_seed()", kSeeds);
+    manual_seed(seed_of(seed));
+  });
 }
 
 }  // namespace umbra::python

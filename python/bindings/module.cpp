@@ -1,5 +1,6 @@
 // The module umbra._C: everything that Python sees of the library.
 #include "autograd.h"
+#include "capture_watch.h"
 #include "construct.h"
 #include "conversions.h"
 #include "errors.h"
@@ -55,6 +56,7 @@ NB_MODULE(_C, m) {
   bind_export(m);
   bind_tree(m);
   bind_watch(m);
+  bind_capture_watch(m);
   bind_compiled_call(m);
   bind_aot(m);
   bind_transform(m);

@@ -6,6 +6,7 @@
 #include "autograd.h"
 #include "autograd/wrapper_views.h"
 #include "call.h"
+#include "capture_watch.h"
 #include "construct.h"
 #include "conversions.h"
 #include "functions.h"
@@ -268,6 +269,7 @@ PyObject* item(PyObject* self, PyObject*) {
 PyObject* tolist(PyObject* self, PyObject*) {
   return property(self, [](const Tensor& t) {
     jit::warn_of_value("a Python list");
+    end_capture_for(t, "Tensor.tolist()");
     return to_list(t);
   });
 }
@@ -275,6 +277,7 @@ PyObject* numpy(PyObject* self, PyObject*, PyObject* kwargs) {
   return property(self, [&](const Tensor& t) {
     PyObject* force = kwargs ? PyDict_GetItemString(kwargs, "force") : nullptr;
     jit::warn_of_value("a NumPy array");
+    end_capture_for(t, "Tensor.numpy()");
     if (!force || PyObject_IsTrue(force) != 1) return to_numpy(t);
     Tensor plain = call<"aten::resolve_neg">(call<"aten::resolve_conj">(call<"aten::detach">(t)));
     return to_numpy(call<"aten::to.dtype_layout">(plain, plain.dtype(), Layout::Strided, Device()));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "capture_watch.h"
 #include "fake.h"
 #include "tensor_type.h"
 #include "umbra/capture/tracer.h"
@@ -236,6 +237,10 @@ PyObject* as_int(PyObject* self) {
     return integer_object(expression->env().guard_integer(expression)).release().ptr();
   });
 }
+PyObject* to_int(PyObject* self) {
+  note_int_conversion();
+  return as_int(self);
+}
 PyObject* as_float(PyObject* self) {
   return guarded([&] {
     if (is_sym_float(self)) return PyFloat_FromDouble(node_of(self)->guard_float());
@@ -269,8 +274,17 @@ PyObject* is_integer(PyObject* self, PyObject*) {
 }
 PyObject* conjugate(PyObject* self, PyObject*) { return Py_NewRef(self); }
 
+/// What a compiled function makes of a number's text is no part of its graphs, so the text is that of the number in
+/// this call, which a guard fixes.
+PyObject* text_of_value(PyObject* self) {
+  nb::object value = is_sym_bool(self)    ? nb::object(nb::bool_(node_of(self)->guard_bool()))
+                     : is_sym_float(self) ? owned(as_float(self))
+                                          : owned(as_int(self));
+  return PyObject_Repr(value.ptr());
+}
 PyObject* repr(PyObject* self) {
-  return guarded([&] { return make_text(node_of(self)->to_string()).release().ptr(); });
+  return guarded(
+      [&] { return is_capturing() ? text_of_value(self) : make_text(node_of(self)->to_string()).release().ptr(); });
 }
 Py_hash_t no_hash(PyObject* self) {
   PyErr_Format(PyExc_TypeError, "unhashable type: non-nested %s", short_type_name(Py_TYPE(self)).c_str());
@@ -407,7 +421,7 @@ void bind_numbers(nb::module_& m) {
                          slot(Py_nb_positive, positive),
                          slot(Py_nb_absolute, absolute),
                          slot(Py_nb_bool, truth),
-                         slot(Py_nb_int, as_int),
+                         slot(Py_nb_int, to_int),
                          slot(Py_nb_float, as_float),
                          slot(Py_nb_index, as_int),
                          {0, nullptr}};

@@ -1,7 +1,11 @@
 #include "torch_function.h"
 
+#include <algorithm>
+#include <atomic>
+
 #include "tensor_type.h"
 #include "umbra/capture/tracer.h"
+#include "umbra/core/warning.h"
 
 namespace umbra::python {
 
@@ -40,20 +44,38 @@ nb::object handler_of(PyTypeObject* type) {
   return nb::steal(found);
 }
 
-/// The classes among the arguments that have a handler; a subclass stands before its base.
-void collect(PyObject* object, std::vector<PyTypeObject*>& types) {
+/// An argument whose class has a handler.
+struct Overloaded {
+  PyTypeObject* type;
+  PyObject* object;
+};
+
+/// The handler, bound to its class; one that is written as a plain method is bound to the object.
+nb::object bound_handler(const Overloaded& overloaded) {
+  PyObject* found = _PyType_Lookup(overloaded.type, g_name);
+  if (!found || !PyFunction_Check(found)) return handler_of(overloaded.type);
+  static std::atomic<bool> warned{false};
+  if (!warned.exchange(true))
+    warn(
+        "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please "
+        "define it as a classmethod.");
+  return owned(PyObject_GetAttr(overloaded.object, g_name));
+}
+
+/// One argument of each class that has a handler; a subclass stands before its base.
+void collect(PyObject* object, std::vector<Overloaded>& found) {
   if (PyTuple_Check(object) || PyList_Check(object)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
-      collect(PySequence_Fast_GET_ITEM(object, i), types);
+      collect(PySequence_Fast_GET_ITEM(object, i), found);
     return;
   }
   PyTypeObject* type = Py_TYPE(object);
   if (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object) || object == Py_None ||
       PyUnicode_Check(object))
     return;
-  if (std::find(types.begin(), types.end(), type) != types.end() || !handler_of(type)) return;
-  auto at = std::find_if(types.begin(), types.end(), [&](PyTypeObject* t) { return PyType_IsSubtype(type, t); });
-  types.insert(at, type);
+  if (std::ranges::find(found, type, &Overloaded::type) != found.end() || !handler_of(type)) return;
+  auto at = std::ranges::find_if(found, [&](const Overloaded& other) { return PyType_IsSubtype(type, other.type); });
+  found.insert(at, {type, object});
 }
 
 nb::object positional_of(const CallArguments& call) {
@@ -92,14 +114,14 @@ bool class_has_torch_function(PyTypeObject* type) {
 bool call_torch_function(PyObject* function, const CallArguments& call, PyObject** result) {
   State& s = state();
   if (s.all_off || std::exchange(s.skips_next, false)) return false;
-  std::vector<PyTypeObject*> classes;
+  std::vector<Overloaded> classes;
   if (!s.classes_off) {
     for (size_t i = 0; i < call.positional + call.keyword_count(); ++i) collect(call.values[i], classes);
   }
   if (classes.empty() && s.modes.empty()) return false;
   nb::object types = owned(PyTuple_New(static_cast<Py_ssize_t>(classes.size())));
   for (size_t i = 0; i < classes.size(); ++i)
-    PyTuple_SET_ITEM(types.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(reinterpret_cast<PyObject*>(classes[i])));
+    PyTuple_SET_ITEM(types.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(reinterpret_cast<PyObject*>(classes[i].type)));
   nb::object args = positional_of(call), kwargs = keywords_of(call);
   if (!s.modes.empty()) {
     nb::object answer = call_mode(s, function, types, args, kwargs);
@@ -109,14 +131,17 @@ bool call_torch_function(PyObject* function, const CallArguments& call, PyObject
     }
   }
   if (classes.empty()) return false;
-  for (PyTypeObject* type : classes) {
-    nb::object answer = handler_of(type)(nb::handle(function), types, args, kwargs);
+  for (const Overloaded& overloaded : classes) {
+    nb::object answer = bound_handler(overloaded)(nb::handle(function), types, args, kwargs);
     if (answer.ptr() == Py_NotImplemented) continue;
     *result = answer.release().ptr();
     return true;
   }
-  fail<TypeError>("no implementation found for '", str_of(function),
-                  "' on types that implement __torch_function__: ", repr_of(types.ptr()));
+  nb::object name = nb::module_::import_("umbra.overrides").attr("resolve_name")(nb::handle(function));
+  std::string text = concat("Multiple dispatch failed for '", str_of(name.is_none() ? function : name.ptr()),
+                            "'; all __torch_function__ handlers returned NotImplemented:\n\n");
+  for (nb::handle type : types) text += concat("  - tensor subclass ", repr_of(type.ptr()), "\n");
+  fail<TypeError>(text, "\nFor more information, try re-running with TORCH_LOGS=not_implemented");
 }
 
 namespace {
@@ -153,10 +178,10 @@ PyObject* has_torch_function(PyObject*, PyObject* const* values, Py_ssize_t coun
   return guarded([&] {
     if (std::exchange(state().skips_next, false)) return Py_NewRef(Py_False);
     if (torch_function_modes_active()) return Py_NewRef(Py_True);
-    std::vector<PyTypeObject*> types;
+    std::vector<Overloaded> found;
     if (!state().classes_off && !state().all_off)
-      for (Py_ssize_t i = 0; i < count && types.empty(); ++i) collect(values[i], types);
-    return Py_NewRef(types.empty() ? Py_False : Py_True);
+      for (Py_ssize_t i = 0; i < count && found.empty(); ++i) collect(values[i], found);
+    return Py_NewRef(found.empty() ? Py_False : Py_True);
   });
 }
 /// Calls a function without offering the call itself; those that it makes are offered.

@@ -2,13 +2,16 @@
 
 #include "graph.h"
 #include "tensor_type.h"
+#include "torch_function.h"
+#include "values.h"
 
 namespace umbra::python {
 
 bool read_leaf(PyObject* object, Value& out) {
   if (is_tensor(object)) {
     const Tensor& t = tensor_of(object);
-    if (t.keys().has(DispatchKey::Subclass)) return false;
+    bool plain = is_plain_tensor_type(Py_TYPE(object)) || !class_has_torch_function(Py_TYPE(object));
+    if (!plain || t.keys().has(DispatchKey::Subclass)) return false;
     out = Value(t);
     return true;
   }
@@ -35,6 +38,9 @@ bool read_leaf(PyObject* object, Value& out) {
 
 namespace {
 
+PyObject* tuple_type() { return reinterpret_cast<PyObject*>(&PyTuple_Type); }
+PyObject* size_type() { return reinterpret_cast<PyObject*>(g_size_type); }
+
 bool equal(PyObject* a, PyObject* b) {
   if (a == b) return true;
   int same = PyObject_RichCompareBool(a, b, Py_EQ);
@@ -51,41 +57,51 @@ bool is_kept_value(PyObject* kept, PyObject* given) {
 
 }  // namespace
 
-Tree::Tree(nb::handle spec, nb::handle kept) : spec_(nb::borrow(spec)), kept_(nb::borrow(kept)) {
+Tree::Tree(nb::handle spec, nb::handle kept, bool keeps_types, nb::handle leaves)
+    : spec_(nb::borrow(spec)), kept_(nb::borrow(kept)), keeps_types_(keeps_types) {
   size_t leaf = 0;
-  root_ = read(spec, kept, leaf);
+  root_ = read(spec, kept, leaves, leaf);
+  if (keeps_types) return;
   flat_ = root_.kind == Node::Kind::Tuple || root_.kind == Node::Kind::List;
-  if (flat_) flat_ = root_.type.ptr() == reinterpret_cast<PyObject*>(&PyTuple_Type) || root_.kind == Node::Kind::List;
+  if (flat_) flat_ = root_.type.ptr() == tuple_type() || root_.kind == Node::Kind::List;
   for (const Node& child : root_.children) flat_ &= child.kind == Node::Kind::Leaf || child.kind == Node::Kind::Kept;
 }
 
-Tree::Node Tree::read(nb::handle spec, nb::handle kept, size_t& leaf) {
+Tree::Node Tree::read(nb::handle spec, nb::handle kept, nb::handle leaves, size_t& leaf) {
   Node node;
   nb::object type = spec.attr("type"), context = spec.attr("context");
   if (type.is_none()) {
     nb::object place = nb::int_(leaf++);
-    if (PyDict_Contains(kept.ptr(), place.ptr()) != 1) return node;
+    if (PyDict_Contains(kept.ptr(), place.ptr()) != 1) {
+      if (!leaves.is_none() && is_tensor(nb::object(leaves[place]).ptr()))
+        node.type = nb::borrow(nb::object(leaves[place]).type());
+      return node;
+    }
     node.kind = Node::Kind::Kept;
     node.kept = nb::borrow(PyDict_GetItem(kept.ptr(), place.ptr()));
     return node;
   }
   PyObject* namedtuple = nb::module_::import_("collections").attr("namedtuple").ptr();
-  if (type.ptr() == reinterpret_cast<PyObject*>(&PyTuple_Type)) node.kind = Node::Kind::Tuple;
+  if (type.ptr() == tuple_type()) node.kind = Node::Kind::Tuple;
   else if (type.ptr() == reinterpret_cast<PyObject*>(&PyList_Type)) node.kind = Node::Kind::List;
   else if (type.ptr() == reinterpret_cast<PyObject*>(&PyDict_Type)) node.kind = Node::Kind::Dict;
   else if (type.ptr() == namedtuple) node.kind = Node::Kind::Tuple, type = context;
+  else if (type.ptr() == size_type())
+    node.kind = Node::Kind::Tuple, type = keeps_types_ ? type : nb::borrow(tuple_type());
   else usable_ = false;
   node.type = type;
   if (node.kind == Node::Kind::Dict)
     for (nb::handle key : context) node.keys.push_back(nb::borrow(key));
-  for (nb::handle child : spec.attr("children_specs")) node.children.push_back(read(child, kept, leaf));
+  for (nb::handle child : spec.attr("children_specs")) node.children.push_back(read(child, kept, leaves, leaf));
   return node;
 }
 
 bool Tree::match(const Node& node, PyObject* object, std::vector<Value>& leaves) {
   auto is_type = [&] { return reinterpret_cast<PyObject*>(Py_TYPE(object)) == node.type.ptr(); };
   switch (node.kind) {
-    case Node::Kind::Leaf: return read_leaf(object, leaves.emplace_back());
+    case Node::Kind::Leaf:
+      if (node.type && is_tensor(object) && !is_type()) return false;
+      return read_leaf(object, leaves.emplace_back());
     case Node::Kind::Kept: return is_kept_value(node.kept.ptr(), object);
     case Node::Kind::Tuple:
     case Node::Kind::List: {
@@ -140,7 +156,8 @@ nb::object Tree::build(const Node& node, const Value*& leaf) {
   nb::object items = owned(PyTuple_New(static_cast<Py_ssize_t>(node.children.size())));
   for (size_t i = 0; i < node.children.size(); ++i)
     PyTuple_SET_ITEM(items.ptr(), static_cast<Py_ssize_t>(i), build(node.children[i], leaf).release().ptr());
-  if (node.type.ptr() == reinterpret_cast<PyObject*>(&PyTuple_Type)) return items;
+  if (node.type.ptr() == tuple_type()) return items;
+  if (node.type.ptr() == size_type()) return owned(PyObject_CallOneArg(node.type.ptr(), items.ptr()));
   return owned(PyObject_CallObject(node.type.ptr(), items.ptr()));  // a named tuple
 }
 
@@ -173,7 +190,8 @@ nb::object Tree::fill_result(ArrayRef<Value> leaves) const {
 
 void bind_tree(nb::module_& m) {
   nb::class_<Tree>(m, "_Tree")
-      .def(nb::init<nb::handle, nb::handle>())
+      .def(nb::init<nb::handle, nb::handle, bool, nb::handle>(), nb::arg("spec"), nb::arg("kept"),
+           nb::arg("keeps_types"), nb::arg("leaves").none())
       .def_prop_ro("usable", &Tree::usable)
       .def("fill_result", [](const Tree& tree, nb::handle leaves) { return tree.fill_result(read_values(leaves)); });
 }

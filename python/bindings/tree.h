@@ -11,35 +11,38 @@ namespace umbra::python {
 class Tree {
  public:
   /// From a TreeSpec of umbra.utils._pytree, with the kept leaves by their places. `usable()` is false where it has
-  /// nodes of other classes.
-  Tree(nb::handle spec, nb::handle kept);
+  /// nodes of other classes. Where it does not keep types, a plain tuple or list of leaves is filled as a list and
+  /// sizes as a tuple, which is what PyTorch's aot_function gives; torch.compile gives what the function gave.
+  /// `leaves`, or None: the tensors among them tell of what class those of calls have to be.
+  Tree(nb::handle spec, nb::handle kept, bool keeps_types, nb::handle leaves);
   bool usable() const { return usable_; }
 
   /// Whether the arguments of a call, `(args, kwargs)`, have this structure and the kept leaves these values; the other
   /// leaves are added to `leaves`. The first `skipped` of args are not looked at: the caller knows them.
   bool match_call(PyObject* const* args, size_t count, PyObject* keywords, size_t skipped,
                   std::vector<Value>& leaves) const;
-  /// The tree of these leaves. A plain tuple or list of leaves comes back as a list, as in PyTorch.
+  /// The tree of these leaves.
   nb::object fill_result(ArrayRef<Value> leaves) const;
 
  private:
   struct Node {
     enum class Kind : uint8_t { Leaf, Kept, Tuple, List, Dict };
     Kind kind = Kind::Leaf;
-    nb::object type, kept;
+    nb::object type, kept;  // of a leaf: the class that a tensor has to have, where one is asked for
     std::vector<nb::object> keys;
     std::vector<Node> children;
   };
-  Node read(nb::handle spec, nb::handle kept, size_t& leaf);
+  Node read(nb::handle spec, nb::handle kept, nb::handle leaves, size_t& leaf);
   static bool match(const Node& node, PyObject* object, std::vector<Value>& leaves);
   static nb::object build(const Node& node, const Value*& leaf);
 
   Node root_;
   nb::object spec_, kept_;
-  bool usable_ = true, flat_ = false;
+  bool usable_ = true, flat_ = false, keeps_types_ = true;
 };
 
-/// A leaf as graphs take it; false where it is none that C++ runs by itself (a tensor class of the user's, a long int).
+/// A leaf as graphs take it; false where it is none that C++ runs by itself (a tensor class of the user's, one with
+/// a `__torch_function__`, a long int).
 bool read_leaf(PyObject* object, Value& out);
 
 }  // namespace umbra::python

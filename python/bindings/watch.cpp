@@ -98,7 +98,8 @@ bool changed(std::string* why, const std::string& step) {
 
 Watched::Watched(PyObject* object, Scope& scope, int depth) : object_(nb::borrow(object)) {
   if (is_plain(object)) kind_ = Kind::Plain;
-  else if (is_tensor(object) || is_opaque(object)) kind_ = Kind::Same;
+  else if (is_tensor(object)) kind_ = Kind::Tensor, requires_grad_ = tensor_of(object).requires_grad();
+  else if (is_opaque(object)) kind_ = Kind::Same;
   else if (scope.seen.contains(object)) kind_ = Kind::Same;  // it is watched where it was met first
   else if (depth == 0 || scope.left == 0) object_ = {};      // as deep as one looks
   else look_into(object, scope, depth);
@@ -257,6 +258,9 @@ bool Watched::holds(PyObject* now, std::string* why) {
     case Kind::Anything: return true;
     case Kind::Plain: return equal(object_.ptr(), now) || changed(why, " == " + repr_of(object_.ptr()));
     case Kind::Same: return object_.ptr() == now || changed(why, " is another object");
+    case Kind::Tensor:  // its other looks are those of the graphs' inputs, where it is one
+      if (object_.ptr() != now) return changed(why, " is another object");
+      return tensor_of(now).requires_grad() == requires_grad_ || changed(why, ".requires_grad is another one");
     case Kind::Sequence: return items_hold(now, why);
     case Kind::Dict: return dict_holds(now, why);
     case Kind::Attributes: {

@@ -38,12 +38,14 @@ class Watched {
   bool is_known(PyObject* now) const { return is_fixed() || object_.ptr() == now; }
 
  private:
-  enum class Kind : uint8_t { Anything, Plain, Same, Sequence, Dict, Attributes, Slots, Array, Class, Module };
+  enum class Kind : uint8_t { Anything, Plain, Same, Tensor, Sequence, Dict, Attributes, Slots, Array, Class, Module };
   struct Item {
     nb::object key;
     std::unique_ptr<Watched> value;
   };
-  bool is_fixed() const { return kind_ == Kind::Anything || kind_ == Kind::Plain || kind_ == Kind::Same; }
+  bool is_fixed() const {
+    return kind_ == Kind::Anything || kind_ == Kind::Plain || kind_ == Kind::Same || kind_ == Kind::Tensor;
+  }
   void look_into(PyObject* object, Scope& scope, int depth);
   void watch_sequence(PyObject* object, Scope& scope, int depth);
   void watch_dict(PyObject* object, Scope& scope, int depth, bool attributes);
@@ -61,7 +63,8 @@ class Watched {
   nb::object object_;
   Py_ssize_t length_ = 0;
   uint64_t version_ = 0;
-  bool exact_ = false;   // no other keys may be there
+  bool exact_ = false;  // no other keys may be there
+  bool requires_grad_ = false;
   bool moving_ = false;  // an item can change while its dict does not
   bool module_ = false;  // the dict of a Python module: of its names only those that are read
   nb::object copy_;      // what it held, where it is to be put back

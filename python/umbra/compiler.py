@@ -1,10 +1,12 @@
 """Questions that captured code asks about its capture."""
 import contextlib
 import dataclasses
+import functools
 import os
 import threading
 
 from umbra import _C
+from umbra._options import not_built
 
 _state = threading.local()  # each thread captures for itself
 
@@ -71,6 +73,49 @@ def list_backends(exclude_tags=("debug", "experimental")):
     """The names of backends that `torch.compile` takes."""
     from umbra._dynamo.optimize import list_backends as backends
     return backends(exclude_tags)
+
+
+_STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile")
+_current = ["default"]
+
+
+def _stance():
+    return _current[0]
+
+
+class set_stance:
+    """What calls of compiled functions do from now on, inside of a `with`, or inside of a function that it decorates: "default"; "force_eager": they run as
+    they are; "eager_on_recompile": they do so where nothing that is compiled fits; "fail_on_recompile": that is an error; "eager_then_compile": the first call
+    of a function runs as it is."""
+
+    def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
+        if stance != "default" and force_backend is not None:
+            raise RuntimeError("non-default stance cannot have force_backend set")
+        not_built("torch.compiler.set_stance", skip_guard_eval_unsafe=(skip_guard_eval_unsafe, False), force_backend=(force_backend, None))
+        if stance not in _STANCES:
+            raise NotImplementedError(f"torch.compiler.set_stance: {stance!r} is not in Umbra; there are {', '.join(map(repr, _STANCES))}")
+        self.stance, self.before = stance, _stance()
+        _set_stance(stance)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        _set_stance(self.before)
+
+    def __call__(self, function):
+        _set_stance(self.before)
+
+        @functools.wraps(function)
+        def call(*args, **kwargs):
+            with set_stance(self.stance):
+                return function(*args, **kwargs)
+        return call
+
+
+def _set_stance(stance):
+    _current[0] = stance
+    _C._calls_ask_python(stance == "force_eager")
 
 
 @dataclasses.dataclass(frozen=True)

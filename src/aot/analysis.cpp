@@ -45,6 +45,8 @@ namespace {
 /// a call runs.
 class Origin final : public autograd::Node {
  public:
+  explicit Origin(const Tensor& of) : of_leaf(of.is_leaf()) {}
+  const bool of_leaf;
   std::string name() const override { return "Input"; }
   autograd::Gradients apply(autograd::Gradients) override {
     fail<NotImplementedError>(
@@ -159,7 +161,7 @@ class Analysis {
                             std::vector<sym::SymbolOptions>(real.dim())};
     require_strided(value, "ahead-of-time autograd");
     Tensor fake = info_.mode->from_tensor(value, symbolic ? &context : nullptr), stand_in = to_functional(fake);
-    if (real.requires_grad()) autograd::set_history(stand_in, make_counted<Origin>());
+    if (real.requires_grad()) autograd::set_history(stand_in, make_counted<Origin>(real));
     origins_.push_back(autograd::grad_fn(stand_in));
     bases_.push_back(functional_state(stand_in).base);
     stand_ins_.push_back(stand_in);
@@ -270,7 +272,18 @@ std::vector<bool> shared_writes(const CallInfo& info, const std::vector<Tensor>&
   return shared;
 }
 
+const Origin* origin_of(const Tensor& tensor) { return dynamic_cast<const Origin*>(autograd::grad_fn(tensor).get()); }
+
 }  // namespace
+
+bool stands_for_input(const Tensor& tensor) { return origin_of(tensor) != nullptr; }
+
+bool stands_for_leaf(const Tensor& tensor) {
+  const Origin* origin = origin_of(tensor);
+  return origin && origin->of_leaf;
+}
+
+bool is_origin(const autograd::Node& node) { return dynamic_cast<const Origin*>(&node) != nullptr; }
 
 Value stand_in_for(const CallInfo& info, const PrimalInfo& primal) {
   if (!primal.tensor.defined()) return primal.plain;

@@ -181,7 +181,7 @@ bool Guards::accept_input(const Input& expected, const Value& given) const {
            (expected.dynamic || has_geometry(&numbers_[expected.numbers], t.impl()));
   }
   if (expected.dynamic && expected.tag == Value::Tag::Int) return is_integer(given);
-  return same_plain(expected.plain, given);
+  return expected.tag != Value::Tag::Tensor && same_plain(expected.plain, given);
 }
 
 bool Guards::accept(ArrayRef<Value> inputs) const { return thread_modes() == modes_ && accept_inputs(inputs); }

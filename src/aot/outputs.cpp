@@ -1,5 +1,10 @@
 #include "aot/outputs.h"
 
+#include <algorithm>
+
+#include "umbra/autograd/autograd.h"
+#include "umbra/autograd/function.h"
+
 namespace umbra::aot {
 
 namespace {
@@ -69,10 +74,20 @@ class Outputs {
     out.requires_grad = t.requires_grad();
     out.made_without_grad = t.is_view() && t.impl()->view_kind() == ViewKind::NoGrad;
     out.spec = spec_of(t);
+    if (has_own_gradient(t)) return out;
     if (is_functional(t) && !find_source(t, out) && !find_changed_source(t, out) && !find_output(i, out))
       find_intermediate(i, out);
     refuse_own_history(t, out);
     return out;
+  }
+
+  /// A view that a custom function made goes back by that function, which a view that is taken again would not know of.
+  static bool has_own_gradient(const Tensor& t) {
+    if (!t.requires_grad() || !is_functional(t)) return false;
+    if (t.is_view()) return t.impl()->view_kind() == ViewKind::CustomFunction;
+    auto cuts_history = [](const ViewStep& step) { return step.op->definition().not_differentiable; };
+    return std::ranges::any_of(functional_state(t).views, cuts_history) &&
+           dynamic_cast<const autograd::FunctionNode*>(autograd::grad_fn(t).get());
   }
 
   /// What was detached and then written with gradients has a history apart from that of the memory it shares.

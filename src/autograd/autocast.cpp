@@ -319,6 +319,9 @@ void autocast_region_ends() {
   if (recorded) g_observer.ends();
 }
 
+AutocastAside::AutocastAside() { g_regions.push_back(true); }
+AutocastAside::~AutocastAside() { g_regions.pop_back(); }
+
 AutocastScope::AutocastScope(DType dtype, bool enabled, bool cache) : before_(g_cpu), cache_before_(g_cache_enabled) {
   autocast_region_begins(DeviceType::CPU, {enabled, dtype}, cache);
   set_autocast_dtype(DeviceType::CPU, dtype);

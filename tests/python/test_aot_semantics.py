@@ -544,3 +544,30 @@ def test_a_function_that_enables_gradients_has_them_where_they_are_off():
     assert x.grad.tolist() == [4, 4]
     with torch.no_grad():
         assert not aot_function(lambda x: x * 2, nop)(x).requires_grad
+
+
+class ViewWithOwnGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view(-1)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient.view(2, 2) * 3
+
+
+class DetachedWithOwnGradient(ViewWithOwnGradient):
+    @staticmethod
+    def forward(ctx, x):
+        return x.detach()
+
+
+@pytest.mark.parametrize("function", [ViewWithOwnGradient.apply, DetachedWithOwnGradient.apply, lambda x: ViewWithOwnGradient.apply(x).view(2, 2),
+                                      lambda x: [ViewWithOwnGradient.apply(x), x.t()]])
+def test_a_view_that_a_custom_function_made_goes_back_by_that_function(function):
+    def gradient(call):
+        x = torch.ones(2, 2, requires_grad=True)
+        result = call(x)
+        sum(part.sum() for part in (result if isinstance(result, list) else [result])).backward()
+        return x.grad.tolist()
+    assert gradient(aot_function(function, nop)) == gradient(function)

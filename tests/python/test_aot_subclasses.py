@@ -189,3 +189,23 @@ def test_a_module_compiled_for_wrappers():
     x = pair(True)
     f(x)[0].sum().backward()
     assert lists(x.grad) == ([2., 4.], [6., 8.])
+
+
+@pytest.mark.filterwarnings("ignore:torch.compile")
+def test_gradients_of_a_wrapper_that_is_closed_over_are_not_lost():
+    weight = Pair(tensor([1., 2.]), tensor([3., 4.])).requires_grad_()
+
+    def function(x):
+        return (x * weight).sum()
+    with pytest.raises(NotImplementedError, match="closes over"):
+        aot_function(function, nop)(umbra.ones(2))
+    umbra.compile(function, backend="aot_eager")(umbra.full((2,), 3.)).backward()
+    assert weight.grad.a.tolist() == [3, 3] and weight.grad.b.tolist() == [3, 3]
+
+
+def test_a_function_of_wrappers_sees_whether_gradients_are_recorded():
+    call = aot_function(lambda x: x * (2 if umbra.is_grad_enabled() else 3), nop)
+    x = Pair(umbra.ones(1), umbra.ones(1))
+    with umbra.no_grad():
+        assert call(x).a.tolist() == [3]
+    assert call(x).a.tolist() == [2]

@@ -5,6 +5,7 @@ import pytest
 
 import umbra
 import umbra as torch
+from umbra.functorch.compile import aot_function, min_cut_rematerialization_partition, nop
 from umbra.utils._python_dispatch import TorchDispatchMode
 from umbra.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
@@ -116,3 +117,16 @@ def test_what_is_computed_again_is_given_once():
     again = True
     with pytest.raises(RuntimeError, match="Unpack is being triggered for a tensor that was already unpacked once"):
         checkpoint(Twice.apply, a, b, use_reentrant=False).backward()
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: torch.nn.functional.dropout(x.sin(), 0.5).exp(),
+    lambda x: (x.sin() * torch.zeros(32).bernoulli_(0.5)).exp(),
+])
+@pytest.mark.parametrize("options", [{}, {"context_fn": functools.partial(create_selective_checkpoint_contexts, [torch.ops.aten.sin.default])}])
+def test_a_captured_checkpoint_draws_random_numbers_once(function, options):
+    for capture in (lambda f: torch.compile(f, backend="aot_eager"), lambda f: aot_function(f, nop, partition_fn=min_cut_rematerialization_partition)):
+        x = torch.ones(32, requires_grad=True)
+        y = capture(lambda x: checkpoint(function, x, use_reentrant=False, **options))(x)
+        y.sum().backward()
+        assert torch.equal(y != 1, x.grad != 0)

@@ -103,3 +103,14 @@ def test_suggested_fixes_are_taken_over():
         export(Add(), (X, Y), dynamic_shapes=shapes)
     program = export(Add(), (X, Y), dynamic_shapes=refine_dynamic_shapes_from_suggested_fixes(str(caught.value), shapes))
     assert sizes(program) == [[True, False], [True, False]]
+
+
+def test_a_size_that_was_said_to_vary_must_not_become_a_number():
+    def marked(*sizes):
+        x = torch.ones(*sizes)
+        torch._dynamo.mark_dynamic(x, 0)
+        return x
+    with pytest.raises(torch.fx.experimental.symbolic_shapes.ConstraintViolationError, match=r"You marked L\['x'\].size\(\)\[0\] as dynamic but"):
+        torch.compile(lambda x: x * 2 if x.shape[0] == 3 else x, backend="eager")(marked(3))
+    for function in (lambda x: x * x.shape[0] if x.shape[0] > 2 else x, lambda x: x * int(x.shape[0])):
+        assert torch.compile(function, backend="eager")(marked(3)).tolist() == [3, 3, 3]

@@ -333,3 +333,11 @@ def test_calls_that_compute_nothing_leave_the_borders_of_partitions():
     partitions = partitioner.propose_partitions()
     partitioner.remove_bookend_non_compute_ops(partitions)
     assert [[n.name for n in part.nodes] for part in partitions] == [["tanh", "t_1", "relu"]]
+
+
+def test_shape_prop_names_the_node_that_failed():
+    from umbra.fx.passes.shape_prop import ShapeProp
+    module = fx.symbolic_trace(lambda a, b: a @ b)
+    with pytest.raises(RuntimeError, match="ShapeProp error for: node=%matmul") as error:
+        ShapeProp(module).propagate(torch.ones(2, 3), torch.ones(2, 3))
+    assert "cannot be multiplied" in str(error.value.__cause__)

@@ -529,3 +529,29 @@ def test_inside_a_transform_a_known_function_is_part_of_what_is_transformed():
         assert torch.allclose(compiled(x[0]), x[0].sin() * 2)
         assert torch.allclose(torch.func.vmap(compiled)(x), x.sin() * 2)
         assert torch.allclose(torch.func.grad(lambda y: compiled(y).sum())(x[0]), x[0].cos() * 2)
+
+
+@pytest.mark.parametrize("compile", [lambda f: aot_function(f, nop), lambda f: torch.compile(f, backend="aot_eager")])
+def test_an_argument_that_may_be_nothing_is_told_from_a_tensor(compile):
+    call = compile(lambda x, y: x if y is None else x + y)
+    given = [None, torch.ones(2), None, torch.ones(2)]
+    assert [call(torch.ones(2), y).tolist() for y in given] == [[1, 1], [2, 2], [1, 1], [2, 2]]
+
+
+@pytest.mark.parametrize("compile", [lambda f: aot_function(f, nop), lambda f: torch.compile(f, backend="aot_eager")])
+def test_parameters_are_told_from_other_tensors(compile):
+    call = compile(lambda x: x * (2 if isinstance(x, torch.nn.Parameter) else 3))
+    given = [torch.nn.Parameter(torch.ones(1)), torch.ones(1, requires_grad=True), torch.nn.Parameter(torch.ones(1)), torch.ones(1)]
+    assert [call(x).item() for x in given] == [2, 3, 2, 3]
+
+
+def test_a_module_s_parameters_are_parameters_while_it_is_captured():
+    class Layer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(2))
+            self.register_buffer("scale", torch.ones(2))
+
+        def forward(self, x):
+            return x * isinstance(self.weight, torch.nn.Parameter) + isinstance(self.scale, torch.nn.Parameter)
+    assert torch.compile(Layer(), backend="aot_eager")(torch.ones(2)).tolist() == [1, 1]

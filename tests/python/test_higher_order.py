@@ -431,3 +431,16 @@ def test_a_predicate_that_is_closed_over_may_meet_symbolic_sizes():
         return cond(predicate, lambda a: a.sum(), lambda a: a.sum() * 2, (x,))
     captured = make_fx(function, tracing_mode="symbolic", _allow_non_fake_inputs=True)(umbra.ones(2, 3))
     assert captured(umbra.ones(2, 3)).item() == 12 and captured(umbra.ones(4, 3)).item() == 24
+
+
+def test_functions_of_an_operator_see_the_region_of_autocast_around_it():
+    x = umbra.ones(2, 2, requires_grad=True)
+
+    def function(x):
+        return umbra.cond(x.sum() > 0, lambda x: x @ x, lambda x: x @ x + 1, (x,))
+    for call in (function, umbra.compile(function, backend="aot_eager")):
+        with umbra.autocast("cpu", dtype=umbra.bfloat16):
+            y = call(x)
+        assert y.dtype == umbra.bfloat16 and y.tolist() == [[2, 2], [2, 2]]
+        (gradient,) = umbra.autograd.grad(y.sum(), x)
+        assert gradient.dtype == umbra.float32 and gradient.tolist() == [[4, 4], [4, 4]]

@@ -200,3 +200,39 @@ def test_the_constructor_keeps_memory_and_history():
     assert x.grad.tolist() == [3.0, 3.0]
     back = umbra.Tensor(made)
     assert type(back) is umbra.Tensor and back.grad_fn is not None
+
+
+def test_a_handler_written_as_a_plain_method_is_called_on_the_object():
+    class Named:
+        def __init__(self, name):
+            self.name = name
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return self.name, func.__name__
+    assert umbra.add(Named("it"), 1) == ("it", "add") and umbra.cat([umbra.ones(1), Named("other")]) == ("other", "cat")
+
+
+def test_what_no_handler_takes_is_told_with_the_classes():
+    class Declines:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+    with pytest.raises(TypeError, match="Multiple dispatch failed for 'torch.add'; all __torch_function__ handlers returned NotImplemented:\n\n"
+                                        "  - tensor subclass <class '.*Declines'>"):
+        umbra.add(Declines(), 1)
+
+
+def test_methods_of_autograd_are_offered_to_handlers():
+    seen = []
+
+    class Seen(umbra.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs or {})
+    x = umbra.ones(2).as_subclass(Seen).requires_grad_()
+    y = x * 2
+    y.retain_grad()
+    y.register_hook(lambda gradient: gradient)
+    y.sum().backward()
+    assert seen == ["requires_grad_", "mul", "retain_grad", "register_hook", "sum", "backward"]

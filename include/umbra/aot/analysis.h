@@ -7,6 +7,9 @@
 #include "umbra/capture/functionalize.h"
 
 namespace UMBRA_API umbra {
+namespace autograd {
+class Node;
+}
 namespace aot {
 
 /// What the function works on: an input, or a tensor that it closes over.
@@ -89,6 +92,13 @@ struct AnalysisOptions {
   bool keep_writes = false;  // graphs may write inputs
   bool tokens = true;        // calls with effects hand on tokens; else they stand in the graphs as they are
 };
+
+/// While a function is analysed: whether the tensor stands, unchanged, for an input or for a tensor that is closed over
+/// and requires gradients, and whether that one is a leaf.
+bool stands_for_input(const Tensor& tensor);
+bool stands_for_leaf(const Tensor& tensor);
+/// Whether the node is where the history of such a stand-in begins.
+bool is_origin(const autograd::Node& node);
 
 /// A primal as it is when a graph is captured: a tensor without data, or a plain value.
 Value stand_in_for(const CallInfo& info, const PrimalInfo& primal);

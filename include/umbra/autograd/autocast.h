@@ -58,6 +58,14 @@ void set_autocast_observer(AutocastObserver observer);
 void autocast_region_begins(DeviceType device, AutocastState state, bool cache);
 void autocast_region_ends();
 
+/// For a scope in which calls are recorded for a look at them alone: nobody asks whether their regions are recorded.
+class AutocastAside {
+ public:
+  AutocastAside();
+  ~AutocastAside();
+  AutocastAside(const AutocastAside&) = delete;
+};
+
 /// What autocast does with the arguments of an operator. The others are left alone, and so are those of the operators
 /// that they are made of, unless they are composite.
 enum class CastPolicy : uint8_t {

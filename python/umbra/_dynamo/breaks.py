@@ -1,14 +1,24 @@
-"""What a captured function must not do, since a graph does not do it again: calls of functions that are not to be captured, and prints."""
+"""What a captured function must not do, since a graph does not do it again: calls of functions that are not to be captured, prints, questions for the time,
+random numbers that are not the library's, changes of what tensors are to autograd."""
 import builtins
 import contextlib
 import functools
+import io
+import random
+import re
+import sys
 import threading
+import time
 
+from umbra import _C
+from umbra._C import ConstraintViolationError, Tensor
 from umbra._dynamo.exc import Unsupported
 from umbra.nn import Module
+from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
 
 _state = threading.local()  # `capturing`: whether torch.compile captures a function on this thread
-_print = builtins.print
+_replaced = {}  # functions that stop captures, while there are any: (module, name) to the function itself
+_CLOCKS = ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time", "sleep")
 _lock = threading.Lock()
 _captures = 0  # under way, on all threads
 
@@ -28,29 +38,154 @@ def stop(what, why):
 
 
 @contextlib.contextmanager
-def watched():
-    """While a function is captured: it must not print, or call what is not to be captured."""
-    global _captures
-    before, _state.capturing, _state.stopped = getattr(_state, "capturing", False), True, None
-    with _lock:
-        _captures += 1
-        if builtins.print is _print:
-            builtins.print = _refusing_print
+def watched(marked=None):
+    """While a function is captured it must not do any of this. `marked`: sizes of inputs that must not become numbers, {place: (name, dimensions)}."""
+    before, _state.capturing, _state.stopped, _state.marked = getattr(_state, "capturing", False), True, None, marked or {}
+    numbers = _RandomNumbers()
+    before_in_core = _C._set_capturing(True)
+    _C._converted_to_int()
+    _begin()
     try:
         yield
         if _state.stopped is not None:  # and the function went on
             raise _state.stopped
+        numbers.check()
+    finally:
+        numbers.restore()
+        _state.capturing = before
+        _C._set_capturing(before_in_core)
+        _end()
+
+
+@contextlib.contextmanager
+def paused():
+    """While a backend runs, which may do as it likes."""
+    before, _state.capturing = getattr(_state, "capturing", False), False
+    before_in_core = _C._set_capturing(False)
+    try:
+        yield
     finally:
         _state.capturing = before
-        with _lock:
-            _captures -= 1
-            if _captures == 0 and builtins.print is _refusing_print:
-                builtins.print = _print
+        _C._set_capturing(before_in_core)
 
 
-def _refusing_print(*args, **kwargs):
-    stop("Failed to trace builtin operator `print`", "a graph would print when it is captured, and never again")
-    _print(*args, **kwargs)
+def _begin():
+    global _captures
+    with _lock:
+        _captures += 1
+        if _captures > 1:
+            return
+        _replace(builtins, "print", "Failed to trace builtin operator `print`", "a graph would print when it is captured, and never again")
+        for module, name in ((builtins, "open"), (io, "open"), (builtins, "input")):
+            _replace(module, name, f"Failed to trace builtin operator `{name}`", "a graph reads and writes no files")
+        for name in _CLOCKS:
+            _replace(time, name, f"call of time.{name}", "a graph would keep the time at which it was captured")
+
+
+def _end():
+    global _captures
+    with _lock:
+        _captures -= 1
+        if _captures > 0:
+            return
+        for (module, name), (function, refusing) in _replaced.items():
+            if getattr(module, name) is refusing:
+                setattr(module, name, function)
+        _replaced.clear()
+
+
+def _replace(module, name, what, why):
+    function = getattr(module, name)
+
+    @functools.wraps(function)
+    def refusing(*args, **kwargs):
+        stop(what, why)
+        return function(*args, **kwargs)
+    _replaced[module, name] = function, refusing
+    setattr(module, name, refusing)
+
+
+class _RandomNumbers:
+    """The generators of Python and NumPy: a graph would keep the numbers that were drawn for it."""
+
+    def __init__(self):
+        numpy = sys.modules.get("numpy")
+        self.numpy = numpy.random if numpy is not None else None
+        self.states = self._now()
+
+    def _now(self):
+        of_numpy = None if self.numpy is None else self.numpy.get_state(legacy=False)
+        return random.getstate(), of_numpy
+
+    def _changed(self):
+        python, of_numpy = self._now()
+        if python != self.states[0]:
+            return "random"
+        return None if _same(of_numpy, self.states[1]) else "numpy.random"
+
+    def check(self):
+        if (module := self._changed()) is not None:
+            stop(f"random numbers of the module {module}", "a graph would keep the numbers that were drawn when it was captured")
+
+    def restore(self):
+        """The function has not run yet."""
+        if self._changed() is not None:
+            random.setstate(self.states[0])
+            if self.numpy is not None:
+                self.numpy.set_state(self.states[1])
+
+
+def _same(a, b):
+    """Whether two states of a generator of NumPy's are equal: dicts that hold arrays."""
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+    return a.tobytes() == b.tobytes() if hasattr(a, "tobytes") else a == b
+
+
+class Tensors:
+    """What tensors that a captured function is given are to autograd, which must stay: their stand-ins are gone afterwards."""
+
+    def __init__(self, inputs):
+        self.inputs = inputs
+        self.before = [(value, value.requires_grad) for value in inputs if isinstance(value, Tensor)]
+
+    def check(self, results):
+        """Stops a capture whose graphs would leave something out."""
+        self._check_sizes()
+        for value, required in self.before:
+            if vars(value):
+                stop("setattr() on a Tensor", "the function gives an argument attributes, and graphs know values alone")
+            if value._grad is not None:
+                stop("Tensor.grad", "the function sets the gradient of an argument, and graphs know values alone")
+            if required != value.requires_grad and (required or value.is_leaf):
+                stop("Unsupported Tensor.requires_grad_() call", "the function changes whether an argument requires gradients")
+        known = {id(value) for value, _ in self.before}
+        # Without an input that requires gradients, those of a result have to lead to something that is closed over.
+        from_outside = not _C._is_tracing() and not any(required for _, required in self.before)
+        for value in results:
+            lost = _C._lost_of_result(value, from_outside) if isinstance(value, Tensor) and id(value) not in known else None
+            if lost is not None:
+                stop(f"a result with {lost}", "the function gives a tensor that is more to autograd than a value made of its arguments")
+
+    def _check_sizes(self):
+        # int(x.shape[0]) has to give a number here, and need not for a compiler of source.
+        if not getattr(_state, "capturing", False) or _C._converted_to_int():
+            return
+        for place, (name, dims) in _state.marked.items():
+            for dim in dims:
+                size = self.inputs[place].shape[dim]
+                if is_traceable_wrapper_subclass(self.inputs[place]):  # their sizes are numbers
+                    continue
+                if isinstance(size, int) or size.node.is_constant():
+                    raise ConstraintViolationError(_violation(name, dim, size))
+
+
+def _violation(name, dim, size):
+    first, *rest = re.split(r"(?=[\[.])", name, maxsplit=1)
+    where = f"L['{first}']{''.join(rest)}.size()[{dim}]"
+    return (f"Constraints violated ({where})! For more information, run with TORCH_LOGS=\"+dynamic\".\n  - You marked {where} as dynamic but your code "
+            f"specialized it to be a constant ({size}). If you're using mark_dynamic, either remove it or use maybe_mark_dynamic. If you're using "
+            "Dim.DYNAMIC, replace it with either Dim.STATIC or Dim.AUTO.")
 
 
 def disabled(target, reason=None):

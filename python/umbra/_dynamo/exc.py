@@ -8,6 +8,14 @@ class InvalidBackend(TorchDynamoException):
     """A backend that nobody knows."""
 
 
+class BackendCompilerFailed(TorchDynamoException):
+    """What a backend raised while it compiled a graph."""
+
+    def __init__(self, backend, error):
+        self.backend_name, self.inner_exception = getattr(backend, "__name__", "?"), error
+        super().__init__(f"backend={self.backend_name!r} raised:\n{type(error).__name__}: {error}")
+
+
 class TorchRuntimeError(TorchDynamoException):
     """An operator that a captured function calls refused its arguments."""
 

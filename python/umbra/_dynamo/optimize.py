@@ -6,22 +6,30 @@ A function that changes what it reads (counters, lists), prints, or calls what i
 """
 import collections
 import functools
+import itertools
 import threading
 import types
 import warnings
 import weakref
 
 from umbra import _C
-from umbra._C import DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, Tensor
+from umbra._C import ConstraintViolationError, DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, Tensor
 from umbra._dynamo import breaks, config, inductor
 from umbra._dynamo.decorators import marked_sizes
-from umbra._dynamo.exc import FailOnRecompileLimitHit, InvalidBackend, RecompileError, TorchDynamoException, Unsupported, operator_refusal
-from umbra._functorch.aot_autograd import KNOWN_TYPES, ChangesArguments, _compile, _compile_module
+from umbra._dynamo.exc import (
+    BackendCompilerFailed, FailOnRecompileLimitHit, InvalidBackend, RecompileError, TorchDynamoException, Unsupported, operator_refusal,
+    refused_without_data)
+from umbra._dynamo.reachable import Caches, Functions
+from umbra._functorch.aot_autograd import KNOWN_TYPES, ChangesArguments, _compile, _compile_module, _in_graph, _names_of
 from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition
+from umbra._library.custom_ops import NoFakeKernel
 from umbra._options import not_built
-from umbra.compiler import _capturing, _tracer, is_compiling
+from umbra.compiler import _capturing, _stance, _tracer, is_compiling
 from umbra.nn import Module
+from umbra.nn.parameter import UninitializedTensorMixin
+from umbra.overrides import has_torch_function_unary
 from umbra.utils import _pytree as pytree
+from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
 
 RECOMPILE_LIMIT = config.recompile_limit  # kinds of calls that one function is captured for, unless the configuration is changed
 
@@ -106,6 +114,9 @@ def optimized(model, backend):
     return _Optimized(model, backend, default_partition, False, None, None)
 
 
+_OWN_ATTRIBUTES = ("_orig_mod", "forward", "training")  # of an OptimizedModule
+
+
 class OptimizedModule(Module):
     """A module whose calls are captured; everything else is the module's own."""
 
@@ -124,6 +135,17 @@ class OptimizedModule(Module):
         if "_orig_mod" not in modules:
             raise AttributeError(name)
         return modules["_orig_mod"] if name == "_orig_mod" else getattr(modules["_orig_mod"], name)
+
+    def __setattr__(self, name, value):
+        """The module's attributes are the wrapped one's."""
+        module = self.__dict__.get("_modules", {}).get("_orig_mod")
+        if module is None or name in _OWN_ATTRIBUTES:
+            super().__setattr__(name, value)
+        else:
+            setattr(module, name, value)
+
+    def __delattr__(self, name):
+        delattr(self._orig_mod, name)
 
     @property
     def training(self):
@@ -153,10 +175,11 @@ class _Backend:
     def __call__(self, module, inputs):
         self.calls += 1
         try:
-            return self.backend(module, inputs)
+            with breaks.paused():
+                return self.backend(module, inputs)
         except Exception as error:
-            self.error = error
-            raise
+            self.error = BackendCompilerFailed(self.backend, error)
+            raise self.error from error
 
 
 class _Optimized:
@@ -165,7 +188,7 @@ class _Optimized:
     def __init__(self, model, backend, partition, fullgraph, dynamic, limit):
         self.model, self.fullgraph, self.dynamic, self.limit = model, fullgraph, dynamic, limit
         self.backend, self.partition = _Backend(backend), partition
-        self.owners = [model] if isinstance(model, Module) else [model.__self__] if hasattr(model, "__self__") else []
+        self.owners = [] if isinstance(model, types.FunctionType) else [getattr(model, "__self__", model)]
         self.call = _C._CompiledCall(self.run)
         self.call._compiled = self
         self.static, self.moving = (self._captures(moving) for moving in (False, True))
@@ -176,7 +199,7 @@ class _Optimized:
         self.backend.calls = 0
         self.gave_up, self.why_not = False, None
         self.effects = self.prepared = 0  # calls that changed what they read; captures that the next lookup finds, which is no hit
-        self.at_limit = False
+        self.at_limit = self.has_run = False
         self.first_numbers = {}
         self.reasons = collections.Counter()
         self.static.reset()
@@ -195,13 +218,16 @@ class _Optimized:
 
     def _captures(self, moving):
         options = {"partition_fn": self.partition, "decompositions": None, "inference_compiler": None, "dynamic": moving,
-                   "reads": self._reads, "call": self.call}
+                   "reads": self._reads, "tensors": breaks.Tensors, "call": self.call}
         if isinstance(self.model, Module):
             return _compile_module(self.model, self.backend, _interpret, **options)
         return _compile(self.model, self.backend, _interpret, fixed_inputs=0, keep_writes=False, **options)
 
-    def _reads(self, objects, restorable=False):
-        return _C._Reads(_Functions([self.model, *self.owners, *objects]).functions, [*self.owners, *objects], restorable)
+    def _functions(self, objects):
+        return Functions([self.model, *self.owners, *objects])
+
+    def _reads(self, objects):
+        return _C._Reads(self._functions(objects).functions, [*self.owners, *objects])
 
     def _limit(self):
         if self.limit is not None:
@@ -214,13 +240,22 @@ class _Optimized:
         if (tracer := _tracer()) is not None and config.error_on_nested_fx_trace:
             raise RuntimeError(f"Detected that you are using FX to {tracer} a dynamo-optimized function. This is not supported at the moment.")
         # Inside a transform, or a program that is captured, the function is part of that.
-        if self.gave_up or _C._level_count() or _C._is_tracing() or is_compiling():
+        stance = _stance()
+        if stance == "force_eager" or self.gave_up or _C._level_count() or _C._is_tracing() or is_compiling():
             return self.model(*args, **kwargs)
-        captures = self.moving if self._moves(args, kwargs) else self.static
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        if any(_takes_calls(leaf) for leaf in leaves) or isinstance(self.model, Module) and _is_lazy(self.model):
+            return self.model(*args, **kwargs)
+        captures = self.moving if self._moves(leaves, spec) else self.static
         with _capturing():
             known = captures.run_known(*args, **kwargs)
         if known is not None:
             return known[0]
+        if stance == "fail_on_recompile":
+            raise RuntimeError(f"Detected recompile when torch.compile stance is 'fail_on_recompile'. {self._place()}")
+        if stance == "eager_on_recompile" or stance == "eager_then_compile" and not self.has_run:
+            self.has_run = True
+            return self.model(*args, **kwargs)
         if self.backend.calls >= self._limit():
             self._reach_limit(captures.why_not(*args, **kwargs))
             return self.model(*args, **kwargs)
@@ -229,11 +264,15 @@ class _Optimized:
                                  f"    - {captures.why_not(*args, **kwargs)}")
         if captures is self.moving and not self.moving.entries:
             self.reasons[self.static.why_not(*args, **kwargs)] += 1
-        before = self._reads([leaf for leaf in pytree.tree_leaves((args, kwargs)) if not isinstance(leaf, KNOWN_TYPES)], restorable=True)
+        objects = [leaf for leaf in leaves if not isinstance(leaf, KNOWN_TYPES)]
+        marked = self._marked(args, kwargs, leaves) if captures is self.moving else {}
+        functions = self._functions(objects)
+        before = _C._Reads(functions.functions, [*self.owners, *objects], restorable=True)
         try:
-            with _capturing(), breaks.watched():
+            with _capturing(), breaks.watched(marked), Caches(functions.caches) as caches:
+                functions.refuse_hidden_state()
                 captures.prepare(*args, **kwargs)
-            why = before.broken()
+            why = before.broken() or caches.filled
         except breaks.NotCaptured as error:
             captures.reset()  # a function that caught the error went on
             if self.fullgraph:
@@ -245,6 +284,11 @@ class _Optimized:
             if self.fullgraph:
                 raise Unsupported(f"Data-dependent branching\n  {error}") from error
             return self._give_up(before, f"data decide what it does: {error}", args, kwargs)
+        except ConstraintViolationError:
+            captures.reset()
+            raise
+        except NoFakeKernel as error:
+            raise refused_without_data(error) from None
         except Exception as error:  # what cannot be done fails as it is, too
             if error is self.backend.error or isinstance(error, TorchDynamoException):
                 raise
@@ -289,6 +333,21 @@ class _Optimized:
             if is_set:
                 raise FailOnRecompileLimitHit(f"Hard failure due to {setting}")
 
+    def _marked(self, args, kwargs, leaves):
+        """The sizes that are not to become numbers (`mark_dynamic`): {place among the last inputs: (name, dimensions)}."""
+        marks = {}
+        names = _names_of(self.model.forward if isinstance(self.model, Module) else self.model, args, kwargs)
+        inputs = [(name, leaf) for name, leaf in zip(names, leaves) if _in_graph(leaf)]
+        for i, (name, leaf) in enumerate(inputs):
+            dims = [dim for dim, mark in marked_sizes(leaf).items() if mark[0] == "DYNAMIC"] if isinstance(leaf, Tensor) else []
+            if dims:
+                marks[i - len(inputs)] = name, dims
+        return marks
+
+    def _place(self):
+        code = getattr(self.model.forward if isinstance(self.model, Module) else self.model, "__code__", None)
+        return "" if code is None else f"filename: '{code.co_filename}', function name: '{code.co_name}', line number: {code.co_firstlineno}"
+
     def _name(self):
         code = getattr(self.model, "__code__", None)
         name = getattr(self.model, "__name__", type(self.model).__name__)
@@ -297,13 +356,12 @@ class _Optimized:
     def _warn(self, why):
         warnings.warn(f"torch.compile: {self._name()} runs as it is: {why}", stacklevel=4)
 
-    def _moves(self, args, kwargs):
+    def _moves(self, leaves, spec):
         """Whether sizes and integers are symbols: automatically so from the second ones on."""
         if self.dynamic is not None:
             return self.dynamic
         if not config.automatic_dynamic_shapes:
             return False
-        leaves, spec = pytree.tree_flatten((args, kwargs))
         if any(_is_marked(leaf) for leaf in leaves):
             return True
         kind = (spec, tuple((leaf.dtype, leaf.dim()) if isinstance(leaf, Tensor) else type(leaf) for leaf in leaves))
@@ -312,110 +370,21 @@ class _Optimized:
         return self.first_numbers.setdefault(kind, numbers) != numbers
 
 
+def _takes_calls(leaf):
+    """Whether a tensor's class has a `__torch_function__`, which decides what results are. Wrappers are taken apart instead."""
+    return isinstance(leaf, Tensor) and type(leaf) is not Tensor and has_torch_function_unary(leaf) and not is_traceable_wrapper_subclass(leaf)
+
+
+def _is_lazy(module):
+    """Whether a module has parameters or buffers that get their sizes by its first call."""
+    return any(isinstance(tensor, UninitializedTensorMixin) for tensor in itertools.chain(module.parameters(), module.buffers()))
+
+
 def _is_marked(leaf):
     """Whether a size of a tensor was said to be a symbol: `mark_dynamic`, `mark_unbacked`."""
     if not isinstance(leaf, Tensor):
         return False
     return hasattr(leaf, "_dynamo_unbacked_indices") or any(mark[0] != "STATIC" for mark in marked_sizes(leaf).values())
-
-
-_MOST = 2000  # objects that are looked into for functions
-_OPERATORS = ("__call__", "__getitem__", "__iter__", "__len__", "__contains__", "__enter__", "__exit__", "__add__", "__mul__", "__bool__", "__getattr__")
-
-
-def _is_own(name):
-    return isinstance(name, str) and name.split(".")[0] in ("umbra", "torch")
-
-
-class _Functions:
-    """The Python functions that a call of something may run, as far as that can be told: those that closures, globals, containers and objects hold, and
-    methods by the names that other functions use."""
-
-    def __init__(self, roots):
-        self.functions, self.classes, self.modules, self.names, self.seen = [], [], [], set(_OPERATORS), set()
-        for root in roots:
-            self._visit(root, 4)
-        known = None
-        while known != (len(self.functions), len(self.classes), len(self.names)):
-            known = len(self.functions), len(self.classes), len(self.names)
-            for cls in list(self.classes):
-                self._visit_methods(cls)
-            for module in list(self.modules):
-                for name in self.names & vars(module).keys():
-                    if not callable(vars(module)[name]):
-                        self._visit(vars(module)[name], 2)
-
-    def _visit(self, value, depth):
-        if depth == 0 or id(value) in self.seen or len(self.seen) > _MOST or isinstance(value, (Tensor, str, bytes, int, float, type(None))):
-            return
-        self.seen.add(id(value))
-        if isinstance(value, types.FunctionType):
-            self._visit_function(value)
-        elif isinstance(value, types.MethodType):
-            self._visit(value.__func__, depth)
-            self._visit(value.__self__, depth)
-        elif isinstance(value, functools.partial):
-            for part in (value.func, *value.args, *value.keywords.values()):
-                self._visit(part, depth)
-        elif isinstance(value, Module):
-            for part in value.modules():
-                self._visit_function(type(part).forward)
-                self._visit_class(type(part))
-        elif isinstance(value, type):
-            self._visit_class(value)
-        elif isinstance(value, dict):
-            for part in list(value.values()):
-                self._visit(part, depth - 1)
-        elif isinstance(value, (list, tuple, set, frozenset, collections.deque)):
-            for part in list(value):
-                self._visit(part, depth - 1)
-        elif isinstance(value, types.ModuleType):
-            if not _is_own(value.__name__):
-                self.modules.append(value)
-        else:
-            self._visit_class(type(value))
-            for part in list(getattr(value, "__dict__", {}).values()):
-                self._visit(part, depth - 1)
-
-    def _visit_class(self, cls):
-        if cls not in self.classes and cls.__flags__ & (1 << 9) and not _is_own(cls.__module__):  # made by a class statement
-            self.classes.append(cls)
-
-    def _visit_methods(self, cls):
-        for base in cls.__mro__:
-            for name in self.names & vars(base).keys():
-                method = vars(base)[name]
-                if isinstance(method, property):
-                    method = method.fget
-                method = getattr(method, "__func__", method)
-                if isinstance(method, types.FunctionType):
-                    self._visit_function(method)
-
-    def _visit_function(self, function):
-        if function in self.functions or not isinstance(function, types.FunctionType) or _is_own(function.__module__):
-            return
-        self.functions.append(function)
-        names = _names_in(function.__code__)
-        self.names |= names
-        for name in names:
-            if name in function.__globals__:
-                self._visit(function.__globals__[name], 3)
-        for cell in function.__closure__ or ():
-            try:
-                self._visit(cell.cell_contents, 4)
-            except ValueError:  # nothing is in it
-                pass
-        for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-            self._visit(default, 3)
-
-
-def _names_in(code):
-    """The names that code uses, functions inside of it included."""
-    names = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            names |= _names_in(constant)
-    return names
 
 
 __all__ = ["OptimizedModule", "compile", "list_backends", "reset"]

@@ -11,7 +11,7 @@ from umbra._functorch.aot_export import BackwardSignature, GraphSignature, aot_e
 from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition, partitioner  # noqa: F401
 from umbra._options import not_built
 from umbra.fx.graph_module import GraphModule
-from umbra.nn import Module
+from umbra.nn import Module, Parameter
 from umbra.nn.utils.stateless import _reparametrize_module
 from umbra.utils import _pytree as pytree
 from umbra.utils._device import DeviceContext
@@ -134,11 +134,12 @@ KEPT_KINDS = 64  # structures of arguments, with what the function read, that on
 class _Compiled:
     """One function, compiled for each structure of arguments it is called with. `call` is what users have: calls whose graphs are known run in C++, the
     others come here. `reads(objects)` watches what else the function decides by, and objects among its arguments; without it there may be none.
+    `tensors(inputs)`, which comes with it, is what checks the inputs and results of a run.
     `module` is a module whose tensors come before the arguments."""
 
     def __init__(self, function, forward, backward, inference, partition, decompositions, dynamic, fixed_inputs, keep_writes, reads=None,
-                 module=None, call=None):
-        self.function, self.partition, self.reads, self.module = function, partition, reads, module
+                 tensors=None, module=None, call=None):
+        self.function, self.partition, self.reads, self.tensors, self.module = function, partition, reads, tensors, module
         self.options = (partitioner(partition), _compiler(forward), _compiler(backward), _compiler(inference), decompositions, dynamic,
                         fixed_inputs, keep_writes)
         self.entries = {}  # by structure: (what was read, graphs), the oldest first
@@ -199,25 +200,25 @@ class _Compiled:
         kept = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
         named = tuple((i, type(leaf), leaf if isinstance(leaf, KNOWN_TYPES) else id(leaf)) for i, leaf in kept.items())
         inputs = [leaf for i, leaf in enumerate(leaves) if i not in kept]
-        key = spec, named, flags, _function_modes()
+        key = spec, named, flags, _parameters_among(inputs), _function_modes()
         for reads, graphs in self.entries.get(key, ()):
             if reads is None or reads.broken() is None:
                 return graphs, inputs
         if not make:
             return None, inputs
-        return self._add(self.entries.setdefault(key, []), args, kwargs, spec, kept, flags), inputs
+        return self._add(self.entries.setdefault(key, []), args, kwargs, leaves, spec, kept, flags), inputs
 
-    def _add(self, kinds, args, kwargs, spec, kept, flags):
+    def _add(self, kinds, args, kwargs, leaves, spec, kept, flags):
         self.reasons[self._why_new(kinds)] += 1
         # Before the function runs, which may change what it reads.
         reads = None if self.reads is None else self.reads([leaf for leaf in kept.values() if not isinstance(leaf, KNOWN_TYPES)])
         names = [name for i, name in enumerate(_names_of(self.function, args, kwargs)) if i not in kept]
-        run = functools.partial(_run, self.function, spec, kept, reads is not None)
+        run = functools.partial(_run, self.function, spec, kept, self.tensors, _parameters_among(leaf for i, leaf in enumerate(leaves) if i not in kept))
         graphs = _ForKind(run, (*self.options, names), self.partition)
         kinds.append((reads, graphs))
         if sum(len(kinds) for kinds in self.entries.values()) > KEPT_KINDS:
             self._drop_oldest()
-        tree = _C._Tree(spec, kept)
+        tree = _C._Tree(spec, kept, True, leaves)
         state = self.module.state if self.module is not None else None
         if tree.usable and (self.module is None or state is not None) and not _function_modes():
             self.call._add(tree, graphs.plain, reads, state, None if state is None else (tuple(args[0]), flags))
@@ -240,20 +241,32 @@ class ChangesArguments(Exception):
     """A function puts something into a list or dict that it is given: graphs know the tensors inside of these alone."""
 
 
-def _run(function, spec, kept, watched, inputs):
-    """The function on leaves. It is what C++ holds, and has no reference to what holds that. `watched`: containers that it is given stay what they are."""
+def _parameters_among(inputs):
+    """The places of parameters, which functions tell from other tensors."""
+    return tuple(i for i, value in enumerate(inputs) if isinstance(value, Parameter))
+
+
+def _run(function, spec, kept, tensors, parameters, inputs):
+    """The function on leaves. It is what C++ holds, and has no reference to what holds that. Where its `tensors` are watched, containers that it is given
+    stay what they are, and those that it gives come back as what they are."""
+    for i in parameters:
+        if type(inputs[i]) is Tensor:
+            inputs[i].__class__ = Parameter
+    watched = tensors(inputs) if tensors is not None else None
     given = _with_kept(inputs, kept)
     args, kwargs = pytree.tree_unflatten(given, spec)
     result = function(*args, **kwargs)
-    if watched:
+    if watched is not None:
         after, spec_after = pytree.tree_flatten((args, kwargs))
         if spec_after != spec or any(a is not b for a, b in zip(after, given)):
             raise ChangesArguments
     leaves, form = pytree.tree_flatten(result)
     _check_results(leaves)
+    if watched is not None:
+        watched.check(leaves)
     kept_results = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
     # The last result is no part of the graphs: it says how the others belong together.
-    return [*(leaf for i, leaf in enumerate(leaves) if i not in kept_results), _C._Tree(form, kept_results)]
+    return [*(leaf for i, leaf in enumerate(leaves) if i not in kept_results), _C._Tree(form, kept_results, watched is not None, None)]
 
 
 def _function_modes():
@@ -377,7 +390,7 @@ def _compile_module(mod, fw_compiler, bw_compiler=None, partition_fn=default_par
     not_built("aot_function", disable_functionalization=(disable_functionalization, False))
 
     def functional_call(named, *args, **kwargs):
-        with _reparametrize_module(mod, dict(named)):
+        with _reparametrize_module(mod, named):
             return mod(*args, **kwargs)
     tensors = _ModuleTensors(mod)
     return _compile(functional_call, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, len(tensors.named()),

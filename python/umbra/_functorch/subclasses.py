@@ -73,6 +73,7 @@ class _Kind:
     plain: list          # what is known of the plain tensors and other values, where gradients are traced here
     gradients: list      # which arguments need one; empty without gradients
     leaves: list
+    grad_mode: bool
 
     @classmethod
     def of(cls, leaves):
@@ -80,7 +81,7 @@ class _Kind:
         with_gradients = umbra.is_grad_enabled() and any(_wants_gradient(leaf) for leaf in leaves)
         plain = [_look(part) for part in all_parts(leaves)] if with_gradients else []
         return cls([layout_of(leaf) for leaf in leaves], first, plain, [_wants_gradient(leaf) for leaf in leaves] if with_gradients else [],
-                   [isinstance(leaf, Tensor) and leaf.is_leaf for leaf in leaves] if with_gradients else [])
+                   [isinstance(leaf, Tensor) and leaf.is_leaf for leaf in leaves] if with_gradients else [], umbra.is_grad_enabled())
 
 
 def _look(value):
@@ -162,7 +163,11 @@ class _Plain:
             for layout, first in zip(kind.layouts, kind.first_places):
                 value = make(layout, tensors)
                 leaves.append(leaves[first] if first < len(leaves) else value)
-            values, results = _results_of(leaves, owner.run(leaves))
+            with umbra.set_grad_enabled(kind.grad_mode):
+                values, results = _results_of(leaves, owner.run(leaves))
+            if any(_wants_gradient(value) for value in values):
+                raise NotImplementedError("ahead-of-time autograd of tensor classes: the function closes over a tensor that requires gradients; make it "
+                                          "an argument")
             return [*all_parts(results.own(values)), results]
         self.compiled = _C._aot_compile(run, *owner.options, tokens=False)
         _check_writes(leaves, self.graphs(leaves))

@@ -14,6 +14,12 @@ from umbra._library.vmap import register_rule
 from umbra.utils._mode_utils import no_dispatch
 from umbra.utils._pytree import tree_leaves, tree_map
 
+class NoFakeKernel(RuntimeError):
+    """An operator that nobody has said how it runs on fake tensors."""
+
+
+NoFakeKernel.__name__ = NoFakeKernel.__qualname__ = "RuntimeError"  # as which users see it
+
 _libraries = {}  # of custom operators, by name: a new definition takes the place of the old one
 
 
@@ -114,7 +120,7 @@ class CustomOpDef:
         if real is not None:
             report("MISSING_FAKE_KERNEL", {"op": str(self._opoverload)})
             return tree_map(_of_unknown_sizes, real)
-        raise RuntimeError(f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing to work. "
+        raise NoFakeKernel(f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing to work. "
                            f"Please use `{getattr(self._init_fn, '__name__', 'op')}.register_fake` to add an fake impl.")
 
     def _run_real(self, args, kwargs):

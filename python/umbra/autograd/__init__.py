@@ -1,4 +1,5 @@
 """Differentiation: gradients, custom functions, hooks, forward mode."""
+import functools
 import math
 import warnings
 
@@ -227,11 +228,20 @@ def _register_post_accumulate_grad_hook(self, hook):
     return handle_of(_C._register_post_accumulate_grad_hook(self, hook))
 
 
-Tensor.backward = _backward
-Tensor.requires_grad_ = _requires_grad_
-Tensor.retain_grad = _retain_grad
-Tensor.register_hook = _register_hook
-Tensor.register_post_accumulate_grad_hook = _register_post_accumulate_grad_hook
+def _add_method(name, method):
+    """A method of tensors that a `__torch_function__` may take over."""
+    def call(self, *args, **kwargs):
+        if _C._has_torch_function(self):
+            from umbra.overrides import handle_torch_function
+            return handle_torch_function(call, (self,), self, *args, **kwargs)
+        return method(self, *args, **kwargs)
+    functools.update_wrapper(call, method)
+    call.__name__, call.__qualname__ = name, f"Tensor.{name}"
+    setattr(Tensor, name, call)
+
+
+for _method in (_backward, _requires_grad_, _retain_grad, _register_hook, _register_post_accumulate_grad_hook):
+    _add_method(_method.__name__[1:], _method)
 
 from umbra.autograd import graph  # noqa: E402
 from umbra.autograd.gradcheck import gradcheck, gradgradcheck  # noqa: E402, F401

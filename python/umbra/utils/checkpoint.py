@@ -282,6 +282,8 @@ def checkpoint(function=None, *args, use_reentrant=None, preserve_rng_state=True
         return CheckpointFunction.apply(function, preserve_rng_state, *args)
     if determinism_check not in ("default", "none"):
         raise ValueError(f"determinism_check should be one of ['default', 'none'], got {determinism_check}")
+    if context_fn is noop_context_fn and umbra._C._is_tracing():
+        context_fn = _contexts_of_a_capture
     forward_context, recompute_context = context_fn()
     surroundings = _Surroundings(preserve_rng_state)
     if not umbra.is_grad_enabled():
@@ -335,6 +337,20 @@ class SelectiveCheckpointContext:
         self.is_recompute = is_recompute
 
 
+def _draws_anew(function):
+    """Whether a graph that calls it twice may get other random numbers, where eager code sets the generator back. Operators that take functions may."""
+    return not isinstance(function, umbra._ops.OpOverload) or umbra.Tag.nondeterministic_seeded in function.tags
+
+
+def _contexts_of_a_capture():
+    """A checkpoint in a graph keeps what would be drawn anew, and nothing else."""
+    kept = {}
+    modes = tuple(mode(lambda _, function, *args, **kwargs: _draws_anew(function), kept) for mode in (_Keeping, _Giving))
+    for mode in modes:
+        mode.supports_higher_order_operators = True
+    return modes
+
+
 _IGNORED = (umbra.ops.aten.detach.default,)
 
 
@@ -362,7 +378,7 @@ class _Keeping(TorchDispatchMode):
 class _Giving(TorchDispatchMode):
     """Gives what was kept instead of computing it."""
 
-    def __init__(self, policy, kept, allow_mutation):
+    def __init__(self, policy, kept, allow_mutation=False):
         super().__init__()
         self.policy, self.kept, self.allow_mutation, self.context = policy, kept, allow_mutation, SelectiveCheckpointContext(is_recompute=True)
 
@@ -374,7 +390,8 @@ class _Giving(TorchDispatchMode):
         if not self.kept[func]:
             raise RuntimeError("Trying to backward an extra time. You are only allowed to backward once on any region computed under selective activation "
                                "checkpoint.")
-        return self._value(self.kept[func].pop(0))
+        value = self._value(self.kept[func].pop(0))
+        return args[0].copy_(value) if isinstance(func, umbra._ops.OpOverload) and func._schema.is_mutable else value
 
     def _value(self, kept):
         if isinstance(kept, tuple) and len(kept) == 2 and isinstance(kept[0], umbra.Tensor) and isinstance(kept[1], int):
@@ -400,5 +417,7 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
         policy = lambda _, op, *args, **kwargs: CheckpointPolicy.MUST_SAVE if op in policy_fn_or_list else CheckpointPolicy.PREFER_RECOMPUTE  # noqa: E731
     elif not callable(policy_fn_or_list):
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
+    def complete(context, op, *args, **kwargs):
+        return umbra._C._is_tracing() and _draws_anew(op) or policy(context, op, *args, **kwargs)
     kept = {}
-    return _Keeping(policy, kept), _Giving(policy, kept, allow_cache_entry_mutation)
+    return _Keeping(complete, kept), _Giving(complete, kept, allow_cache_entry_mutation)

@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "capture/higher_order/layers.h"
+#include "umbra/autograd/autocast.h"
 #include "umbra/capture/effects.h"
 #include "umbra/capture/lift.h"
 #include "umbra/capture/tracer.h"
@@ -27,6 +28,7 @@ struct Scouted {
 Scouted scout(const FunctionCall& call) {
   Scouted found;
   UnobservedMemory aside;
+  AutocastAside without_regions;
   WithoutEffectScope without_tokens;
   WithoutModes without_tracers(DispatchKey::Proxy), without_users(DispatchKey::UserMode);
   for (size_t which = 0; which < call.functions().size(); ++which) {

@@ -308,7 +308,7 @@ Tensor convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, S
 template <int64_t kSpatial>
 Tensor conv(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride,
             SymIntArrayRef padding, SymIntArrayRef dilation, SymInt groups) {
-  return convolve(input, weight, bias, stride, padding, dilation, false, {SymInt(0)}, groups, kSpatial);
+  return convolve(input, weight, bias, stride, padding, dilation, false, SymShape(kSpatial, 0), groups, kSpatial);
 }
 
 template <int64_t kSpatial>

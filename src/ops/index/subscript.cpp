@@ -120,12 +120,13 @@ class Applier {
 };
 
 void copy_to(const Tensor& to, const Tensor& from) {
-  if (from.dim() == 0) return void(to.fill_(from));
   if (to.sym_sizes() == from.sym_sizes()) return void(to.copy_(from));
+  if (from.dim() == 0) return void(to.fill_(from));
   // Leading dimensions of size one do not count.
   SymIntArrayRef sizes = from.sym_sizes();
   while (!sizes.empty() && sizes[0] == 1) sizes = sizes.drop_front();
-  to.copy_(from.view(sizes).expand(to.sym_sizes()));
+  Tensor value = from.view(sizes);
+  to.copy_(to.sym_sizes() == sizes ? value : value.expand(to.sym_sizes()));
 }
 
 /// Writes a number where one mask holds, by the operator that PyTorch takes; false where that is index_put_.

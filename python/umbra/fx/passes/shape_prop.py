@@ -34,7 +34,10 @@ class ShapeProp(Interpreter):
     """`ShapeProp(module).propagate(*inputs)` runs the graph and notes what each node gave."""
 
     def run_node(self, n):
-        result = super().run_node(n)
+        try:
+            result = super().run_node(n)
+        except Exception as error:
+            raise RuntimeError(f"ShapeProp error for: node={n.format_node()} with meta={n.meta}") from error
         found = False
 
         def describe(value):
