@@ -830,3 +830,24 @@ def test_what_a_percent_sign_formats_is_one_value_in_source():
         return "%d %s" % (n, "a")
 
     assert 'torch.percentFormat("%d %s", (n, "a"))' in script(f).code and script(f)(3) == "3 a"
+
+
+class InPythonAlone(nn.Module):
+    def __init__(self, flag):
+        super().__init__()
+        self.flag = flag
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.flag and not torch.jit.is_scripting():
+            x = no_program_can_do_this(x)
+        return x if self.flag or torch.jit.is_scripting() else no_program_can_do_this(x)
+
+
+def no_program_can_do_this(x):
+    return x.numpy(*(), **{})
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_a_branch_that_no_program_takes_is_not_compiled_whatever_a_flag_says(flag):
+    scripted = script(InPythonAlone(flag))
+    assert scripted(torch.ones(1)).item() == 1 and "if" not in scripted.code
