@@ -908,3 +908,13 @@ def more(pairs: List[Tuple[str, int]]) -> int:
 
 def test_objects_inside_of_containers_are_attributes():
     assert reloaded(script(Cook()))(torch.ones(1, 1)).item() == 25
+
+
+def test_a_contraction_takes_a_tensor_to_write_to_or_none():
+    def contract(a: Tensor, b: Tensor, out: Optional[Tensor]):
+        return torch.tensordot(a, b, ([1], [0]), out=None), torch.tensordot(a, b, 1, out=out), torch.tensordot(a, b, dims=[[1], [0]], out=out)
+
+    a, b, out = torch.rand(2, 3), torch.rand(3, 2), torch.zeros(2, 2)
+    assert all(torch.allclose(part, a @ b) for part in script(contract)(a, b, None))
+    script(contract)(a, b, out)
+    assert torch.allclose(out, a @ b)
