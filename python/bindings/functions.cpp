@@ -18,6 +18,7 @@ struct Overloads {
   size_t known = 0;       // how many overloads the registry had when these were read
   size_t frame_size = 0;  // the largest of their frames
   PyObject* self = nullptr;
+  const char* member = "";  // the member of Tensor as which it is offered
 };
 
 namespace {
@@ -55,6 +56,13 @@ void load(Overloads& o) {
     sort_overloads(o.plain);
     sort_overloads(o.out);
   }
+}
+
+/// Offers a call to classes and modes.
+bool offer(const Overloads& o, const CallArguments& call, PyObject** result) {
+  if (!*o.member) return call_torch_function(o.self, call, result);
+  nb::object member = owned(PyObject_GetAttrString(reinterpret_cast<PyObject*>(g_tensor_type), o.member));
+  return call_torch_function(member.ptr(), call, result);
 }
 
 bool wants_out(const CallArguments& call) {
@@ -127,7 +135,7 @@ PyObject* try_overloads(Overloads& o, const CallArguments& call) {
     if (!matcher->read(call, o.reading, frame.data(), scratch, mismatch)) continue;
     PyObject* result = nullptr;
     bool overridable = o.reading != Reading::Operator && (scratch.saw_subclass || torch_function_modes_active());
-    if (overridable && call_torch_function(o.self, call, &result)) return result;
+    if (overridable && offer(o, call, &result)) return result;
     return run(o, *matcher, call, frame.data());
   }
   return nullptr;
@@ -152,7 +160,7 @@ PyObject* call_overloads(Overloads& o, const CallArguments& call) {
       warn_of_unnamed_factors(o.name);
       return result;
     }
-  if (o.reading != Reading::Operator && call_torch_function(o.self, call, &result)) return result;
+  if (o.reading != Reading::Operator && offer(o, call, &result)) return result;
   no_match(o, call);
 }
 
@@ -249,7 +257,7 @@ PyTypeObject* make_type(nb::module_& m, const char* name, unsigned long flags, d
 
 }  // namespace
 
-PyObject* make_function(const std::string& operator_name, Reading reading) {
+PyObject* make_function(const std::string& operator_name, Reading reading, const char* member) {
   PyTypeObject* type = reading == Reading::Method ? g_method_type : g_function_type;
   auto* self = PyObject_New(PyFunction, type);
   if (!self) throw nb::python_error();
@@ -257,6 +265,7 @@ PyObject* make_function(const std::string& operator_name, Reading reading) {
   self->overloads =
       new Overloads{operator_name, operator_name.substr(operator_name.find("::") + 2), reading, {}, {}, 0, 0, nullptr};
   self->overloads->self = reinterpret_cast<PyObject*>(self);
+  self->overloads->member = member;
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -272,7 +281,7 @@ PyObject* call_operand(PyObject* function, PyObject* a, PyObject* b) {
     if (o.plain.empty()) load(o);
     if (PyObject* result = try_overloads(o, call)) return result;
     PyObject* result = nullptr;
-    if (call_torch_function(o.self, call, &result)) return result;
+    if (offer(o, call, &result)) return result;
     Py_RETURN_NOTIMPLEMENTED;
   });
 }

@@ -12,8 +12,9 @@ struct PyFunction {
   struct Overloads* overloads;
 };
 
-/// A new function or method object for "aten::add".
-PyObject* make_function(const std::string& operator_name, Reading reading);
+/// A new function or method object for "aten::add". To classes and modes it is the member of Tensor of this name, where
+/// one is given.
+PyObject* make_function(const std::string& operator_name, Reading reading, const char* member = "");
 
 /// Calls a function object's overloads directly, for the slots of Tensor (x + y). Null with an error set on failure.
 PyObject* call_function(PyObject* function, PyObject* const* args, size_t count, PyObject* keywords);

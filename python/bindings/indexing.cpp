@@ -434,7 +434,8 @@ PyObject* iterate(PyObject* self) {
       jit::trace_warning(
           "Iterating over a tensor might cause the trace to be incorrect. Passing a tensor of different shape won't "
           "change the number of iterations executed (and might lead to errors or silently give incorrect results).");
-    static PyObject* unbind = make_function("aten::unbind", Reading::Method);  // of which a user's class hears
+    static PyObject* unbind =
+        make_function("aten::unbind", Reading::Method, "unbind");  // of which a user's class hears
     nb::object parts = owned(call_function(unbind, &self, 1, nullptr));
     return checked(PyObject_GetIter(parts.ptr()));
   });

@@ -12,44 +12,58 @@ namespace umbra::python {
 
 namespace {
 
-/// A method object of the operators that the protocols call; made on first use.
 template <size_t N> struct Name {
   char text[N];
   constexpr Name(const char (&from)[N]) { std::copy_n(from, N, text); }
 };
-template <Name kName, Reading kReading = Reading::Method> PyObject* function() {
-  static PyObject* f = make_function(std::string("aten::") + kName.text, kReading);
+/// A function object of the operator that a protocol calls; made on first use. Classes and modes hear of the member
+/// of Tensor that torch names for it.
+template <Name kName, Reading kReading = Reading::Method, Name kMember = kName> PyObject* function() {
+  static PyObject* f = make_function(std::string("aten::") + kName.text, kReading, kMember.text);
   return f;
+}
+
+/// Offers `a - b` of a tensor on the right as the method `b.__rsub__(a)`; false where nobody wants it.
+bool offer_reversed(const char* method, PyObject* a, PyObject* b, PyObject** result) {
+  bool number = PyLong_CheckExact(a) || PyFloat_CheckExact(a);
+  if (!may_be_overridden(b) && (number || !class_has_torch_function(Py_TYPE(a)))) return false;
+  PyObject* values[] = {b, a};
+  return offer_member(method, values, 2, nullptr, result);
 }
 
 // ---- binary operators; the left operand is a tensor, or else the right one is ----
 
-template <Name kName> PyObject* commutative(PyObject* a, PyObject* b) {
-  return is_tensor(a) ? call_operand(function<kName>(), a, b) : call_operand(function<kName>(), b, a);
+template <Name kName, Name kMember = kName> PyObject* commutative(PyObject* a, PyObject* b) {
+  return is_tensor(a) ? call_operand(function<kName, Reading::Method, kMember>(), a, b)
+                      : call_operand(function<kName>(), b, a);
 }
 PyObject* subtract(PyObject* a, PyObject* b) {
   if (is_tensor(a)) return call_operand(function<"sub">(), a, b);
-  // To classes and modes it is the method, as for the other operators with a number on the left.
-  PyObject* values[] = {b, a};
   PyObject* result = nullptr;
-  if (may_be_overridden(b) && offer_member("__rsub__", values, 2, nullptr, &result)) return result;
+  if (offer_reversed("__rsub__", a, b, &result)) return result;
   return call_operand(function<"rsub">(), b, a);
 }
 PyObject* true_divide(PyObject* a, PyObject* b) {
   if (is_tensor(a)) return call_operand(function<"div">(), a, b);
+  PyObject* result = nullptr;
+  if (offer_reversed("__rtruediv__", a, b, &result)) return result;
   PyObject* inverse = call_function(function<"reciprocal">(), &b, 1, nullptr);
   if (!inverse) return nullptr;
   nb::object keep = nb::steal(inverse);
   return call_operand(function<"mul">(), inverse, a);
 }
 /// Operators whose functions take a number on either side.
-template <Name kName> PyObject* either_side(PyObject* a, PyObject* b) {
-  return call_operand(function<kName, Reading::Function>(), a, b);
+template <Name kName, Name kMember, Name kReversed> PyObject* either_side(PyObject* a, PyObject* b) {
+  PyObject* result = nullptr;
+  if (!is_tensor(a) && offer_reversed(kReversed.text, a, b, &result)) return result;
+  return call_operand(function<kName, Reading::Function, kMember>(), a, b);
 }
-PyObject* power(PyObject* a, PyObject* b, PyObject*) { return either_side<"pow">(a, b); }
+PyObject* power(PyObject* a, PyObject* b, PyObject*) { return either_side<"pow", "", "__rpow__">(a, b); }
 /// A number on the left is made a tensor of the other's kind.
-template <Name kName> PyObject* lifted(PyObject* a, PyObject* b) {
+template <Name kName, Name kReversed> PyObject* lifted(PyObject* a, PyObject* b) {
   if (is_tensor(a)) return call_operand(function<kName>(), a, b);
+  PyObject* result = nullptr;
+  if (offer_reversed(kReversed.text, a, b, &result)) return result;
   return guarded([&]() -> PyObject* {
     Scalar number;
     if (!read_scalar(a, number)) Py_RETURN_NOTIMPLEMENTED;
@@ -58,17 +72,27 @@ template <Name kName> PyObject* lifted(PyObject* a, PyObject* b) {
   });
 }
 
-template <Name kName> PyObject* in_place(PyObject* a, PyObject* b) { return call_operand(function<kName>(), a, b); }
-PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place<"pow_">(a, b); }
+template <Name kName, Name kMember = kName> PyObject* in_place(PyObject* a, PyObject* b) {
+  return call_operand(function<kName, Reading::Method, kMember>(), a, b);
+}
+PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place<"pow_", "">(a, b); }
 
-template <Name kName> PyObject* unary(PyObject* self) { return call_function(function<kName>(), &self, 1, nullptr); }
+template <Name kName, Name kMember = kName> PyObject* unary(PyObject* self) {
+  return call_function(function<kName, Reading::Method, kMember>(), &self, 1, nullptr);
+}
 
 PyObject* invert(PyObject* self) {
   return guarded([&] {
     check<TypeError>(is_integral(tensor_of(self).dtype(), true),
                      "~ (operator.invert) is only implemented on integer and Boolean-type tensors");
-    return unary<"bitwise_not">(self);
+    return unary<"bitwise_not", "__invert__">(self);
   });
+}
+
+/// Of tensors and numbers classes hear as `__eq__`, of an operand of their own that is neither as the method.
+PyObject* equal(PyObject* a, PyObject* b) {
+  bool usual = is_tensor(b) || PyNumber_Check(b);
+  return call_operand(usual ? function<"eq", Reading::Method, "__eq__">() : function<"eq">(), a, b);
 }
 
 PyObject* compare(PyObject* a, PyObject* b, int op) {
@@ -81,7 +105,7 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
   switch (op) {
     case Py_LT: return call_operand(function<"lt">(), a, b);
     case Py_LE: return call_operand(function<"le">(), a, b);
-    case Py_EQ: return call_operand(function<"eq">(), a, b);
+    case Py_EQ: return equal(a, b);
     case Py_NE: return call_operand(function<"ne">(), a, b);
     case Py_GT: return call_operand(function<"gt">(), a, b);
     default: return call_operand(function<"ge">(), a, b);
@@ -152,15 +176,15 @@ void add_number_slots(std::vector<PyType_Slot>& slots) {
       slot(Py_nb_subtract, subtract),
       slot(Py_nb_multiply, commutative<"mul">),
       slot(Py_nb_true_divide, true_divide),
-      slot(Py_nb_floor_divide, either_side<"floor_divide">),
-      slot(Py_nb_remainder, either_side<"remainder">),
+      slot(Py_nb_floor_divide, either_side<"floor_divide", "__floordiv__", "__rfloordiv__">),
+      slot(Py_nb_remainder, either_side<"remainder", "remainder", "__rmod__">),
       slot(Py_nb_power, power),
-      slot(Py_nb_matrix_multiply, either_side<"matmul">),
-      slot(Py_nb_and, commutative<"bitwise_and">),
-      slot(Py_nb_or, commutative<"bitwise_or">),
-      slot(Py_nb_xor, commutative<"bitwise_xor">),
-      slot(Py_nb_lshift, lifted<"__lshift__">),
-      slot(Py_nb_rshift, lifted<"__rshift__">),
+      slot(Py_nb_matrix_multiply, either_side<"matmul", "matmul", "__rmatmul__">),
+      slot(Py_nb_and, commutative<"bitwise_and", "__and__">),
+      slot(Py_nb_or, commutative<"bitwise_or", "__or__">),
+      slot(Py_nb_xor, commutative<"bitwise_xor", "__xor__">),
+      slot(Py_nb_lshift, lifted<"__lshift__", "__rlshift__">),
+      slot(Py_nb_rshift, lifted<"__rshift__", "__rrshift__">),
       slot(Py_nb_inplace_add, in_place<"add_">),
       slot(Py_nb_inplace_subtract, in_place<"sub_">),
       slot(Py_nb_inplace_multiply, in_place<"mul_">),
@@ -168,9 +192,9 @@ void add_number_slots(std::vector<PyType_Slot>& slots) {
       slot(Py_nb_inplace_floor_divide, in_place<"floor_divide_">),
       slot(Py_nb_inplace_remainder, in_place<"remainder_">),
       slot(Py_nb_inplace_power, in_place_power),
-      slot(Py_nb_inplace_and, in_place<"bitwise_and_">),
-      slot(Py_nb_inplace_or, in_place<"bitwise_or_">),
-      slot(Py_nb_inplace_xor, in_place<"bitwise_xor_">),
+      slot(Py_nb_inplace_and, in_place<"bitwise_and_", "__iand__">),
+      slot(Py_nb_inplace_or, in_place<"bitwise_or_", "__ior__">),
+      slot(Py_nb_inplace_xor, in_place<"bitwise_xor_", "__ixor__">),
       slot(Py_nb_inplace_lshift, in_place<"__ilshift__">),
       slot(Py_nb_inplace_rshift, in_place<"__irshift__">),
       slot(Py_nb_negative, unary<"neg">),

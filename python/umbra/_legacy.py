@@ -18,14 +18,32 @@ class _LegacyType(type):
     is_cuda = is_sparse = property(lambda cls: False)
 
     def __instancecheck__(cls, instance):
-        return isinstance(instance, Tensor) and instance.dtype == cls._legacy_dtype and instance.device.type == "cpu"
+        return isinstance(instance, Tensor) and instance.dtype == cls._legacy_dtype and instance.device.type == "cpu" and instance.layout == cls.layout
 
 
+class _LegacySparseType(_LegacyType):
+    """torch.sparse.FloatTensor(indices, values, size): values keep their own type."""
+
+    def __call__(cls, *args, device=None):
+        warnings.warn("torch.sparse.SparseTensor(indices, values, shape, *, device=) is deprecated.  Please use torch.sparse_coo_tensor(indices, values, "
+                      "shape, dtype=, device=).", stacklevel=2)
+        if args and isinstance(args[0], Tensor):
+            return umbra.sparse_coo_tensor(*args, device=device)
+        sizes = args[0] if len(args) == 1 and not isinstance(args[0], int) else args or (0,)
+        return umbra.sparse_coo_tensor(size=tuple(sizes), dtype=cls._legacy_dtype, device=device)
+
+    layout = property(lambda cls: umbra.sparse_coo)
+    is_sparse = property(lambda cls: True)
+
+
+SPARSE_TYPES = {}  # torch.sparse has them by these names
 for _name, _dtype in (("Float", umbra.float32), ("Double", umbra.float64), ("Half", umbra.float16), ("BFloat16", umbra.bfloat16),
                       ("Byte", umbra.uint8), ("Char", umbra.int8), ("Short", umbra.int16), ("Int", umbra.int32), ("Long", umbra.int64),
                       ("Bool", umbra.bool)):
     __all__.append(_name + "Tensor")
     globals()[_name + "Tensor"] = _LegacyType(_name + "Tensor", (), {"_legacy_dtype": _dtype, "__module__": "torch"})
+    if _dtype != umbra.bool:
+        SPARSE_TYPES[_name + "Tensor"] = _LegacySparseType(_name + "Tensor", (), {"_legacy_dtype": _dtype, "__module__": "torch.sparse"})
 
 
 def set_default_tensor_type(t, /):
@@ -41,3 +59,4 @@ def set_default_tensor_type(t, /):
     if not dtype.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
     umbra.set_default_dtype(dtype)
+

@@ -248,9 +248,21 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
     if is_path:
         _write_path(os.fspath(f), write)
     else:
-        write(f)
+        _write_object(f, write)
         if hasattr(f, "flush"):
             f.flush()
+
+
+def _write_object(target, write):
+    """An archive is written at places that are looked up; what cannot say where it stands gets it whole."""
+    try:
+        target.seek(target.tell())
+    except (AttributeError, OSError, NotImplementedError):
+        whole = io.BytesIO()
+        write(whole)
+        target.write(whole.getvalue())
+    else:
+        write(target)
 
 
 def _write_path(path, write):

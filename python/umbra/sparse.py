@@ -11,7 +11,9 @@ import functools
 import umbra
 from umbra import _C, _modules
 from umbra._C import Tensor
+from umbra._legacy import SPARSE_TYPES
 
+globals().update(SPARSE_TYPES)  # FloatTensor and its like
 _COMPRESSED = (_C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc)
 
 

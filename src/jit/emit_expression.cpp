@@ -271,6 +271,11 @@ Condition Emitter::both_conditions(const Tree& e) {
   outer_.pop_back();
   env_ = before;
   out.value = node->output();
+  // A second that ends the question whatever the first says, as in `x.flag and not is_scripting()`.
+  if (right.known && *right.known != both) {
+    out.known = right.known;
+    out.value = constant(Value(*out.known));
+  }
   // Both hold in one answer; in the other, only what is told either way.
   Refinements& sure = both ? out.if_true : out.if_false;
   sure = both ? left.if_true : left.if_false;

@@ -1,4 +1,5 @@
 // Functions that the compiler knows by name: Python's own, and torch.jit's.
+#include <limits>
 #include <unordered_map>
 
 #include "jit/builtin_rules.h"
@@ -87,6 +88,13 @@ SugaredPtr Emitter::call_range(const SpecialCall& c) {
   return s;
 }
 
+namespace {
+bool is_none_part(const Sugared& s) {
+  if (s.kind == Sugared::Kind::Constant) return s.value.is_none();
+  return s.kind == Sugared::Kind::Variable && s.variable->type()->is(TypeKind::None);
+}
+}  // namespace
+
 /// slice(start, stop, step), to be used as an index.
 SugaredPtr Emitter::call_slice(const SpecialCall& c) {
   for (size_t i = 0; i < c.count(); ++i)
@@ -95,6 +103,10 @@ SugaredPtr Emitter::call_slice(const SpecialCall& c) {
   SugaredPtr s = call_range(c);
   if (s->parts.size() == 1) s->parts.insert(s->parts.begin(), sugar_constant(Value()));
   while (s->parts.size() < 3) s->parts.push_back(sugar_constant(Value()));
+  // A bound that is None is one that goes all the way.
+  const int64_t whole[] = {0, std::numeric_limits<int64_t>::max(), 1};
+  for (size_t i = 0; i < 3; ++i)
+    if (is_none_part(*s->parts[i])) s->parts[i] = sugar_constant(Value(whole[i]));
   return s;
 }
 

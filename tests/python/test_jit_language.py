@@ -830,3 +830,91 @@ def test_what_a_percent_sign_formats_is_one_value_in_source():
         return "%d %s" % (n, "a")
 
     assert 'torch.percentFormat("%d %s", (n, "a"))' in script(f).code and script(f)(3) == "3 a"
+
+
+class InPythonAlone(nn.Module):
+    def __init__(self, flag):
+        super().__init__()
+        self.flag = flag
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.flag and not torch.jit.is_scripting():
+            x = no_program_can_do_this(x)
+        return x if self.flag or torch.jit.is_scripting() else no_program_can_do_this(x)
+
+
+def no_program_can_do_this(x):
+    return x.numpy(*(), **{})
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_a_branch_that_no_program_takes_is_not_compiled_whatever_a_flag_says(flag):
+    scripted = script(InPythonAlone(flag))
+    assert scripted(torch.ones(1)).item() == 1 and "if" not in scripted.code
+
+
+class Two(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(2, 2), nn.ReLU())
+
+
+def test_a_class_of_sequential_is_called_as_one():
+    for module in (Two(), nn.Sequential(Two(), Two())):
+        assert torch.equal(script(module)(torch.ones(1, 2)), module(torch.ones(1, 2)))
+
+
+class Weighted(nn.Conv1d):
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Optional[Tensor]):
+        return torch.conv1d(input, weight * 2, bias)
+
+
+def test_a_layer_with_a_method_of_its_own_is_not_taken_for_the_layer():
+    layer = Weighted(1, 1, 1)
+    assert torch.equal(script(layer)(torch.ones(1, 1, 2)), layer(torch.ones(1, 1, 2)))
+
+
+@pytest.mark.parametrize("function, expected", [
+    (lambda x: x[(Ellipsis, slice(None, 1, None))], [[0], [3]]), (lambda x: x[slice(1, None, None)], [[3, 4, 5]]),
+    (lambda x: x[(slice(None, None, None), slice(None, None, 2))], [[0, 2], [3, 5]])])
+def test_bounds_of_a_slice_that_is_called_may_be_none(function, expected):
+    graph = torch.fx.symbolic_trace(function)  # whose code calls `slice`
+    assert script(graph)(torch.arange(6).reshape(2, 3)).tolist() == expected
+
+
+class Recipe:
+    def __init__(self, sizes: List[int], factor: int):
+        self.sizes = sizes
+        self.factor = factor
+
+    def total(self) -> int:
+        return sum(self.sizes) * self.factor
+
+
+class Cook(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.by_rank = {1: Recipe([1], 2), 2: Recipe([4], 5)}
+        self.all = [Recipe([1], 1)]
+        self.pair = (Recipe([2], 2), 3)
+        self.none = ()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.by_rank[x.dim()].total() + self.all[0].factor + self.pair[0].total() + more(self.none)
+
+
+def more(pairs: List[Tuple[str, int]]) -> int:
+    return len(pairs)
+
+
+def test_objects_inside_of_containers_are_attributes():
+    assert reloaded(script(Cook()))(torch.ones(1, 1)).item() == 25
+
+
+def test_a_contraction_takes_a_tensor_to_write_to_or_none():
+    def contract(a: Tensor, b: Tensor, out: Optional[Tensor]):
+        return torch.tensordot(a, b, ([1], [0]), out=None), torch.tensordot(a, b, 1, out=out), torch.tensordot(a, b, dims=[[1], [0]], out=out)
+
+    a, b, out = torch.rand(2, 3), torch.rand(3, 2), torch.zeros(2, 2)
+    assert all(torch.allclose(part, a @ b) for part in script(contract)(a, b, None))
+    script(contract)(a, b, out)
+    assert torch.allclose(out, a @ b)

@@ -205,3 +205,23 @@ def test_what_a_tensor_class_asks_for_is_no_part_of_the_trace():
     seen = []
     traced = torch.jit.trace(lambda x: x * 2, (Wrapped(torch.ones(2)),), check_trace=False)
     assert seen == [((2,), 2)] and traced(torch.ones(3)).tolist() == [2, 2, 2]
+
+
+def test_examples_are_the_inputs_themselves():
+    weight = torch.ones(2, requires_grad=True)
+    traced = torch.jit.trace(lambda x: x * weight.exp(), (weight,), check_trace=False)
+    assert torch.equal(traced(torch.zeros(2)), torch.zeros(2))
+    assert kinds(traced.graph) == ["aten::exp", "aten::mul"]
+
+
+def test_an_example_that_is_written_is_written():
+    example = torch.ones(2)
+    torch.jit.trace(lambda x: x.add_(1), (example,))
+    assert example.tolist() == [2, 2]
+
+
+def test_an_example_that_is_given_twice_is_two_inputs():
+    x, seen = torch.ones(2, requires_grad=True), []
+    traced = torch.jit.trace(lambda a, b: (seen.append((a is x, b is x)), a - b)[1], (x, x), check_trace=False)
+    assert seen == [(True, False)]
+    assert traced(torch.ones(2), torch.zeros(2)).tolist() == [1, 1]

@@ -35,9 +35,9 @@ def test_importing_a_missing_name_says_so(line):
         exec(line)
 
 
-@pytest.mark.parametrize("line", ["import umbra.utils.cpp_extension", "from umbra.utils.cpp_extension import load", "import umbra.package as o"])
+@pytest.mark.parametrize("line", ["import umbra.utils.mobile_optimizer", "from umbra.utils.mobile_optimizer import optimize_for_mobile", "import umbra.package as o"])
 def test_importing_a_missing_module_says_so(line):
-    with pytest.raises(ModuleNotFoundError, match=r"torch\.(utils.cpp_extension|package) is not in Umbra yet"):
+    with pytest.raises(ModuleNotFoundError, match=r"torch\.(utils.mobile_optimizer|package) is not in Umbra yet"):
         exec(line)
 
 

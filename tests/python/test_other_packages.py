@@ -221,3 +221,10 @@ def test_scalars_and_histograms_are_written_for_tensorboard(tmp_path):
     events = EventAccumulator(str(tmp_path)).Reload()
     assert [(event.step, event.value) for event in events.Scalars("loss")] == [(0, 0.0), (1, 0.5), (2, 1.0)]
     assert events.Histograms("weights")[0].histogram_value.num == 4
+
+
+def test_building_an_extension_is_refused_when_it_is_tried():
+    from umbra.utils.cpp_extension import CUDA_HOME, load
+    assert CUDA_HOME is None
+    with pytest.raises(RuntimeError, match="extensions that are compiled against PyTorch cannot be built"):
+        load(name="own", sources=["own.cpp"])

@@ -420,3 +420,24 @@ def test_names_in_a_file_that_would_be_refused():
         assert umbra.serialization.get_unsafe_globals_in_checkpoint(file) == []
     with pytest.raises(ValueError, match="Expected input to be a checkpoint returned by torch.save"):
         umbra.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(b"text"))
+
+
+def test_a_target_that_cannot_tell_where_it_stands_gets_the_file_whole():
+    class Sender:
+        def __init__(self):
+            self.parts, self.sent = [], None
+
+        def write(self, data):
+            self.parts.append(bytes(data))
+
+        def flush(self):
+            self.sent = b"".join(self.parts)
+
+        def tell(self):
+            raise NotImplementedError
+
+        seek = tell
+
+    sender = Sender()
+    umbra.save({"a": umbra.arange(3)}, sender)
+    assert umbra.load(io.BytesIO(sender.sent))["a"].tolist() == [0, 1, 2]

@@ -155,3 +155,10 @@ def test_row_starts_of_rows_that_are_in_no_order_are_what_pytorch_makes_of_them(
     assert narrow.tolist() == [0, 0, 0, 1, 1, 4, 5, 5] and narrow.dtype == torch.int32
     with pytest.raises(RuntimeError, match="index 5 is out of bounds for 5 rows"):
         torch._convert_indices_from_coo_to_csr(rows, 5)
+
+
+def test_sparse_tensors_by_their_old_classes():
+    with pytest.warns(UserWarning, match="is deprecated"):
+        x = torch.sparse.FloatTensor(torch.tensor([[0, 1], [1, 0]]), torch.tensor([1.0, 2.0]), torch.Size([2, 3]))
+    assert x.to_dense().tolist() == [[0, 1, 0], [2, 0, 0]]
+    assert isinstance(x, torch.sparse.FloatTensor) and not isinstance(x, torch.FloatTensor) and torch.sparse.LongTensor.dtype is torch.int64

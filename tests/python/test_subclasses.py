@@ -1,5 +1,6 @@
 """Tensor subclasses: results keep the class, and __torch_function__ hears of indexing, attributes and printing too."""
 import copy
+import operator
 import pickle
 
 import numpy
@@ -236,3 +237,34 @@ def test_methods_of_autograd_are_offered_to_handlers():
     y.register_hook(lambda gradient: gradient)
     y.sum().backward()
     assert seen == ["requires_grad_", "mul", "retain_grad", "register_hook", "sum", "backward"]
+
+
+class Handled:
+    """No tensor, but a class that takes part in their operators."""
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func, [type(a) for a in args]
+
+
+@pytest.mark.parametrize("sign, left, right", [
+    ("add", "add", "add"), ("mul", "mul", "mul"), ("sub", "sub", "__rsub__"), ("truediv", "div", "__rtruediv__"),
+    ("matmul", "matmul", "__rmatmul__"), ("floordiv", "__floordiv__", "__rfloordiv__"), ("mod", "remainder", "__rmod__"),
+    ("and_", "__and__", "bitwise_and"), ("xor", "__xor__", "bitwise_xor"), ("lshift", "__lshift__", "__rlshift__"),
+    ("lt", "lt", "gt"), ("eq", "eq", "eq"), ("iadd", "add_", "add"), ("ior", "__ior__", "bitwise_or")])
+def test_operators_are_members_of_tensor_to_their_handlers(sign, left, right):
+    sign, tensor = getattr(operator, sign), umbra.ones(2, 2, dtype=umbra.int64)
+    assert sign(tensor, Handled()) == (getattr(umbra.Tensor, left), [umbra.Tensor, Handled])
+    assert sign(Handled(), tensor) == (getattr(umbra.Tensor, right), [umbra.Tensor, Handled])
+
+
+def test_a_table_of_handled_methods_finds_the_operators_of_a_subclass():
+    class Table(umbra.Tensor):
+        handled = {umbra.Tensor.add: "+", umbra.Tensor.neg: "-", umbra.Tensor.__rtruediv__: "1 /", umbra.Tensor.__eq__: "=="}
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return cls.handled.get(func) or super().__torch_function__(func, types, args, kwargs)
+
+    t = umbra.ones(2).as_subclass(Table)
+    assert (t + 1, 1 + t, -t, 1 / t, t == t) == ("+", "+", "-", "1 /", "==")
+    assert type(2 ** t) is Table and type(t // 2) is Table

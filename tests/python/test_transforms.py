@@ -702,3 +702,12 @@ def test_normal_numbers_around_batched_means_and_deviations():
     assert len({tuple(row.tolist()) for row in drawn}) == 3
     with pytest.raises(RuntimeError, match="same randomness with a batched tensor"):
         torch.func.vmap(torch.normal, randomness="same")(means, deviations)
+
+
+def test_a_step_of_meta_learning_by_squared_distances_is_differentiated():
+    x, y, start = torch.arange(24.0).reshape(2, 4, 3) / 24, torch.ones(2, 4, 1), torch.full((3, 1), 0.1)
+    loss = lambda w, x, y: torch.nn.functional.mse_loss(torch.tanh(x @ w), y)  # noqa: E731
+    after_a_step = lambda w, x, y: loss(w - 0.1 * grad(loss)(w, x, y), x, y)  # noqa: E731
+    together = grad(lambda w: vmap(after_a_step, (None, 0, 0))(w, x, y).mean())(start)
+    apart = (grad(after_a_step)(start, x[0], y[0]) + grad(after_a_step)(start, x[1], y[1])) / 2
+    assert torch.allclose(together, apart)

@@ -58,12 +58,32 @@ def _attribute_type(name, value, hints, module):
             return type_of_class(type(value))
         except (RuntimeError, OSError, NotImplementedError):
             return None
-    if isinstance(value, (list, tuple, dict)) and value:
+    if isinstance(value, tuple) or isinstance(value, (list, dict)) and value:
         try:
             return _C._jit_type_of(value)
         except RuntimeError:
-            return None
+            return _type_of_parts(value, module)
     return None
+
+
+def _type_of_parts(value, module):
+    """The type of a container with objects in it, whose classes are compiled; None where the parts have no type, or several."""
+    def types_of(parts):
+        kinds = [_attribute_type("", part, {}, module) for part in parts]
+        return None if any(kind is None for kind in kinds) else kinds
+
+    def common(parts):
+        kinds = types_of(parts)
+        return kinds[0] if kinds and all(kind == kinds[0] for kind in kinds) else None
+
+    if isinstance(value, tuple):
+        kinds = types_of(value)
+        return None if kinds is None else _C._jit_tuple_type(kinds)
+    if isinstance(value, list):
+        element = common(value)
+        return element and _C._jit_list_type(element)
+    key, element = common(value), common(value.values())
+    return key and element and _C._jit_dict_type(key, element)
 
 
 def _why_no_type(value):
@@ -187,6 +207,24 @@ _HIDDEN = {"_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forwa
            "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_is_full_backward_hook"}
 
 
+# What a class may have in another way without its forward being another.
+_BESIDE_FORWARD = {"__init__", "__module__", "__doc__", "__annotations__", "__dict__", "__weakref__", "__constants__", "__static_attributes__",
+                   "__firstlineno__", "__repr__", "extra_repr", "reset_parameters", "_get_name"}
+
+
+def _library_form(module):
+    """What is read in the place of a forward that a layer of umbra.nn has, or a class that adds nothing that it calls."""
+    from umbra.jit._library import FORWARDS
+    added = set()
+    for cls in type(module).__mro__:
+        if cls in FORWARDS:
+            return None if any(hasattr(cls, name) for name in added) else FORWARDS[cls]
+        if "forward" in vars(cls):
+            return None
+        added |= set(vars(cls)) - _BESIDE_FORWARD
+    return None
+
+
 def _declare_method(module, cls, name):
     """Gives a class the method of its module, to be compiled when it is needed."""
     function = getattr(type(module), name, None)
@@ -197,8 +235,7 @@ def _declare_method(module, cls, name):
         function = module._forward_function()
     if not isinstance(function, types.FunctionType):
         return False
-    from umbra.jit._library import FORWARDS
-    form = FORWARDS.get(type(module)) if name == "forward" else None
+    form = _library_form(module) if name == "forward" else None
     if isinstance(form, tuple):
         names = [f"{name}__{i}" for i in range(len(form))]
         for own, part in zip(names, form):

@@ -38,20 +38,26 @@ def norm_of_whole_along(input: Tensor, p: int, dim: int = 0, keepdim: bool = Fal
     return torch.ops.aten.linalg_vector_norm(input, p, [dim], keepdim, dtype=dtype)
 
 
-def tensordot(a: Tensor, b: Tensor, dims: int = 2) -> Tensor:
+def _contracted(a: Tensor, b: Tensor, dims_a: List[int], dims_b: List[int], out: Optional[Tensor]) -> Tensor:
+    if out is None:
+        return torch.ops.aten.tensordot(a, b, dims_a, dims_b)
+    return torch.ops.aten.tensordot(a, b, dims_a, dims_b, out=out)
+
+
+def tensordot(a: Tensor, b: Tensor, dims: int = 2, out: Optional[Tensor] = None) -> Tensor:
     if dims < 0:
         raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
     if dims > min(a.dim(), b.dim()):
         raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
-    return torch.ops.aten.tensordot(a, b, list(range(-dims, 0)), list(range(dims)))
+    return _contracted(a, b, list(range(-dims, 0)), list(range(dims)), out)
 
 
-def tensordot_of_pair(a: Tensor, b: Tensor, dims: Tuple[List[int], List[int]]) -> Tensor:
-    return torch.ops.aten.tensordot(a, b, dims[0], dims[1])
+def tensordot_of_pair(a: Tensor, b: Tensor, dims: Tuple[List[int], List[int]], out: Optional[Tensor] = None) -> Tensor:
+    return _contracted(a, b, dims[0], dims[1], out)
 
 
-def tensordot_of_lists(a: Tensor, b: Tensor, dims: List[List[int]]) -> Tensor:
-    return torch.ops.aten.tensordot(a, b, dims[0], dims[1])
+def tensordot_of_lists(a: Tensor, b: Tensor, dims: List[List[int]], out: Optional[Tensor] = None) -> Tensor:
+    return _contracted(a, b, dims[0], dims[1], out)
 
 
 def stft(input: Tensor, n_fft: int, hop_length: Optional[int] = None, win_length: Optional[int] = None, window: Optional[Tensor] = None, center: bool = True,

@@ -116,16 +116,34 @@ def _apply_function(cls, args, kwargs):
 
 # ---- inputs ----
 
-def _clone(value):
+def _each_tensor(change, value):
+    """The value in containers of its own, with each of its tensors changed."""
     if isinstance(value, Tensor):
-        return value.detach().clone().requires_grad_(value.requires_grad)
+        return change(value)
     if isinstance(value, tuple):
-        return tuple(_clone(v) for v in value)
+        return tuple(_each_tensor(change, v) for v in value)
     if isinstance(value, list):
-        return [_clone(v) for v in value]
+        return [_each_tensor(change, v) for v in value]
     if isinstance(value, dict):
-        return {k: _clone(v) for k, v in value.items()}
+        return {k: _each_tensor(change, v) for k, v in value.items()}
     return value
+
+
+def _clone(value):
+    return _each_tensor(lambda t: t.detach().clone().requires_grad_(t.requires_grad), value)
+
+
+def _as_inputs(value):
+    """The examples themselves: the function may know them from elsewhere. One that is given twice is two inputs, the second a view."""
+    seen = set()
+
+    def input_of(tensor):
+        if id(tensor) in seen:
+            return tensor.view(tensor.shape)
+        seen.add(id(tensor))
+        return tensor
+
+    return _each_tensor(input_of, value)
 
 
 def _annotation(value):
@@ -187,8 +205,8 @@ def _function_name(function):
 
 
 def _record(trace, function, inputs, keywords, strict, names, force_outplace=False):
-    """Runs the function on inputs of its own, and gives what it gave."""
-    args, kwargs = _clone(inputs), _clone(keywords)
+    """Runs the function on its examples, and gives what it gave."""
+    args, kwargs = _as_inputs((inputs, keywords))
     for name, value in zip(names, (*args, *kwargs.values())):
         trace.add_input(name, value)
     _state.force_outplace = force_outplace
@@ -280,7 +298,7 @@ def trace(func, example_inputs=None, optimize=None, check_trace=True, check_inpu
     if check_trace:
         checks = [(inputs, keywords)] if check_inputs is None else [(_as_tuple(c), {}) for c in check_inputs]
         for args, kwargs in checks:
-            _check(func, traced, args, kwargs, check_tolerance, lambda a=args, k=kwargs: _trace_function(func, a, k, strict, _force_outplace),
+            _check(func, traced, args, kwargs, check_tolerance, lambda a=args, k=kwargs: _trace_function(func, _clone(a), _clone(k), strict, _force_outplace),
                    lambda t: t.inlined_graph)
     return traced
 
@@ -385,7 +403,7 @@ def _trace_module(mod, inputs, check_trace, check_inputs, check_tolerance, stric
     top = wrap_object(made, TopLevelTracedModule, TracedModule, originals)
     if check_trace:
         for given in ([inputs] if check_inputs is None else check_inputs):
-            again, _ = traced_once(given)
+            again, _ = traced_once(_clone(given))
             for method in given:
                 args, kwargs = examples(method, given[method])
                 _check(mod if method == "forward" else getattr(mod, method), functools.partial(made.call, method), args, kwargs,

@@ -86,7 +86,7 @@ UMBRA_OPERATOR("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tens
         return out;
       }
       Tensor difference = difference_of("mse_cpu", self, target, false);
-      return reduce_loss(difference.mul_(difference), reduction);
+      return reduce_loss(difference.mul(difference), reduction);
     })
     .gradient("self", {"grad", "self", "target", "reduction"},
               [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {

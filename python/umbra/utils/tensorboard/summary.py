@@ -58,20 +58,50 @@ def histogram(tag, values, bins, max_bins=None):
         bucket_limit=edges[first:last + 1].tolist(), bucket=kept.tolist()))])
 
 
-def image(tag, tensor, dataformats="CHW", rescale=1):
-    """A picture, as PNG."""
-    import io
+def grid(pictures, across=8):
+    """Pictures (N, C, H, W) beside and below each other, `across` in a row, as one (H, W, C)."""
+    count, channels, height, width = pictures.shape
+    pictures = pictures.repeat(3, 1) if channels == 1 else pictures
+    columns = min(count, across)
+    rows = -(-count // columns)
+    filled = np.zeros((rows * columns, *pictures.shape[1:]), pictures.dtype)
+    filled[:count] = pictures
+    return filled.reshape(rows, columns, -1, height, width).transpose(0, 3, 1, 4, 2).reshape(rows * height, columns * width, -1)
 
-    from PIL import Image
-    array = as_array(tensor)
+
+def _picture(tensor, dataformats):
+    """The bytes (H, W, C) of a picture, or of a batch of them in a grid."""
+    array, dataformats = as_array(tensor), dataformats.upper()
     if array.ndim != len(dataformats):
         raise AssertionError(f"size of input tensor and input format are different. tensor shape: {array.shape}, input_format: {dataformats}")
-    order = {letter: place for place, letter in enumerate(dataformats.upper())}
-    array = array.transpose([order[letter] for letter in "HWC" if letter in order])
+    order = {letter: place for place, letter in enumerate(dataformats)}
+    if "N" in order:
+        array = grid(array.transpose([order[letter] for letter in "NCHW"]))
+    else:
+        array = array.transpose([order[letter] for letter in "HWC" if letter in order])
     array = array[:, :, None] if array.ndim == 2 else array
     array = array if array.dtype == np.uint8 else (array * 255.0).clip(0, 255).astype(np.uint8)
-    array = array.repeat(3, 2) if array.shape[2] == 1 else array
+    return array.repeat(3, 2) if array.shape[2] == 1 else array
+
+
+def histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts):
+    """A histogram that was counted elsewhere."""
+    return Summary(value=[Summary.Value(tag=tag, histo=HistogramProto(
+        min=min, max=max, num=num, sum=sum, sum_squares=sum_squares, bucket_limit=bucket_limits, bucket=bucket_counts))])
+
+
+def image(tag, tensor, dataformats="CHW", rescale=1, boxes=None, labels=None):
+    """A picture, as PNG; with red boxes (left, top, right, bottom) where they are given."""
+    import io
+
+    from PIL import Image, ImageDraw
+    array = _picture(tensor, dataformats)
     picture = Image.fromarray(array)
+    for i, box in enumerate([] if boxes is None else as_array(boxes).tolist()):
+        draw = ImageDraw.Draw(picture)
+        draw.rectangle(box, outline="Red", width=1)
+        if labels is not None:
+            draw.text((box[0], box[3] - 10), labels[i], fill="Red")
     if rescale != 1:
         picture = picture.resize((int(array.shape[1] * rescale), int(array.shape[0] * rescale)))
     file = io.BytesIO()

@@ -8,11 +8,12 @@ import socket
 import time
 from datetime import datetime
 
+import numpy as np
 from tensorboard.compat.proto import event_pb2
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from umbra._options import not_built
-from umbra.utils.tensorboard import summary
+from umbra.utils.tensorboard import plugins, summary
 
 
 class FileWriter:
@@ -90,6 +91,72 @@ class SummaryWriter:
 
     def add_image(self, tag, img_tensor, global_step=None, walltime=None, dataformats="CHW"):
         self._get_file_writer().add_summary(summary.image(tag, img_tensor, dataformats), global_step, walltime)
+
+    def add_images(self, tag, img_tensor, global_step=None, walltime=None, dataformats="NCHW"):
+        """A batch of pictures, as one."""
+        self.add_image(tag, img_tensor, global_step, walltime, dataformats)
+
+    def add_image_with_boxes(self, tag, img_tensor, box_tensor, global_step=None, walltime=None, rescale=1, dataformats="CHW", labels=None):
+        value = summary.image(tag, img_tensor, dataformats, rescale, box_tensor, [labels] if isinstance(labels, str) else labels)
+        self._get_file_writer().add_summary(value, global_step, walltime)
+
+    def add_figure(self, tag, figure, global_step=None, close=True, walltime=None):
+        """A figure of Matplotlib's as a picture, or several."""
+        import matplotlib.pyplot
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        figures = figure if isinstance(figure, list) else [figure]
+        pictures = []
+        for one in figures:
+            canvas = FigureCanvasAgg(one)
+            canvas.draw()
+            pictures.append(np.asarray(canvas.buffer_rgba())[:, :, :3])
+            if close:
+                matplotlib.pyplot.close(one)
+        self.add_image(tag, np.stack(pictures), global_step, walltime, dataformats="NHWC")
+
+    def add_audio(self, tag, snd_tensor, global_step=None, sample_rate=44100, walltime=None):
+        self._get_file_writer().add_summary(plugins.audio(tag, snd_tensor, sample_rate), global_step, walltime)
+
+    def add_tensor(self, tag, tensor, global_step=None, walltime=None):
+        self._get_file_writer().add_summary(plugins.tensor_proto(tag, tensor), global_step, walltime)
+
+    def add_histogram_raw(self, tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts, global_step=None, walltime=None):
+        if len(bucket_limits) != len(bucket_counts):
+            raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
+        value = summary.histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts)
+        self._get_file_writer().add_summary(value, global_step, walltime)
+
+    def add_pr_curve(self, tag, labels, predictions, global_step=None, num_thresholds=127, weights=None, walltime=None):
+        self._get_file_writer().add_summary(plugins.pr_curve(tag, labels, predictions, num_thresholds, weights), global_step, walltime)
+
+    def add_pr_curve_raw(self, tag, true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts, precision, recall,
+                         global_step=None, num_thresholds=127, weights=None, walltime=None):
+        value = plugins.pr_curve_raw(tag, true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts, precision,
+                                     recall, num_thresholds, weights)
+        self._get_file_writer().add_summary(value, global_step, walltime)
+
+    def add_mesh(self, tag, vertices, colors=None, faces=None, config_dict=None, global_step=None, walltime=None):
+        self._get_file_writer().add_summary(plugins.mesh(tag, vertices, colors, faces, config_dict), global_step, walltime)
+
+    def add_custom_scalars(self, layout):
+        self._get_file_writer().add_summary(plugins.custom_scalars(layout))
+
+    def add_custom_scalars_multilinechart(self, tags, category="default", title="untitled"):
+        self.add_custom_scalars({category: {title: ["Multiline", tags]}})
+
+    def add_custom_scalars_marginchart(self, tags, category="default", title="untitled"):
+        if len(tags) != 3:
+            raise AssertionError(f"Expected 3 tags, got {len(tags)}.")
+        self.add_custom_scalars({category: {title: ["Margin", tags]}})
+
+    def add_embedding(self, mat, metadata=None, label_img=None, global_step=None, tag="default", metadata_header=None):
+        """Points for the projector, each with a label and a picture if they are given."""
+        from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
+
+        from umbra.utils.tensorboard.embedding import add_points
+        if not hasattr(self, "_projector_config"):
+            self._projector_config = ProjectorConfig()
+        add_points(self._get_file_writer().get_logdir(), self._projector_config, mat, metadata, label_img, global_step, tag, metadata_header)
 
     def add_hparams(self, hparam_dict, metric_dict, hparam_domain_discrete=None, run_name=None, global_step=None):
         """The settings of a run and what came of them, in a folder below."""
