@@ -48,14 +48,17 @@ if(UMBRA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
-# Precompiles src/precompiled.h for a target.
-function(umbra_precompile target)
-  set(header ${CMAKE_SOURCE_DIR}/src/precompiled.h)
+# What a target with a precompiled header, or with that of another, is compiled with: else ccache passes every file by.
+if(UMBRA_CCACHE)
+  set(umbra_precompiled_options -fpch-preprocess)
+endif()
+# umbra_precompile(<target> <header>): precompiles a header of system headers for a target.
+function(umbra_precompile target header)
   target_precompile_headers(${target} PRIVATE ${header})
   if(NOT UMBRA_CCACHE)
     return()
   endif()
-  target_compile_options(${target} PRIVATE -fpch-preprocess) # without it ccache passes every file by
+  target_compile_options(${target} PRIVATE ${umbra_precompiled_options})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header})
   file(SHA256 ${header} digest)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/CMakeFiles/${target}.dir/cmake_pch.hxx.gch.sum

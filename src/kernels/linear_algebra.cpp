@@ -255,22 +255,6 @@ void cholesky_solve(const Tensor& out, const Tensor& b, const Tensor& factor, bo
   });
 }
 
-void cholesky_inverse(const Tensor& out, const Tensor& info, const Tensor& factor, bool upper) {
-  fill(info, 0);
-  visit<LapackTypes>(factor.dtype(), "cholesky_inverse_out_cpu", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    copy(out, factor);
-    MatrixStack<T> m(out);
-    int* status = info.data<int>();
-    int64_t n = m.rows;
-    each_matrix(m.count, cube(m.rows), [&](int64_t i) {
-      T* a = m[i];
-      status[i] = lapack::potri<T>(upper ? 'U' : 'L', m.rows, a, m.leading());
-      mirror_triangle(a, n, upper);  // LAPACK gives one half of the Hermitian result
-    });
-  });
-}
-
 // ---- triangular systems ----
 
 namespace {
@@ -327,6 +311,58 @@ void triangular_solve(const Tensor& out, const Tensor& a, const Tensor& b, bool 
     each_matrix(x.count, static_cast<double>(m.rows) * x.rows * x.columns, [&](int64_t i) {
       if (few) trsm_of_few(is_upper, taken, unit_diagonal, x.rows, x.columns, m[i], m.leading(), x[i], x.leading());
       else trsm(left, is_upper, taken, unit_diagonal, x.rows, x.columns, m[i], m.leading(), x[i], x.leading());
+    });
+  });
+}
+
+// ---- inverses of what Cholesky factored ----
+
+namespace {
+
+/// The number of the first zero on the diagonal, counted from 1; 0 where there is none.
+template <class T> int first_zero(const T* matrix, int n, int leading) {
+  for (int j = 0; j < n; ++j)
+    if (matrix[int64_t{j} * leading + j] == T(0)) return j + 1;
+  return 0;
+}
+
+/// The inverse of a triangle in its place, by halves: most of it is systems of many columns, where LAPACK takes column
+/// after column of blocks as wide as these are.
+template <class T> void invert_triangle(bool upper, int n, T* a, int leading) {
+  constexpr int kSmall = 32;
+  if (n <= kSmall) {
+    lapack::trtri<T>(upper ? 'U' : 'L', 'N', n, a, leading);
+    return;
+  }
+  int half = n / 2, rest = n - half, rows = upper ? half : rest, columns = upper ? rest : half;
+  T *last = a + static_cast<int64_t>(half) * leading + half, *left = upper ? a : last, *right = upper ? last : a;
+  T* beside = upper ? a + static_cast<int64_t>(half) * leading : a + half;
+  trsm(true, upper, Form::Plain, false, rows, columns, left, leading, beside, leading);
+  trsm(false, upper, Form::Plain, false, rows, columns, right, leading, beside, leading);
+  for (int64_t j = 0; j < columns; ++j)
+    for (int64_t i = 0; i < rows; ++i) beside[j * leading + i] = -beside[j * leading + i];
+  invert_triangle(upper, half, a, leading);
+  invert_triangle(upper, rest, last, leading);
+}
+
+}  // namespace
+
+void cholesky_inverse(const Tensor& out, const Tensor& info, const Tensor& factor, bool upper) {
+  fill(info, 0);
+  visit<LapackTypes>(factor.dtype(), "cholesky_inverse_out_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    copy(out, factor);
+    MatrixStack<T> m(out);
+    int* status = info.data<int>();
+    int64_t n = m.rows;
+    each_matrix(m.count, cube(m.rows), [&](int64_t i) {
+      T* a = m[i];
+      status[i] = first_zero(a, m.rows, m.leading());
+      if (status[i] == 0) {
+        invert_triangle(upper, m.rows, a, m.leading());
+        lapack::lauum<T>(upper ? 'U' : 'L', m.rows, a, m.leading());
+      }
+      mirror_triangle(a, n, upper);  // that was one half of the Hermitian result
     });
   });
 }

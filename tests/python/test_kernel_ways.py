@@ -84,6 +84,16 @@ def test_the_first_pivot_that_is_zero_is_named():
     assert (info.item(), pivots.tolist()) == (2, [1, 2, 3, 4]) and torch.equal(factor.diagonal(), a.diagonal())
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize("n", [1, 31, 33, 100])
+@pytest.mark.parametrize("upper", [False, True])
+def test_the_inverse_of_what_cholesky_factored(n, upper, dtype):
+    a = numbers(2, n, n, dtype=dtype)
+    a = a @ a.mH + n * torch.eye(n, dtype=dtype)
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(a, upper=upper), upper=upper)
+    assert torch.allclose(inverse @ a, torch.eye(n, dtype=dtype).expand(2, n, n), atol=1e-9)
+
+
 # ---- rows and planes ----
 
 @pytest.mark.parametrize("shape", [(6, 5, 7), (40, 40, 40), (3, 5, 7), (9, 4, 3, 5), (80, 3)])
