@@ -231,7 +231,7 @@ def test_graphs_of_modules_run_in_the_form_of_the_module():
         def call_function(self, target, args, kwargs):
             return super().call_function(torch.ops.aten.neg.default if target is torch.ops.aten.relu.default else target, args, kwargs)
     x = torch.arange(3.0)
-    module = export(function(lambda x, y: {"sum": torch.relu(x) + y[0]}), (x, [x])).module()
+    module = export(function(lambda x, y: {"sum": torch.relu(x) + y[0]}), (x, [x.clone()])).module()
     expected = torch.relu(x) + x
     for run in (torch.fx.Interpreter(module).run, torch.fx.GraphModule(module, module.graph), torch.fx.symbolic_trace(module)):
         assert torch.equal(run(x, [x])["sum"], expected)
@@ -247,3 +247,11 @@ def test_inputs_that_are_not_numbers_are_what_they_were():
     assert module(torch.ones(2), float("nan")).isnan().all()
     with pytest.raises(AssertionError, match="Guard failed"):
         module(torch.ones(2), 1.0)
+
+
+def test_what_is_no_archive_is_refused_as_such(tmp_path):
+    (tmp_path / "text.pt2").write_text("hello")
+    with pytest.raises(zipfile.BadZipFile, match="File is not a zip file"):
+        torch.export.load(tmp_path / "text.pt2")
+    with pytest.raises(zipfile.BadZipFile, match="File is not a zip file"):
+        torch.export.load(io.BytesIO(b""))
