@@ -1,5 +1,7 @@
 #include "umbra/export/input_check.h"
 
+#include <cmath>
+
 #include "export/guard_text.h"
 #include "umbra/sym/parse.h"
 #include "umbra/sym/print.h"
@@ -274,10 +276,12 @@ void InputCheck::run_checks(const std::vector<Value>& inputs) const {
 
 namespace {
 
-/// Numbers are the same whatever their types are: 3.0 is 3, as in Python.
+/// Numbers are the same whatever their types are: 3.0 is 3, as in Python; and what is not a number is what is not one.
 bool same_constant(const Value& actual, const Value& expected) {
   auto number = [](const Value& v) { return v.is_int() || v.is_bool() || v.is_double(); };
-  if (number(actual) && number(expected)) return actual.to_double() == expected.to_double();
+  if (number(actual) && number(expected))
+    return actual.to_double() == expected.to_double() ||
+           (std::isnan(actual.to_double()) && std::isnan(expected.to_double()));
   return actual.equals(expected);
 }
 

@@ -224,3 +224,34 @@ def test_results_with_names_are_read_by_who_never_made_one(tmp_path):
     code = f"import umbra; print(type(umbra.export.load({str(tmp_path / 'named.pt2')!r}).module()(umbra.arange(5.0))).__name__)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == type(program.module()(torch.arange(5.0))).__name__
+
+
+def test_graphs_of_modules_run_in_the_form_of_the_module():
+    class Negated(torch.fx.Transformer):
+        def call_function(self, target, args, kwargs):
+            return super().call_function(torch.ops.aten.neg.default if target is torch.ops.aten.relu.default else target, args, kwargs)
+    x = torch.arange(3.0)
+    module = export(function(lambda x, y: {"sum": torch.relu(x) + y[0]}), (x, [x.clone()])).module()
+    expected = torch.relu(x) + x
+    for run in (torch.fx.Interpreter(module).run, torch.fx.GraphModule(module, module.graph), torch.fx.symbolic_trace(module)):
+        assert torch.equal(run(x, [x])["sum"], expected)
+    changed = Negated(module).transform()
+    assert torch.equal(changed(x, [x])["sum"], x - x)
+    for each in (module, changed, torch.fx.symbolic_trace(module)):
+        with pytest.raises(AssertionError, match="Guard failed"):
+            each(torch.ones(4), [x])
+
+
+def test_inputs_that_are_not_numbers_are_what_they_were():
+    module = export(function(lambda x, y: x * y), (torch.ones(2), float("nan"))).module()
+    assert module(torch.ones(2), float("nan")).isnan().all()
+    with pytest.raises(AssertionError, match="Guard failed"):
+        module(torch.ones(2), 1.0)
+
+
+def test_what_is_no_archive_is_refused_as_such(tmp_path):
+    (tmp_path / "text.pt2").write_text("hello")
+    with pytest.raises(zipfile.BadZipFile, match="File is not a zip file"):
+        torch.export.load(tmp_path / "text.pt2")
+    with pytest.raises(zipfile.BadZipFile, match="File is not a zip file"):
+        torch.export.load(io.BytesIO(b""))

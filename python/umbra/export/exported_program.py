@@ -12,7 +12,9 @@ from umbra import _C
 from umbra._options import not_built
 from umbra.export import _tree
 from umbra.export.graph_signature import argument, describe_signature, read_signature
+from umbra.fx._codegen import PytreeCodeGen
 from umbra.fx.graph_module import GraphModule
+from umbra.fx.proxy import Proxy
 from umbra.nn import Module, Parameter
 from umbra.serialization import save
 from umbra.utils import _pytree as pytree
@@ -45,6 +47,7 @@ class CallSpec(collections.namedtuple("CallSpec", "in_spec out_spec")):
 class GuardsFn(Module):
     """Checks a program's inputs, flat: the first call in the graph of `ExportedProgram.module()`."""
     _is_impure = True
+    _called_whole = True  # by symbolic tracing
 
     def __init__(self, program):
         super().__init__()
@@ -69,6 +72,7 @@ class ExportedModule(GraphModule):
         in_spec = program.call_spec.in_spec
         keywords = list(in_spec.children_specs[1].context) if in_spec.num_children == 2 else []
         self._graph._set_pytree(names, keywords, True)
+        self._graph._own_codegen = PytreeCodeGen(in_spec, program.call_spec.out_spec)
         self._in_spec, self._out_spec = in_spec, program.call_spec.out_spec
         for name in program.graph_signature.non_persistent_buffers:
             path, _, leaf = name.rpartition(".")
@@ -94,12 +98,16 @@ class ExportedModule(GraphModule):
             node.meta["nn_module_stack"] = dict(list(first.meta["nn_module_stack"].items())[:1])
 
     def forward(self, *args, **kwargs):
+        if pytree.tree_any(lambda leaf: isinstance(leaf, Proxy), (args, kwargs)):
+            return self._forward_function()(self, *args, **kwargs)
         program = self._program
         leaves = program._flatten_inputs(args, kwargs)
         if self.validate_inputs and "_guards_fn" not in self._modules:
             program._check_leaves(leaves, check_guards=False)
         self._update_handle()
         return pytree.tree_unflatten(self._handle.run_with_origins(leaves), program.call_spec.out_spec)
+
+    _forward_of_graph = forward  # whose source symbolic tracing runs
 
     def train(self, mode=True):
         raise NotImplementedError("Calling train() is not supported yet.")
@@ -111,6 +119,7 @@ class ExportedModule(GraphModule):
         result = super().__deepcopy__(memo)
         object.__setattr__(result, "_program", self._program)
         result._graph._set_pytree(self._program._argument_names(), list(self._in_spec.children_specs[1].context), True)
+        result._graph._own_codegen = PytreeCodeGen(self._in_spec, self._out_spec)
         result._compile()
         return result
 

@@ -4,6 +4,7 @@ import linecache
 import typing
 
 import umbra
+from umbra.utils import _pytree as pytree
 
 
 _GENERICS = {list: typing.List, dict: typing.Dict, tuple: typing.Tuple, set: typing.Set, frozenset: typing.FrozenSet}
@@ -104,6 +105,27 @@ class CodeGen:
     def is_plain(self):
         """Whether the graph runs as it is."""
         return type(self) is CodeGen and self._body_transformer is None
+
+
+class PytreeCodeGen(CodeGen):
+    """For graphs whose `forward` takes arguments and gives results in trees, which the text of such graphs takes apart and puts together by itself."""
+
+    def __init__(self, in_spec, out_spec):
+        super().__init__()
+        self._in_spec, self.out_spec = in_spec, out_spec
+
+    def leaves(self, args, kwargs):
+        """The graph's inputs for a call."""
+        return pytree.tree_leaves((args, {key: kwargs[key] for key in self._in_spec.children_specs[1].context}))
+
+    def process_inputs(self, *args):
+        return pytree.tree_leaves(args)
+
+    def process_outputs(self, outputs):
+        return outputs if self.out_spec is None else pytree.tree_unflatten(list(outputs), self.out_spec)
+
+    def is_plain(self):
+        return self._body_transformer is None
 
 
 def code_of(graph, text):

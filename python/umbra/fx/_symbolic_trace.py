@@ -158,7 +158,7 @@ class Tracer(TracerBase):
 
     def is_leaf_module(self, m, module_qualified_name):
         """Modules of the library are called whole, users' own are traced through."""
-        return (m.__module__.startswith(("umbra.nn", "torch.nn"))) and not isinstance(m, Sequential)
+        return getattr(m, "_called_whole", False) or m.__module__.startswith(("umbra.nn", "torch.nn")) and not isinstance(m, Sequential)
 
     def path_of_module(self, mod):
         for path, module in self.root.named_modules():
@@ -329,7 +329,7 @@ class Tracer(TracerBase):
             self.root, function = root, getattr(type(root), self.traced_func_name)
         else:
             self.root, function = Module(), root
-        if isinstance(root, GraphModule) and function is GraphModule.forward:
+        if isinstance(root, GraphModule) and function in (GraphModule.forward, getattr(type(root), "_forward_of_graph", None)):
             function = root._forward_function()  # whose parameters are the graph's
         self.graph = Graph(tracer_cls=type(self))
         self.tensor_attrs, self._attribute_proxies = {}, {}

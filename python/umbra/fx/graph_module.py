@@ -6,7 +6,7 @@ import inspect
 from umbra import _C
 from umbra._C import Tensor
 from umbra._options import not_built
-from umbra.fx._codegen import code_of, compiled
+from umbra.fx._codegen import PytreeCodeGen, code_of, compiled
 from umbra.fx.graph import PythonCode, graph_of, nodes_of
 from umbra.fx.proxy import Proxy
 from umbra.nn import Module, Parameter
@@ -297,7 +297,10 @@ class GraphModule(Module):
         if self._source is not None:
             return self._forward_function()(self, *args, **kwargs)
         in_spec, out_spec = self._specs
-        if in_spec is not None:
+        form = self._compiled._own_codegen
+        if isinstance(form, PytreeCodeGen):
+            inputs, out_spec = form.leaves(args, kwargs), form.out_spec
+        elif in_spec is not None:
             if kwargs and "_in_spec" in self.__dict__:
                 return self._forward_function()(self, *args, **kwargs)
             if kwargs:

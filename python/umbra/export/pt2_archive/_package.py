@@ -9,6 +9,7 @@ import io
 import os
 import pickle
 import tempfile
+import zipfile
 
 from umbra import _C
 from umbra._options import not_built
@@ -57,7 +58,12 @@ def load_pt2(f, *, expected_opset_version=None, run_single_threaded=False, num_r
               num_runners=(num_runners, 1), device_index=(device_index, -1), load_weights_from_disk=(load_weights_from_disk, False),
               use_stream_affinity=(use_stream_affinity, False))
     with _as_path(f) as path:
-        programs, extra = _C._load_programs(path)
+        try:
+            programs, extra = _C._load_programs(path)
+        except ValueError as error:
+            if not zipfile.is_zipfile(path):
+                raise zipfile.BadZipFile(f"File is not a zip file: {error}") from None
+            raise
     made = {name: ExportedProgram(program, _example_inputs(program.example_inputs)) for name, program in programs}
     return PT2ArchiveContents(made, {}, dict(extra))
 
