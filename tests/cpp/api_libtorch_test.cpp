@@ -244,6 +244,8 @@ TEST(Training, GoesOnFromACheckpointAsIfItHadNotStopped) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(first.epoch(x), second.epoch(x));
   EXPECT_EQ(first.scheduler.get_last_lr(), second.scheduler.get_last_lr());
   EXPECT_THROW(checkpoint["modell"], torch::KeyError);
+  EXPECT_EQ(checkpoint["optimizer"]["param_groups"][0]["betas"][1].as_float(), 0.999);
+  EXPECT_THROW(checkpoint["optimizer"]["param_groups"][1], torch::IndexError);
 }
 
 TEST(Training, SavesAndLoadsOneThing) {
