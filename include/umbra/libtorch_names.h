@@ -19,6 +19,16 @@ using NoGradGuard = NoGrad;
 using AutoGradMode = SetGradEnabled;
 using ScalarType = DType;
 
+struct GradMode {
+  static bool is_enabled() { return is_grad_enabled(); }
+  static void set_enabled(bool enabled) { set_grad_enabled(enabled); }
+};
+
+namespace cuda {
+/// Whether this build runs on such devices. It does not; fake tensors may live there all the same.
+inline bool is_available() { return false; }
+}  // namespace cuda
+
 inline constexpr DType kUInt8 = DType::UInt8, kInt8 = DType::Int8, kInt16 = DType::Int16, kInt32 = DType::Int32,
                        kInt64 = DType::Int64, kFloat16 = DType::Float16, kFloat32 = DType::Float32,
                        kFloat64 = DType::Float64, kBFloat16 = DType::BFloat16, kComplex64 = DType::Complex64,

@@ -133,6 +133,12 @@ const PickleValue& PickleValue::operator[](std::string_view key) const {
   fail<KeyError>("there is no '", key, "' here; there is ", known.empty() ? "nothing" : known);
 }
 
+const PickleValue& PickleValue::operator[](size_t index) const {
+  check<IndexError>(index < items().size(), "index ", index, " is out of range of ", kind_name(), " of ",
+                    items().size());
+  return items()[index];
+}
+
 const std::string& PickleValue::class_name() const { return node(Kind::Object, "an object").text; }
 const PickleValue& PickleValue::state() const { return node(Kind::Object, "an object").items[0]; }
 bool PickleValue::is_parameter() const { return is_tensor() && node_->parameter; }

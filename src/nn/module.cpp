@@ -312,12 +312,6 @@ StateDict Module::named_parameters() const {
   return out;
 }
 
-std::vector<Tensor> Module::parameters() const {
-  std::vector<Tensor> out;
-  for (auto& [name, tensor] : named_parameters()) out.push_back(std::move(tensor));
-  return out;
-}
-
 StateDict Module::named_buffers() const {
   StateDict out;
   std::unordered_set<const TensorImpl*> seen;
@@ -330,6 +324,27 @@ StateDict Module::named_buffers() const {
   });
   return out;
 }
+
+namespace {
+std::vector<Tensor> without_names(StateDict named) {
+  std::vector<Tensor> out;
+  for (auto& [name, tensor] : named) out.push_back(std::move(tensor));
+  return out;
+}
+
+Tensor find(const Module& module, const char* kind, const StateDict& among, const std::string& path) {
+  for (const auto& [name, tensor] : among)
+    if (name == path) return tensor;
+  fail<KeyError>(short_name(module.type_name()), " has no ", kind, " '", path, "'");
+}
+}  // namespace
+
+std::vector<Tensor> Module::parameters() const { return without_names(named_parameters()); }
+std::vector<Tensor> Module::buffers() const { return without_names(named_buffers()); }
+Tensor Module::get_parameter(const std::string& path) const {
+  return find(*this, "parameter", named_parameters(), path);
+}
+Tensor Module::get_buffer(const std::string& path) const { return find(*this, "buffer", named_buffers(), path); }
 
 bool Module::is_persistent(const std::string& buffer) const {
   std::optional<bool> persistent;

@@ -159,6 +159,14 @@ TEST(Modules, ThatWereRegisteredInAConstructorAreReplacedByAssignment) {
   EXPECT_EQ(net.parameters().size(), 3u);
   EXPECT_TRUE(net.parameters()[2].is_same(net.linear.weight));
 }
+TEST(Modules, FindTheirTensorsByPath) {
+  Net net(4, 3);
+  EXPECT_TRUE(net.get_parameter("linear.weight").is_same(net.linear.weight));
+  EXPECT_EQ(net.get_buffer("mean").numel(), 3);
+  EXPECT_EQ(net.buffers().size(), 1u);
+  EXPECT_EQ(net.named_children()[0].name, "linear");
+  EXPECT_THROW(net.get_parameter("linear.wait"), torch::KeyError);
+}
 TEST(Modules, OfAListAreAskedForByIndex) {
   torch::nn::Sequential net{torch::nn::Linear(2, 2), torch::nn::ReLU()};
   EXPECT_NE(net[1].as<torch::nn::ReLU>(), nullptr);
@@ -186,6 +194,21 @@ TEST(Modules, AreMovedToADevice) {
 
 // ---- training ----
 
+TEST(Training, TakesARateAlone) {
+  torch::nn::Linear linear(2, 2);
+  torch::optim::SGD descent(linear.parameters(), 0.25), plain(linear.parameters(), {});
+  EXPECT_EQ(descent.options().lr, 0.25);
+  EXPECT_EQ(plain.options().lr, torch::optim::SGDOptions().lr);
+}
+TEST(Training, IsSwitchedOff) {
+  torch::Tensor x = torch::ones({2});
+  x.set_requires_grad(true);
+  EXPECT_TRUE(x.requires_grad() && torch::GradMode::is_enabled());
+  torch::NoGradGuard guard;
+  EXPECT_FALSE(torch::GradMode::is_enabled());
+  torch::Device device(torch::cuda::is_available() ? torch::kCUDA : torch::kCPU);
+  EXPECT_EQ(x.to(device).device(), device);
+}
 TEST(Training, ClipsGradients) {
   torch::Tensor a = torch::zeros({2}, torch::requires_grad()), b = torch::zeros({1}, torch::requires_grad());
   torch::Tensor without = torch::zeros({1}, torch::requires_grad());
@@ -244,6 +267,8 @@ TEST(Training, GoesOnFromACheckpointAsIfItHadNotStopped) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(first.epoch(x), second.epoch(x));
   EXPECT_EQ(first.scheduler.get_last_lr(), second.scheduler.get_last_lr());
   EXPECT_THROW(checkpoint["modell"], torch::KeyError);
+  EXPECT_EQ(checkpoint["optimizer"]["param_groups"][0]["betas"][1].as_float(), 0.999);
+  EXPECT_THROW(checkpoint["optimizer"]["param_groups"][1], torch::IndexError);
 }
 
 TEST(Training, SavesAndLoadsOneThing) {

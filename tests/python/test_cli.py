@@ -171,6 +171,21 @@ class TestCommandLine:
         umbra("run", status=2)
         umbra("info", "nowhere.pt2", status=1)
 
+    def test_no_command_is_answered_with_the_commands(self):
+        assert "umbra convert weights.pt weights.safetensors" in umbra(status=2)
+
+    def test_files_that_are_no_programs_are_named_as_what_they_are(self, files):
+        assert "`umbra weights` lists the tensors" in umbra("info", files / "inputs.safetensors", status=1)
+        assert "No such file" in umbra("diff", files / "net.pt2", files / "nothing", status=1)
+
+    def test_operators_are_listed_by_name(self):
+        names = [line.split("(")[0] for line in umbra("operators", "::add").splitlines()]
+        assert "aten::add.Tensor" in names and names == sorted(names)
+
+    def test_a_model_says_what_was_written(self, files):
+        save(export(torch.nn.Linear(2, 2), (torch.ones(1, 2),)), files / "linear.pt2")
+        assert "linear.onnx: an ONNX model" in umbra("convert", files / "linear.pt2", files / "linear.onnx")
+
     def test_help_and_version(self):
         assert "Examples:" in umbra("--help") and umbra("--version").startswith("umbra ")
 

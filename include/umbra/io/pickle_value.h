@@ -90,6 +90,8 @@ class PickleValue {
   const PickleValue* find(std::string_view key) const;
   /// The same where it has to be there: a KeyError names the keys that are.
   const PickleValue& operator[](std::string_view key) const;
+  /// An element of a list or tuple; an IndexError where there is none.
+  const PickleValue& operator[](size_t index) const;
   const std::string& class_name() const;
   /// What an Object was built from: as a rule a dict of its attributes.
   const PickleValue& state() const;

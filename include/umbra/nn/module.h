@@ -77,12 +77,17 @@ class Module {
   std::vector<Tensor> parameters() const;
   StateDict named_parameters() const;
   StateDict named_buffers() const;
+  std::vector<Tensor> buffers() const;
+  /// One of them by its path, "layers.0.weight"; a KeyError where there is none.
+  Tensor get_parameter(const std::string& path) const;
+  Tensor get_buffer(const std::string& path) const;
   /// This module under the name "", then all below it.
   std::vector<NamedModule> named_modules() const;
   /// The same without names.
   std::vector<Module*> modules() const;
   /// The direct submodules.
   std::vector<NamedModule> children() const;
+  std::vector<NamedModule> named_children() const { return children(); }
   /// This module as one of its class; null where it is another: `if (auto* linear = m.as<nn::Linear>()) ...`.
   template <std::derived_from<Module> M> M* as() { return dynamic_cast<M*>(this); }
   /// Whether a buffer is part of the state dict.

@@ -11,6 +11,7 @@
 //     optim::SGD optimizer({{model.body.parameters(), {.lr = 1e-3}}, {model.head.parameters(), {.lr = 1e-2}}});
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <map>
 #include <string>
@@ -147,11 +148,13 @@ struct SparseAdamOptions {
   bool maximize = false;
 };
 
-// Each is made of parameters and options, or of groups of them.
+// Each is made of parameters and options, or a rate alone, or of groups of them.
 #define UMBRA_OPTIMIZER(Name)                                                                            \
   class Name final : public GroupedOptimizer<Name##Options> {                                            \
    public:                                                                                               \
     explicit Name(std::vector<Tensor> parameters, const Name##Options& options = {});                    \
+    template <std::same_as<double> D>                                                                    \
+    Name(std::vector<Tensor> parameters, D lr) : Name(std::move(parameters), Name##Options{.lr = lr}) {} \
     explicit Name(std::vector<Group> groups);                                                            \
                                                                                                          \
    private:                                                                                              \
