@@ -221,16 +221,13 @@ void bind_passes(nb::module_& m) {
   m.def("_register_hook", [](const Tensor& t, nb::handle hook) {
     check(t.requires_grad(), "cannot register a hook on a tensor that doesn't require gradient");
     end_capture_for(t, "Tensor.register_hook()");
+    track(t);
     return autograd::register_hook(t, tensor_hook(hook));
   });
   m.def("_register_post_accumulate_grad_hook", [](const Tensor& t, nb::handle hook) {
     end_capture_for(t, "Tensor.register_post_accumulate_grad_hook()");
-    return autograd::register_post_accumulate_grad_hook(t, [function = Callable(hook)](const Tensor& leaf) {
-      nb::gil_scoped_acquire lock;
-      nb::object given = nb::steal(wrap(leaf)), result = nb::handle(function.get())(given);
-      // The tensor itself is what an in-place operator at the end of a lambda gives.
-      check(result.is_none() || result.is(given), "Tensor post accumulate grad hooks should return None.");
-    });
+    track(t);
+    return autograd::register_post_accumulate_grad_hook(t, post_accumulate_hook(hook));
   });
   nb::class_<autograd::HookHandle>(m, "_HookHandle").def("remove", &autograd::HookHandle::remove);
 }

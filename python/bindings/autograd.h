@@ -38,6 +38,10 @@ class Callable {
   std::shared_ptr<Held> function_;
 };
 
+/// What Python's collector sees of a custom function's node that one tensor alone holds.
+int visit_function(const autograd::Node* node, visitproc visit, void* arg);
+void clear_function(autograd::Node* node);
+
 void bind_autograd(nb::module_& m);
 void bind_nodes(nb::module_& m);
 void bind_autograd_function(nb::module_& m);

@@ -1,6 +1,7 @@
 #include "hooks.h"
 
 #include "arguments.h"
+#include "autograd/meta.h"
 #include "tensor_type.h"
 
 namespace umbra::python {
@@ -54,13 +55,48 @@ Gradients replacements(nb::handle result, const Gradients& before, const Callabl
   return out;
 }
 
+// Named types, so that the collector finds the function behind a hook.
+struct OnGradient {
+  Callable function;
+  Tensor operator()(const Tensor& gradient) const {
+    nb::gil_scoped_acquire lock;
+    return replacement(nb::handle(function.get())(nb::steal(wrap(gradient))), gradient, function);
+  }
+};
+
+struct OnLeaf {
+  Callable function;
+  void operator()(const Tensor& leaf) const {
+    nb::gil_scoped_acquire lock;
+    nb::object given = nb::steal(wrap(leaf)), result = nb::handle(function.get())(given);
+    // The tensor itself is what an in-place operator at the end of a lambda gives.
+    check(result.is_none() || result.is(given), "Tensor post accumulate grad hooks should return None.");
+  }
+};
+
 }  // namespace
 
-autograd::TensorHook tensor_hook(nb::handle function) {
-  return [hook = Callable(function)](const Tensor& gradient) {
-    nb::gil_scoped_acquire lock;
-    return replacement(nb::handle(hook.get())(nb::steal(wrap(gradient))), gradient, hook);
+autograd::TensorHook tensor_hook(nb::handle function) { return OnGradient{Callable(function)}; }
+std::function<void(const Tensor&)> post_accumulate_hook(nb::handle function) { return OnLeaf{Callable(function)}; }
+
+int visit_history(const TensorImpl* tensor, visitproc visit, void* arg) {
+  const autograd::AutogradMeta* meta = autograd::meta_of(tensor);
+  int stop = meta ? visit_function(meta->grad_fn.get(), visit, arg) : 0;
+  if (!meta || !meta->rare) return stop;
+  auto show = [&](const auto* hook) {
+    if (hook && !stop) stop = visit(hook->function.get(), arg);
   };
+  meta->rare->hooks.each([&](const autograd::TensorHook& hook) { show(hook.target<OnGradient>()); });
+  meta->rare->post_accumulate.each([&](const auto& hook) { show(hook.template target<OnLeaf>()); });
+  return stop;
+}
+
+void clear_history(TensorImpl* tensor) {
+  autograd::AutogradMeta* meta = autograd::meta_of(tensor);
+  if (meta) clear_function(meta->grad_fn.get());
+  if (!meta || !meta->rare) return;
+  auto hooks = std::exchange(meta->rare->hooks, {});
+  auto post_accumulate = std::exchange(meta->rare->post_accumulate, {});
 }
 
 autograd::NodePreHook node_pre_hook(nb::handle function) {

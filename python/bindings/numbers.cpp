@@ -1,9 +1,12 @@
 // Tensor's arithmetic: x + y, 2 - x, x += y, x < y and the conversions to Python's numbers.
+#include <atomic>
+
 #include "construct.h"
 #include "functions.h"
 #include "overridable.h"
 #include "properties.h"
 #include "tensor_type.h"
+#include "umbra/core/warning.h"
 #include "umbra/jit/trace.h"
 #include "umbra/transform/vmap.h"
 #include "values.h"
@@ -156,6 +159,10 @@ PyObject* as_int(PyObject* self) {
 PyObject* as_float(PyObject* self) {
   return guarded([&] {
     jit::warn_of_value("a Python float");
+    static std::atomic<bool> warned = false;
+    if (is_grad_enabled() && tensor_of(self).requires_grad() && !warned.exchange(true))
+      warn("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using ",
+           "tensor.detach() first.");
     return PyFloat_FromDouble(single_item(self).to_double());
   });
 }

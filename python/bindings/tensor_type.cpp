@@ -5,6 +5,7 @@
 // the impl becomes its owner, until Python sees the tensor again or the impl dies.
 #include "tensor_type.h"
 
+#include "hooks.h"
 #include "properties.h"
 
 namespace umbra::python {
@@ -69,23 +70,27 @@ void deallocate(PyObject* self) {
     PyObject_GC_UnTrack(self);
     Py_CLEAR(cast(self)->attributes);
   }
+  if (PyObject_GC_IsTracked(self)) PyObject_GC_UnTrack(self);
   drop_impl(cast(self));
   PyObject_GC_Del(self);
   Py_DECREF(type);
 }
 
+bool stands_for_history(PyObject* self) { return cast(self)->impl && cast(self)->impl->use_count() == 1; }
+
 int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(cast(self)->attributes);
-  return 0;
+  return stands_for_history(self) ? visit_history(cast(self)->impl, visit, arg) : 0;
 }
 
 int clear(PyObject* self) {
   Py_CLEAR(cast(self)->attributes);
+  if (stands_for_history(self)) clear_history(cast(self)->impl);
   return 0;
 }
 
-// Only an object with attributes can be part of a cycle: the collector hears of it with the first one.
+// Only an object with attributes or hooks can be part of a cycle: the collector hears of it with the first one.
 int set_attribute(PyObject* self, PyObject* name, PyObject* value) {
   int status = PyObject_GenericSetAttr(self, name, value);
   if (cast(self)->attributes && !PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
@@ -179,6 +184,11 @@ PyObject* wrap(Tensor&& tensor) {
   PyObject* self = allocate(class_of(impl));
   IntrusivePtr<TensorImpl>& pointer = reinterpret_cast<IntrusivePtr<TensorImpl>&>(tensor);
   return attach(self, pointer.leak());
+}
+
+void track(const Tensor& tensor) {
+  auto* object = static_cast<PyObject*>(tensor.impl()->python_object());
+  if (object && !PyObject_GC_IsTracked(object)) PyObject_GC_Track(object);
 }
 
 const Tensor& expect_tensor(PyObject* object, const char* what) {

@@ -37,6 +37,9 @@ PyObject* wrap(Tensor&& tensor);
 /// An object of a given class for a tensor that has none yet.
 PyObject* wrap_as(PyTypeObject* type, const Tensor& tensor);
 
+/// What made or hooks a tensor may refer to it: from here on Python's collector looks at the tensor's object.
+void track(const Tensor& tensor);
+
 void bind_tensor_type(nb::module_& m);
 
 }  // namespace umbra::python

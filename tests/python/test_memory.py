@@ -110,3 +110,118 @@ def test_version_of_inference_tensor():
         t = umbra.ones(2)
     with pytest.raises(RuntimeError, match="do not track version counter"):
         t._version
+
+
+def test_hooks_that_refer_to_their_tensor_are_collected():
+    import gc
+    import weakref
+
+    class Scaled(umbra.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight, self.factor, self.seen = umbra.nn.Parameter(umbra.ones(3)), 2, []
+            self.weight.register_hook(lambda gradient: gradient * self.factor)
+            self.weight.register_post_accumulate_grad_hook(lambda leaf: self.seen.append(leaf.shape))
+    module = Scaled()
+    (module.weight * 2).sum().backward()
+    gc.collect()
+    (module.weight * 2).sum().backward()
+    assert module.weight.grad.tolist() == [8.0] * 3 and len(module.seen) == 2
+    gone = weakref.ref(module)
+    del module
+    gc.collect()
+    assert gone() is None
+
+    class Marker:
+        pass
+    marker, leaf = Marker(), umbra.ones(2, requires_grad=True)
+    leaf.register_hook(lambda gradient: (marker, leaf) and None)
+    gone = weakref.ref(marker)
+    del marker, leaf
+    gc.collect()
+    assert gone() is None
+
+
+def test_hooks_live_as_long_as_a_graph_needs_them():
+    import gc
+    seen = []
+    leaf = umbra.ones(2, requires_grad=True)
+    leaf.register_hook(lambda gradient: seen.append(gradient.tolist()))
+    loss = (leaf * 3).sum()
+    del leaf
+    gc.collect()
+    loss.backward()
+    assert seen == [[3.0, 3.0]]
+
+
+class _Held:
+    """Something to see go."""
+
+
+def _through_custom_function(keep):
+    """A result of a custom function whose context keeps something, and a weak reference to that."""
+    import weakref
+    held = _Held()
+
+    class Doubles(umbra.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            result = a * 2
+            keep(ctx, held, result)
+            return result
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 2
+    return Doubles.apply(umbra.ones(2, requires_grad=True)), weakref.ref(held)
+
+
+def test_the_context_of_a_custom_function_goes_with_its_graph():
+    import gc
+
+    def simply(ctx, held, _):
+        ctx.held = held
+    result, gone = _through_custom_function(simply)
+    result.sum().backward()
+    assert gone() is not None and result.grad_fn.held is gone()
+    del result
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_context_that_refers_to_itself_or_to_its_result_is_collected():
+    import gc
+
+    def itself(ctx, held, _):
+        ctx.held, ctx.again = held, ctx
+
+    def the_result(ctx, held, result):
+        ctx.held, ctx.result = held, result
+    for keep in (itself, the_result):
+        result, gone = _through_custom_function(keep)
+        result.sum().backward()
+        gc.collect()
+        assert gone() is not None
+        del result
+        gc.collect()
+        assert gone() is None, keep.__name__
+
+
+def test_a_module_with_backward_hooks_is_collected():
+    import gc
+    import weakref
+
+    class Watched(umbra.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = umbra.nn.Linear(2, 2)
+            self.linear.register_full_backward_hook(lambda module, inputs, outputs: self and None)
+
+        def forward(self, x):
+            return self.linear(x)
+    module = Watched()
+    module(umbra.ones(1, 2, requires_grad=True)).sum().backward()
+    gone = weakref.ref(module)
+    del module
+    gc.collect()
+    assert gone() is None
