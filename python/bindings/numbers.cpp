@@ -18,7 +18,8 @@ template <size_t N> struct Name {
   constexpr Name(const char (&from)[N]) { std::copy_n(from, N, text); }
 };
 template <Name kName, Reading kReading = Reading::Method> PyObject* function() {
-  static PyObject* f = make_function(std::string("aten::") + kName.text, kReading);
+  static PyObject* f = kReading == Reading::Method ? method_of_tensor(kName.text)
+                                                   : make_function(std::string("aten::") + kName.text, kReading);
   return f;
 }
 
@@ -45,6 +46,10 @@ PyObject* true_divide(PyObject* a, PyObject* b) {
 /// Operators whose functions take a number on either side.
 template <Name kName> PyObject* either_side(PyObject* a, PyObject* b) {
   return call_operand(function<kName, Reading::Function>(), a, b);
+}
+/// The same by the method, where the left operand is a tensor.
+template <Name kName> PyObject* method_or_function(PyObject* a, PyObject* b) {
+  return is_tensor(a) ? call_operand(function<kName>(), a, b) : either_side<kName>(a, b);
 }
 PyObject* power(PyObject* a, PyObject* b, PyObject*) { return either_side<"pow">(a, b); }
 /// A number on the left is made a tensor of the other's kind.
@@ -153,9 +158,9 @@ void add_number_slots(std::vector<PyType_Slot>& slots) {
       slot(Py_nb_multiply, commutative<"mul">),
       slot(Py_nb_true_divide, true_divide),
       slot(Py_nb_floor_divide, either_side<"floor_divide">),
-      slot(Py_nb_remainder, either_side<"remainder">),
+      slot(Py_nb_remainder, method_or_function<"remainder">),
       slot(Py_nb_power, power),
-      slot(Py_nb_matrix_multiply, either_side<"matmul">),
+      slot(Py_nb_matrix_multiply, method_or_function<"matmul">),
       slot(Py_nb_and, commutative<"bitwise_and">),
       slot(Py_nb_or, commutative<"bitwise_or">),
       slot(Py_nb_xor, commutative<"bitwise_xor">),
