@@ -555,3 +555,13 @@ def test_a_module_s_parameters_are_parameters_while_it_is_captured():
         def forward(self, x):
             return x * isinstance(self.weight, torch.nn.Parameter) + isinstance(self.scale, torch.nn.Parameter)
     assert torch.compile(Layer(), backend="aot_eager")(torch.ones(2)).tolist() == [1, 1]
+
+
+def test_arguments_of_registered_classes_need_no_names_of_their_parts():
+    class Both:
+        def __init__(self, first, second):
+            self.first, self.second = first, second
+    torch.utils._pytree.register_pytree_node(Both, lambda both: ([both.first, both.second], None), lambda parts, _: Both(*parts))
+    for compile in (lambda f: aot_function(f, nop), lambda f: torch.compile(f, backend="aot_eager", fullgraph=True)):
+        call = compile(lambda both: Both(both.second * 2, both.first))
+        assert call(Both(torch.ones(1), torch.ones(2))).first.tolist() == [2, 2]

@@ -268,3 +268,18 @@ def test_a_table_of_handled_methods_finds_the_operators_of_a_subclass():
     t = umbra.ones(2).as_subclass(Table)
     assert (t + 1, 1 + t, -t, 1 / t, t == t) == ("+", "+", "-", "1 /", "==")
     assert type(2 ** t) is Table and type(t // 2) is Table
+
+
+def test_operators_come_to_handlers_as_the_methods_of_tensors():
+    seen = []
+
+    class Seen(umbra.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return super().__torch_function__(func, types, args, kwargs or {})
+    x = umbra.ones(2, 2).as_subclass(Seen)
+    x + 1, 1 + x, x - 1, x * 2, x / 2, x @ x, x % 2, -x, abs(x), x < 1, x.add(1)
+    x += 1
+    names = ["add", "add", "sub", "mul", "div", "matmul", "remainder", "neg", "abs", "lt", "add", "add_"]
+    assert all(func is getattr(umbra.Tensor, name) for func, name in zip(seen, names, strict=True))

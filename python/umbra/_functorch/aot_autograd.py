@@ -286,7 +286,11 @@ def _names_of(function, args, kwargs):
         parameters = []
     named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     names = []
-    for path, _ in pytree.tree_flatten_with_path((args, kwargs))[0]:
+    try:
+        paths = pytree.tree_flatten_with_path((args, kwargs))[0]
+    except ValueError:  # a class of the user's that does not say what its parts are called
+        return [f"input {i}" for i in range(len(pytree.tree_leaves((args, kwargs))))]
+    for path, _ in paths:
         first = path[1].idx if path[0].idx == 0 else path[1].key
         name = first if isinstance(first, str) else named[first] if first < len(named) else f"args[{first}]"
         names.append(name + pytree.keystr(path[2:]))
