@@ -269,13 +269,6 @@ PyObject* make_function(const std::string& operator_name, Reading reading, const
   return reinterpret_cast<PyObject*>(self);
 }
 
-PyObject* method_of_tensor(const char* name) {
-  nb::object text = make_text(name);
-  PyObject* known = _PyType_Lookup(g_tensor_type, text.ptr());
-  if (known && Py_TYPE(known) == g_method_type) return Py_NewRef(known);
-  return make_function(std::string("aten::") + name, Reading::Method);
-}
-
 PyObject* call_function(PyObject* function, PyObject* const* args, size_t count, PyObject* keywords) {
   return vectorcall(function, args, count, keywords);
 }

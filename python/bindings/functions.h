@@ -16,10 +16,6 @@ struct PyFunction {
 /// one is given.
 PyObject* make_function(const std::string& operator_name, Reading reading, const char* member = "");
 
-/// The method object that people know as `Tensor.add`, by which a `__torch_function__` tells x + y; a new one where
-/// tensors have no such method. A new reference.
-PyObject* method_of_tensor(const char* name);
-
 /// Calls a function object's overloads directly, for the slots of Tensor (x + y). Null with an error set on failure.
 PyObject* call_function(PyObject* function, PyObject* const* args, size_t count, PyObject* keywords);
 
