@@ -119,6 +119,8 @@ class Recording {
   /// A list is written, and no formula says how the tensors of it depend on each other: none can be differentiated.
   void run_on_list(DispatchKeySet keys) {
     std::vector<Tensor> written = frame_[0].tensor_list().vec();
+    // Steps of optimisers write leaves; what is computed of them afterwards has them as they are.
+    std::erase_if(written, [](const Tensor& t) { return t.requires_grad() && t.is_leaf(); });
     for (const Tensor& t : written) check_inplace(t);
     std::vector<IntrusivePtr<Node>> nodes;
     for (size_t i = 0; i < written.size(); ++i) {

@@ -5,6 +5,7 @@
 #include "dispatch/definition_check.h"
 #include "dispatch/layers.h"
 #include "umbra/core/sparse.h"
+#include "umbra/core/warning.h"
 
 namespace umbra {
 
@@ -158,6 +159,12 @@ void run_factory_out(const void* context, Value* frame) {
       get_operator("aten::view").call(viewing);
       result = viewing[0].tensor();
     } else {
+      if (factory.schema().name == "arange" && out.sym_numel() != 0)
+        warn("The number of elements in the out tensor of shape ", out.sym_sizes(), " is ", out.sym_numel(),
+             " which does not match the computed number of elements ", result.sym_numel(),
+             ". Note that this may occur as a result of rounding error. The out tensor will be resized to a tensor of "
+             "shape (",
+             result.sym_numel(), ",).");
       Value resizing[3] = {Value::borrow(out), sizes_of(result), Value()};
       resize.call(resizing);
     }

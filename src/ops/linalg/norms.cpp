@@ -65,6 +65,7 @@ Tensor vector_norm_gradient(const Tensor& grad, const Tensor& self, const Tensor
 
 void vector_norm_cpu(const Tensor& out, const Tensor& self, double p, const OptionalDims& dims, OptionalType dtype) {
   SmallVector<int64_t> over = masked_dims(reduced_dims(self, dims));
+  if (self.numel() == 0 && std::isnan(p)) return kernels::fill(out, 0);
   // Of one element every norm but the 0th is its size, whatever its powers would do.
   bool single = std::all_of(over.begin(), over.end(), [&](int64_t d) { return self.dim() == 0 || self.size(d) == 1; });
   // In single precision so large an order is infinite, and the root that is taken is the 0th.
@@ -118,7 +119,7 @@ double order_of(const OptionalScalar& p) { return p ? p->to_double() : 2.0; }
 
 TensorSpec norm_spec(const Tensor& self, const OptionalScalar& p, const OptionalDims& dims, bool keepdim,
                      OptionalType dtype) {
-  check(!dtype || is_differentiable(*dtype),
+  check(!dtype || is_differentiable(*dtype) || self.is_meta(),
         "norm(): the desired output dtype should be either floating point or complex. Got ",
         kernel_name(dtype.value_or(DType::Undefined)), " instead.");
   uint64_t over = dtype ? reduced_dims(self, dims) : 0;
@@ -209,6 +210,8 @@ UMBRA_OPERATOR("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) 
     })
     .use(out_parts([](const Tensor& self, std::vector<int64_t> dims, bool keepdim, const Tensor& out) {
       check(dims.size() <= 2, "Expected at most 2 dimensions, but got ", dims.size(), " dimensions instead.");
+      check(!self.is_floating_point() || self.dtype() == out.dtype(), "Expected out tensor to have dtype ",
+            kernel_name(self.dtype()), ", but got ", kernel_name(out.dtype()), " instead");
       return norm_out(out, self, Scalar(2.0), IntArrayRef(dims), keepdim);
     }))
     .tags({Tag::ExactOut});

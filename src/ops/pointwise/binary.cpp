@@ -108,6 +108,11 @@ UMBRA_OPERATOR("heaviside(Tensor self, Tensor values) -> Tensor")
                           "heaviside is not yet implemented for tensors with different dtypes.");
                   }))
     .meta([](const Tensor& self, const Tensor& values) {
+      if (only_metadata_is_asked()) {  // where a complex tensor has data it is compared first
+        for (const Tensor* t : {&self, &values})
+          if (t->is_complex() && !t->is_meta()) kernels::unsupported_dtype("lt_cpu", t->dtype());
+        return pointwise_spec({&self, &values}, Promotion::Default);
+      }
       check<NotImplementedError>(!self.is_complex() && !values.is_complex(),
                                  "heaviside is not yet implemented for complex tensors.");
       check(self.dtype() == values.dtype(), "heaviside is not yet implemented for tensors with different dtypes.");

@@ -24,7 +24,14 @@ double inverse(const Scalar& alpha) {
 UMBRA_OPERATOR("celu(Tensor self, Scalar alpha=1.0) -> Tensor")
     .inplace("celu_")
     .generated_out("celu.out")
-    .all_backends([](const Tensor& self, const Scalar& alpha) { return elu(self, alpha, 1, inverse(alpha)); })
+    .all_backends([](const Tensor& self, const Scalar& alpha) {
+      double scale = inverse(alpha);
+      bool counts = is_integral(self.dtype(), true) && self.is_meta();
+      check<ValueError>(!counts || alpha.equals(1) || !is_floating(alpha.dtype()),
+                        "alpha argument of type <class 'float'> cannot be safely cast to type <class 'int'>!");
+      if (counts && !is_floating(alpha.dtype())) return empty_like(self);
+      return elu(self, alpha, 1, scale);
+    })
     .gradient("self", {"grad", "alpha", "self"},
               [](const Tensor& grad, const Scalar& alpha, const Tensor& self) {
                 return elu_backward(grad, alpha, 1, inverse(alpha), false, self);
