@@ -107,6 +107,7 @@ Tensor rows_gradient(Tensor grad, Tensor indices, SymInt rows, SymInt padding, b
   check_indices(indices);
   check(!scale, "embedding_backward: scale_grad_by_freq not supported with sparse gradients");
   if (padding != -1) {
+    check<IndexError>(indices.dim() > 0 && grad.dim() > 0, "too many indices for tensor of dimension 0 (got 1)");
     Tensor kept = indices.ne(Scalar(padding));
     indices = index(indices, {kept});
     grad = index(grad, {kept});

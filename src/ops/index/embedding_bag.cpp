@@ -201,6 +201,7 @@ UMBRA_OPERATOR(
       for (const Tensor* t : {&grad, &indices, &offsets, &offset2bag, &bag_size, &max_indices, &per_sample_weights})
         meta |= t->defined() && t->is_meta();
       if (meta && !sparse) {
+        check(is_floating(grad.dtype()), "Unsupported input type encountered: ", grad.dtype());
         grad.sym_size(1);  // too few dimensions are an IndexError
         return grad.new_empty(table_spec(grad, rows).sizes);
       }

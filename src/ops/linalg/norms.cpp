@@ -210,6 +210,7 @@ UMBRA_OPERATOR("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) 
     })
     .use(out_parts([](const Tensor& self, std::vector<int64_t> dims, bool keepdim, const Tensor& out) {
       check(dims.size() <= 2, "Expected at most 2 dimensions, but got ", dims.size(), " dimensions instead.");
+      if (self.is_floating_point() || self.is_complex()) wrap_dims(dims, self.dim());
       check(!self.is_floating_point() || self.dtype() == out.dtype(), "Expected out tensor to have dtype ",
             kernel_name(self.dtype()), ", but got ", kernel_name(out.dtype()), " instead");
       return norm_out(out, self, Scalar(2.0), IntArrayRef(dims), keepdim);

@@ -108,9 +108,9 @@ UMBRA_OPERATOR("heaviside(Tensor self, Tensor values) -> Tensor")
                           "heaviside is not yet implemented for tensors with different dtypes.");
                   }))
     .meta([](const Tensor& self, const Tensor& values) {
-      if (only_metadata_is_asked()) {  // where a complex tensor has data it is compared first
-        for (const Tensor* t : {&self, &values})
-          if (t->is_complex() && !t->is_meta()) kernels::unsupported_dtype("lt_cpu", t->dtype());
+      if (only_metadata_is_asked()) {  // what has data is compared first
+        DType type = pointwise_types({&self, &values}, Promotion::Default).compute;
+        if (is_complex(type) && !self.is_meta()) kernels::unsupported_dtype("lt_cpu", type);
         return pointwise_spec({&self, &values}, Promotion::Default);
       }
       check<NotImplementedError>(!self.is_complex() && !values.is_complex(),

@@ -67,7 +67,7 @@ UMBRA_OPERATOR("round.decimals(Tensor self, *, int decimals) -> Tensor")
     .gradient("self", {"grad"}, zero_gradient)
     .tangent(TangentRule::Pointwise)
     .node("RoundBackward1")
-    .tags({Tag::Pointwise});
+    .tags({Tag::Pointwise, Tag::ExactOut});
 
 UMBRA_OPERATOR("frac(Tensor self) -> Tensor")
     .inplace("frac_")
@@ -103,7 +103,7 @@ UMBRA_OPERATOR("nan_to_num(Tensor self, float? nan=None, float? posinf=None, flo
                 return grad.mul(self.isinf().logical_or(self.isnan()).logical_not());
               })
     .tangent(TangentRule::Pointwise)
-    .tags({Tag::Pointwise, Tag::ExactOut})
+    .tags({Tag::Pointwise})
     .use(sparse::OnValues{});
 
 }  // namespace

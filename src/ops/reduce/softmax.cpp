@@ -108,7 +108,10 @@ UMBRA_OPERATOR(
     .meta([](const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
       wrap_dim(dim, grad.dim());
       if (has_elements(grad) && grad.sym_numel() == 0) {  // nothing is read that could fit or not
-        if (output.sym_numel() != 0) check_log_backward_type(grad, dim);
+        if (output.sym_numel() != 0) {
+          check_log_backward_type(grad, dim);
+          check_read_as(grad.dtype(), output);
+        }
         return backward_spec(grad, grad, dim, input_dtype);
       }
       // An output of another type is refused before the kernel is asked.
