@@ -139,7 +139,8 @@ class Recording {
   /// its say about the arguments first, as its parts would.
   void run_out(DispatchKeySet keys) {
     const Operator* functional = op_.functional();
-    if (!functional) return makes_like(frame_) ? redispatch(keys) : refuse_out();
+    bool list = op_.schema().arguments.back().type.list;  // which refuses itself, behind its arguments
+    if (!functional) return list || makes_like(frame_) ? redispatch(keys) : refuse_out();
     const Definition& d = functional->definition();
     const std::vector<bool>& marks = d.differentiable_outputs;
     if (d.not_differentiable || (!marks.empty() && std::find(marks.begin(), marks.end(), true) == marks.end()))

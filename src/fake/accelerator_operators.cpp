@@ -20,9 +20,8 @@ TensorSpec like_input(const Tensor& input) {
 void describe_norm(const Operator&, DispatchKeySet, Value* frame) {
   Tensor input = frame[0].tensor(), weight = frame[1].tensor();
   bool training = frame[5].to_bool();
-  auto [out, mean, invstd] =
-      native_batch_norm(input, weight, frame[2].tensor(), frame[3].tensor(), frame[4].tensor(), training,
-                        frame[6].to_double(), frame[7].to_double());
+  auto [out, mean, invstd] = native_batch_norm(input, weight, frame[2].tensor(), frame[3].tensor(), frame[4].tensor(),
+                                               training, frame[6].to_double(), frame[7].to_double());
   frame[0] = Value(out);
   frame[1] = Value(training ? mean : weight.new_zeros({SymInt(0)}));
   frame[2] = Value(training ? invstd : weight.new_zeros({SymInt(0)}));

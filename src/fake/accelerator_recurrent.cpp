@@ -190,8 +190,7 @@ UMBRA_OPERATOR(
       return {like(input, mask[0]), like(hx, mask[1]), like(cx, mask[2]), std::move(of_weight)};
     })
     .use([](OperatorBuilder& builder) {
-      for (DispatchKey key : {DispatchKey::CPU, DispatchKey::Meta})
-        set_own_layer(builder.op(), key, refuse_to_compute);
+      for (DispatchKey key : {DispatchKey::CPU, DispatchKey::Meta}) set_own_layer(builder.op(), key, refuse_to_compute);
     });
 
 /// Whether a library of the accelerator computes with a tensor.

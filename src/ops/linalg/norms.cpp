@@ -122,6 +122,7 @@ TensorSpec norm_spec(const Tensor& self, const OptionalScalar& p, const Optional
   check(!dtype || is_differentiable(*dtype) || self.is_meta(),
         "norm(): the desired output dtype should be either floating point or complex. Got ",
         kernel_name(dtype.value_or(DType::Undefined)), " instead.");
+  if (dtype && self.is_meta()) check_norm_type(self, dtype, "linalg.vector_norm");
   uint64_t over = dtype ? reduced_dims(self, dims) : 0;
   if (dtype) check_norm_type(self, dtype, "linalg.vector_norm");
   check<NotImplementedError>(self.is_floating_point() || self.is_complex(),

@@ -160,13 +160,14 @@ UMBRA_OPERATOR("huber_loss(Tensor self, Tensor target, int reduction=Mean, float
       check(delta > 0, "huber_loss does not support non-positive values for delta.");
       if (in_one_pass(self, target, reduction)) return smooth_loss(self, target, reduction, delta, 1);
       if (by_one_kernel({&self, &target})) return reduce_loss(smooth_terms(self, target, delta, 1), reduction);
+      broadcast_shapes(self.sym_sizes(), target.sym_sizes());
+      DType common = ResultType().add(self).add(target).get();
+      bool described = self.is_fake() || meta;
+      bool fits = described && reduction == kReduceNone ? self.dtype() == common
+                                                        : self.is_fake() || can_cast(common, self.dtype());
+      check(fits, "result type ", kernel_name(common), " can't be cast to the desired output type ",
+            kernel_name(self.dtype()));
       Tensor distance = difference_of("huber_cpu", self, target, false).abs();
-      if (reduction == kReduceNone)
-        check(self.dtype() == distance.dtype(), "result type ", kernel_name(distance.dtype()),
-              " can't be cast to the desired output type ", kernel_name(self.dtype()));
-      else if (!self.is_fake())
-        check(can_cast(distance.dtype(), self.dtype()), "result type ", kernel_name(distance.dtype()),
-              " can't be cast to the desired output type ", kernel_name(self.dtype()));
       Tensor loss = where(distance.le(delta), distance.mul(distance).mul(0.5), distance.sub(0.5 * delta).mul(delta));
       if (!self.is_fake()) loss = in_type_of(self, loss);
       return reduce_loss(loss, reduction);

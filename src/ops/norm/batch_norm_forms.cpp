@@ -39,8 +39,10 @@ UMBRA_OPERATOR(
     "training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
     .out("native_batch_norm.out", {"out", "save_mean", "save_invstd"})
     .use(out_asks("native_batch_norm.out",
-                  [](const Tensor& input, const Tensor&, const Tensor&, const Tensor& mean, const Tensor& var, bool,
-                     double, double, const Tensor&, const Tensor&, const Tensor&) {
+                  [](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                     const Tensor& var, bool, double, double, const Tensor&, const Tensor&, const Tensor&) {
+                    for (const Tensor* t : {&input, &weight, &bias, &mean, &var})
+                      if (t->defined() && t->is_meta()) return;  // which is described by parts
                     check<ValueError>(mean.defined() == var.defined(),
                                       "running_mean and running_var must either both be None or neither be None");
                     check_kernel_type(is_floating(input.dtype()), "batch_norm", input);

@@ -151,8 +151,9 @@ void describe_norm_backward(const Operator& op, DispatchKeySet, Value* frame) {
   std::vector<bool> mask = frame[op.schema().find("output_mask")].bool_list();
   Tensor grad = computed("grad_out"), x = computed("input"), gain = computed("weight");
   check<AssertionError>(input.dim() >= 2, "rank of the input must be at least 2, got ", input.dim());
-  Tensor mean = computed(train ? "save_mean" : "running_mean"),
-         invstd = computed(!train ? "running_var" : with_reserve ? "save_var" : "save_invstd");
+  Tensor mean = computed(train ? "save_mean" : "running_mean"), invstd = computed(!train         ? "running_var"
+                                                                                  : with_reserve ? "save_var"
+                                                                                                 : "save_invstd");
   check<ZeroDivisionError>(input.sym_size(1) != 0, "division by zero");
   check<AssertionError>(mean.defined() && invstd.defined(),
                         train ? "mean and invstd must not be None in training mode"
@@ -174,11 +175,11 @@ void describe_norm_backward(const Operator& op, DispatchKeySet, Value* frame) {
 
 void BatchNormOnMeta::operator()(OperatorBuilder& builder) const {
   const std::string& name = builder.op().schema().name;
-  LayerFunction function = name.ends_with("backward")                           ? describe_norm_backward
-                           : name == "_native_batch_norm_legit_functional"      ? describe_functional_norm
-                           : name == "_batch_norm_no_update"                    ? describe_reserved_norm<false>
-                           : name == "_batch_norm_with_update"                  ? describe_reserved_norm<true>
-                                                                                : describe_norm;
+  LayerFunction function = name.ends_with("backward")                      ? describe_norm_backward
+                           : name == "_native_batch_norm_legit_functional" ? describe_functional_norm
+                           : name == "_batch_norm_no_update"               ? describe_reserved_norm<false>
+                           : name == "_batch_norm_with_update"             ? describe_reserved_norm<true>
+                                                                           : describe_norm;
   set_own_layer(builder.op(), DispatchKey::Meta, function);
 }
 

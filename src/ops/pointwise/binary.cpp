@@ -110,7 +110,7 @@ UMBRA_OPERATOR("heaviside(Tensor self, Tensor values) -> Tensor")
     .meta([](const Tensor& self, const Tensor& values) {
       if (only_metadata_is_asked()) {  // what has data is compared first
         DType type = pointwise_types({&self, &values}, Promotion::Default).compute;
-        if (is_complex(type) && !self.is_meta()) kernels::unsupported_dtype("lt_cpu", type);
+        if (umbra::is_complex(type) && !self.is_meta()) kernels::unsupported_dtype("lt_cpu", type);
         return pointwise_spec({&self, &values}, Promotion::Default);
       }
       check<NotImplementedError>(!self.is_complex() && !values.is_complex(),

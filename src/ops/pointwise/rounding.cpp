@@ -5,8 +5,8 @@
 
 #include "kernels/copy.h"
 #include "kernels/fits.h"
-#include "ops/common/out_asks.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/out_asks.h"
 #include "ops/pointwise/family.h"
 #include "ops/sparse/arithmetic.h"
 

@@ -74,12 +74,13 @@ void check_told_type(const Tensor& self, std::optional<DType> dtype, const Tenso
 
 UMBRA_OPERATOR("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
     .out("mean.dtype_out")
-    .use(out_asks("mean.dtype_out", [](const Tensor& self, std::optional<DType> dtype,
-                                       const Tensor& out) {
-      check(can_cast(self.dtype(), out.dtype()) || !has_elements(out),
-            "mean.dtype_out(): input types can't be cast to the desired output type ", kernel_name(out.dtype()));
-      check_told_type(self, dtype, out);
-    }))
+    .use(out_asks("mean.dtype_out",
+                  [](const Tensor& self, std::optional<DType> dtype, const Tensor& out) {
+                    check(can_cast(self.dtype(), out.dtype()) || !has_elements(out),
+                          "mean.dtype_out(): input types can't be cast to the desired output type ",
+                          kernel_name(out.dtype()));
+                    check_told_type(self, dtype, out);
+                  }))
     .meta([](const Tensor& self, std::optional<DType> dtype) {
       return TensorSpec({}, mean_dtype(self, dtype), self.device());
     })

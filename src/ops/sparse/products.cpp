@@ -1,8 +1,8 @@
 // Products of sparse matrices: with strided ones, with each other, and sampled at the places of a third.
-#include "ops/common/needs_data.h"
 #include "ops/sparse/products.h"
 
 #include "kernels/sparse.h"
+#include "ops/common/needs_data.h"
 #include "ops/sparse/any_layout.h"
 #include "ops/sparse/parts.h"
 #include "umbra/ops/tensor_of.h"

@@ -378,7 +378,9 @@ UMBRA_OPERATOR("sparse_resize_(Tensor(a!) self, int[] size, int sparse_dim, int 
       resize_sparse(self, size, sparse_dim, dense_dim, false);
       return self;
     })
-    .all_backends([](const Tensor& self, const std::vector<int64_t>&, int64_t, int64_t) -> Tensor { refuse_strided(self, "sparse_resize_"); })
+    .all_backends([](const Tensor& self, const std::vector<int64_t>&, int64_t, int64_t) -> Tensor {
+      refuse_strided(self, "sparse_resize_");
+    })
     .not_differentiable()
     .use(NothingOnMeta{});
 UMBRA_OPERATOR("sparse_resize_and_clear_(Tensor(a!) self, int[] size, int sparse_dim, int dense_dim) -> Tensor(a!)")
@@ -386,7 +388,9 @@ UMBRA_OPERATOR("sparse_resize_and_clear_(Tensor(a!) self, int[] size, int sparse
       resize_sparse(self, size, sparse_dim, dense_dim, true);
       return self;
     })
-    .all_backends([](const Tensor& self, const std::vector<int64_t>&, int64_t, int64_t) -> Tensor { refuse_strided(self, "sparse_resize_and_clear_"); })
+    .all_backends([](const Tensor& self, const std::vector<int64_t>&, int64_t, int64_t) -> Tensor {
+      refuse_strided(self, "sparse_resize_and_clear_");
+    })
     .not_differentiable()
     .use(NothingOnMeta{});
 
