@@ -226,14 +226,6 @@ def test_a_sparse_gradient_of_gathering_goes_by_the_gradients_own_sizes():
         aten.gather_backward(torch.ones(3), torch.ones(2, 2), 0, torch.zeros(3, dtype=torch.int64), True)
 
 
-def test_extremes_of_nothing_are_written_to_outputs():
-    assert torch.min(torch.ones(0), out=torch.empty(())).item() == math.inf
-    assert torch.max(torch.ones(0, dtype=torch.int32), out=torch.empty((), dtype=torch.int32)).item() == -2**31
-    assert torch.min(torch.ones(0, 3, dtype=torch.uint8), out=torch.empty((), dtype=torch.uint8)).item() == 255
-    with pytest.raises(RuntimeError, match="Expected reduction dim"):
-        torch.min(torch.ones(0))
-
-
 def test_any_other_normalization_of_a_transform_is_by_the_count():
     x = torch.ones(4, dtype=torch.complex64)
     assert aten._fft_c2c(x, [0], 7, True)[0].item() == aten._fft_c2c(x, [0], 2, True)[0].item() == 1

@@ -224,7 +224,8 @@ std::tuple<Tensor, Tensor, Tensor> tbc_gradients(const Tensor& grad, const Tenso
   auto size = [](const Tensor& t, int64_t dim) { return dim < t.dim() ? t.sym_size(dim).guard_int() : 0; };
   int64_t length = size(input, 0), batch = size(input, 1), width = size(weight, 0);
   int64_t steps = length - width + 1 + pad * 2;
-  Tensor of_input = zeros_like(input), of_weight = zeros_like(weight), of_bias = zeros_like(bias);
+  auto nothing = [](const Tensor& t) { return zeros(t.sym_sizes(), t.options()); };
+  Tensor of_input = nothing(input), of_weight = nothing(weight), of_bias = nothing(bias);
   for (int64_t k = 0; k < width; ++k) {
     int64_t from = std::max<int64_t>(0, k - pad), to = std::max<int64_t>(0, pad - k);
     int64_t count = std::min(length + pad - k, steps) - to;

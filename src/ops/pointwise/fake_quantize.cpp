@@ -40,7 +40,8 @@ template <class Scale, class Zero>
 std::tuple<Tensor, Tensor> quantized(const Tensor& self, const Scale& inverse, const Scale& scale, const Zero& zero,
                                      int64_t low, int64_t high) {
   Tensor steps = widened(self).mul(inverse).round().add(zero);
-  SymShape strides = strides_in_format(self, MemoryFormat::Preserve);
+  SymShape strides =
+      self.sym_numel().same(0) ? SymShape(self.sym_strides()) : strides_in_format(self, MemoryFormat::Preserve);
   auto laid_out = [&](const Tensor& t) {
     if (t.sym_strides() == SymIntArrayRef(strides)) return t;
     return empty_strided(self.sym_sizes(), strides, t.options()).copy_(t);

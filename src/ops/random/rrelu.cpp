@@ -55,7 +55,8 @@ UMBRA_OPERATOR(
       // As in PyTorch the write is not counted: the gradient, which reads the slopes, would take it for a mistake.
       bool data = noise.storage()->has_data();
       if (training && data) kernels::copy(noise, slopes);
-      return data ? out.contiguous() : out;
+      bool in_rows = out.sym_strides() == SymIntArrayRef(contiguous_strides(out.sym_sizes()));
+      return data && !in_rows ? empty(out.sym_sizes(), out.options()).copy_(out) : out;
     })
     .functional_form("aten::rrelu_with_noise_functional")
     .gradient("self", {"grad", "self", "noise", "lower", "upper", "training"},

@@ -97,30 +97,16 @@ void check_castable(const Tensor& self, const Tensor& out) {
 
 /// Of all elements; the meta device does not ask whether there are any.
 TensorSpec whole_extreme_spec(const char* name, const char* kernel, const Tensor& self) {
-  if (!only_metadata_is_asked() && !outputs_are_given()) check_any_elements(name, self);
+  if (!only_metadata_is_asked()) check_any_elements(name, self);
   check_ordered(kernel, self);
   return TensorSpec({}, self.dtype(), self.device());
-}
-
-/// What an output gets for nothing: the number of the type that any other is beyond.
-Scalar extreme_of_none(DType dtype, bool largest) {
-  double end = std::numeric_limits<double>::infinity();
-  if (is_floating(dtype)) return largest ? -end : end;
-  if (dtype == DType::Bool) return !largest;
-  auto bits = static_cast<int>(item_size(dtype)) * 8;
-  if (dtype == DType::UInt8) return int64_t{largest ? 0 : 255};
-  int64_t most = std::numeric_limits<int64_t>::max() >> (64 - bits);
-  return largest ? -most - 1 : most;
 }
 
 UMBRA_OPERATOR("max(Tensor self) -> Tensor")
     .out("max.unary_out")
     .use(out_asks("max.unary_out", check_castable))
     .meta([](const Tensor& self) { return whole_extreme_spec("max", "max_all", self); })
-    .cpu([](const Tensor& out, const Tensor& self) {
-      if (self.numel() == 0) return kernels::fill(out, extreme_of_none(self.dtype(), true));
-      kernels::amax(out, self, masked_dims(all_dims(self)));
-    })
+    .cpu([](const Tensor& out, const Tensor& self) { kernels::amax(out, self, masked_dims(all_dims(self))); })
     .gradient("self", {"grad", "self", "result"}, share_evenly)
     .node("MaxBackward1")
     .tags({Tag::Reduction, Tag::CastsToOut})
@@ -130,10 +116,7 @@ UMBRA_OPERATOR("min(Tensor self) -> Tensor")
     .out("min.unary_out")
     .use(out_asks("min.unary_out", check_castable))
     .meta([](const Tensor& self) { return whole_extreme_spec("min", "min_all", self); })
-    .cpu([](const Tensor& out, const Tensor& self) {
-      if (self.numel() == 0) return kernels::fill(out, extreme_of_none(self.dtype(), false));
-      kernels::amin(out, self, masked_dims(all_dims(self)));
-    })
+    .cpu([](const Tensor& out, const Tensor& self) { kernels::amin(out, self, masked_dims(all_dims(self))); })
     .gradient("self", {"grad", "self", "result"}, share_evenly)
     .node("MinBackward1")
     .tags({Tag::Reduction, Tag::CastsToOut})

@@ -112,7 +112,7 @@ UMBRA_OPERATOR(
           check_log_backward_type(grad, dim);
           check_read_as(grad.dtype(), output);
         }
-        return backward_spec(grad, grad, dim, input_dtype);
+        return contiguous(backward_spec(grad, grad, dim, input_dtype));
       }
       // An output of another type is refused before the kernel is asked.
       if (!outputs_are_given()) check_log_backward_type(grad, dim);
