@@ -256,10 +256,8 @@ bool read_value(PyObject* object, const SchemaType& type, Value& out, Scratch& s
     case Base::Tensor: return read_tensor(object, numbers, out, scratch);
     case Base::Int:
     case Base::SymInt: {
-      if (PyLong_CheckExact(object)) {
-        int64_t value = long_value(object);
-        bool plain = type.base == Base::Int || SymInt::can_hold(value);
-        out = plain ? Value(value) : Value(sym::plain_number(value));
+      if (PyLong_CheckExact(object)) {  // any int64; a size is told by who asks for it
+        out = Value(long_value(object));
         return true;
       }
       SymInt value;

@@ -159,6 +159,8 @@ UMBRA_OPERATOR(
 void refuse_to_compute(const Operator& op, DispatchKeySet, Value* frame) {
   size_t wanted = frame[op.argument_count() - 1].bool_list().size();
   check(wanted == 4, "Tried to convert a List with ", wanted, " elements to a fixed-size array of size 4");
+  check(frame[op.schema().find("weight_buf")].is_tensor(),
+        "Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #3 'weight_buf'");
   bool meta = false;
   for (size_t i = 0; i < op.argument_count(); ++i)
     frame[i].each_tensor([&](TensorImpl* t) { meta |= t->device().type == DeviceType::Meta; });

@@ -231,13 +231,6 @@ def test_any_other_normalization_of_a_transform_is_by_the_count():
     assert aten._fft_c2c(x, [0], 7, True)[0].item() == aten._fft_c2c(x, [0], 2, True)[0].item() == 1
 
 
-def test_integers_of_64_bits_reach_operators_as_they_are():
-    assert torch.ones(2, 2).triu(-2**63 + 1).tolist() == [[1, 1], [1, 1]]
-    assert torch.randint(-2**63 + 1, 0, (2,)).dtype == torch.int64
-    with pytest.raises(NotImplementedError, match="bincount_cpu"):
-        aten.bincount(torch.ones(2, dtype=torch.float64), None, -2**63 + 1)
-
-
 def test_steps_of_optimisers_write_leaves():
     x = torch.ones(2, requires_grad=True)
     aten._fused_sgd_([x], [torch.ones(2)], [], weight_decay=0.0, momentum=0.0, lr=0.5, dampening=0.0, nesterov=False, maximize=False, is_first_step=True)
@@ -260,3 +253,16 @@ def test_chances_have_no_tangent():
     with torch.autograd.forward_ad.dual_level():
         p = torch.autograd.forward_ad.make_dual(torch.tensor([0.0, 1.0]), torch.ones(2))
         assert torch.autograd.forward_ad.unpack_dual(torch.bernoulli(p)).tangent.tolist() == [0, 0]
+
+
+def test_an_order_too_large_for_the_type_is_infinite():
+    x = torch.tensor([[0.0, 1.0, 2.0], [3.0, 3.0, 3.5]])
+    assert torch.pdist(x, 1e300).tolist() == [3.0]
+    assert torch.cdist(x, x, 1e300)[0].tolist() == [0.0, 3.0]
+    assert torch.linalg.vector_norm(torch.ones(0), math.nan).item() == 0
+
+
+def test_layouts_of_results():
+    x = torch.ones(2, 3).t()
+    assert torch.rrelu(x).stride() == (2, 1)
+    assert torch.fake_quantize_per_tensor_affine(torch.ones(5, 1).t(), 3.0, 0, 0, 1).stride() == (1, 1)

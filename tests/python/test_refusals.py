@@ -420,8 +420,9 @@ def test_data_of_a_tensor_that_requires_gradients_is_of_a_type_that_has_some():
 
 def test_a_list_of_gradients_that_are_wanted_has_its_length_though_nothing_computes_them():
     x = torch.ones(2, 2, 2)
-    call = lambda mask: aten._cudnn_rnn_backward(x, [x], 1, None, x, None, x, None, None, None, 0, 1, 0, 1, False, 0.0, True, False, [], None, x, mask)
+    call = lambda mask, buffer=x: aten._cudnn_rnn_backward(x, [x], 1, buffer, x, None, x, None, None, None, 0, 1, 0, 1, False, 0.0, True, False, [], None, x, mask)
     refused(RuntimeError, lambda: call([True]), "fixed-size array of size 4")
+    refused(RuntimeError, lambda: call([True] * 4, None), "weight_buf")
     refused(NotImplementedError, lambda: call([True] * 4), "Could not run")
 
 
@@ -483,3 +484,28 @@ def test_a_gradient_of_windows_has_the_dimension_that_they_slide_over():
 def test_means_into_outputs_ask_for_a_cast_first():
     refused(RuntimeError, lambda: aten.mean.dtype_out(torch.ones(2), dtype=torch.int64, out=torch.ones(2, dtype=torch.int64)), "can't be cast")
     refused(NotImplementedError, lambda: aten.mean.dtype_out(torch.ones(2), dtype=torch.int64, out=torch.ones(2)), "could not infer")
+
+
+def test_what_transforms_are_made_of_reads_signals_and_asks_for_no_dimension():
+    refused(RuntimeError, lambda: aten._fft_r2c(torch.ones(()), [0], 0, True), "invalid for input of size 1")
+    refused(RuntimeError, lambda: aten._fft_r2c(torch.ones(3), [4], 0, True), "signal_size")
+    refused(IndexError, lambda: torch.fft.rfft(torch.ones(3), dim=4))
+
+
+def test_drivers_of_nothing_are_not_asked_for():
+    assert torch.linalg.svdvals(torch.ones(0, 2), driver="gesvd").shape == (0,)
+    refused(RuntimeError, lambda: torch.linalg.svdvals(torch.ones(2, 2), driver="gesvd"), "only supported on CUDA")
+
+
+def test_memory_is_taken_from_contiguous_tensors():
+    refused(RuntimeError, lambda: aten.set_.source_Tensor_storage_offset(torch.ones(2), torch.ones(4)[::2], 0, [2], [1]), "must be contiguous")
+
+
+def test_a_number_of_any_type_is_the_first_of_itself():
+    values, indices = torch.kthvalue(torch.tensor(True), 1)
+    assert values.item() is True and indices.item() == 0
+    refused(NotImplementedError, lambda: torch.kthvalue(torch.tensor([True]), 1), "kthvalue_cpu")
+
+
+def test_margins_of_narrow_numbers_are_refused():
+    refused(NotImplementedError, lambda: aten.multilabel_margin_loss_forward(torch.ones(2, dtype=torch.float16), torch.zeros(2, dtype=torch.int64), 1), "not implemented for 'Half'")

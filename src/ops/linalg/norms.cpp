@@ -385,6 +385,9 @@ UMBRA_OPERATOR("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) ->
     .use(out_asks("nuclear_norm.dim_out",
                   [](const Tensor& self, std::vector<int64_t>, bool, const Tensor& out) { check_norm_out(self, out); }))
     .composite([](const Tensor& self, std::vector<int64_t> dim, bool keepdim) {
+      check<NotImplementedError>(!is_reduced_floating(self.dtype()),
+                                 "linalg.matrix_norm: Low precision dtypes not supported. Got ",
+                                 kernel_name(self.dtype()));
       return linalg_matrix_norm(self, std::string("nuc"), IntArrayRef(dim), keepdim);
     })
     .use(OutCopied{});

@@ -216,8 +216,9 @@ UMBRA_OPERATOR(
     "quant_max, float grad_factor=1.) -> Tensor")
     .generated_out("_fake_quantize_learnable_per_tensor_affine.out")
     .all_backends([](const Tensor& self, const Tensor& scale, const Tensor& zero, int64_t low, int64_t high, double) {
+      Tensor step = first_number(scale), origin = first_number(zero);
       check_grid(low, high);
-      Tensor step = first_number(scale), origin = first_number(zero).round().clamp(low, high);
+      origin = origin.round().clamp(low, high);
       check_floating(self, kName);
       return std::get<0>(quantized(self, step.reciprocal(), step, origin, low, high));
     })

@@ -109,7 +109,10 @@ UMBRA_OPERATOR(
       wrap_dim(dim, grad.dim());
       if (has_elements(grad) && grad.sym_numel() == 0) {  // nothing is read that could fit or not
         if (output.sym_numel() != 0) {
-          check_log_backward_type(grad, dim);
+          bool last = wrap_dim(dim, grad.dim()) == grad.dim() - 1;
+          check_kernel_type(is_floating(grad.dtype()),
+                            last ? "log_softmax_backward_lastdim_kernel_impl" : "log_softmax_backward_kernel_impl",
+                            grad);
           check_read_as(grad.dtype(), output);
         }
         return contiguous(backward_spec(grad, grad, dim, input_dtype));
