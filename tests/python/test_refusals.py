@@ -508,4 +508,10 @@ def test_a_number_of_any_type_is_the_first_of_itself():
 
 
 def test_margins_of_narrow_numbers_are_refused():
+    refused(NotImplementedError, lambda: aten.multi_margin_loss(torch.ones(2, dtype=torch.bfloat16), torch.tensor(0)), "BFloat16")
     refused(NotImplementedError, lambda: aten.multilabel_margin_loss_forward(torch.ones(2, dtype=torch.float16), torch.zeros(2, dtype=torch.int64), 1), "not implemented for 'Half'")
+
+
+def test_means_of_numbers_are_told_a_type_that_has_fractions():
+    refused(RuntimeError, lambda: torch.nanmean(torch.ones(2), dtype=torch.int64), "could not infer output dtype")
+    refused(TypeError, lambda: aten._safe_softmax(torch.ones(2, dtype=torch.complex64), 0, torch.float32), "complex inputs")

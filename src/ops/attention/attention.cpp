@@ -142,6 +142,7 @@ Tensor additive_mask(const Tensor& mask, DType dtype) {
 UMBRA_OPERATOR("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
     .all_backends([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
       Tensor out = softmax(self, dim, dtype);
+      check<TypeError>(!self.is_complex() || self.is_meta(), "isneginf does not support complex inputs.");
       if (out.sym_numel().same(0)) return out;
       return where(self.eq(-INFINITY).all(dim, true), zeros({}, {.dtype = out.dtype(), .device = out.device()}), out);
     })

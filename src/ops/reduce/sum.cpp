@@ -158,6 +158,9 @@ Tensor count_numbers(const Tensor& values, const OptionalDims& dims, bool keepdi
 UMBRA_OPERATOR("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
     .out("nanmean.out")
     .composite([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
+      bool told_well = !is_floating(self.dtype()) || !dtype || is_floating(*dtype) || is_complex(*dtype);
+      check(told_well, "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or ",
+            "complex dtype. Got: ", kernel_name(dtype.value_or(self.dtype())));
       Tensor count = count_numbers(self.detach(), dims, keepdim);
       return nansum(self, dims, keepdim, dtype).div(count);
     })
