@@ -113,12 +113,16 @@ namespace {
 bool lies_on_meta(const Operator& op, const Value* frame) {
   int device = op.schema().find("device");
   if (device >= 0 && !frame[device].is_none()) return frame[device].to_device().type == DeviceType::Meta;
-  return frame[0].is_tensor() && frame[0].tensor_ref().device().type == DeviceType::Meta;
+  bool any = false;
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    frame[i].each_tensor([&](TensorImpl* t) { any |= t->device().type == DeviceType::Meta; });
+  return any;
 }
 
 /// Options of factories that have no effect yet.
 void check_factory_options(const Operator& op, const Value& pin_memory, const Value* frame) {
-  check(pin_memory.is_none() || !pin_memory.to_bool() || lies_on_meta(op, frame),
+  bool asks_itself = op.schema().name.find("sparse_coo_tensor") != std::string::npos;  // behind what it asks of parts
+  check(pin_memory.is_none() || !pin_memory.to_bool() || asks_itself || lies_on_meta(op, frame),
         "Cannot access accelerator device when none is available.");
   if (op.schema().name.find("sparse_") != std::string::npos) return;  // whose layout it is that counts
   if (op.definition().sparse) return;                                 // which says itself what it makes

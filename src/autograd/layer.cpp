@@ -119,6 +119,8 @@ class Recording {
   /// A list is written, and no formula says how the tensors of it depend on each other: none can be differentiated.
   void run_on_list(DispatchKeySet keys) {
     std::vector<Tensor> written = frame_[0].tensor_list().vec();
+    // Steps of optimisers write leaves; what is computed of them afterwards has them as they are.
+    std::erase_if(written, [](const Tensor& t) { return t.requires_grad() && t.is_leaf(); });
     for (const Tensor& t : written) check_inplace(t);
     std::vector<IntrusivePtr<Node>> nodes;
     for (size_t i = 0; i < written.size(); ++i) {
@@ -137,7 +139,8 @@ class Recording {
   /// its say about the arguments first, as its parts would.
   void run_out(DispatchKeySet keys) {
     const Operator* functional = op_.functional();
-    if (!functional) return makes_like(frame_) ? redispatch(keys) : refuse_out();
+    bool list = op_.schema().arguments.back().type.list;  // which refuses itself, behind its arguments
+    if (!functional) return list || makes_like(frame_) ? redispatch(keys) : refuse_out();
     const Definition& d = functional->definition();
     const std::vector<bool>& marks = d.differentiable_outputs;
     if (d.not_differentiable || (!marks.empty() && std::find(marks.begin(), marks.end(), true) == marks.end()))

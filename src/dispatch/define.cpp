@@ -5,6 +5,7 @@
 #include "dispatch/definition_check.h"
 #include "dispatch/layers.h"
 #include "umbra/core/sparse.h"
+#include "umbra/core/warning.h"
 
 namespace umbra {
 
@@ -117,6 +118,16 @@ struct FactoryOut {
   const Operator &factory, &variant;
 };
 
+/// A sequence may have another number of elements than its output for the sake of a rounding error.
+void warn_of_count(const Tensor& out, SymInt count) {
+  if (out.sym_numel() == 0) return;
+  warn(
+      "The number of elements in the out tensor of shape ", out.sym_sizes(), " is ", out.sym_numel(),
+      " which does not match the computed number of elements ", count,
+      ". Note that this may occur as a result of rounding error. The out tensor will be resized to a tensor of shape (",
+      count, ",).");
+}
+
 /// The out variant of a factory: what the factory makes in the output's type, copied there.
 void run_factory_out(const void* context, Value* frame) {
   static const Operator& copy = get_operator("aten::copy_");
@@ -158,6 +169,7 @@ void run_factory_out(const void* context, Value* frame) {
       get_operator("aten::view").call(viewing);
       result = viewing[0].tensor();
     } else {
+      if (factory.schema().name == "arange") warn_of_count(out, result.sym_numel());
       Value resizing[3] = {Value::borrow(out), sizes_of(result), Value()};
       resize.call(resizing);
     }

@@ -1,5 +1,6 @@
 // Operators of accelerators' libraries, which programs on fake tensors of such a device meet: metadata and gradients,
 // and no kernel. They are no part of the generated functions; who calls one does so by name.
+#include "dispatch/layers.h"
 #include "ops/norm/by_parts.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/dispatch/typed.h"
@@ -13,6 +14,27 @@ using ops::NormGradients;
 TensorSpec like_input(const Tensor& input) {
   return TensorSpec(input.sym_sizes(), strides_for(input.sym_sizes(), input.suggested_format()), input.dtype(),
                     input.device());
+}
+
+/// On the meta device what the library has no part in is described.
+void describe_norm(const Operator&, DispatchKeySet, Value* frame) {
+  Tensor input = frame[0].tensor(), weight = frame[1].tensor();
+  bool training = frame[5].to_bool();
+  auto [out, mean, invstd] = native_batch_norm(input, weight, frame[2].tensor(), frame[3].tensor(), frame[4].tensor(),
+                                               training, frame[6].to_double(), frame[7].to_double());
+  frame[0] = Value(out);
+  frame[1] = Value(training ? mean : weight.new_zeros({SymInt(0)}));
+  frame[2] = Value(training ? invstd : weight.new_zeros({SymInt(0)}));
+  frame[3] = Value(input.new_zeros({SymInt(0)}, {.dtype = DType::UInt8}));
+}
+
+void describe_norm_backward(const Operator&, DispatchKeySet, Value* frame) {
+  auto [of_input, of_weight, of_bias] = native_batch_norm_backward(
+      frame[1].tensor(), frame[0].tensor(), frame[2].tensor(), frame[3].tensor(), frame[4].tensor(), frame[5].tensor(),
+      frame[6].tensor(), true, frame[7].to_double(), {true, true, true});
+  frame[0] = Value(of_input);
+  frame[1] = Value(of_weight);
+  frame[2] = Value(of_bias);
 }
 
 UMBRA_OPERATOR(
@@ -42,7 +64,8 @@ UMBRA_OPERATOR(
                                                    needs);
                 return backward(input, grad.contiguous(), weight, mean, var, save_mean, save_var, eps, reserve);
               })
-    .differentiable_outputs({true, false, false, false});
+    .differentiable_outputs({true, false, false, false})
+    .use([](OperatorBuilder& builder) { set_own_layer(builder.op(), DispatchKey::Meta, describe_norm); });
 
 UMBRA_OPERATOR(
     "cudnn_batch_norm_backward(Tensor input, Tensor grad_output, Tensor weight, Tensor? running_mean, Tensor? "
@@ -52,7 +75,8 @@ UMBRA_OPERATOR(
       check<AssertionError>(input.dim() >= 2, "rank of the input must be at least 2, got ", input.dim());
       TensorSpec channels(weight.sym_sizes(), weight.dtype(), input.device());
       return std::tuple(like_input(input), channels, channels);
-    });
+    })
+    .use([](OperatorBuilder& builder) { set_own_layer(builder.op(), DispatchKey::Meta, describe_norm_backward); });
 
 }  // namespace
 }  // namespace umbra

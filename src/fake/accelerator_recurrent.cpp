@@ -1,5 +1,6 @@
 // Recurrent networks as accelerators compute them, for fake tensors of such a device: metadata and gradients, and no
 // kernel. They are no part of the generated functions; who calls one does so by name.
+#include "dispatch/layers.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/dispatch/typed.h"
 #include "umbra/generated/functions.h"
@@ -11,10 +12,31 @@ TensorSpec dense(const Tensor& t) { return TensorSpec(t.sym_sizes(), t.dtype(), 
 
 // ---- one step ----
 
+/// What a step asks of its inputs, which has so many gates for each number of the state.
+void check_gates(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& input_bias,
+                 const Tensor& hidden_bias, int64_t gates, const Tensor& state) {
+  check(input_gates.dim() == 2, input_gates.dim(), " != 2");
+  check(input_gates.sym_sizes() == hidden_gates.sym_sizes(), input_gates.sym_sizes(), " != ", hidden_gates.sym_sizes());
+  SymInt width = input_gates.sym_size(1);
+  if (input_bias.defined()) {
+    check(input_bias.dim() == 1, input_bias.dim(), " != 1");
+    check(input_bias.sym_numel() == width, input_bias.sym_numel(), " != ", width);
+    check(hidden_bias.defined() && input_bias.sym_sizes() == hidden_bias.sym_sizes(), input_bias.sym_sizes(),
+          " is not the size of the other bias");
+  }
+  check(state.dim() == 2, state.dim(), " != 2");
+  SymInt numel = input_gates.sym_size(0) * width / gates;
+  check(state.sym_numel() == numel, state.sym_numel(), " != ", numel);
+  for (const Tensor* t : {&hidden_gates, &input_bias, &hidden_bias, &state})
+    check(!t->defined() || t->device() == input_gates.device(), "expected all inputs to be same device");
+}
+
 UMBRA_OPERATOR(
     "_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx, Tensor? input_bias=None, Tensor? "
     "hidden_bias=None) -> (Tensor, Tensor, Tensor)")
-    .meta([](const Tensor& input_gates, const Tensor&, const Tensor& cx, const Tensor&, const Tensor&) {
+    .meta([](const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& cx, const Tensor& input_bias,
+             const Tensor& hidden_bias) {
+      check_gates(input_gates, hidden_gates, input_bias, hidden_bias, 4, cx);
       return std::tuple(dense(cx), dense(cx), dense(input_gates));
     })
     .gradient("input_gates, hidden_gates, cx, input_bias, hidden_bias",
@@ -51,10 +73,9 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx, Tensor? input_bias=None, Tensor? "
     "hidden_bias=None) -> (Tensor, Tensor)")
-    .meta([](const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& hx, const Tensor&, const Tensor&) {
-      check(input_gates.dim() == 2, input_gates.dim(), " != 2");
-      check(input_gates.sym_sizes() == hidden_gates.sym_sizes(), to_string(input_gates.sym_sizes()),
-            " != ", to_string(hidden_gates.sym_sizes()));
+    .meta([](const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& hx, const Tensor& input_bias,
+             const Tensor& hidden_bias) {
+      check_gates(input_gates, hidden_gates, input_bias, hidden_bias, 3, hx);
       return std::tuple(dense(hx), TensorSpec({hx.sym_size(0), hx.sym_size(1) * 5}, hx.dtype(), hx.device()));
     })
     .gradient("input_gates, hidden_gates, hx, input_bias, hidden_bias", {"grad0", "result1", "input_bias"},
@@ -75,6 +96,9 @@ UMBRA_OPERATOR(
       check(workspace.dim() == 2, "Expected workspace to be 2-D, but got ", workspace.dim(), "-D");
       check(workspace.sym_size(0) == grad.sym_size(0), "Expected workspace batch size (", workspace.sym_size(0),
             ") to match grad_hy batch size (", grad.sym_size(0), ")");
+      check(workspace.sym_size(1) == grad.sym_size(1) * 5,
+            "Expected workspace.size(1) to equal grad_hy.size(1) * 5, but got workspace.size(1)=",
+            workspace.sym_size(1), " and grad_hy.size(1)=", grad.sym_size(1));
       SymInt batch = workspace.sym_size(0), gates = workspace.sym_size(1) / 5 * 3;
       auto bias = [&] { return has_bias ? workspace.new_empty({gates}) : Tensor(); };
       return {workspace.new_empty({batch, gates}), workspace.new_empty({batch, gates}),
@@ -131,6 +155,23 @@ UMBRA_OPERATOR(
     .differentiable_outputs({true, true, true, false, false})
     .tags({Tag::NondeterministicSeeded});
 
+/// Which gradients are wanted is looked at before it is found that nothing computes them.
+void refuse_to_compute(const Operator& op, DispatchKeySet, Value* frame) {
+  size_t wanted = frame[op.argument_count() - 1].bool_list().size();
+  check(wanted == 4, "Tried to convert a List with ", wanted, " elements to a fixed-size array of size 4");
+  check(frame[op.schema().find("weight_buf")].is_tensor(),
+        "Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #3 'weight_buf'");
+  bool meta = false;
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    frame[i].each_tensor([&](TensorImpl* t) { meta |= t->device().type == DeviceType::Meta; });
+  if (!meta)
+    fail<NotImplementedError>("Could not run '", op.name(),
+                              "' with arguments from the 'CPU' backend: no kernel is defined for it");
+  fail<NotImplementedError>(op.name(),
+                            ": attempted to run this operator with Meta tensors, but there was no fake impl or Meta "
+                            "kernel registered.");
+}
+
 // The buffer of all weights is there where the caller made one.
 UMBRA_OPERATOR(
     "_cudnn_rnn_backward(Tensor input, Tensor[] weight, int weight_stride0, Tensor? weight_buf, Tensor hx, Tensor? cx, "
@@ -149,6 +190,9 @@ UMBRA_OPERATOR(
       std::vector<Tensor> of_weight;
       for (const Tensor& t : weight) of_weight.push_back(like(t, mask[3]));
       return {like(input, mask[0]), like(hx, mask[1]), like(cx, mask[2]), std::move(of_weight)};
+    })
+    .use([](OperatorBuilder& builder) {
+      for (DispatchKey key : {DispatchKey::CPU, DispatchKey::Meta}) set_own_layer(builder.op(), key, refuse_to_compute);
     });
 
 /// Whether a library of the accelerator computes with a tensor.

@@ -150,8 +150,10 @@ def test_set():
     version = x._version
     x.set_(y)
     assert same_geometry(x, y) and x.data_ptr() == y.data_ptr() and x._version == version + 1
-    x.set_(y, 1, (2,), (2,))
+    x.set_(y.t(), 1, (2,), (2,))
     assert x.tolist() == [1, 3]
+    with pytest.raises(RuntimeError, match="must be contiguous"):
+        x.set_(y, 1, (2,), (2,))
     assert x.set_().shape == (0,)
     with pytest.raises(RuntimeError, match="Could not set tensor of type int to a tensor of type float"):
         torch.ones(2).set_(torch.ones(2, dtype=torch.int32))

@@ -212,3 +212,57 @@ def test_lists_that_are_too_short_are_refused():
     meta = torch.ones(2, 2, 2, device="meta")
     with pytest.raises(RuntimeError, match="fixed-size array of size 4"):
         aten._cudnn_rnn_backward(meta, [meta], 1, None, meta, None, meta, None, None, None, 0, 1, 0, 1, False, 0.0, True, False, [], None, meta, [True])
+
+
+def test_gradients_of_sequences_are_asked_for_nothing_that_fits():
+    of_input, of_weight, of_bias = aten.conv_tbc_backward(torch.ones(()), torch.ones(2, 3), torch.ones(()), torch.ones(4), 1)
+    assert of_input.tolist() == torch.zeros(2, 3).tolist() and of_weight.item() == 0 and of_bias.tolist() == [1] * 4
+
+
+def test_a_sparse_gradient_of_gathering_goes_by_the_gradients_own_sizes():
+    grad = aten.gather_backward(torch.ones(3), torch.ones(2), 7, torch.zeros(3, dtype=torch.int64), True)
+    assert grad._indices().tolist() == [[0, 1, 2]]
+    with pytest.raises(IndexError):
+        aten.gather_backward(torch.ones(3), torch.ones(2, 2), 0, torch.zeros(3, dtype=torch.int64), True)
+
+
+def test_any_other_normalization_of_a_transform_is_by_the_count():
+    x = torch.ones(4, dtype=torch.complex64)
+    assert aten._fft_c2c(x, [0], 7, True)[0].item() == aten._fft_c2c(x, [0], 2, True)[0].item() == 1
+
+
+def test_steps_of_optimisers_write_leaves():
+    x = torch.ones(2, requires_grad=True)
+    aten._fused_sgd_([x], [torch.ones(2)], [], weight_decay=0.0, momentum=0.0, lr=0.5, dampening=0.0, nesterov=False, maximize=False, is_first_step=True)
+    assert x.tolist() == [0.5, 0.5] and x.grad_fn is None
+
+
+def test_a_layer_of_nothing_is_nothing():
+    x, rest = torch.ones(0, 3, 0, 5), [torch.ones(2)] * 12
+    assert aten._transformer_encoder_layer_fwd(x, 5, 1, *rest[:4], True, True, 1e-5, *rest[4:]).shape == x.shape
+
+
+def test_outputs_that_get_another_size_are_warned_of():
+    with pytest.warns(UserWarning, match="does not match the computed number of elements 5"):
+        torch.arange(5, out=torch.ones(3))
+    with pytest.warns(UserWarning, match="An output with one or more elements was resized"):
+        torch.kron(torch.ones(2), torch.ones(2), out=torch.ones(3))
+
+
+def test_chances_have_no_tangent():
+    with torch.autograd.forward_ad.dual_level():
+        p = torch.autograd.forward_ad.make_dual(torch.tensor([0.0, 1.0]), torch.ones(2))
+        assert torch.autograd.forward_ad.unpack_dual(torch.bernoulli(p)).tangent.tolist() == [0, 0]
+
+
+def test_an_order_too_large_for_the_type_is_infinite():
+    x = torch.tensor([[0.0, 1.0, 2.0], [3.0, 3.0, 3.5]])
+    assert torch.pdist(x, 1e300).tolist() == [3.0]
+    assert torch.cdist(x, x, 1e300)[0].tolist() == [0.0, 3.0]
+    assert torch.linalg.vector_norm(torch.ones(0), math.nan).item() == 0
+
+
+def test_layouts_of_results():
+    x = torch.ones(2, 3).t()
+    assert torch.rrelu(x).stride() == (2, 1)
+    assert torch.fake_quantize_per_tensor_affine(torch.ones(5, 1).t(), 3.0, 0, 0, 1).stride() == (1, 1)

@@ -78,7 +78,9 @@ def test_an_output_of_another_type_than_the_softmax_of_integers_is_what_is_refus
 @pytest.mark.parametrize("call", [
     lambda x: aten._aminmax(x), lambda x: aten.glu_jvp(x, x, x, 7), lambda x: aten.histogram.bin_ct(x, -1),
     lambda x: aten.unique_dim(x, 9), lambda x: aten.linalg_lstsq.out(x, x, solution=x, residuals=x, rank=x, singular_values=x),
-    lambda x: aten.nonzero(x), lambda x: aten.thnn_conv2d(x, x, [1]),
+    lambda x: aten.nonzero(x), lambda x: aten.thnn_conv2d(x, x, [1]), lambda x: aten.slow_conv3d_forward(x, x, [1], None, [1], [1]),
+    lambda x: aten.slow_conv_dilated2d(x, x, [1]), lambda x: aten.linalg_lstsq(x, x), lambda x: aten._spdiags(x, x, [1]),
+    lambda x: aten.sparse_sampled_addmm.out(x, x, x, out=torch.ones(2)),
 ])
 def test_what_has_no_meta_kernel_says_so_before_anything_else(call):
     refused(NotImplementedError, lambda: call(torch.empty(3, device="meta")))
@@ -414,3 +416,102 @@ def test_data_of_a_tensor_that_requires_gradients_is_of_a_type_that_has_some():
     x = torch.ones(2, requires_grad=True)
     refused(RuntimeError, lambda: aten.shallow_copy_data_(x, torch.ones(2, dtype=torch.int64)), "must be floating point")
     refused(RuntimeError, lambda: aten.shallow_copy_data_(torch.ones(2), torch.ones(2, device="meta")), "incompatible tensor type")
+
+
+def test_a_list_of_gradients_that_are_wanted_has_its_length_though_nothing_computes_them():
+    x = torch.ones(2, 2, 2)
+    call = lambda mask, buffer=x: aten._cudnn_rnn_backward(x, [x], 1, buffer, x, None, x, None, None, None, 0, 1, 0, 1, False, 0.0, True, False, [], None, x, mask)
+    refused(RuntimeError, lambda: call([True]), "fixed-size array of size 4")
+    refused(RuntimeError, lambda: call([True] * 4, None), "weight_buf")
+    refused(NotImplementedError, lambda: call([True] * 4), "Could not run")
+
+
+def test_dense_dimensions_are_checked_before_there_is_a_matrix():
+    refused(RuntimeError, lambda: torch.ones(2).to_sparse_csc(dense_dim=0), "dense_dim argument must be in")
+    refused(IndexError, lambda: torch.ones(2).to_sparse_csr())
+    refused(RuntimeError, lambda: torch.ones(2, 2).to_sparse_bsr((1, 1), -1), "dense_dim argument must be in")
+
+
+def test_an_index_of_no_dimension_moves_nothing():
+    refused(RuntimeError, lambda: aten.index(torch.ones(2, 2), [None]), "ntensor >= 3")
+    assert aten.index(torch.ones(0, 2), [None]).shape == (0, 2)
+
+
+def test_lists_ask_kernels_for_complex_extremes_and_single_tensors_do_not():
+    x = torch.ones(2, dtype=torch.complex64)
+    for call in (aten._foreach_minimum.List, aten._foreach_maximum.List, aten._foreach_minimum_.List):
+        refused(NotImplementedError, lambda: call([x], [torch.ones(2)]), "imum_cpu")
+        refused(RuntimeError, lambda: call([x], [torch.ones(3)]), "must match the size")
+    refused(TypeError, lambda: torch.minimum(x, x), "not implemented for complex")
+    refused(NotImplementedError, lambda: torch.clamp(x, torch.ones(3), torch.ones(2)), "clamp is not supported")
+
+
+def test_smoothing_below_zero_is_none():
+    scores, labels = torch.ones(3, 2), torch.zeros(3, dtype=torch.int64)
+    assert torch.nn.functional.cross_entropy(scores, labels, label_smoothing=-1.0) == torch.nn.functional.cross_entropy(scores, labels)
+    refused(ValueError, lambda: aten.cross_entropy_loss(scores, labels[:2], None, 1, -100, -1.0), "batch_size")
+    refused(RuntimeError, lambda: aten.cross_entropy_loss(scores, labels, None, 1, -100, 2.0), "between 0.0 and 1.0")
+    refused(RuntimeError, lambda: aten.cross_entropy_loss(scores, scores, None, 7, -100, 0.5), "Invalid reduction")
+
+
+def test_padding_of_sparse_gradients_is_masked_in_indices_and_gradients():
+    call = aten.embedding_sparse_backward
+    refused(RuntimeError, lambda: call(torch.ones(2, 5), torch.ones(2), 3, 1, True), "scalar types: Long, Int")
+    refused(IndexError, lambda: call(torch.ones(2, 5), torch.zeros(3, dtype=torch.int64), 3, 1, False), "does not match")
+    refused(IndexError, lambda: call(torch.ones(2, 5), torch.tensor(0), 3, 1, False), "too many indices")
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda out: torch.nan_to_num(torch.ones(2), out=out), "dtype of out: Double should be same as input: Float"),
+    (lambda out: torch.where(torch.ones(2) > 0, torch.ones(2), torch.ones(2), out=out), "Expected out type to be Float"),
+    (lambda out: torch.linalg.vecdot(torch.ones(2, 2), torch.ones(2, 2), out=out), "Expected out of dtype"),
+    (lambda out: aten.frobenius_norm.out(torch.ones(2, 2), [0], out=out), "Expected out tensor to have dtype"),
+])
+def test_outputs_of_a_wider_type_are_refused(call, text):
+    refused(RuntimeError, lambda: call(torch.ones(2, dtype=torch.float64)), text)
+
+
+def test_questions_about_real_numbers_name_complex_ones_before_outputs():
+    x = torch.ones(2, dtype=torch.complex64)
+    refused(TypeError, lambda: torch.isposinf(x, out=torch.ones(2)), "complex inputs")
+    refused(NotImplementedError, lambda: torch.signbit(x, out=torch.ones(2)), "complex tensors")
+
+
+def test_a_gradient_of_windows_has_the_dimension_that_they_slide_over():
+    refused(IndexError, lambda: aten.unfold_backward(torch.ones(1), [3, 1, 3], 1, 3, 2))
+
+
+def test_means_into_outputs_ask_for_a_cast_first():
+    refused(RuntimeError, lambda: aten.mean.dtype_out(torch.ones(2), dtype=torch.int64, out=torch.ones(2, dtype=torch.int64)), "can't be cast")
+    refused(NotImplementedError, lambda: aten.mean.dtype_out(torch.ones(2), dtype=torch.int64, out=torch.ones(2)), "could not infer")
+
+
+def test_what_transforms_are_made_of_reads_signals_and_asks_for_no_dimension():
+    refused(RuntimeError, lambda: aten._fft_r2c(torch.ones(()), [0], 0, True), "invalid for input of size 1")
+    refused(RuntimeError, lambda: aten._fft_r2c(torch.ones(3), [4], 0, True), "signal_size")
+    refused(IndexError, lambda: torch.fft.rfft(torch.ones(3), dim=4))
+
+
+def test_drivers_of_nothing_are_not_asked_for():
+    assert torch.linalg.svdvals(torch.ones(0, 2), driver="gesvd").shape == (0,)
+    refused(RuntimeError, lambda: torch.linalg.svdvals(torch.ones(2, 2), driver="gesvd"), "only supported on CUDA")
+
+
+def test_memory_is_taken_from_contiguous_tensors():
+    refused(RuntimeError, lambda: aten.set_.source_Tensor_storage_offset(torch.ones(2), torch.ones(4)[::2], 0, [2], [1]), "must be contiguous")
+
+
+def test_a_number_of_any_type_is_the_first_of_itself():
+    values, indices = torch.kthvalue(torch.tensor(True), 1)
+    assert values.item() is True and indices.item() == 0
+    refused(NotImplementedError, lambda: torch.kthvalue(torch.tensor([True]), 1), "kthvalue_cpu")
+
+
+def test_margins_of_narrow_numbers_are_refused():
+    refused(NotImplementedError, lambda: aten.multi_margin_loss(torch.ones(2, dtype=torch.bfloat16), torch.tensor(0)), "BFloat16")
+    refused(NotImplementedError, lambda: aten.multilabel_margin_loss_forward(torch.ones(2, dtype=torch.float16), torch.zeros(2, dtype=torch.int64), 1), "not implemented for 'Half'")
+
+
+def test_means_of_numbers_are_told_a_type_that_has_fractions():
+    refused(RuntimeError, lambda: torch.nanmean(torch.ones(2), dtype=torch.int64), "could not infer output dtype")
+    refused(TypeError, lambda: aten._safe_softmax(torch.ones(2, dtype=torch.complex64), 0, torch.float32), "complex inputs")

@@ -198,3 +198,65 @@ def test_bounds_of_what_is_not_drawn_are_not_asked_for():
     assert aten.randint.generator(0, [2], generator=None, device="meta").shape == (2,)
     refused(RuntimeError, lambda: aten.randint.out(0, [2], out=on_meta(2)), "less than 'to'")
     assert aten.uniform(on_meta(2), 1.0, 0.0).shape == (2,)
+
+
+# ---- by parts, each of which refuses what does not fit it ----
+
+
+def test_numbers_around_meta_tensors_are_put_together_by_operators():
+    refused(RuntimeError, lambda: aten.normal.Tensor_Tensor(on_meta(2, dtype=torch.int64), on_meta(2)), "floating-point or complex")
+    refused(RuntimeError, lambda: aten.normal.Tensor_Tensor(torch.ones(3), on_meta(3)), "not on the expected device")
+    refused(RuntimeError, lambda: aten.normal.Tensor_Tensor_out(on_meta(3), on_meta(3), out=torch.ones(3)), COPIED)
+    refused(RuntimeError, lambda: aten.normal.Tensor_float_out(torch.ones(3), 1.0, out=on_meta(3)), COPIED)
+    refused(RuntimeError, lambda: aten.normal.float_float(0.0, 1.0, [2], dtype=torch.int32, device="meta"), "floating-point or complex")
+    out = on_meta(2, dtype=torch.float16)
+    assert aten.normal.Tensor_float_out(on_meta(3), 1.0, out=out) is out and out.shape == (3,)
+
+
+def test_batch_normalisation_compares_no_sizes_beforehand():
+    refused(RuntimeError, lambda: aten._native_batch_norm_legit_no_training(torch.ones(3), None, None, torch.ones(()), on_meta(()), 0.1, 0.1), "expected device")
+    refused(RuntimeError, lambda: aten._native_batch_norm_legit_no_training(on_meta(3), None, None, on_meta(2), on_meta(2), 0.1, 0.1), "must match the size|broadcast")
+    refused(AssertionError, lambda: aten.native_batch_norm(on_meta(2, 3), None, None, None, on_meta(3), False, 0.1, 0.1), "eval mode")
+    refused(AssertionError, lambda: aten.cudnn_batch_norm_backward(on_meta(2, 3), on_meta(2, 3), on_meta(3), None, None, None, None, 0.1, on_meta(0)), "training mode")
+    refused(NotImplementedError, lambda: aten.cudnn_batch_norm(torch.ones(3, 3, dtype=torch.int64), torch.ones(3), None, None, on_meta(3), True, 0.1, 0.1))
+    refused(ZeroDivisionError, lambda: aten.native_batch_norm_backward(on_meta(2, 0), on_meta(2, 0), None, None, None, None, None, True, 0.1, [True] * 3))
+    out, mean, invstd = aten._native_batch_norm_legit(on_meta(2, 3, 4), on_meta(3), on_meta(3), on_meta(3), on_meta(3), True, 0.1, 0.1)
+    assert out.shape == (2, 3, 4) and mean.shape == invstd.shape == (3,)
+
+
+def test_attention_of_the_meta_device_takes_sizes_as_they_come():
+    x = on_meta(2, 3, 4)
+    out, weights = aten._native_multi_head_attention(x, on_meta(1), on_meta(()), 7, 0, x, x, on_meta(5, 1), x)
+    assert out.shape == (2, 3, 5) and weights.shape == (2, 3, 3)
+    refused(IndexError, lambda: aten._native_multi_head_attention(on_meta(()), x, x, 4, 1, x, x, x, x))
+
+
+def test_generated_variants_copy_to_outputs_of_the_same_type():
+    refused(RuntimeError, lambda: aten.detach_copy.out(on_meta(2), out=on_meta(2, dtype=torch.float64)), "Expected out tensor to have dtype")
+    assert aten.alias_copy.out(on_meta(2), out=on_meta(2, dtype=torch.float64)).dtype == torch.float64
+
+
+def test_types_of_masks_and_positions_are_asked_for_first():
+    call = aten._unsafe_masked_index_put_accumulate
+    refused(RuntimeError, lambda: call(on_meta(0), torch.ones(1), [None], torch.ones(2)), "masks must be bool")
+    refused(RuntimeError, lambda: call(on_meta(0), torch.ones(1), [torch.ones(1)], torch.ones(2)), "indices must be long")
+    assert aten.index_select(on_meta(5, 1), 0, on_meta(2, 2)).shape == (4, 1)
+
+
+def test_what_resizes_sparse_tensors_leaves_those_of_the_meta_device_alone():
+    x = on_meta(2, 3)
+    assert aten.sparse_resize_(x, [7], 1, 0) is x and x.shape == (2, 3)
+    assert aten._coalesced_(x, True) is x
+    refused(RuntimeError, lambda: aten._coalesced_(torch.ones(2, requires_grad=True), True), "leaf Variable")
+
+
+def test_lengths_of_sequences_are_all_that_their_loss_is_described_by():
+    loss, alpha = aten._ctc_loss(on_meta(4, 2, 3), on_meta(3, dtype=torch.int64), [4, 3], [1, 2])
+    assert loss.shape == (2,) and alpha.shape == (2, 4, 5)
+    refused(RuntimeError, lambda: aten._ctc_loss(on_meta(()), torch.ones(2), [1], [1]), "scalar type")
+    refused(RuntimeError, lambda: aten._ctc_loss(on_meta(2, 2, 2), on_meta(2, dtype=torch.int64), [1], [1]), "batch_size")
+
+
+def test_gates_of_recurrent_cells_fit_their_states():
+    refused(RuntimeError, lambda: aten._thnn_fused_lstm_cell(on_meta(2, 8), on_meta(2, 8), on_meta(2, 3)), "!=")
+    assert aten._thnn_fused_lstm_cell(on_meta(2, 8), on_meta(2, 8), on_meta(2, 2))[2].shape == (2, 8)

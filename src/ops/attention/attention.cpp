@@ -142,6 +142,7 @@ Tensor additive_mask(const Tensor& mask, DType dtype) {
 UMBRA_OPERATOR("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
     .all_backends([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
       Tensor out = softmax(self, dim, dtype);
+      check<TypeError>(!self.is_complex() || self.is_meta(), "isneginf does not support complex inputs.");
       if (out.sym_numel().same(0)) return out;
       return where(self.eq(-INFINITY).all(dim, true), zeros({}, {.dtype = out.dtype(), .device = out.device()}), out);
     })
@@ -319,6 +320,7 @@ UMBRA_OPERATOR("_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num
     .all_backends([](const Tensor& qkv, const Tensor& bias, int64_t heads) {
       for (int64_t d : {0, 1, 2}) qkv.sym_size(d);  // too few dimensions are an IndexError
       check(qkv.sym_size(2) % 3 == 0, "Expected _3D % 3 == 0 to be true, but got false.");
+      check_kernel_type(is_floating(qkv.dtype()), "transform_bias_rescale_qkv", qkv);
       bias.sym_size(0);
       check(qkv.dim() == 3 && bias.dim() == 1 && heads > 0 && qkv.sym_size(2) == bias.sym_size(0) &&
                 bias.sym_size(0) % (3 * heads) == 0,

@@ -2,6 +2,7 @@
 // derivative.
 #include <cmath>
 
+#include "dispatch/layers.h"
 #include "ops/common/needs_data.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -48,6 +49,31 @@ std::pair<Tensor, Tensor> attend(const Tensor& query, const Tensor& key, const T
   return {weights, side_by_side(weights.matmul(v))};
 }
 
+/// On the meta device sizes are taken as they come, and nothing fits anything else.
+void describe_heads(const Operator&, DispatchKeySet, Value* frame) {
+  const Tensor& query = frame[0].tensor_ref();
+  auto like_query = [&](SymShape sizes) {
+    Tensor result = query.new_empty(sizes);
+    check(result.is_meta() || result.sym_numel() == 0,
+          "Expected all tensors to be on the same device, but found at least two devices, ", query.device(),
+          " and meta!");
+    return result;
+  };
+  Tensor out, weights = like_query({SymInt(0)});
+  if (query.sym_numel() == 0) {
+    out = like_query(SymShape(query.sym_sizes()));
+  } else {
+    SymInt batch = query.sym_size(0), length = query.sym_size(1);
+    out = like_query({batch, length, frame[7].tensor_ref().sym_size(0)});
+    bool need_weights = frame[10].to_bool(), average = frame[11].to_bool();
+    if (need_weights)
+      weights = like_query(average ? SymShape{batch, length, length}
+                                   : SymShape{batch, SymInt(frame[4].to_int()), length, length});
+  }
+  frame[0] = Value(std::move(out));
+  frame[1] = Value(std::move(weights));
+}
+
 UMBRA_OPERATOR(
     "_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor "
     "qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, "
@@ -63,7 +89,8 @@ UMBRA_OPERATOR(
       Tensor out = linear(gathered, weight, bias);
       if (!need_weights) return std::tuple(out, query.is_fake() ? query.new_empty({0}) : Tensor());
       return std::tuple(out, average ? weights.mean(IntArrayRef{1}) : weights);
-    });
+    })
+    .use([](OperatorBuilder& builder) { set_own_layer(builder.op(), DispatchKey::Meta, describe_heads); });
 
 UMBRA_OPERATOR(
     "_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, "
@@ -76,6 +103,7 @@ UMBRA_OPERATOR(
                      const Tensor& norm_weight_1, const Tensor& norm_bias_1, const Tensor& norm_weight_2,
                      const Tensor& norm_bias_2, const Tensor& ffn_weight_1, const Tensor& ffn_bias_1,
                      const Tensor& ffn_weight_2, const Tensor& ffn_bias_2, const Tensor& mask, OptionalInt mask_type) {
+      if (src.sym_numel().same(0)) return src.clone();
       auto attention = [&](const Tensor& x) {
         check_heads(x, x, x, width, heads, qkv_weight, qkv_bias);
         return linear(attend(x, x, x, width, heads, qkv_weight, qkv_bias, mask, mask_type, false).second, proj_weight,

@@ -34,13 +34,13 @@ void check_fits_result(const Tensor& out, const Tensor& result) {
 
 void run_list_out(const void* context, Value* frame) {
   const auto& [functional, options] = *static_cast<const Copying*>(context);
-  refuse_history(functional, frame);
   std::vector<Tensor> outs = frame[functional.argument_count()].tensor_list().vec();
   Frame inner(functional, frame);
   functional.call(inner.data());
   TensorList results = inner[0].tensor_list();
   check(outs.size() == results.size(), options.called, " expected an out= argument of size ", results.size(),
         ", got size ", outs.size());
+  refuse_history(functional, frame);
   for (size_t i = 0; i < outs.size(); ++i) {
     if (options.resizes) check_fits_result(outs[i], results[i]);
     if (options.resizes) copied_out(outs[i], results[i]);

@@ -107,14 +107,28 @@ UMBRA_OPERATOR(
       return convolution(self, weight, bias, stride, padding, dilation, false, {SymInt(0)}, groups);
     });
 
-// These take the kernel's size once more.
+// These take the kernel's size once more. PyTorch has no kernel of theirs for the meta device, and says so first.
+void check_no_meta(const char* name, std::initializer_list<const Tensor*> tensors) {
+  for (const Tensor* t : tensors)
+    check<NotImplementedError>(!t->defined() || !t->is_meta() || t->is_fake(), "aten::", name,
+                               ": attempted to run this operator with Meta tensors, but there was no fake impl or Meta "
+                               "kernel registered.");
+}
+
 void check_kernel(const Tensor& weight, SymIntArrayRef kernel) {
   check(weight.dim() == static_cast<int64_t>(kernel.size()) + 2 && weight.sym_sizes().drop_front(2) == kernel,
         "expected a weight with a kernel of size ", kernel, ", but got weight of size ", weight.sym_sizes());
 }
 
+template <int kSpatial>
 Tensor plain_convolution(const Tensor& self, const Tensor& weight, SymIntArrayRef kernel, const Tensor& bias,
                          SymIntArrayRef stride, SymIntArrayRef padding) {
+  check_no_meta(kSpatial == 2 ? "_slow_conv2d_forward" : "slow_conv3d_forward", {&self, &weight, &bias});
+  if (kSpatial == 3) {
+    for (const auto& [name, list] : {std::pair("kernel_size", kernel), {"stride", stride}, {"padding", padding}})
+      check(list.size() == 3, "It is expected ", name, " equals to 3, but got size ", list.size());
+    weight.sym_size(1), self.sym_size(1);  // too few dimensions are an IndexError
+  }
   check_kernel(weight, kernel);
   return convolution(self, weight, bias, stride, padding, {SymInt(1)}, false, {SymInt(0)}, 1);
 }
@@ -123,7 +137,7 @@ UMBRA_OPERATOR(
     "_slow_conv2d_forward(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] stride, SymInt[2] "
     "padding) -> Tensor")
     .out("_slow_conv2d_forward.output", {"output"})
-    .composite(plain_convolution)
+    .composite(plain_convolution<2>)
     .use(NeedsData{});
 UMBRA_OPERATOR(
     "thnn_conv2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, SymInt[2] stride=[1, 1], "
@@ -137,13 +151,7 @@ UMBRA_OPERATOR(
     "slow_conv3d_forward(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias, SymInt[3] stride, SymInt[3] "
     "padding) -> Tensor")
     .out("slow_conv3d_forward.output", {"output"})
-    .composite([](const Tensor& self, const Tensor& weight, SymIntArrayRef kernel, const Tensor& bias,
-                  SymIntArrayRef stride, SymIntArrayRef padding) {
-      for (const auto& [name, list] : {std::pair("kernel_size", kernel), {"stride", stride}, {"padding", padding}})
-        check(list.size() == 3, "It is expected ", name, " equals to 3, but got size ", list.size());
-      weight.sym_size(1), self.sym_size(1);  // too few dimensions are an IndexError
-      return plain_convolution(self, weight, kernel, bias, stride, padding);
-    })
+    .composite(plain_convolution<3>)
     .use(NeedsData{});
 UMBRA_OPERATOR(
     "slow_conv3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], "
@@ -153,8 +161,10 @@ UMBRA_OPERATOR(
                   SymIntArrayRef stride,
                   SymIntArrayRef padding) { return slow_conv3d_forward(self, weight, kernel, bias, stride, padding); });
 
+template <int kSpatial>
 Tensor dilated_convolution(const Tensor& self, const Tensor& weight, SymIntArrayRef kernel, const Tensor& bias,
                            SymIntArrayRef stride, SymIntArrayRef padding, SymIntArrayRef dilation) {
+  check_no_meta(kSpatial == 2 ? "slow_conv_dilated2d" : "slow_conv_dilated3d", {&self, &weight, &bias});
   check_kernel(weight, kernel);
   return convolution(self, weight, bias, stride, padding, dilation, false, {SymInt(0)}, 1);
 }
@@ -163,18 +173,20 @@ UMBRA_OPERATOR(
     "1], "
     "SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1]) -> Tensor")
     .generated_out("slow_conv_dilated2d.out")
-    .composite(dilated_convolution)
+    .composite(dilated_convolution<2>)
     .use(NeedsData{});
 UMBRA_OPERATOR(
     "slow_conv_dilated3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, 1, "
     "1], SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1]) -> Tensor")
     .generated_out("slow_conv_dilated3d.out")
-    .composite(dilated_convolution)
+    .composite(dilated_convolution<3>)
     .use(NeedsData{});
 
+template <int kSpatial>
 Tensor transposed_convolution(const Tensor& self, const Tensor& weight, SymIntArrayRef kernel, const Tensor& bias,
                               SymIntArrayRef stride, SymIntArrayRef padding, SymIntArrayRef output_padding,
                               SymIntArrayRef dilation) {
+  if (kSpatial == 3) check_no_meta("slow_conv_transpose3d", {&self, &weight, &bias});
   check_kernel(weight, kernel);
   return convolution(self, weight, bias, stride, padding, dilation, true, output_padding, 1);
 }
@@ -182,12 +194,12 @@ UMBRA_OPERATOR(
     "slow_conv_transpose2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, SymInt[2] stride=[1, "
     "1], SymInt[2] padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt[2] dilation=[1, 1]) -> Tensor")
     .out("slow_conv_transpose2d.out")
-    .composite(transposed_convolution);
+    .composite(transposed_convolution<2>);
 UMBRA_OPERATOR(
     "slow_conv_transpose3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, "
     "1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1]) -> Tensor")
     .out("slow_conv_transpose3d.out")
-    .composite(transposed_convolution)
+    .composite(transposed_convolution<3>)
     .use(NeedsData{});
 
 // ---- time, batch, channels ----
@@ -198,6 +210,33 @@ void check_tbc(const Tensor& self, const Tensor& weight, const Tensor& bias) {
   check(bias.dim() == 1, "Bias must be 1-D");
   check(self.sym_size(2) == weight.sym_size(1), "Input dim 2 (input channels) is not == dim 1 in the weight tensor");
   check(weight.sym_size(2) == bias.sym_size(0), "Bias size must equal dim 2 in the weight tensor (output channels).");
+}
+
+bool fits_tbc(const Tensor& self, const Tensor& weight, const Tensor& bias) {
+  return self.dim() == 3 && weight.dim() == 3 && bias.dim() == 1 && self.sym_size(2) == weight.sym_size(1) &&
+         weight.sym_size(2) == bias.sym_size(0);
+}
+
+/// The gradients step by step over the kernel: nobody asks whether the inputs fit each other, and what a tensor has too
+/// few dimensions for is nothing.
+std::tuple<Tensor, Tensor, Tensor> tbc_gradients(const Tensor& grad, const Tensor& input, const Tensor& weight,
+                                                 const Tensor& bias, int64_t pad) {
+  auto size = [](const Tensor& t, int64_t dim) { return dim < t.dim() ? t.sym_size(dim).guard_int() : 0; };
+  int64_t length = size(input, 0), batch = size(input, 1), width = size(weight, 0);
+  int64_t steps = length - width + 1 + pad * 2;
+  auto nothing = [](const Tensor& t) { return zeros(t.sym_sizes(), t.options()); };
+  Tensor of_input = nothing(input), of_weight = nothing(weight), of_bias = nothing(bias);
+  for (int64_t k = 0; k < width; ++k) {
+    int64_t from = std::max<int64_t>(0, k - pad), to = std::max<int64_t>(0, pad - k);
+    int64_t count = std::min(length + pad - k, steps) - to;
+    if (count <= 0) continue;
+    Tensor grads = grad.narrow(0, to, count).contiguous().view({count * batch, size(weight, 2)});
+    Tensor inputs = input.narrow(0, from, count).contiguous().view({count * batch, size(input, 2)});
+    of_input.narrow(0, from, count).add_(grads.mm(weight.select(0, k).t()).view({count, batch, size(input, 2)}));
+    of_weight.select(0, k).addmm_(inputs.t(), grads);
+  }
+  Tensor over_time = grad.sum(IntArrayRef{0});
+  return {of_input, of_weight, of_bias.copy_(over_time.sum(IntArrayRef{0}))};
 }
 
 // As an ordinary convolution over time.
@@ -217,7 +256,7 @@ UMBRA_OPERATOR("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> 
 UMBRA_OPERATOR(
     "conv_tbc_backward(Tensor self, Tensor input, Tensor weight, Tensor bias, int pad) -> (Tensor, Tensor, Tensor)")
     .composite([](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t pad) {
-      check_tbc(input, weight, bias);
+      if (!fits_tbc(input, weight, bias)) return tbc_gradients(grad, input, weight, bias, pad);
       auto [of_input, of_weight, of_bias] = convolution_backward(
           grad.permute({1, 2, 0}), input.permute({1, 2, 0}), weight.permute({2, 1, 0}), bias.sym_sizes(), {SymInt(1)},
           {SymInt(pad)}, {SymInt(1)}, false, {SymInt(0)}, 1, {true, true, true});

@@ -180,6 +180,7 @@ UMBRA_OPERATOR(
     .all_backends([](const Tensor& self, const Tensor& source, SymInt offset, SymIntArrayRef size,
                      SymIntArrayRef stride) {
       check_source(self, source);
+      check(source.is_contiguous(), "passed in tensor to be used as storage must be contiguous");
       check_sizes(size);
       check(stride.empty() || stride.size() == size.size(), "mismatch in length of strides and shape");
       check(offset.is_symbolic() || offset.value() >= 0, "Tensor: invalid storage offset ", offset);

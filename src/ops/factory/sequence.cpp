@@ -275,8 +275,11 @@ template <class Start, class End> struct LogarithmicallySpaced {
           return spaced_spec("logspace", start, end, steps, dtype, layout, device);
         })
         .cpu([](const Tensor& out, const Start& start, const End& end, int64_t, double base, OptionalDType,
-                OptionalLayout, OptionalDevice,
-                OptionalBool) { kernels::logspace(out, bound_of(start), bound_of(end), base); })
+                OptionalLayout, OptionalDevice, OptionalBool) {
+          Scalar first = bound_of(start), last = bound_of(end);
+          if (out.numel() > 1) check_ends(out, first, last);
+          kernels::logspace(out, first, last, base);
+        })
         .not_differentiable();
   }
 };

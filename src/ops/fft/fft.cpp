@@ -27,10 +27,18 @@ std::vector<int64_t> plain(const std::vector<SymInt>& dims, int64_t rank) {
   return wrapped(out, rank);
 }
 
+/// What has elements is read as signals: dimensions that it does not have are no IndexError here.
+template <class Dims> void check_signal(const Tensor& self, const Dims& dims) {
+  if (self.is_meta() || self.is_fake() || self.numel() == 0) return;
+  check(self.dim() > 0 || dims.empty(), "shape '[-1, 0]' is invalid for input of size 1");
+  for (SymInt d : dims)
+    check(d >= -self.dim() && d < self.dim(), "out_size == signal_size[i + 1] INTERNAL ASSERT FAILED: dimension ", d,
+          " of a signal of sizes ", self.sym_sizes());
+}
+
 double scale_of(int64_t norm, double count) {
-  check(norm >= 0 && norm <= 2, "Unsupported normalization type ", norm);
-  auto mode = static_cast<FftNorm>(norm);
-  return mode == FftNorm::None ? 1.0 : mode == FftNorm::ByCount ? 1.0 / count : 1.0 / std::sqrt(count);
+  auto mode = static_cast<FftNorm>(norm);  // any other number counts as the last
+  return mode == FftNorm::None ? 1.0 : mode == FftNorm::ByRoot ? 1.0 / std::sqrt(count) : 1.0 / count;
 }
 
 double count_of(IntArrayRef sizes, const std::vector<int64_t>& dims) {
@@ -79,6 +87,7 @@ UMBRA_OPERATOR("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forw
     .out("_fft_c2c.out")
     .meta([](const Tensor& self, std::vector<SymInt> dim, int64_t, bool) {
       check_complex(self);
+      check_signal(self, dim);
       std::vector<int64_t> dims = plain(dim, self.dim());
       if (dims.empty()) return spec_like(self);
       return TensorSpec(self.sym_sizes(), c2c_strides(self, dims), self.dtype(), self.device());
@@ -105,6 +114,7 @@ UMBRA_OPERATOR("_fft_r2c(Tensor self, int[] dim, int normalization, bool oneside
     .meta([](const Tensor& self, std::vector<int64_t> dim, int64_t, bool onesided) {
       check<TypeError>(self.is_floating_point(),
                        "Only supports floating-point dtypes, but found: ", kernel_name(self.dtype()));
+      check_signal(self, dim);
       std::vector<int64_t> dims = wrapped(dim, self.dim());
       check(!dims.empty(), "_fft_r2c: at least one dimension is transformed");
       SymShape sizes(self.sym_sizes());
@@ -148,6 +158,7 @@ UMBRA_OPERATOR("_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_
     .out("_fft_c2r.out")
     .meta([](const Tensor& self, std::vector<int64_t> dim, int64_t, SymInt last_size) {
       check_complex(self);
+      check_signal(self, dim);
       std::vector<int64_t> dims = wrapped(dim, self.dim());
       check(!dims.empty(), "_fft_c2r: at least one dimension is transformed");
       int64_t last = dims.back();

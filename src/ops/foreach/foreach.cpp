@@ -77,7 +77,7 @@ UMBRA_OPERATOR("_foreach_clamp_max.ScalarList(Tensor[] self, Scalar[] scalars) -
     .use(each("aten::clamp_max"));
 UMBRA_OPERATOR("_foreach_maximum.List(Tensor[] self, Tensor[] other) -> Tensor[]")
     .inplace("_foreach_maximum_.List")
-    .use(each("aten::maximum"));
+    .use(each("aten::clamp_min.Tensor", "aten::maximum"));
 UMBRA_OPERATOR("_foreach_maximum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]")
     .inplace("_foreach_maximum_.Scalar")
     .use(each("aten::clamp_min", "aten::maximum"));
@@ -86,7 +86,7 @@ UMBRA_OPERATOR("_foreach_maximum.ScalarList(Tensor[] self, Scalar[] scalars) -> 
     .use(each("aten::clamp_min", "aten::maximum"));
 UMBRA_OPERATOR("_foreach_minimum.List(Tensor[] self, Tensor[] other) -> Tensor[]")
     .inplace("_foreach_minimum_.List")
-    .use(each("aten::minimum"));
+    .use(each("aten::clamp_max.Tensor", "aten::minimum"));
 UMBRA_OPERATOR("_foreach_minimum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]")
     .inplace("_foreach_minimum_.Scalar")
     .use(each("aten::clamp_max", "aten::minimum"));

@@ -104,13 +104,15 @@ UMBRA_OPERATOR(
 
 /// The gradient of the table as a sparse tensor: a row for each index that is not padding, in the order of the indices.
 Tensor rows_gradient(Tensor grad, Tensor indices, SymInt rows, SymInt padding, bool scale) {
+  check_indices(indices);
   check(!scale, "embedding_backward: scale_grad_by_freq not supported with sparse gradients");
-  SymInt width = grad.sym_size(-1);
   if (padding != -1) {
-    Tensor kept = indices.reshape({-1}).ne(Scalar(padding)).nonzero().reshape({-1});
-    grad = grad.reshape({-1, width}).index_select(0, kept);
-    indices = indices.reshape({-1}).index_select(0, kept);
+    check<IndexError>(indices.dim() > 0 && grad.dim() > 0, "too many indices for tensor of dimension 0 (got 1)");
+    Tensor kept = indices.ne(Scalar(padding));
+    indices = index(indices, {kept});
+    grad = index(grad, {kept});
   }
+  SymInt width = grad.sym_size(-1);
   return _sparse_coo_tensor_unsafe(indices.reshape({1, -1}), grad.reshape({-1, width}), {rows, width});
 }
 

@@ -179,10 +179,13 @@ Tensor bags_by_offsets(const Tensor& indices, const Tensor& offsets) {
 /// The gradient of the table as a sparse tensor: each index gets the gradient of its bag.
 Tensor bag_rows_gradient(const Tensor& grad, const Tensor& indices, const Tensor& offset2bag, const Tensor& bag_size,
                          SymInt rows, bool scale, int64_t mode, const Tensor& per_sample_weights, int64_t padding) {
-  check(mode != static_cast<int64_t>(BagMode::Max), "embedding_bag: max mode has no sparse gradient");
   Tensor of_each = grad.index_select(0, offset2bag);
-  if (mode == static_cast<int64_t>(BagMode::Mean))
-    of_each = of_each.div(bag_size.index_select(0, offset2bag).unsqueeze(1).to(grad.dtype()));
+  check(mode != static_cast<int64_t>(BagMode::Max), "embedding_bag: max mode has no sparse gradient");
+  bool mean = mode == static_cast<int64_t>(BagMode::Mean);
+  check(is_differentiable(grad.dtype()) || (!mean && !per_sample_weights.defined()),
+        "result type Float can't be cast to the desired output type ", kernel_name(grad.dtype()));
+  if (mean) of_each = of_each.div(bag_size.index_select(0, offset2bag).unsqueeze(1).to(grad.dtype()));
+  check(!mean || !per_sample_weights.defined(), "embedding_bag: weights of samples go with sums alone");
   if (per_sample_weights.defined()) of_each = of_each.mul(per_sample_weights.unsqueeze(1));
   return embedding_backward(of_each, indices, rows, padding, scale, true);
 }
@@ -194,8 +197,15 @@ UMBRA_OPERATOR(
     .all_backends([](const Tensor& grad, const Tensor& indices, const Tensor& offsets, const Tensor& offset2bag,
                      const Tensor& bag_size, const Tensor& max_indices, SymInt rows, bool scale, int64_t mode,
                      bool sparse, const Tensor& per_sample_weights, int64_t padding) {
-      if (only_metadata_is_asked() && !sparse) return grad.new_empty(table_spec(grad, rows).sizes);
-      check<IndexError>(!only_metadata_is_asked() || offset2bag.dim() <= 1, kNoVector);
+      bool meta = false;
+      for (const Tensor* t : {&grad, &indices, &offsets, &offset2bag, &bag_size, &max_indices, &per_sample_weights})
+        meta |= t->defined() && t->is_meta();
+      if (meta && !sparse) {
+        check(is_floating(grad.dtype()), "Unsupported input type encountered: ", grad.dtype());
+        grad.sym_size(1);  // too few dimensions are an IndexError
+        return grad.new_empty(table_spec(grad, rows).sizes);
+      }
+      check<IndexError>(!meta || offset2bag.dim() <= 1, kNoVector);
       check_integers(indices, "indices");
       check_integers(offsets, "offsets");
       Tensor bags = offset2bag.sym_numel() == 0 ? bags_by_offsets(indices, offsets) : offset2bag;

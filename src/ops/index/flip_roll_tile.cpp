@@ -33,6 +33,8 @@ UMBRA_OPERATOR("flip(Tensor self, int[] dims) -> Tensor")
 UMBRA_OPERATOR("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor")
     .generated_out("roll.out")
     .meta([](const Tensor& self, SymIntArrayRef shifts, Ints dims) {
+      if (self.is_meta() && !self.is_fake())  // dimensions are looked at before they are paired with shifts
+        for (int64_t d : dims) wrap_dim(d, self.dim());
       check(!shifts.empty(), "`shifts` required");
       check(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1),
             "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());

@@ -36,19 +36,21 @@ void check_fits(const char* name, const Tensor& self, int64_t dim, const Tensor&
   }
 }
 
-/// The gradient as a sparse tensor: an element for each that was gathered.
+/// The gradient as a sparse tensor: an element for each of the gradient. The dimension need not be one of the tensor's.
 Tensor sparse_gather_gradient(const Tensor& grad, SymIntArrayRef sizes, int64_t dim, const Tensor& index) {
   TensorOptions integers{.dtype = DType::Int64, .device = index.device()};
-  if (sizes.empty())
-    return _sparse_coo_tensor_unsafe(zeros({0, grad.sym_numel()}, integers), grad.reshape({-1}), sizes);
-  if (index.dim() == 0) return _sparse_coo_tensor_unsafe(index.reshape({1, 1}), grad.reshape({1}), sizes);
-  int64_t at = wrap_dim(dim, static_cast<int64_t>(sizes.size()));
+  auto rank = static_cast<int64_t>(sizes.size());
+  check(index.dtype() == DType::Int64 || (rank > 0 && grad.dim() > 0), "indices must be an int64 tensor");
+  if (rank == 0) return _sparse_coo_tensor_unsafe(zeros({0, grad.sym_numel()}, integers), grad.reshape({-1}), sizes);
+  if (grad.dim() == 0) return _sparse_coo_tensor_unsafe(index.reshape({1, 1}), grad.reshape({1}), sizes);
   std::vector<Tensor> rows;
-  for (int64_t d = 0; d < index.dim(); ++d) {
-    SymShape ones(index.sym_sizes().size(), 1);
-    ones[d] = index.sym_sizes()[d];
-    Tensor along = d == at ? index : arange(Scalar(ones[d]), integers).view(ones).expand(index.sym_sizes());
-    rows.push_back(along.reshape({-1}));
+  for (int64_t d = 0; d < rank; ++d) {
+    SymInt size = grad.sym_size(d);  // too few dimensions are an IndexError
+    SymShape ones(grad.sym_sizes().size(), 1);
+    ones[d] = size;
+    bool chosen = d == (dim < 0 ? dim + rank : dim);
+    rows.push_back(chosen ? index.to(DType::Int64).reshape({-1}).expand({grad.sym_numel()})
+                          : arange(Scalar(size), integers).view(ones).expand(grad.sym_sizes()).reshape({-1}));
   }
   return _sparse_coo_tensor_unsafe(stack(rows, 0), grad.reshape({-1}), sizes);
 }

@@ -42,6 +42,11 @@ UMBRA_OPERATOR("index_select(Tensor self, int dim, Tensor index) -> Tensor")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index) {
       if (only_metadata_is_asked() && self.dim() == 0) return TensorSpec({}, self.dtype(), self.device());
       int64_t at = wrap_dim(dim, self.dim());
+      if (only_metadata_is_asked()) {  // a position for each number there is
+        SymShape shape(self.sym_sizes());
+        shape[at] = index.sym_numel();
+        return TensorSpec(shape, self.dtype(), self.device());
+      }
       check_vector("index_select", index);
       check(is_position(index), "index_select(): Expected dtype int32 or int64 for index");
       SymShape shape(self.sym_sizes());

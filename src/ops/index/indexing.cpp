@@ -157,7 +157,14 @@ TensorSpec index_spec(const Tensor& self, TensorList indices) {
   SymShape strides = contiguous ? contiguous_strides(shape) : indexed_strides(self, at, shape);
   return TensorSpec(shape, strides, self.dtype(), self.device());
 }
+/// The kernels move elements by at least one index.
+void check_any_index(const Tensor& moved, TensorList indices) {
+  bool any = std::any_of(indices.begin(), indices.end(), [](const Tensor& index) { return index.defined(); });
+  check(any || moved.numel() == 0, "ntensor >= 3 INTERNAL ASSERT FAILED: no dimension is indexed");
+}
+
 void run_index(const Tensor& out, const Tensor& self, TensorList indices) {
+  check_any_index(out, indices);
   bool whole_mask =
       indices.size() == 1 && indices[0].defined() && indices[0].dim() == self.dim() && is_mask(indices[0]);
   if (whole_mask && self.dim() > 0) return kernels::masked_select(out, self, indices[0]);
@@ -445,7 +452,19 @@ std::vector<Tensor> clamped(const Tensor& self, TensorList indices) {
                                        : Tensor());
   return out;
 }
+/// Where a tensor is on the meta device, types are asked for before all else, the mask's as well.
+void check_masked(std::initializer_list<const Tensor*> tensors, const Tensor& mask, TensorList indices) {
+  auto on_meta = [](const Tensor& t) { return t.defined() && t.is_meta(); };
+  bool any = on_meta(mask) || std::any_of(indices.begin(), indices.end(), on_meta);
+  for (const Tensor* t : tensors) any |= on_meta(*t);
+  if (!any) return;
+  for (const Tensor& index : indices)
+    check(!index.defined() || index.dtype() == DType::Int64 || index.dtype() == DType::Int32,
+          "tensors used as indices must be long or int tensors");
+  check(mask.dtype() == DType::Bool, "tensors used as masks must be bool tensors");
+}
 Tensor masked_index(const Tensor& self, const Tensor& mask, TensorList indices, const Scalar& fill) {
+  check_masked({&self}, mask, indices);
   check_unsafe("_unsafe_masked_index", indices, false);
   if (self.sym_numel() == 0) {
     // Nothing to read: the fill in the shape that the indices span; what they leave alone stays as long as it is.
@@ -453,14 +472,16 @@ Tensor masked_index(const Tensor& self, const Tensor& mask, TensorList indices, 
     for (size_t d = 0; d < indices.size() && d < sizes.size(); ++d)
       if (indices[d].defined()) sizes[d] = 1;
     Tensor one = self.new_full(sizes, fill);
-    return _unsafe_index(one, clamped(one, indices)).masked_fill(mask.logical_not(), fill);
+    return _unsafe_index(one, clamped(one, indices));
   }
   return _unsafe_index(self, clamped(self, indices)).masked_fill(mask.logical_not(), fill);
 }
 Tensor masked_index_put(const Tensor& self, const Tensor& mask, TensorList indices, const Tensor& values) {
+  check_masked({&self, &values}, mask, indices);
   if (self.sym_numel() == 0) return self.clone();
-  check_unsafe("_unsafe_masked_index", indices, false);
-  return _unsafe_index_put(self, clamped(self, indices), values.masked_fill(mask.logical_not(), Scalar(0)), true);
+  if (!indices.empty()) check_unsafe("_unsafe_masked_index", indices, false);
+  Tensor chosen = values.masked_fill(mask.logical_not(), Scalar(0));
+  return _unsafe_index_put(self, clamped(self, indices), chosen, true);
 }
 
 UMBRA_OPERATOR("_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor")

@@ -60,10 +60,14 @@ UMBRA_OPERATOR("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) 
       check_size("kthvalue", self, at);
       check(expect_at_most(1, k) && expect_at_most(k, self.dim() > 0 ? self.sym_sizes()[at] : SymInt(1)),
             "kthvalue(): selected number k out of range for dimension ", at);
-      check_dtype("kthvalue_cpu", self, false);
+      if (self.dim() > 0) check_dtype("kthvalue_cpu", self, false);
       return reduced_specs(self, at, keepdim);
     })
     .cpu<2>([](const Tensor& values, const Tensor& indices, const Tensor& self, SymInt k, int64_t dim, bool) {
+      if (self.dim() == 0) {  // a number is the first of itself, whatever its type
+        kernels::copy(values, self);
+        return kernels::fill(indices, 0);
+      }
       check_dtype("kthvalue_cpu", self, false);
       int64_t at = wrap_dim(dim, self.dim());
       kernels::kth_value(with_dim(values, self, at), with_dim(indices, self, at), self, at, k.guard_int());

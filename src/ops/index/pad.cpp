@@ -204,11 +204,10 @@ Tensor pad_in_mode(const Tensor& self, SymIntArrayRef pad, PaddingMode mode, std
 UMBRA_OPERATOR("_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor")
     .composite([](const Tensor& self, SymIntArrayRef pad, int64_t mode, std::optional<double> value) {
       check_pad_length(self, pad);
-      if (mode < 0) {
-        check_padded_dims(self, pad);
-        fail("Invalid padding mode (", mode, ")");
-      }
-      check<NotImplementedError>(mode <= 3, "Unrecognised padding mode ", mode);
+      bool known = mode >= 0 && mode <= 3;
+      check(known || !value || *value == 0, "Invalid padding mode (", mode, ")");
+      check<NotImplementedError>(known, "Padding size ", pad.size(), " is not supported for ", self.dim(),
+                                 "D input tensor in mode ", mode);
       return pad_in_mode(self, pad, static_cast<PaddingMode>(mode), value);
     });
 

@@ -160,13 +160,13 @@ void check_index_reduce(const Tensor& self, int64_t given, const Tensor& index, 
         kernel_name(source.dtype()), ") must have the same scalar type");
   check(dim == 0 || dim < source.dim(), "index_reduce_(): Indexing dim ", dim,
         " is out of bounds of the source tensor with dim ", source.dim());
+  SymInt count = index.sym_numel(), slices = self.dim() == 0 && source.dim() == 0 ? SymInt(1) : source.sym_size(dim);
+  check(count == slices, "index_reduce_(): Number of indices (", count, ") should be equal to source.size(dim): (",
+        slices, "), for dim: ", dim);
   bool fits = self.dim() == source.dim();
   for (int64_t d = 0; fits && d < self.dim(); ++d) fits = d == dim || self.sym_sizes()[d] == source.sym_sizes()[d];
   check(fits, "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ",
         self.sym_sizes(), " source.shape = ", source.sym_sizes());
-  SymInt count = index.sym_numel(), slices = source.dim() == 0 ? SymInt(1) : source.sym_size(dim);
-  check(count == slices, "index_reduce_(): Number of indices (", count, ") should be equal to source.size(dim): (",
-        slices, "), for dim: ", dim);
   check<NotImplementedError>(!self.is_complex() && self.dtype() != DType::Bool, "\"index_func_\" not implemented for '",
                              kernel_name(self.dtype()), "'");
 }

@@ -141,6 +141,11 @@ UMBRA_OPERATOR(
       }
       wrap_dim(axis, data.dim());
       reduction(reduce);
+      if (const Tensor& bounds = offsets.defined() ? offsets : lengths; bounds.defined()) {
+        bool integers = bounds.dtype() == DType::Int64 || bounds.dtype() == DType::Int32;
+        check_kernel_type(integers, "_segment_reduce_cpu_offsets_backward_kernel1", bounds);
+        check_kernel_type(is_floating(data.dtype()), "_segment_reduce_cpu", data);
+      }
       TensorSpec like = segment_spec(data, reduce, Segments(lengths, offsets), axis);
       check(grad.sym_sizes() == SymIntArrayRef(like.sizes) && output.sym_sizes() == SymIntArrayRef(like.sizes),
             "segment_reduce backward: grad and output must have the shape of the result, ", to_string(like.sizes));

@@ -11,6 +11,11 @@ namespace {
 
 void check_norm_order(const char* name, double p) { check(p >= 0, name, " only supports non-negative p values"); }
 
+/// The order as a number of the type that is computed in: one too large for it is infinite.
+double order_in(const Tensor& x, double p) {
+  return x.dtype() == DType::Float64 ? p : static_cast<double>(static_cast<float>(p));
+}
+
 /// Whether Euclidean distances go by a matrix product: faster, less exact.
 bool by_product(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) {
   int64_t chosen = mode.value_or(0);
@@ -65,7 +70,7 @@ UMBRA_OPERATOR("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode)
       SymShape batch = batch_part(out);
       Tensor a = as_batches(x1, batch), b = as_batches(x2, batch);
       if (by_product(x1, x2, p, mode)) kernels::copy(out, _euclidean_dist(a, b).reshape(out.sym_sizes()));
-      else kernels::cdist(out, a, b, p);
+      else kernels::cdist(out, a, b, order_in(x1, p));
     })
     .gradient("x1", {"grad", "x1", "x2", "p", "result"},
               [](const Tensor& grad, const Tensor& x1, const Tensor& x2, double p, const Tensor& result) {
@@ -176,7 +181,7 @@ UMBRA_OPERATOR("_pdist_forward(Tensor self, float p=2) -> Tensor")
     .cpu([](const Tensor& out, const Tensor& self, double p) {
       if (out.numel() == 0) return;
       if (self.size(1) == 0) return kernels::fill(out, 0);
-      kernels::pdist(out, kernels::contiguous(self), p);
+      kernels::pdist(out, kernels::contiguous(self), order_in(self, p));
     })
     .gradient("self", {"grad", "self", "p", "result"},
               [](const Tensor& grad, const Tensor& self, double p, const Tensor& result) {

@@ -114,7 +114,7 @@ UMBRA_OPERATOR(
     .gradient("self, b", {"grad0", "grad1", "self", "b", "solution"}, gradients)
     .differentiable_outputs({true, true, false, false})
     .tags({Tag::DynamicOutputShape})
-    .use(NeedsData{"linalg_lstsq.out"});
+    .use(NeedsData{});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -65,6 +65,7 @@ Tensor vector_norm_gradient(const Tensor& grad, const Tensor& self, const Tensor
 
 void vector_norm_cpu(const Tensor& out, const Tensor& self, double p, const OptionalDims& dims, OptionalType dtype) {
   SmallVector<int64_t> over = masked_dims(reduced_dims(self, dims));
+  if (self.numel() == 0 && std::isnan(p)) return kernels::fill(out, 0);
   // Of one element every norm but the 0th is its size, whatever its powers would do.
   bool single = std::all_of(over.begin(), over.end(), [&](int64_t d) { return self.dim() == 0 || self.size(d) == 1; });
   // In single precision so large an order is infinite, and the root that is taken is the 0th.
@@ -118,9 +119,10 @@ double order_of(const OptionalScalar& p) { return p ? p->to_double() : 2.0; }
 
 TensorSpec norm_spec(const Tensor& self, const OptionalScalar& p, const OptionalDims& dims, bool keepdim,
                      OptionalType dtype) {
-  check(!dtype || is_differentiable(*dtype),
+  check(!dtype || is_differentiable(*dtype) || self.is_meta(),
         "norm(): the desired output dtype should be either floating point or complex. Got ",
         kernel_name(dtype.value_or(DType::Undefined)), " instead.");
+  if (dtype && self.is_meta()) check_norm_type(self, dtype, "linalg.vector_norm");
   uint64_t over = dtype ? reduced_dims(self, dims) : 0;
   if (dtype) check_norm_type(self, dtype, "linalg.vector_norm");
   check<NotImplementedError>(self.is_floating_point() || self.is_complex(),
@@ -209,6 +211,9 @@ UMBRA_OPERATOR("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) 
     })
     .use(out_parts([](const Tensor& self, std::vector<int64_t> dims, bool keepdim, const Tensor& out) {
       check(dims.size() <= 2, "Expected at most 2 dimensions, but got ", dims.size(), " dimensions instead.");
+      if (self.is_floating_point() || self.is_complex()) wrap_dims(dims, self.dim());
+      check(!self.is_floating_point() || self.dtype() == out.dtype(), "Expected out tensor to have dtype ",
+            kernel_name(self.dtype()), ", but got ", kernel_name(out.dtype()), " instead");
       return norm_out(out, self, Scalar(2.0), IntArrayRef(dims), keepdim);
     }))
     .tags({Tag::ExactOut});
@@ -380,6 +385,9 @@ UMBRA_OPERATOR("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) ->
     .use(out_asks("nuclear_norm.dim_out",
                   [](const Tensor& self, std::vector<int64_t>, bool, const Tensor& out) { check_norm_out(self, out); }))
     .composite([](const Tensor& self, std::vector<int64_t> dim, bool keepdim) {
+      check<NotImplementedError>(!is_reduced_floating(self.dtype()),
+                                 "linalg.matrix_norm: Low precision dtypes not supported. Got ",
+                                 kernel_name(self.dtype()));
       return linalg_matrix_norm(self, std::string("nuc"), IntArrayRef(dim), keepdim);
     })
     .use(OutCopied{});

@@ -18,6 +18,7 @@
 #include "ops/linalg/linalg.h"
 #include "ops/pointwise/family.h"
 #include "umbra/core/warning.h"
+#include "umbra/dispatch/writes.h"
 
 namespace umbra::ops {
 namespace {
@@ -302,6 +303,9 @@ UMBRA_OPERATOR("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor")
     })
     .use(out_parts([](const Tensor& x, const Tensor& y, int64_t dim, const Tensor& out) {
       check_vecdot(x, y);
+      DType type = ResultType().add(x).add(y).get();
+      check(out.dtype() == type, "linalg.vecdot: Expected out of dtype", kernel_name(type), " but found ",
+            kernel_name(out.dtype()));
       if (x.dim() == 1 && y.dim() == 1) return vdot_out(resized_out(out, {}), x, y);
       return sum_out(out, vecdot_products(x, y), IntArrayRef{dim});
     }));
@@ -468,6 +472,7 @@ UMBRA_OPERATOR("kron(Tensor self, Tensor other) -> Tensor")
     })
     .use(out_parts([](const Tensor& self, const Tensor& other, const Tensor& out) {
       KroneckerFactors f(self, other);
+      warn_of_resize(out, f.result);
       mul_out(resized_out(out, f.result).view(f.product), f.left, f.right);
       return out;
     }));

@@ -83,7 +83,7 @@ UMBRA_OPERATOR(
     })
     .cpu<3>([](const Tensor& u, const Tensor& s, const Tensor& vh, const Tensor& a, bool, bool compute_uv,
                const OptionalText& driver) {
-      check(!driver,
+      check(!driver || a.numel() == 0,
             "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER "
             "backend.");
       Tensor info = empty(batch_part(a), {.dtype = DType::Int32});
@@ -137,6 +137,9 @@ void check_svd_input(const Tensor& self) {
 /// The older name in three outputs: V is written as its adjoint and turned in place.
 std::tuple<Tensor, Tensor, Tensor> svd_out_parts(const Tensor& self, bool some, bool compute_uv, const Tensor& u,
                                                  const Tensor& s, const Tensor& v) {
+  for (const Tensor* out : {&u, &v})
+    check(compute_uv || out->dtype() == self.dtype(), "svd: Expected out tensor to have dtype ",
+          kernel_name(self.dtype()), " but got ", kernel_name(out->dtype()), " instead");
   check_svd_input(self);
   if (compute_uv) {
     if (v.dim() >= 2) v.transpose_(-2, -1);

@@ -186,11 +186,17 @@ UMBRA_OPERATOR(
       return reduction == 0 ? loss.view(target.sym_sizes()) : loss;
     });
 
+void check_smoothing(double smoothing) {
+  check(smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
+}
+void check_reduction(int64_t reduction) {
+  check(reduction >= kReduceNone && reduction <= kReduceSum,
+        "Invalid reduction type encountered in cross_entropy: ", reduction);
+}
+
 // Targets that are probabilities, one for each class.
 Tensor soft_cross_entropy(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
                           double smoothing) {
-  check(self.is_floating_point() && target.is_floating_point(),
-        "Expected floating point type for target with class probabilities, got ", kernel_name(target.dtype()));
   int64_t dim = self.dim() == 1 ? 0 : 1;
   SymInt classes = self.sym_size(dim);
   check(!weight.defined() || (weight.dim() == 1 && weight.sym_numel() == classes),
@@ -198,6 +204,8 @@ Tensor soft_cross_entropy(const Tensor& self, const Tensor& target, const Tensor
         " classes or no classes but got weight tensor of shape: ",
         weight.defined() ? weight.sym_sizes() : SymIntArrayRef());
   Tensor probabilities = target;
+  if (smoothing > 0) check_smoothing(smoothing);
+  check_reduction(reduction);
   if (smoothing > 0)
     probabilities = target.mul(1 - smoothing).add(smoothing / static_cast<double>(classes.guard_int()));
   SymShape shape(self.dim(), 1);
@@ -217,15 +225,18 @@ UMBRA_OPERATOR(
     "float label_smoothing=0.0) -> Tensor")
     .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore,
                   double smoothing) {
-      check(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
       if (self.sym_sizes() == target.sym_sizes()) {
+        check(target.is_floating_point(), "Expected floating point type for target with class probabilities, got ",
+              kernel_name(target.dtype()));
         check(ignore.is_symbolic() || ignore.value() < 0, "ignore_index is not supported for floating point target");
         return soft_cross_entropy(self, target, weight, reduction, smoothing);
       }
+      bool smooth = smoothing > 0;  // what is less is none
+      if (smooth) check_smoothing(smoothing);
       int64_t dim = self.dim() == 1 ? 0 : 1;
       Tensor scores = log_softmax(self, dim);
       Tensor loss = nll_loss_nd(scores, target, weight, reduction, ignore);
-      if (smoothing == 0) return loss;
+      if (!smooth) return loss;
       // The rest of the weight is spread over all classes.
       SymInt classes = self.sym_sizes()[dim];
       SymShape shape(self.dim(), 1);
@@ -240,6 +251,7 @@ UMBRA_OPERATOR(
                                           : ignored.bitwise_not().sum();
         spread = spread.sum().div(counted);
       } else {
+        check_reduction(reduction);
         spread = reduce_loss(spread, reduction);
       }
       return loss.mul(1 - smoothing).add(spread.mul(smoothing / static_cast<double>(classes.guard_int())));

@@ -26,12 +26,12 @@ constexpr const char* kCaller = " (while checking arguments for ctc_loss_allocat
 /// The longest target.
 int64_t check_ctc(const Tensor& log_probs, const Tensor& targets, const Lengths& inputs, const Lengths& labels,
                   int64_t blank) {
-  check(log_probs.dim() == 3, "Expected 3-dimensional tensor, but got ", log_probs.dim(),
-        "-dimensional tensor for argument #1 'log_probs'", kCaller);
   check(
       targets.dtype() == DType::Int64 || targets.dtype() == DType::Int32,
       "Expected tensor for argument #2 'targets' to have one of the following scalar types: Long, Int; but got torch.",
       kernel_name(targets.dtype()), "Tensor instead", kCaller);
+  check(log_probs.dim() == 3, "Expected 3-dimensional tensor, but got ", log_probs.dim(),
+        "-dimensional tensor for argument #1 'log_probs'", kCaller);
   check(targets.dim() == 1 || targets.dim() == 2, "Expected 1 to 2 dimensions, but got ", targets.dim(),
         "-dimensional tensor for argument #2 'targets'", kCaller);
   int64_t time = log_probs.size(0), batch = log_probs.size(1), classes = log_probs.size(2);
@@ -52,7 +52,7 @@ int64_t check_ctc(const Tensor& log_probs, const Tensor& targets, const Lengths&
           " at dimension 1, but got size ", targets.size(1), " for argument #2 'targets'", kCaller);
   // Labels choose where is read: one beyond the classes is refused (PyTorch reads there). What pads a row is no label.
   auto check_labels = [&](const Tensor& some) {
-    if (some.numel() > 0)
+    if (some.numel() > 0 && !some.is_meta())
       check(some.min().item().to_int() >= 0 && some.max().item().to_int() < classes,
             "Expected targets to have labels in [0, ", classes, ")", kCaller);
   };
@@ -85,10 +85,15 @@ UMBRA_OPERATOR(
     .generated_out("_ctc_loss.out", {"out0", "out1"})
     .real([](const Tensor& log_probs, const Tensor& targets, Lengths inputs, Lengths labels, int64_t blank,
              bool zero_infinity) { return ctc(log_probs, targets, inputs, labels, blank, zero_infinity); })
-    .fake([](const Tensor& log_probs, const Tensor&, Lengths, Lengths, int64_t, bool) -> Loss {
-      if (!log_probs.is_fake() && !has_ctc(log_probs.dtype()))
-        kernels::unsupported_dtype("ctc_loss_meta", log_probs.dtype());
-      depends_on_lengths("aten._ctc_loss.default");
+    .fake([](const Tensor& log_probs, const Tensor& targets, Lengths inputs, Lengths labels, int64_t blank,
+             bool) -> Loss {
+      if (log_probs.is_fake() || targets.is_fake()) depends_on_lengths("aten._ctc_loss.default");
+      if (!has_ctc(log_probs.dtype())) kernels::unsupported_dtype("ctc_loss_meta", log_probs.dtype());
+      int64_t longest = check_ctc(log_probs, targets, inputs, labels, blank);
+      check(log_probs.is_meta(),
+            "Expected all tensors to be on the same device, but found at least two devices, cpu and meta!");
+      return {log_probs.new_empty({log_probs.sym_size(1)}),
+              log_probs.new_empty({log_probs.sym_size(1), log_probs.sym_size(0), SymInt(2 * longest + 1)})};
     })
     .gradient("log_probs",
               {"grad", "log_probs", "targets", "input_lengths", "target_lengths", "result0", "result1", "blank",
@@ -206,7 +211,8 @@ UMBRA_OPERATOR(
     "reduction=Mean, bool zero_infinity=False) -> Tensor")
     .composite([](const Tensor& log_probs, const Tensor& targets, const Tensor& inputs, const Tensor& labels,
                   int64_t blank, int64_t reduction, bool zero_infinity) {
-      bool meta = inputs.is_meta() || labels.is_meta();  // which is refused below, whatever the type
+      bool meta = false;  // which is refused below, whatever the type
+      for (const Tensor* t : {&log_probs, &targets, &inputs, &labels}) meta |= t->is_meta();
       check(meta || is_integral(inputs.dtype(), false), "input_lengths must be integral");
       check(meta || is_integral(labels.dtype(), false), "target_lengths must be integral");
       Tensor scores = scores_in_batch(log_probs);

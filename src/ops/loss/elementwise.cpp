@@ -154,16 +154,20 @@ Tensor smooth_terms(const Tensor& self, const Tensor& target, double limit, doub
 UMBRA_OPERATOR("huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.) -> Tensor")
     .out("huber_loss.out")
     .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
+      bool meta = self.is_meta() || target.is_meta();
+      check<ValueError>(!meta || (reduction >= kReduceNone && reduction <= kReduceSum), reduction,
+                        " is not a valid value for reduction");
       check(delta > 0, "huber_loss does not support non-positive values for delta.");
       if (in_one_pass(self, target, reduction)) return smooth_loss(self, target, reduction, delta, 1);
       if (by_one_kernel({&self, &target})) return reduce_loss(smooth_terms(self, target, delta, 1), reduction);
+      broadcast_shapes(self.sym_sizes(), target.sym_sizes());
+      DType common = ResultType().add(self).add(target).get();
+      bool described = self.is_fake() || meta;
+      bool fits = described && reduction == kReduceNone ? self.dtype() == common
+                                                        : self.is_fake() || can_cast(common, self.dtype());
+      check(fits, "result type ", kernel_name(common), " can't be cast to the desired output type ",
+            kernel_name(self.dtype()));
       Tensor distance = difference_of("huber_cpu", self, target, false).abs();
-      if (reduction == kReduceNone)
-        check(self.dtype() == distance.dtype(), "result type ", kernel_name(distance.dtype()),
-              " can't be cast to the desired output type ", kernel_name(self.dtype()));
-      else if (!self.is_fake())
-        check(can_cast(distance.dtype(), self.dtype()), "result type ", kernel_name(distance.dtype()),
-              " can't be cast to the desired output type ", kernel_name(self.dtype()));
       Tensor loss = where(distance.le(delta), distance.mul(distance).mul(0.5), distance.sub(0.5 * delta).mul(delta));
       if (!self.is_fake()) loss = in_type_of(self, loss);
       return reduce_loss(loss, reduction);
@@ -279,8 +283,9 @@ UMBRA_OPERATOR("soft_margin_loss(Tensor self, Tensor target, int reduction=Mean)
       if (!self.is_fake() && !self.is_meta()) {  // the kernel computes in the input's memory
         check(self.sym_sizes() == loss.sym_sizes(), "output with shape ", self.sym_sizes(),
               " doesn't match the broadcast shape ", loss.sym_sizes());
-        check(self.dtype() == loss.dtype(), "result type ", kernel_name(loss.dtype()),
+        check(can_cast(loss.dtype(), self.dtype()), "result type ", kernel_name(loss.dtype()),
               " can't be cast to the desired output type ", kernel_name(self.dtype()));
+        loss = in_type_of(self, loss);
       }
       return reduce_loss(loss, reduction);
     })

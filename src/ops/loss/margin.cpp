@@ -35,6 +35,8 @@ void check_multi_margin(const Tensor& self, const Tensor& target, const Scalar& 
   check(!weight.defined() || (weight.dim() <= 1 && weight.sym_numel() == classes),
         "inconsistent weight size, expected ", classes, " but got ",
         weight.defined() ? to_string(weight.sym_sizes()) : "");
+  bool made_for = self.dtype() == DType::Float32 || self.dtype() == DType::Float64;
+  check_kernel_type(made_for || self.sym_numel() == 0, "multi_margin_loss_cpu_kernel", self);
   check(target.dtype() == DType::Int64, "expected scalar type Long but found ", kernel_name(target.dtype()));
 }
 
@@ -88,8 +90,8 @@ void check_multilabel(const Tensor& self, const Tensor& target) {
   check(target.sym_sizes() == self.sym_sizes() ||
             (self.dim() <= 1 && target.dim() <= 1 && target.sym_numel() == self.sym_numel()),
         "inconsistent target size: ", target.sym_sizes(), " for input of size: ", self.sym_sizes());
-  check_kernel_type(is_floating(self.dtype()) || self.sym_numel() == 0, "multilabel_margin_loss_forward_out_frame",
-                    self);
+  bool made_for = self.dtype() == DType::Float32 || self.dtype() == DType::Float64;
+  check_kernel_type(made_for || self.sym_numel() == 0, "multilabel_margin_loss_forward_out_frame", self);
   check(target.dtype() == DType::Int64, "expected scalar type Long but found ", kernel_name(target.dtype()));
 }
 

@@ -7,6 +7,7 @@
 #include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
+#include "ops/norm/batch_norm_on_meta.h"
 #include "ops/norm/by_parts.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/dispatch/dispatcher.h"
@@ -81,21 +82,12 @@ void check_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& b
 
 void check_running_statistics(const Tensor& input, const Tensor& mean, const Tensor& var, bool training) {
   if (training) {
-    bool fractional = input.is_floating_point() || input.is_complex();
-    if (only_metadata_is_asked() && !fractional) {  // means are described first
-      check(!input.is_meta(), "mean(): could not infer output dtype. Input dtype must be either a floating point or ",
-            "complex dtype. Got: ", input.dtype());
-      fail<NotImplementedError>("var_mean only support floating point and complex dtypes");
-    }
     check(input.dim() > 0, "Expected at least 2 dimensions, got input of shape []");
     input.sym_size(1);  // too few dimensions are an IndexError
     check<ValueError>(mean.defined() == var.defined(),
                       "running_mean and running_var must either both be None or neither be None");
     return;
   }
-  if (input.is_meta() || only_metadata_is_asked())
-    check<AssertionError>(mean.defined() && var.defined(),
-                          "running_mean and running_var must not be None in eval mode");
   check<ValueError>(mean.defined(), "running_mean must be defined in evaluation mode");
   check<ValueError>(var.defined(), "running_var must be defined in evaluation mode");
 }
@@ -157,7 +149,8 @@ UMBRA_OPERATOR(
           return batch_norm_gradients(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
         })
     .differentiable_outputs({true, false, false, false, false})
-    .tags({Tag::Generated});
+    .tags({Tag::Generated})
+    .use(BatchNormOnMeta{});
 
 UMBRA_OPERATOR(
     "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) "
@@ -189,7 +182,8 @@ UMBRA_OPERATOR(
     .differentiable_outputs({true, false, false})
     .node("NativeBatchNormBackward0")
     .tags({Tag::Core})
-    .batch(batch_norm_in_training);
+    .batch(batch_norm_in_training)
+    .use(BatchNormOnMeta{});
 
 UMBRA_OPERATOR(
     "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, "
@@ -225,6 +219,7 @@ UMBRA_OPERATOR(
       return channels_apart(_native_batch_norm_legit(fold_batch({batch_all(input), 0}, 1), batch_channels(weight),
                                                      batch_channels(bias), training, momentum, eps));
     })
+    .use(BatchNormOnMeta{})
     .use(NeedsData{"_native_batch_norm_legit.no_stats_out"});
 
 UMBRA_OPERATOR(
@@ -259,7 +254,8 @@ UMBRA_OPERATOR(
       return channels_apart(_native_batch_norm_legit_no_training(
           fold_batch({batch_all(input), 0}, 1), batch_channels(weight), batch_channels(bias), batch_channels(mean),
           batch_channels(var), momentum, eps));
-    });
+    })
+    .use(BatchNormOnMeta{});
 
 UMBRA_OPERATOR(
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "
@@ -294,7 +290,8 @@ UMBRA_OPERATOR(
                          const Tensor& var, const Tensor&, const Tensor&, bool train, double eps,
                          std::vector<bool> mask) {
       return batch_norm_by_parts(grad, input, weight, mean, var, train, eps, mask);
-    });
+    })
+    .use(BatchNormOnMeta{});
 
 // ---- on an accelerator ----
 

@@ -3,6 +3,7 @@
 #include "ops/common/needs_data.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
+#include "ops/norm/batch_norm_on_meta.h"
 #include "ops/norm/by_parts.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -27,10 +28,6 @@ Tensor no_statistics(const Tensor& input) {
 
 Result normalized(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
                   bool training, double momentum, double eps) {
-  bool meta = false;
-  for (const Tensor* t : {&input, &weight, &bias, &mean, &var}) meta |= t->defined() && t->is_meta();
-  check<AssertionError>(!meta || training || (mean.defined() && var.defined()),
-                        "running_mean and running_var must not be None in eval mode");
   check_running_statistics(input, mean, var, training);
   check_kernel_parameters(input, {&weight, &bias});
   if (mean.defined()) return _native_batch_norm_legit(input, weight, bias, mean, var, training, momentum, eps);
@@ -42,8 +39,10 @@ UMBRA_OPERATOR(
     "training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
     .out("native_batch_norm.out", {"out", "save_mean", "save_invstd"})
     .use(out_asks("native_batch_norm.out",
-                  [](const Tensor& input, const Tensor&, const Tensor&, const Tensor& mean, const Tensor& var, bool,
-                     double, double, const Tensor&, const Tensor&, const Tensor&) {
+                  [](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                     const Tensor& var, bool, double, double, const Tensor&, const Tensor&, const Tensor&) {
+                    for (const Tensor* t : {&input, &weight, &bias, &mean, &var})
+                      if (t->defined() && t->is_meta()) return;  // which is described by parts
                     check<ValueError>(mean.defined() == var.defined(),
                                       "running_mean and running_var must either both be None or neither be None");
                     check_kernel_type(is_floating(input.dtype()), "batch_norm", input);
@@ -56,7 +55,8 @@ UMBRA_OPERATOR(
            const Tensor& save_mean, const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
           return batch_norm_gradients(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
         })
-    .differentiable_outputs({true, false, false});
+    .differentiable_outputs({true, false, false})
+    .use(BatchNormOnMeta{});
 
 UMBRA_OPERATOR(
     "_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
@@ -110,7 +110,8 @@ UMBRA_OPERATOR(
                  const Tensor& save_mean, const Tensor& save_invstd, double eps, std::vector<bool> needs) {
                 return batch_norm_gradients(grad, input, weight, {}, {}, save_mean, save_invstd, true, eps, needs);
               })
-    .differentiable_outputs({true, false, false, false});
+    .differentiable_outputs({true, false, false, false})
+    .use(BatchNormOnMeta{});
 
 UMBRA_OPERATOR(
     "_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
@@ -121,7 +122,8 @@ UMBRA_OPERATOR(
                      const Tensor& var, double momentum, double eps) {
       auto [out, save_mean, save_invstd] = normalized(input, weight, bias, mean, var, false, momentum, eps);
       return ReservedResult(out, save_mean, save_invstd, no_reserve(input));
-    });
+    })
+    .use(BatchNormOnMeta{});
 
 Result backward_with_reserve(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
                              const Tensor& var, const Tensor& save_mean, const Tensor& save_var, bool update,
@@ -134,7 +136,8 @@ UMBRA_OPERATOR(
     "Tensor? save_mean, Tensor? save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> (Tensor, "
     "Tensor, Tensor)")
     .all_backends(backward_with_reserve)
-    .tangents_through(backward_with_reserve);
+    .tangents_through(backward_with_reserve)
+    .use(BatchNormOnMeta{});
 
 UMBRA_OPERATOR(
     "batch_norm_update_stats(Tensor input, Tensor? running_mean, Tensor? running_var, float momentum) -> (Tensor, "

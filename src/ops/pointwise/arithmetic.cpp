@@ -2,6 +2,7 @@
 // engine sums and casts each one to the shape and type of its input.
 #include "kernels/functors/arithmetic.h"
 
+#include "dispatch/layers.h"
 #include "ops/common/needs_data.h"
 #include "ops/pointwise/family.h"
 #include "ops/sparse/arithmetic.h"
@@ -17,6 +18,10 @@ using functors::Subtract;
 
 void check_alpha(DType dtype, const Scalar& alpha) {
   check(!alpha.is_bool() || dtype == DType::Bool, "Boolean alpha only supported for Boolean results.");
+  bool fits = alpha.is_integral(true) || is_complex(dtype) || (is_floating(dtype) && !alpha.is_complex());
+  check<ValueError>(fits || !only_metadata_is_asked(), "alpha argument of type <class '",
+                    alpha.is_complex() ? "complex" : "float", "'> cannot be safely cast to type <class '",
+                    is_floating(dtype) ? "float" : "int", "'>!");
   check(is_floating(dtype) || is_complex(dtype) || alpha.is_integral(true),
         "For integral input tensors, argument alpha must not be a floating point number.");
   check(is_complex(dtype) || !alpha.is_complex(),

@@ -108,6 +108,11 @@ UMBRA_OPERATOR("heaviside(Tensor self, Tensor values) -> Tensor")
                           "heaviside is not yet implemented for tensors with different dtypes.");
                   }))
     .meta([](const Tensor& self, const Tensor& values) {
+      if (only_metadata_is_asked()) {  // what has data is compared first
+        DType type = pointwise_types({&self, &values}, Promotion::Default).compute;
+        if (umbra::is_complex(type) && !self.is_meta()) kernels::unsupported_dtype("lt_cpu", type);
+        return pointwise_spec({&self, &values}, Promotion::Default);
+      }
       check<NotImplementedError>(!self.is_complex() && !values.is_complex(),
                                  "heaviside is not yet implemented for complex tensors.");
       check(self.dtype() == values.dtype(), "heaviside is not yet implemented for tensors with different dtypes.");

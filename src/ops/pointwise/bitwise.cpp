@@ -21,6 +21,9 @@ template <class Functor, class Other> TensorSpec shifted_spec(const Tensor& self
   if constexpr (std::is_same_v<Other, Scalar>)
     check(is_integral(other.dtype(), true) || !only_metadata_is_asked(), left ? "lshift" : "rshift",
           ": Expected shift value to be an int. Got ", other.to_double());
+  else
+    check(is_integral(other.dtype(), false) || !only_metadata_is_asked(), left ? "lshift" : "rshift",
+          ": Expected shift value to have an integral dtype. Got ", other.dtype());
   if constexpr (std::is_same_v<Other, Tensor>) return pointwise_spec({&self, &other}, Promotion::Default);
   else return pointwise_spec({&self, &number_of_type(other.dtype())}, Promotion::Default);
 }

@@ -30,6 +30,12 @@ TensorSpec where_spec(const Tensor& condition, const Tensor& self, const Tensor&
 
 UMBRA_OPERATOR("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor")
     .out("where.self_out")
+    .use(out_asks("where.self_out",
+                  [](const Tensor&, const Tensor& self, const Tensor& other, const Tensor& out) {
+                    DType type = ResultType().add(self).add(other).get();
+                    check(out.dtype() == type, "Expected out type to be ", kernel_name(type), " but got ",
+                          kernel_name(out.dtype()));
+                  }))
     .meta(where_spec)
     .cpu([](const Tensor& out, const Tensor& condition, const Tensor& self, const Tensor& other) {
       DType compute = pointwise_types({&self, &other}, Promotion::Default).compute;
@@ -286,7 +292,10 @@ struct Clamped {
 };
 
 TensorSpec clamp_tensor_spec(const Tensor& self, const Tensor& low, const Tensor& high) {
-  return pointwise_spec(Clamped(self, low, high).ref(), Promotion::Default);
+  Clamped clamped(self, low, high);
+  bool refused = clamped.count == 3 && self.is_complex();
+  check<NotImplementedError>(!refused || only_metadata_is_asked(), "clamp is not supported for complex types");
+  return pointwise_spec(clamped.ref(), Promotion::Default);
 }
 
 void clamp_tensor_kernel(const Tensor& out, const Tensor& self, const Tensor& low, const Tensor& high) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -39,7 +40,14 @@ template <class Scale, class Zero>
 std::tuple<Tensor, Tensor> quantized(const Tensor& self, const Scale& inverse, const Scale& scale, const Zero& zero,
                                      int64_t low, int64_t high) {
   Tensor steps = widened(self).mul(inverse).round().add(zero);
-  return {cut_off(steps, low, high).sub(zero).mul(scale).to(self.dtype()), within(steps, low, high)};
+  SymShape strides =
+      self.sym_numel().same(0) ? SymShape(self.sym_strides()) : strides_in_format(self, MemoryFormat::Preserve);
+  auto laid_out = [&](const Tensor& t) {
+    if (t.sym_strides() == SymIntArrayRef(strides)) return t;
+    return empty_strided(self.sym_sizes(), strides, t.options()).copy_(t);
+  };
+  return {laid_out(cut_off(steps, low, high).sub(zero).mul(scale).to(self.dtype())),
+          laid_out(within(steps, low, high))};
 }
 
 Tensor masked(const Tensor& grad, const Tensor& mask) { return grad.mul(mask); }
@@ -208,8 +216,9 @@ UMBRA_OPERATOR(
     "quant_max, float grad_factor=1.) -> Tensor")
     .generated_out("_fake_quantize_learnable_per_tensor_affine.out")
     .all_backends([](const Tensor& self, const Tensor& scale, const Tensor& zero, int64_t low, int64_t high, double) {
-      Tensor step = first_number(scale), origin = first_number(zero).round().clamp(low, high);
+      Tensor step = first_number(scale), origin = first_number(zero);
       check_grid(low, high);
+      origin = origin.round().clamp(low, high);
       check_floating(self, kName);
       return std::get<0>(quantized(self, step.reciprocal(), step, origin, low, high));
     })
@@ -259,6 +268,7 @@ UMBRA_OPERATOR(
     "int axis, int quant_min, int quant_max, float grad_factor=1.) -> (Tensor, Tensor, Tensor)")
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& scale, const Tensor& zero, int64_t axis,
                      int64_t low, int64_t high, double factor) {
+      check_kernel_type(!zero.is_complex() && zero.dtype() != DType::Bool, "round_vml_cpu", zero);
       check_learned(grad, self, scale, zero, low, high);
       check(grad.sym_sizes() == self.sym_sizes(), "`X` and `dY` are not the same size");
       check_channel_numbers(self, scale, zero, axis);
@@ -327,7 +337,7 @@ UMBRA_OPERATOR(
       check(input.dtype() == DType::Float32, "expected scalar type Float but found ", kernel_name(input.dtype()));
       check<ValueError>(input.numel() > 0, "input tensor is empty and has no data");
       check(numel <= input.numel(), "numel ", numel, " greater than input.numel() ", input.numel());
-      check(numel > 0 && bins > 0, "numel and n_bins have to be positive");
+      check(numel >= 0, "numel is out of the bound of input tensor");
       Tensor dense = input.contiguous();
       const float* values = dense.data<float>();
       float low = values[0], high = values[0];

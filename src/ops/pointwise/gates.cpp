@@ -24,7 +24,14 @@ double inverse(const Scalar& alpha) {
 UMBRA_OPERATOR("celu(Tensor self, Scalar alpha=1.0) -> Tensor")
     .inplace("celu_")
     .generated_out("celu.out")
-    .all_backends([](const Tensor& self, const Scalar& alpha) { return elu(self, alpha, 1, inverse(alpha)); })
+    .all_backends([](const Tensor& self, const Scalar& alpha) {
+      double scale = inverse(alpha);
+      bool counts = is_integral(self.dtype(), true) && self.is_meta();
+      check<ValueError>(!counts || alpha.equals(1) || !is_floating(alpha.dtype()),
+                        "alpha argument of type <class 'float'> cannot be safely cast to type <class 'int'>!");
+      if (counts && !is_floating(alpha.dtype())) return empty_like(self);
+      return elu(self, alpha, 1, scale);
+    })
     .gradient("self", {"grad", "alpha", "self"},
               [](const Tensor& grad, const Scalar& alpha, const Tensor& self) {
                 return elu_backward(grad, alpha, 1, inverse(alpha), false, self);
@@ -121,13 +128,13 @@ UMBRA_OPERATOR("log_sigmoid(Tensor self) -> Tensor")
 
 struct Halves {
   Tensor first, gate;
-  Halves(const Tensor& self, int64_t dim, bool of_gradient = false) {
+  Halves(const Tensor& self, int64_t dim, bool of_gradient_on_meta = false) {
     if (self.is_meta()) check<AssertionError>(self.dim() > 0, "glu does not support 0-dimensional tensors");
     check(self.dim() > 0, "glu does not support 0-dimensional tensors");
     int64_t at = wrap_dim(dim, self.dim());
     SymInt size = self.sym_sizes()[at];
     constexpr const char* kOdd = "Halving dimension must be even, but dimension ";
-    if (of_gradient && self.is_meta()) check<AssertionError>(size % 2 == 0, kOdd, at, " is size ", size);
+    if (of_gradient_on_meta) check<AssertionError>(size % 2 == 0, kOdd, at, " is size ", size);
     check(size % 2 == 0, kOdd, at, " is size ", size);
     first = self.narrow(at, 0, size / 2);
     gate = self.narrow(at, size / 2, size / 2);
@@ -158,7 +165,7 @@ UMBRA_OPERATOR("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor
                           " but expected ", kernel_name(out.dtype()));
                   }))
     .all_backends([](const Tensor& grad, const Tensor& self, int64_t dim) {
-      Halves halves(self, dim, true);
+      Halves halves(self, dim, grad.is_meta() || self.is_meta());
       if (has_elements(grad) && has_elements(self)) {
         check(grad.dtype() == self.dtype(), "Found dtype ", kernel_name(grad.dtype()), " but expected ",
               kernel_name(self.dtype()));
@@ -333,6 +340,7 @@ UMBRA_OPERATOR("softshrink_backward(Tensor grad_output, Tensor self, Scalar lamb
 
 UMBRA_OPERATOR("infinitely_differentiable_gelu_backward(Tensor grad, Tensor self) -> Tensor")
     .composite([](const Tensor& grad, const Tensor& self) {
+      check_kernel_type(!self.is_complex(), "erf_vml_cpu", self);
       Tensor below = self.mul(M_SQRT1_2).erf_().add(1).mul_(0.5), density = self.mul(-0.5).mul(self).exp_();
       Tensor out = below.addcmul_(self, density, M_2_SQRTPI * M_SQRT1_2 * 0.5).mul_(grad);
       return out.to(result_type(grad, self));

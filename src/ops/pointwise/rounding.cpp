@@ -6,6 +6,7 @@
 #include "kernels/copy.h"
 #include "kernels/fits.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/out_asks.h"
 #include "ops/pointwise/family.h"
 #include "ops/sparse/arithmetic.h"
 
@@ -82,6 +83,11 @@ using OptionalNumber = std::optional<double>;
 UMBRA_OPERATOR("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor")
     .inplace("nan_to_num_")
     .out("nan_to_num.out")
+    .use(out_asks("nan_to_num.out",
+                  [](const Tensor& self, OptionalNumber, OptionalNumber, OptionalNumber, const Tensor& out) {
+                    check(self.dtype() == out.dtype(), "nan_to_num: dtype of out: ", kernel_name(out.dtype()),
+                          " should be same as input: ", kernel_name(self.dtype()));
+                  }))
     .meta([](const Tensor& self, OptionalNumber, OptionalNumber, OptionalNumber) { return spec_like(self); })
     .cpu([](const Tensor& out, const Tensor& self, OptionalNumber nan, OptionalNumber positive,
             OptionalNumber negative) {

@@ -10,6 +10,7 @@
 #include "ops/pointwise/family.h"
 #include "ops/sparse/arithmetic.h"
 #include "umbra/core/grad_mode.h"
+#include "umbra/dispatch/writes.h"
 
 namespace umbra::ops {
 namespace {
@@ -54,6 +55,9 @@ UMBRA_OPERATOR("sinc(Tensor self) -> Tensor")
     .tangent(TangentRule::Pointwise)
     .tags({Tag::Pointwise});
 
+/// An output is looked at as it was given, before it gets another size.
+void check_apart(const Tensor&, const Tensor& out) { check_no_overlap(get_operator("aten::mul.Tensor"), out); }
+
 /// Times a number, laid out as the tensor is.
 Tensor scaled_like(const Tensor& self, double factor) {
   DType dtype = is_integral(self.dtype(), true) ? default_dtype() : self.dtype();
@@ -63,6 +67,7 @@ Tensor scaled_like(const Tensor& self, double factor) {
 UMBRA_OPERATOR("deg2rad(Tensor self) -> Tensor")
     .inplace("deg2rad_")
     .out("deg2rad.out")
+    .use(out_asks("deg2rad.out", check_apart))
     .all_backends([](const Tensor& self) {
       check<NotImplementedError>(!self.is_complex(), "deg2rad is not supported for complex tensors.");
       return scaled_like(self, M_PI / 180);
@@ -76,6 +81,7 @@ UMBRA_OPERATOR("deg2rad(Tensor self) -> Tensor")
 UMBRA_OPERATOR("rad2deg(Tensor self) -> Tensor")
     .inplace("rad2deg_")
     .out("rad2deg.out")
+    .use(out_asks("rad2deg.out", check_apart))
     .all_backends([](const Tensor& self) {
       check<NotImplementedError>(!self.is_complex(), "rad2deg is not supported for complex tensors.");
       return scaled_like(self, 180 / M_PI);
@@ -115,8 +121,9 @@ UMBRA_OPERATOR("logit_backward(Tensor grad_output, Tensor self, float? eps=None)
 /// A question about real numbers only.
 template <class Functor> void real_question(OperatorBuilder& builder) {
   static const std::string variant = builder.op().schema().name + ".out";
-  builder.use(out_asks(variant.c_str(), [](const Tensor&, const Tensor& out) {
+  builder.use(out_asks(variant.c_str(), [](const Tensor& self, const Tensor& out) {
     std::string_view kernel = Functor::name;
+    if (self.is_complex()) return;  // which is refused below
     check(out.dtype() == DType::Bool, kernel.substr(0, kernel.find('_')), " does not support non-boolean outputs.");
   }));
   builder.use(pointwise<Functor, 1>(Promotion::ToBool))

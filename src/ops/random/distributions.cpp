@@ -1,6 +1,8 @@
 // Random tensors whose distribution is given by tensors, and the gradients of those that have one.
 #include "kernels/functors/distributions.h"
 
+#include <algorithm>
+
 #include "kernels/sort.h"
 #include "ops/common/batching.h"
 #include "ops/common/needs_data.h"
@@ -30,12 +32,45 @@ Tensor contiguous_like(const Tensor& t, SymIntArrayRef sizes) {
   return empty(sizes, {.dtype = t.dtype(), .device = t.device()});
 }
 
+/// Where a tensor is on the meta device, numbers are drawn like the first of the parameters, and what follows from them
+/// is put together by operators of their own.
+Tensor described(const Tensor& first, SymIntArrayRef sizes, const GeneratorPointer& generator) {
+  return contiguous_like(first, sizes).normal_(0, 1, generator);
+}
+bool any_on_meta(std::initializer_list<const Tensor*> tensors) {
+  return std::any_of(tensors.begin(), tensors.end(), [](const Tensor* t) { return t->is_meta(); });
+}
+Tensor described_around(const Tensor& mean, double std, const GeneratorPointer& generator) {
+  check_deviation(std);
+  return described(mean, mean.sym_sizes(), generator).mul(Scalar(std)).add(mean);
+}
+Tensor described_around(double mean, const Tensor& std, const GeneratorPointer& generator) {
+  return std.mul(described(std, std.sym_sizes(), generator)).add(Scalar(mean));
+}
+Tensor described_around(const Tensor& mean, const Tensor& std, const GeneratorPointer& generator) {
+  SymShape sizes = broadcast_shapes(mean.sym_sizes(), std.sym_sizes());
+  return std.to(mean.dtype()).mul(described(mean, sizes, generator)).add(mean);
+}
+Tensor described_out(const Tensor& out, const Tensor& result) {
+  check(result.is_meta() == out.is_meta(), "Attempting to copy from device ", result.device(), " to device ",
+        out.device(), ", but cross-device copies are not allowed!");
+  check(can_cast(result.dtype(), out.dtype()), "Attempting to cast from ", result.dtype(), " to out tensor with dtype ",
+        out.dtype(), ", but this can't be cast because it is not safe!");
+  return copied_out(out, result);
+}
+
+/// Where numbers are written to integers, which have no such distribution, the mean is found not to be one first.
+void check_mean(const Tensor& out, double mean) {
+  if (is_integral(out.dtype(), true)) full({}, Scalar(mean), out.options());
+}
+
 Tensor draw_around(const Tensor& out, const Tensor& mean, double std, const GeneratorPointer& generator) {
   check_deviation(std);
   return resized_out(out, broadcast_shapes(mean.sym_sizes(), out.sym_sizes())).normal_(0, std, generator).add_(mean);
 }
 Tensor draw_around(const Tensor& out, double mean, const Tensor& std, const GeneratorPointer& generator) {
   check_deviation(std);
+  check_mean(out, mean);
   return resized_out(out, std.sym_sizes()).normal_(0, 1, generator).mul_(std).add_(full({}, mean, out.options()));
 }
 Tensor draw_around(const Tensor& out, const Tensor& mean, const Tensor& std, const GeneratorPointer& generator) {
@@ -59,6 +94,7 @@ Tensor zeros_of(SymIntArrayRef sizes, const Tensor& grad) { return zeros(sizes, 
 // Overloads over tensors come before those over numbers: a number may be given as a tensor of one element.
 UMBRA_OPERATOR("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor")
     .all_backends([](const Tensor& mean, const Tensor& std, const GeneratorPointer& generator) {
+      if (any_on_meta({&mean, &std})) return described_around(mean, std, generator);
       check_deviation(std);
       SymShape shape = broadcast_shapes(mean.sym_sizes(), std.sym_sizes());
       return draw_around(contiguous_like(mean, shape), mean, std, generator);
@@ -78,6 +114,7 @@ UMBRA_OPERATOR("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? gene
     .node("NormalBackward3");
 UMBRA_OPERATOR("normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor")
     .all_backends([](const Tensor& mean, double std, const GeneratorPointer& generator) {
+      if (any_on_meta({&mean})) return described_around(mean, std, generator);
       check_deviation(std);
       return draw_around(contiguous_like(mean, mean.sym_sizes()), mean, std, generator);
     })
@@ -92,6 +129,7 @@ UMBRA_OPERATOR("normal.Tensor_float(Tensor mean, float std=1., *, Generator? gen
     .node("NormalBackward1");
 UMBRA_OPERATOR("normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor")
     .all_backends([](double mean, const Tensor& std, const GeneratorPointer& generator) {
+      if (any_on_meta({&std})) return described_around(mean, std, generator);
       check_deviation(std);
       return draw_around(contiguous_like(std, std.sym_sizes()), mean, std, generator);
     })
@@ -108,18 +146,21 @@ UMBRA_OPERATOR("normal.float_Tensor(float mean, Tensor std, *, Generator? genera
 UMBRA_OPERATOR(
     "normal.Tensor_Tensor_out(Tensor mean, Tensor std, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](const Tensor& mean, const Tensor& std, const GeneratorPointer& generator, const Tensor& out) {
+      if (any_on_meta({&mean, &std, &out})) return described_out(out, described_around(mean, std, generator));
       return draw_around(out, mean, std, generator);
     })
     .random();
 UMBRA_OPERATOR(
     "normal.Tensor_float_out(Tensor mean, float std=1., *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](const Tensor& mean, double std, const GeneratorPointer& generator, const Tensor& out) {
+      if (any_on_meta({&mean, &out})) return described_out(out, described_around(mean, std, generator));
       return draw_around(out, mean, std, generator);
     })
     .random();
 UMBRA_OPERATOR(
     "normal.float_Tensor_out(float mean, Tensor std, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](double mean, const Tensor& std, const GeneratorPointer& generator, const Tensor& out) {
+      if (any_on_meta({&std, &out})) return described_out(out, described_around(mean, std, generator));
       return draw_around(out, mean, std, generator);
     })
     .random();

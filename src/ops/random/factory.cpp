@@ -95,6 +95,9 @@ UMBRA_OPERATOR(
     .meta([](double, double std, SymIntArrayRef size, const GeneratorPointer&, OptionalDType dtype,
              OptionalLayout layout, OptionalDevice device, OptionalBool) {
       check(std >= 0, "normal expects std >= 0.0, but found std ", number_text(std));
+      DType type = dtype.value_or(default_dtype());
+      check(is_floating(type) || is_complex(type) || !device || device->type != DeviceType::Meta,
+            "expected a floating-point or complex dtype, but got dtype=", type);
       return random_spec(size, dtype, layout, device);
     })
     .cpu([](const Tensor& out, double mean, double std, SymIntArrayRef, const GeneratorPointer& generator,

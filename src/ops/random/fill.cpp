@@ -231,6 +231,7 @@ UMBRA_OPERATOR("bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=
     .elementwise()
     .gradient("self", {"grad"}, zero_gradient)
     .gradient("p", {"p"}, [](const Tensor& p) { return zeros_like(p); })
+    .tangent(TangentRule::Pointwise)
     .on_inplace([](OperatorBuilder& variant) { variant.node("BernoulliBackward1"); })
     .random()
     .tags({Tag::Generated});
@@ -285,6 +286,7 @@ UMBRA_OPERATOR("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
       kernels::bernoulli(out, self, generator_or_default(generator));
     })
     .gradient("self", {"grad"}, zero_gradient)
+    .tangent(TangentRule::Pointwise)
     .random()
     .tags({Tag::CastsToOut})
     .batch([](const Batched& self, const GeneratorPointer& generator) {

@@ -53,8 +53,10 @@ UMBRA_OPERATOR(
                      const GeneratorPointer& generator) {
       auto [out, slopes] = rrelu_with_noise_functional(self, noise, lower, upper, training, generator);
       // As in PyTorch the write is not counted: the gradient, which reads the slopes, would take it for a mistake.
-      if (training && noise.storage()->has_data()) kernels::copy(noise, slopes);
-      return out;
+      bool data = noise.storage()->has_data();
+      if (training && data) kernels::copy(noise, slopes);
+      bool in_rows = out.sym_strides() == SymIntArrayRef(contiguous_strides(out.sym_sizes()));
+      return data && !in_rows ? empty(out.sym_sizes(), out.options()).copy_(out) : out;
     })
     .functional_form("aten::rrelu_with_noise_functional")
     .gradient("self", {"grad", "self", "noise", "lower", "upper", "training"},

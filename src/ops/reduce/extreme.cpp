@@ -164,7 +164,10 @@ bool share_elements(const Tensor& a, const Tensor& b) {
 UMBRA_OPERATOR("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)")
     .out("aminmax.out", {"min", "max"})
     .use(out_asks("aminmax.out",
-                  [](const Tensor&, OptionalInt, bool, const Tensor& low, const Tensor& high) {
+                  [](const Tensor& self, OptionalInt, bool, const Tensor& low, const Tensor& high) {
+                    for (const Tensor* out : {&low, &high})
+                      check(self.dtype() == out->dtype() || self.is_complex(), "Expected out tensor to have dtype ",
+                            kernel_name(self.dtype()), ", but got ", kernel_name(out->dtype()), " instead");
                     check<ValueError>(!share_elements(low, high),
                                       "aminmax(): the `min` and `max` out= tensors must not overlap.");
                   }))

@@ -130,7 +130,7 @@ Tensor extreme_backward(const Tensor& grad, const Tensor& self, const Tensor& in
 UMBRA_OPERATOR("cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Tensor")
     .composite([](const Tensor& grad, const Tensor& input, const Tensor& indices, int64_t dim) {
       if (input.sym_numel() == 0) return input;
-      return grad.new_zeros(input.sym_sizes()).scatter_add(dim, indices, grad);
+      return input.new_zeros(input.sym_sizes()).scatter_add(dim, indices, grad);
     });
 
 UMBRA_OPERATOR("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)")

@@ -107,11 +107,22 @@ UMBRA_OPERATOR(
     .out("_log_softmax_backward_data.out")
     .meta([](const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
       wrap_dim(dim, grad.dim());
+      if (has_elements(grad) && grad.sym_numel() == 0) {  // nothing is read that could fit or not
+        if (output.sym_numel() != 0) {
+          bool last = wrap_dim(dim, grad.dim()) == grad.dim() - 1;
+          check_kernel_type(is_floating(grad.dtype()),
+                            last ? "log_softmax_backward_lastdim_kernel_impl" : "log_softmax_backward_kernel_impl",
+                            grad);
+          check_read_as(grad.dtype(), output);
+        }
+        return contiguous(backward_spec(grad, grad, dim, input_dtype));
+      }
       // An output of another type is refused before the kernel is asked.
       if (!outputs_are_given()) check_log_backward_type(grad, dim);
       return backward_spec(grad, output, dim, input_dtype);
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& output, int64_t dim, DType) {
+      if (grad.numel() == 0) return;
       check_log_backward_type(grad, dim);
       kernels::log_softmax_backward(out, grad, output, wrap_dim(dim, grad.dim()));
     })

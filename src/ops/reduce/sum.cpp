@@ -74,8 +74,13 @@ void check_told_type(const Tensor& self, std::optional<DType> dtype, const Tenso
 
 UMBRA_OPERATOR("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
     .out("mean.dtype_out")
-    .use(out_asks("mean.dtype_out", [](const Tensor& self, std::optional<DType> dtype,
-                                       const Tensor& out) { check_told_type(self, dtype, out); }))
+    .use(out_asks("mean.dtype_out",
+                  [](const Tensor& self, std::optional<DType> dtype, const Tensor& out) {
+                    check(can_cast(self.dtype(), out.dtype()) || !has_elements(out),
+                          "mean.dtype_out(): input types can't be cast to the desired output type ",
+                          kernel_name(out.dtype()));
+                    check_told_type(self, dtype, out);
+                  }))
     .meta([](const Tensor& self, std::optional<DType> dtype) {
       return TensorSpec({}, mean_dtype(self, dtype), self.device());
     })
@@ -153,6 +158,9 @@ Tensor count_numbers(const Tensor& values, const OptionalDims& dims, bool keepdi
 UMBRA_OPERATOR("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
     .out("nanmean.out")
     .composite([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
+      bool told_well = !is_floating(self.dtype()) || !dtype || is_floating(*dtype) || is_complex(*dtype);
+      check(told_well, "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or ",
+            "complex dtype. Got: ", kernel_name(dtype.value_or(self.dtype())));
       Tensor count = count_numbers(self.detach(), dims, keepdim);
       return nansum(self, dims, keepdim, dtype).div(count);
     })

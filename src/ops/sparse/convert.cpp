@@ -120,10 +120,6 @@ Tensor strided_to_compressed(const Tensor& self, Layout layout, std::pair<int64_
   for (int64_t d = 0; d < batch; ++d)
     check(self.sym_size(d) > 0, "to_", to_string(layout).substr(6),
           ": Expected product of batch dimensions to be non-zero.");
-  auto [height, width] = block;
-  check(height > 0 && width > 0 && self.sym_size(batch) % height == 0 && self.sym_size(batch + 1) % width == 0,
-        "dense_to_", to_string(layout).substr(6), ": tensor sparse size (", self.sym_size(batch), ",",
-        self.sym_size(batch + 1), ") must be divisible by given blocksize (", height, ",", width, ")");
   if (self.is_fake()) return unknown_compressed(self, layout, block, inner);
   Tensor blocks = as_blocks(self, batch, block);
   if (!by_rows(layout)) blocks = blocks.transpose(batch, batch + 1);
@@ -143,19 +139,21 @@ Tensor strided_to_compressed(const Tensor& self, Layout layout, std::pair<int64_
 }
 
 /// What a strided tensor has to be, in the order in which PyTorch asks for it.
-void check_compressible(const Tensor& self, Layout wanted, OptionalBlock blocksize, int64_t dense_dim) {
+void check_compressible(const Tensor& self, Layout wanted, OptionalBlock blocksize, OptionalInt dense_dim) {
   std::string name = concat("dense_to_", to_string(wanted).substr(6));  // without "torch."
   if (blocksize) {
     check(blocksize->size() == 2, name, ": blocksize needs to be a tuple of size 2, but got ", blocksize->size());
     check((*blocksize)[0] > 0 && (*blocksize)[1] > 0, name, ": blocksize needs to be positive, but got ",
           to_string(*blocksize));
-    self.sym_size(-dense_dim - 2);
-    self.sym_size(-dense_dim - 1);
-    return;
+    int64_t dense = dense_dim.value_or(0);
+    SymInt down = self.sym_size(-dense - 2), across = self.sym_size(-dense - 1);
+    check(down % (*blocksize)[0] == 0 && across % (*blocksize)[1] == 0, name, ": tensor sparse size (", down, ",",
+          across, ") must be divisible by given blocksize (", (*blocksize)[0], ",", (*blocksize)[1], ")");
   }
-  check<IndexError>(self.dim() >= 2, "Dimension out of range (expected to be in range of [-1, 0], but got 1)");
-  check(dense_dim >= 0 && dense_dim <= self.dim() - 2, name, ": dense_dim argument must be in [0,", self.dim() - 2,
-        "] range, but ", dense_dim, " is given");
+  check<IndexError>(self.dim() >= 2 || dense_dim,
+                    "Dimension out of range (expected to be in range of [-1, 0], but got 1)");
+  check(!dense_dim || (*dense_dim >= 0 && *dense_dim <= self.dim() - 2), name, ": dense_dim argument must be in [0,",
+        self.dim() - 2, "] range, but ", dense_dim.value_or(0), " is given");
 }
 
 Tensor to_layout(const Tensor& self, OptionalLayout layout, OptionalBlock blocksize, OptionalInt dense_dim) {
@@ -185,12 +183,12 @@ Tensor to_layout(const Tensor& self, OptionalLayout layout, OptionalBlock blocks
     return with_index_type_of(as_blocks_of(self, wanted), self);
   check(!is_compressed(self.layout()) || batch_dims(self) == 0, "sparse_compressed_to_sparse: conversion from ",
         short_name(self.layout()), " to ", short_name(wanted), " for batched inputs is not supported");
-  int64_t inner = is_compressed(self.layout()) ? inner_dims(self)
-                  : is_coo(self)               ? self.dim() - 2
-                                               : dense_dim.value_or(0);
+  OptionalInt inner = dense_dim;
+  if (is_compressed(self.layout())) inner = inner_dims(self);
+  if (is_coo(self)) inner = self.dim() - 2;
   Tensor whole = strided(self);
   check_compressible(whole, wanted, blocksize, inner);
-  return with_index_type_of(strided_to_compressed(whole, wanted, block, inner), self);
+  return with_index_type_of(strided_to_compressed(whole, wanted, block, inner.value_or(0)), self);
 }
 
 /// A conversion: one function for all layouts, and the gradient converted back.

@@ -3,6 +3,7 @@
 
 #include "kernels/copy.h"
 #include "kernels/sparse_indices.h"
+#include "ops/common/kernel_type.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -35,9 +36,11 @@ UMBRA_OPERATOR(
     "transpose=False) -> Tensor")
     .out("_convert_indices_from_csr_to_coo.out")
     .meta([](const Tensor& crow, const Tensor& column, bool narrow, bool) {
-      check(crow.dim() >= 1 && crow.dim() == column.dim(),
+      check(crow.dim() == column.dim(),
             "crow_indices and col_indices are supposed to have the same number of dimensions, but got ", crow.dim(),
             " and ", column.dim());
+      check_kernel_type(is_integral(crow.dtype(), false), "convert_indices_from_csr_to_coo_cpu", crow);
+      crow.sym_size(-1);  // a number is an IndexError
       check(crow.sym_sizes().drop_back() == column.sym_sizes().drop_back(),
             "crow_indices and col_indices are supposed to have the same batch, but got ", crow.sym_sizes(), " and ",
             column.sym_sizes());

@@ -165,13 +165,17 @@ Tensor checked_coo(const Tensor& indices, const Tensor& values, SymIntArrayRef s
   return _sparse_coo_tensor_unsafe(indices, values, size, {.dtype = values.dtype()}, coalesced);
 }
 
+void check_not_pinned(OptionalBool pin) {
+  check(!pin.value_or(false), "Cannot access accelerator device when none is available.");
+}
+
 /// Options that a tensor made of parts follows from its parts.
 void check_options(Layout made, OptionalLayout layout, OptionalDevice device, const Tensor& values, OptionalBool pin) {
   check(!layout || *layout == made, "expected layout ", to_string(made), ", but got ",
         to_string(layout.value_or(made)));
   check(!device || device->type == values.device().type, "expected the device of the values, ",
         to_string(values.device()), ", but got ", to_string(device.value_or(Device())));
-  check(!pin.value_or(false), "Cannot access accelerator device when none is available.");
+  check_not_pinned(pin);
 }
 
 Tensor converted(const Tensor& values, OptionalDType dtype) { return dtype ? values.to(*dtype) : values; }
@@ -191,12 +195,15 @@ UMBRA_OPERATOR(
     "values, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? "
     "is_coalesced=None) -> Tensor")
     .all_backends([](int64_t, int64_t, SymIntArrayRef size, const Tensor& indices, const Tensor& values,
-                     OptionalDType dtype, OptionalLayout layout, OptionalDevice, OptionalBool, OptionalBool coalesced) {
+                     OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool pin,
+                     OptionalBool coalesced) {
       bool asked = layout == Layout::SparseCoo;
-      check(asked || !values.is_meta(), "expected the layout torch.sparse_coo");
+      bool meta = indices.is_meta() || values.is_meta() || (device && device->type == DeviceType::Meta);
+      check(asked || !meta, "expected the layout torch.sparse_coo");
       check<NotImplementedError>(asked,
                                  "Could not run 'aten::_sparse_coo_tensor_with_dims_and_tensors' with arguments "
                                  "from the 'CPU' backend: it is defined for the sparse layout only");
+      check_not_pinned(pin);
       // Whoever has the parts may resize them, and must not change this tensor by that.
       return sparse::make_coo(indices.to(DType::Int64).detach(), converted(values, dtype).detach(), size,
                               coalesced.value_or(false));
@@ -208,9 +215,10 @@ UMBRA_OPERATOR(
     "_sparse_coo_tensor_unsafe(Tensor indices, Tensor values, SymInt[] size, *, ScalarType? dtype=None, Layout? "
     "layout=None, Device? device=None, bool? pin_memory=None, bool? is_coalesced=None) -> Tensor")
     .composite([](const Tensor& indices, const Tensor& values, SymIntArrayRef size, OptionalDType dtype, OptionalLayout,
-                  OptionalDevice, OptionalBool, OptionalBool coalesced) {
+                  OptionalDevice, OptionalBool pin, OptionalBool coalesced) {
       indices.sym_size(0);  // too few dimensions are an IndexError
       check_coo_shapes(indices, values, size.size());
+      check_not_pinned(pin);
       TensorOptions options{.dtype = dtype.value_or(values.dtype()),
                             .layout = Layout::SparseCoo,
                             .device = values.device(),
@@ -260,7 +268,8 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "sparse_coo_tensor.size(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=False) -> Tensor")
-    .composite([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
+    .composite([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool pin) {
+      check_not_pinned(pin);
       for (SymInt s : size)
         check(s.is_symbolic() || s.value() >= 0, "Trying to create tensor with negative dimension ", s, ": ",
               to_string(size));

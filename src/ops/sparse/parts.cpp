@@ -1,5 +1,7 @@
 #include "ops/sparse/parts.h"
 
+#include "umbra/core/grad_mode.h"
+
 namespace umbra::ops::sparse {
 
 Tensor make_coo(Tensor indices, Tensor values, SymIntArrayRef sizes, bool coalesced) {
@@ -239,6 +241,13 @@ Ranges ranges(const Tensor& starts, const Tensor& lengths) {
 void expect_sparse(const Tensor& self, const char* op) {
   check<NotImplementedError>(!is_strided(self), "Could not run 'aten::", op,
                              "' with arguments from the 'CPU' backend: it is defined for sparse tensors only");
+}
+
+void refuse_strided(const Tensor& self, const char* op) {
+  check(!self.requires_grad() || !is_grad_enabled(),
+        "a leaf Variable that requires grad is being used in an in-place operation.");
+  fail<NotImplementedError>("Could not run 'aten::", op,
+                            "' with arguments from the 'CPU' backend: it is defined for sparse tensors only");
 }
 
 void require_data(const Tensor& self, const char* op) {

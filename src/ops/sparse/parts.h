@@ -78,6 +78,8 @@ Tensor beside(const Tensor& per_element, const Tensor& values);
 
 /// A kernel for sparse tensors that strided ones do not have.
 void expect_sparse(const Tensor& self, const char* op);
+/// The same of what would write a strided tensor: a leaf that requires gradients is refused as such.
+[[noreturn]] void refuse_strided(const Tensor& self, const char* op);
 /// Refuses what reads indices where there are none.
 void require_data(const Tensor& self, const char* op);
 

@@ -2,6 +2,7 @@
 #include "ops/sparse/products.h"
 
 #include "kernels/sparse.h"
+#include "ops/common/needs_data.h"
 #include "ops/sparse/any_layout.h"
 #include "ops/sparse/parts.h"
 #include "umbra/ops/tensor_of.h"
@@ -298,9 +299,11 @@ UMBRA_OPERATOR(
               [](const Tensor& grad, const Tensor& mat2, const Scalar& alpha) {
                 return grad.mm(mat2.conj().t()).mul(alpha);
               })
-    .gradient("mat2", {"grad", "mat1", "alpha"}, [](const Tensor& grad, const Tensor& mat1, const Scalar& alpha) {
-      return mat1.conj().t().mm(grad).mul(alpha);
-    });
+    .gradient("mat2", {"grad", "mat1", "alpha"},
+              [](const Tensor& grad, const Tensor& mat1, const Scalar& alpha) {
+                return mat1.conj().t().mm(grad).mul(alpha);
+              })
+    .use(NeedsData{});
 
 // ---- products whose rows are dense, or that stay sparse ----
 

@@ -130,7 +130,9 @@ UMBRA_OPERATOR("_coalesced_(Tensor(a!) self, bool coalesced) -> Tensor(a!)")
       set_sparse(self, self.sym_sizes(), std::move(parts));
       return self;
     })
-    .not_differentiable();
+    .all_backends([](const Tensor& self, bool) -> Tensor { sparse::refuse_strided(self, "_coalesced_"); })
+    .not_differentiable()
+    .use(NothingOnMeta{});
 
 }  // namespace
 }  // namespace umbra::ops

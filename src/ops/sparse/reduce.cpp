@@ -130,6 +130,7 @@ UMBRA_OPERATOR("_sparse_sum.dim(Tensor self, int[1] dim) -> Tensor")
     .node("SparseSumBackward0");
 UMBRA_OPERATOR("_sparse_sum.dim_dtype(Tensor self, int[1] dim, *, ScalarType dtype) -> Tensor")
     .composite([](const Tensor& self, std::vector<int64_t> dims, DType dtype) {
+      dim_mask(dims, self.dim());
       return _sparse_sum(self.to(dtype), dims);
     });
 

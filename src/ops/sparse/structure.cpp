@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "ops/sparse/parts.h"
 #include "umbra/dispatch/define.h"
@@ -345,7 +346,8 @@ Tensor from_diagonals(const Tensor& given, const Tensor& given_offsets, const st
 }
 
 UMBRA_OPERATOR("_spdiags(Tensor diagonals, Tensor offsets, int[] shape, Layout? layout=None) -> Tensor")
-    .all_backends(from_diagonals);
+    .all_backends(from_diagonals)
+    .use(NeedsData{});
 
 // ---- other sizes ----
 
@@ -376,13 +378,21 @@ UMBRA_OPERATOR("sparse_resize_(Tensor(a!) self, int[] size, int sparse_dim, int 
       resize_sparse(self, size, sparse_dim, dense_dim, false);
       return self;
     })
-    .not_differentiable();
+    .all_backends([](const Tensor& self, const std::vector<int64_t>&, int64_t, int64_t) -> Tensor {
+      refuse_strided(self, "sparse_resize_");
+    })
+    .not_differentiable()
+    .use(NothingOnMeta{});
 UMBRA_OPERATOR("sparse_resize_and_clear_(Tensor(a!) self, int[] size, int sparse_dim, int dense_dim) -> Tensor(a!)")
     .sparse([](const Tensor& self, const std::vector<int64_t>& size, int64_t sparse_dim, int64_t dense_dim) {
       resize_sparse(self, size, sparse_dim, dense_dim, true);
       return self;
     })
-    .not_differentiable();
+    .all_backends([](const Tensor& self, const std::vector<int64_t>&, int64_t, int64_t) -> Tensor {
+      refuse_strided(self, "sparse_resize_and_clear_");
+    })
+    .not_differentiable()
+    .use(NothingOnMeta{});
 
 }  // namespace
 }  // namespace umbra::ops

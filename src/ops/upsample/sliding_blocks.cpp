@@ -213,7 +213,8 @@ UMBRA_OPERATOR("unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, i
         out.unfold(d, size, step).copy_(grad);
         return out;
       }
-      SymInt windows = grad.sym_sizes()[d];
+      if (out.sym_numel().same(0) && grad.dim() == 0) return out;
+      SymInt windows = grad.sym_size(d);  // too few dimensions are an IndexError
       if (!windows.is_symbolic() && windows.value() < size) {
         for (int64_t w = 0; w < windows.value(); ++w)
           out.narrow(d, w * step, size).add_(grad.select(d, w).movedim(-1, d));

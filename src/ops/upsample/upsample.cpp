@@ -55,6 +55,7 @@ TensorSpec upsampled(const Tensor& self, SymIntArrayRef output, size_t spatial) 
 
 TensorSpec upsample_gradient(const Tensor& grad, SymIntArrayRef output, SymIntArrayRef input, size_t spatial) {
   SymShape sizes = resized(input, output, spatial);
+  if (spatial == 1) grad.sym_size(0);  // a number is an IndexError
   check(grad.dim() == static_cast<int64_t>(sizes.size()), "Expected grad_output to be a tensor of dimension ",
         sizes.size(), " but got: dimension ", grad.dim());
   for (size_t i = 0; i < sizes.size(); ++i)
