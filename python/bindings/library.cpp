@@ -7,6 +7,7 @@
 #include "operators.h"
 #include "umbra/dispatch/batching.h"
 #include "umbra/dispatch/dispatcher.h"
+#include "umbra/transform/tracked.h"
 
 namespace umbra::python {
 
@@ -102,12 +103,16 @@ TagSet read_tags(const std::vector<std::string>& names) {
   return tags;
 }
 
-/// `with _C._AutoDispatchBelowAutograd():` calls skip autograd.
+/// `with _C._AutoDispatchBelowAutograd():` calls skip autograd, that of the transform whose level is innermost as well:
+/// the level would send them back to autograd.
 struct BelowAutograd {
   DispatchState before;
   void enter() {
     before = dispatch_state();
     dispatch_state().exclude |= DispatchKey::Autograd;
+    const auto& levels = transform::level_stack();
+    if (!levels.empty() && dynamic_cast<const transform::TrackedLevel*>(levels.back().get()))
+      dispatch_state().exclude |= DispatchKey::Level;
   }
   void leave(nb::args) { dispatch_state() = before; }
 };

@@ -498,3 +498,15 @@ def test_a_triton_operator_is_defined_and_its_launches_are_refused():
     assert doubled(torch.ones(2), False).tolist() == [2, 2] and str(torch.ops.test_triton.doubled.default._schema).endswith("(Tensor x, bool launch) -> Tensor")
     with pytest.raises(NotImplementedError, match="Triton"):
         doubled(torch.ones(2), True)
+
+
+def test_custom_operators_on_values_without_derivatives_inside_transforms():
+    @torch.library.custom_op("inside::doubled", mutates_args=())
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+    doubled.register_fake(torch.empty_like)
+    x = torch.tensor([1.0, 2.0])
+    assert torch.func.grad(lambda x: (doubled(torch.ones(2)) * x).sum())(x).tolist() == [2, 2]
+    assert torch.func.grad(lambda x: (doubled(x.detach()) * x).sum())(x).tolist() == [2, 4]
+    assert torch.func.vmap(torch.func.grad(lambda x: doubled(x.detach()) * x))(x).tolist() == [2, 4]
+    assert torch.func.jvp(lambda x: doubled(torch.ones(2)) * x, (x,), (x,))[1].tolist() == [2, 4]
