@@ -23,7 +23,8 @@ class Bridge:
         self._symbols = _symbols.classes(torch)
         self._shadow = _shadow_class(torch)
         self._make = torch.Tensor._make_wrapper_subclass
-        self._operators = {}
+        self._operators, self._questions, self._met = {}, {}, []  # what torch's operators are here, by id, and these operators
+        self._grad_modes = torch.is_grad_enabled, _C.is_grad_enabled
         self._shared = {}  # torch's tensors that the program has, by id, and what shares their memory here
         self._kept = []    # such tensors: an id means nothing without them
         self._constants = {getattr(torch, name): getattr(umbra, name) for name in _PLAIN if hasattr(torch, name) and hasattr(umbra, name)}
@@ -92,22 +93,35 @@ class Bridge:
     # ---- calls ----
 
     def call(self, operator, args, kwargs):
-        function = self._operators.get(operator)
+        function = self._operators.get(id(operator))
         if function is None:
-            asked = _QUESTIONS.get(operator.name())
-            if asked is not None:
-                return asked(self._symbols.wrap, args[0].here, *map(self._inward, args[1:]))
-            function = self._operators[operator] = self._find(operator)
-        if self._torch.is_grad_enabled() != _C.is_grad_enabled():
-            _C._set_grad_enabled(self._torch.is_grad_enabled())
+            asked = self._questions.get(id(operator))
+            if asked is None:
+                self._meet(operator)
+                return self.call(operator, args, kwargs)
+            return asked(self._symbols.wrap, args[0].here, *map(self._inward, args[1:]))
+        there, here = self._grad_modes
+        if there() is not here():
+            _C._set_grad_enabled(there())
         shadow, inward = self._shadow, self._inward
         given = [a.here if type(a) is shadow else inward(a) for a in args]
         result = function(*given, **{key: inward(a) for key, a in kwargs.items()}) if kwargs else function(*given)
         if isinstance(result, _C.Tensor):
-            for here, tensor in zip(given, args):
-                if here is result:
+            for value, tensor in zip(given, args):
+                if value is result:
                     return tensor
+            if not kwargs:
+                return self._wrap(result)
         return self._results(result, kwargs)
+
+    def _meet(self, operator):
+        """Notes what an operator of torch's is here: a question about a tensor, or an operator."""
+        self._met.append(operator)
+        asked = _QUESTIONS.get(operator.name())
+        if asked is None:
+            self._operators[id(operator)] = self._find(operator)
+        else:
+            self._questions[id(operator)] = asked
 
     def _find(self, operator):
         space, _, name = operator.name().partition("::")
@@ -170,12 +184,21 @@ _PLAIN = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32"
           "channels_last_3d", "preserve_format")
 
 
+def _named_modules(path, module, found):
+    """A module's parts by their paths, with those that stand in several places. (`named_modules` hands each on through all of its owners.)"""
+    found.append((path, module))
+    for name, part in module._modules.items():
+        if part is not None:
+            _named_modules(f"{path}.{name}" if path else name, part, found)
+    return found
+
+
 class TorchSource:
     """What export asks of a torch module (`umbra.export._trace._ModuleSource` says what that is)."""
 
     def __init__(self, bridge, module):
         self._bridge, self._module, self._signature = bridge, module, inspect.signature(module.forward)
-        self._modules = list(module.named_modules(remove_duplicate=False))
+        self._modules = _named_modules("", module, [])
         self._before = []
 
     def __call__(self, *args, **kwargs):
