@@ -232,3 +232,9 @@ def test_a_table_of_handled_methods_finds_the_operators_of_a_subclass():
     t = umbra.ones(2).as_subclass(Table)
     assert (t + 1, 1 + t, -t, 1 / t, t == t) == ("+", "+", "-", "1 /", "==")
     assert type(2 ** t) is Table and type(t // 2) is Table
+
+
+@pytest.mark.parametrize("function", [umbra.is_complex, umbra.is_floating_point, umbra.numel, umbra.nonzero, umbra.is_conj, umbra.is_neg, umbra.is_signed,
+                                      umbra.is_inference, umbra.nn.init.uniform_, umbra.nn.init.normal_, umbra.nn.init.kaiming_uniform_])
+def test_questions_about_a_tensor_are_put_to_classes_that_are_none(function):
+    assert function(Handled()) == (function, [Handled])
