@@ -204,7 +204,7 @@ bool read_int(PyObject* object, SymInt& out) {
   }
   if (is_tensor(object)) {
     const Tensor& t = tensor_of(object);
-    if (t.dim() != 0 || !is_integral(t.dtype(), false)) return false;
+    if (!t.sym_numel().same(1) || !is_integral(t.dtype(), false)) return false;
     jit::Trace* trace = jit::active_trace();
     out = trace && trace->on ? trace->integer(t) : item_of(t).to_sym_int();
     return true;
@@ -260,6 +260,8 @@ bool read_value(PyObject* object, const SchemaType& type, Value& out, Scratch& s
         out = Value(long_value(object));
         return true;
       }
+      // A size may be a tensor of one element, a number that is none has to have no dimensions.
+      if (type.base == Base::Int && is_tensor(object) && tensor_of(object).dim() != 0) return false;
       SymInt value;
       if (!read_int(object, value)) return false;
       out = Value(value);

@@ -132,6 +132,7 @@ _nonzero = Tensor.nonzero
 _find_result_type = _C._find_function("aten::result_type", 1)
 
 
+@overridable
 def nonzero(input, *, out=None, as_tuple=False):
     """The places of elements that are not zero: rows of indices, or with as_tuple one tensor of indices for each dimension."""
     if out is not None:
@@ -146,36 +147,44 @@ def nonzero(input, *, out=None, as_tuple=False):
 Tensor.nonzero = nonzero
 
 
+@overridable
 def numel(input):
     if not isinstance(input, Tensor):
         raise TypeError(f"numel(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return input.numel()
 
 
+@overridable
 def is_floating_point(input):
     return input.is_floating_point()
 
 
+@overridable
 def is_complex(input):
     return input.is_complex()
 
 
+@overridable
 def is_conj(input):
     return input.is_conj()
 
 
+@overridable
 def is_neg(input):
     return input.is_neg()
 
 
+@overridable
 def is_signed(input):
     return input.is_signed()
 
 
+@overridable
 def is_inference(input):
     return input.is_inference()
 
 
+@overridable
 def is_same_size(input, other):
     return input.is_same_size(other)
 

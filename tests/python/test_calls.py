@@ -173,3 +173,14 @@ def test_copies_of_tensors_and_their_storages_share_memory():
         tensor[0] = 9
         storages = [part for part in copied if part is not tensor]
         assert all(part.data_ptr() == tensor.data_ptr() for part in storages) and x[0] == 0
+
+
+def test_a_size_may_be_a_tensor_of_one_element_but_a_dimension_has_none():
+    two, x = umbra.tensor([2]), umbra.arange(4.0)
+    assert umbra.topk(x, two).values.tolist() == [3, 2] and x.reshape(two, -1).shape == (2, 2) and umbra.zeros(two, 3).shape == (2, 3)
+    assert umbra.zeros([two, 3]).shape == (2, 3) and x[:two].tolist() == [0, 1] and umbra.randint(0, two, size=(5,)).max() <= 1
+    assert x.sum([umbra.tensor([0])]).item() == 6
+    for refused in (lambda: umbra.chunk(x, two), lambda: x.unsqueeze(umbra.tensor([0])), lambda: umbra.topk(x, umbra.tensor([1, 2])),
+                    lambda: umbra.topk(x, umbra.tensor([2.0]))):
+        with pytest.raises(TypeError, match="must be int, not Tensor"):
+            refused()

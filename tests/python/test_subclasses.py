@@ -283,3 +283,9 @@ def test_operators_come_to_handlers_as_the_methods_of_tensors():
     x += 1
     names = ["add", "add", "sub", "mul", "div", "matmul", "remainder", "neg", "abs", "lt", "add", "add_"]
     assert all(func is getattr(umbra.Tensor, name) for func, name in zip(seen, names, strict=True))
+
+
+@pytest.mark.parametrize("function", [umbra.is_complex, umbra.is_floating_point, umbra.numel, umbra.nonzero, umbra.is_conj, umbra.is_neg, umbra.is_signed,
+                                      umbra.is_inference, umbra.nn.init.uniform_, umbra.nn.init.normal_, umbra.nn.init.kaiming_uniform_])
+def test_questions_about_a_tensor_are_put_to_classes_that_are_none(function):
+    assert function(Handled()) == (function, [Handled])

@@ -1,6 +1,7 @@
 """Symbolic tracing: what meets a Proxy is recorded wherever the Proxy stands, and graphs can be traced, copied and run again."""
 import collections
 import copy
+import math
 import operator
 from math import sqrt
 
@@ -215,3 +216,45 @@ def test_a_run_notes_the_order_in_memory():
     for shape, known in (((2, 3, 4, 4), torch.channels_last), ((2, 3, 2, 2, 2), torch.channels_last_3d)):
         fx.passes.shape_prop.ShapeProp(module).propagate(torch.ones(shape).to(memory_format=known))
         assert all(n.meta["tensor_meta"].memory_format is known for n in module.graph.nodes)
+
+
+def test_a_tracer_may_bring_its_own_trace():
+    """As other packages do that call more classes whole than `Module.__call__` is asked for."""
+    class Leaf(torch.nn.Module):
+        def __call__(self, x):
+            return x.sort().values
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.leaf, self.scale = Leaf(), torch.nn.Parameter(torch.ones(2))
+
+        def forward(self, x):
+            return math.floor(self.leaf(x) * self.scale)
+
+    class Own(fx.Tracer):
+        def is_leaf_module(self, module, name):
+            return True
+
+        @tracing.compatibility(is_backward_compatible=True)
+        def trace(self, root):
+            self.root, self.graph, proxies = root, fx.Graph(), {}
+            function, args = self.create_args_for_root(type(root).forward, True)
+
+            def call(module, *args):
+                return self.call_module(module, lambda *a: tracing._orig_module_call(module, *a), args, {})
+
+            def attribute(module, name):
+                return self.getattr(name, tracing._orig_module_getattr(module, name), proxies)
+            with tracing._Patcher() as patcher:
+                patcher.patch_method(torch.nn.Module, "__getattr__", attribute, deduplicate=False)
+                patcher.patch_method(Leaf, "__call__", call, deduplicate=False)
+                for module in self._autowrap_search:
+                    tracing._autowrap_check(patcher, vars(module), self._autowrap_function_ids)
+                result = function(*args)
+            self.create_node("output", "output", (self.create_arg(result),), {})
+            return self.graph
+
+    graph = Own().trace(Net())
+    assert [node.op for node in graph.nodes] == ["placeholder", "call_module", "get_attr", "call_function", "call_function", "output"]
+    assert isinstance(Net().scale, torch.nn.Parameter) and math.floor(1.5) == 1

@@ -10,11 +10,13 @@ import math
 import sys
 import types
 import warnings
+from types import FunctionType  # noqa: F401
 
 import umbra
 from umbra import _C
 from umbra._C import Tensor
 from umbra._ops import OpOverload
+from umbra.fx._compatibility import compatibility  # noqa: F401
 from umbra.fx.graph import Graph
 from umbra.fx.graph_module import GraphModule
 from umbra.fx.node import Node
@@ -108,26 +110,62 @@ def _canonical(function, args, kwargs):
     return tuple(positional), keywords
 
 
-class _Patches:
-    """Attributes and globals that are others for a while."""
+class _Patcher:
+    """Attributes and globals that are others inside of a `with`. Tracers of other packages that trace by themselves make their own."""
 
     def __init__(self):
-        self.undo = []
+        self._undo, self._visited = [], set()
 
-    def attribute(self, owner, name, value):
-        self.undo.append(functools.partial(setattr, owner, name, owner.__dict__[name]))
-        setattr(owner, name, value)
-
-    def entry(self, table, name, value):
-        if name in table:
-            self.undo.append(functools.partial(table.__setitem__, name, table[name]))
+    def patch_method(self, cls, name, new_fn, deduplicate=True):
+        if name in cls.__dict__:
+            self._undo.append(functools.partial(setattr, cls, name, cls.__dict__[name]))
         else:
-            self.undo.append(functools.partial(table.pop, name, None))
-        table[name] = value
+            self._undo.append(functools.partial(delattr, cls, name))
+        setattr(cls, name, new_fn)
 
-    def close(self):
-        for undo in reversed(self.undo):
+    def patch(self, frame_dict, name, new_fn, deduplicate=True):
+        if name in frame_dict:
+            self._undo.append(functools.partial(frame_dict.__setitem__, name, frame_dict[name]))
+        else:
+            self._undo.append(functools.partial(frame_dict.pop, name, None))
+        frame_dict[name] = new_fn
+
+    def visit_once(self, thing):
+        """Whether this is the first time that it is asked for the thing."""
+        seen = id(thing) in self._visited
+        self._visited.add(id(thing))
+        return not seen
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        for undo in reversed(self._undo):
             undo()
+        self._undo.clear()
+        self._visited.clear()
+        _C._look_up_all_members_in_c()
+
+
+def _autowrap_check(patcher, frame_dict, function_ids):
+    """Functions that a tracer calls whole, where a table of globals has them: `from math import sqrt`."""
+    if not patcher.visit_once(frame_dict):
+        return
+    for name, value in list(frame_dict.items()):
+        if not name.startswith("_") and callable(value) and id(value) in function_ids:
+            patcher.patch(frame_dict, name, _recorder(value))
+
+
+def _patch_wrapped_functions(patcher):
+    """Functions that `wrap` was called for."""
+    for table, name in _wrapped:
+        original = table.get(name, getattr(builtins, name, None))
+        if original is not None:
+            patcher.patch(table, name, _recorder(original))
+
+
+# Read from here by such tracers, as `compatibility` and FunctionType are.
+_orig_module_call, _orig_module_getattr, ScriptObject = Module.__call__, Module.__getattr__, _C._jit_Object
 
 
 class Tracer(TracerBase):
@@ -137,6 +175,10 @@ class Tracer(TracerBase):
     def __init__(self, autowrap_modules=(math,), autowrap_functions=(), param_shapes_constant=False):
         self.autowrap_modules = tuple(autowrap_modules)
         self.autowrap_functions = tuple(autowrap_functions)
+        self._autowrap_search = list(self.autowrap_modules)
+        self._autowrap_function_ids = {id(value) for module in self.autowrap_modules for name, value in vars(module).items()
+                                       if not name.startswith("_") and callable(value)}
+        self._autowrap_function_ids.update(map(id, self.autowrap_functions))
         self.param_shapes_constant = param_shapes_constant
         self.root = None
         self.traced_func_name = "forward"
@@ -150,7 +192,7 @@ class Tracer(TracerBase):
         made = type(self).__new__(type(self))
         memo[id(self)] = made
         for key, value in self.__dict__.items():
-            shared = key in ("autowrap_modules", "autowrap_functions", "root")
+            shared = key in ("autowrap_modules", "autowrap_functions", "_autowrap_search", "root")
             made.__dict__[key] = value if shared else copy.deepcopy(value, memo)
         return made
 
@@ -349,7 +391,6 @@ class Tracer(TracerBase):
 
     @contextlib.contextmanager
     def _recording(self, function):
-        patches = _Patches()
         original_call, original_getattr = Module.__call__, Module.__getattr__
 
         def call(module, *args, **kwargs):
@@ -357,34 +398,18 @@ class Tracer(TracerBase):
 
         def get_attribute(module, name):
             return self.getattr(name, original_getattr(module, name), self._attribute_proxies)
-        try:
-            patches.attribute(Module, "__call__", call)
-            patches.attribute(Module, "__getattr__", get_attribute)
-            self._patch_functions(patches, getattr(inspect.unwrap(function), "__globals__", {}) if function else {})
+        with _Patcher() as patcher:
+            patcher.patch_method(Module, "__call__", call)
+            patcher.patch_method(Module, "__getattr__", get_attribute)
+            for module in (umbra.nn.functional, umbra):
+                for name, value in list(vars(module).items()):
+                    if isinstance(value, types.FunctionType) and not name.startswith("__") and value.__module__.startswith("umbra"):
+                        canonical = module is umbra.nn.functional or getattr(umbra.functional, name, None) is value
+                        patcher.patch(vars(module), name, _recorder(value, canonical))
+            for table in (*map(vars, self._autowrap_search), getattr(inspect.unwrap(function), "__globals__", {}) if function else {}):
+                _autowrap_check(patcher, table, self._autowrap_function_ids)
+            _patch_wrapped_functions(patcher)
             yield
-        finally:
-            patches.close()
-            _C._look_up_all_members_in_c()
-
-    def _patch_functions(self, patches, function_globals):
-        for module in (umbra.nn.functional, umbra):
-            for name, value in list(vars(module).items()):
-                if isinstance(value, types.FunctionType) and not name.startswith("__") and value.__module__.startswith("umbra"):
-                    canonical = module is umbra.nn.functional or getattr(umbra.functional, name, None) is value
-                    patches.attribute(module, name, _recorder(value, canonical))
-        wrapped = {id(function) for function in self.autowrap_functions}
-        for module in self.autowrap_modules:
-            for name, value in list(vars(module).items()):
-                if callable(value) and not name.startswith("_"):
-                    wrapped.add(id(value))
-                    patches.attribute(module, name, _recorder(value))
-        for name, value in list(function_globals.items()):  # `from math import sqrt`
-            if id(value) in wrapped:
-                patches.entry(function_globals, name, _recorder(value))
-        for table, name in _wrapped:
-            original = table.get(name, getattr(builtins, name, None))
-            if original is not None:
-                patches.entry(table, name, _recorder(original))
 
 
 def _by_position(function, count):

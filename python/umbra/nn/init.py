@@ -3,6 +3,7 @@ import math
 import warnings
 
 import umbra
+from umbra.overrides import overridable
 
 
 def calculate_gain(nonlinearity, param=None):
@@ -36,12 +37,14 @@ def _calculate_correct_fan(tensor, mode):
     return _calculate_fan_in_and_fan_out(tensor)[mode == "fan_out"]
 
 
+@overridable
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
     """Fills with draws from [a, b]."""
     with umbra.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
+@overridable
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
     """Fills with draws of a normal distribution."""
     with umbra.no_grad():
@@ -83,6 +86,7 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
         return tensor.copy_(draw(tensor, mean, std, a, b, generator))
 
 
+@overridable
 def constant_(tensor, val):
     """Fills with a number."""
     with umbra.no_grad():
@@ -122,6 +126,7 @@ def xavier_normal_(tensor, gain=1.0, generator=None):
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
 
 
+@overridable
 def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """Uniform draws that keep variance through rectifiers."""
     if 0 in tensor.shape:
