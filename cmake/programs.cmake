@@ -44,7 +44,7 @@ foreach(source ${test_sources})
 endforeach()
 list(REMOVE_DUPLICATES test_folders)
 # Compilers take most of a test's time in the headers of GoogleTest and in making its checks fast, which they need not be.
-# The headers are precompiled once for all programs; those that look at lines of code are compiled as they say below.
+# The headers are precompiled once for all programs; those that look at lines of code are compiled as users compile.
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/src/precompiled_tests.cpp CONTENT "// The precompiled header needs a target.\n")
 add_library(precompiled_tests OBJECT ${CMAKE_BINARY_DIR}/generated/src/precompiled_tests.cpp)
 target_link_libraries(precompiled_tests PRIVATE GTest::gmock umbra_warnings)
@@ -53,7 +53,7 @@ umbra_precompile(precompiled_tests ${CMAKE_SOURCE_DIR}/tests/cpp/precompiled.h)
 foreach(folder ${test_folders})
   umbra_program(test_${folder} GTest::gtest_main GTest::gmock umbra_z3 SOURCES ${test_sources_${folder}})
   target_include_directories(test_${folder} PRIVATE ${CMAKE_SOURCE_DIR}/tests/cpp)
-  if(NOT folder STREQUAL location)
+  if(NOT folder MATCHES "^(location|sym)$")
     target_compile_options(test_${folder} PRIVATE -O0 ${umbra_precompiled_options})
     target_precompile_headers(test_${folder} REUSE_FROM precompiled_tests)
   endif()

@@ -119,6 +119,8 @@ int set_data(PyObject* self, PyObject* value, void*) {
     if (!is_tensor(value))
       fail<TypeError>("Variable data has to be a tensor, but got ", short_type_name(Py_TYPE(value)));
     end_capture_for(t, "Tensor.data");
+    check(t.is_meta() == tensor_of(value).is_meta(),
+          "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.");
     autograd::set_data(t, tensor_of(value));
   });
 }

@@ -118,7 +118,7 @@ void set_data(const Tensor& tensor, const Tensor& data) {
   TensorImpl* from = data.impl();
   AutogradMeta* meta = meta_of(to);
   bool same_layout = tensor.layout() == data.layout() || (!is_sparse(tensor.layout()) && !is_sparse(data.layout()));
-  check(same_layout && tensor.is_meta() == data.is_meta(),
+  check(same_layout,
         "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.");
   check(!requires_grad(to) || is_differentiable(data.dtype()),
         "data set to a tensor that requires gradients must be floating point or complex dtype");

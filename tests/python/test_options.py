@@ -30,6 +30,8 @@ NOTHING_TO_CHANGE = {
     **{f"utils/data/_utils/collate.py collate_{kind}_fn": "what goes into containers hands it on" for kind in (
         "tensor", "numpy_scalar", "float", "int", "str")},
     "cpu/__init__.py current_stream": "there is one",
+    "utils/cpp_extension.py BuildExtension.with_options": "refused when it is made", "utils/cpp_extension.py BuildExtension.__init__": "refused",
+    "utils/tensorboard/plugins.py pr_curve_raw": "the counts have the weights in them",
     "jit/_annotations.py annotate": "for the compiler of TorchScript",
     **{f"jit/_library_images.py {kind}max_pool{n}d{variant}": "chosen by it" for kind in ("", "adaptive_", "fractional_") for n in (1, 2, 3)
        for variant in ("", "_with_indices")},

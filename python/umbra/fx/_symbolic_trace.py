@@ -117,6 +117,10 @@ class _Patcher:
         self._undo, self._visited = [], set()
 
     def patch_method(self, cls, name, new_fn, deduplicate=True):
+        """Lets the class have `new_fn`. With `deduplicate`, it stays what a later call finds there."""
+        if getattr(getattr(cls, name, None), "__fx_already_patched", False):
+            return
+        new_fn.__fx_already_patched = deduplicate
         if name in cls.__dict__:
             self._undo.append(functools.partial(setattr, cls, name, cls.__dict__[name]))
         else:
@@ -124,6 +128,10 @@ class _Patcher:
         setattr(cls, name, new_fn)
 
     def patch(self, frame_dict, name, new_fn, deduplicate=True):
+        """Lets the dictionary have `new_fn`. With `deduplicate`, it stays what a later call finds there."""
+        if getattr(frame_dict.get(name), "__fx_already_patched", False):
+            return
+        new_fn.__fx_already_patched = deduplicate
         if name in frame_dict:
             self._undo.append(functools.partial(frame_dict.__setitem__, name, frame_dict[name]))
         else:
