@@ -112,10 +112,10 @@ class InputCheck::Sizes {
     // What is promised of the root, in terms of the size.
     sym::Range range = promised_range(env_.symbol(unknown[0]));
     auto size_at = [&](Integer value) { return integer_text(slope * value + zero->integer); };
-    check<InputMismatch>(range.lower <= 2 || root >= range.lower, "Guard failed: ", p.text,
-                         slope > 0 ? " >= " : " <= ", size_at(range.lower));
-    check<InputMismatch>(root <= range.upper, "Guard failed: ", p.text,
-                         slope > 0 ? " <= " : " >= ", size_at(range.upper));
+    if (range.lower > 2 && root < range.lower)
+      fail<InputMismatch>("Guard failed: ", p.text, slope > 0 ? " >= " : " <= ", size_at(range.lower));
+    if (root > range.upper)  // the bound may be the largest number there is: a text of it is made where it is asked for
+      fail<InputMismatch>("Guard failed: ", p.text, slope > 0 ? " <= " : " >= ", size_at(range.upper));
   }
 
   sym::ShapeEnv& env_;

@@ -1,5 +1,6 @@
 #include "kernels/run_functor.h"
 
+#include <cstddef>
 #include <vector>
 
 #include "kernels/convert.h"
@@ -109,6 +110,12 @@ struct Run {
 
 constexpr int64_t kLargestPlane = 8192, kFewPlanes = 4;
 
+/// As many bytes, and those to the next place where any element may begin.
+size_t aligned(int64_t bytes) {
+  constexpr size_t kAlignment = alignof(std::max_align_t);
+  return (static_cast<size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 /// The rows of a plane. Where there are rows alone, so many of them that there are several planes and none is cut
 /// short; 1 where there is no such number.
 int64_t rows_of_plane(const LoopGeometry& geometry) {
@@ -132,7 +139,7 @@ std::vector<char> spread_over_planes(LoopGeometry& geometry, const Run& run) {
     bool same = k > 0;
     for (int d = geometry.dims() == 2 ? 1 : 2; d < geometry.dims(); ++d) same = same && geometry.stride(d, k) == 0;
     if (!same) return {};
-    bytes += static_cast<size_t>(plane * run.operand[k].item);
+    bytes += aligned(plane * run.operand[k].item);
   }
   if (bytes == 0) return {};
   if (geometry.dims() == 2) geometry.split_outer(rows);
@@ -145,7 +152,7 @@ std::vector<char> spread_over_planes(LoopGeometry& geometry, const Run& run) {
       copy_strided(to + i * row, item, geometry.data(k) + i * geometry.stride(1, k), geometry.stride(0, k), item,
                    geometry.size(0));
     geometry.replace_inner(k, to, item);
-    to += rows * row;
+    to += aligned(rows * row);
   }
   geometry.coalesce();
   return memory;

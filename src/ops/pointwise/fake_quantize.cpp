@@ -44,7 +44,7 @@ std::tuple<Tensor, Tensor> quantized(const Tensor& self, const Scale& inverse, c
       self.sym_numel().same(0) ? SymShape(self.sym_strides()) : strides_in_format(self, MemoryFormat::Preserve);
   auto laid_out = [&](const Tensor& t) {
     if (t.sym_strides() == SymIntArrayRef(strides)) return t;
-    return empty_strided(self.sym_sizes(), strides, t.options()).copy_(t);
+    return t.new_empty_strided(self.sym_sizes(), strides).copy_(t);
   };
   return {laid_out(cut_off(steps, low, high).sub(zero).mul(scale).to(self.dtype())),
           laid_out(within(steps, low, high))};
