@@ -63,7 +63,7 @@ void edge_pad(const Tensor& out, const Tensor& self, Edge edge, IntArrayRef befo
     T* to = static_cast<T*>(out.raw_data());
     const T* from = static_cast<const T*>(self.raw_data());
     // Between the edges a line is the line of the inner tensor.
-    int64_t ahead = before.back(), padded = out.size(-1), first = std::max<int64_t>(ahead, 0);
+    int64_t ahead = before.back(), padded = out.size(-1), first = std::clamp<int64_t>(ahead, 0, padded);
     int64_t last = std::clamp<int64_t>(ahead + self.size(-1), first, padded);
     each_line(out, self, edge, before, [=](int64_t o, int64_t i, const std::vector<int64_t>& places) {
       const int64_t* place = places.data();

@@ -266,3 +266,18 @@ def test_layouts_of_results():
     x = torch.ones(2, 3).t()
     assert torch.rrelu(x).stride() == (2, 1)
     assert torch.fake_quantize_per_tensor_affine(torch.ones(5, 1).t(), 3.0, 0, 0, 1).stride() == (1, 1)
+
+
+def test_padding_that_takes_away_more_than_there_is_shows_what_is_reflected():
+    x = torch.arange(40.0, dtype=torch.float64).reshape(2, 1, 5, 4)
+    for pad, want in (([2, -5, 0, 0], [2, 6, 10, 14, 18]), ([-5, 2, 0, 0], [1, 5, 9, 13, 17]), ([3, -6, 0, 0], [3, 7, 11, 15, 19])):
+        assert torch.ops.aten.reflection_pad2d(x, pad)[0].flatten().tolist() == want
+    assert torch.ops.aten.replication_pad2d(x, [2, -5, 0, 0])[0].flatten().tolist() == [0, 4, 8, 12, 16]
+    assert torch.ops.aten.replication_pad1d(torch.arange(5.0).reshape(1, 1, 5), [2 ** 62, -2 ** 62]).tolist() == [[[0] * 5]]
+
+
+def test_second_derivatives_of_pools_want_images():
+    grad = torch.rand((), requires_grad=True)
+    out = torch.ops.aten.adaptive_max_pool3d_backward(grad, torch.rand((), device="meta"), torch.tensor(0))
+    with pytest.raises(RuntimeError, match="a pooled image has 3 dimensions or more"):
+        out.sum().backward()

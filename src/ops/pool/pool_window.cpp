@@ -131,6 +131,7 @@ TensorSpec pooled_spec(const Tensor& self, SymIntArrayRef shape, DType dtype) {
 Tensor gather_pooled(const Tensor& grad, const Tensor& indices, int64_t dims) {
   auto count = static_cast<size_t>(dims);
   auto flat = [&](SymIntArrayRef sizes) {
+    check(sizes.size() >= count, "a pooled image has ", dims, " dimensions or more, but got: ", to_string(sizes));
     SymShape shape(sizes.drop_back(count));
     shape.push_back(product(sizes.drop_front(sizes.size() - count)));
     return shape;
