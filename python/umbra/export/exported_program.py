@@ -342,8 +342,8 @@ class ExportedProgram:
         for group in self._repeated_inputs():
             if any(leaves[place] is not leaves[group[0]] for place in group):
                 names = " and ".join(repr(self.graph_signature.user_inputs[place]) for place in group)
-                raise RuntimeError(f"The program was exported with one tensor for {names}, and reads one of them alone: it runs where they are one "
-                                   "tensor. For others, export it with tensors of their own.")
+                warnings.warn(f"The program was exported with one tensor for {names}, and reads the last of them alone, as PyTorch's programs do: the "
+                              "others make no difference here. To have them read, export with tensors of their own.", stacklevel=4)
         try:
             self._program.check_inputs(leaves)
         except AssertionError as error:
