@@ -9,19 +9,11 @@ import zipfile
 import pytest
 
 import umbra as torch
+from export_functions import Function
 from umbra.export import export
 from umbra.utils import _pytree as pytree
 
 X = torch.arange(6.0).view(2, 3)
-
-
-class Function(torch.nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x, y=None):
-        return self.function(x) if y is None else self.function(x, y)
 
 
 def saved(program):

@@ -5,20 +5,12 @@ import io
 import pytest
 
 import umbra as torch
+from export_functions import Function
 from umbra._export.pass_base import _ExportPassBaseDeprecatedDoNotUse
 from umbra._export.verifier import SpecViolationError
 from umbra.export import Dim, export
 from umbra.fx.passes.infra.pass_base import PassResult
 from umbra.nn import functional as F
-
-
-class Function(torch.nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x, y=None):
-        return self.function(x) if y is None else self.function(x, y)
 
 
 def program(function, *example, dynamic=None):
