@@ -38,15 +38,15 @@ std::vector<Value> detail::elements(const Value& list) {
     case Value::Tag::List: return list.list().vec();
     case Value::Tag::TensorList: {
       TensorList tensors = list.tensor_list();
-      return {tensors.begin(), tensors.end()};
+      return std::vector<Value>(tensors.begin(), tensors.end());
     }
     case Value::Tag::IntList: {
       SymIntArrayRef ints = list.int_list();
-      return {ints.begin(), ints.end()};
+      return std::vector<Value>(ints.begin(), ints.end());
     }
     case Value::Tag::DoubleList: {
       ArrayRef<double> numbers = list.double_list();
-      return {numbers.begin(), numbers.end()};
+      return std::vector<Value>(numbers.begin(), numbers.end());
     }
     case Value::Tag::BoolList: {
       std::vector<Value> out;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <complex>
+#include <concepts>
 #include <string>
 
 #include "umbra/core/dtype.h"
@@ -14,7 +15,7 @@ class Scalar {
  public:
   enum class Kind : uint8_t { Bool, Int, Double, Complex, SymInt, SymFloat, SymBool };
   Scalar() : Scalar(int64_t{0}) {}
-  Scalar(bool v) : kind_(Kind::Bool), int_(v) {}
+  template <std::same_as<bool> T> Scalar(T v) : kind_(Kind::Bool), int_(v) {}  // no pointer, which would be true
   template <class T>
   requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) Scalar(T v)
       : kind_(Kind::Int), int_(static_cast<int64_t>(v)) {}

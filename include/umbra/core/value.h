@@ -6,6 +6,7 @@
 #pragma once
 
 #include <complex>
+#include <concepts>
 #include <functional>
 #include <optional>
 #include <string>
@@ -53,7 +54,7 @@ class Value {
   Value(umbra::SymInt v) : tag_(v.is_symbolic() ? Tag::SymInt : Tag::Int), int_(v.raw()) {}
   Value(double v) : tag_(Tag::Double), double_(v) {}
   Value(const umbra::SymFloat& v);
-  Value(bool v) : tag_(Tag::Bool), int_(v) {}
+  template <std::same_as<bool> T> Value(T v) : tag_(Tag::Bool), int_(v) {}  // no pointer, which would be true
   Value(const umbra::SymBool& v);
   Value(const Scalar& v);
   Value(std::complex<double> v);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "umbra/core/callable.h"
 #include "umbra/core/error.h"
 
 namespace umbra {
@@ -43,6 +44,20 @@ TEST(Value, NumbersConvertAsPythonsDo) {
   EXPECT_THROW(Value(3).tensor_list(), Error);
   EXPECT_FALSE(Value().tensor().defined());
 }
+
+TEST(Value, ListsOfEveryKindHaveTheirElements) {
+  EXPECT_EQ(to_string(Value(detail::elements(Value(std::vector<int64_t>{4, 5, 6})))), "[4, 5, 6]");
+  EXPECT_EQ(to_string(Value(detail::elements(Value(std::vector<double>{0.5, 2})))), "[0.5, 2.0]");
+  EXPECT_EQ(to_string(Value(detail::elements(Value(std::vector<bool>{true, false, true})))), "[True, False, True]");
+  Tensor a = some_tensor(), b = some_tensor();
+  std::vector<Value> tensors = detail::elements(Value(std::vector<Tensor>{a, b, a}));
+  ASSERT_EQ(tensors.size(), 3);
+  EXPECT_TRUE(tensors[0].tensor().is_same(a) && tensors[1].tensor().is_same(b) && tensors[2].tensor().is_same(a));
+}
+
+// A pointer is true as a bool: one that is passed by mistake must not become a number.
+static_assert(!std::is_convertible_v<const Tensor*, Value> && !std::is_convertible_v<const double*, Scalar>);
+static_assert(std::is_convertible_v<bool, Value> && std::is_convertible_v<bool, Scalar>);
 
 TEST(Value, PrintsAsPythonWould) {
   EXPECT_EQ(to_string(Value(std::vector<int64_t>{1, 2})), "[1, 2]");
