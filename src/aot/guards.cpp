@@ -20,8 +20,8 @@ constexpr int kType = 8, kDevice = 16, kDeviceIndex = 24, kDim = 32;
 
 /// All that is no size of a tensor, in one number.
 uint64_t look_of(const Tensor& t) {
-  uint64_t flags = (t.requires_grad() ? RequiresGrad : 0) | (t.is_conj() ? Conj : 0) | (t.is_neg() ? Neg : 0) |
-                   (t.is_view() ? View : 0) | (t.impl()->is_inference() ? InferenceTensor : 0);
+  uint64_t flags = t.requires_grad() * RequiresGrad | t.is_conj() * Conj | t.is_neg() * Neg | t.is_view() * View |
+                   t.impl()->is_inference() * InferenceTensor;
   return flags | static_cast<uint64_t>(static_cast<uint8_t>(t.dtype())) << kType |
          static_cast<uint64_t>(static_cast<uint8_t>(t.device().type)) << kDevice |
          static_cast<uint64_t>(static_cast<uint8_t>(t.device().index)) << kDeviceIndex |
@@ -151,8 +151,8 @@ std::string changed_modes(uint64_t before, uint64_t now) {
 
 uint64_t thread_modes() {
   AutocastState autocast = autocast_state();
-  uint64_t modes = (is_grad_enabled() ? Grad : 0) | (is_inference_mode_enabled() ? Inference : 0) |
-                   (autocast.enabled ? Autocast : 0) | (deterministic_algorithms() ? Deterministic : 0);
+  uint64_t modes = is_grad_enabled() * Grad | is_inference_mode_enabled() * Inference | autocast.enabled * Autocast |
+                   deterministic_algorithms() * Deterministic;
   if (autocast.enabled) modes |= static_cast<uint64_t>(autocast.dtype) << kAutocastType;
   return modes | static_cast<uint64_t>(default_dtype()) << kDefaultType;
 }

@@ -26,7 +26,7 @@ template <class T> struct MatrixStack {
       : data(t.data<T>()),
         rows(static_cast<int>(t.size(-2))),
         columns(static_cast<int>(t.size(-1))),
-        count(rows * static_cast<int64_t>(columns) ? t.numel() / (rows * static_cast<int64_t>(columns)) : 0) {}
+        count(rows > 0 && columns > 0 ? t.numel() / (rows * static_cast<int64_t>(columns)) : 0) {}
   T* operator[](int64_t i) const { return data + i * rows * columns; }
   /// LAPACK's leading dimension: at least 1.
   int leading() const { return rows > 0 ? rows : 1; }

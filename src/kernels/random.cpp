@@ -153,7 +153,7 @@ void refill(Generator::Engine& engine) {
   uint32_t* words = engine.words;
   auto mixed = [](uint32_t high, uint32_t low, uint32_t far) {
     uint32_t joined = (high & 0x80000000u) | (low & 0x7fffffffu);
-    return far ^ joined >> 1 ^ (0 - (low & 1) & 0x9908b0dfu);
+    return far ^ joined >> 1 ^ ((0 - (low & 1)) & 0x9908b0dfu);
   };
   // Each loop reads what lies ahead of it, or far enough behind: the compiler makes vectors of them.
 #pragma GCC ivdep

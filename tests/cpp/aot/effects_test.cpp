@@ -15,7 +15,7 @@ std::vector<double>& noted() {
 
 /// Notes a number, and gives its tensor back.
 Tensor note(const Tensor& x, double number) {
-  static const Operator& op = [] -> const Operator& {
+  static const Operator& op = []() -> const Operator& {
     static Library library("effectstest");
     library.define("note(Tensor x, float number) -> Tensor");
     library.implement("note", [](const Tensor& x, double value) {

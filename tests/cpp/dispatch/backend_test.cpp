@@ -43,7 +43,7 @@ Tensor on_device(float value) {
 }
 
 const Operator& twice() {
-  static const Operator& op = [] -> const Operator& {
+  static const Operator& op = []() -> const Operator& {
     static Library library("backendtest");
     OperatorBuilder builder(library.define("twice(Tensor x) -> Tensor"));
     auto scaled = [](float factor) {

@@ -11,7 +11,7 @@ namespace {
 
 // y = x * factor + 1, with a kernel of its own.
 const Operator& scale_and_shift() {
-  static const Operator& op = [] -> const Operator& {
+  static const Operator& op = []() -> const Operator& {
     static Library library("customtest");
     library.define("scale_shift(Tensor x, float factor) -> Tensor");
     library.implement("scale_shift", [](const Tensor& x, double factor) {

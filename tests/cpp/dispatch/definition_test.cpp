@@ -220,7 +220,7 @@ std::string twelve_times(const char* text) {
 }
 
 TEST(Definitions, AnOperatorMayHaveManyOutputs) {
-  static const Operator& op = [] -> const Operator& {
+  static const Operator& op = []() -> const Operator& {
     static Library library("definitiontest_many");
     std::string schema = "many(Tensor x) -> (" + twelve_times("Tensor") + ")";
     OperatorBuilder builder(library.define(schema));
