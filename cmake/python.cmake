@@ -19,6 +19,7 @@ target_link_libraries(_C PRIVATE umbra umbra_warnings fmt::fmt nlohmann_json::nl
 target_include_directories(_C PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/python/bindings)
 target_compile_definitions(_C PRIVATE UMBRA_INTERNAL)
 add_dependencies(_C generate_operators)
+umbra_precompile(_C precompiled_bindings.h)
 set_target_properties(_C PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_SOURCE_DIR}/python/umbra)
 
 # Type stubs for editors and checkers, from the schemas of the operators that were built.

@@ -17,7 +17,7 @@ if(standalone_archives MATCHES "NOTFOUND")
 endif()
 
 add_executable(umbra_standalone EXCLUDE_FROM_ALL ${cli_sources})
-foreach(target umbra ${umbra_kernel_targets})
+foreach(target umbra ${umbra_object_targets})
   target_sources(umbra_standalone PRIVATE $<TARGET_OBJECTS:${target}>)
 endforeach()
 target_link_libraries(umbra_standalone PRIVATE

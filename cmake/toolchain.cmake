@@ -12,6 +12,7 @@ set(CMAKE_LINK_DEPENDS_NO_SHARED ON)
 add_library(umbra_warnings INTERFACE)
 target_compile_options(umbra_warnings INTERFACE
   -Wall -Wextra
+  -Werror=narrowing                # where a list of numbers would be made of two pointers, say
   -Wno-unused-parameter            # an operator's lambdas name every argument of its schema
   -Wno-missing-field-initializers  # options are structs, given by designated initialisers
   -Wno-psabi)                      # vector types are passed between functions of one object file only
@@ -40,10 +41,11 @@ endif()
 
 find_program(UMBRA_CCACHE ccache)
 if(UMBRA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Paths count relative to the checkout, so that two checkouts share what they compile. The precompiled header is known
-  # by a checksum of ours (see umbra_precompile), since its bytes differ from place to place.
+  # Paths count relative to the checkout, so that two checkouts share what they compile. What a file depends on is what the
+  # compiler says it read, the headers inside of a precompiled one among it (-fpch-deps): they are compared one by one,
+  # while the precompiled file, whose bytes differ from place to place, is known by a checksum of ours (umbra_precompile).
   set(CMAKE_CXX_COMPILER_LAUNCHER
-    env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_PCH_EXTSUM=1
+    env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 CCACHE_PCH_EXTSUM=1
     CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${UMBRA_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
@@ -51,16 +53,16 @@ endif()
 # What a target with a precompiled header, or with that of another, is compiled with: else ccache passes every file by.
 if(UMBRA_CCACHE)
   set(umbra_precompiled_options -fpch-preprocess)
-endif()
-# umbra_precompile(<target> <header>): precompiles a header of system headers for a target.
-function(umbra_precompile target header)
-  target_precompile_headers(${target} PRIVATE ${header})
-  if(NOT UMBRA_CCACHE)
-    return()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    list(APPEND umbra_precompiled_options -fpch-deps)
   endif()
-  target_compile_options(${target} PRIVATE ${umbra_precompiled_options})
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header})
-  file(SHA256 ${header} digest)
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/CMakeFiles/${target}.dir/cmake_pch.hxx.gch.sum
-    CONTENT "${digest} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${UMBRA_SANITIZE} ${UMBRA_SANITIZE_THREADS}\n")
+endif()
+# umbra_precompile(<target> <header>): precompiles a header, named as an #include names it, for a target.
+function(umbra_precompile target header)
+  target_precompile_headers(${target} PRIVATE <${header}>)
+  if(UMBRA_CCACHE)
+    target_compile_options(${target} PRIVATE ${umbra_precompiled_options})
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/CMakeFiles/${target}.dir/cmake_pch.hxx.gch.sum
+      CONTENT "${header} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${UMBRA_SANITIZE} ${UMBRA_SANITIZE_THREADS}\n")
+  endif()
 endfunction()

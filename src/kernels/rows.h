@@ -61,7 +61,7 @@ template <class T> void write_vector(const Tensor& t, std::vector<T>& values) {
   if (!t.defined() || t.numel() == 0) return;
   auto n = static_cast<int64_t>(values.size());
   Tensor whole = from_memory(values.data(), {n}, {1}, dtype_of<T>, [] {});
-  copy(t, alias_tensor(whole, t.sym_sizes(), contiguous_strides(t.sym_sizes()), 0));
+  kernels::copy(t, alias_tensor(whole, t.sym_sizes(), contiguous_strides(t.sym_sizes()), 0));
 }
 
 /// A tensor to write contiguous results into: `out` itself where it is contiguous. `finish` copies to where they
@@ -73,7 +73,7 @@ class DenseOutput {
   }
   const Tensor& tensor() const { return dense_; }
   void finish() const {
-    if (out_.defined() && !dense_.is_same(out_)) copy(out_, dense_);
+    if (out_.defined() && !dense_.is_same(out_)) kernels::copy(out_, dense_);
   }
 
  private:

@@ -57,7 +57,7 @@ double kaiming_deviation(const Tensor& weight, double a, FanMode mode, const std
 // A uniform distribution of that standard deviation around zero.
 Tensor uniform_of_deviation(const Tensor& tensor, double deviation) {
   double bound = std::sqrt(3.0) * deviation;
-  return uniform_(tensor, -bound, bound);
+  return init::uniform_(tensor, -bound, bound);
 }
 }  // namespace
 
@@ -65,14 +65,14 @@ Tensor xavier_uniform_(const Tensor& weight, double gain) {
   return uniform_of_deviation(weight, xavier_deviation(weight, gain));
 }
 
-Tensor xavier_normal_(const Tensor& weight, double gain) { return normal_(weight, 0, xavier_deviation(weight, gain)); }
+Tensor xavier_normal_(const Tensor& weight, double gain) { return init::normal_(weight, 0, xavier_deviation(weight, gain)); }
 
 Tensor kaiming_uniform_(const Tensor& weight, double a, FanMode mode, const std::string& nonlinearity) {
   return uniform_of_deviation(weight, kaiming_deviation(weight, a, mode, nonlinearity));
 }
 
 Tensor kaiming_normal_(const Tensor& weight, double a, FanMode mode, const std::string& nonlinearity) {
-  return normal_(weight, 0, kaiming_deviation(weight, a, mode, nonlinearity));
+  return init::normal_(weight, 0, kaiming_deviation(weight, a, mode, nonlinearity));
 }
 
 }  // namespace umbra::nn::init

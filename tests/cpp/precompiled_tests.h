@@ -1,4 +1,4 @@
-// Precompiled for every test: system headers only.
+// Precompiled for every test.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -14,3 +14,5 @@
 #include <unordered_map>
 #include <variant>
 #include <vector>
+
+#include "umbra/umbra.h"
