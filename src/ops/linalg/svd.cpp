@@ -379,8 +379,8 @@ void check_condition_out(const Tensor& self, const Tensor& out) {
 
 UMBRA_OPERATOR("linalg_cond(Tensor self, Scalar? p=None) -> Tensor")
     .out("linalg_cond.out")
-    .use(out_asks("linalg_cond.out", [](const Tensor& self, std::optional<Scalar>,
-                                        const Tensor& out) { check_condition_out(self, out); }))
+    .use(out_asks("linalg_cond.out",
+                  [](const Tensor& self, std::optional<Scalar>, const Tensor& out) { check_condition_out(self, out); }))
     .composite([](const Tensor& self, std::optional<Scalar> p) {
       check(self.dim() >= 2, "linalg.cond: The input tensor must have at least 2 dimensions.");
       double order = p ? p->to_double() : 2.0;
