@@ -136,7 +136,7 @@ class Recording {
 
   /// What a kernel writes to an output has no history, so an operator with a derivative is refused; one without writes
   /// as it does unrecorded. A generated variant writes, and its outputs refuse to be differentiated. A composite has
-  /// its say about the arguments first, as its parts would.
+  /// its say about the arguments first, as its parts would; it writes what comes to have no history.
   void run_out(DispatchKeySet keys) {
     const Operator* functional = op_.functional();
     bool list = op_.schema().arguments.back().type.list;  // which refuses itself, behind its arguments
@@ -148,22 +148,38 @@ class Recording {
     if (op_.has_tag(Tag::Generated) || (!plan_.is_differentiable() && !functional->is_composite()))
       return run_copies(keys);
     if (functional->is_composite()) {
-      NoGrad off;
-      Frame arguments(*functional, frame_);
-      functional->call(arguments.data());
+      if (!has_history(*functional)) return redispatch(keys);
     } else if (!any_gradient_asked()) {
       return redispatch(keys);
     }
     refuse_out();
   }
 
-  /// Whether a tensor requires gradients that has a formula, or ought to have one: an index has none.
+  /// Whether an output requires gradients, or what the operator gives, which is computed for it.
+  bool has_history(const Operator& functional) const {
+    bool any = false;
+    auto look = [&](const Value& v) { v.each_tensor([&](const TensorImpl* t) { any |= requires_grad(t); }); };
+    Frame results(functional, frame_);
+    functional.call(results.data());
+    for (size_t i = 0; i < functional.return_count(); ++i) look(results[i]);
+    for (size_t i = functional.argument_count(); i < op_.argument_count(); ++i) look(frame_[i]);
+    return any;
+  }
+
+  /// Whether a tensor requires gradients that has a formula, or ought to have one: an index has none, unless it is one
+  /// of a list, nor has an output that is an index itself.
   bool any_gradient_asked() const {
     bool any = false;
     auto look = [&](size_t i) { frame_[i].each_tensor([&](const TensorImpl* t) { any |= requires_grad(t); }); };
-    for (size_t i = 0; i < plan_.formula.size(); ++i)
-      if (plan_.formula[i] >= 0 || op_.schema().arguments[i].alias.write) look(i);
-    for (int i : plan_.refused) look(static_cast<size_t>(i));
+    const std::vector<bool>& marks = plan_.definition->differentiable_outputs;
+    size_t first = op_.argument_count() - op_.return_count();
+    for (size_t i = 0; i < plan_.formula.size(); ++i) {
+      const SchemaArgument& argument = op_.schema().arguments[i];
+      bool written = argument.alias.write && (marks.empty() || i < first || marks[i - first]);
+      if (plan_.formula[i] >= 0 || written || argument.type.is_tensor_list()) look(i);
+    }
+    for (int i : plan_.refused)
+      if (!op_.schema().arguments[i].alias.write) look(static_cast<size_t>(i));
     return any;
   }
 

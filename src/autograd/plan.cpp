@@ -47,9 +47,10 @@ bool chooses_elements(const SchemaArgument& argument) {
 }
 
 /// Whether a gradient that an argument without a formula asks for would be lost. `output` is what another operator made
-/// of an argument that has a formula.
+/// of an argument that has a formula. A generated form says so of running statistics, if it has formulas.
 bool loses_gradient(const Operator& op, const SchemaArgument& argument) {
-  bool ours = op.schema().space == "aten" && !op.has_tag(Tag::Generated);
+  bool statistics = !op.definition().gradients.empty() && argument.name.starts_with("running_");
+  bool ours = op.schema().space == "aten" && (!op.has_tag(Tag::Generated) || statistics);
   return ours && argument.type.base == SchemaType::Base::Tensor && argument.name != "output" &&
          !chooses_elements(argument);
 }

@@ -33,7 +33,7 @@ template <class T> struct RowSums {
     for (int64_t i = 0; i < count; ++i) {
       int64_t row = positions[i];
       if (row < first || row >= last || row == padding) continue;
-      auto scale = counts ? 1 / static_cast<Compute<T>>(counts[row]) : Compute<T>(1);
+      auto scale = counts ? Compute<T>(1) / static_cast<Compute<T>>(counts[row]) : Compute<T>(1);
       const T* from = grad + i * width;
       T* to = table + row * row_stride;
       for (int64_t j = 0; j < width; ++j) {
@@ -108,7 +108,7 @@ void embedding_dense_backward(const Tensor& grad_weight, const Tensor& grad_outp
       if (row >= 0 && row < rows) ++counts[row];
     }
   }
-  visit<FloatingTypes>(grad_weight.dtype(), "embedding_backward", [&](auto tag) {
+  visit<AllTypes>(grad_weight.dtype(), "embedding_backward", [&](auto tag) {
     using T = typename decltype(tag)::type;
     RowSums<T> sums{positions.data<int64_t>(),
                     scale_grad_by_freq ? counts.data() : nullptr,

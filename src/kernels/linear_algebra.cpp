@@ -91,6 +91,7 @@ template <class T> void spread_nan(T* lu, int rows, int columns, int leading) {
 
 void lu_factor(const Tensor& lu, const Tensor& pivots, const Tensor& info, const Tensor& a) {
   fill(info, 0);
+  if (a.numel() == 0) return;  // of any type
   visit<LapackTypes>(a.dtype(), "lu_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     copy(lu, a);
@@ -105,6 +106,7 @@ void lu_factor(const Tensor& lu, const Tensor& pivots, const Tensor& info, const
 }
 
 void lu_solve(const Tensor& out, const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint) {
+  if (out.numel() == 0) return;
   visit<LapackTypes>(b.dtype(), "linalg_lu_solve_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     constexpr bool complex = !std::is_same_v<T, Real<T>>;
@@ -152,7 +154,7 @@ template <class T> void unpack_one(T* l, T* u, const T* lu, int64_t m, int64_t n
 }  // namespace
 
 void lu_unpack(const Tensor& p, const Tensor& l, const Tensor& u, const Tensor& lu, const Tensor& pivots) {
-  visit<NumberTypes>(lu.dtype(), "lu_unpack_cpu", [&](auto tag) {
+  visit<AllTypes>(lu.dtype(), "lu_unpack_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     int64_t count = matrix_count(lu), m = lu.size(-2), n = lu.size(-1), k = std::min(m, n);
     if (l.defined()) {
@@ -194,6 +196,7 @@ template <class T, class Fn> void each_lu(const Tensor& lu, const Tensor& pivots
 }  // namespace
 
 void determinant(const Tensor& out, const Tensor& lu, const Tensor& pivots) {
+  if (lu.numel() == 0) return fill(out, 1);
   visit<LapackTypes>(lu.dtype(), "linalg_det", [&](auto tag) {
     using T = typename decltype(tag)::type;
     int64_t n = lu.size(-1);
@@ -228,6 +231,7 @@ void log_determinant(const Tensor& sign, const Tensor& logarithm, const Tensor& 
 
 void cholesky(const Tensor& out, const Tensor& info, const Tensor& a, bool upper) {
   fill(info, 0);
+  if (a.numel() == 0) return;
   visit<LapackTypes>(a.dtype(), "linalg_cholesky_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     copy(out, a);
@@ -382,6 +386,7 @@ template <class T> int ldl_one(T* a, int n, int leading, int* pivots, bool hermi
 
 void ldl_factor(const Tensor& ld, const Tensor& pivots, const Tensor& info, const Tensor& a, bool hermitian) {
   fill(info, 0);
+  if (a.numel() == 0) return;
   visit<LapackTypes>(a.dtype(), "ldl_factor_kernel_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     copy(ld, a);
@@ -395,6 +400,7 @@ void ldl_factor(const Tensor& ld, const Tensor& pivots, const Tensor& info, cons
 }
 
 void ldl_solve(const Tensor& out, const Tensor& ld, const Tensor& pivots, const Tensor& b, bool hermitian) {
+  if (out.numel() == 0) return;
   visit<LapackTypes>(b.dtype(), "ldl_solve_kernel_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     copy(out, b);

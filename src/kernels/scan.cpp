@@ -4,6 +4,7 @@
 #include <complex>
 
 #include "kernels/convert.h"
+#include "kernels/copy.h"
 #include "kernels/math.h"
 #include "kernels/parallel.h"
 #include "kernels/reduction_walk.h"
@@ -210,12 +211,14 @@ void running_extreme(const Tensor& values, const Tensor& indices, const Tensor& 
 }  // namespace
 
 void cumsum(const Tensor& out, const Tensor& self, int64_t dim) {
+  if (self.dim() == 0 || self.numel() == 0) return copy(out, self);  // of any type
   check_type<NumberTypes>(out.dtype(), "cumsum_out_cpu");
   visit_wide(common_wide_type(out, self),
              [&]<class T>(T) { scan(out, self, dim, T(0), [](T a, T b) { return math::add(a, b); }); });
 }
 
 void cumprod(const Tensor& out, const Tensor& self, int64_t dim) {
+  if (self.dim() == 0 || self.numel() == 0) return copy(out, self);  // of any type
   check_type<NumberTypes>(out.dtype(), "cumprod_out_cpu");
   visit_wide(common_wide_type(out, self),
              [&]<class T>(T) { scan(out, self, dim, T(1), [](T a, T b) { return math::multiply(a, b); }); });

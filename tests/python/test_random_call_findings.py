@@ -281,3 +281,52 @@ def test_second_derivatives_of_pools_want_images():
     out = torch.ops.aten.adaptive_max_pool3d_backward(grad, torch.rand((), device="meta"), torch.tensor(0))
     with pytest.raises(RuntimeError, match="a pooled image has 3 dimensions or more"):
         out.sum().backward()
+
+
+def test_matrices_without_elements_may_have_any_type():
+    for dtype in (torch.float16, torch.bfloat16):
+        x = torch.zeros(2, 0, 0, dtype=dtype)
+        assert torch.linalg.det(x).tolist() == [1, 1]
+        assert torch.linalg.cholesky(x).shape == torch.linalg.solve(x, x).shape == (2, 0, 0)
+        assert torch.linalg.eigvalsh(x).shape == torch.linalg.svdvals(x).shape == (2, 0)
+        u, s, vh = torch.linalg.svd(torch.zeros(3, 0, dtype=dtype))
+        assert u.tolist() == torch.eye(3).tolist() and u.dtype == dtype and vh.shape == (0, 0)
+    with pytest.raises(NotImplementedError, match="Half"):
+        torch.linalg.svdvals(torch.ones(2, 2, dtype=torch.float16))
+
+
+def test_scans_and_searches_of_nothing_may_have_any_type():
+    x = torch.zeros((), dtype=torch.complex64)
+    assert [t.tolist() for t in torch.cummin(x, 0)] == [0, 0]
+    assert torch.cumsum(torch.zeros(3, 0), 0, out=torch.zeros(0, dtype=torch.bool)).shape == (3, 0)
+    assert torch.bucketize(torch.zeros(0, 1, dtype=torch.complex64), torch.rand(4)).shape == (0, 1)
+    assert torch.ops.aten.channel_shuffle(torch.ones(3, 0, 5, 4), 100).shape == (3, 0, 5, 4)
+    with pytest.raises(NotImplementedError):
+        torch.cummin(torch.zeros(1, dtype=torch.complex64), 0)
+
+
+def test_rows_of_an_embedding_are_summed_in_any_type():
+    index = torch.tensor([0, 0, 2])
+    for dtype, scaled in ((torch.int64, [[0, 0], [0, 0], [1, 1]]), (torch.complex64, [[4.5, 2.5], [0, 0], [1, 1]])):
+        grad = torch.tensor([[5, 3], [4, 2], [1, 1]]).to(dtype)
+        assert torch.ops.aten.embedding_dense_backward(grad, index, 3, -1, False).tolist() == [[9, 5], [0, 0], [1, 1]]
+        assert torch.ops.aten.embedding_dense_backward(grad, index, 3, -1, True).tolist() == scaled
+    assert torch.ops.aten.embedding_dense_backward(torch.ones(3, 1, dtype=torch.bool), index, 3, -1, False).tolist() == [[True], [False], [True]]
+
+
+def test_gradients_of_squares_of_integers_are_integers():
+    x, y = torch.tensor([5, 1]), torch.tensor([2, 3])
+    assert torch.ops.aten.mse_loss_backward(torch.tensor(3), x, y, 0).tolist() == [18, -12]
+    assert torch.ops.aten.mse_loss_backward(torch.tensor(3), x, y, 1).tolist() == [9, -6]
+
+
+def test_types_and_places_of_results():
+    assert torch.cosine_similarity(torch.rand(5, 2, 3), torch.rand((), dtype=torch.float64), 2).dtype == torch.float64
+    column = torch.rand(1, 1, 1, 5).transpose(0, 3)
+    assert torch.isinf(column).stride() == (1, 1, 1, 1)
+    assert torch.abs(column.to(torch.complex64)).stride() == (1, 5, 5, 5)
+    assert torch.ops.aten._fft_r2c(torch.rand(1, 3, 1), [0], 1, True).stride() == (1, 1, 3)
+    assert torch.ops.aten._foreach_powsum.Scalar([torch.rand(1, 0)], 0.0, torch.int8)[0].dtype == torch.int8
+    rows = torch.rand(2, 3, device="meta")
+    assert torch.ops.aten._linalg_svd(rows)[2].stride() == (3, 1)
+    assert torch.linalg.eig(torch.rand(2, 2, device="meta"))[1].stride() == (2, 1)

@@ -402,7 +402,7 @@ def test_dimensions_of_a_reduction_are_all_in_range_before_one_is_found_twice():
 
 def test_outputs_of_linear_algebra_are_looked_at_before_matrices():
     refused(RuntimeError, lambda: aten.linalg_pinv.atol_rtol_float_out(torch.ones(4), out=torch.ones(2, dtype=torch.int64)), "safely castable")
-    refused(RuntimeError, lambda: aten.nuclear_norm.out(torch.ones(2, 2, dtype=torch.float64), out=torch.ones(())), "expected out tensor dtype Double")
+    refused(RuntimeError, lambda: aten.nuclear_norm.out(torch.ones(2, 2, dtype=torch.float64), out=torch.ones(())), "dtype Double")
     a, tau = aten.geqrf.a(torch.ones(2, 2), a=torch.ones(0, dtype=torch.float64), tau=torch.ones(0, dtype=torch.complex64))
     assert a.dtype == torch.float64 and tau.dtype == torch.complex64
 
@@ -515,3 +515,57 @@ def test_margins_of_narrow_numbers_are_refused():
 def test_means_of_numbers_are_told_a_type_that_has_fractions():
     refused(RuntimeError, lambda: torch.nanmean(torch.ones(2), dtype=torch.int64), "could not infer output dtype")
     refused(TypeError, lambda: aten._safe_softmax(torch.ones(2, dtype=torch.complex64), 0, torch.float32), "complex inputs")
+
+
+# ---- what comes first ----
+
+
+@pytest.mark.parametrize("kind, call", [
+    (TypeError, lambda: aten._chunk_cat.out([torch.rand(3)], 0, 1, out=torch.zeros(1, dtype=torch.int64))),
+    (RuntimeError, lambda: aten._embedding_bag_per_sample_weights_backward(torch.rand(3), torch.rand(2, 3), torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64), 0)),
+    (RuntimeError, lambda: aten._transform_bias_rescale_qkv(torch.ones(1, 0, 3, dtype=torch.int64), torch.ones(3), -1)),
+    (RuntimeError, lambda: aten.hash_tensor(torch.ones(2, dtype=torch.complex64), mode=3)),
+    (RuntimeError, lambda: aten.fft_rfftn(torch.tensor(1.0, dtype=torch.float16), [])),
+    (RuntimeError, lambda: aten.diff(torch.rand(4), -1, 3)),
+    (RuntimeError, lambda: aten.adaptive_avg_pool2d.out(torch.ones(3, dtype=torch.int64), [1, 1], out=torch.zeros(0))),
+    (RuntimeError, lambda: aten.linalg_cond.out(torch.ones(2, 2, dtype=torch.float16), None, out=torch.zeros(0, dtype=torch.int64))),
+    (RuntimeError, lambda: aten.mse_loss.out(torch.rand(3), torch.ones(3, dtype=torch.complex64), 1, out=torch.zeros(0))),
+    (RuntimeError, lambda: aten.smooth_l1_loss.out(torch.rand(3), torch.ones(3, dtype=torch.complex64), 0, out=torch.zeros(0))),
+    (IndexError, lambda: aten.nansum(torch.ones((), dtype=torch.complex64), [-1, 2])),
+    (IndexError, lambda: aten.nuclear_norm.dim_out(torch.rand(2, 2), [0, 3], out=torch.zeros(0, dtype=torch.int64))),
+    (RuntimeError, lambda: aten.nuclear_norm.dim_out(torch.ones((), dtype=torch.bfloat16), [4, 3], out=torch.zeros(0, dtype=torch.int64))),
+    (NotImplementedError, lambda: aten.clamp_.Tensor(torch.ones((), dtype=torch.complex64), torch.ones(3))),
+    (NotImplementedError, lambda: aten.clamp.Tensor(torch.ones(2, dtype=torch.complex64), None, torch.ones(3))),
+])
+def test_what_is_said_of_several_mistakes(kind, call):
+    refused(kind, call)
+
+
+def test_norms_of_matrices_are_written_to_their_own_type_only():
+    x = torch.rand(2, 2)
+    for call in (lambda out: aten.linalg_matrix_norm.str_ord_out(x, "nuc", out=out), lambda out: aten.linalg_matrix_norm.out(x, 2, out=out),
+                 lambda out: aten.nuclear_norm.out(x, out=out), lambda out: aten.norm.out(x, 2, [0], out=out)):
+        refused(RuntimeError, lambda: call(torch.zeros(0, dtype=torch.complex64)), "expected|Expected")
+        assert call(torch.zeros(0)).dtype == torch.float32
+    refused(NotImplementedError, lambda: torch.ops.aten.nuclear_norm(torch.ones(2, 0, dtype=torch.float16)), "Low precision")
+
+
+def test_outputs_that_are_indices_may_require_gradients():
+    x, grad = torch.rand(3, 3), torch.rand(0, requires_grad=True)
+    refused(IndexError, lambda: aten.min.dim_min(x, 7, min=torch.zeros(0), min_indices=grad))
+    refused(IndexError, lambda: aten.topk.values(x, 2, 7, values=torch.zeros(0), indices=grad))
+    refused(RuntimeError, lambda: aten.topk.values(x, 2, 1, values=grad, indices=torch.zeros(0, dtype=torch.int64)), "automatic differentiation")
+    refused(RuntimeError, lambda: aten.index.Tensor_out(x, [grad], out=torch.zeros(0)), "automatic differentiation")
+
+
+def test_an_out_variant_made_of_parts_writes_what_has_no_history():
+    x = torch.tensor([[1.0, 2.0], [2.0, 4.0]], requires_grad=True)
+    assert aten.linalg_matrix_rank.atol_rtol_float_out(x, out=torch.zeros(0, dtype=torch.int64)).item() == 1
+    refused(RuntimeError, lambda: aten.linalg_matrix_rank.atol_rtol_float_out(x.detach(), out=torch.rand(0, requires_grad=True)))
+
+
+@pytest.mark.parametrize("name", ["_batch_norm_with_update_functional", "_native_batch_norm_legit_functional"])
+def test_running_statistics_take_no_gradients_in_functional_forms(name):
+    mean, rest = torch.zeros(3, requires_grad=True), (0.1, 1e-5)
+    arguments = (torch.rand(2, 3), None, None, mean, torch.ones(3), *((True,) if "legit" in name else ()), *rest)
+    refused(RuntimeError, lambda: getattr(aten, name)(*arguments), "not differentiable with respect to argument 'running_mean'")

@@ -260,3 +260,17 @@ def test_lengths_of_sequences_are_all_that_their_loss_is_described_by():
 def test_gates_of_recurrent_cells_fit_their_states():
     refused(RuntimeError, lambda: aten._thnn_fused_lstm_cell(on_meta(2, 8), on_meta(2, 8), on_meta(2, 3)), "!=")
     assert aten._thnn_fused_lstm_cell(on_meta(2, 8), on_meta(2, 8), on_meta(2, 2))[2].shape == (2, 8)
+
+
+@pytest.mark.parametrize("kind, call", [
+    (ValueError, lambda: aten.upsample_bicubic2d(on_meta(()), [2], False)),
+    (ValueError, lambda: aten.upsample_bilinear2d(on_meta(2, 2), [2, 2], False)),
+    (ValueError, lambda: aten.upsample_linear1d(on_meta(2, 2, 2), [], False)),
+    (RuntimeError, lambda: aten.segment_reduce(on_meta(()), "mean", axis=2 ** 62)),
+    (RuntimeError, lambda: aten.__irshift__.Scalar(on_meta(3, 5), 1)),
+    (RuntimeError, lambda: aten.__ilshift__.Tensor(on_meta(3, 5), on_meta(5))),
+    (RuntimeError, lambda: aten.deg2rad_(on_meta(2, dtype=torch.complex64))),
+    (TypeError, lambda: aten.softshrink(on_meta(2, dtype=torch.int64))),
+])
+def test_what_is_asked_of_tensors_without_data_alone(kind, call):
+    refused(kind, call)

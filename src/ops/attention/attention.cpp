@@ -320,9 +320,10 @@ UMBRA_OPERATOR("_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num
     .all_backends([](const Tensor& qkv, const Tensor& bias, int64_t heads) {
       for (int64_t d : {0, 1, 2}) qkv.sym_size(d);  // too few dimensions are an IndexError
       check(qkv.sym_size(2) % 3 == 0, "Expected _3D % 3 == 0 to be true, but got false.");
+      check(heads > 0, "expected heads to divide the width among, but got ", heads);  // there is room for them first
       check_kernel_type(is_floating(qkv.dtype()), "transform_bias_rescale_qkv", qkv);
       bias.sym_size(0);
-      check(qkv.dim() == 3 && bias.dim() == 1 && heads > 0 && qkv.sym_size(2) == bias.sym_size(0) &&
+      check(qkv.dim() == 3 && bias.dim() == 1 && qkv.sym_size(2) == bias.sym_size(0) &&
                 bias.sym_size(0) % (3 * heads) == 0,
             "expected qkv of [batch, length, 3 * width] and as many biases, but got ", qkv.sym_sizes(), " and ",
             bias.sym_sizes());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "dispatch/layers.h"
 #include "ops/common/batching.h"
@@ -54,13 +55,25 @@ void sort_by_stride(std::vector<int64_t>::iterator begin, std::vector<int64_t>::
   std::stable_sort(begin, end, [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });
 }
 
+/// The dimensions that are not transformed, in the order in which those of equal strides stay. With data it is the one
+/// in which PyTorch's kernel finds them, which takes them from both ends; its description of the kernel counts them up.
+std::vector<int64_t> batch_dims(const Tensor& self, const std::vector<int64_t>& dims) {
+  std::vector<int64_t> order(static_cast<size_t>(self.dim()));
+  std::iota(order.begin(), order.end(), 0);
+  auto stays = [&](int64_t d) { return std::find(dims.begin(), dims.end(), d) == dims.end(); };
+  bool counted = self.is_meta() || self.is_fake();
+  order.erase(counted ? std::stable_partition(order.begin(), order.end(), stays)
+                      : std::partition(order.begin(), order.end(), stays),
+              order.end());
+  return order;
+}
+
 /// What is transformed together lies together, the last of `dims` innermost; the other dimensions keep their order in
 /// memory.
-SymShape transform_strides(SymIntArrayRef sizes, SymIntArrayRef input_strides, const std::vector<int64_t>& dims) {
+SymShape transform_strides(const Tensor& self, SymIntArrayRef sizes, SymIntArrayRef input_strides,
+                           const std::vector<int64_t>& dims) {
   if (product(sizes).same(0)) return contiguous_strides(sizes);
-  std::vector<int64_t> order;
-  for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d)
-    if (std::find(dims.begin(), dims.end(), d) == dims.end()) order.push_back(d);
+  std::vector<int64_t> order = batch_dims(self, dims);
   sort_by_stride(order.begin(), order.end(), input_strides);
   order.insert(order.end(), dims.begin(), dims.end());
   SymShape strides(sizes.size(), 1);
@@ -74,7 +87,7 @@ SymShape transform_strides(SymIntArrayRef sizes, SymIntArrayRef input_strides, c
 
 SymShape c2c_strides(const Tensor& self, std::vector<int64_t> dims) {
   sort_by_stride(dims.begin(), dims.end(), self.sym_strides());
-  return transform_strides(self.sym_sizes(), self.sym_strides(), dims);
+  return transform_strides(self, self.sym_sizes(), self.sym_strides(), dims);
 }
 
 void check_complex(const Tensor& self) {
@@ -124,7 +137,7 @@ UMBRA_OPERATOR("_fft_r2c(Tensor self, int[] dim, int normalization, bool oneside
             "Invalid number of data points (0) specified");
       if (onesided) sizes[dims.back()] = sizes[dims.back()] / 2 + 1;
       sort_by_stride(dims.begin(), dims.end() - 1, self.sym_strides());
-      return TensorSpec(sizes, transform_strides(sizes, self.sym_strides(), dims), complex_type(self.dtype()),
+      return TensorSpec(sizes, transform_strides(self, sizes, self.sym_strides(), dims), complex_type(self.dtype()),
                         self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, std::vector<int64_t> dim, int64_t norm, bool onesided) {
@@ -170,7 +183,7 @@ UMBRA_OPERATOR("_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_
       dims.pop_back();
       if (!dims.empty()) strides = c2c_strides(self, dims);
       sizes[last] = last_size;
-      return TensorSpec(sizes, transform_strides(sizes, strides, {last}), real_type(self.dtype()), self.device());
+      return TensorSpec(sizes, transform_strides(self, sizes, strides, {last}), real_type(self.dtype()), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, std::vector<int64_t> dim, int64_t norm, SymInt) {
       std::vector<int64_t> dims = wrapped(dim, self.dim());

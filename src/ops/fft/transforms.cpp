@@ -213,8 +213,8 @@ Tensor complex_transform_nd(const Tensor& self, const Sizes& s, const Dims& dim,
 Tensor rfftn_parts(const Tensor& self, const Sizes& s, const Dims& dim, const Text& norm, const Tensor& out) {
   check<TypeError>(!self.is_complex(), "rfftn expects a real-valued input tensor, but got ", kernel_name(self.dtype()));
   Extent extent = extent_of(self, s, dim);
-  Tensor x = promoted(self, false);
   check(!extent.dims.empty(), "rfftn must transform at least one axis");
+  Tensor x = promoted(self, false);
   x = resized(x, extent.dims, extent.sizes);
   return r2c(x, extent.dims, fft_norm(norm, true), true, out);
 }

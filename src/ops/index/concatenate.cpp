@@ -185,26 +185,37 @@ UMBRA_OPERATOR("_stack(Tensor[] tensors, int dim=0) -> Tensor")
     .use(out_asks("_stack.out", check_stack_out))
     .all_backends(stack_tensors);
 
+/// The dimension that is chunked, of tensors that can be.
+int64_t chunked_dim(TensorList tensors, int64_t dim, int64_t chunks) {
+  check(!tensors.empty(), "_chunk_cat expects a non-empty input tensor list");
+  check(chunks > 0, "_chunk_cat expects positive num_chunks");
+  bool same_rank = true;
+  for (const Tensor& t : tensors) {
+    check(t.dtype() == tensors[0].dtype(), "_chunk_cat expects all input tensors with the same dtype");
+    check(t.sym_numel() > 0, "_chunk_cat expects non-empty tensor");
+    same_rank &= t.dim() == tensors[0].dim();
+  }
+  check(dim >= 0 || same_rank, "_chunk_cat expects non-negative dim when input tensors have different ndims");
+  int64_t at = same_rank ? wrap_dim(dim, tensors[0].dim()) : dim;
+  for (const Tensor& t : tensors) {
+    check(at < t.dim(), "_chunk_cat expects dim < ndim for all input tensors");
+    for (int64_t d = 0; d < at; ++d)
+      check(d < tensors[0].dim() && t.sym_size(d) == tensors[0].sym_size(d),
+            "_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors");
+  }
+  return at;
+}
+
 /// Each tensor in equal pieces along `dim`, the last filled up with zeros; piece by piece side by side.
 UMBRA_OPERATOR("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor")
     .out("_chunk_cat.out")
+    .use(out_asks("_chunk_cat.out",
+                  [](TensorList tensors, int64_t dim, int64_t chunks, const Tensor& out) {
+                    chunked_dim(tensors, dim, chunks);
+                    check_joined_type(tensors, out);
+                  }))
     .all_backends([](TensorList tensors, int64_t dim, int64_t chunks) {
-      check(!tensors.empty(), "_chunk_cat expects a non-empty input tensor list");
-      check(chunks > 0, "_chunk_cat expects positive num_chunks");
-      bool same_rank = true;
-      for (const Tensor& t : tensors) {
-        check(t.dtype() == tensors[0].dtype(), "_chunk_cat expects all input tensors with the same dtype");
-        check(t.sym_numel() > 0, "_chunk_cat expects non-empty tensor");
-        same_rank &= t.dim() == tensors[0].dim();
-      }
-      check(dim >= 0 || same_rank, "_chunk_cat expects non-negative dim when input tensors have different ndims");
-      int64_t at = same_rank ? wrap_dim(dim, tensors[0].dim()) : dim;
-      for (const Tensor& t : tensors) {
-        check(at < t.dim(), "_chunk_cat expects dim < ndim for all input tensors");
-        for (int64_t d = 0; d < at; ++d)
-          check(d < tensors[0].dim() && t.sym_size(d) == tensors[0].sym_size(d),
-                "_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors");
-      }
+      int64_t at = chunked_dim(tensors, dim, chunks);
       std::vector<Tensor> pieces;
       for (const Tensor& t : tensors) {
         SymInt size = t.sym_size(at), length = (size + chunks - 1) / chunks, missing = length * chunks - size;

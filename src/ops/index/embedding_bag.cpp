@@ -259,7 +259,6 @@ UMBRA_OPERATOR(
       if (only_metadata_is_asked()) grad.sym_size(1);  // too few dimensions are an IndexError
       check_kernel_type(is_floating(grad.dtype()), "_embedding_bag_per_sample_weights_backward_cpu", grad);
       check(mode == 0, "embedding_bag_backward: per_sample_weights only supported for mode='sum'");
-      grad.sym_size(1);
       check(weight.dim() == 2 && grad.dim() == 2 && grad.sym_size(1) == weight.sym_size(1) &&
                 grad.dtype() == weight.dtype(),
             "embedding_bag: a gradient of ", grad.sym_sizes(), " does not fit weights of ", weight.sym_sizes());

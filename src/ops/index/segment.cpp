@@ -30,6 +30,10 @@ void check_positions(const Tensor& positions) {
                              kernel_name(positions.dtype()), "'");
 }
 
+void check_any_bounds(const Tensor& lengths, const Tensor& offsets) {
+  check(lengths.defined() || offsets.defined(), "segment_reduce(): Either lengths or offsets must be defined.");
+}
+
 /// Which of lengths and offsets says where segments are, and how many there are.
 struct Segments {
   Tensor positions;
@@ -37,8 +41,7 @@ struct Segments {
   SymInt count;
 
   Segments(const Tensor& given_lengths, const Tensor& given_offsets) {
-    check(given_lengths.defined() || given_offsets.defined(),
-          "segment_reduce(): Either lengths or offsets must be defined.");
+    check_any_bounds(given_lengths, given_offsets);
     lengths = !given_offsets.defined();
     positions = lengths ? given_lengths : given_offsets;
     count = positions.sym_size(-1) - (lengths ? 0 : 1);
@@ -106,6 +109,7 @@ UMBRA_OPERATOR(
              const Tensor& offsets, int64_t axis, bool, const OptionalScalar&) {
       check<NotImplementedError>(!only_metadata_is_asked() || !indices.defined(),
                                  "segment_reduce(): indices based reduction is not supported yet.");
+      if (only_metadata_is_asked()) check_any_bounds(lengths, offsets);
       wrap_dim(axis, data.dim());
       reduction(reduce);
       for (const Tensor* t : {&lengths, &offsets})

@@ -123,8 +123,7 @@ UMBRA_OPERATOR("_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float 
       for (const Tensor* t : {&x1, &x2}) t->sym_size(-1), t->sym_size(-2);  // too few dimensions are an IndexError
       SymShape batch = common_batch(x1, x2), wanted = matrix_sizes(batch, x1.sym_size(-2), x2.sym_size(-2));
       // Without pairs there is nothing to gather, nor to broadcast, nor to ask of the others.
-      if (product(SymShape(wanted)) == 0 || x1.sym_size(-1) == 0)
-        return TensorSpec(x1.sym_sizes(), x1.dtype(), x1.device());
+      if (product(SymShape(wanted)) == 0 || x1.sym_size(-1) == 0) return spec_like(x1);
       check_kernel_type(has_distances(x1.dtype()), "cdist_backward", x1);
       check(x1.sym_size(-1) == x2.sym_size(-1), "X1 and X2 must have the same number of columns. X1: ", x1.sym_size(-1),
             " X2: ", x2.sym_size(-1));

@@ -124,7 +124,7 @@ UMBRA_OPERATOR("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvect
       check_square(self, "linalg.eig");
       DType type = eigen_type(self.dtype());
       TensorSpec vectors = column_major_spec(self.sym_sizes(), type, self.device());
-      if (self.device().type == DeviceType::CUDA) vectors = TensorSpec(self.sym_sizes(), type, self.device());
+      if (self.device().type != DeviceType::CPU) vectors = TensorSpec(self.sym_sizes(), type, self.device());
       return {vector_spec(self, self.sym_size(-1), type), vectors};
     })
     .cpu<2>([](const Tensor& values, const Tensor& vectors, const Tensor& self) {

@@ -108,7 +108,7 @@ UMBRA_OPERATOR(
       if (sign_counts) sizes = sizes.abs();
       Tensor powers = ord.to_double() == 1 ? sizes : sizes.pow(ord).to(sizes.dtype());
       SmallVector<int64_t> over = masked_dims(mask);
-      return over.empty() ? powers : powers.sum(IntArrayRef(over), keepdim);
+      return over.empty() ? powers : powers.sum(IntArrayRef(over), keepdim, powers.dtype());
     })
     .tags({Tag::Reduction})
     .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .empty_is_all = true, .scalars = true});
@@ -183,7 +183,7 @@ UMBRA_OPERATOR("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keep
                  std::vector<int64_t> dims,
                  bool keepdim) { return vector_norm_gradient(grad, self, result, order_of(p), dims, keepdim); })
     .node("NormBackward1")
-    .tags({Tag::Reduction, Tag::CastsToOut})
+    .tags({Tag::Reduction})
     .use(kReduces);
 
 UMBRA_OPERATOR(
@@ -252,9 +252,10 @@ UMBRA_OPERATOR("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor")
 
 struct MatrixDims {
   int64_t rows, columns;
-  MatrixDims(const Tensor& self, const std::vector<int64_t>& dims) {
+  /// `decomposed`: the norm is one of singular values, which small floats have none of.
+  MatrixDims(const Tensor& self, const std::vector<int64_t>& dims, bool decomposed) {
     check_matrix(self, "linalg.matrix_norm");
-    check_floating_matrix(self, "linalg.matrix_norm");
+    check_floating_matrix(self, "linalg.matrix_norm", !decomposed);
     if (dims.size() != 2) {
       std::string text;
       for (int64_t d : dims) text += (text.empty() ? "" : ", ") + std::to_string(d);
@@ -297,11 +298,10 @@ UMBRA_OPERATOR(
     .composite([](const Tensor& self, const Scalar& ord, std::vector<int64_t> dim, bool keepdim, OptionalType dtype) {
       double order = ord.to_double(), size = std::abs(order);
       check(size == 2 || size == 1 || std::isinf(size), "linalg.matrix_norm: Order ", ord, " not supported.");
-      MatrixDims dims(self, dim);
+      MatrixDims dims(self, dim, size == 2);
       check_norm_type(self, dtype, "linalg.matrix_norm");
       Tensor a = dtype ? self.to(*dtype) : self;
       if (size == 2) {
-        check_floating_matrix(a, "linalg.matrix_norm", false);
         return by_singular_values(a, dims, keepdim,
                                   [&](const Tensor& s, bool keep) { return extreme(s, -1, keep, order > 0); });
       }
@@ -310,7 +310,8 @@ UMBRA_OPERATOR(
       int64_t rest = !keepdim && dims.rows < dims.columns ? dims.columns - 1 : dims.columns;
       return extreme(sums, rest, keepdim, order > 0);
     })
-    .use(OutCopied{});
+    .use(OutCopied{})
+    .tags({Tag::ExactOut});
 
 UMBRA_OPERATOR(
     "linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? "
@@ -319,14 +320,15 @@ UMBRA_OPERATOR(
     .composite([](const Tensor& self, const std::string& ord, std::vector<int64_t> dim, bool keepdim,
                   OptionalType dtype) {
       check(ord == "fro" || ord == "nuc", "linalg.matrix_norm: Order ", ord, " not supported.");
-      MatrixDims dims(self, dim);
+      MatrixDims dims(self, dim, ord == "nuc");
       check_norm_type(self, dtype, "linalg.matrix_norm");
       if (ord == "fro") return linalg_vector_norm(self, Scalar(2), {dims.rows, dims.columns}, keepdim, dtype);
       Tensor a = dtype ? self.to(*dtype) : self;
       return by_singular_values(a, dims, keepdim,
                                 [](const Tensor& s, bool keep) { return s.sum(IntArrayRef{-1}, keep); });
     })
-    .use(OutCopied{});
+    .use(OutCopied{})
+    .tags({Tag::ExactOut});
 
 std::vector<int64_t> all_of(const Tensor& self) { return masked_dims(all_dims(self)).vec(); }
 
@@ -346,7 +348,8 @@ UMBRA_OPERATOR(
       if (dim) return linalg_vector_norm(self, order, IntArrayRef(*dim), keepdim, dtype);
       return linalg_vector_norm(self, order, std::nullopt, keepdim, dtype);
     })
-    .use(OutCopied{});
+    .use(OutCopied{})
+    .tags({Tag::ExactOut});
 
 UMBRA_OPERATOR(
     "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
@@ -360,17 +363,14 @@ UMBRA_OPERATOR(
             self.dim(), "D.");
       return linalg_matrix_norm(self, ord, IntArrayRef(dim ? *dim : std::vector<int64_t>{-2, -1}), keepdim, dtype);
     })
-    .use(OutCopied{});
+    .use(OutCopied{})
+    .tags({Tag::ExactOut});
 
-/// What the norm is written to, before anything is said of the matrix.
+/// Where the norm is written, before anything is said of the matrix.
 void check_norm_out(const Tensor& self, const Tensor& out) {
   check(self.device() == out.device(),
         "linalg.matrix_norm: Expected result and input tensors to be on the same device, but got result on ",
         out.device(), " and input on ", self.device());
-  bool asked =
-      self.dim() >= 2 && (self.dtype() == DType::Float32 || self.dtype() == DType::Float64 || self.is_complex());
-  check(!asked || real_type(self.dtype()) == out.dtype(), "linalg.matrix_norm expected out tensor dtype ",
-        kernel_name(real_type(self.dtype())), " but got: ", kernel_name(out.dtype()));
 }
 
 UMBRA_OPERATOR("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor")
@@ -379,18 +379,17 @@ UMBRA_OPERATOR("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor")
     .composite([](const Tensor& self, bool keepdim) {
       return linalg_matrix_norm(self, std::string("nuc"), {-2, -1}, keepdim);
     })
-    .use(OutCopied{});
+    .use(OutCopied{})
+    .tags({Tag::ExactOut});
 UMBRA_OPERATOR("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor")
     .out("nuclear_norm.dim_out")
     .use(out_asks("nuclear_norm.dim_out",
                   [](const Tensor& self, std::vector<int64_t>, bool, const Tensor& out) { check_norm_out(self, out); }))
     .composite([](const Tensor& self, std::vector<int64_t> dim, bool keepdim) {
-      check<NotImplementedError>(!is_reduced_floating(self.dtype()),
-                                 "linalg.matrix_norm: Low precision dtypes not supported. Got ",
-                                 kernel_name(self.dtype()));
       return linalg_matrix_norm(self, std::string("nuc"), IntArrayRef(dim), keepdim);
     })
-    .use(OutCopied{});
+    .use(OutCopied{})
+    .tags({Tag::ExactOut});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -77,7 +77,7 @@ UMBRA_OPERATOR(
         return column_major_spec(matrix_sizes(batch, rows, columns), a.dtype(), a.device());
       };
       TensorSpec vh = spec(full ? n : k, n);
-      if (a.device().type == DeviceType::CUDA)  // there it is V that the kernel has in columns
+      if (a.device().type != DeviceType::CPU)  // there it is V that the kernel has in columns
         vh = TensorSpec(matrix_sizes(batch, full ? n : k, n), a.dtype(), a.device());
       return {spec(m, full ? m : k), s, vh};
     })
@@ -86,6 +86,12 @@ UMBRA_OPERATOR(
       check(!driver || a.numel() == 0,
             "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER "
             "backend.");
+      // Of no elements, of any type, there is nothing to decompose; whole bases are still asked for.
+      if (a.numel() == 0) {
+        for (const Tensor* basis : {&u, &vh})
+          if (basis->numel() != 0) basis->fill_(0), basis->diagonal(0, -2, -1).fill_(1);
+        return;
+      }
       Tensor info = empty(batch_part(a), {.dtype = DType::Int32});
       kernels::svd(compute_uv ? u : Tensor(), s, compute_uv ? vh : Tensor(), info, a);
       check_infos(info, "linalg.svd", a.dim() == 2);
@@ -364,8 +370,17 @@ template <class Order> Tensor condition_by_inverse(const Tensor& a, const Order&
   return size.mul(linalg_matrix_norm(filled, order, {-2, -1})).nan_to_num_(INFINITY, INFINITY, -INFINITY);
 }
 
+/// What the number is written to, before anything is said of the matrix.
+void check_condition_out(const Tensor& self, const Tensor& out) {
+  DType type = real_type(self.dtype());
+  check(can_cast(type, out.dtype()), "linalg.cond: Expected result to be safely castable from ", kernel_name(type),
+        " dtype, but got result with dtype ", kernel_name(out.dtype()));
+}
+
 UMBRA_OPERATOR("linalg_cond(Tensor self, Scalar? p=None) -> Tensor")
     .out("linalg_cond.out")
+    .use(out_asks("linalg_cond.out",
+                  [](const Tensor& self, std::optional<Scalar>, const Tensor& out) { check_condition_out(self, out); }))
     .composite([](const Tensor& self, std::optional<Scalar> p) {
       check(self.dim() >= 2, "linalg.cond: The input tensor must have at least 2 dimensions.");
       double order = p ? p->to_double() : 2.0;
@@ -383,6 +398,8 @@ UMBRA_OPERATOR("linalg_cond(Tensor self, Scalar? p=None) -> Tensor")
 
 UMBRA_OPERATOR("linalg_cond.p_str(Tensor self, str p) -> Tensor")
     .out("linalg_cond.p_str_out")
+    .use(out_asks("linalg_cond.p_str_out",
+                  [](const Tensor& self, const std::string&, const Tensor& out) { check_condition_out(self, out); }))
     .composite([](const Tensor& self, const std::string& p) {
       check_square(self, concat("linalg.cond(ord=", p, ")"));
       check<ValueError>(p == "fro" || p == "nuc", "linalg.cond got an invalid norm type: ", p);

@@ -10,7 +10,7 @@ namespace {
 
 UMBRA_OPERATOR("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
     .composite([](const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
-      DType common = ResultType().add(x1).add(x2).get();
+      DType common = promote_types(x1.dtype(), x2.dtype());  // of both as they are when they are expanded
       check(eps >= 0, "eps must be non-negative, got: ", eps);
       check(is_floating(common), "expected common dtype to be floating point, yet common dtype is ",
             kernel_name(common));

@@ -76,8 +76,18 @@ void check_known(int64_t reduction) {
         "INTERNAL ASSERT FAILED: there is no reduction ", reduction);
 }
 
+/// What the terms are written to has to fit their type, before anything is said about the type itself.
+void check_terms_fit(const Tensor& self, const Tensor& target, const Tensor& out) {
+  broadcast_shapes(self.sym_sizes(), target.sym_sizes());
+  DType common = ResultType().add(self).add(target).get();
+  check(can_cast(common, out.dtype()), "result type ", kernel_name(common),
+        " can't be cast to the desired output type ", kernel_name(out.dtype()));
+}
+
 UMBRA_OPERATOR("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor")
     .out("mse_loss.out")
+    .use(out_asks("mse_loss.out", [](const Tensor& self, const Tensor& target, int64_t,
+                                     const Tensor& out) { check_terms_fit(self, target, out); }))
     .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction) {
       check_known(reduction);
       if (in_one_pass(self, target, reduction)) {
@@ -99,12 +109,18 @@ UMBRA_OPERATOR("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tens
 
 UMBRA_OPERATOR("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
     .out("mse_loss_backward.grad_input", {"grad_input"})
+    .use(out_asks("mse_loss_backward.grad_input", [](const Tensor&, const Tensor& self, const Tensor& target, int64_t,
+                                                     const Tensor& out) { check_terms_fit(self, target, out); }))
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
       check_gradient_type(grad, self, target);
       if (by_one_kernel({&grad, &self, &target}))
         return clipped_gradient(grad, self, target, std::numeric_limits<double>::infinity(),
                                 2 / count_of(self, reduction));
       Tensor difference = difference_of("mse_backward_cpu_out", self, target, true);
+      if (is_integral(difference.dtype(), false) && is_integral(grad.dtype(), true) && may_read(self)) {
+        double factor = 2 / count_of(self, reduction);  // among integers it is one, too
+        return difference.mul(Scalar(factor).to<int64_t>()).mul(grad).to(self.dtype());
+      }
       Tensor slope = reduction == 1 ? difference.mul(2.0).div(Scalar(self.sym_numel())) : difference.mul(2.0);
       return in_type_of(self, slope.mul(grad));
     })
@@ -221,6 +237,8 @@ Tensor smooth_slope(const Tensor& difference, double beta) {
 
 UMBRA_OPERATOR("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.) -> Tensor")
     .out("smooth_l1_loss.out")
+    .use(out_asks("smooth_l1_loss.out", [](const Tensor& self, const Tensor& target, int64_t, double,
+                                           const Tensor& out) { check_terms_fit(self, target, out); }))
     .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
       check(beta >= 0, "smooth_l1_loss does not support negative values for beta.");
       check_known(reduction);

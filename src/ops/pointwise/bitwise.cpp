@@ -93,6 +93,12 @@ UMBRA_OPERATOR("bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> 
     .generated_out("bitwise_right_shift.Scalar_Tensor_out")
     .use(bits<RightShift>);
 
+/// In place, a run without data asks for integers; with data the kernel says what it is not made for.
+void check_shifted(const char* name, const Tensor& self) {
+  check(has_elements(self) || is_integral(self.dtype(), true), name,
+        ": Expected input tensor to have an integral dtype. Got ", to_string(self.dtype()));
+}
+
 UMBRA_OPERATOR("__lshift__.Tensor(Tensor self, Tensor other) -> Tensor")
     .generated_out("__lshift__.Tensor_out")
     .use(bits<LeftShift>)
@@ -102,10 +108,16 @@ UMBRA_OPERATOR("__lshift__.Scalar(Tensor self, Scalar other) -> Tensor")
     .use(bits<LeftShift>)
     .meta(shifted_spec<LeftShift, Scalar>);
 UMBRA_OPERATOR("__ilshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)")
-    .use(AliasOf{"bitwise_left_shift_.Tensor"})
+    .composite([](const Tensor& self, const Tensor& other) {
+      check_shifted("lshift", self);
+      return self.bitwise_left_shift_(other);
+    })
     .tags({Tag::Pointwise});
 UMBRA_OPERATOR("__ilshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)")
-    .use(AliasOf{"bitwise_left_shift_.Tensor_Scalar"})
+    .composite([](const Tensor& self, const Scalar& other) {
+      check_shifted("lshift", self);
+      return self.bitwise_left_shift_(other);
+    })
     .tags({Tag::Pointwise});
 UMBRA_OPERATOR("__rshift__.Tensor(Tensor self, Tensor other) -> Tensor")
     .generated_out("__rshift__.Tensor_out")
@@ -116,9 +128,15 @@ UMBRA_OPERATOR("__rshift__.Scalar(Tensor self, Scalar other) -> Tensor")
     .use(bits<RightShift>)
     .meta(shifted_spec<RightShift, Scalar>);
 UMBRA_OPERATOR("__irshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)")
-    .use(AliasOf{"bitwise_right_shift_.Tensor"});
+    .composite([](const Tensor& self, const Tensor& other) {
+      check_shifted("rshift", self);
+      return self.bitwise_right_shift_(other);
+    });
 UMBRA_OPERATOR("__irshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)")
-    .use(AliasOf{"bitwise_right_shift_.Tensor_Scalar"});
+    .composite([](const Tensor& self, const Scalar& other) {
+      check_shifted("rshift", self);
+      return self.bitwise_right_shift_(other);
+    });
 
 }  // namespace
 }  // namespace umbra::ops

@@ -118,8 +118,9 @@ UMBRA_OPERATOR("isinf(Tensor self) -> Tensor")
     .generated_out("isinf.out")
     .use(logic<IsInf, 1>)
     .meta([](const Tensor& self) {
-      if (is_integral(self.dtype(), true)) return question_spec(self);
-      return pointwise_spec({&self, &number_of_type(DType::Float64)}, DType::Bool);  // compared with a number
+      // Absolute values of what is contiguous are so in every dimension; those are compared with a number.
+      if (is_integral(self.dtype(), true) || (!self.is_complex() && self.is_contiguous())) return question_spec(self);
+      return pointwise_spec({&self, &number_of_type(DType::Float64)}, DType::Bool);
     })
     .use(sparse::OnValues{});
 Tensor isfinite_parts(const Tensor& self) {

@@ -312,6 +312,8 @@ UMBRA_OPERATOR("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
     .use(pointwise<Softshrink, 1>(Promotion::Default, [](const Scalar& bound) { return Softshrink{.bound = bound}; }))
     .meta([](const Tensor& self, const Scalar& bound) {
       check_kernel_type(is_floating(self.dtype()), "softshrink_check", self);
+      check<TypeError>(is_floating(self.dtype()), "softshrink has a range of floating point numbers only, but got ",
+                       kernel_name(self.dtype()));
       double largest = kernels::largest_number(self.dtype());
       check(bound.is_symbolic() || (bound.to_double() >= 0 && bound.to_double() <= largest),
             "lambda must be in range [0, ", number_text(largest), "] for input dtype ", kernel_name(self.dtype()),

@@ -126,6 +126,9 @@ UMBRA_OPERATOR("abs(Tensor self) -> Tensor")
     .inplace("abs_")
     .out("abs.out")
     .use(pointwise<functors::Absolute, 1>(Promotion::ComplexToReal))
+    .meta([](const Tensor& self) {  // real numbers have a place like theirs before complex ones are looked at
+      return self.is_complex() ? spec_like(self, real_type(self.dtype())) : pointwise_spec({&self}, self.dtype());
+    })
     .on_inplace([](OperatorBuilder& variant) {
       variant.meta([](const Tensor& self) {
         check(!self.is_complex(), "In-place abs is not supported for complex tensors.");

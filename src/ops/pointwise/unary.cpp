@@ -64,12 +64,17 @@ Tensor scaled_like(const Tensor& self, double factor) {
   return mul_out(empty_like(self, {.dtype = dtype}), self, wrapped_number(factor));
 }
 
+void check_not_complex(const char* name, const Tensor& self) {
+  if (self.is_meta() && !self.is_fake()) check(!self.is_complex(), name, " is not supported for complex tensors.");
+  check<NotImplementedError>(!self.is_complex(), name, " is not supported for complex tensors.");
+}
+
 UMBRA_OPERATOR("deg2rad(Tensor self) -> Tensor")
     .inplace("deg2rad_")
     .out("deg2rad.out")
     .use(out_asks("deg2rad.out", check_apart))
     .all_backends([](const Tensor& self) {
-      check<NotImplementedError>(!self.is_complex(), "deg2rad is not supported for complex tensors.");
+      check_not_complex("deg2rad", self);
       return scaled_like(self, M_PI / 180);
     })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.mul(M_PI / 180); })
@@ -83,7 +88,7 @@ UMBRA_OPERATOR("rad2deg(Tensor self) -> Tensor")
     .out("rad2deg.out")
     .use(out_asks("rad2deg.out", check_apart))
     .all_backends([](const Tensor& self) {
-      check<NotImplementedError>(!self.is_complex(), "rad2deg is not supported for complex tensors.");
+      check_not_complex("rad2deg", self);
       return scaled_like(self, 180 / M_PI);
     })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.mul(180 / M_PI); })

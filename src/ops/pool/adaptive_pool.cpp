@@ -1,5 +1,6 @@
 // Pooling to a given size, over one to three dimensions.
 #include "ops/common/needs_data.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/sizes_only.h"
 #include "ops/pool/pool_window.h"
 
@@ -16,6 +17,11 @@ std::string in_braces(SymIntArrayRef size) {
   std::string text;
   for (size_t i = 0; i < size.size(); ++i) text += (i == 0 ? "" : i == 1 ? ", " : ",") + to_string(size[i]);
   return "{" + text + "}";
+}
+
+void check_images(const char* name, const Tensor& self, int64_t dims) {
+  check(self.dim() == dims + 1 || self.dim() == dims + 2, name, "(): Expected ", dims + 1, "D or ", dims + 2,
+        "D tensor, but got ", self.sym_sizes());
 }
 
 /// _adaptive_avg_pool2d and _adaptive_avg_pool3d.
@@ -39,8 +45,7 @@ struct AdaptiveAverage {
     builder
         .meta([family](const Tensor& self, SymIntArrayRef size) {
           check(static_cast<int64_t>(size.size()) == family.dims, family.name, ": output_size must be ", family.dims);
-          check(self.dim() == family.dims + 1 || self.dim() == family.dims + 2, family.name, "(): Expected ",
-                family.dims + 1, "D or ", family.dims + 2, "D tensor, but got ", self.sym_sizes());
+          check_images(family.name, self, family.dims);
           check_not_empty(std::string(family.name) + "(): Expected input", "input", self,
                           family.dims == 2 ? self.dim() - family.dims : 1);
           SymShape shape(self.sym_sizes().drop_back(static_cast<size_t>(family.dims)));
@@ -132,6 +137,8 @@ Tensor whole_mean(const Tensor& self, const Ints& dims, MemoryFormat channels_la
 
 UMBRA_OPERATOR("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor")
     .out("adaptive_avg_pool2d.out")
+    .use(out_asks("adaptive_avg_pool2d.out", [](const Tensor& self, SymIntArrayRef,
+                                                const Tensor&) { check_images("adaptive_avg_pool2d", self, 2); }))
     .composite([](const Tensor& self, SymIntArrayRef size) {
       check(size.size() == 2, "adaptive_avg_pool2d: output_size must be 2");
       if (size[0].same(1) && size[1].same(1)) return whole_mean(self, {-1, -2}, MemoryFormat::ChannelsLast);
@@ -140,6 +147,8 @@ UMBRA_OPERATOR("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tenso
     .use(NeedsData{"adaptive_avg_pool2d.out"});
 UMBRA_OPERATOR("adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor")
     .out("adaptive_avg_pool3d.out")
+    .use(out_asks("adaptive_avg_pool3d.out", [](const Tensor& self, SymIntArrayRef,
+                                                const Tensor&) { check_images("adaptive_avg_pool3d", self, 3); }))
     .composite([](const Tensor& self, SymIntArrayRef size) {
       check(size.size() == 3, "adaptive_avg_pool3d: output_size must be 3");
       if (size[0].same(1) && size[1].same(1) && size[2].same(1))

@@ -12,9 +12,10 @@ using OptionalInt = std::optional<int64_t>;
 
 // ---- diff ----
 
-void check_joins(const Tensor& self, int64_t dim, const Tensor& other) {
+void check_joins(const Tensor& self, int64_t given, const Tensor& other) {
   if (!other.defined()) return;
   check(other.dim() == self.dim(), "diff expects prepend or append to be the same dimension as input");
+  int64_t dim = wrap_dim(given, self.dim());
   for (int64_t d = 0; d < self.dim(); ++d)
     check(d == dim || self.sym_size(d) == other.sym_size(d),
           "diff expects the shape of tensor to prepend or append to match that of input except along the differencing "
@@ -25,15 +26,14 @@ void check_joins(const Tensor& self, int64_t dim, const Tensor& other) {
 /// What differences are taken of.
 Tensor diff_input(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
   check(self.dim() >= 1, "diff expects input to be at least one-dimensional");
-  int64_t at = wrap_dim(dim, self.dim());
-  check_joins(self, at, prepend);
-  check_joins(self, at, append);
   check(n >= 0, "order must be non-negative but got ", n);
+  check_joins(self, dim, prepend);
+  check_joins(self, dim, append);
   if (n == 0 || (!prepend.defined() && !append.defined())) return self;
   Tensors parts;
   for (const Tensor& t : {prepend, self, append})
     if (t.defined()) parts.push_back(t);
-  return cat(parts, at);
+  return cat(parts, dim);
 }
 
 /// How often there is something to subtract.

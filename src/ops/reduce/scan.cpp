@@ -107,11 +107,12 @@ UMBRA_OPERATOR("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tens
 using Specs = std::tuple<TensorSpec, TensorSpec>;
 
 template <auto scan> void run_extreme(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim) {
+  if (is_trivial_scan(self)) return kernels::copy(values, self), kernels::fill(indices, 0);
   scan(values, indices, self, wrap_dim(dim, self.dim()));
 }
 Specs extreme_specs(const char* kernel, const Tensor& self, int64_t dim) {
   if (self.dim() > 0 || !only_metadata_is_asked()) wrap_dim(dim, self.dim());
-  check_kernel_type(!self.is_complex() && !is_float8(self.dtype()), kernel, self);
+  check_kernel_type((!self.is_complex() && !is_float8(self.dtype())) || is_trivial_scan(self), kernel, self);
   return {TensorSpec(self.sym_sizes(), self.dtype(), self.device()),
           TensorSpec(self.sym_sizes(), DType::Int64, self.device())};
 }

@@ -122,6 +122,7 @@ UMBRA_OPERATOR("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, Sca
     .out("nansum.out")
     .use(OutDecidesType{"nansum.out"})
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
+      if (!outputs_are_given()) reduced_dims(self, dims);
       check<NotImplementedError>(!self.is_complex(), "nansum on CPU does not support complex inputs");
       return reduced_spec(self, reduced_dims(self, dims), keepdim, sum_dtype(self, dtype));
     })

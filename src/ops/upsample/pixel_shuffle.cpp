@@ -84,6 +84,7 @@ Tensor shuffle_channels(const Tensor& self, SymInt groups) {
   check(channels % groups == 0, "Number of channels must be divisible by groups. Got ", channels, " channels and ",
         groups, " groups.");
   Tensor out = empty(self.sym_sizes(), self.options(), self.suggested_format());
+  if (self.sym_numel().same(0)) return out;
   auto split = [&](SymInt outer) {
     SymShape sizes(self.sym_sizes());
     sizes[1] = outer;

@@ -93,6 +93,16 @@ template <> struct Saved<3, true> {
   static constexpr Names backward{"grad", "output_size", "align_corners", "scales_d", "scales_h", "scales_w"};
 };
 
+/// What PyTorch's descriptions of these modes, which are made of other operators, find missing before all else.
+void check_parts(Interpolation mode, const Tensor& self, SymIntArrayRef size) {
+  if (mode == Interpolation::Cubic)
+    check<ValueError>(self.dim() == 4, "expected images of 4 dimensions, but got ", self.dim());
+  if (mode != Interpolation::Linear) return;
+  check<IndexError>(self.dim() > 1, "tuple index out of range");
+  check<ValueError>(self.dim() > 2 && !size.empty(), "expected a size for each dimension of the images, but got ",
+                    size.size(), " for ", self.dim() - 2);
+}
+
 // ---- the family ----
 
 /// The functions of one pair of operators: `Options` are the arguments behind the sizes, align_corners (where there is
@@ -118,8 +128,7 @@ template <size_t N, bool Aligned, class... Options> struct Family {
     Interpolation mode = this->mode;
     builder
         .meta([mode](const Tensor& self, SymIntArrayRef size, Options...) {
-          bool lines = Aligned && mode == Interpolation::Linear && only_metadata_is_asked() && !outputs_are_given();
-          check<IndexError>(!lines || self.dim() > 1, "tuple index out of range");
+          if (Aligned && only_metadata_is_asked() && !outputs_are_given()) check_parts(mode, self, size);
           return upsampled(self, size, N);
         })
         .cpu([mode](const Tensor& out, const Tensor& self, SymIntArrayRef, Options... values) {
