@@ -41,14 +41,17 @@ Tensor untracked(const Tensor& tensor) {
 
 namespace {
 
+thread_local bool g_asked_for_leaves = false;
+
 /// The history of a stand-in: it makes it a tensor that may be written, as one that was computed. Leaves are told when
-/// a call runs.
+/// a call runs. A stand-in that was computed, as a copy of what may not be written, passes gradients on.
 class Origin final : public autograd::Node {
  public:
   explicit Origin(const Tensor& of) : of_leaf(of.is_leaf()) {}
   const bool of_leaf;
   std::string name() const override { return "Input"; }
-  autograd::Gradients apply(autograd::Gradients) override {
+  autograd::Gradients apply(autograd::Gradients gradients) override {
+    if (!next_edges().empty()) return gradients;
     fail<NotImplementedError>(
         "the function calls backward(), and a gradient reaches an input or a tensor that it closes over: ahead-of-time "
         "autograd does not write gradients; call autograd.grad and return what it gives, or backward() on the result");
@@ -109,7 +112,9 @@ class Analysis {
       EnterMode lift_scope(lift);
       std::optional<EffectScope> effects;
       if (options_.tokens) effects.emplace([this] { return info_.mode->make(token_spec()); });
+      g_asked_for_leaves = false;
       results = function(values_of(arguments));
+      info_.asks_for_leaves = g_asked_for_leaves;
       info_.has_effects = effects && effects->token().defined();
     }
     for (Value& v : results)
@@ -161,7 +166,7 @@ class Analysis {
                             std::vector<sym::SymbolOptions>(real.dim())};
     require_strided(value, "ahead-of-time autograd");
     Tensor fake = info_.mode->from_tensor(value, symbolic ? &context : nullptr), stand_in = to_functional(fake);
-    if (real.requires_grad()) autograd::set_history(stand_in, make_counted<Origin>(real));
+    begin_history(stand_in, real);
     origins_.push_back(autograd::grad_fn(stand_in));
     bases_.push_back(functional_state(stand_in).base);
     stand_ins_.push_back(stand_in);
@@ -222,6 +227,7 @@ class Analysis {
     primal.written = was_written(stand_ins_[i]);
     primal.tracked = primal.written && autograd::grad_fn(stand_ins_[i]) != origins_[i];
     primal.counted = stand_ins_[i].version() > 0;
+    if (primal.tracked) check_views(i);
     check(!primal.written || !primal.tensor.keys().has(DispatchKey::Subclass) || primal.tensor.is_contiguous(),
           "Mutations on non-contiguous inputs are currently not allowed on tensor subclasses");
     const Tensor& t = stand_ins_[i];
@@ -231,6 +237,21 @@ class Analysis {
     check<NotImplementedError>(!primal.tracked || t.sym_sizes() == before, "tensor ", i, " of size ", to_string(before),
                                " gets size ", to_string(t.sym_sizes()),
                                " and has a gradient: that cannot be captured; make the result a new tensor");
+  }
+
+  /// A write gives a history to the views of what is written, and to nothing else that lies in its memory.
+  void check_views(size_t primal) const {
+    if (primal >= info_.input_count()) return;
+    for (size_t i : info_.layout.arguments_of[primal])
+      check<NotImplementedError>(!info_.layout.arguments[i].is_view || is_view_of_primal(i, primal),
+                                 "the function writes values with gradients to tensor ", i,
+                                 ", which shares memory with another one and is no view of it: ahead-of-time autograd "
+                                 "does not support that; pass a clone of one of them");
+  }
+
+  bool is_view_of_primal(size_t argument, size_t primal) const {
+    const Tensor &input = info_.inputs[argument].tensor_ref(), &whole = info_.primals[primal].tensor;
+    return input.is_same(whole) || (input.is_view() && input.impl()->view_base().get() == whole.impl());
   }
 
   const AnalysisOptions& options_;
@@ -280,10 +301,18 @@ bool stands_for_input(const Tensor& tensor) { return origin_of(tensor) != nullpt
 
 bool stands_for_leaf(const Tensor& tensor) {
   const Origin* origin = origin_of(tensor);
+  if (origin) g_asked_for_leaves = true;
   return origin && origin->of_leaf;
 }
 
 bool is_origin(const autograd::Node& node) { return dynamic_cast<const Origin*>(&node) != nullptr; }
+
+void begin_history(const Tensor& stand_in, const Tensor& real) {
+  if (!real.requires_grad()) return;
+  auto origin = make_counted<Origin>(real);
+  if (!stand_in.is_leaf()) origin->add_edge(autograd::gradient_edge(stand_in));
+  autograd::set_history(stand_in, origin);
+}
 
 Value stand_in_for(const CallInfo& info, const PrimalInfo& primal) {
   if (!primal.tensor.defined()) return primal.plain;

@@ -206,6 +206,7 @@ class CompiledFunction::Cache {
       return function_({all.end() - static_cast<ptrdiff_t>(given), all.end()});
     };
     made.executable = build(function, options_, inputs, fixed, whole);
+    if (made.executable->graphs.info.asks_for_leaves) made.guards.require_leaves(inputs);
     std::vector<Tensor> closed = closed_over(made.executable->graphs.info);
     made.closed_over.assign(closed.begin(), closed.end());
     made.closed_guards = Guards(made.closed_over, closed.size());

@@ -81,6 +81,12 @@ class Places {
   std::unordered_map<const void*, int64_t> first_;
 };
 
+std::vector<bool> leaves_among(ArrayRef<Value> inputs) {
+  std::vector<bool> out;
+  for (const Value& v : inputs) out.push_back(v.is_tensor() && v.tensor_ref().is_leaf());
+  return out;
+}
+
 /// Which inputs are one tensor or share memory, in numbers.
 std::vector<int64_t> describe_sharing(ArrayRef<Value> inputs) {
   std::vector<int64_t> out;
@@ -174,6 +180,8 @@ Guards::Guards(ArrayRef<Value> inputs, size_t dynamic_from) : modes_(thread_mode
   if (!all_apart(inputs)) sharing_ = describe_sharing(inputs);
 }
 
+void Guards::require_leaves(ArrayRef<Value> inputs) { leaves_ = leaves_among(inputs); }
+
 bool Guards::accept_input(const Input& expected, const Value& given) const {
   if (given.is_tensor()) {
     const Tensor& t = given.tensor_ref();
@@ -190,6 +198,7 @@ bool Guards::accept_inputs(ArrayRef<Value> inputs) const {
   if (inputs.size() != inputs_.size()) return false;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (!accept_input(inputs_[i], inputs[i])) return false;
+  if (!leaves_.empty() && leaves_among(inputs) != leaves_) return false;
   return sharing_.empty() ? all_apart(inputs) : describe_sharing(inputs) == sharing_;
 }
 
@@ -220,6 +229,10 @@ std::string Guards::broken_by(ArrayRef<Value> inputs, const std::vector<std::str
     if (inputs[i].is_tensor()) return concat(name(i), " is no tensor");
     return concat(name(i), " == ", plain_text(inputs_[i].plain));
   }
+  if (std::vector<bool> leaves = leaves_among(inputs); !leaves_.empty() && leaves != leaves_)
+    for (size_t i = 0; i < leaves.size(); ++i)
+      if (leaves[i] != leaves_[i])
+        return concat("tensor '", name(i), "' is_leaf mismatch. expected is_leaf=", leaves_[i] ? 1 : 0);
   return accept(inputs) ? std::string() : broken_sharing(inputs, names);
 }
 

@@ -22,6 +22,9 @@ class Guards {
   /// For calls like this one. Sizes, strides, offsets and integers of inputs from `dynamic_from` on may differ.
   Guards(ArrayRef<Value> inputs, size_t dynamic_from);
 
+  /// Holds inputs to being leaves of autograd's graph or not, as they are here: for functions that ask.
+  void require_leaves(ArrayRef<Value> inputs);
+
   bool accept(ArrayRef<Value> inputs) const;
   /// The same, whatever the modes of the thread are.
   bool accept_inputs(ArrayRef<Value> inputs) const;
@@ -45,6 +48,7 @@ class Guards {
   uint64_t modes_ = 0;
   std::vector<Input> inputs_;
   std::vector<int64_t> numbers_;
+  std::vector<bool> leaves_;      // empty where nobody asks
   std::vector<int64_t> sharing_;  // which inputs are one tensor, or lie in one storage; empty where none do
 };
 

@@ -29,7 +29,6 @@ class Joint {
       EnterMode functional_scope(make_counted<FunctionalMode>());
       for (size_t i = 0; i < info_.primals.size(); ++i) {
         leaves.push_back(inputs[i].is_tensor() ? to_functional(inputs[i].tensor()) : Tensor());
-        if (info_.primals[i].requires_grad) leaves.back().requires_grad_();
         primals.push_back(start_of(i, leaves[i]));
       }
       {
@@ -65,12 +64,21 @@ class Joint {
     return token;
   }
 
-  /// What the function is given for a primal: a leaf must not be changed where autograd sees it.
-  Tensor start_of(size_t i, const Tensor& leaf) const {
+  /// What the function is given for a primal: to a function that asks, what it was when the call was analysed, also
+  /// where nobody needs gradients.
+  Tensor start_of(size_t i, Tensor leaf) const {
     const PrimalInfo& primal = info_.primals[i];
-    if (primal.tracked) return leaf.clone();
-    if (primal.replaced && primal.requires_grad) return apart_from(leaf);
-    return primal.changed && layout_.differentiable ? apart_from(leaf) : leaf;
+    Tensor start = leaf;
+    if (is_changed(primal)) {  // a leaf must not be, where autograd sees it
+      if (primal.requires_grad) leaf.requires_grad_();
+      start = primal.tracked ? leaf.clone() : apart_from(leaf);
+    }
+    if (start.defined()) begin_history(start, primal.tensor);
+    return start;
+  }
+
+  bool is_changed(const PrimalInfo& primal) const {
+    return primal.tracked || (primal.replaced && primal.requires_grad) || (primal.changed && layout_.differentiable);
   }
 
   /// The same values with the same history, and no view of the leaf, as the caller's tensor is none.

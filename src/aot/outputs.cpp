@@ -74,7 +74,7 @@ class Outputs {
     out.requires_grad = t.requires_grad();
     out.made_without_grad = t.is_view() && t.impl()->view_kind() == ViewKind::NoGrad;
     out.spec = spec_of(t);
-    if (has_own_gradient(t)) return out;
+    if (find_same(i, out) || has_own_gradient(t)) return out;
     if (is_functional(t) && !find_source(t, out) && !find_changed_source(t, out) && !find_output(i, out))
       find_intermediate(i, out);
     refuse_own_history(t, out);
@@ -111,6 +111,17 @@ class Outputs {
     return false;
   }
 
+  /// One tensor that is given twice is one tensor for the caller.
+  bool find_same(size_t i, OutputInfo& out) const {
+    auto same = [&](const Tensor& other) { return other.defined() && other.is_same(tensors_[i]); };
+    if (std::ranges::any_of(sources_, same)) return false;
+    auto end = tensors_.begin() + static_cast<ptrdiff_t>(i), first = std::find_if(tensors_.begin(), end, same);
+    if (first == end) return false;
+    out.kind = Kind::Output;
+    out.base = static_cast<size_t>(first - tensors_.begin());
+    return true;
+  }
+
   bool find_source(const Tensor& t, OutputInfo& out) const {
     for (size_t i = 0; i < sources_.size(); ++i) {
       if (!is_view_of(t, sources_[i])) continue;
@@ -128,7 +139,6 @@ class Outputs {
     for (size_t j = 0; j < tensors_.size(); ++j) {
       const Tensor& other = tensors_[j];
       if (!other.defined() || i == j) continue;
-      if (j < i && other.is_same(t)) return out.kind = Kind::Output, out.base = j, true;
       if (!is_whole(other) || is_whole(t) || !is_view_of(t, other)) continue;
       out.kind = Kind::OutputView;
       out.base = j;
@@ -163,7 +173,9 @@ class Outputs {
       info_.intermediates.push_back({view, base.requires_grad(), spec_of(base)});
     out.kind = Kind::IntermediateView;
     out.base = number;
-    out.views = functional_state(t).views;
+    // A base that became a view of itself meanwhile is not what the views were taken of; they lie where they lie.
+    bool moved = is_functional(base) && !is_whole(base);
+    out.views = moved ? std::vector{place_of(t)} : functional_state(t).views;
   }
 
   CallInfo& info_;

@@ -236,20 +236,38 @@ void change_metadata(const Call& call, const std::vector<Tensor>& arguments) {
   }
 }
 
-/// Writes to what became of the inputs.
-void carry_out_writes(const Call& call, std::vector<Tensor>& forward) {
-  const CompiledGraphs& graphs = call.executable->graphs;
-  const std::vector<Tensor>& primals = call.primals;
-  std::vector<size_t> written;  // places of the new contents
+/// Whether the primal is what several arguments are views of. One of them may be that tensor itself.
+bool is_shared(const CallInfo& info, size_t primal) {
+  if (primal >= info.input_count()) return false;
+  const std::vector<size_t>& arguments = info.layout.arguments_of[primal];
+  return std::any_of(arguments.begin(), arguments.end(), [&](size_t i) { return info.layout.arguments[i].is_view; });
+}
+
+/// The places of inputs' new contents among the graph's outputs.
+std::vector<size_t> written_places(const CompiledGraphs& graphs) {
+  std::vector<size_t> written;
   for (size_t k = 0; k < graphs.joint.updated.size(); ++k)
     if (graphs.info.primals[graphs.joint.updated[k]].written) written.push_back(k);
-  // Contents that lie where another write goes are taken out of the way first.
+  return written;
+}
+
+/// Contents that lie where another write goes are taken out of the way first.
+void part_contents(const Call& call, std::vector<Tensor>& forward) {
+  const CompiledGraphs& graphs = call.executable->graphs;
+  std::vector<size_t> written = written_places(graphs);
   for (size_t k : written)
     for (size_t j : written)
-      if (forward[k].storage() == primals[graphs.joint.updated[j]].storage()) forward[k] = forward[k].clone();
-  for (size_t k : written) {
-    const PrimalInfo& info = graphs.info.primals[graphs.joint.updated[k]];
-    const Tensor& target = primals[graphs.joint.updated[k]];
+      if (forward[k].storage() == call.primals[graphs.joint.updated[j]].storage()) forward[k] = forward[k].clone();
+}
+
+/// Writes to the primals that several arguments are views of, or to all others, in the look that these have by then.
+void carry_out_writes(const Call& call, const std::vector<Tensor>& forward, bool shared) {
+  const CompiledGraphs& graphs = call.executable->graphs;
+  for (size_t k : written_places(graphs)) {
+    size_t primal = graphs.joint.updated[k];
+    if (is_shared(graphs.info, primal) != shared) continue;
+    const PrimalInfo& info = graphs.info.primals[primal];
+    const Tensor& target = call.primals[primal];
     SetGradEnabled mode(info.tracked);
     write_contents(info.counted ? target : autograd::data_of(target), spec_in(call, info.after, forward[k]),
                    forward[k]);
@@ -347,8 +365,10 @@ std::vector<Value> execute(const std::shared_ptr<const Executable>& e, const std
   std::vector<Tensor> arguments = tensors_among(inputs);
   check_writes(info, call.primals, arguments);
   std::vector<Tensor> forward = run_forward(call);
+  part_contents(call, forward);
+  carry_out_writes(call, forward, true);
   change_metadata(call, arguments);
-  carry_out_writes(call, forward);
+  carry_out_writes(call, forward, false);
   return results_of(call, info.sources(arguments, call.primals), forward);
 }
 

@@ -196,8 +196,8 @@ bool is_eligible(const Tensor& t) {
 /// and what is kept would miss it later.
 Tensor cast(const Tensor& t, DType dtype) {
   if (!is_eligible(t) || t.dtype() == dtype) return t;
-  bool cached = dtype == g_cpu.dtype && t.dtype() == DType::Float32 && t.requires_grad() && t.is_leaf() &&
-                !t.is_view() && g_cache_enabled && is_grad_enabled();
+  bool cached = dtype == g_cpu.dtype && t.dtype() == DType::Float32 && t.requires_grad() && !t.is_view() &&
+                t.is_leaf() && g_cache_enabled && is_grad_enabled();
   if (!cached) return t.to(dtype);
   auto found = g_cache.find(t.impl());
   if (found != g_cache.end()) return found->second.second;

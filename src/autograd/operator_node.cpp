@@ -67,6 +67,17 @@ Value OperatorNode::save(const Value& value, bool is_output) {
   return Value();
 }
 
+/// Of a list: each tensor's number of dimensions and its sizes, one after the other.
+static std::vector<SymInt> sizes_of(const Value& argument) {
+  if (argument.is_tensor()) return argument.tensor_ref().sym_sizes().vec();
+  std::vector<SymInt> all;
+  for (const Tensor& t : argument.tensor_list()) {
+    all.emplace_back(t.dim());
+    all.insert(all.end(), t.sym_sizes().begin(), t.sym_sizes().end());
+  }
+  return all;
+}
+
 void OperatorNode::save_arguments(const Value* frame) {
   size_t count = 0;
   each_needed([&](const Gradient& g, size_t) { count += g.sources.size(); });
@@ -85,7 +96,7 @@ void OperatorNode::save_arguments(const Value* frame) {
         case Kind::Argument:
           value = is_tensor_argument(op_, s.index) ? save_once(s.index, slot) : frame[s.index];
           break;
-        case Kind::Sizes: value = Value(frame[s.index].tensor_ref().sym_sizes().vec()); break;
+        case Kind::Sizes: value = Value(sizes_of(frame[s.index])); break;
         case Kind::Strides: value = Value(frame[s.index].tensor_ref().sym_strides().vec()); break;
         case Kind::Offset: value = Value(frame[s.index].tensor_ref().sym_storage_offset()); break;
         case Kind::DTypeOf: value = Value(frame[s.index].tensor_ref().dtype()); break;

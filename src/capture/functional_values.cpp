@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "umbra/dispatch/writes.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra {
@@ -104,6 +105,11 @@ bool shows_elements_several_times(const Tensor& wrapper) {
   const std::vector<ViewStep>& views = state_of(wrapper.impl()).views;
   auto repeats = [](const ViewStep& step) { return step.op == &unfold || step.op->has_tag(Tag::AddressesMemory); };
   return std::any_of(views.begin(), views.end(), repeats) && !surely_apart(wrapper);
+}
+
+bool is_part_of_repeated(const Tensor& wrapper) {
+  const FunctionalState& state = state_of(wrapper.impl());
+  return !state.views.empty() && overlaps_itself(state.base->origin);
 }
 
 namespace {

@@ -19,6 +19,9 @@ void lay_as_shown(FunctionalBase& base);
 const Tensor& current_value(FunctionalState& state);
 /// Whether elements of a wrapper may share memory because it is a view of overlapping windows, or by strides.
 bool shows_elements_several_times(const Tensor& wrapper);
+/// Whether it is a part of a base whose elements share memory (an input that was expanded), where each is a value of
+/// its own.
+bool is_part_of_repeated(const Tensor& wrapper);
 /// Refuses a write that would reach memory around the base.
 void check_write_inside(const Operator& op, const Tensor& wrapper);
 /// Carries new contents of a view back into its base.

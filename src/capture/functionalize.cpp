@@ -198,8 +198,9 @@ void check_writes(const Operator& op, Value* frame, const std::vector<Tensor>& w
   bool one_value = op.functional() && op.functional()->has_tag(Tag::WritesOneValue);
   for (const Tensor& t : written) {
     check_write_inside(op, t);
+    bool repeats = overlaps_itself(t) || shows_elements_several_times(t);
     check<NotImplementedError>(
-        one_value || (!overlaps_itself(t) && !shows_elements_several_times(t)), op.name(),
+        (one_value || !repeats) && !is_part_of_repeated(t), op.name(),
         " writes elements that share memory, which cannot be captured: clone() the tensor first");
   }
 }

@@ -211,3 +211,13 @@ def test_the_first_float_decides_for_what_comes_after_it():
         assert umbra.cat([x, x.bfloat16()]).dtype == umbra.float32
         with pytest.raises(RuntimeError, match="Unexpected floating ScalarType"):
             umbra.cat([x.bfloat16(), x])
+
+
+def test_a_view_whose_history_is_refused_is_cast_without_recording():
+    base = umbra.ones(2, 2, requires_grad=True).tan()
+    with umbra.no_grad():
+        view = base.t()
+        view.neg_()
+        with umbra.autocast("cpu", dtype=umbra.bfloat16):
+            product = view @ view
+    assert product.dtype == umbra.bfloat16 and not product.requires_grad

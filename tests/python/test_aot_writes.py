@@ -118,3 +118,77 @@ def test_what_is_a_view_follows_from_how_the_caller_sees_a_written_tensor_lie(re
     expected = function(transposed())
     assert torch.equal(aot_function(function, nop)(transposed()), expected)
     assert torch.equal(torch.compile(function, backend="aot_eager")(transposed()), expected)
+
+
+def outcome(function, *inputs):
+    results = function(*inputs)
+    return [[(list(t.shape), t.tolist(), t.requires_grad) for t in tensors] for tensors in (results, inputs)]
+
+
+def compiled_as_it_runs(function, make):
+    """What a compiled function gives and leaves of its arguments, and what the function itself does."""
+    return outcome(torch.compile(function, backend="aot_eager"), *make()), outcome(function, *make())
+
+
+@pytest.mark.filterwarnings("ignore:torch.compile")
+def test_a_write_with_gradients_to_memory_that_is_shared_without_being_a_view():
+    weight = torch.ones(3, requires_grad=True)
+
+    def f(x, y):
+        y.mul_(weight.sum())
+        return [x * 2]
+
+    def make():
+        x = torch.arange(3.0)
+        return x, x.detach()
+    compiled, eager = compiled_as_it_runs(f, make)
+    assert compiled == eager and compiled[1][1][2] and not compiled[1][0][2]
+    with pytest.raises(NotImplementedError, match="shares memory with another one and is no view of it"):
+        aot_function(f, nop)(*make())
+
+
+@pytest.mark.filterwarnings("ignore:torch.compile")
+def test_a_write_to_a_part_of_an_expanded_argument_shows_in_all_of_it():
+    def f(x):
+        x.diagonal().mul_(torch.tensor([2.0, 3.0]))
+        return [x + 1]
+
+    def make():
+        return (torch.arange(3.0).expand(2, 3),)
+    compiled, eager = compiled_as_it_runs(f, make)
+    assert compiled == eager and eager[1][0][1] == [[0.0, 3.0, 2.0]] * 2
+    with pytest.raises(NotImplementedError, match="writes elements that share memory"):
+        aot_function(f, nop)(*make())
+
+
+def test_an_argument_gets_new_sizes_while_a_view_of_it_is_written():
+    def f(x, y):
+        x.unsqueeze_(0)
+        y[0] = 7.0
+        return [y + 1]
+
+    def make():
+        x = torch.arange(3.0)
+        return x, x[...]
+    compiled, eager = compiled_as_it_runs(f, make)
+    assert compiled == eager and eager[1][0][0] == [1, 3]
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+def test_views_from_before_their_base_became_a_view_of_itself(tracked):
+    def f(x):
+        square = x * x
+        before, moved = square[:, 1:3], square.movedim(0, -1)
+        square.t_()
+        return [before, moved, square[1:3], square]
+
+    def make():
+        return (torch.arange(5.0).reshape(1, 5).requires_grad_(tracked),)
+    compiled, eager = compiled_as_it_runs(f, make)
+    assert compiled == eager
+    if tracked:
+        (x,) = make()
+        sum(t.sum() for t in torch.compile(f, backend="aot_eager")(x)).backward()
+        (y,) = make()
+        sum(t.sum() for t in f(y)).backward()
+        assert torch.equal(x.grad, y.grad)

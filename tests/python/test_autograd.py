@@ -140,6 +140,20 @@ def test_saved_tensor_hooks():
     assert packed and [round(v, 4) for v in x.grad.tolist()] == [2.7183, 2.7183]
 
 
+@pytest.mark.parametrize("join", [lambda y: umbra.cat([y, y]), lambda y: umbra.hstack([y, y.double()]), lambda y: umbra.block_diag(y, y[0]),
+                                  lambda y: umbra.cat([y, umbra.ones(0), y], -1)])
+def test_tensors_that_were_joined_may_be_written(join):
+    x = umbra.ones(2, 3, requires_grad=True)
+    y = x * 1
+    joined = join(y)
+    with umbra.no_grad():
+        y.mul_(2)
+    (joined * 3).sum().backward()
+    z = umbra.ones(2, 3, requires_grad=True)
+    (join(z) * 3).sum().backward()
+    assert umbra.equal(x.grad, z.grad)
+
+
 def test_in_place_change_of_a_saved_tensor_is_an_error():
     x = umbra.ones(2, requires_grad=True)
     y = x.exp()

@@ -334,3 +334,36 @@ def test_export_does_not_go_by_sizes_marked_unbacked():
     x = torch.ones(4, 3)
     torch._dynamo.decorators.mark_unbacked(x, 0)
     assert not torch.export.export(torch.nn.ReLU(), (x,)).range_constraints
+
+
+def needs_gradients(x):
+    view = x[1:]
+    return x * 2 if x.requires_grad else x * 3, view.requires_grad, x.is_leaf
+
+
+@pytest.mark.parametrize("grad", [True, False])
+def test_a_function_that_asks_what_its_arguments_are_to_autograd_is_told(grad):
+    compiled = torch.compile(needs_gradients, backend="aot_eager", fullgraph=True)
+    leaf = torch.ones(3, requires_grad=True)
+    for x in (leaf, leaf * 1, torch.ones(3), leaf * 2, leaf):
+        with torch.set_grad_enabled(grad):
+            (value, *answers), (expected, *expected_answers) = compiled(x), needs_gradients(x)
+        assert torch.equal(value, expected) and answers == expected_answers
+    assert torch.compiler.cache_info(compiled).hits == 2
+    assert "tensor 'x' is_leaf mismatch. expected is_leaf=1" in torch.compiler.cache_info(compiled).reasons
+
+
+def test_leaves_and_what_was_computed_share_a_capture_where_nobody_asks():
+    compiled = torch.compile(lambda x: x * 2, backend="aot_eager")
+    leaf = torch.ones(3, requires_grad=True)
+    for x in (leaf, leaf * 1):
+        compiled(x).sum().backward()
+    assert torch.compiler.cache_info(compiled).misses == 1 and torch.equal(leaf.grad, torch.full((3,), 4.0))
+
+
+def test_a_view_that_is_given_twice_is_one_tensor():
+    def f(x):
+        view = x[:2]
+        return view, {"again": [view]}, x.t(), view
+    first, again, other, last = torch.compile(f, backend="aot_eager")(torch.ones(2, 2))
+    assert first is last and first is again["again"][0] and first is not other

@@ -71,6 +71,7 @@ struct CallInfo {
   std::vector<IntermediateInfo> intermediates;
   bool has_effects = false;         // it makes calls that hand on tokens (capture/effects.h)
   bool tokens = true;               // such calls do
+  bool asks_for_leaves = false;     // it asked whether a tensor that it did not make is a leaf
   IntrusivePtr<FakeModeImpl> mode;  // of the tensors without data that the function runs on; it has the symbols
 
   size_t input_count() const { return layout.primals(); }
@@ -99,6 +100,9 @@ bool stands_for_input(const Tensor& tensor);
 bool stands_for_leaf(const Tensor& tensor);
 /// Whether the node is where the history of such a stand-in begins.
 bool is_origin(const autograd::Node& node);
+/// Makes the stand-in of a tensor that requires gradients one too, whatever becomes of gradients; what it was computed
+/// from gets them.
+void begin_history(const Tensor& stand_in, const Tensor& real);
 
 /// A primal as it is when a graph is captured: a tensor without data, or a plain value.
 Value stand_in_for(const CallInfo& info, const PrimalInfo& primal);

@@ -109,8 +109,9 @@ class OperatorBuilder {
   }
   /// The gradient of the arguments named in `inputs` ("self" or "self, weight"), from what `names` lists: "grad" (or
   /// "grad1"), arguments, "result" (or "result1"), "x.sym_sizes", "x.sym_strides", "x.sym_storage_offset", "x.dtype",
-  /// "x.device", "needs" (a bool for each input). That, and only that, is saved for the backward. Returns one Tensor an
-  /// input (a tuple for several; a vector for a Tensor[] argument).
+  /// "x.device", "needs" (a bool for each input). That, and only that, is saved for the backward. Sizes of a list are
+  /// each tensor's number of dimensions and its sizes, one after the other. Returns one Tensor an input (a tuple for
+  /// several; a vector for a Tensor[] argument).
   template <class F> OperatorBuilder& gradient(const char* inputs, std::initializer_list<const char*> names, F f) {
     return add_gradient(inputs, names, boxing::box_function(std::move(f)));
   }

@@ -4,6 +4,7 @@
 #include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
+#include "ops/common/list_shapes.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/promotion.h"
 #include "ops/common/same_shape.h"
@@ -17,9 +18,11 @@ namespace umbra::ops {
 namespace {
 
 // A one-dimensional tensor without elements joins anything: an old habit that models rely on.
-bool is_skipped(const Tensor& t) {
-  return t.dim() == 1 && !t.sym_sizes()[0].is_symbolic() && t.sym_sizes()[0].value() == 0;
+bool is_skipped_shape(SymIntArrayRef shape) {
+  return shape.size() == 1 && !shape[0].is_symbolic() && shape[0].value() == 0;
 }
+
+bool is_skipped(const Tensor& t) { return is_skipped_shape(t.sym_sizes()); }
 
 const Tensor& first_counted(TensorList tensors) {
   for (const Tensor& t : tensors)
@@ -98,17 +101,19 @@ UMBRA_OPERATOR("cat(Tensor[] tensors, int dim=0) -> Tensor")
       kernels::cat(out, cast, joined_dim(tensors, dim));
     })
     .sparse([](TensorList tensors, int64_t dim) { return sparse::cat(tensors, dim); })
-    .gradient("tensors", {"grad", "tensors", "dim"},
-              [](const Tensor& grad, TensorList tensors, int64_t dim) {
+    .gradient("tensors", {"grad", "tensors.sym_sizes", "dim"},
+              [](const Tensor& grad, SymIntArrayRef sizes, int64_t dim) {
+                std::vector<SymIntArrayRef> shapes = shapes_in(sizes);
+                auto counted = std::find_if_not(shapes.begin(), shapes.end(), is_skipped_shape);
+                int64_t at = counted == shapes.end() ? 0 : wrap_dim(dim, static_cast<int64_t>(counted->size()));
                 std::vector<Tensor> parts;
                 SymInt start = 0;
-                int64_t at = joined_dim(tensors, dim);
-                for (const Tensor& t : tensors) {
-                  if (is_skipped(t)) {
-                    parts.push_back(zeros_like(t));
+                for (SymIntArrayRef shape : shapes) {
+                  if (is_skipped_shape(shape)) {
+                    parts.push_back(grad.new_zeros({SymInt(0)}));
                     continue;
                   }
-                  SymInt length = t.sym_sizes()[at];
+                  SymInt length = shape[static_cast<size_t>(at)];
                   parts.push_back(grad.narrow(at, start, length));
                   start += length;
                 }

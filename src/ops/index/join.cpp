@@ -1,6 +1,7 @@
 // Tensors side by side, on top of each other and in grids, by way of cat and stack.
 #include "ops/common/alias.h"
 #include "ops/common/batching.h"
+#include "ops/common/list_shapes.h"
 #include "ops/common/promotion.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
@@ -216,15 +217,15 @@ UMBRA_OPERATOR("block_diag(Tensor[] tensors) -> Tensor")
       }
       return out;
     })
-    .gradient("tensors", {"grad", "tensors"},
-              [](const Tensor& grad, TensorList tensors) {
+    .gradient("tensors", {"grad", "tensors.sym_sizes"},
+              [](const Tensor& grad, SymIntArrayRef sizes) {
                 Tensors parts;
                 SymInt row = 0, column = 0;
-                for (const Tensor& t : tensors) {
-                  SymInt height = t.dim() == 2 ? t.sym_size(0) : SymInt(1);
-                  SymInt width = t.dim() == 0 ? SymInt(1) : t.sym_size(-1);
+                for (SymIntArrayRef shape : shapes_in(sizes)) {
+                  SymInt height = shape.size() == 2 ? shape[0] : SymInt(1);
+                  SymInt width = shape.empty() ? SymInt(1) : shape[shape.size() - 1];
                   Tensor part = slice(slice(grad, 0, row, row + height), 1, column, column + width);
-                  parts.push_back(part.reshape(t.sym_sizes()));
+                  parts.push_back(part.reshape(shape));
                   row += height;
                   column += width;
                 }
