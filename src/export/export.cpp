@@ -532,9 +532,12 @@ class Exporter {
     return guard;
   }
 
-  /// Sizes and numbers of inputs as they turned out, in order; then the symbols that stand in none by themselves.
+  /// Numbers that only the run tells; sizes and numbers of inputs as they turned out, in order; then the symbols that
+  /// stand in none by themselves.
   std::vector<const sym::Expression*> declared_numbers() const {
     std::vector<const sym::Expression*> numbers;
+    for (const sym::Symbol& symbol : env_->symbols())
+      if (!symbol.backed) numbers.push_back(symbol.expression);
     auto add = [&](SymInt number) {
       if (number.is_symbolic()) numbers.push_back(env_->simplify(env_->expression(number)));
     };
