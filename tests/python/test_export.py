@@ -168,6 +168,46 @@ def test_branches_that_nobody_needs_go_with_their_graphs():
     assert "graph_0" not in str(exported.run_decompositions())
 
 
+def test_signatures_inside_of_branches_are_refused():
+    class Branch(umbra.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = umbra.nn.Linear(3, 3)
+
+        def forward(self, x):
+            return umbra.cond(x.sum() > 0, lambda x: self.linear(x), lambda x: x.sin(), (x,))
+    with pytest.raises(NotImplementedError, match="the signature of 'linear' cannot be kept"):
+        export(Branch(), (umbra.ones(2, 3),), preserve_module_call_signature=("linear",))
+
+
+def test_signatures_inside_of_regions_are_left():
+    class Region(umbra.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = umbra.nn.Linear(3, 3)
+
+        def forward(self, x):
+            with umbra.no_grad():
+                y = self.linear(x) * 2
+            return y + 1
+    exported, x = export(Region(), (umbra.ones(2, 3),), preserve_module_call_signature=("linear",)), umbra.ones(2, 3)
+    assert umbra.allclose(umbra.export.unflatten(exported)(x), exported.module()(x))
+
+
+def test_constants_that_are_left_are_counted():
+    class Constants(umbra.nn.Module):
+        def forward(self, x):
+            umbra.tensor([1.0, 2.0])
+            y = x + umbra.tensor([3.0, 4.0])
+            umbra.tensor([5.0, 6.0])
+            return y * umbra.tensor([7.0, 8.0])
+    exported = export(Constants(), (umbra.ones(2),))
+    assert list(exported.constants) == ["lifted_tensor_0", "lifted_tensor_1"]
+    assert exported.graph_signature.lifted_tensor_constants == ("lifted_tensor_0", "lifted_tensor_1")
+    assert [spec.arg.name for spec in exported.graph_signature.input_specs] == ["c_lifted_tensor_0", "c_lifted_tensor_1", "x"]
+    assert exported.module()(umbra.ones(2)).tolist() == [28, 40]
+
+
 def test_composites_stay_whole_in_branches():
     class Branch(umbra.nn.Module):
         def __init__(self):
