@@ -19,10 +19,28 @@ std::string amount(double value, double base, const char* units, const char* uni
   return (power ? text + std::string(1, units[power]) : text) + unit;
 }
 
+/// What a call costs, or why nobody can say it without the data.
+ProgramCost cost_without_data(const ExportedProgram& program, const ProgramCostOptions& options) {
+  auto refuse = [](const std::exception& e) {
+    std::string text = e.what();
+    fail<ValueError>(text.substr(0, text.find('\n')),
+                     " gives what only data can tell, so what a call costs depends on ",
+                     "them; `umbra run --profile` measures a call");
+  };
+  try {
+    return cost_of(program, options);
+  } catch (const DynamicOutputShapeException& e) {
+    refuse(e);
+  } catch (const DataDependentOutputException& e) {
+    refuse(e);
+  }
+  return {};
+}
+
 }  // namespace
 
 void estimate_program(const std::string& path, const EstimateOptions& options) {
-  ProgramCost cost = cost_of(cli::load_program(path), {.sizes = options.sizes, .training = options.training});
+  ProgramCost cost = cost_without_data(cli::load_program(path), {.sizes = options.sizes, .training = options.training});
   for (const auto& [name, size] : cost.sizes)
     std::printf("%-12s %s = %lld\n", "Size", name.c_str(), static_cast<long long>(size));
   const CostReport& report = cost.report;

@@ -46,12 +46,53 @@ ExportedProgram load_program(const std::string& place) {
   fail<ValueError>(path, " holds no program ", name, "; it holds ", names);
 }
 
+namespace {
+
+/// The tensors of a checkpoint, however deep they lie, by their paths; and what it holds besides.
+struct Checkpoint {
+  void add(const io::PickleValue& value, const std::string& path, int depth = 0) {
+    using Kind = io::PickleValue::Kind;
+    check<ValueError>(depth < 100, "'", path.substr(0, 40),
+                      "...' lies too deep: the file's containers hold each other");
+    auto inside = [&](const std::string& name) { return path.empty() ? name : path + "." + name; };
+    if (value.kind() == Kind::Tensor)
+      return tensors.emplace_back(path.empty() ? "tensor" : path, value.as_tensor()), void();
+    if (value.kind() == Kind::Dict) {
+      for (const auto& [key, item] : value.pairs())
+        add(item,
+            inside(key.is_string()           ? key.as_string()
+                   : key.kind() == Kind::Int ? std::to_string(key.as_int())
+                                             : "?"),
+            depth + 1);
+    } else if (value.kind() == Kind::List || value.kind() == Kind::Tuple) {
+      for (size_t i = 0; i < value.items().size(); ++i) add(value.items()[i], inside(std::to_string(i)), depth + 1);
+    } else {
+      others.push_back(concat(path, " (", value.kind_name(), ")"));
+    }
+  }
+  io::NamedTensors tensors;
+  std::vector<std::string> others;
+};
+
+io::NamedTensors load_checkpoint(const std::string& path) {
+  Checkpoint found;
+  found.add(io::load_pickle(path), "");
+  check<ValueError>(!found.tensors.empty(), path, ": it holds no tensors");
+  if (found.others.empty()) return found.tensors;
+  std::string names = found.others.front();
+  if (found.others.size() > 1) names += concat(" and ", found.others.size() - 1, " more");
+  std::fprintf(stderr, "%s: only tensors are taken; it also holds %s\n", path.c_str(), names.c_str());
+  return found.tensors;
+}
+
+}  // namespace
+
 io::NamedTensors load_tensors(const std::string& path) {
   if (has_extension(path, ".safetensors")) return io::load_safetensors(path);
   if (has_extension(path, ".npz")) return io::load_npz(path);
   if (has_extension(path, ".npy")) return {{std::filesystem::path(path).stem().string(), io::load_npy(path)}};
   if (has_extension(path, ".pt") || has_extension(path, ".pth") || has_extension(path, ".bin"))
-    return io::load_state_dict(path);
+    return load_checkpoint(path);
   check<FileNotFoundError>(std::filesystem::exists(split_place(path).first), "[Errno 2] No such file or directory: '",
                            path, "'");
   check<ValueError>(has_extension(path, ".pt2"), path,
@@ -66,7 +107,8 @@ void save_tensors(const std::string& path, const io::NamedTensors& tensors) {
   if (has_extension(path, ".safetensors")) return io::save_safetensors(path, tensors);
   if (has_extension(path, ".npz")) return io::save_npz(path, tensors);
   if (has_extension(path, ".npy")) {
-    check<ValueError>(tensors.size() == 1, path, ": an .npy file holds one tensor, and there are ", tensors.size());
+    check<ValueError>(tensors.size() == 1, path, ": an .npy file holds one tensor, and there are ", tensors.size(),
+                      "; .npz and .safetensors files hold several");
     return io::save_npy(path, tensors[0].second);
   }
   check<ValueError>(has_extension(path, ".pt") || has_extension(path, ".pth"), path,

@@ -51,6 +51,7 @@ int train(const TrainOptions& options) {
     std::vector<Value> outputs = module.run(inputs);
     check<ValueError>(!outputs.empty() && outputs[0].is_tensor(), "the program's first result is no tensor");
     Tensor loss = loss_of(outputs[0].tensor(), targets[0].second, options.loss);
+    check<ValueError>(loss.requires_grad(), "the program's first result does not depend on its parameters");
     loss.backward();
     optimizer->step();
     if (step % every == 0 || step + 1 == options.steps)

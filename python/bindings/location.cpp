@@ -49,7 +49,7 @@ Origin origin_of(PyCodeObject* code) {
   if (file.starts_with("export/") || file.starts_with("fx/") || file.starts_with("_functorch/"))
     return Origin::Boundary;
   // Layers are the reader's business, the machinery that calls them is not.
-  bool machinery = file.ends_with("/module.py") || file.ends_with("/_hooks.py");
+  bool machinery = file.ends_with("/module.py") || file.ends_with("/_hooks.py") || file.ends_with("/_capture.py");
   return file.starts_with("nn/modules/") && !machinery ? Origin::User : Origin::Internal;
 }
 

@@ -47,10 +47,14 @@ def is_tensor_like(inp):
     return type(inp) is _C.Tensor or hasattr(type(inp), "__torch_function__")
 
 
+_WITHOUT_HANDLER = {_C.Tensor, _C.FakeTensor, type(None), bool, int, float, str, list, tuple}
+
+
 def _handler(value):
+    if type(value) in _WITHOUT_HANDLER:
+        return None
     method = getattr(type(value), "__torch_function__", None)
-    plain = type(value) in (_C.Tensor, _C.FakeTensor)
-    return None if method is None or method is _C._disabled_torch_function_impl or plain else method
+    return None if method is _C._disabled_torch_function_impl else method
 
 
 def handle_torch_function(public_api, relevant_args, *args, **kwargs):

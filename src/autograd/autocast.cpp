@@ -242,7 +242,8 @@ void cast_arguments(const Operator& op, DType dtype, Value* frame) {
     if (!made.is_same(t)) check_region_recorded(op);
     return made;
   };
-  for (size_t i = 0; i < op.argument_count(); ++i) {
+  // From the last to the first: PyTorch's casts stand in that order in graphs.
+  for (size_t i = op.argument_count(); i-- > 0;) {
     if (frame[i].is_tensor()) {
       Tensor made = changed(frame[i].tensor_ref());
       if (!made.is_same(frame[i].tensor_ref())) frame[i] = Value(std::move(made));

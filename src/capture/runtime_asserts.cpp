@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "capture/symbol_calls.h"
+#include "sym/most_size.h"
 #include "umbra/sym/print.h"
 #include "umbra/sym/walk.h"
 
@@ -146,7 +147,8 @@ class Inserter {
     sym::ExpressionTable& table = env_.table();
     sym::Range range = range_of(symbol), known = first_ranges_ ? sym::Range{} : env_.symbol(symbol).initial;
     if (range.lower > known.lower) add(table.relation(sym::Kind::Le, table.integer(range.lower), symbol));
-    if (range.upper < known.upper) add(table.relation(sym::Kind::Le, symbol, table.integer(range.upper)));
+    if (range.upper < std::min(known.upper, sym::kMostSize))
+      add(table.relation(sym::Kind::Le, symbol, table.integer(range.upper)));
     for (const sym::Expression*& condition : pending_) {
       if (!condition || !is_computable(condition)) continue;
       std::optional<Bound> bound = bound_of(condition);
@@ -186,12 +188,19 @@ class Inserter {
 
   // ---- the checks ----
 
+  /// A bound from below that the program has stated is told as PyTorch tells it: 0 < u0.
+  static std::string condition_text(const sym::Expression* condition) {
+    bool flipped = condition->is(sym::Kind::Lt) && condition->arg(0)->is(sym::Kind::Integer);
+    if (!flipped) return sym::to_text(condition);
+    return sym::to_text(condition->arg(0)) + " < " + sym::to_text(condition->arg(1));
+  }
+
   void add(const sym::Expression* condition) {
     if (condition->is(sym::Kind::Boolean) || !checked_.insert(condition).second) return;
     fx::Node* holds = compute(condition).node();
     if (!holds) return;
     std::string message =
-        concat("Runtime assertion failed for expression ", sym::to_text(condition), " on node '", holds->name(), "'");
+        concat("Runtime assertion failed for expression ", condition_text(condition), " on node '", holds->name(), "'");
     describe(graph_.create_node(fx::Op::CallFunction, get_operator("aten::_assert_scalar"), {holds, Value(message)}, {},
                                 "_assert_scalar_default"));
   }

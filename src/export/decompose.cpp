@@ -222,16 +222,18 @@ class Decomposer {
     for (size_t i = 0; i < op.return_count(); ++i) frame[i] = wrapped ? functional(results[i]) : results[i];
   }
 
-  void record_node(const Operator& op, const std::vector<Value>& arguments, const std::vector<Value>& results) {
-    Tracer::CallArguments given = tracer_->arguments_of(op, arguments.data());
-    fx::Node* made = program_.graph().call(op, std::move(given.positional), std::move(given.keywords));
+  /// Into the graph that is being recorded: the program's, or that of a function (a branch of a cond).
+  static void record_node(const Operator& op, const std::vector<Value>& arguments, const std::vector<Value>& results) {
+    auto& tracer = static_cast<Tracer&>(*active_mode(DispatchKey::Proxy));
+    Tracer::CallArguments given = tracer.arguments_of(op, arguments.data());
+    fx::Node* made = tracer.graph().call(op, std::move(given.positional), std::move(given.keywords));
     size_t count = op.return_count();
     Value result = count == 1
                        ? results[0]
                        : Value(std::vector<Value>(results.begin(), results.begin() + static_cast<ptrdiff_t>(count)));
     made->meta.val = result;
     made->meta.modules = current_modules();
-    tracer_->track(made, result);
+    tracer.track(made, result);
   }
 
   static Value mapped(const Value& value, const std::function<Tensor(const Tensor&)>& change) {
@@ -353,21 +355,26 @@ class Decomposer {
     program_.graph().output_node()->set_args({fx::Argument::tuple(std::move(with_kept))});
     fx::eliminate_dead_code(program_.graph());
     program_.graph().output_node()->set_args({fx::Argument::tuple(std::move(results))});
+    fx::remove_unused_submodules(*program_.graph_module);
   }
 
   /// Numbers that only the run tells have symbols of this run.
   void settle_ranges() {
     if (!program_.shape_env) return;
     std::unordered_set<const sym::Expression*> used = used_symbols(*program_.graph_module);
+    size_t unbacked = 0;  // they come first
     for (const sym::Symbol& symbol : program_.shape_env->symbols()) {
       if (symbol.backed || symbol.type != sym::Type::Int) continue;
       auto at = std::find_if(program_.ranges.begin(), program_.ranges.end(),
                              [&](const RangeConstraint& r) { return r.expression == symbol.name; });
       if (!used.count(symbol.expression)) {
         if (at != program_.ranges.end()) program_.ranges.erase(at);
-      } else if (at == program_.ranges.end()) {
-        program_.ranges.push_back({symbol.name, sym::exported_range(symbol)});
+        continue;
       }
+      if (at == program_.ranges.end())
+        program_.ranges.insert(program_.ranges.begin() + static_cast<ptrdiff_t>(unbacked),
+                               {symbol.name, sym::exported_range(symbol)});
+      ++unbacked;
     }
   }
 

@@ -20,13 +20,6 @@ namespace umbra {
 
 namespace {
 
-/// The name of a lifted tensor: p_layers_0_weight. PyTorch takes a leading `self_` for its own prefix.
-std::string identifier(const std::string& prefix, const std::string& path) {
-  std::string out;
-  for (char c : path) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return prefix + (out.starts_with("self_") ? out.substr(5) : out);
-}
-
 /// The flat user inputs: what each is called in the graph (parts_b_0), and in guards and dynamic_shapes
 /// (parts['b'][0]).
 struct FlatInputs {
@@ -185,12 +178,13 @@ class Exporter {
       program_.constants.emplace_back(path, tensor);
     }
     if (name.empty()) {
-      name = "lifted_tensor_" + std::to_string(unnamed_constants_++);
+      name = kUnnamedConstant + std::to_string(unnamed_constants_++);
       if (auto modules = current_modules(); modules && !modules->frames().empty()) {  // it belongs to who uses it
         std::string path = modules->frames().back().path;
         path = path.substr(0, path.find('@'));
         if (!path.empty()) name = path + "." + name;
       }
+      unnamed_.insert(name);
       program_.constants.emplace_back(name, tensor);
     }
     add_lifted(identifier("c_", name), tensor, {InputKind::TensorConstant, "", name, true, {}});
@@ -479,13 +473,18 @@ class Exporter {
       program_.signature.inputs.erase(program_.signature.inputs.begin() + static_cast<ptrdiff_t>(i));
       program_.graph().erase_node(placeholders[i]);
     }
+    number_constants(program_, unnamed_);
   }
 
   void add_calls() {
     if (!source_.calls) return;
-    auto describe = [&](const std::vector<Value>& values) {
+    auto describe = [&](const std::string& path, const std::vector<Value>& values) {
       std::vector<CallArgument> out;
       for (const Value& v : values) {
+        bool inside = v.is_tensor() && v.tensor_ref().is_fake() && !tracer_->node_of(v.tensor_ref());
+        check<NotImplementedError>(!inside, "the signature of '", path,
+                                   "' cannot be kept: it is called inside a function of an operator (cond, map, scan, "
+                                   "while_loop), and the program has no names for what is given there");
         fx::Argument a = tracer_->argument(v);
         out.push_back(a.node() ? CallArgument{a.node()->name(), {}} : CallArgument{"", v});
         if (a.node()) kept_.push_back(a);
@@ -493,8 +492,8 @@ class Exporter {
       return out;
     };
     for (RecordedCall& call : source_.calls()) {
-      CallSignature signature{describe(call.inputs), describe(call.outputs), std::move(call.in_spec),
-                              std::move(call.out_spec)};
+      CallSignature signature{describe(call.path, call.inputs), describe(call.path, call.outputs),
+                              std::move(call.in_spec), std::move(call.out_spec)};
       auto& calls = program_.module_calls;
       auto known = std::find_if(calls.begin(), calls.end(), [&](const ModuleCall& m) { return m.path == call.path; });
       if (known == calls.end()) known = calls.insert(calls.end(), {call.path});
@@ -532,9 +531,12 @@ class Exporter {
     return guard;
   }
 
-  /// Sizes and numbers of inputs as they turned out, in order; then the symbols that stand in none by themselves.
+  /// Numbers that only the run tells; sizes and numbers of inputs as they turned out, in order; then the symbols that
+  /// stand in none by themselves.
   std::vector<const sym::Expression*> declared_numbers() const {
     std::vector<const sym::Expression*> numbers;
+    for (const sym::Symbol& symbol : env_->symbols())
+      if (!symbol.backed) numbers.push_back(symbol.expression);
     auto add = [&](SymInt number) {
       if (number.is_symbolic()) numbers.push_back(env_->simplify(env_->expression(number)));
     };
@@ -585,6 +587,7 @@ class Exporter {
   std::vector<std::string> derived_guards_;
   fx::Node* last_lifted_ = nullptr;
   size_t inputs_ = 0, lifted_ = 0, unnamed_constants_ = 0;
+  std::unordered_set<std::string> unnamed_;  // names of constants that were made up
 };
 
 }  // namespace

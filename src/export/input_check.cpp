@@ -13,7 +13,7 @@ namespace umbra {
 /// Compares the sizes of inputs with what the graph was captured for, giving each symbol its value on the way.
 class InputCheck::Sizes {
  public:
-  explicit Sizes(sym::ShapeEnv& env) : env_(env) {}
+  explicit Sizes(const InputCheck& check) : env_(*check.env_), ranges_(check.ranges_) {}
 
   void number(const std::string& text, SymInt expected, int64_t actual) {
     if (!expected.is_symbolic()) {
@@ -24,9 +24,11 @@ class InputCheck::Sizes {
     if (e->is(sym::Kind::Symbol) && !bindings_.find(e)) {
       bindings_.set(e, actual);
       first_use_.emplace(e, text);
-      check_range(text, env_.symbol(e), actual);
+      check_range(text, promised_range(env_.symbol(e)), actual);
       return;
     }
+    if (auto range = ranges_.find(sym::to_text(e)); range != ranges_.end() && !e->is(sym::Kind::Symbol))
+      check_range(text, range->second, actual);
     pending_.push_back({text, e, actual});
   }
 
@@ -77,8 +79,7 @@ class InputCheck::Sizes {
     return symbol.promised ? symbol.range.intersect(*symbol.promised) : symbol.range;
   }
 
-  static void check_range(const std::string& text, const sym::Symbol& symbol, int64_t actual) {
-    sym::Range range = promised_range(symbol);
+  static void check_range(const std::string& text, const sym::Range& range, int64_t actual) {
     check<InputMismatch>(!range.is_point() || range.lower <= 2 || actual == range.lower, "Guard failed: ", text,
                          " == ", integer_text(range.lower));
     check<InputMismatch>(actual <= range.upper, "Guard failed: ", text, " <= ", integer_text(range.upper));
@@ -119,6 +120,7 @@ class InputCheck::Sizes {
   }
 
   sym::ShapeEnv& env_;
+  const std::unordered_map<std::string, sym::Range>& ranges_;
   sym::Bindings bindings_;
   std::unordered_map<const sym::Expression*, std::string> first_use_;
   std::unordered_map<const sym::Expression*, std::pair<std::string, SymInt>> symbolic_;  // what stands for a symbol
@@ -268,7 +270,7 @@ void InputCheck::run(const std::vector<Value>& inputs) const {
 }
 
 void InputCheck::run_checks(const std::vector<Value>& inputs) const {
-  Sizes sizes(*env_);
+  Sizes sizes(*this);
   for (size_t i = 0; i < inputs.size(); ++i) check_input(inputs_[i], inputs[i], sizes);
   check_conditions(inputs);
   sizes.finish();
@@ -295,13 +297,13 @@ void InputCheck::check_input(const Input& input, const Value& actual, Sizes& siz
     check<TypeError>(actual.is_tensor(), "input ", text, " should be a tensor, got ", tag_name(actual.tag()));
     const Tensor& want = expected.tensor_ref();
     const Tensor& have = actual.tensor_ref();
-    check<InputMismatch>(want.dim() >= have.dim(), "Guard failed: len(", text, ".size()) == ", want.dim());
-    for (int64_t d = 0; d < have.dim(); ++d) {
+    for (int64_t d = 0; d < std::min(want.dim(), have.dim()); ++d) {
       SymInt size = have.sym_sizes()[d], promised = want.sym_sizes()[d];
       std::string place = concat(text, ".size()[", d, "]");
       if (size.is_symbolic()) sizes.symbol(place, promised, size);
       else if (!size.same(promised)) sizes.number(place, promised, size.value());
     }
+    check<InputMismatch>(want.dim() >= have.dim(), "Guard failed: len(", text, ".size()) == ", want.dim());
     check<InputMismatch>(want.dim() == have.dim(), "Guard failed: len(", text, ".size()) > ", have.dim());
     check<InputMismatch>(want.dtype() == have.dtype(), "Guard failed: ", text, ".dtype == ", want.dtype());
   } else if (expected.is_sym_int()) {

@@ -145,6 +145,25 @@ void name_subgraphs(fx::GraphModule& module) {
 
 }  // namespace
 
+std::string identifier(const std::string& prefix, const std::string& path) {
+  std::string out;
+  for (char c : path) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return prefix + (out.starts_with("self_") ? out.substr(5) : out);
+}
+
+void number_constants(ExportedProgram& program, const std::unordered_set<std::string>& made_up) {
+  size_t next = 0;
+  for (InputSpec& spec : program.signature.inputs) {
+    if (spec.kind != InputKind::TensorConstant || !made_up.contains(spec.target)) continue;
+    std::string owner = spec.target.substr(0, spec.target.rfind(kUnnamedConstant));
+    std::string name = owner + kUnnamedConstant + std::to_string(next++);
+    for (auto& [known, tensor] : program.constants)
+      if (known == spec.target) known = name;
+    spec.name = identifier("c_", name);
+    spec.target = std::move(name);
+  }
+}
+
 void name_nodes(ExportedProgram& program) {
   std::vector<InputSpec>& specs = program.signature.inputs;
   Names names;

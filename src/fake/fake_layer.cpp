@@ -4,6 +4,7 @@
 #include "fake/call_text.h"
 #include "fake/constants.h"
 #include "fake/seen_calls.h"
+#include "sym/most_size.h"
 #include "sym/observed.h"
 #include "umbra/generated/functions.h"
 #include "umbra/sym/draft.h"
@@ -111,8 +112,8 @@ SymInt answer_size(const char* op, SymInt most) {
   FakeModeImpl& mode = answering_mode();
   sym::ShapeEnv* env = mode.shape_env();
   if (!env || !mode.options().allow_dynamic_output_shapes) fail_dynamic_shape(op);
-  bool bounded = !most.is_symbolic() && most.value() != INT64_MAX;
-  return env->create_unbacked({0, bounded ? Integer{most.value()} : sym::kInfinity}, true);
+  if (!most.is_symbolic() && most.value() == INT64_MAX) return env->create_unbacked({0, sym::kInfinity}, true);
+  return env->create_unbacked({0, most.is_symbolic() ? sym::kMostSize : Integer{most.value()}}, true);
 }
 
 /// Tells a draft what a number that was read is for the example, where the tensor carries its data.
@@ -150,7 +151,11 @@ Scalar answer_element(const char* op, const Tensor& self) {
 SymInt answer_count(const char* op, const Tensor& self) {
   DataFakeState* state = make_data_state(answering_mode(), self);
   if (state && state->count) return *state->count;
-  SymInt count = answer_size(op, self.sym_numel());
+  SymInt most = self.sym_numel();
+  if (most.is_symbolic() && state)
+    if (Integer upper = answering_mode().shape_env()->bound_range(most).upper; upper < sym::kMostSize)
+      most = to_int64(upper);
+  SymInt count = answer_size(op, most);
   if (state) state->count = count;
   return count;
 }

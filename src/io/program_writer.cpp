@@ -287,7 +287,8 @@ class Writer {
   pt2::Argument node_argument(fx::Node* node) {
     const Value& value = node->meta.val;
     if (node->op() == fx::Op::GetAttr) {
-      const Value& attribute = modules_.back()->get(node->target().name());
+      const fx::GraphModule& owner = modules_.empty() ? *program_.graph_module : *modules_.back();
+      const Value& attribute = owner.get(node->target().name());
       check(attribute.is_object(), "the graph refers to the tensor ", node->target().name(), ", which is no input");
       auto* sub = static_cast<fx::GraphModule*>(attribute.object());
       return {pt2::GraphArgument{node->target().name(), std::make_shared<pt2::Graph>(graph(*sub, false))}};

@@ -36,6 +36,7 @@ def text_models():
     }
     for name, make in made.items():
         yield name, make, lambda batch: (torch.randint(0, 500, (batch, 16)),), ({0: Dim("batch")},)
+    yield "vit_base", lambda: hf.ViTModel(hf.ViTConfig()), lambda batch: (torch.randn(batch, 3, 224, 224),), ({0: Dim("batch")},)
 
 
 def first(result):

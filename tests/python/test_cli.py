@@ -26,6 +26,16 @@ class Inverse(torch.nn.Module):
         return torch.linalg.inv(x)
 
 
+class Rows(torch.nn.Module):
+    """What it gives does not depend on its parameter."""
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        return x.nonzero() * 2.0
+
+
 def umbra(*arguments, status=0):
     done = subprocess.run([str(UMBRA), *map(str, arguments)], capture_output=True, text=True)
     assert done.returncode == status, done.stdout + done.stderr
@@ -56,6 +66,19 @@ class TestLooking:
         (files / "bad.pt2").write_bytes(b"nothing")
         text = umbra("check", files / "net.pt2", files / "bad.pt2", status=1)
         assert "net.pt2: ok" in text and "bad.pt2: " in text
+
+    def test_tensors_of_checkpoints(self, files):
+        torch.save({"model": {"weight": torch.ones(2, 3), "parts": [torch.zeros(4)]}, "epoch": 5, "note": "x"}, files / "checkpoint.pt")
+        text = umbra("weights", files / "checkpoint.pt")
+        assert "model.weight" in text and "model.parts.0" in text and "10 elements" in text and "also holds epoch (an int) and 1 more" in text
+        torch.save({"epoch": 5}, files / "numbers.pt")
+        assert "it holds no tensors" in umbra("weights", files / "numbers.pt", status=1)
+
+    def test_costs_that_depend_on_data(self, files):
+        save(export(Rows(), (torch.ones(4, 3),)), files / "rows.pt2")
+        text = umbra("info", files / "rows.pt2")
+        assert "not known: aten.nonzero.default gives what only data can tell" in text and "traceback" not in text
+        assert "umbra run --profile" in umbra("estimate", files / "rows.pt2", status=1)
 
     def test_operators(self):
         assert "aten::relu(Tensor self) -> Tensor" in umbra("operators", "relu")
@@ -128,6 +151,10 @@ class TestTraining:
         torch.safetensors.save_file({"a": torch.ones(1), "b": torch.ones(1)}, str(files / "two.safetensors"))
         assert "one tensor is expected, and there are 2" in umbra("train", files / "net.pt2", "--example", "--target", files / "two.safetensors", status=1)
         umbra("train", files / "net.pt2", "--example", "--target", files / "two.safetensors", "--loss", "hinge", status=2)
+        save(export(Rows(), (torch.ones(4, 3),)), files / "rows.pt2")
+        torch.safetensors.save_file({"y": torch.ones(12, 2)}, str(files / "target.safetensors"))
+        text = umbra("train", files / "rows.pt2", "--example", "--target", files / "target.safetensors", status=1)
+        assert "first result does not depend on its parameters" in text
 
 
 class TestChanging:

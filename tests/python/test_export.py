@@ -1,6 +1,7 @@
 """Export from Python: programs, signatures, dynamic sizes, files."""
 import copy
 import io
+import re
 
 import pytest
 
@@ -124,6 +125,102 @@ def test_the_root_of_a_derived_dim(tmp_path):
         assert umbra.allclose(program.module()(x), x[:6] + x[6:] + 6)
         with pytest.raises(AssertionError, match="Guard failed"):
             program.module()(umbra.randn(9))
+
+
+def test_sizes_of_derived_dims_keep_their_ranges():
+    class Both(umbra.nn.Module):
+        def forward(self, x, y):
+            return x.sum() + y.sum()
+    d = Dim("d", min=2, max=64)
+    double = export(Both(), (umbra.ones(5), umbra.ones(10)), dynamic_shapes=({0: d}, {0: 2 * d})).module()
+    half = export(Both(), (umbra.ones(10), umbra.ones(5)), dynamic_shapes=({0: 2 * d}, {0: d})).module()
+    open_ended = export(Both(), (umbra.ones(5), umbra.ones(10)), dynamic_shapes=({0: Dim("d")}, {0: 2 * Dim("d")})).module()
+    assert double(umbra.ones(2), umbra.ones(4)) == 6 and open_ended(umbra.ones(1), umbra.ones(2)) == 3
+    for module, sizes, guard in ((double, (1, 2), "y.size()[0] >= 4"), (half, (2, 1), "x.size()[0] >= 4"), (half, (200, 100), "x.size()[0] <= 128")):
+        with pytest.raises(AssertionError, match=re.escape(f"Guard failed: {guard}")):
+            module(*map(umbra.ones, sizes))
+
+
+def test_sizes_are_looked_at_before_their_number():
+    module = export(umbra.nn.ReLU(), (umbra.ones(5, 8),)).module()
+    for shape, guard in (((2, 3, 4), "input.size()[0] == 5"), ((5, 8, 4), "len(input.size()) == 2")):
+        with pytest.raises(AssertionError, match=re.escape(f"Guard failed: {guard}")):
+            module(umbra.ones(shape))
+
+
+def test_errors_of_constraints_show_the_users_lines_alone():
+    class Small(umbra.nn.Module):
+        def forward(self, x):
+            umbra._check(x.shape[0] <= 30)
+            return x + 1
+    with pytest.raises(Exception, match="Where the program asks for it") as caught:
+        export(Small(), (umbra.ones(5),), dynamic_shapes=({0: Dim("d")},))
+    assert "umbra._check(x.shape[0] <= 30)" in str(caught.value) and "_capture.py" not in str(caught.value)
+
+
+def test_branches_that_nobody_needs_go_with_their_graphs():
+    class Branch(umbra.nn.Module):
+        def forward(self, x):
+            umbra.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
+            return x * 2
+    exported = export(Branch(), (umbra.ones(3),))
+    assert "true_graph_0" in str(exported)
+    assert "graph_0" not in str(exported.run_decompositions())
+
+
+def test_signatures_inside_of_branches_are_refused():
+    class Branch(umbra.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = umbra.nn.Linear(3, 3)
+
+        def forward(self, x):
+            return umbra.cond(x.sum() > 0, lambda x: self.linear(x), lambda x: x.sin(), (x,))
+    with pytest.raises(NotImplementedError, match="the signature of 'linear' cannot be kept"):
+        export(Branch(), (umbra.ones(2, 3),), preserve_module_call_signature=("linear",))
+
+
+def test_signatures_inside_of_regions_are_left():
+    class Region(umbra.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = umbra.nn.Linear(3, 3)
+
+        def forward(self, x):
+            with umbra.no_grad():
+                y = self.linear(x) * 2
+            return y + 1
+    exported, x = export(Region(), (umbra.ones(2, 3),), preserve_module_call_signature=("linear",)), umbra.ones(2, 3)
+    assert umbra.allclose(umbra.export.unflatten(exported)(x), exported.module()(x))
+
+
+def test_constants_that_are_left_are_counted():
+    class Constants(umbra.nn.Module):
+        def forward(self, x):
+            umbra.tensor([1.0, 2.0])
+            y = x + umbra.tensor([3.0, 4.0])
+            umbra.tensor([5.0, 6.0])
+            return y * umbra.tensor([7.0, 8.0])
+    exported = export(Constants(), (umbra.ones(2),))
+    assert list(exported.constants) == ["lifted_tensor_0", "lifted_tensor_1"]
+    assert exported.graph_signature.lifted_tensor_constants == ("lifted_tensor_0", "lifted_tensor_1")
+    assert [spec.arg.name for spec in exported.graph_signature.input_specs] == ["c_lifted_tensor_0", "c_lifted_tensor_1", "x"]
+    assert exported.module()(umbra.ones(2)).tolist() == [28, 40]
+
+
+def test_composites_stay_whole_in_branches():
+    class Branch(umbra.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = umbra.nn.Linear(3, 3)
+
+        def forward(self, x):
+            return umbra.cond(x.sum() > 0, lambda x: self.linear(x).relu(), lambda x: x.sin(), (x,))
+    exported = export(Branch(), (umbra.ones(2, 3),))
+    whole = exported.run_decompositions({})
+    assert "aten.linear" in whole.graph_module.true_graph_0.code and "aten.linear" not in whole.graph_module.code
+    for x in (umbra.ones(2, 3), -umbra.ones(2, 3)):
+        assert umbra.allclose(whole.module()(x), exported.module()(x))
 
 
 def test_cond_closes_over_sizes_and_tensors():

@@ -186,6 +186,25 @@ def test_conditions_on_sizes_of_inputs():
 
 # ---- sizes that only the run will tell ----
 
+def test_sizes_of_the_run_come_first_and_are_bounded_by_the_inputs():
+    for dim, most in ((Dim("n", max=64), 64), (Dim("n"), 2**63 - 2)):
+        exported = export(module_of(lambda x: x[:, 0].nonzero().sum() + x), (umbra.ones(5, 8),), dynamic_shapes={"x": {0: dim}})
+        assert str(exported.range_constraints).startswith(f"{{u0: VR[0, {most}], s77: ")
+        assert any(node.name == "le" for node in exported.graph.nodes) == (most == 64)
+        assert str(exported.run_decompositions().range_constraints).startswith(f"{{u1: VR[0, {most}], s77: ")
+        assert exported.module()(umbra.ones(3, 8)).tolist() == [[4] * 8] * 3
+
+
+def test_bounds_that_the_program_states_are_told_in_order():
+    def forward(x):
+        n = x.item()
+        umbra._check(n > 2)
+        return umbra.zeros(n)
+    exported = export(module_of(forward), (umbra.tensor(3),))
+    messages = [node.args[1] for node in exported.graph.nodes if "assert_scalar" in str(node.target)]
+    assert [text.split("expression ")[1].split(" on")[0] for text in messages] == ["u0 >= 3", "2 < u0"]
+
+
 def test_nonzero_is_bounded_by_the_input():
     def forward(x):
         k = x.nonzero().shape[0]

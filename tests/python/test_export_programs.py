@@ -46,6 +46,14 @@ def test_a_region_of_autocast_is_a_graph_of_its_own():
         assert result.dtype is torch.bfloat16 and result[0, 0] == cast_product(torch.full((2, 2), 1.001), torch.ones(2, 2))[0, 0]
 
 
+def test_casts_stand_in_the_order_of_pytorch():
+    def function(x, y):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return torch.nn.functional.linear(x, y)
+    casts = [node.args[0].name for node in program(function, torch.ones(2, 2), torch.ones(2, 2)).run_decompositions().graph.nodes if "_to_copy" in node.name]
+    assert casts == ["y", "x"]
+
+
 def test_regions_of_autocast_stand_inside_each_other():
     def function(x, y):
         with torch.autocast("cpu", dtype=torch.bfloat16):

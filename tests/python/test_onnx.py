@@ -126,6 +126,36 @@ def test_networks(tmp_path, number):
     agrees(tmp_path, NETWORKS[number], (PICTURE,), (torch.cat([PICTURE, PICTURE * 2]),), dynamic=BATCH)
 
 
+CONVOLUTIONS = {
+    "plain": ((3, 4, 3, 3), {}), "padded": ((3, 4, 3, 3), {"padding": 1}), "stride": ((3, 4, 3, 3), {"stride": 2, "padding": 1}), "a_rest": ((3, 4, 3, 3), {"stride": 2}),
+    "dilated": ((3, 4, 2, 2), {"dilation": 2, "stride": 3}), "groups": ((6, 2, 3, 3), {"groups": 2, "stride": 2}), "depthwise": ((8, 1, 3, 3), {"groups": 4, "padding": 1}),
+    "uneven": ((3, 4, 2, 3), {"stride": (2, 1), "padding": (1, 0)}), "transposed": ((4, 3, 3, 3), {"transposed": True, "stride": 2, "padding": 1, "output_padding": 1}),
+    "transposed_groups": ((4, 2, 3, 3), {"transposed": True, "groups": 2, "dilation": 2}),
+}
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_gradients_of_convolutions(tmp_path, name):
+    shape, options = CONVOLUTIONS[name]
+    both = lambda key, default: list(v) if isinstance(v := options.get(key, default), tuple) else [v, v]  # noqa: E731
+    weight, transposed, groups = torch.arange(torch.Size(shape).numel()).view(shape).cos(), options.get("transposed", False), options.get("groups", 1)
+    rest = (both("stride", 1), both("padding", 0), both("dilation", 1), transposed, both("output_padding", 0), groups)
+
+    def gradients(x):
+        out = torch.ops.aten.convolution(x, weight, None, *rest)
+        return torch.ops.aten.convolution_backward(out.sin(), x, weight, [out.shape[1]], *rest, [True, True, True])
+    agrees(tmp_path, gradients, (PICTURE,), (torch.cat([PICTURE, PICTURE * 2]),), dynamic=BATCH)
+
+
+def test_gradients_of_convolutions_need_sizes_of_planes():
+    weight = torch.ones(3, 4, 3, 3)
+
+    def gradient(x):
+        return torch.ops.aten.convolution_backward(F.conv2d(x, weight, stride=2), x, weight, None, [2, 2], [0, 0], [1, 1], False, [0, 0], 1, [True, False, False])[0]
+    with pytest.raises(NotImplementedError, match="convolution_backward.*planes of a symbolic size"):
+        torch.onnx.export(Function(gradient), (PICTURE,), dynamic_shapes=({2: Dim.AUTO},))
+
+
 def test_what_has_no_counterpart_is_refused_by_name():
     with pytest.raises(NotImplementedError, match="aten.linalg_inv_ex"):
         torch.onnx.export(Function(torch.linalg.inv), (torch.eye(2),))

@@ -13,6 +13,8 @@ namespace fx {
 bool eliminate_dead_code(Graph& graph, const std::function<bool(const Node&)>& is_impure = {});
 /// The same, for the subgraphs that it calls too.
 bool eliminate_dead_code(GraphModule& module, const std::function<bool(const Node&)>& is_impure = {});
+/// Takes away the graphs that no node calls any more.
+void remove_unused_submodules(GraphModule& module);
 
 /// Computes once what is computed twice from the same arguments. Values that are given out stay apart, so that results
 /// do not come to share memory; in a graph that writes to its values only computations on sizes are merged. Nodes of

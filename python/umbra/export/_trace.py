@@ -3,6 +3,7 @@ import contextlib
 import dis
 import inspect
 import itertools
+import operator
 import os
 import re
 import warnings
@@ -17,6 +18,7 @@ from umbra.export import _tree
 from umbra.export._shapes import read_dynamic_shapes
 from umbra.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, _IntWrapper
 from umbra.export.exported_program import ExportedProgram
+from umbra.nn import parameter as nn_parameter
 from umbra.nn.modules import _capture, module as nn_module
 from umbra.utils import _pytree as pytree
 from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
@@ -76,35 +78,49 @@ def _paths_of_shapes(mod, args, kwargs, dynamic_shapes):
     return {rename(path): dims for path, dims in shapes.items()}
 
 
+_COPIED = (list, tuple, dict)
+
+
+def _parts(path, module, found):
+    """A module's parts by their paths, in order, with those that stand in several places once for each."""
+    if type(module).named_modules is not nn_module.Module.named_modules:
+        found += module.named_modules(prefix=path, remove_duplicate=False)
+        return found
+    found.append((path, module))
+    for name, part in module._modules.items():
+        if part is not None:
+            _parts(f"{path}.{name}" if path else name, part, found)
+    return found
+
+
 class _Attributes:
     """Puts a module's attributes back after its run on stand-ins, and says which of its buffers the run replaced."""
 
     _OWN = ("_parameters", "_buffers", "_modules")
 
-    def __init__(self, mod):
-        self._modules = list(mod.named_modules())
+    def __init__(self, modules):
+        self._modules = modules
 
     def __enter__(self):
-        self._before = [(path, module, {name: dict(values) if name in self._OWN else self._copy(values) for name, values in vars(module).items()})
+        self._before = [(path, module, dict(values := vars(module)), [dict(values[name]) for name in self._OWN], self._copies(values))
                         for path, module in self._modules]
         return self
 
+    @classmethod
+    def _copies(cls, values):
+        """Of lists, tuples and dicts, which the run may change: what is in them."""
+        return {name: cls._copy(value) for name, value in values.items() if type(value) in _COPIED and name not in cls._OWN}
+
     def __exit__(self, *exception):
         assigned = []
-        for path, module, before in self._before:
+        for path, module, before, own, copies in self._before:
             values = vars(module)
-            for name, value in list(values.items()):
-                if name not in self._OWN and before.get(name) is not value:  # lists and dicts were copied
-                    self._compare(".".join(filter(None, ("self", path, name))), before.get(name), value, assigned)
-            for name, value in before.items():
-                if name in self._OWN:
-                    values[name].clear()
-                    values[name].update(value)
-                elif name not in values or values[name] is not value:
-                    values[name] = self._restored(values.get(name), value)
-            for name in values.keys() - before.keys():
-                if pytree.tree_any(lambda leaf: isinstance(leaf, _C.Tensor), values[name]):
-                    del values[name]
+            for name, entries in zip(self._OWN, own):
+                if entries or values[name]:
+                    self._restore_own(values[name], entries)
+            same = len(values) == len(before) and all(map(operator.is_, values.values(), before.values()))
+            if not same or any(copies.values()) or any(map(values.get, copies)):
+                self._restore(path, values, before | copies, assigned)
         if assigned:
             noun, verb = ("attributes", "were") if len(assigned) > 1 else ("attribute", "was")
             warnings.warn(f"The tensor {noun} {', '.join(assigned)} {verb} assigned during export. Such attributes must be registered as buffers "
@@ -113,8 +129,25 @@ class _Attributes:
 
     def assigned_buffers(self):
         """Pairs of a buffer and the tensor that took its place."""
-        return [(buffer, module._buffers[name]) for _, module, before in self._before for name, buffer in before["_buffers"].items()
+        return [(buffer, module._buffers[name]) for _, module, _, own, _ in self._before for name, buffer in own[self._OWN.index("_buffers")].items()
                 if buffer is not None and module._buffers.get(name) is not None and module._buffers[name] is not buffer]
+
+    def _restore(self, path, values, before, assigned):
+        others = [name for name, value in values.items() if before.get(name) is not value and name not in self._OWN]
+        for name in others:
+            self._compare(".".join(filter(None, ("self", path, name))), before.get(name), values[name], assigned)
+        for name in (*others, *(before.keys() - values.keys())):
+            if name in before:
+                values[name] = self._restored(values.get(name), before[name])
+        for name in values.keys() - before.keys():
+            if pytree.tree_any(lambda leaf: isinstance(leaf, _C.Tensor), values[name]):
+                del values[name]
+
+    @staticmethod
+    def _restore_own(now, before):
+        if len(now) != len(before) or not all(map(operator.is_, now.values(), before.values())) or list(now) != list(before):
+            now.clear()
+            now.update(before)
 
     @classmethod
     def _copy(cls, value):
@@ -200,8 +233,8 @@ class _KeptCalls:
 class _Paths:
     """While it lasts, calls of the module's parts are noted in the graph by their paths."""
 
-    def __init__(self, mod):
-        self.paths = _capture.ModulePaths(mod)
+    def __init__(self, parts):
+        self.paths = _capture.ModulePaths(parts)
 
     def __enter__(self):
         self._before = _capture.set_paths(self.paths)
@@ -255,7 +288,13 @@ class _ModuleSource:
     def __init__(self, mod, kept_paths):
         self._module = mod
         self._kept = _KeptCalls(mod, kept_paths)
-        self._attributes = _Attributes(mod)
+        self._parts = _parts("", mod, [])
+        first = {}
+        for path, part in self._parts:
+            first.setdefault(id(part), (path, part))
+        self._each = list(first.values())
+        self._attributes = _Attributes(self._each)
+        self._signature = _signature(mod)
         self.kept_calls, self.kept_specs = self._kept.described, self._kept.specs
         self.assigned_buffers = self._attributes.assigned_buffers
 
@@ -263,29 +302,35 @@ class _ModuleSource:
         return self._module(*args, **kwargs)
 
     def _forward_signature(self):
-        return _signature(self._module)
+        return self._signature
 
     def parameters(self):
         """Pairs of a name and a tensor."""
-        return [part for name, value in self._module.named_parameters(remove_duplicate=False) for part in _inner_tensors(name, value)]
+        if type(self._module).named_parameters is not nn_module.Module.named_parameters:
+            return [pair for name, value in self._module.named_parameters(remove_duplicate=False) for pair in _inner_tensors(name, value)]
+        return [pair for path, part in self._parts for name, value in part._parameters.items() if value is not None
+                for pair in _inner_tensors(f"{path}.{name}" if path else name, value)]
 
     def buffers(self):
         """A name, a tensor, and whether it is saved."""
-        return [(part, tensor, _is_persistent(self._module, name)) for name, buffer in self._module.named_buffers(remove_duplicate=False)
-                for part, tensor in _inner_tensors(name, buffer)]
+        if type(self._module).named_buffers is not nn_module.Module.named_buffers:
+            return [(inner, tensor, _is_persistent(self._module, name)) for name, value in self._module.named_buffers(remove_duplicate=False)
+                    for inner, tensor in _inner_tensors(name, value)]
+        return [(inner, tensor, name not in part._non_persistent_buffers_set) for path, part in self._parts for name, value in part._buffers.items()
+                if value is not None for inner, tensor in _inner_tensors(f"{path}.{name}" if path else name, value)]
 
     def plain_tensors(self):
         """Tensors that are attributes and neither parameters nor buffers."""
-        return [(f"{path}.{name}" if path else name, value) for path, module in self._module.named_modules() for name, value in vars(module).items()
+        return [(f"{path}.{name}" if path else name, value) for path, module in self._each for name, value in vars(module).items()
                 if isinstance(value, _C.Tensor)]
 
     def module_paths(self):
-        return [path for path, _ in self._module.named_modules(remove_duplicate=False)]
+        return [path for path, _ in self._parts]
 
     @contextlib.contextmanager
     def running(self):
         """While it lasts the source may be called once; afterwards it is what it was."""
-        with self._kept, _Paths(self._module), self._attributes, NotedFunctions():
+        with self._kept, _Paths(self._parts), self._attributes, NotedFunctions():
             yield
 
 
@@ -312,10 +357,13 @@ def capture(source, args, kwargs, *, dynamic_shapes, draft=None, defer_guards=Fa
     return ExportedProgram(program, (args, kwargs), in_spec, out_spec, call_specs=source.kept_specs())
 
 
+_TENSORS = (_C.Tensor, nn_parameter.Parameter)
+
+
 def _inner_tensors(name, value):
     """A wrapper around tensors is taken apart: programs have the tensors inside, by the names that PyTorch gives them."""
-    if not is_traceable_wrapper_subclass(value):
-        return [(name, value)]
+    if type(value) in _TENSORS or not is_traceable_wrapper_subclass(value):
+        return ((name, value),)
     owner, _, own = name.rpartition(".")
     path = ".".join(filter(None, (owner, "parametrizations", own, "original")))
     inner = [getattr(value, part) for part in value.__tensor_flatten__()[0]]

@@ -8,7 +8,7 @@ from umbra._subclasses.fake_tensor import FakeTensor
 from umbra._options import not_built
 from umbra.export import _calls
 from umbra.export.exported_program import ExportedProgram
-from umbra.export.graph_signature import InputKind, OutputKind
+from umbra.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from umbra.fx.graph import Graph
 from umbra.fx.graph_module import GraphModule
 from umbra.fx.interpreter import Interpreter
@@ -214,13 +214,20 @@ def _stack_of(node):
     return [entry for entry in stack if entry[0]]
 
 
+def _is_among(signature, names):
+    """Whether the program's own graph has what a call was given and gave; that of a region of another mode may have it instead."""
+    return all(isinstance(argument, ConstantArgument) or argument.name in names for argument in (*signature.inputs, *signature.outputs))
+
+
 class _Builder:
     """Goes through a program's nodes in order, entering and leaving modules as their stacks say."""
 
     def __init__(self, root, program, aliases):
         self.root, self.program, self.aliases = root, program, aliases
         self.made = {}  # path: the modules made for its calls
-        self.signatures = {entry.fqn: entry.signature for entry in program.module_call_graph if entry.signature is not None and entry.fqn}
+        names = {node.name for node in program.graph.nodes}
+        self.signatures = {entry.fqn: entry.signature for entry in program.module_call_graph if entry.signature is not None and entry.fqn
+                           and _is_among(entry.signature, names)}
         self.kept = {}  # path: modules of calls whose signatures are kept
 
     def run(self):

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <unordered_set>
 
 #include "umbra/graph/passes.h"
@@ -41,6 +42,16 @@ bool eliminate_dead_code(GraphModule& module, const std::function<bool(const Nod
   for (auto& [path, submodule] : module.submodules())
     if (wanted.contains(path)) changed |= eliminate_dead_code(*submodule, is_impure);
   return changed;
+}
+
+void remove_unused_submodules(GraphModule& module) {
+  std::unordered_set<std::string_view> wanted;
+  for (Node* node : module.graph().nodes())
+    if (node->op() == Op::GetAttr || node->op() == Op::CallModule) wanted.insert(node->target().name());
+  for (auto& [path, submodule] : module.submodules()) {
+    auto leads_to = [&](std::string_view target) { return target == path || target.starts_with(path + "."); };
+    if (std::ranges::none_of(wanted, leads_to)) module.remove(path);
+  }
 }
 
 }  // namespace umbra::fx

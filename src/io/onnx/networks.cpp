@@ -57,6 +57,87 @@ void convolution(Call& c) {
   c.give(c.emit(transposed ? "ConvTranspose" : "Conv", inputs, attributes));
 }
 
+// ---- gradients of convolutions ----
+
+/// What both gradients of one convolution are made of.
+struct Windows {
+  explicit Windows(const Call& c) : spatial(static_cast<size_t>(c.rank("weight")) - 2) {
+    if (c.rank("input") != c.rank("weight")) c.refuse("an input without a batch");
+    stride = c.numbers("stride", spatial), padding = c.numbers("padding", spatial);
+    dilation = c.numbers("dilation", spatial), groups = c.number("groups");
+    for (size_t i = 0; i < spatial; ++i) kernel.push_back(plain_size(c, "weight", i));
+  }
+  /// A size of the planes, which the gradient has to know as a number.
+  static int64_t plain_size(const Call& c, const char* name, size_t i) {
+    SymInt size = c.tensor(name).sym_size(static_cast<int64_t>(i) + 2);
+    if (size.is_symbolic()) c.refuse("planes of a symbolic size");
+    return size.value();
+  }
+  Attributes attributes() const {
+    Attributes out;
+    out.set("strides", stride).set("pads", both_ends(padding)).set("dilations", dilation).set("group", groups);
+    return out;
+  }
+  size_t spatial;
+  std::vector<int64_t> stride, padding, dilation, kernel;
+  int64_t groups;
+};
+
+/// The gradient of the images that a convolution looked at: the convolution the other way round.
+Name gradient_of_images(const Call& c, const Windows& w) {
+  Attributes attributes = w.attributes();
+  if (c.flag("transposed")) return c.emit("Conv", {c["grad_output"], c["weight"]}, attributes);
+  std::vector<int64_t> left(w.spatial);  // what the last windows did not reach
+  for (size_t i = 0; i < w.spatial; ++i)
+    if (w.stride[i] > 1)
+      left[i] =
+          (Windows::plain_size(c, "input", i) + 2 * w.padding[i] - w.dilation[i] * (w.kernel[i] - 1) - 1) % w.stride[i];
+  return c.emit("ConvTranspose", {c["grad_output"], c["weight"]}, attributes.set("output_padding", left));
+}
+
+/// Planes of several groups with the batch among the channels: [channels of a group, groups * batch, planes].
+Name batch_as_channels(const Call& c, const char* name, const Windows& w) {
+  std::vector<int64_t> order = {1, 0};
+  for (size_t i = 0; i < w.spatial; ++i) order.push_back(static_cast<int64_t>(i) + 2);
+  if (w.groups == 1) return c.emit("Transpose", {c[name]}, Attributes().set("perm", order));
+  int64_t channels = c.tensor(name).sym_size(1).value() / w.groups;
+  std::vector<int64_t> apart = {-1, w.groups, channels}, joined = {channels, -1};
+  order = {2, 1, 0};
+  for (size_t i = 0; i < w.spatial; ++i) {
+    int64_t size = Windows::plain_size(c, name, i);
+    apart.push_back(size), joined.push_back(size), order.push_back(static_cast<int64_t>(i) + 3);
+  }
+  Name groups = c.emit("Reshape", {c[name], c.model.list(apart)});
+  return c.emit("Reshape", {c.emit("Transpose", {groups}, Attributes().set("perm", order)), c.model.list(joined)});
+}
+
+/// The gradient of the weight: images are convolved with the gradient, whose places are `stride` apart.
+Name gradient_of_weight(const Call& c, const Windows& w) {
+  bool transposed = c.flag("transposed");
+  std::vector<int64_t> swapped = {1, 0}, axes, none(w.spatial);
+  for (size_t i = 0; i < w.spatial; ++i) axes.push_back(static_cast<int64_t>(i) + 2);
+  swapped.insert(swapped.end(), axes.begin(), axes.end());
+  Name images = batch_as_channels(c, transposed ? "grad_output" : "input", w);
+  Name gradient = c.emit("Transpose", {c[transposed ? "input" : "grad_output"]}, Attributes().set("perm", swapped));
+  Attributes attributes;
+  attributes.set("strides", w.dilation).set("pads", both_ends(w.padding)).set("dilations", w.stride);
+  Name made = c.emit("Conv", {images, gradient}, attributes.set("group", w.groups));
+  made = c.emit("Slice", {made, c.model.list(none), c.model.list(w.kernel), c.model.list(axes)});
+  return c.emit("Transpose", {made}, Attributes().set("perm", swapped));
+}
+
+void convolution_backward(Call& c) {
+  Windows windows(c);
+  std::vector<int64_t> all_but_channels = {0};
+  for (size_t i = 0; i < windows.spatial; ++i) all_but_channels.push_back(static_cast<int64_t>(i) + 2);
+  Name images = c.uses(0) ? gradient_of_images(c, windows) : Name(),
+       weight = c.uses(1) ? gradient_of_weight(c, windows) : Name();
+  Name bias = c.uses(2) ? c.emit("ReduceSum", {c["grad_output"], c.model.list(all_but_channels)},
+                                 Attributes().set("keepdims", 0))
+                        : Name();
+  c.give_many({images, weight, bias});
+}
+
 struct Pool {
   std::vector<int64_t> kernel, stride, pads;
 };
@@ -131,6 +212,7 @@ void adaptive_average_pool(Call& c, size_t spatial) {
 
 void add_windows(Table& table) {
   table["aten::convolution"] = convolution;
+  table["aten::convolution_backward"] = convolution_backward;
   for (int d : {1, 2, 3}) {
     size_t spatial = static_cast<size_t>(d);
     table[concat("aten::max_pool", d, "d")] =

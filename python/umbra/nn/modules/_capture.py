@@ -1,5 +1,4 @@
 """Calls of modules while a program is exported: the paths that its nodes get, and modules that are reached by several."""
-import collections
 import threading
 
 from umbra import _C
@@ -13,10 +12,13 @@ _capture = threading.local()
 class ModulePaths(dict):
     """The paths of a module's parts by their ids; `shared` are the ids of parts that have several, and `named` is what stands for each path of theirs."""
 
-    def __init__(self, module):
-        super().__init__((id(part), path) for path, part in module.named_modules())
-        counts = collections.Counter(id(part) for _, part in module.named_modules(remove_duplicate=False))
-        self.shared, self.named = {part for part, count in counts.items() if count > 1}, {}
+    def __init__(self, parts):
+        """`parts`: pairs of a path and a module, one for each path."""
+        super().__init__()
+        self.shared, self.named = set(), {}
+        for path, part in parts:
+            if self.setdefault(id(part), path) is not path:
+                self.shared.add(id(part))
 
 
 def set_paths(paths):
