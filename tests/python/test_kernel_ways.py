@@ -161,3 +161,30 @@ def test_a_sum_that_is_positive_or_nothing():
     whole = torch.tensor([5, -7, 100], dtype=torch.int8)
     assert torch.ops.aten._add_relu.Tensor(whole, whole, alpha=-1).tolist() == [0, 0, 0]
     assert torch.ops.aten._add_relu.Scalar(whole, 300.5).tolist() == [127.0, 127.0, 127.0]
+
+
+# ---- selecting ----
+
+@pytest.mark.parametrize("wanted", [1, 10, 16, 17, 60])
+@pytest.mark.parametrize("n", [96, 128, 255, 300, 700])
+@pytest.mark.parametrize("kind", ["random", "ascending", "descending", "nan", "double"])
+def test_the_largest_of_middle_lines(n, wanted, kind):
+    x = np.random.default_rng(n + wanted).standard_normal((9, n)).astype("float64" if kind == "double" else "float32")
+    if kind in ("ascending", "descending"):
+        x = np.sort(x, 1) if kind == "ascending" else -np.sort(x, 1)
+    if kind == "nan":  # one in each line: it comes first
+        x[:, 7] = np.nan
+    for largest in (True, False):
+        values, places = torch.tensor(x).topk(wanted, 1, largest)
+        order = np.argsort(np.nan_to_num(x, nan=np.inf) * (-1 if largest else 1), 1, kind="stable")[:, :wanted]
+        assert (places.numpy() == order).all()
+        assert np.array_equal(values.numpy(), np.take_along_axis(x, order, 1), equal_nan=True)
+
+
+def test_of_equal_elements_as_many_as_are_wanted():
+    for n in (96, 256, 640):
+        x = np.random.default_rng(n).integers(0, 12, (40, n)).astype("float32")
+        values, places = torch.tensor(x).topk(11, 1)
+        assert (values.numpy() == -np.sort(-x, 1)[:, :11]).all()
+        assert (np.take_along_axis(x, places.numpy(), 1) == values.numpy()).all()
+        assert all(len(set(row)) == 11 for row in places.tolist())
