@@ -188,3 +188,19 @@ def test_of_equal_elements_as_many_as_are_wanted():
         assert (values.numpy() == -np.sort(-x, 1)[:, :11]).all()
         assert (np.take_along_axis(x, places.numpy(), 1) == values.numpy()).all()
         assert all(len(set(row)) == 11 for row in places.tolist())
+
+
+# ---- what threads share ----
+
+@pytest.mark.parametrize("shape, dim", [((300, 512), 0), ((3, 200, 130), 1), ((1, 64, 2, 128), 1)])
+@pytest.mark.parametrize("alpha", [1, 2])
+def test_rows_that_several_threads_add_to(shape, dim, alpha):
+    r = np.random.default_rng(3)
+    x, added, index = r.standard_normal(shape), r.standard_normal(shape), r.integers(0, 5, shape[dim])
+    expected = np.moveaxis(x.copy(), dim, 0)
+    for k, row in zip(index, np.moveaxis(added, dim, 0)):  # in this order, whoever adds
+        expected[k] += alpha * row
+    result = torch.tensor(x).index_add_(dim, torch.tensor(index), torch.tensor(added), alpha=alpha)
+    assert np.array_equal(result.numpy(), np.moveaxis(expected, 0, dim))
+    strided = torch.tensor(np.ascontiguousarray(x.swapaxes(0, -1))).transpose(0, -1)
+    assert np.array_equal(strided.index_add_(dim, torch.tensor(index), torch.tensor(added), alpha=alpha).numpy(), result.numpy())
