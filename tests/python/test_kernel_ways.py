@@ -204,3 +204,19 @@ def test_rows_that_several_threads_add_to(shape, dim, alpha):
     assert np.array_equal(result.numpy(), np.moveaxis(expected, 0, dim))
     strided = torch.tensor(np.ascontiguousarray(x.swapaxes(0, -1))).transpose(0, -1)
     assert np.array_equal(strided.index_add_(dim, torch.tensor(index), torch.tensor(added), alpha=alpha).numpy(), result.numpy())
+
+
+@pytest.mark.parametrize("rows", [15, 16, 32, 48, 64])
+@pytest.mark.parametrize("columns, inner", [(1024, 256), (200, 300), (193, 65)])
+def test_few_rows_by_a_weight(rows, columns, inner):
+    r = np.random.default_rng(rows)
+    x, w, b = r.standard_normal((rows, inner)), r.standard_normal((columns, inner)), r.standard_normal(columns)
+    of = lambda array: torch.tensor(array.astype("float32"))
+    expected = x.astype("float32").astype("float64") @ w.astype("float32").astype("float64").T
+    close = lambda result, value: np.abs(result.numpy() - value).max() < 1e-4
+    assert close(of(x) @ of(w).t(), expected)
+    assert close(F.linear(of(x), of(w), of(b)), expected + b.astype("float32"))
+    assert close(torch.addmm(of(b), of(x), of(w).t(), alpha=2), 2 * expected + b.astype("float32"))
+    wide = torch.zeros(rows, columns + 5)
+    torch.mm(of(x), of(w).t(), out=wide[:, 2:-3])
+    assert close(wide[:, 2:-3], expected) and not wide[:, :2].any() and not wide[:, -3:].any()
