@@ -220,3 +220,21 @@ def test_few_rows_by_a_weight(rows, columns, inner):
     wide = torch.zeros(rows, columns + 5)
     torch.mm(of(x), of(w).t(), out=wide[:, 2:-3])
     assert close(wide[:, 2:-3], expected) and not wide[:, :2].any() and not wide[:, -3:].any()
+
+
+@pytest.mark.parametrize("n", [3, 50, 130])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("triangle", ["L", "U"])
+def test_eigenvectors_that_several_threads_turn(n, dtype, triangle):
+    r = np.random.default_rng(n)
+    a = r.standard_normal((n, n)) + (1j * r.standard_normal((n, n)) if dtype == "complex128" else 0)
+    a = (a + a.conj().T).astype(dtype)
+    for scale in (1, 0, 1e-30):
+        if scale == 1e-30 and dtype == "float32":
+            scale = 1e-36
+        values, vectors = torch.linalg.eigh(torch.tensor(a * np.array(scale, dtype=dtype)), UPLO=triangle)
+        tolerance = (1e-3 if dtype == "float32" else 1e-9) * max(scale, 1e-300)
+        assert np.abs(values.numpy() - np.linalg.eigvalsh((a * scale).astype("complex128"))).max() <= tolerance
+        v = vectors.numpy()
+        assert np.abs(v.conj().T @ v - np.eye(n)).max() < 1e-4
+        assert np.abs((a * np.array(scale, dtype=dtype)) @ v - v * values.numpy()).max() <= tolerance
