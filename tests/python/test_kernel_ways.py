@@ -238,3 +238,22 @@ def test_eigenvectors_that_several_threads_turn(n, dtype, triangle):
         v = vectors.numpy()
         assert np.abs(v.conj().T @ v - np.eye(n)).max() < 1e-4
         assert np.abs((a * np.array(scale, dtype=dtype)) @ v - v * values.numpy()).max() <= tolerance
+
+
+# ---- gates ----
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_the_gradient_of_a_gate(dim, dtype):
+    r = np.random.default_rng(0)
+    x, g = r.standard_normal((4, 6, 8)), r.standard_normal((4, 6, 8))
+    g = g.take(range(g.shape[dim] // 2), dim)
+    of = lambda array: torch.tensor(array).to(getattr(torch, dtype))
+    first, gate = (of(x).double().numpy().take(part, dim) for part in (range(x.shape[dim] // 2), range(x.shape[dim] // 2, x.shape[dim])))
+    s = 1 / (1 + np.exp(-gate))
+    grad = of(g).double().numpy()
+    expected = np.concatenate([grad * s, grad * first * s * (1 - s)], dim)
+    turned = of(x.swapaxes(0, 2)).transpose(0, 2)  # lies otherwise
+    for given in (of(x), turned):
+        result = torch.ops.aten.glu_backward(of(g), given, dim)
+        assert result.dtype == given.dtype and np.abs(result.double().numpy() - expected).max() < (0.05 if dtype == "bfloat16" else 1e-5)
