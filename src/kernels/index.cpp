@@ -164,20 +164,40 @@ struct IndexedPair {
     int64_t grain = kGrain / after_numel;
     if (independent && outer < count)
       parallel_for(0, count, grain / outer, [&](int64_t from, int64_t to) { block(0, outer, from, to, runs, fn); });
+    else if (outer < num_threads() && runs.length >= kLongRun) by_places(outer, runs, fn);
     else parallel_for(0, outer, grain / count, [&](int64_t from, int64_t to) { block(from, to, 0, count, runs, fn); });
   }
 
  private:
-  static constexpr int64_t kChunk = 1024;
+  static constexpr int64_t kChunk = 1024, kLongRun = 64;
+
+  // Offsets in self of those index elements that a call is for.
+  struct Places {
+    int64_t from, to;
+  };
+
+  // Each call has places of its own, and finds the index elements that point there: those that point to one place stay
+  // in their order. Looking at an index element is little beside a run.
+  template <class Fn> void by_places(int64_t outer, const IndexedRuns& runs, const Fn& fn) const {
+    int64_t extent = 1, work = runs.length * after.numel() * count * outer;
+    for (const IndexColumn& column : columns) extent += (column.size - 1) * column.stride;
+    int64_t parts = std::clamp<int64_t>(work / kGrain, 1, 2 * num_threads());
+    parallel_for(0, parts, 1, [&](int64_t from, int64_t to) {
+      Places places{extent * from / parts, extent * to / parts};
+      block(0, outer, 0, count, runs, fn, parts > 1 ? &places : nullptr);
+    });
+  }
 
   // Some places of `before` and some of the index elements, whose offsets are made once, a chunk at a time.
   template <class Fn>
-  void block(int64_t outer_from, int64_t outer_to, int64_t from, int64_t to, IndexedRuns runs, const Fn& fn) const {
+  void block(int64_t outer_from, int64_t outer_to, int64_t from, int64_t to, IndexedRuns runs, const Fn& fn,
+             const Places* places = nullptr) const {
     int64_t self_offsets[kChunk], plain_offsets[kChunk], rows = after.numel();
+    runs.in_order &= !places;
     Odometer<2> at(before), row(after);
     for (; from < to; from += kChunk) {
       int64_t n = std::min(kChunk, to - from);
-      const int64_t* positions = columns.size() == 1 ? columns[0].as_offsets() : nullptr;
+      const int64_t* positions = columns.size() == 1 && !places ? columns[0].as_offsets() : nullptr;
       runs.self = positions ? positions + from : self_offsets;
       if (columns.empty()) std::fill_n(self_offsets, n, 0);
       if (!positions)
@@ -185,13 +205,24 @@ struct IndexedPair {
       runs.first = from;
       runs.plain = runs.in_order ? nullptr : plain_offsets;
       if (!runs.in_order) fill_plain(plain_offsets, from, n);
-      runs.count = n;
+      runs.count = places ? keep(*places, self_offsets, plain_offsets, n) : n;
       at.seek(outer_from);
       for (int64_t o = outer_from; o < outer_to; ++o, at.next()) {
         row.seek(0);
         for (int64_t r = 0; r < rows; ++r, row.next()) fn(at[0] + row[0], at[1] + row[1], runs);
       }
     }
+  }
+  // Moves the runs at those places to the front; gives their number.
+  static int64_t keep(Places places, int64_t* self_offsets, int64_t* plain_offsets, int64_t n) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t offset = self_offsets[i];
+      self_offsets[kept] = offset;
+      plain_offsets[kept] = plain_offsets[i];
+      kept += offset >= places.from && offset < places.to;
+    }
+    return kept;
   }
   void fill_plain(int64_t* offsets, int64_t from, int64_t n) const {
     if (plain.sizes.size() <= 1) {

@@ -50,4 +50,14 @@ UMBRA_LAPACK(gelsd, sgelsd, dgelsd, cgelsd, zgelsd)
 UMBRA_LAPACK(gelss, sgelss, dgelss, cgelss, zgelss)
 #undef UMBRA_LAPACK
 
+/// The steps of eigenvalues of real symmetric matrices.
+#define UMBRA_LAPACK_OF_REALS(name, s, d)                                                 \
+  template <class T, class... Args> int name(Args... args) {                              \
+    return info_of(choose<T>(LAPACKE_##s, LAPACKE_##d, 0, 0)(LAPACK_COL_MAJOR, args...)); \
+  }
+UMBRA_LAPACK_OF_REALS(sytrd_work, ssytrd_work, dsytrd_work)
+UMBRA_LAPACK_OF_REALS(stedc_work, sstedc_work, dstedc_work)
+UMBRA_LAPACK_OF_REALS(ormtr_work, sormtr_work, dormtr_work)
+#undef UMBRA_LAPACK_OF_REALS
+
 }  // namespace umbra::kernels::lapack

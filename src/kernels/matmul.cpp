@@ -8,6 +8,7 @@
 #include "kernels/copy.h"
 #include "kernels/onednn.h"
 #include "kernels/parallel.h"
+#include "kernels/vector/convert.h"
 #include "kernels/vector/integer_products.h"
 #include "kernels/visit.h"
 
@@ -351,13 +352,42 @@ void multiply_part_with_onednn(const Product& p) {
   plan->primitive.execute(onednn::stream(), arguments);
 }
 
+/// Whether a few rows, which fill registers, meet a large matrix that lies by columns, as a layer's weight does: oneDNN
+/// would bring all of it into another order for them. The other way round it reads it as it lies.
+bool is_faster_turned(const Product& p) {
+  constexpr int64_t kRegister = 16, kFewRows = 48;
+  bool few = p.out.rows % kRegister == 0 && p.out.rows <= kFewRows && p.out.columns >= 4 * p.out.rows;
+  bool plain = p.batch == 1 && p.beta.equals(0) && p.out.tensor.dtype() == DType::Float32;
+  return few && plain && p.a.rows_dense() && p.b.columns_dense() && !p.b.rows_dense() && p.out.rows_dense();
+}
+
+/// The product of the transposed matrices, whose result is then turned to where it belongs.
+void multiply_part_turned(const Product& p) {
+  auto turned = [](Matrices m) {
+    std::swap(m.rows, m.columns);
+    std::swap(m.row_stride, m.column_stride);
+    return m;
+  };
+  const int64_t rows = p.out.rows, columns = p.out.columns, size = sizeof(float);
+  Product other{matrices(scratch({columns, rows}, DType::Float32)), turned(p.b), turned(p.a), 1, 0, p.alpha};
+  multiply_part_with_onednn(other);
+  UMBRA_VECTOR(copy_transposed)
+  (p.out.data, p.out.row_stride * size, other.out.data, rows * size, size, columns, rows);
+  if (!p.bias.defined()) return;
+  const float* bias = p.bias.data<float>() + p.bias_at;
+  for (int64_t i = 0; i < rows; ++i) {
+    float* to = reinterpret_cast<float*>(p.out.data) + i * p.out.row_stride;
+    for (int64_t j = 0; j < columns; ++j) to[j] += bias[j];
+  }
+}
+
 // False where oneDNN has no fast way for these types or layouts.
 bool multiply_with_onednn(const Product& p) {
   {
     onednn::OneThread here;
     if (!plan_for(p)) return false;
   }
-  share(p, multiply_part_with_onednn);
+  share(p, is_faster_turned(p) ? multiply_part_turned : multiply_part_with_onednn);
   return true;
 }
 

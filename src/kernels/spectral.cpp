@@ -1,18 +1,68 @@
 // Eigenvalues, singular values, least squares.
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "kernels/batched_matrices.h"
 #include "kernels/lapack.h"
 #include "kernels/linear_algebra.h"
+#include "kernels/tridiagonal.h"
 
 namespace umbra::kernels {
 namespace {
 
 double cube(double n) { return n * n * n; }
 
-}  // namespace
-
 // ---- eigenvalues ----
+
+/// Whether LAPACK would take the matrix as it is: not scaled first, and nothing in it that is not a number.
+template <class T> bool needs_no_scaling(const T* a, int n) {
+  const T least = std::numeric_limits<T>::min() / std::numeric_limits<T>::epsilon();
+  const T lower = std::sqrt(least), upper = std::sqrt(1 / least);
+  T largest = 0, sum = 0;
+  for (int64_t i = 0; i < int64_t{n} * n; ++i) {
+    largest = std::max(largest, std::abs(a[i]));
+    sum += a[i] * 0;  // NaN where one is there, or an infinite one
+  }
+  return sum == 0 && largest > 2 * lower && largest < upper / 2;
+}
+
+template <class T>
+int reduce_to_tridiagonal(char triangle, int n, T* a, T* diagonal, T* beside, T* scales, std::vector<T>& work) {
+  constexpr int kUnblocked = 128;  // larger ones gain by products of matrices
+  if constexpr (std::is_same_v<T, float>) {
+    if (triangle == 'L' && n <= kUnblocked) {
+      Tridiagonal(a, n).run(diagonal, beside, scales);
+      return 0;
+    }
+  }
+  return lapack::sytrd_work<T>(triangle, n, a, n, diagonal, beside, scales, work.data(), static_cast<int>(work.size()));
+}
+
+/// What heevd does for the vectors of one real matrix, step by step. The last step is shared out: the vectors of the
+/// tridiagonal matrix are reflected each by itself.
+template <class T> int symmetric_vectors(char triangle, int n, T* a, T* values) {
+  constexpr int kBlock = 64;    // LAPACK's blocks are no larger
+  constexpr int kShared = 128;  // the vectors of smaller ones are turned before another thread has begun
+  std::vector<T> beside(n), scales(n), vectors(static_cast<size_t>(n) * n);
+  std::vector<T> work(std::max<size_t>(size_t{kBlock} * n, 1 + 4 * size_t(n) + size_t(n) * n));
+  std::vector<int> places(3 + 5 * static_cast<size_t>(n));
+  int info = reduce_to_tridiagonal(triangle, n, a, values, beside.data(), scales.data(), work);
+  if (info == 0)
+    info = lapack::stedc_work<T>('I', n, values, beside.data(), vectors.data(), n, work.data(),
+                                 static_cast<int>(work.size()), places.data(), static_cast<int>(places.size()));
+  if (info != 0) return info;
+  int64_t grain = n < kShared ? n : (n + num_threads() - 1) / num_threads();
+  parallel_for(0, n, grain, [&](int64_t from, int64_t to) {
+    std::vector<T> own(static_cast<size_t>(kBlock) * (to - from) + kBlock * (kBlock + 1));
+    lapack::ormtr_work<T>('L', triangle, 'N', n, static_cast<int>(to - from), a, n, scales.data(),
+                          vectors.data() + from * n, n, own.data(), static_cast<int>(own.size()));
+  });
+  std::copy(vectors.begin(), vectors.end(), a);
+  return 0;
+}
+
+}  // namespace
 
 void eigh(const Tensor& values, const Tensor& vectors, const Tensor& info, const Tensor& a, bool upper) {
   fill(info, 0);
@@ -25,7 +75,13 @@ void eigh(const Tensor& values, const Tensor& vectors, const Tensor& info, const
     MatrixStack<T> m(work);
     auto* w = values.data<Real<T>>();
     int* status = info.data<int>();
+    constexpr int kFewRows = 16;
     each_matrix(m.count, 4 * cube(m.rows), [&](int64_t i) {
+      if constexpr (std::is_same_v<T, Real<T>>)
+        if (wanted && m.rows >= kFewRows && needs_no_scaling(m[i], m.rows)) {
+          status[i] = symmetric_vectors(upper ? 'U' : 'L', m.rows, m[i], w + i * m.rows);
+          return;
+        }
       status[i] = lapack::heevd<T>(wanted ? 'V' : 'N', upper ? 'U' : 'L', m.rows, m[i], m.leading(), w + i * m.rows);
     });
   });

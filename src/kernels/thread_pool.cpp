@@ -17,9 +17,12 @@ namespace {
 // waking up takes.
 constexpr int kLooks = 2000;
 
+// The parts [first, end) of a job are left.
 constexpr uint64_t make_ticket(uint64_t job, int parts) { return job << 32 | static_cast<uint64_t>(parts) << 16; }
-constexpr int parts_of(uint64_t ticket) { return static_cast<int>(ticket >> 16 & 0xffff); }
-constexpr int taken_of(uint64_t ticket) { return static_cast<int>(ticket & 0xffff); }
+constexpr int end_of(uint64_t ticket) { return static_cast<int>(ticket >> 16 & 0xffff); }
+constexpr int first_of(uint64_t ticket) { return static_cast<int>(ticket & 0xffff); }
+constexpr uint64_t without_first(uint64_t ticket) { return ticket + 1; }
+constexpr uint64_t without_last(uint64_t ticket) { return ticket - (1 << 16); }
 
 alignas(ThreadPool) std::byte g_memory[sizeof(ThreadPool)];
 std::atomic<ThreadPool*> g_pool{nullptr};
@@ -59,19 +62,20 @@ bool ThreadPool::run(int parts, int threads, PartFunction function, const void* 
   ticket_.store(make_ticket((ticket_.load(std::memory_order_relaxed) >> 32) + 1, parts), std::memory_order_seq_cst);
   wake_.fetch_add(1, std::memory_order_seq_cst);
   wake_.notify_all();
-  while (take_part()) {
+  while (take_part(End::Front)) {
   }
   wait_for_parts(parts);
   if (!error_) return true;
   std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-bool ThreadPool::take_part() {
+bool ThreadPool::take_part(End end) {
   uint64_t ticket = ticket_.load(std::memory_order_acquire);
-  while (taken_of(ticket) < parts_of(ticket)) {
-    if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel, std::memory_order_acquire))
-      continue;
-    do_part(taken_of(ticket));
+  while (first_of(ticket) < end_of(ticket)) {
+    bool front = end == End::Front;
+    uint64_t rest = front ? without_first(ticket) : without_last(ticket);
+    if (!ticket_.compare_exchange_weak(ticket, rest, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+    do_part(front ? first_of(ticket) : end_of(ticket) - 1);
     return true;
   }
   return false;
@@ -99,7 +103,7 @@ void ThreadPool::wait_for_parts(int parts) {
 
 bool ThreadPool::worth_looking(int index) const {
   uint64_t ticket = ticket_.load(std::memory_order_relaxed);
-  return taken_of(ticket) < parts_of(ticket) && index < active_.load(std::memory_order_relaxed);
+  return first_of(ticket) < end_of(ticket) && index < active_.load(std::memory_order_relaxed);
 }
 
 void ThreadPool::work(int index) {
@@ -116,7 +120,7 @@ void ThreadPool::work(int index) {
       wake_.wait(seen, std::memory_order_seq_cst);
       continue;
     }
-    while (index < active_.load(std::memory_order_relaxed) && take_part()) {
+    while (index < active_.load(std::memory_order_relaxed) && take_part(End::Back)) {
     }
   }
 }

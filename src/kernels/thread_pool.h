@@ -12,7 +12,8 @@ namespace umbra::kernels {
 /// Work is taken, not dealt out: the caller publishes a job of numbered parts and takes parts itself until none is
 /// left, workers that are awake take parts as well, and the caller waits for parts that are begun and for nothing else.
 /// A worker that another process keeps from its core therefore costs nothing but its help, where the barrier of a team
-/// of threads would wait for it.
+/// of threads would wait for it. The caller takes parts from the front and workers from the back: in the next job over
+/// the same tensors each then meets what its own caches hold.
 class ThreadPool {
  public:
   using PartFunction = void (*)(const void* context, int part);
@@ -31,8 +32,9 @@ class ThreadPool {
   };
   void start_workers(int count);
   void work(int index);
+  enum class End { Front, Back };
   /// Takes a part of the job that is running and does it; false where there is none left.
-  bool take_part();
+  bool take_part(End end);
   void do_part(int part);
   void wait_for_parts(int parts);
   bool worth_looking(int index) const;
@@ -43,8 +45,8 @@ class ThreadPool {
   std::mutex error_mutex_;
   int workers_ = 0;
 
-  // Number of the job, how many parts it has, how many were taken: in one word, so that a part is taken of the job that
-  // was looked at or not at all.
+  // Number of the job, and which of its parts are left: in one word, so that a part is taken of the job that was looked
+  // at or not at all.
   alignas(64) std::atomic<uint64_t> ticket_{0};
   alignas(64) std::atomic<int32_t> done_{0};
   alignas(64) std::atomic<int32_t> wake_{0};  // workers without work sleep on it

@@ -137,7 +137,7 @@ void topk(const Tensor& values, const Tensor& indices, const Tensor& self, int64
         if (!expect_equal) {
           quick->sort(in, step);
           write(*quick);
-          if (!has_equal(selection, in, step, out, out_step)) continue;
+          if (!quick->has_equal()) continue;
         }
         exact.select(in, step);
         write(exact);

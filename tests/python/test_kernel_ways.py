@@ -161,3 +161,99 @@ def test_a_sum_that_is_positive_or_nothing():
     whole = torch.tensor([5, -7, 100], dtype=torch.int8)
     assert torch.ops.aten._add_relu.Tensor(whole, whole, alpha=-1).tolist() == [0, 0, 0]
     assert torch.ops.aten._add_relu.Scalar(whole, 300.5).tolist() == [127.0, 127.0, 127.0]
+
+
+# ---- selecting ----
+
+@pytest.mark.parametrize("wanted", [1, 10, 16, 17, 60])
+@pytest.mark.parametrize("n", [96, 128, 255, 300, 700])
+@pytest.mark.parametrize("kind", ["random", "ascending", "descending", "nan", "double"])
+def test_the_largest_of_middle_lines(n, wanted, kind):
+    x = np.random.default_rng(n + wanted).standard_normal((9, n)).astype("float64" if kind == "double" else "float32")
+    if kind in ("ascending", "descending"):
+        x = np.sort(x, 1) if kind == "ascending" else -np.sort(x, 1)
+    if kind == "nan":  # one in each line: it comes first
+        x[:, 7] = np.nan
+    for largest in (True, False):
+        values, places = torch.tensor(x).topk(wanted, 1, largest)
+        order = np.argsort(np.nan_to_num(x, nan=np.inf) * (-1 if largest else 1), 1, kind="stable")[:, :wanted]
+        assert (places.numpy() == order).all()
+        assert np.array_equal(values.numpy(), np.take_along_axis(x, order, 1), equal_nan=True)
+
+
+def test_of_equal_elements_as_many_as_are_wanted():
+    for n in (96, 256, 640):
+        x = np.random.default_rng(n).integers(0, 12, (40, n)).astype("float32")
+        values, places = torch.tensor(x).topk(11, 1)
+        assert (values.numpy() == -np.sort(-x, 1)[:, :11]).all()
+        assert (np.take_along_axis(x, places.numpy(), 1) == values.numpy()).all()
+        assert all(len(set(row)) == 11 for row in places.tolist())
+
+
+# ---- what threads share ----
+
+@pytest.mark.parametrize("shape, dim", [((300, 512), 0), ((3, 200, 130), 1), ((1, 64, 2, 128), 1)])
+@pytest.mark.parametrize("alpha", [1, 2])
+def test_rows_that_several_threads_add_to(shape, dim, alpha):
+    r = np.random.default_rng(3)
+    x, added, index = r.standard_normal(shape), r.standard_normal(shape), r.integers(0, 5, shape[dim])
+    expected = np.moveaxis(x.copy(), dim, 0)
+    for k, row in zip(index, np.moveaxis(added, dim, 0)):  # in this order, whoever adds
+        expected[k] += alpha * row
+    result = torch.tensor(x).index_add_(dim, torch.tensor(index), torch.tensor(added), alpha=alpha)
+    assert np.array_equal(result.numpy(), np.moveaxis(expected, 0, dim))
+    strided = torch.tensor(np.ascontiguousarray(x.swapaxes(0, -1))).transpose(0, -1)
+    assert np.array_equal(strided.index_add_(dim, torch.tensor(index), torch.tensor(added), alpha=alpha).numpy(), result.numpy())
+
+
+@pytest.mark.parametrize("rows", [15, 16, 32, 48, 64])
+@pytest.mark.parametrize("columns, inner", [(1024, 256), (200, 300), (193, 65)])
+def test_few_rows_by_a_weight(rows, columns, inner):
+    r = np.random.default_rng(rows)
+    x, w, b = r.standard_normal((rows, inner)), r.standard_normal((columns, inner)), r.standard_normal(columns)
+    of = lambda array: torch.tensor(array.astype("float32"))
+    expected = x.astype("float32").astype("float64") @ w.astype("float32").astype("float64").T
+    close = lambda result, value: np.abs(result.numpy() - value).max() < 1e-4
+    assert close(of(x) @ of(w).t(), expected)
+    assert close(F.linear(of(x), of(w), of(b)), expected + b.astype("float32"))
+    assert close(torch.addmm(of(b), of(x), of(w).t(), alpha=2), 2 * expected + b.astype("float32"))
+    wide = torch.zeros(rows, columns + 5)
+    torch.mm(of(x), of(w).t(), out=wide[:, 2:-3])
+    assert close(wide[:, 2:-3], expected) and not wide[:, :2].any() and not wide[:, -3:].any()
+
+
+@pytest.mark.parametrize("n", [3, 50, 130])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("triangle", ["L", "U"])
+def test_eigenvectors_that_several_threads_turn(n, dtype, triangle):
+    r = np.random.default_rng(n)
+    a = r.standard_normal((n, n)) + (1j * r.standard_normal((n, n)) if dtype == "complex128" else 0)
+    a = (a + a.conj().T).astype(dtype)
+    for scale in (1, 0, 1e-30):
+        if scale == 1e-30 and dtype == "float32":
+            scale = 1e-36
+        values, vectors = torch.linalg.eigh(torch.tensor(a * np.array(scale, dtype=dtype)), UPLO=triangle)
+        tolerance = (1e-3 if dtype == "float32" else 1e-9) * max(scale, 1e-300)
+        assert np.abs(values.numpy() - np.linalg.eigvalsh((a * scale).astype("complex128"))).max() <= tolerance
+        v = vectors.numpy()
+        assert np.abs(v.conj().T @ v - np.eye(n)).max() < 1e-4
+        assert np.abs((a * np.array(scale, dtype=dtype)) @ v - v * values.numpy()).max() <= tolerance
+
+
+# ---- gates ----
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_the_gradient_of_a_gate(dim, dtype):
+    r = np.random.default_rng(0)
+    x, g = r.standard_normal((4, 6, 8)), r.standard_normal((4, 6, 8))
+    g = g.take(range(g.shape[dim] // 2), dim)
+    of = lambda array: torch.tensor(array).to(getattr(torch, dtype))
+    first, gate = (of(x).double().numpy().take(part, dim) for part in (range(x.shape[dim] // 2), range(x.shape[dim] // 2, x.shape[dim])))
+    s = 1 / (1 + np.exp(-gate))
+    grad = of(g).double().numpy()
+    expected = np.concatenate([grad * s, grad * first * s * (1 - s)], dim)
+    turned = of(x.swapaxes(0, 2)).transpose(0, 2)  # lies otherwise
+    for given in (of(x), turned):
+        result = torch.ops.aten.glu_backward(of(g), given, dim)
+        assert result.dtype == given.dtype and np.abs(result.double().numpy() - expected).max() < (0.05 if dtype == "bfloat16" else 1e-5)

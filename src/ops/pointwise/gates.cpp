@@ -176,6 +176,15 @@ UMBRA_OPERATOR("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor
       check(SymIntArrayRef(sizes) == halves.gate.sym_sizes(), "output with shape ", halves.gate.sym_sizes(),
             " doesn't match the broadcast shape ", to_string(SymIntArrayRef(sizes)));
       Tensor s = halves.gate.sigmoid();
+      // With data, either half is written to where it belongs.
+      if (has_elements(grad) && has_elements(self) && grad.is_contiguous() && self.is_contiguous()) {
+        Tensor out = empty_like(self);
+        Halves written(out, dim);
+        mul_out(written.first, grad, s);
+        mul_out(written.gate, grad, halves.first);
+        sigmoid_backward_out(written.gate, written.gate, s);
+        return out;
+      }
       return cat({grad.mul(s), grad.mul(halves.first).mul(s).mul(s.rsub(1))}, dim);
     })
     .gradient("grad_output", {"grad", "self", "dim"},
