@@ -110,11 +110,8 @@ class CodePrinter {
         used[input->id()] = true;
         released_[node->id()].push_back(name_in_code(*input));
       }
-    // A call that is there for its effect gives nothing to let go of.
-    for (Node* node : graph_.nodes()) {
-      bool for_effect = node->op() != Op::CallModule && node->is_impure();
-      if (node->users().empty() && !for_effect) released_[node->id()].push_back(node->name());
-    }
+    for (Node* node : graph_.nodes())
+      if (node->users().empty()) released_[node->id()].push_back(node->name());
   }
 
   std::string annotation(const Node& node) const {
