@@ -299,6 +299,11 @@ struct Assigned {
 Assigned read_assigned(const Tensor& self, PyObject* value) {
   if (is_tensor(value)) return {tensor_of(value), std::nullopt};
   Scalar number;
+  if (PyLong_Check(value)) {
+    int overflow = 0;
+    PyLong_AsLongLongAndOverflow(value, &overflow);
+    check<ValueError>(!overflow, "Overflow when unpacking long long");
+  }
   bool array = !PyFloat_Check(value) && !PyLong_Check(value) && is_numpy_array(value);
   if (!array && read_scalar(value, number))
     return {{}, number.kind() == Scalar::Kind::Bool ? Scalar(number.to_int()) : number};

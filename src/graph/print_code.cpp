@@ -100,6 +100,13 @@ class CodePrinter {
     return out;
   }
 
+  /// An operator that is there for what it writes, and what sets the thread's state. PyTorch 2.15 lets go of their
+  /// results too, 2.4 did not.
+  static bool gives_nothing(const Node& node) {
+    const Function* function = node.target().function();
+    return node.is_impure() && (node.target().op() || (function && function->name.starts_with("torch._C.")));
+  }
+
   /// Which values are dead after each node.
   void find_last_uses() {
     std::vector<bool> used(graph_.id_bound());
@@ -111,7 +118,7 @@ class CodePrinter {
         released_[node->id()].push_back(name_in_code(*input));
       }
     for (Node* node : graph_.nodes())
-      if (node->users().empty()) released_[node->id()].push_back(node->name());
+      if (node->users().empty() && !gives_nothing(*node)) released_[node->id()].push_back(node->name());
   }
 
   std::string annotation(const Node& node) const {
