@@ -528,3 +528,11 @@ class TestNodes:
     def test_unused_results_are_let_go(self):
         code = fx.symbolic_trace(lambda x, flag: x + 1 if flag else x, concrete_args={"flag": True}).code
         assert "eq = _assert = None" in code
+
+
+def test_lists_that_a_module_gives_may_be_changed():
+    def listed(x):
+        return [x, {"k": x}]
+
+    given = fx.symbolic_trace(listed)(umbra.ones(1))
+    assert type(given) is list and type(given[1]) is dict

@@ -180,6 +180,6 @@ def test_identity_of_an_unknown_size():
     assert [str(s) for s in made.shape] == ["u0", "u0"]
 
 
-def test_parts_are_counted_in_pytorchs_steps():
+def test_lengths_of_parts_are_one_division():
     traced = make_fx(lambda x: x.chunk(2, 1), tracing_mode="symbolic")(umbra.ones(2, 4))
-    assert "floordiv = sub // 2" in traced.code and "+ 2" in traced.code
+    assert "add = sym_size_int + 1" in traced.code and "floordiv = add // 2" in traced.code

@@ -293,8 +293,8 @@ class GraphModule(Module):
         return list(bound.arguments.values())
 
     def _run_in_python(self, inputs):
-        from umbra.fx.interpreter import Interpreter
-        return Interpreter(self, graph=self._compiled).run(initial_env=dict(zip(self._parameters_of_forward(), inputs)))
+        from umbra.fx.interpreter import SourceInterpreter
+        return SourceInterpreter(self, graph=self._compiled).run(initial_env=dict(zip(self._parameters_of_forward(), inputs)))
 
     def forward(self, *args, **kwargs):
         if self._source is not None:

@@ -139,16 +139,21 @@ def map_arg(a, fn):
 
 
 def map_aggregate(a, fn):
-    """The same nest with every leaf replaced by what `fn` makes of it."""
+    """The same nest with every leaf replaced by what `fn` makes of it; its lists and dicts cannot be changed."""
+    return mapped(a, fn, immutable_list, immutable_dict)
+
+
+def mapped(a, fn, lists=list, dicts=dict):
+    """The same with lists and dicts of these classes."""
     if isinstance(a, tuple):
-        items = [map_aggregate(item, fn) for item in a]
+        items = [mapped(item, fn, lists, dicts) for item in a]
         return type(a)(*items) if hasattr(a, "_fields") else tuple(items)
     if isinstance(a, list):
-        return immutable_list([map_aggregate(item, fn) for item in a])
+        return lists([mapped(item, fn, lists, dicts) for item in a])
     if isinstance(a, dict):
-        return immutable_dict((key, map_aggregate(item, fn)) for key, item in a.items())
+        return dicts((key, mapped(item, fn, lists, dicts)) for key, item in a.items())
     if isinstance(a, slice):
-        return slice(*(map_aggregate(item, fn) for item in (a.start, a.stop, a.step)))
+        return slice(*(mapped(item, fn, lists, dicts) for item in (a.start, a.stop, a.step)))
     return fn(a)
 
 
@@ -164,6 +169,8 @@ def _format_node(self, placeholder_names=None, maybe_return_typename=None):
     """The node as a line of its graph, with the type that it was given."""
     if placeholder_names is not None and self.op == "placeholder":
         placeholder_names.append(self.name)
+    if maybe_return_typename is not None and self.op == "output" and self.type is not None:
+        maybe_return_typename[0] = f" -> {type_text(self.type)}"
     return with_type(self, self._format_node())
 
 

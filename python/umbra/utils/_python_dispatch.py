@@ -46,7 +46,7 @@ def _disable_current_modes():
 
 
 @contextlib.contextmanager
-def _pop_mode_temporarily(k=None):
+def _pop_mode_temporarily(_=None):
     """Without the mode that was entered last, which it gives."""
     mode = _get_current_dispatch_mode()
     _C._pop_dispatch_mode(mode)
