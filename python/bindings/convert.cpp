@@ -48,6 +48,16 @@ int64_t long_value(PyObject* object) {
   return value;
 }
 
+/// An integer as an operand; one beyond 64 bits is refused as PyTorch refuses it for integers.
+int64_t operand_value(PyObject* object) {
+  int overflow = 0;
+  int64_t value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (!overflow) return value;
+  PyLong_AsUnsignedLongLong(object);
+  if (PyErr_Occurred()) throw nb::python_error();
+  fail("value cannot be converted to type int64_t without overflow");
+}
+
 bool read_tensor(PyObject* object, bool numbers, Value& out, Scratch& scratch) {
   if (is_tensor(object)) {
     if (!is_plain_tensor_type(Py_TYPE(object))) scratch.saw_subclass = true;
@@ -63,6 +73,12 @@ bool read_tensor(PyObject* object, bool numbers, Value& out, Scratch& scratch) {
 bool read_double(PyObject* object, Value& out) {
   if (PyFloat_Check(object)) {
     out = Value(PyFloat_AS_DOUBLE(object));
+    return true;
+  }
+  if (PyLong_CheckExact(object)) {
+    double value = PyLong_AsDouble(object);
+    if (PyErr_Occurred()) throw nb::python_error();
+    out = Value(value);
     return true;
   }
   Scalar number;
@@ -222,7 +238,7 @@ bool read_int(PyObject* object, SymInt& out) {
 bool read_scalar(PyObject* object, Scalar& out) {
   if (PyFloat_Check(object)) out = Scalar(PyFloat_AS_DOUBLE(object));
   else if (PyBool_Check(object)) out = Scalar(object == Py_True);
-  else if (PyLong_Check(object)) out = Scalar(long_value(object));
+  else if (PyLong_Check(object)) out = Scalar(operand_value(object));
   else if (PyComplex_Check(object))
     out = Scalar(std::complex<double>(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object)));
   else if (is_sym_int(object)) out = Scalar(sym_int_of(object));
@@ -233,7 +249,7 @@ bool read_scalar(PyObject* object, Scalar& out) {
     out = trace && trace->on ? trace->scalar(tensor_of(object)) : item_of(tensor_of(object));
   } else if (is_numpy_bool(object)) out = Scalar(PyObject_IsTrue(object) == 1);
   else if (is_tensor(object) || is_numpy_array(object)) return false;
-  else if (has_index(object)) out = Scalar(long_value(owned(PyNumber_Index(object)).ptr()));
+  else if (has_index(object)) out = Scalar(operand_value(owned(PyNumber_Index(object)).ptr()));
   else if (std::string_view(type_name(object)).starts_with("numpy.complex")) {
     Py_complex c = PyComplex_AsCComplex(object);
     if (PyErr_Occurred()) throw nb::python_error();

@@ -38,6 +38,9 @@ bool is_scalar_form(const Operator& op) {
 // Python's functions show no overload that another one covers: numbers go to add.Tensor as wrapped tensors.
 bool is_hidden(const Operator& op) { return Matcher::of(op).numbers_as_tensors() && is_scalar_form(op); }
 
+/// Variants that are generated for functionalisation are torch.ops' alone, but for those of copies of views.
+bool is_shown(std::string_view name) { return name.ends_with("_copy") || name.ends_with("slice_scatter"); }
+
 void load(Overloads& o) {
   std::vector<const Operator*> ops = operator_overloads(o.operator_name);
   o.known = ops.size();
@@ -50,6 +53,7 @@ void load(Overloads& o) {
       continue;
     o.frame_size = std::max(o.frame_size, op->frame_size());
     bool is_out = o.reading != Reading::Operator && op->has_out();
+    if (is_out && op->has_tag(Tag::Generated) && !is_shown(op->schema().name)) continue;
     (is_out ? o.out : o.plain).push_back(&Matcher::of(*op));
   }
   if (o.reading != Reading::Operator) {
@@ -63,6 +67,14 @@ bool offer(const Overloads& o, const CallArguments& call, PyObject** result) {
   if (!*o.member) return call_torch_function(o.self, call, result);
   nb::object member = owned(PyObject_GetAttrString(reinterpret_cast<PyObject*>(g_tensor_type), o.member));
   return call_torch_function(member.ptr(), call, result);
+}
+
+/// `out=` of a function that has no such argument, be it None.
+bool names_missing_out(const Overloads& o, const CallArguments& call) {
+  if (!call.keywords || !o.out.empty() || o.reading == Reading::Operator) return false;
+  for (size_t k = 0; k < call.keyword_count(); ++k)
+    if (text_of(call.keyword(k)) == "out") return true;
+  return false;
 }
 
 bool wants_out(const CallArguments& call) {
@@ -125,6 +137,7 @@ PyObject* run(const Overloads& o, const Matcher& matcher, const CallArguments& c
 
 /// Tries the overloads in turn. Null without an error where none fits.
 PyObject* try_overloads(Overloads& o, const CallArguments& call) {
+  if (names_missing_out(o, call)) return nullptr;
   const std::vector<const Matcher*>* candidates = &o.plain;
   if (call.keywords && !o.out.empty() && wants_out(call)) candidates = &o.out;
   Scratch scratch;

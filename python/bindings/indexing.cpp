@@ -299,9 +299,15 @@ struct Assigned {
 Assigned read_assigned(const Tensor& self, PyObject* value) {
   if (is_tensor(value)) return {tensor_of(value), std::nullopt};
   Scalar number;
-  if (read_scalar(value, number)) return {{}, number.kind() == Scalar::Kind::Bool ? Scalar(number.to_int()) : number};
-  if (is_numpy_array(value)) return {tensor_from_data(value), std::nullopt};
-  fail<TypeError>("can't assign a ", short_type_name(Py_TYPE(value)), " to a torch.", kernel_name(self.dtype()),
+  if (PyLong_Check(value)) {
+    int overflow = 0;
+    PyLong_AsLongLongAndOverflow(value, &overflow);
+    check<ValueError>(!overflow, "Overflow when unpacking long long");
+  }
+  bool array = !PyFloat_Check(value) && !PyLong_Check(value) && is_numpy_array(value);
+  if (!array && read_scalar(value, number))
+    return {{}, number.kind() == Scalar::Kind::Bool ? Scalar(number.to_int()) : number};
+  fail<TypeError>("can't assign a ", array ? "numpy.ndarray" : short_type_name(Py_TYPE(value)), " to a torch.", kernel_name(self.dtype()),
                   "Tensor");
 }
 

@@ -77,6 +77,18 @@ PyObject* raw_saved(PyObject* self, PyObject* name) {
   return saved ? nb::cast(RawSaved{IntrusivePtr<autograd::OperatorNode>(of_operator), saved}).release().ptr() : nullptr;
 }
 
+PyObject* attribute_names(PyObject* self, PyObject*) {
+  return guarded([&] {
+    nb::list names(nb::module_::import_("builtins").attr("object").attr("__dir__")(nb::handle(self)));
+    auto* of_operator = dynamic_cast<autograd::OperatorNode*>(&node(self));
+    for (const std::string& saved : of_operator ? of_operator->saved_names() : std::vector<std::string>()) {
+      names.append("_saved_" + saved);
+      if (of_operator->saved_tensor(saved)) names.append("_raw_saved_" + saved);
+    }
+    return names.release().ptr();
+  });
+}
+
 // The node of a custom function is its context too: what forward saved and set.
 PyObject* get_attribute(PyObject* self, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(self, name);
@@ -130,7 +142,7 @@ PyObject* input_metadata(PyObject* self, void*) {
   return guarded([&] {
     nb::list out;
     for (const autograd::InputMetadata& m : node(self).inputs()) out.append(nb::cast(m));
-    return out.release().ptr();
+    return checked(PyList_AsTuple(out.ptr()));
   });
 }
 PyObject* variable(PyObject* self, void*) {
@@ -181,17 +193,16 @@ struct NodeHook {
   }
 };
 
+/// The handle that every hook has.
+PyObject* handle_of(PyObject* self, autograd::HookId id) {
+  nb::object hook = nb::cast(NodeHook{WeakPtr<Node>(IntrusivePtr<Node>(&node(self))), id});
+  return nb::module_::import_("umbra.utils.hooks").attr("handle_of")(hook).release().ptr();
+}
 PyObject* register_hook(PyObject* self, PyObject* function) {
-  return guarded([&] {
-    autograd::HookId id = node(self).add_post_hook(node_post_hook(function));
-    return nb::cast(NodeHook{WeakPtr<Node>(IntrusivePtr<Node>(&node(self))), id}).release().ptr();
-  });
+  return guarded([&] { return handle_of(self, node(self).add_post_hook(node_post_hook(function))); });
 }
 PyObject* register_prehook(PyObject* self, PyObject* function) {
-  return guarded([&] {
-    autograd::HookId id = node(self).add_pre_hook(node_pre_hook(function));
-    return nb::cast(NodeHook{WeakPtr<Node>(IntrusivePtr<Node>(&node(self))), id}).release().ptr();
-  });
+  return guarded([&] { return handle_of(self, node(self).add_pre_hook(node_pre_hook(function))); });
 }
 
 PyGetSetDef g_properties[] = {
@@ -203,6 +214,7 @@ PyGetSetDef g_properties[] = {
 };
 PyMethodDef g_methods[] = {
     {"name", name, METH_NOARGS, nullptr},
+    {"__dir__", attribute_names, METH_NOARGS, nullptr},
     {"_sequence_nr", sequence_number, METH_NOARGS, nullptr},
     {"register_hook", register_hook, METH_O, nullptr},
     {"register_prehook", register_prehook, METH_O, nullptr},

@@ -30,7 +30,11 @@ nb::object make_object(nb::handle cls, const Tensor& tensor) {
 }
 
 nb::object make_subclass(nb::handle cls, const Tensor& data, bool requires_grad) {
-  Tensor alias = call<"aten::detach">(data);
+  // Users' modes do not see that a tensor gets another class.
+  Tensor alias = [&] {
+    ExcludeKeys modes(DispatchKey::UserMode);
+    return call<"aten::detach">(data);
+  }();
   alias.impl()->set_view_base(nullptr);
   nb::object out = make_object(cls, alias);
   if (requires_grad) require_gradient(alias);

@@ -130,7 +130,6 @@ bool call_torch_function(PyObject* function, const CallArguments& call, PyObject
       return true;
     }
   }
-  if (classes.empty()) return false;
   for (const Overloaded& overloaded : classes) {
     nb::object answer = bound_handler(overloaded)(nb::handle(function), types, args, kwargs);
     if (answer.ptr() == Py_NotImplemented) continue;
@@ -140,6 +139,7 @@ bool call_torch_function(PyObject* function, const CallArguments& call, PyObject
   nb::object name = nb::module_::import_("umbra.overrides").attr("resolve_name")(nb::handle(function));
   std::string text = concat("Multiple dispatch failed for '", str_of(name.is_none() ? function : name.ptr()),
                             "'; all __torch_function__ handlers returned NotImplemented:\n\n");
+  if (!s.modes.empty()) text += concat("  - mode object ", repr_of(s.modes.back().ptr()), "\n");
   for (nb::handle type : types) text += concat("  - tensor subclass ", repr_of(type.ptr()), "\n");
   fail<TypeError>(text, "\nFor more information, try re-running with TORCH_LOGS=not_implemented");
 }

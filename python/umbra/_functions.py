@@ -218,6 +218,7 @@ def broadcast_shapes(*shapes):
 
 # ---- dtypes and devices ----
 
+@overridable
 def result_type(tensor1, tensor2):
     """The dtype of tensor1 + tensor2, where numbers and 0-d tensors have less weight."""
     return _find_result_type(tensor1, tensor2)
@@ -300,6 +301,7 @@ def _as_method(function):
 
 
 for _kind in (SymInt, SymFloat, SymBool):
+    _kind.__copy__, _kind.__deepcopy__ = (lambda value: value), (lambda value, memo: value)  # they do not change
     _kind.node = property(_sym_node)
     _kind.hint = property(lambda value: value.node.hint)
 for _kind in (SymInt, SymFloat):

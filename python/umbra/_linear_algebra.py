@@ -95,4 +95,4 @@ def _lu(self, pivot=True, get_infos=False):
 
 for _name, _function in {"norm": _norm, "lu": _lu, "stft": lambda self, *args, **kwargs: stft(self, *args, **kwargs)}.items():
     _function.__name__ = _name
-    setattr(Tensor, _name, _function)
+    setattr(Tensor, _name, overridable(_function))

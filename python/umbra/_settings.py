@@ -1,6 +1,7 @@
 """Switches of PyTorch that choose among kernels, and functions that it has removed."""
 import umbra
 from umbra._C import Tensor
+from umbra.overrides import overridable
 
 _state = {"float32_matmul_precision": "highest", "warn_always": False}
 
@@ -158,6 +159,9 @@ for _name, _function in (("where", _where), ("polygamma", _polygamma), ("pin_mem
                          ("storage_type", _storage_type), ("reinforce", _reinforce), ("module_load", _module_load), ("_use_count", _use_count),
                          ("to_sparse_coo", _to_sparse_coo), ("ipu", _on_accelerator("ipu")), ("xpu", _on_accelerator("xpu")),
                          ("mtia", _on_accelerator("mtia")), *((f.__name__, f) for f in (qr, cholesky, eig, symeig, lstsq, solve))):
+    if _name in ("share_memory_", "is_shared"):  # classes of tensors hear of these
+        _function.__name__ = _name
+        _function = overridable(_function)
     setattr(Tensor, _name, _function)
 for _name in ("is_ipu", "is_maia", "is_mtia", "is_vulkan", "is_xla", "volatile"):
     setattr(Tensor, _name, property(lambda self: False))

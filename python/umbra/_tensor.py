@@ -210,6 +210,11 @@ def _deepcopy(self, memo):
                                f"implement clone(): {type(self).__name__}.clone() gave a {type(result).__name__}")
     else:
         with umbra.no_grad():
+            if type(self) is not Tensor and self.layout not in _SPARSE and type(self.new_empty(())) is not type(self):
+                raise RuntimeError("The default implementation of __deepcopy__() for non-wrapper subclasses only works for subclass types that implement "
+                                   "new_empty() and for which that function returns another instance of the same subclass. You should either properly "
+                                   "implement new_empty() for your subclass or override __deepcopy__() if it is intended behavior for new_empty() to "
+                                   "return an instance of a different type.")
             result = self.detach().clone() if self.layout in _SPARSE else _copied_memory(self, memo)
     if self.requires_grad:
         result.requires_grad_()

@@ -10,7 +10,7 @@ _PROFILES = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4,
 
 
 def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None):
-    if profile is not None:
+    if profile in _PROFILES:  # others are let pass, as in PyTorch
         defaults = _PROFILES[profile]
         precision, threshold, edgeitems, linewidth = (
             given if given is not None else default
@@ -32,6 +32,11 @@ class _PrintOptions:
         if name not in options:
             raise AttributeError(f"there is no option of printing called {name!r}")
         return options[name]
+
+    def __repr__(self):
+        options = get_printoptions()
+        names = ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")
+        return f"__PrinterOptions({', '.join(f'{name}={options[name]!r}' for name in names)})"
 
     def __setattr__(self, name, value):
         getattr(self, name)

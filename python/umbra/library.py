@@ -21,7 +21,7 @@ from umbra._C import OpOverload
 from umbra._library import effects
 from umbra._library.keys import with_keyset as given_keys
 from umbra._library.autograd import Formula, check_functional
-from umbra._library.custom_ops import CustomOpDef, custom_op
+from umbra._library.custom_ops import CustomOpDef, _definitions, custom_op
 from umbra._library.infer_schema import infer_schema
 from umbra._library.opcheck import opcheck
 from umbra._library.vmap import register_rule
@@ -239,10 +239,15 @@ def impl(qualname, types, func=None, *, lib=None):
     return None
 
 
+def _defined(op):
+    """The custom operator that is meant, where it is one: by itself, by its name or by its overload."""
+    return op if isinstance(op, CustomOpDef) else _definitions.get(_qualified(op))
+
+
 def register_kernel(op, device_types, func=None, /, *, lib=None):
     """A kernel for a device ("cpu"), several, or all that have none of their own (None)."""
-    if isinstance(op, CustomOpDef):
-        return op.register_kernel(device_types, func)
+    if (defined := _defined(op)) is not None:
+        return defined.register_kernel(device_types, func)
     return impl(_qualified(op), "default" if device_types is None else device_types, func, lib=lib)
 
 
@@ -250,8 +255,8 @@ def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=T
     """What the operator does on fake tensors: makes results of the right metadata."""
     if func is None:
         return lambda function: register_fake(op, function, lib=lib, allow_override=allow_override)
-    if isinstance(op, CustomOpDef):
-        return op.register_fake(func)
+    if (defined := _defined(op)) is not None:
+        return defined.register_fake(func)
     name = _qualified(op)
     _library_for(name, lib)._register_fake(name, func, allow_override=allow_override)
     return func
@@ -264,8 +269,8 @@ def impl_abstract(qualname, func=None, *, lib=None, _stacklevel=1):
 
 def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     """The operator's gradient: `backward(ctx, *grads)`, with `setup_context(ctx, inputs, output)` saving what it needs."""
-    if isinstance(op, CustomOpDef):
-        return op.register_autograd(backward, setup_context=setup_context)
+    if (defined := _defined(op)) is not None:
+        return defined.register_autograd(backward, setup_context=setup_context)
     overload = _overload(op)
     check_functional(overload, overload)
     _library_for(overload.name(), lib).impl(overload, Formula(overload, backward, setup_context), "Autograd")

@@ -136,19 +136,27 @@ def is_tensor_method_or_property(func):
     return getattr(func, "__name__", "") == "__get__" or id(func) in _tensor_methods()
 
 
-@functools.cache
 def _names_of_functions():
+    import umbra
+    places = (umbra, umbra.functional, umbra.nn.functional, umbra.linalg, umbra.fft, umbra.special)
+    return _names_in_places(tuple(len(vars(place)) for place in places))  # modules make some of their functions when these are first asked for
+
+
+@functools.lru_cache(maxsize=1)
+def _names_in_places(_):
     import umbra
     places = [("torch", umbra), ("torch.functional", umbra.functional), ("torch.nn.functional", umbra.nn.functional), ("torch.Tensor", _C.Tensor),
               ("torch.linalg", umbra.linalg), ("torch.fft", umbra.fft), ("torch.special", umbra.special)]
     names = {}
-    for path, place in places:
+    for path, place in places:  # what is in several places is known by the last
+        found = {}
         for name in dir(place):
             value = inspect.getattr_static(place, name)
             if callable(value):
-                names.setdefault(id(value), f"{path}.{name}")
+                found.setdefault(id(value), f"{path}.{name}")
             elif place is _C.Tensor and hasattr(value, "__get__"):
-                names[hash(value.__get__)] = f"{path}.{name}.__get__"
+                found[hash(value.__get__)] = f"{path}.{name}.__get__"
+        names.update(found)
     return names
 
 
@@ -157,5 +165,5 @@ def resolve_name(f):
     import umbra
     if isinstance(f, (umbra._ops.OpOverload, umbra._ops.OpOverloadPacket)):
         return str(f)
-    names = _names_of_functions()
-    return names.get(id(f)) or (names.get(hash(f)) if getattr(f, "__name__", "") == "__get__" else None)
+    key = hash(f) if getattr(f, "__name__", "") == "__get__" else id(f)
+    return _names_of_functions().get(key)

@@ -168,6 +168,20 @@ OperatorNode::Found OperatorNode::find(std::string_view name) const {
   return found;
 }
 
+std::vector<std::string> OperatorNode::saved_names() const {
+  std::vector<std::string> names;
+  const std::vector<Gradient>& gradients = plan_.definition->gradients;
+  for (size_t f = 0; f < plan_.gradient_count; ++f)
+    for (size_t i = 0; i < gradients[f].sources.size(); ++i) {
+      Kind kind = gradients[f].sources[i].kind;
+      if (kind == Kind::Grad || kind == Kind::NeedsInput) continue;
+      std::string own = gradients[f].names[i];
+      std::replace(own.begin(), own.end(), '.', '_');
+      if (std::find(names.begin(), names.end(), own) == names.end()) names.push_back(std::move(own));
+    }
+  return names;
+}
+
 std::optional<Value> OperatorNode::saved(std::string_view name) const {
   Found found = find(name);
   if (found.kept) return found.is_tensor ? restore(values_[found.slot]) : values_[found.slot];

@@ -25,6 +25,8 @@ class OperatorNode final : public Node {
   /// What it keeps under a name: "self", "result", "self_sym_sizes"; none where its formulas name no such thing. An
   /// error where it was let go.
   std::optional<Value> saved(std::string_view name) const;
+  /// The names of all that its formulas keep.
+  std::vector<std::string> saved_names() const;
   /// The tensor that it keeps under a name; null where there is none.
   SavedTensor* saved_tensor(std::string_view name);
 

@@ -100,6 +100,13 @@ class CodePrinter {
     return out;
   }
 
+  /// An operator that is there for what it writes, and what sets the thread's state. PyTorch 2.15 lets go of their
+  /// results too, 2.4 did not.
+  static bool gives_nothing(const Node& node) {
+    const Function* function = node.target().function();
+    return node.is_impure() && (node.target().op() || (function && function->name.starts_with("torch._C.")));
+  }
+
   /// Which values are dead after each node.
   void find_last_uses() {
     std::vector<bool> used(graph_.id_bound());
@@ -110,11 +117,8 @@ class CodePrinter {
         used[input->id()] = true;
         released_[node->id()].push_back(name_in_code(*input));
       }
-    // A call that is there for its effect gives nothing to let go of.
-    for (Node* node : graph_.nodes()) {
-      bool for_effect = node->op() != Op::CallModule && node->is_impure();
-      if (node->users().empty() && !for_effect) released_[node->id()].push_back(node->name());
-    }
+    for (Node* node : graph_.nodes())
+      if (node->users().empty() && !gives_nothing(*node)) released_[node->id()].push_back(node->name());
   }
 
   std::string annotation(const Node& node) const {

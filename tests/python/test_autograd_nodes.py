@@ -310,3 +310,26 @@ def test_a_gradient_for_an_edge_must_have_the_sizes_of_its_tensor():
     edge = torch.autograd.graph.get_gradient_edge(x * 2)
     with pytest.raises(RuntimeError, match="Mismatch in shape"):
         torch.autograd.grad(edge, x, torch.ones(4))
+
+
+def test_nodes_list_what_they_keep():
+    x = torch.ones(2, requires_grad=True)
+    names = dir((x * x).grad_fn)
+    assert {"_saved_self", "_saved_other", "_raw_saved_self", "_raw_saved_other", "next_functions", "name"} <= set(names)
+    assert "_raw_saved_dim" not in dir(x.sum(0).grad_fn) and "_saved_dim" in dir(x.sum(0).grad_fn)
+
+
+def test_hooks_of_nodes_have_handles():
+    x = torch.ones(2, requires_grad=True)
+    y, seen = x * 2, []
+    with y.grad_fn.register_hook(lambda inputs, outputs: seen.append(1)):
+        y.sum().backward(retain_graph=True)
+    y.sum().backward()
+    assert seen == [1]
+    assert isinstance(y.grad_fn.register_prehook(lambda outputs: None), torch.utils.hooks.RemovableHandle)
+
+
+def test_as_many_gradients_as_tensors():
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="got 2 tensors and 1 gradients"):
+        torch.autograd.backward([x.sum(), x.prod()], [torch.tensor(1.0)])

@@ -193,3 +193,42 @@ def test_what_cannot_have_a_tangent_gets_none():
     with forward_ad.dual_level():
         out, _ = Both.apply(forward_ad.make_dual(torch.tensor(2.0), torch.tensor(1.0)), torch.tensor(3))
         assert forward_ad.unpack_dual(out).tangent.item() == 1
+
+
+class TestArgumentsAndResults:
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, gradient):
+            assert type(ctx).__name__ == "SquareBackward"
+            return 2 * ctx.saved_tensors[0] * gradient
+
+    def test_arguments_by_name(self):
+        x = torch.tensor([1.0, 3.0], requires_grad=True)
+        self.Square.apply(x=x).sum().backward()
+        assert x.grad.tolist() == [2, 6]
+
+    def test_numbers_are_not_saved(self):
+        assert self.Square.apply(3) == 9
+
+        class SavesNumber(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(3)
+                return x * 1
+
+        with pytest.raises(TypeError, match="can only save variables, but argument 0 is of type int"):
+            SavesNumber.apply(torch.ones(1, requires_grad=True))
+
+    def test_a_list_is_one_result(self):
+        class Listed(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return [x * 2]
+
+        result = Listed.apply(torch.ones(2, requires_grad=True))
+        assert isinstance(result, list) and not result[0].requires_grad

@@ -34,3 +34,15 @@ def test_ranges_and_slices():
 def test_sizes_and_offsets_are_refused(call, error):
     with pytest.raises(error, match="out of range|negative|for dimension|offset"):
         call(torch.ones(3))
+
+
+def test_operands_beyond_64_bits():
+    x = torch.zeros(2, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="without overflow"):
+        torch.full((2,), MOST + 1)
+    for wrong in (2 ** 64, LEAST - 1):
+        with pytest.raises(OverflowError):
+            x + wrong
+    with pytest.raises(ValueError, match="Overflow"):
+        x[0] = 2 ** 64
+    assert torch.nn.functional.pad(torch.zeros(1), (1, 0), value=2 ** 63).tolist() == [2.0 ** 63, 0]  # a float, where one is asked for

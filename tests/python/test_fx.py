@@ -481,3 +481,58 @@ def test_a_tracer_knows_the_module_that_runs():
             return self.inner(x) * 2
     Noting().trace(Outer())
     assert scopes == [("", None), ("inner", Inner), ("", None), ("", None)]
+
+
+class TestNodes:
+    def test_lines_show_types(self):
+        class Flagged(umbra.nn.Module):
+            def forward(self, x, flag: bool = True):
+                return x + 1
+
+        traced = fx.symbolic_trace(Flagged())
+        assert "%flag : bool [num_users=0] = placeholder[target=flag](default=True)" in str(traced.graph)
+        assert "def forward(self, x, flag : bool = True):" in traced.print_readable(print_output=False)
+        node = traced.graph.call_function(umbra.neg, (1,), type_expr=umbra.Tensor)
+        assert node.format_node().startswith("%neg : torch.Tensor [num_users=0]")
+
+    def test_mapped_nests_cannot_be_changed(self):
+        mapped = fx.node.map_aggregate((1, [2, {"k": 3}]), lambda leaf: leaf * 2)
+        assert mapped == (2, [4, {"k": 6}])
+        with pytest.raises(TypeError):
+            mapped[1].append(1)
+
+    def test_output_is_the_last_node(self):
+        graph = fx.Graph()
+        graph.output(graph.placeholder("x"))
+        assert graph.output_node().op == "output"
+        graph.placeholder("late")
+        with pytest.raises(AssertionError, match="got op=placeholder"):
+            graph.output_node()
+
+    def test_refused_modules_do_not_own_the_graph(self):
+        graph = fx.Graph()
+        graph.output(graph.call_module("layer", (graph.placeholder("x"),)))
+        kept = fx.GraphModule({"layer": umbra.nn.ReLU()}, graph)
+        with pytest.raises((AttributeError, RuntimeError)):
+            fx.GraphModule(umbra.nn.Module(), graph)
+        assert graph.owning_module is kept
+        graph.lint()
+        with pytest.raises(AssertionError, match="Expected a Graph instance"):
+            kept.graph = 3
+        assert kept(umbra.tensor([-1.0])).item() == 0
+
+    def test_only_functions_are_traced(self):
+        with pytest.raises(AssertionError, match="Expected FunctionType"):
+            fx.symbolic_trace(3)
+
+    def test_unused_results_are_let_go(self):
+        code = fx.symbolic_trace(lambda x, flag: x + 1 if flag else x, concrete_args={"flag": True}).code
+        assert "eq = _assert = None" in code
+
+
+def test_lists_that_a_module_gives_may_be_changed():
+    def listed(x):
+        return [x, {"k": x}]
+
+    given = fx.symbolic_trace(listed)(umbra.ones(1))
+    assert type(given) is list and type(given[1]) is dict

@@ -1,4 +1,5 @@
 """x[...] and x[...] = v: what they call, what they warn of, what they refuse."""
+import numpy
 import pytest
 import umbra as torch
 from umbra.fx.experimental.proxy_tensor import make_fx
@@ -147,3 +148,12 @@ def test_what_is_read_lies_as_in_pytorch_where_dimensions_have_one_element():
     x = torch.arange(4).reshape(1, 1, 4).transpose(0, -1)
     assert x[:, [-1]].stride() == (1, 4, 4)
     assert torch.arange(48).reshape(3, 4, 4).transpose(0, -1)[None, (0, 1)].stride() == (24, 12, 1, 4)
+
+
+def test_numpy_arrays_are_not_assigned():
+    x = torch.zeros(2, 3)
+    for index in (0, [0], (0, 0), x > 1):
+        with pytest.raises(TypeError, match="can't assign a numpy.ndarray to a torch.FloatTensor"):
+            x[index] = numpy.ones(3)
+    x[0] = numpy.float64(2)
+    assert x.tolist() == [[2, 2, 2], [0, 0, 0]]

@@ -510,3 +510,19 @@ def test_custom_operators_on_values_without_derivatives_inside_transforms():
     assert torch.func.grad(lambda x: (doubled(x.detach()) * x).sum())(x).tolist() == [2, 4]
     assert torch.func.vmap(torch.func.grad(lambda x: doubled(x.detach()) * x))(x).tolist() == [2, 4]
     assert torch.func.jvp(lambda x: doubled(torch.ones(2)) * x, (x,), (x,))[1].tolist() == [2, 4]
+
+
+def test_kernels_of_custom_operators_by_name():
+    @torch.library.custom_op("kernels_by_name::square", mutates_args=())
+    def square(x: torch.Tensor) -> torch.Tensor:
+        return x * x
+
+    torch.library.register_kernel("kernels_by_name::square", "cpu", lambda x: x * 100)
+    three = torch.tensor([3.0])
+    assert square(three).item() == 300
+    with square.set_kernel_enabled("cpu", False):
+        assert square(three).item() == 9
+    torch.library.register_autograd("kernels_by_name::square", lambda ctx, gradient: gradient * 7)
+    three.requires_grad_()
+    square(three).backward()
+    assert three.grad.item() == 7

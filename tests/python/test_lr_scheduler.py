@@ -91,3 +91,39 @@ def test_momenta_that_are_tensors_stay_as_they_were_given(make):
         momenta.append(float(optimizer.param_groups[0]["momentum"]))
         assert (float(base), float(most)) == pytest.approx((0.7, 0.9))
     assert momenta[0] == pytest.approx(momenta[1])
+
+
+class TestPlateauOfNegativeMetrics:
+    """A relative threshold moves towards zero: equal values below zero count as better when less is better."""
+
+    @staticmethod
+    def rates(metrics, **options):
+        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, **options)
+        found = []
+        for metric in metrics:
+            scheduler.step(metric)
+            found.append(optimizer.param_groups[0]["lr"])
+        return found
+
+    def test_equal_values(self):
+        assert self.rates([-1.0, -1.0, -1.0]) == [1.0, 1.0, 1.0]
+        assert self.rates([-1.0, -1.0], threshold_mode="abs") == [1.0, 0.1]
+        assert self.rates([1.0, 1.0]) == [1.0, 0.1]
+
+    def test_more_is_better(self):
+        assert self.rates([-1.0, -1.0, -1.5], mode="max") == [1.0, 1.0, 0.1]
+
+    def test_number_of_least_rates(self):
+        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        with pytest.raises(ValueError, match="expected 1 min_lrs, got 2"):
+            torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, min_lr=[0.1, 0.2])
+
+
+def test_milestones_are_counted():
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+    scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, [2, 2, 5])
+    assert scheduler.state_dict()["milestones"] == {2: 2, 5: 1}
+    other = torch.optim.lr_scheduler.MultiStepLR(optimizer, [1])
+    other.load_state_dict(scheduler.state_dict())
+    assert other._factor(2) == pytest.approx(0.01)

@@ -315,3 +315,26 @@ def test_a_handler_may_call_on_and_hear_of_what_the_function_calls():
     with Hears():
         assert scaled(x, x).item() == 2
     assert seen[:3] == ["scaled", "mul", "add"]
+
+
+def test_modes_that_decline_a_function():
+    class Declines(umbra.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            return NotImplemented
+
+    with Declines(), pytest.raises(TypeError, match="all __torch_function__ handlers returned NotImplemented"):
+        umbra.ones(1)
+
+
+def test_parameters_are_made_unseen():
+    from umbra.utils._python_dispatch import TorchDispatchMode
+    seen = []
+
+    class Watches(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    with Watches():
+        umbra.nn.init.zeros_(umbra.nn.Parameter(umbra.empty(2)))
+    assert seen == ["aten.empty.memory_format", "aten.zero_.default"]

@@ -288,3 +288,10 @@ def test_what_is_rarely_meant_warns(call, text):
 
 def test_the_package_of_utilities_is_not_that_of_the_modules():
     assert nn.utils.__name__ == "umbra.nn.utils" and nn.modules.utils.__name__ == "umbra.nn.modules.utils"
+
+
+def test_tables_have_the_size_they_are_said_to_have():
+    with pytest.raises(AssertionError, match="Shape of weight"):
+        umbra.nn.Embedding(3, 2, _weight=umbra.ones(2, 2))
+    with pytest.raises(AssertionError, match="2-dimensional"):
+        umbra.nn.Embedding.from_pretrained(umbra.ones(2))

@@ -521,3 +521,16 @@ def test_norms_in_programs_are_for_no_device():
             return F.layer_norm(x, (4,)), F.group_norm(x, 2)
     code = torch.export.export(Norms(), (torch.ones(3, 4),)).graph_module.code
     assert "layer_norm.default(x, [4], None, None, 1e-05, False)" in code and "group_norm.default(x, 2, None, None, 1e-05, False)" in code
+
+
+def test_values_of_one_dimensional_pools_lie_together():
+    lines = torch.randn(2, 3, 8).transpose(1, 2).contiguous().transpose(1, 2)
+    pooled = F.max_pool1d(lines, 2)
+    assert pooled.stride() == (12, 4, 1)
+    assert torch.equal(pooled, F.max_pool1d(lines.contiguous(), 2))
+    assert F.max_pool1d(lines.clone().requires_grad_(), 2).stride() == (12, 1, 3)
+
+
+def test_layouts_of_weights_of_one_channel():
+    convert = torch.nn.utils.convert_conv2d_weight_memory_format
+    assert convert(torch.nn.Conv2d(1, 1, 2), torch.channels_last).weight.stride() == (4, 1, 2, 1)

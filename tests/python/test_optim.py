@@ -554,3 +554,12 @@ def test_lbfgs_takes_a_state_of_before_it_could_maximize():
 
     optimizer.step(closure)
     assert p.abs().max() < 1e-3
+
+
+def test_capturable_steps_are_for_accelerators():
+    weight = umbra.nn.Parameter(umbra.ones(2))
+    optimizer = umbra.optim.Adam([weight], capturable=True)
+    optimizer.step()  # nothing to do yet
+    weight.grad = umbra.ones(2)
+    with pytest.raises(AssertionError, match="must be on supported devices"):
+        optimizer.step()

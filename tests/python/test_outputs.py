@@ -41,3 +41,17 @@ def test_a_write_that_a_gradient_needs_is_named_by_what_made_the_tensor(change, 
         y.mul_(2)
     with pytest.raises(RuntimeError, match=f"which is output 0 of {name}, is at version"):
         result.sum().backward()
+
+
+def test_functions_without_an_out_argument():
+    """Variants that exist for functionalisation alone are not offered to Python's functions; torch.ops has them."""
+    x, out = torch.tensor([1.0, -2.0]), torch.empty(2)
+    for function in (torch.relu, torch.isnan, torch.clone, torch.zeros_like, torch.sum, torch.prod, torch.median):
+        with pytest.raises(TypeError):
+            function(x, out=out)
+    for function in (torch.relu, torch.allclose, x.sum, x.add_):
+        with pytest.raises(TypeError):
+            function(x, out=None)
+    assert torch.sum(x, 0, out=torch.empty(())).item() == -1 and torch.add(x, 1, out=None).tolist() == [2, -1]
+    assert torch.unsqueeze_copy(x, 0, out=torch.empty(0)).shape == (1, 2)
+    assert torch.ops.aten.relu.out(x, out=out).tolist() == [1, 0]

@@ -53,7 +53,7 @@ def test_what_is_no_tensor_stays_what_it_is():
     (lambda l: setattr(l, "grad", None), ["__set__"]), (repr, ["__repr__"]), (lambda l: l.size(), ["size"]), (lambda l: l.dim(), ["dim"]),
     (lambda l: l.to(umbra.float64), ["to"]), (lambda l: l.split(1), ["split"]), (len, ["__len__"]),
     (lambda l: bool(l.sum()), ["sum", "__bool__"]), (lambda l: float(l.sum()), ["sum", "__float__"]), (copy.copy, ["__reduce_ex__"]),
-    (copy.deepcopy, ["__deepcopy__"]), (lambda l: 1.0 in l, ["__contains__"]), (lambda l: umbra.ones(2, 2)[l.long()], ["long", "__getitem__"]),
+    (lambda l: 1.0 in l, ["__contains__"]), (lambda l: umbra.ones(2, 2)[l.long()], ["long", "__getitem__"]),
     (numpy.asarray, ["__array__"]), (lambda l: l.is_contiguous(), ["is_contiguous"]), (lambda l: l.type(), ["type"])])
 def test_handlers_hear_of_everything(call, names):
     tensor = umbra.ones(2, 2).as_subclass(Logged)
@@ -289,3 +289,36 @@ def test_operators_come_to_handlers_as_the_methods_of_tensors():
                                       umbra.is_inference, umbra.nn.init.uniform_, umbra.nn.init.normal_, umbra.nn.init.kaiming_uniform_])
 def test_questions_about_a_tensor_are_put_to_classes_that_are_none(function):
     assert function(Handled()) == (function, [Handled])
+
+
+class TestCopies:
+    class Plain(umbra.Tensor):
+        pass
+
+    class Renewed(umbra.Tensor):
+        def new_empty(self, *size, **options):
+            return super().new_empty(*size, **options).as_subclass(TestCopies.Renewed)
+
+    def test_deep_copies_need_a_class_that_makes_its_own(self):
+        with pytest.raises(RuntimeError, match="implement new_empty"):
+            copy.deepcopy(umbra.ones(2).as_subclass(self.Plain))
+        assert type(copy.copy(umbra.ones(2).as_subclass(self.Plain))) is self.Plain
+        copied = copy.deepcopy(umbra.ones(2).as_subclass(self.Renewed))
+        assert type(copied) is self.Renewed and copied.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("call, name", [
+    (lambda x: umbra.nn.functional.linear(x, x), "torch.nn.functional.linear"), (umbra.linalg.norm, "torch.linalg.norm"),
+    (umbra.fft.fft, "torch.fft.fft"), (lambda x: umbra.einsum("ij->i", x), "torch.functional.einsum"), (lambda x: x.norm(), "torch.Tensor.norm"),
+    (lambda x: umbra.result_type(x, 1), "torch.result_type"), (lambda x: x.is_shared(), "torch.Tensor.is_shared")])
+def test_functions_have_the_names_that_people_know(call, name):
+    seen = []
+
+    class Names(umbra.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            seen.append(umbra.overrides.resolve_name(function))
+            return super().__torch_function__(function, types, args, kwargs or {})
+
+    call(umbra.ones(2, 2).as_subclass(Names))
+    assert seen == [name]

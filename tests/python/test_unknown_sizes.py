@@ -172,3 +172,14 @@ def test_outputs_get_the_sizes_that_only_the_run_tells():
         assert str(umbra.empty(3).resize_(out.shape[0]).shape[0]) == "u0"
     with FakeTensorMode():
         assert unique(umbra.empty(0), integers(), integers())[0].shape == (0,)
+
+
+def test_identity_of_an_unknown_size():
+    with FakeTensorMode(shape_env=ShapeEnv()):
+        made = umbra.eye(umbra.ones(3).long().sum().item())
+    assert [str(s) for s in made.shape] == ["u0", "u0"]
+
+
+def test_lengths_of_parts_are_one_division():
+    traced = make_fx(lambda x: x.chunk(2, 1), tracing_mode="symbolic")(umbra.ones(2, 4))
+    assert "add = sym_size_int + 1" in traced.code and "floordiv = add // 2" in traced.code

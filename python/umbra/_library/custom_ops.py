@@ -4,6 +4,7 @@ import functools
 import re
 import threading
 import warnings
+import weakref
 
 import umbra
 from umbra import _C
@@ -20,6 +21,7 @@ class NoFakeKernel(RuntimeError):
 
 NoFakeKernel.__name__ = NoFakeKernel.__qualname__ = "RuntimeError"  # as which users see it
 
+_definitions = weakref.WeakValueDictionary()  # by name
 _libraries = {}  # of custom operators, by name: a new definition takes the place of the old one
 
 
@@ -95,6 +97,7 @@ class CustomOpDef:
         tags = [] if tags is None else list(tags) if isinstance(tags, (tuple, list)) else [tags]
         self._lib.define(name + schema, tags=[umbra.Tag.pt2_compliant_tag, *tags])
         _libraries[self._qualname] = self._lib
+        _definitions[self._qualname] = self
         self._opoverload = _C._get_overload(self._qualname)
         self._formula = Formula(self._opoverload)
         self._lib._register_fake(name, self._run_fake)

@@ -150,8 +150,9 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         return
     if inputs is not None and len(_as_tuple(inputs)) == 0:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-    weights = _as_tuple(grad_tensors)
-    weights += (None,) * (len(tensors) - len(weights))
+    weights = _as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(tensors)
+    if len(weights) != len(tensors):
+        raise RuntimeError(f"got {len(tensors)} tensors and {len(weights)} gradients")
     retain_graph = create_graph if retain_graph is None else retain_graph
     if any(isinstance(value, graph.GradientEdge) for value in (*tensors, *_as_tuple(inputs))):
         _C._autograd_backward_of_edges(tensors, _as_tuple(inputs), _weights_of_edges(tensors, weights), retain_graph, create_graph)

@@ -25,6 +25,11 @@ class FunctionCtx:
     """What forward and backward of one call share; other values may simply be set as attributes."""
 
     def save_for_backward(self, *tensors):
+        if not any(getattr(self, "needs_input_grad", (True,))):  # there is no way back, and nobody looks at what was given
+            tensors = [value if isinstance(value, Tensor) else None for value in tensors]
+        for i, value in enumerate(tensors):
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type {type(value).__name__}")
         self._state.save_for_backward(tensors)
 
     def save_for_forward(self, *tensors):
@@ -135,8 +140,10 @@ class _Call:
     def __init__(self, cls, args, kwargs, knows_levels=False):
         if cls.setup_context is not Function.setup_context:
             args, kwargs = _with_defaults(cls.forward, args, kwargs), {}
+        elif kwargs:
+            args, kwargs = _by_position(cls.forward, args, kwargs)
         self.cls, self.args, self.kwargs, self.knows_levels = cls, args, kwargs, knows_levels
-        self.context = FunctionCtx()
+        self.context = cls._backward_cls()
         self.tensor_positions = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
         self.results = None
 
@@ -162,7 +169,7 @@ class _Call:
             self.refuse_saved_inputs(result)
         else:
             result = cls.forward(context, *self.args, **self.kwargs)
-        self.is_tuple = isinstance(result, (tuple, list))
+        self.is_tuple = isinstance(result, tuple)  # anything else is one result
         self.results = tuple(result) if self.is_tuple else (result,)
         tensors = [value if isinstance(value, Tensor) else None for value in self.results]
         self.kept_classes = [None if value is None else _class_to_keep(value, self.args) for value in tensors]
@@ -173,7 +180,7 @@ class _Call:
     def refuse_saved_inputs(self, result):
         """Where forward gives an input as it is, autograd makes another tensor of it, which setup_context did not see."""
         saved = self.context.to_save
-        for value in result if isinstance(result, (tuple, list)) else (result,):
+        for value in result if isinstance(result, tuple) else (result,):
             given = isinstance(value, Tensor) and any(value is argument for argument in self.args)
             if given and any(value is tensor for tensor in saved) and not self.context._is_marked(value):
                 raise RuntimeError("An input that has been returned as-is as output is being saved for backward. This is not supported if you override "
@@ -225,6 +232,12 @@ def _with_defaults(forward, args, kwargs):
     bound = inspect.signature(forward).bind(*args, **kwargs)
     bound.apply_defaults()
     return bound.args
+
+
+def _by_position(forward, args, kwargs):
+    """The arguments of a call of `forward(ctx, ...)`: by position where they have one."""
+    bound = inspect.signature(forward).bind(None, *args, **kwargs)
+    return bound.args[1:], bound.kwargs
 
 
 def _class_to_keep(value, args):

@@ -23,6 +23,7 @@ class Bernoulli(Trial, ExponentialFamily):
         super().__init__(self._param.size(), validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
+        batch_shape = umbra.Size(batch_shape)
         return self._expanded(Bernoulli, batch_shape, _instance, self._parameters(batch_shape))
 
     mean = property(lambda self: self.probs)

@@ -24,6 +24,7 @@ class Beta(ExponentialFamily):
         super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
+        batch_shape = umbra.Size(batch_shape)
         return self._expanded(Beta, batch_shape, _instance, {"_dirichlet": self._dirichlet.expand(umbra.Size(batch_shape))})
 
     @property

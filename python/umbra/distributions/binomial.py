@@ -23,6 +23,7 @@ class Binomial(Trial, Distribution):
         super().__init__(self._param.size(), validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
+        batch_shape = umbra.Size(batch_shape)
         return self._expanded(Binomial, batch_shape, _instance, self._parameters(batch_shape))
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)

@@ -21,6 +21,7 @@ class Cauchy(Distribution):
         super().__init__(self.loc.size(), validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
+        batch_shape = umbra.Size(batch_shape)
         return self._expanded(Cauchy, batch_shape, _instance, {"loc": self.loc.expand(batch_shape), "scale": self.scale.expand(batch_shape)})
 
     def _everywhere(self, value):

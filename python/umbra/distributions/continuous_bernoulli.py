@@ -29,6 +29,7 @@ class ContinuousBernoulli(Trial, ExponentialFamily):
         super().__init__(self._param.size(), validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
+        batch_shape = umbra.Size(batch_shape)
         return self._expanded(ContinuousBernoulli, batch_shape, _instance, {**self._parameters(batch_shape), "_lims": self._lims})
 
     def _outside_unstable_region(self):

@@ -25,6 +25,7 @@ class Exponential(ExponentialFamily):
     variance = property(lambda self: self.rate.pow(-2))
 
     def expand(self, batch_shape, _instance=None):
+        batch_shape = umbra.Size(batch_shape)
         return self._expanded(Exponential, batch_shape, _instance, {"rate": self.rate.expand(batch_shape)})
 
     def rsample(self, sample_shape=umbra.Size()):

@@ -22,6 +22,7 @@ class FisherSnedecor(Distribution):
         super().__init__(self.df1.size(), validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
+        batch_shape = umbra.Size(batch_shape)
         return self._expanded(FisherSnedecor, batch_shape, _instance, {
             "df1": self.df1.expand(batch_shape), "df2": self.df2.expand(batch_shape),
             "_gamma1": self._gamma1.expand(batch_shape), "_gamma2": self._gamma2.expand(batch_shape)})

@@ -24,6 +24,7 @@ class Gamma(ExponentialFamily):
     variance = property(lambda self: self.concentration / self.rate.pow(2))
 
     def expand(self, batch_shape, _instance=None):
+        batch_shape = umbra.Size(batch_shape)
         return self._expanded(Gamma, batch_shape, _instance, {
             "concentration": self.concentration.expand(batch_shape), "rate": self.rate.expand(batch_shape)})
 

@@ -22,6 +22,7 @@ class GeneralizedPareto(Distribution):
         super().__init__(umbra.Size() if plain else self.loc.size(), validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
+        batch_shape = umbra.Size(batch_shape)
         return self._expanded(GeneralizedPareto, batch_shape, _instance, {
             n: getattr(self, n).expand(batch_shape) for n in ("loc", "scale", "concentration")})
 

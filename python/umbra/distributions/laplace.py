@@ -23,6 +23,7 @@ class Laplace(Distribution):
     stddev = property(lambda self: 2**0.5 * self.scale)
 
     def expand(self, batch_shape, _instance=None):
+        batch_shape = umbra.Size(batch_shape)
         return self._expanded(Laplace, batch_shape, _instance, {"loc": self.loc.expand(batch_shape), "scale": self.scale.expand(batch_shape)})
 
     def rsample(self, sample_shape=umbra.Size()):

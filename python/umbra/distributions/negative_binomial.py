@@ -21,6 +21,7 @@ class NegativeBinomial(Trial, Distribution):
         super().__init__(self._param.size(), validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
+        batch_shape = umbra.Size(batch_shape)
         return self._expanded(NegativeBinomial, batch_shape, _instance, self._parameters(batch_shape))
 
     mean = property(lambda self: self.total_count * umbra.exp(self.logits))

@@ -26,6 +26,7 @@ class Normal(ExponentialFamily):
     variance = property(lambda self: self.stddev.pow(2))
 
     def expand(self, batch_shape, _instance=None):
+        batch_shape = umbra.Size(batch_shape)
         return self._expanded(Normal, batch_shape, _instance, {"loc": self.loc.expand(batch_shape), "scale": self.scale.expand(batch_shape)})
 
     def sample(self, sample_shape=umbra.Size()):

@@ -19,6 +19,7 @@ class OneHotCategorical(Distribution):
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
+        batch_shape = umbra.Size(batch_shape)
         return self._expanded(OneHotCategorical, batch_shape, _instance, {"_categorical": self._categorical.expand(umbra.Size(batch_shape))},
                               self.event_shape)
 

@@ -21,6 +21,7 @@ class Poisson(ExponentialFamily):
     mode = property(lambda self: self.rate.floor())
 
     def expand(self, batch_shape, _instance=None):
+        batch_shape = umbra.Size(batch_shape)
         return self._expanded(Poisson, batch_shape, _instance, {"rate": self.rate.expand(batch_shape)})
 
     def sample(self, sample_shape=umbra.Size()):

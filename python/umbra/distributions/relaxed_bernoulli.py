@@ -22,6 +22,7 @@ class LogitRelaxedBernoulli(Trial, Distribution):
         super().__init__(self._param.size(), validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
+        batch_shape = umbra.Size(batch_shape)
         return self._expanded(LogitRelaxedBernoulli, batch_shape, _instance, {**self._parameters(batch_shape), "temperature": self.temperature})
 
     def rsample(self, sample_shape=umbra.Size()):

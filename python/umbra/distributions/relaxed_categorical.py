@@ -23,6 +23,7 @@ class ExpRelaxedCategorical(Distribution):
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
+        batch_shape = umbra.Size(batch_shape)
         return self._expanded(ExpRelaxedCategorical, batch_shape, _instance,
                               {"temperature": self.temperature, "_categorical": self._categorical.expand(umbra.Size(batch_shape))},
                               self.event_shape)

@@ -39,6 +39,7 @@ class StudentT(Distribution):
         return m
 
     def expand(self, batch_shape, _instance=None):
+        batch_shape = umbra.Size(batch_shape)
         return self._expanded(StudentT, batch_shape, _instance, {
             "df": self.df.expand(batch_shape), "loc": self.loc.expand(batch_shape), "scale": self.scale.expand(batch_shape),
             "_chi2": self._chi2.expand(batch_shape)})

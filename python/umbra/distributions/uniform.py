@@ -28,6 +28,7 @@ class Uniform(Distribution):
     variance = property(lambda self: (self.high - self.low).pow(2) / 12)
 
     def expand(self, batch_shape, _instance=None):
+        batch_shape = umbra.Size(batch_shape)
         return self._expanded(Uniform, batch_shape, _instance, {"low": self.low.expand(batch_shape), "high": self.high.expand(batch_shape)})
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)

@@ -1,6 +1,7 @@
 """The source of a graph's `forward`: types in it, and classes of the user's that write it in another form."""
 import itertools
 import linecache
+import re
 import typing
 
 import umbra
@@ -48,7 +49,7 @@ class Source:
         self.names = {}  # what the types refer to
         types = {node.name: _type_name(node.type, self.names) for node in graph.nodes if node.type is not None}
         self.parameters = [self._parameter(node, types) for node in graph.nodes if node.op == "placeholder"]
-        output = graph.output_node()
+        output = graph._output_node()
         self.annotation = "" if output is None or output.type is None else f" -> {types[output.name]}"
         if types:
             self.body = [self._typed(line, types) for line in self.body]
@@ -135,9 +136,21 @@ def code_of(graph, text):
         return text
     source = Source(graph, text)
     if type(codegen).generate_output is not CodeGen.generate_output:
-        output = graph.output_node()
+        output = graph._output_node()
         source.body = [line if not line.startswith("return ") else codegen.generate_output(output.args[0]) for line in source.body]
     return source.text(codegen)
+
+
+def typed_parameters(graph, text):
+    """The text of a graph's code, with the types of parameters of whose values nothing is known."""
+    types = {node.name: _type_name(node.type, {}) for node in graph.nodes if node.op == "placeholder" and node.type is not None and "val" not in node.meta}
+    if not types:
+        return text
+    before, head, rest = text.partition("def forward(")
+    line, end, body = rest.partition("\n")
+    for name, type_name in types.items():
+        line = re.sub(rf"\b{name}\b(?= = |, |\))", f"{name} : {type_name}", line, count=1)
+    return before + head + line + end + body
 
 
 def names_of_types(graph):

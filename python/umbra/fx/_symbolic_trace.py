@@ -265,7 +265,7 @@ class Tracer(TracerBase):
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             return self.create_node("call_function", type(a), tuple(self.create_arg(item) for item in a), {})
         if isinstance(a, (tuple, list)):
-            return type(a)(self.create_arg(item) for item in a) if type(a) in (tuple, list) else tuple(self.create_arg(item) for item in a)
+            return (list if isinstance(a, list) else tuple)(self.create_arg(item) for item in a)
         if isinstance(a, dict):
             return {key: self.create_arg(value) for key, value in super().create_arg(a).items()}
         if isinstance(a, slice):
@@ -313,6 +313,7 @@ class Tracer(TracerBase):
     def create_args_for_root(self, root_fn, is_module, concrete_args=None):
         """The function to run, and what to call it with: the module itself, and placeholders for the function's parameters."""
         analysed = inspect.unwrap(root_fn)
+        assert hasattr(analysed, "__code__"), f"Expected FunctionType, got {type(analysed)}"
         code, parameters = analysed.__code__, inspect.signature(analysed).parameters
         count, has_stars = code.co_argcount + code.co_kwonlyargcount, code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
         if is_module and count == 0:

@@ -7,7 +7,7 @@ from umbra._C import Graph
 from umbra.fx import node as _node  # noqa: F401  (completes Node)
 from umbra.fx._targets import name_of, resolve
 from umbra.fx._codegen import CodeGen, code_of, names_of_types, on_generate_code
-from umbra.fx.node import map_aggregate, map_arg
+from umbra.fx.node import map_aggregate, map_arg, with_type
 from umbra.utils import _pytree as pytree
 
 
@@ -274,6 +274,23 @@ def _deepcopy(self, memo=None):
 Graph._tracer_extras = None
 Graph.nodes = property(_NodeList)
 Graph.owning_module = None
+def output_node(self):
+    """The last node, which has to be the output."""
+    last = next(iter(reversed(self.nodes)))
+    assert last.op == "output", f"Expected output node, got op={last.op}"
+    return last
+
+
+def _text(self):
+    """The graph, a line for each node."""
+    text = self._untyped_text()
+    for node in self.nodes:
+        if node.type is not None and node.op != "output":
+            line = node._format_node()
+            text = text.replace(line, with_type(node, line), 1)
+    return text
+
+
 def process_inputs(self, *args):
     """Arguments of `forward` as the graph's inputs."""
     return self._codegen.process_inputs(*args) if self._specs[0] is None else pytree.tree_leaves(args)
@@ -288,7 +305,10 @@ Graph._specs = (None, None)  # the structures of nested arguments and results, w
 # Without a node: after the beginning, and before the end.
 Graph.inserting_before = lambda self, n=None: _InsertionPoint(self, n, n is None)
 Graph.inserting_after = lambda self, n=None: _InsertionPoint(self, n, n is not None)
-Graph.output_node = lambda self: next(reversed(self._find_nodes(["output"])), None)
+Graph.output_node = output_node
+Graph._output_node = lambda self: next(reversed(self._find_nodes(["output"])), None)
+Graph._untyped_text = Graph.__str__
+Graph.__str__ = Graph.__repr__ = _text
 Graph.python_code = lambda self, root_module="self", verbose=False, **_: PythonCode(code_of(self, self._code(verbose)), _names_in(self))
 Graph._own_codegen = None
 Graph._tracer_cls = None  # the class of the tracer that made it

@@ -6,7 +6,7 @@ import inspect
 from umbra import _C
 from umbra._C import Tensor
 from umbra._options import not_built
-from umbra.fx._codegen import PytreeCodeGen, code_of, compiled
+from umbra.fx._codegen import PytreeCodeGen, code_of, compiled, typed_parameters
 from umbra.fx.graph import PythonCode, graph_of, nodes_of
 from umbra.fx.proxy import Proxy
 from umbra.nn import Module, Parameter
@@ -92,6 +92,15 @@ def _class_named(base, name):
     return type(base)(name, (base,), {"__module__": base.__module__, "_base_class": base})
 
 
+def _found(root, node):
+    """What a node names in the root of a module, and the module that has it."""
+    if not isinstance(root, dict):
+        return _require_path(root, node.target)
+    if node.target not in root:
+        raise RuntimeError(f"Node {node} referenced target {node.target} but that target was not provided in ``root``!")
+    return None, root[node.target]
+
+
 class GraphModule(Module):
     """Runs a graph. Its attributes are those that the graph's `get_attr` nodes name."""
     _base_class = None  # of classes made for a name
@@ -107,16 +116,9 @@ class GraphModule(Module):
             self.training = root.training
         if isinstance(root, GraphModule):
             self.meta.update(root.meta)
-        self._attach(graph)
-        for node in graph._find_nodes(["get_attr", "call_module"]):
-            path = node.target
-            if isinstance(root, dict):
-                if path not in root:
-                    raise RuntimeError(f"Node {node} referenced target {path} but that target was not provided in ``root``!")
-                value = root[path]
-                owner = None
-            else:
-                owner, value = _require_path(root, path)
+        found = [(node.target, *_found(root, node)) for node in graph._find_nodes(["get_attr", "call_module"])]
+        self._attach(graph)  # now that all is there: a module that is refused does not own the graph
+        for path, owner, value in found:
             if value is not None and _get_path(self, path)[1] is None:
                 _set_path(self, path, _kind(owner, path.rpartition(".")[2], value), value)
 
@@ -182,6 +184,7 @@ class GraphModule(Module):
 
     @graph.setter
     def graph(self, graph):
+        assert isinstance(graph, _C.Graph), f"Expected a Graph instance, but got {type(graph)}"
         specs = self.__dict__.get("_specs")  # none yet where a class of the user's makes the module its own way
         self._attach(graph)
         if specs is not None:
@@ -211,7 +214,7 @@ class GraphModule(Module):
                   expanded_def=(expanded_def, False), additional_meta=(additional_meta, None))
         handle = self._graph._module(self._class_name)
         self._update(handle, _attributes_of(self._graph))
-        text = handle.readable(include_stride, include_device)
+        text = typed_parameters(self._graph, handle.readable(include_stride, include_device))
         if print_output:
             print(text)
         return text
@@ -290,8 +293,8 @@ class GraphModule(Module):
         return list(bound.arguments.values())
 
     def _run_in_python(self, inputs):
-        from umbra.fx.interpreter import Interpreter
-        return Interpreter(self, graph=self._compiled).run(initial_env=dict(zip(self._parameters_of_forward(), inputs)))
+        from umbra.fx.interpreter import SourceInterpreter
+        return SourceInterpreter(self, graph=self._compiled).run(initial_env=dict(zip(self._parameters_of_forward(), inputs)))
 
     def forward(self, *args, **kwargs):
         if self._source is not None:
@@ -411,7 +414,7 @@ class _Plan:
         self.is_starred = any(name.startswith("*") for name in self.names)
         self.attributes = _attributes_of(graph)
         self.needs_python = graph._needs_python()
-        self.output = graph.output_node()
+        self.output = graph._output_node()
 
     def __deepcopy__(self, memo):
         """A copy of a module makes its own, of its own nodes."""

@@ -2,7 +2,7 @@
 from umbra.fx._symbolic_trace import Tracer
 from umbra.fx.graph import Graph
 from umbra.fx.graph_module import GraphModule
-from umbra.fx.node import map_arg
+from umbra.fx.node import Node, map_arg, mapped
 from umbra.fx.proxy import Proxy
 from umbra.fx.traceback import preserve_node_meta, set_current_meta
 from umbra.utils import _pytree as pytree
@@ -116,6 +116,13 @@ class Interpreter:
 
     def map_nodes_to_values(self, args, n):
         return map_arg(args, lambda node: self.env[node])
+
+
+class SourceInterpreter(Interpreter):
+    """Runs a graph as its source would run: lists and dicts are made anew for each call, and may be changed."""
+
+    def map_nodes_to_values(self, args, _):
+        return mapped(args, lambda leaf: self.env[leaf] if isinstance(leaf, Node) else leaf)
 
 
 class Transformer(Interpreter):

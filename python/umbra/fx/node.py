@@ -4,6 +4,7 @@ import typing
 
 import umbra
 from umbra._C import Node, Tensor
+from umbra.fx.immutable_collections import immutable_dict, immutable_list
 
 # For annotations: what nodes call, and what they are called with.
 Target = typing.Union[typing.Callable[..., typing.Any], str]
@@ -138,17 +139,44 @@ def map_arg(a, fn):
 
 
 def map_aggregate(a, fn):
-    """The same nest with every leaf replaced by what `fn` makes of it."""
+    """The same nest with every leaf replaced by what `fn` makes of it; its lists and dicts cannot be changed."""
+    return mapped(a, fn, immutable_list, immutable_dict)
+
+
+def mapped(a, fn, lists=list, dicts=dict):
+    """The same with lists and dicts of these classes."""
     if isinstance(a, tuple):
-        items = [map_aggregate(item, fn) for item in a]
+        items = [mapped(item, fn, lists, dicts) for item in a]
         return type(a)(*items) if hasattr(a, "_fields") else tuple(items)
     if isinstance(a, list):
-        return [map_aggregate(item, fn) for item in a]
+        return lists([mapped(item, fn, lists, dicts) for item in a])
     if isinstance(a, dict):
-        return {key: map_aggregate(item, fn) for key, item in a.items()}
+        return dicts((key, mapped(item, fn, lists, dicts)) for key, item in a.items())
     if isinstance(a, slice):
-        return slice(*(map_aggregate(item, fn) for item in (a.start, a.stop, a.step)))
+        return slice(*(mapped(item, fn, lists, dicts) for item in (a.start, a.stop, a.step)))
     return fn(a)
+
+
+def type_text(value):
+    """A type as lines of a graph show it."""
+    if isinstance(value, type) and not typing.get_args(value):
+        module = value.__module__.replace("umbra", "torch", 1)
+        return value.__qualname__ if module == "builtins" else "torch.Tensor" if value is Tensor else f"{module}.{value.__qualname__}"
+    return repr(value).replace("umbra.", "torch.")
+
+
+def _format_node(self, placeholder_names=None, maybe_return_typename=None):
+    """The node as a line of its graph, with the type that it was given."""
+    if placeholder_names is not None and self.op == "placeholder":
+        placeholder_names.append(self.name)
+    if maybe_return_typename is not None and self.op == "output" and self.type is not None:
+        maybe_return_typename[0] = f" -> {type_text(self.type)}"
+    return with_type(self, self._format_node())
+
+
+def with_type(node, line):
+    """A node's line, with its type behind its name."""
+    return line if node.type is None or node.op == "output" else line.replace(" : [", f" : {type_text(node.type)} [", 1)
 
 
 def _tag(self):
@@ -171,6 +199,8 @@ Node.users = property(lambda self: dict.fromkeys(self._users))
 Node.next = property(lambda self: self._next)
 Node.prev = property(lambda self: self._previous)
 Node.type = property(lambda self: self._meta_get(_TYPE) if _TYPE in self._meta_keys() else None, lambda self, type_expr: self._meta_set(_TYPE, type_expr))
+Node._format_node = Node.format_node
+Node.format_node = _format_node
 Node.tag = property(_tag, lambda self, tag: self._meta_set("tag", tag))
 Node.stack_trace = property(lambda self: self.meta.get("stack_trace"), lambda self, text: self._meta_set("stack_trace", text))
 Node._input_nodes = property(lambda self: dict.fromkeys(self.all_input_nodes))

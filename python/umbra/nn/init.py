@@ -100,7 +100,8 @@ def ones_(tensor):
 
 def zeros_(tensor):
     """Fills with zeros."""
-    return constant_(tensor, 0.0)
+    with umbra.no_grad():
+        return tensor.zero_()
 
 
 def eye_(tensor):

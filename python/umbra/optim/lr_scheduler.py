@@ -6,6 +6,7 @@
         scheduler.step()
 """
 import bisect
+import collections
 import math
 import types
 import warnings
@@ -195,11 +196,11 @@ class MultiStepLR(_FactorLR):
     """Times gamma at each milestone."""
 
     def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
-        self.milestones, self.gamma = sorted(milestones), gamma
+        self.milestones, self.gamma = collections.Counter(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
     def _factor(self, epoch):
-        return self.gamma ** bisect.bisect_right(self.milestones, epoch)
+        return self.gamma ** bisect.bisect_right(sorted(self.milestones.elements()), epoch)
 
 
 class ExponentialLR(_FactorLR):
@@ -516,13 +517,13 @@ class SequentialLR(LRScheduler):
 
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
         if len(schedulers) < 1:
-            raise ValueError("SequentialLR expects at least one scheduler to be chained, but got no scheduler.")
+            raise ValueError("SequentialLR expects at least one scheduler, but got no scheduler.")
         for i, scheduler in enumerate(schedulers):
             if scheduler.optimizer is not optimizer:
                 raise ValueError(f"SequentialLR expects all schedulers to belong to the same optimizer, but got scheduler "
                                  f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, which is different from {optimizer}.")
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError("SequentialLR expects number of schedulers provided to be one more than the number of milestone points, but got "
+            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone points, but got "
                              f"number of schedulers {len(schedulers)} and the number of milestones to be equal to {len(milestones)}")
         self.optimizer, self._milestones, self.last_epoch = optimizer, list(milestones), last_epoch + 1
         self._schedulers = list(schedulers)
@@ -564,6 +565,10 @@ class ReduceLROnPlateau(LRScheduler):
             raise ValueError(f"mode {mode} is unknown!")
         if threshold_mode not in ("rel", "abs"):
             raise ValueError(f"threshold mode {threshold_mode} is unknown!")
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        if isinstance(min_lr, (list, tuple)) and len(min_lr) != len(optimizer.param_groups):
+            raise ValueError(f"expected {len(optimizer.param_groups)} min_lrs, got {len(min_lr)}")
         self.optimizer, self.factor, self.default_min_lr = optimizer, factor, None if isinstance(min_lr, (list, tuple)) else min_lr
         self.min_lrs = list(min_lr) if isinstance(min_lr, (list, tuple)) else [min_lr] * len(optimizer.param_groups)
         self.patience, self.cooldown, self.eps, self.last_epoch = patience, cooldown, eps, 0
@@ -573,12 +578,9 @@ class ReduceLROnPlateau(LRScheduler):
         self._last_lr = self._rates()
 
     def _improves(self, value):
-        sign = 1 if self.mode == "max" else -1
-        if self.threshold_mode == "abs":
-            margin = self.threshold
-        else:
-            margin = abs(self.best) * self.threshold if math.isfinite(self.best) else 0.0
-        return sign * (value - self.best) > margin
+        sign = 1 if self.mode == "max" else -1  # a relative threshold moves a best value below zero towards zero, as in PyTorch
+        bound = self.best + sign * self.threshold if self.threshold_mode == "abs" else self.best * (1 + sign * self.threshold)
+        return sign * value > sign * bound
 
     def step(self, metrics, epoch=None):
         value = float(metrics)

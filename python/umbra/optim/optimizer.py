@@ -105,6 +105,18 @@ def check_implementation(foreach, fused, differentiable):
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
+def _refuse_capturable(optimizer):
+    """Steps that a CUDA graph can hold are for devices that have such graphs."""
+    capturable = [group for group in getattr(optimizer, "param_groups", ()) if group.get("capturable")]
+    stepping = [parameter for group in capturable for parameter in group["params"] if parameter.grad is not None]
+    if not all(parameter.device.type in _CAPTURABLE_DEVICES for parameter in stepping):
+        raise AssertionError(f"If capturable=True, params and state_steps must be on supported devices: {_CAPTURABLE_DEVICES}.")
+    not_built(type(optimizer).__name__, capturable=(bool(stepping), False))
+
+
+_CAPTURABLE_DEVICES = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
+
+
 def _with_step_hooks(step):
     """`step` with the hooks of its optimiser around it."""
     @functools.wraps(step)
@@ -117,6 +129,7 @@ def _with_step_hooks(step):
                     raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
                 args, kwargs = changed
         self._opt_called = True  # schedulers warn when they step first
+        _refuse_capturable(self)
         result = step(*args, **kwargs)
         for hook in (*self._optimizer_step_post_hooks.values(), *_global_step_post_hooks.values()):
             hook(self, args, kwargs)
@@ -208,7 +221,6 @@ class Optimizer:
             group.setdefault(name, default)
         if group.get("fused") and group.get("foreach"):
             raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-        not_built(type(self).__name__, capturable=(group.get("capturable", False), False))
         taken = {id(p) for g in self.param_groups for p in g["params"]}
         if taken & {id(p) for p in members}:
             raise ValueError("some parameters appear in more than one parameter group")

@@ -45,6 +45,17 @@ def _disable_current_modes():
         yield modes
 
 
+@contextlib.contextmanager
+def _pop_mode_temporarily(_=None):
+    """Without the mode that was entered last, which it gives."""
+    mode = _get_current_dispatch_mode()
+    _C._pop_dispatch_mode(mode)
+    try:
+        yield mode
+    finally:
+        _C._push_dispatch_mode(mode)
+
+
 def _get_current_dispatch_mode():
     modes = _C._dispatch_modes()
     return modes[-1] if modes else None

@@ -399,8 +399,8 @@ UMBRA_OPERATOR(
 // ---- the identity matrix ----
 
 Tensor identity(SymInt rows, SymInt columns, const TensorOptions& options) {
-  check(rows >= 0, "n must be greater or equal to 0, got ", rows);
-  check(columns >= 0, "m must be greater or equal to 0, got ", columns);
+  check(sym_ge(rows, 0).expect_true(), "n must be greater or equal to 0, got ", rows);
+  check(sym_ge(columns, 0).expect_true(), "m must be greater or equal to 0, got ", columns);
   Tensor out = zeros(SymShape{rows, columns}, options);
   check_kernel_type(out.dtype() != DType::Complex32 && !is_wide_unsigned(out.dtype()), "eye", out);
   out.diagonal().fill_(1);

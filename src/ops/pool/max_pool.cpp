@@ -201,8 +201,10 @@ Tensor as_rows(const Tensor& t, int64_t rows) {
 UMBRA_OPERATOR(
     "max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool "
     "ceil_mode=False) -> Tensor")
-    .composite([](const Tensor& self, Ints kernel, Ints stride, Ints padding, Ints dilation, bool ceil_mode) {
-      check_max_pool1d(self, kernel, stride, padding, dilation, ceil_mode);
+    .composite([](const Tensor& given, Ints kernel, Ints stride, Ints padding, Ints dilation, bool ceil_mode) {
+      check_max_pool1d(given, kernel, stride, padding, dilation, ceil_mode);
+      // Where values are all that is wanted the result is contiguous, however the input lies.
+      Tensor self = values_alone(given) && !given.is_neg() ? given.contiguous() : given;
       check<NotImplementedError>(self.is_floating_point() || self.is_fake() || self.is_meta(),
                                  "\"max_pool1d_impl\" not implemented for '", kernel_name(self.dtype()), "'");
       if (values_alone(self) && self.is_contiguous() && !self.is_neg()) {

@@ -139,6 +139,7 @@ SymInt chunk_length(const Tensor& self, int64_t chunks, int64_t dim) {
   check(self.dim() > 0, "chunk expects at least a 1-dimensional tensor");
   check(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
   SymInt size = self.sym_size(dim);
+  if (size.is_symbolic()) return (size + chunks - 1) / chunks;  // as graphs of PyTorch's show it
   return size.same(0) ? size : (size - 1) / chunks + 1;
 }
 

@@ -40,7 +40,7 @@ def is_node_output_tensor(node):
 
 def stable_topological_sort(gm):
     """Puts the nodes of a graph into an order in which each comes after those that it uses; as few as possible change places."""
-    output = gm.graph.output_node()
+    output = gm.graph._output_node()
     inputs = [node for node in gm.graph.nodes if node.op == "placeholder"]
     others = [node for node in gm.graph.nodes if node.op not in ("placeholder", "output")]
     previous = None

@@ -22,8 +22,6 @@ class Unflatten(Module):
 
     def __init__(self, dim, unflattened_size):
         super().__init__()
-        if isinstance(dim, str):
-            raise NotImplementedError("torch.nn.Unflatten over a named dimension is not in Umbra yet")
         if not isinstance(unflattened_size, (tuple, list)):
             raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}")
         for position, size in enumerate(unflattened_size):

@@ -1,5 +1,4 @@
 """Modules whose sizes are those of their first input."""
-import warnings
 
 from umbra.nn.parameter import is_lazy
 
@@ -15,8 +14,6 @@ class LazyModuleMixin:
         super().__init__(*args, **kwargs)
         self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
-        warnings.warn("Lazy modules are a new feature under heavy development so changes to the API or functionality can happen at any moment.",
-                      stacklevel=2)
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
         for name, tensor in (*self._parameters.items(), *self._buffers.items()):

@@ -1,5 +1,7 @@
 """Gradients kept within bounds, and parameters as one vector."""
 import math
+import types
+import warnings
 
 import umbra
 from umbra._C import Tensor
@@ -47,7 +49,10 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
 @umbra.no_grad()
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """Scales the gradients together so that their norm is no more than `max_norm`; gives the norm they had."""
+    generated = isinstance(parameters, types.GeneratorType)
     parameters = _list(parameters)
+    if generated and not parameters:
+        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3)
     total = get_total_norm([p.grad for p in parameters if p.grad is not None], norm_type, error_if_nonfinite)
     clip_grads_with_norm_(parameters, max_norm, total)
     return total

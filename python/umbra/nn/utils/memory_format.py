@@ -5,7 +5,7 @@ def _convert(module, rank, memory_format):
     import umbra
     kinds = {4: (umbra.nn.Conv2d, umbra.nn.ConvTranspose2d), 5: (umbra.nn.Conv3d, umbra.nn.ConvTranspose3d)}[rank]
     if isinstance(module, kinds):
-        module.weight.data = module.weight.detach().clone().contiguous(memory_format=memory_format)
+        module.weight.data = module.weight.detach().clone(memory_format=memory_format)
     for child in module.children():
         _convert(child, rank, memory_format)
     return module

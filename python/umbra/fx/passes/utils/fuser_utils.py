@@ -87,9 +87,14 @@ def insert_subgm(gm, sub_gm, orig_inputs, orig_outputs):
     return gm
 
 
+def legalize_graph(gm):
+    """Puts the nodes of a graph into an order in which each comes after those that it uses."""
+    from umbra.fx.passes.tools_common import stable_topological_sort
+    return stable_topological_sort(gm)
+
+
 def fuse_by_partitions(gm, partitions, prefix="fused_", always_return_tuple=False):
     """Each part as one call."""
-    from umbra.fx.passes.tools_common import legalize_graph
     for i, partition in enumerate(partitions):
         nodes = topo_sort(list(partition))
         part, inputs, outputs = fuse_as_graphmodule(gm, nodes, f"{prefix}{i}", partition, always_return_tuple=always_return_tuple)
