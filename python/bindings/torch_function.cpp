@@ -103,6 +103,35 @@ nb::object call_mode(State& s, nb::handle function, nb::handle types, nb::handle
   return mode.attr(nb::handle(g_name))(function, types, args, kwargs);
 }
 
+PyObject* g_noting_mode;  // umbra._export.functions.NotedFunctions
+PyObject* g_noted_kinds;  // what PyTorch's functions and methods are, which are of classes of their own here
+
+IntrusivePtr<CalledFunction> called_function(nb::handle function) {
+  nb::handle type = function.type();
+  auto called = make_counted<CalledFunction>();
+  called->name = nb::cast<std::string>(function.attr("__name__"));
+  PyObject* kind = PyDict_GetItemWithError(g_noted_kinds, type.ptr());
+  called->kind = concat(nb::cast<std::string>(kind ? nb::handle(kind) : type.attr("__name__")), ".", called->name);
+  called->identity = function.ptr();
+  return called;
+}
+
+/// Makes a call as it is, with nodes told of the function that they are part of. Every call of a program that is exported
+/// comes through here, so no Python is involved.
+PyObject* call_noted(State& s, PyObject* function, const CallArguments& call) {
+  struct Noting {
+    State& s;
+    nb::object mode;
+    ~Noting() {
+      set_called_function({});
+      s.modes.push_back(std::move(mode));
+    }
+  } noting{s, std::move(s.modes.back())};
+  s.modes.pop_back();
+  set_called_function(called_function(function));
+  return checked(PyObject_Vectorcall(function, call.values, call.positional, call.keywords));
+}
+
 }  // namespace
 
 bool torch_function_modes_active() { return t_state && !t_state->modes.empty() && !t_state->all_off; }
@@ -114,6 +143,10 @@ bool class_has_torch_function(PyTypeObject* type) {
 bool call_torch_function(PyObject* function, const CallArguments& call, PyObject** result) {
   State& s = state();
   if (s.all_off || std::exchange(s.skips_next, false)) return false;
+  if (!s.modes.empty() && s.modes.back().type().ptr() == g_noting_mode) {
+    *result = call_noted(s, function, call);
+    return true;
+  }
   std::vector<Overloaded> classes;
   if (!s.classes_off) {
     for (size_t i = 0; i < call.positional + call.keyword_count(); ++i) collect(call.values[i], classes);
@@ -214,19 +247,10 @@ PyMethodDef g_disabled_definition = {"_disabled_torch_function_impl",
 }  // namespace
 
 void bind_torch_function(nb::module_& m) {
-  m.def(
-      "_set_called_function",
-      [](nb::handle function, const std::string& kind) {
-        IntrusivePtr<CalledFunction> called;
-        if (!function.is_none()) {
-          called = make_counted<CalledFunction>();
-          called->name = nb::cast<std::string>(function.attr("__name__"));
-          called->kind = kind + "." + called->name;
-          called->identity = function.ptr();
-        }
-        set_called_function(std::move(called));
-      },
-      nb::arg("function").none(), nb::arg("kind") = "");
+  m.def("_note_functions_by", [](nb::object mode, nb::dict kinds) {
+    g_noting_mode = mode.release().ptr();
+    g_noted_kinds = kinds.release().ptr();
+  });
   m.def("_forget_called_functions", &forget_called_functions);
   g_name = checked(PyUnicode_InternFromString("__torch_function__"));
   g_disabled = checked(PyCFunction_New(&g_disabled_definition, nullptr));
