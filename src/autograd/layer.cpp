@@ -140,6 +140,7 @@ class Recording {
   void run_out(DispatchKeySet keys) {
     const Operator* functional = op_.functional();
     bool list = op_.schema().arguments.back().type.list;  // which refuses itself, behind its arguments
+    if (op_.has_tag(Tag::Generated) && !list && !makes_blank()) refuse_differentiated_outputs();
     if (!functional) return list || makes_like(frame_) ? redispatch(keys) : refuse_out();
     const Definition& d = functional->definition();
     const std::vector<bool>& marks = d.differentiable_outputs;
@@ -188,12 +189,22 @@ class Recording {
     return op_.has_tag(Tag::Generated) && op_.argument_count() > op_.return_count() && frame[0].is_tensor();
   }
 
+  /// Whether it makes a tensor of no or of given numbers: that has no history, whatever it is written to.
+  bool makes_blank() const {
+    const std::string& name = op_.schema().name;
+    return name.starts_with("new_") || (name.ends_with("_like") && name != "randint_like");
+  }
+
+  void refuse_differentiated_outputs() const {
+    for (size_t i = op_.argument_count() - op_.return_count(); i < op_.argument_count(); ++i)
+      if (requires_grad(frame_[i].tensor_ref().impl())) refuse_out();
+  }
+
   void run_copies(DispatchKeySet keys) {
     size_t count = op_.return_count(), first = op_.argument_count() - count;
     std::vector<Tensor> outs;
     for (size_t i = 0; i < count; ++i) outs.push_back(frame_[first + i].tensor());
-    for (const Tensor& out : outs)
-      if (requires_grad(out.impl())) refuse_out();
+    refuse_differentiated_outputs();
     std::vector<IntrusivePtr<Node>> nodes;
     for (size_t i = 0; i < count; ++i) {
       node_ = make_counted<NotImplementedNode>(op_);

@@ -161,9 +161,10 @@ void run_factory_out(const void* context, Value* frame) {
     return Value(std::vector<SymInt>(t.sym_sizes().begin(), t.sym_sizes().end()));
   };
   if (!(result.sym_sizes() == out.sym_sizes())) {
-    // A sequence (arange, linspace) fills an output of as many elements in whatever shape that has.
-    bool fills =
-        factory.schema().find("end") >= 0 && !result.sym_numel().is_symbolic() && result.sym_numel() == out.sym_numel();
+    // A sequence (arange, linspace) fills an output of as many elements in whatever shape that has, if it has data.
+    bool described = out.is_meta() && !out.is_fake() && factory.schema().name != "range";
+    bool fills = factory.schema().find("end") >= 0 && !described && !result.sym_numel().is_symbolic() &&
+                 result.sym_numel() == out.sym_numel();
     if (fills) {
       Value viewing[2] = {Value::borrow(result), sizes_of(out)};
       get_operator("aten::view").call(viewing);

@@ -569,3 +569,15 @@ def test_running_statistics_take_no_gradients_in_functional_forms(name):
     mean, rest = torch.zeros(3, requires_grad=True), (0.1, 1e-5)
     arguments = (torch.rand(2, 3), None, None, mean, torch.ones(3), *((True,) if "legit" in name else ()), *rest)
     refused(RuntimeError, lambda: getattr(aten, name)(*arguments), "not differentiable with respect to argument 'running_mean'")
+
+
+def test_what_is_drawn_or_copied_is_not_written_where_gradients_are_required():
+    x = torch.rand(3)
+    for call in (lambda out: aten.randint_like.out(x, 3, out=out), lambda out: aten._to_copy.out(x, out=out), lambda out: aten.normal.out(x, out=out)):
+        refused(RuntimeError, lambda: call(torch.rand(0, requires_grad=True)), "automatic differentiation")
+    assert aten.ones_like.out(x, out=torch.rand(0, requires_grad=True)).tolist() == [1, 1, 1]
+
+
+def test_a_product_says_its_type_before_it_is_computed():
+    refused(RuntimeError, lambda: aten.cumprod.out(torch.rand(2), 0, dtype=torch.bool, out=torch.zeros(0)), "dtype")
+    refused(NotImplementedError, lambda: torch.cumprod(torch.rand(2), 0, dtype=torch.bool))

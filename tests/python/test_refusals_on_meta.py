@@ -274,3 +274,18 @@ def test_gates_of_recurrent_cells_fit_their_states():
 ])
 def test_what_is_asked_of_tensors_without_data_alone(kind, call):
     refused(kind, call)
+
+
+@pytest.mark.parametrize("kind, call", [
+    (IndexError, lambda: aten.max_pool2d_with_indices(on_meta(2), [1])),
+    (RuntimeError, lambda: aten.nll_loss2d_forward(torch.ones(3, dtype=torch.int32), on_meta(()), None, -1, 5)),
+    (IndexError, lambda: aten.nll_loss2d_forward(torch.rand(5, 5), torch.ones(4, 1, 0, dtype=torch.int8), on_meta(()), 2, -1)),
+])
+def test_dimensions_that_parts_of_an_operator_look_for(kind, call):
+    refused(kind, call)
+
+
+def test_a_sequence_gives_an_output_without_data_its_shape():
+    assert aten.arange.out(1.0, out=on_meta(())).shape == (1,)
+    assert aten.linspace.out(0, 1, 4, out=on_meta(2, 2)).shape == (4,)
+    assert aten.range.out(0, 0, out=on_meta(())).shape == ()

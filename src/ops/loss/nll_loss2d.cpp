@@ -15,7 +15,10 @@ using LossSpecs = std::tuple<TensorSpec, TensorSpec>;
 void check_images(const Tensor& self, const Tensor& target, const Tensor& weight) {
   check(target.dtype() == DType::Int64 || target.dtype() == DType::UInt8 || only_metadata_is_asked(),
         "expected target dtype to be Long or Byte, but got ", kernel_name(target.dtype()));
-  if (only_metadata_is_asked() && target.dim() == 0) wrap_dim(1, 0);  // an IndexError
+  if (only_metadata_is_asked() && self.dim() > 1) {  // made of other operators, which have classes in dimension 1
+    if (weight.defined()) weight.sym_size(0);
+    if (target.dim() == 0) wrap_dim(1, 0);  // an IndexError
+  }
   check(target.dim() == 3,
         "only batches of spatial targets supported (3D tensors) but got targets of dimension: ", target.dim());
   check(self.dim() == 4,

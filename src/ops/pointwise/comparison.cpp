@@ -119,7 +119,8 @@ UMBRA_OPERATOR("isinf(Tensor self) -> Tensor")
     .use(logic<IsInf, 1>)
     .meta([](const Tensor& self) {
       // Absolute values of what is contiguous are so in every dimension; those are compared with a number.
-      if (is_integral(self.dtype(), true) || (!self.is_complex() && self.is_contiguous())) return question_spec(self);
+      bool dense = !self.is_complex() && self.is_contiguous() && !self.sym_numel().same(0);
+      if (is_integral(self.dtype(), true) || dense) return question_spec(self);
       return pointwise_spec({&self, &number_of_type(DType::Float64)}, DType::Bool);
     })
     .use(sparse::OnValues{});

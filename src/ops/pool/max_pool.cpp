@@ -1,4 +1,5 @@
 // Max pooling over one to three dimensions, and its inverse.
+#include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "ops/common/may_read.h"
 #include "ops/common/sizes_only.h"
@@ -41,7 +42,9 @@ struct MaxPooling {
     auto dims_ = static_cast<int64_t>(dims);
     builder
         .meta([self_](const Tensor& self, Ints kernel, Ints stride, Ints padding, Ints dilation, bool ceil_mode) {
-          SymShape shape = pooled_shape(self_.name, self, self_.window(kernel, stride, padding, dilation), ceil_mode);
+          Window window = self_.window(kernel, stride, padding, dilation);
+          if (self_.dims == 2 && only_metadata_is_asked() && !outputs_are_given()) self.sym_size(-3);
+          SymShape shape = pooled_shape(self_.name, self, window, ceil_mode);
           return std::tuple(self_.spec(self, shape, self.dtype()), self_.spec(self, shape, DType::Int64));
         })
         .cpu<2>([self_](const Tensor& out, const Tensor& indices, const Tensor& self, Ints kernel, Ints stride,

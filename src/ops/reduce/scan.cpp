@@ -79,9 +79,7 @@ UMBRA_OPERATOR("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tens
     .use(OutDecidesType{"cumprod.out"})
     .meta([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
       wrap_dim(dim, self.dim());
-      DType type = product_dtype(self, dtype);
-      check<NotImplementedError>(type != DType::Bool, "\"cumprod_out_cpu\" not implemented for 'Bool'");
-      return TensorSpec(self.sym_sizes(), type, self.device());
+      return TensorSpec(self.sym_sizes(), product_dtype(self, dtype), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, std::optional<DType>) {
       kernels::cumprod(out, kernels::cast(self, out.dtype()), wrap_dim(dim, self.dim()));
