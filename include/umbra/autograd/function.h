@@ -16,7 +16,7 @@
 #include <typeinfo>
 
 #include "umbra/autograd/saved_tensor.h"
-#include "umbra/libtorch/ivalue.h"
+#include "umbra/core/ivalue.h"
 
 namespace UMBRA_API umbra {
 namespace autograd {

@@ -1,9 +1,9 @@
 // Programs of TorchScript: `torch::jit::load("model.pt").forward({x}).toTensor()`.
 #pragma once
 
+#include "umbra/core/ivalue.h"
 #include "umbra/io/torchscript.h"
 #include "umbra/jit/interpreter.h"
-#include "umbra/libtorch/ivalue.h"
 #include "umbra/libtorch/tensor.h"
 
 namespace torch {

@@ -5,9 +5,9 @@
 #include <iterator>
 #include <ostream>
 
+#include "umbra/core/ivalue.h"
 #include "umbra/io/file.h"
 #include "umbra/libtorch/containers.h"
-#include "umbra/libtorch/ivalue.h"
 
 namespace torch {
 
