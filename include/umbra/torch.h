@@ -19,5 +19,4 @@
 #include "umbra/libtorch/functional.h"
 #include "umbra/libtorch/library.h"
 #include "umbra/libtorch/optim.h"
-#include "umbra/libtorch/script.h"
 #include "umbra/libtorch/serialize.h"

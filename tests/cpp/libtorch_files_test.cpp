@@ -1,31 +1,32 @@
-// Files, programs and operators of one's own as programs of libtorch have them: each // Programs write files beside
-// themselves; these do so where files may go.
-static const bool g_in_temporary_folder = (std::filesystem::current_path(std::filesystem::temp_directory_path()), true);
-
-namespace is a program of its own, written for <torch/torch.h>.
+// Files, programs and operators of one's own as programs of libtorch have them: each namespace is a program of its own,
+// written for <torch/torch.h>.
 #include <gtest/gtest.h>
 #include <umbra/jit/trace.h>
+#include <umbra/libtorch/script.h>
 #include <umbra/torch.h>
 
 #include <filesystem>
 #include <sstream>
 
+// Programs write files beside themselves; these do so where files may go.
+static const bool g_in_temporary_folder = (std::filesystem::current_path(std::filesystem::temp_directory_path()), true);
+
 namespace tensor_program {
-  TEST(Files, Tensor) {
-    torch::Tensor x = torch::randn({2, 3}), y;
-    torch::save(x, "tensor.pt");
-    torch::load(y, "tensor.pt");
-    EXPECT_TRUE(torch::equal(x, y));
-    std::vector<torch::Tensor> list{x, x * 2}, back;
-    torch::save(list, "list.pt");
-    torch::load(back, "list.pt");
-    EXPECT_EQ(back.size(), 2u);
-    EXPECT_TRUE(torch::equal(back[1], x * 2));
-    std::stringstream stream;
-    torch::save(x, stream);
-    torch::load(y, stream);
-    EXPECT_TRUE(torch::equal(x, y));
-  }
+TEST(Files, Tensor) {
+  torch::Tensor x = torch::randn({2, 3}), y;
+  torch::save(x, "tensor.pt");
+  torch::load(y, "tensor.pt");
+  EXPECT_TRUE(torch::equal(x, y));
+  std::vector<torch::Tensor> list{x, x * 2}, back;
+  torch::save(list, "list.pt");
+  torch::load(back, "list.pt");
+  EXPECT_EQ(back.size(), 2u);
+  EXPECT_TRUE(torch::equal(back[1], x * 2));
+  std::stringstream stream;
+  torch::save(x, stream);
+  torch::load(y, stream);
+  EXPECT_TRUE(torch::equal(x, y));
+}
 }  // namespace tensor_program
 
 namespace module_program {

@@ -1,31 +1,29 @@
-// Optimisers as programs of libtorch have them: each // Programs write files beside themselves; these do so where files
-// may go.
-static const bool g_in_temporary_folder = (std::filesystem::current_path(std::filesystem::temp_directory_path()), true);
-
-namespace is a program of its own, written for <torch/torch.h>.
+// Optimisers as programs of libtorch have them: each namespace is a program of its own, written for <torch/torch.h>.
 #include <gtest/gtest.h>
 #include <umbra/torch.h>
 
 #include <filesystem>
 
+// Programs write files beside themselves; these do so where files may go.
+static const bool g_in_temporary_folder = (std::filesystem::current_path(std::filesystem::temp_directory_path()), true);
+
 namespace lbfgs_closure_program {
-  TEST(Optim, LbfgsClosure) {
-    torch::manual_seed(0);
-    auto model = torch::nn::Linear(2, 1);
-    auto x = torch::randn({32, 2}), y = x.mm(torch::tensor({{2.0f}, {-1.0f}})) + 0.5;
-    torch::optim::LBFGS optimizer(
-        model->parameters(),
-        torch::optim::LBFGSOptions(1).max_iter(20).history_size(10).line_search_fn("strong_wolfe"));
-    auto closure = [&]() {
-      optimizer.zero_grad();
-      auto loss = torch::mse_loss(model(x), y);
-      loss.backward();
-      return loss;
-    };
-    torch::Tensor loss;
-    for (int i = 0; i < 5; ++i) loss = optimizer.step(closure);
-    EXPECT_LT(torch::mse_loss(model(x), y).item<float>(), 1e-6);
-  }
+TEST(Optim, LbfgsClosure) {
+  torch::manual_seed(0);
+  auto model = torch::nn::Linear(2, 1);
+  auto x = torch::randn({32, 2}), y = x.mm(torch::tensor({{2.0f}, {-1.0f}})) + 0.5;
+  torch::optim::LBFGS optimizer(
+      model->parameters(), torch::optim::LBFGSOptions(1).max_iter(20).history_size(10).line_search_fn("strong_wolfe"));
+  auto closure = [&]() {
+    optimizer.zero_grad();
+    auto loss = torch::mse_loss(model(x), y);
+    loss.backward();
+    return loss;
+  };
+  torch::Tensor loss;
+  for (int i = 0; i < 5; ++i) loss = optimizer.step(closure);
+  EXPECT_LT(torch::mse_loss(model(x), y).item<float>(), 1e-6);
+}
 }  // namespace lbfgs_closure_program
 
 namespace options_program {

@@ -5,9 +5,9 @@
 //     for (auto& batch : *loader) train(batch.data, batch.target);
 #pragma once
 
-#include <deque>
-#include <future>
+#include <iterator>
 
+#include "umbra/core/background.h"
 #include "umbra/libtorch/words.h"
 
 namespace torch::data {
@@ -260,6 +260,10 @@ template <class DatasetType, class Sampler> class DataLoader {
   const DataLoaderOptions& options() const { return options_; }
 
  private:
+  struct Ahead {
+    std::shared_ptr<std::optional<Batch>> batch;
+    BackgroundTask task;
+  };
   std::optional<std::vector<size_t>> next_indices() {
     auto indices = sampler_.next(options_.batch_size());
     if (indices && options_.drop_last() && indices->size() < options_.batch_size()) return std::nullopt;
@@ -274,19 +278,21 @@ template <class DatasetType, class Sampler> class DataLoader {
     while (ahead_.size() < options_.workers()) {
       auto indices = next_indices();
       if (!indices) break;
+      auto batch = std::make_shared<std::optional<Batch>>();
       ahead_.push_back(
-          std::async(std::launch::async, [this, i = std::move(*indices)] { return dataset_.get_batch(i); }));
+          {batch, BackgroundTask([this, batch, i = std::move(*indices)] { *batch = dataset_.get_batch(i); })});
     }
     if (ahead_.empty()) return std::nullopt;
-    std::future<Batch> first = std::move(ahead_.front());
-    ahead_.pop_front();
-    return first.get();
+    Ahead first = std::move(ahead_.front());
+    ahead_.erase(ahead_.begin());
+    first.task.wait();
+    return std::move(*first.batch);
   }
 
   DatasetType dataset_;
   Sampler sampler_;
   DataLoaderOptions options_;
-  std::deque<std::future<Batch>> ahead_;  // goes first: the threads use the dataset
+  std::vector<Ahead> ahead_;  // goes first: the threads use the dataset
 };
 
 template <class DatasetType, class Sampler>

@@ -59,10 +59,12 @@ using BinaryCrossEntropyFuncOptions = BCELossOptions;
 using BinaryCrossEntropyWithLogitsFuncOptions = BCEWithLogitsLossOptions;
 using KLDivFuncOptions = KLDivLossOptions;
 
-// ---- what the layer of the options does ----
+// ---- what the layer of the options does; templates, so that a program pays for those that it calls ----
 
-#define UMBRA_AS_LAYER(function, Layer, Options) \
-  inline Tensor function(const Tensor& x, const Options& options) { return Layer(options)(x); }
+#define UMBRA_AS_LAYER(function, Layer, Options)                                                  \
+  template <std::same_as<Options> Given> Tensor function(const Tensor& x, const Given& options) { \
+    return std::make_from_tuple<umbra::nn::Layer>(options.arguments())(x);                        \
+  }
 UMBRA_AS_LAYER(max_pool1d, MaxPool1d, MaxPool1dFuncOptions)
 UMBRA_AS_LAYER(max_pool2d, MaxPool2d, MaxPool2dFuncOptions)
 UMBRA_AS_LAYER(max_pool3d, MaxPool3d, MaxPool3dFuncOptions)
@@ -71,15 +73,18 @@ UMBRA_AS_LAYER(avg_pool2d, AvgPool2d, AvgPool2dFuncOptions)
 UMBRA_AS_LAYER(avg_pool3d, AvgPool3d, AvgPool3dFuncOptions)
 UMBRA_AS_LAYER(leaky_relu, LeakyReLU, LeakyReLUFuncOptions)
 UMBRA_AS_LAYER(elu, ELU, ELUFuncOptions)
-inline Tensor softmax(const Tensor& x, const SoftmaxFuncOptions& options) { return umbra::softmax(x, options.dim()); }
+UMBRA_AS_LAYER(softmax, Softmax, SoftmaxFuncOptions)
+UMBRA_AS_LAYER(log_softmax, LogSoftmax, LogSoftmaxFuncOptions)
 #undef UMBRA_AS_LAYER
-#define UMBRA_AS_LOSS(function, Layer, Options)                                               \
-  inline Tensor function(const Tensor& input, const Tensor& target, const Options& options) { \
-    return Layer(options)(input, target);                                                     \
+#define UMBRA_AS_LOSS(function, Layer, Options)                                        \
+  template <std::same_as<Options> Given>                                               \
+  Tensor function(const Tensor& input, const Tensor& target, const Given& options) {   \
+    return std::make_from_tuple<umbra::nn::Layer>(options.arguments())(input, target); \
   }
 UMBRA_AS_LOSS(cross_entropy, CrossEntropyLoss, CrossEntropyFuncOptions)
 UMBRA_AS_LOSS(nll_loss, NLLLoss, NLLLossFuncOptions)
 UMBRA_AS_LOSS(mse_loss, MSELoss, MSELossFuncOptions)
+UMBRA_AS_LOSS(l1_loss, L1Loss, L1LossFuncOptions)
 UMBRA_AS_LOSS(smooth_l1_loss, SmoothL1Loss, SmoothL1LossFuncOptions)
 UMBRA_AS_LOSS(binary_cross_entropy, BCELoss, BinaryCrossEntropyFuncOptions)
 UMBRA_AS_LOSS(binary_cross_entropy_with_logits, BCEWithLogitsLoss, BinaryCrossEntropyWithLogitsFuncOptions)
@@ -105,7 +110,8 @@ using Conv1dFuncOptions = ConvFuncOptions<1>;
 using Conv2dFuncOptions = ConvFuncOptions<2>;
 using Conv3dFuncOptions = ConvFuncOptions<3>;
 #define UMBRA_CONVOLUTION(function, Options)                                                                         \
-  inline Tensor function(const Tensor& x, const Tensor& weight, const Options& options) {                            \
+  template <std::same_as<Options> Given>                                                                             \
+  Tensor function(const Tensor& x, const Tensor& weight, const Given& options) {                                     \
     return umbra::function(x, weight, options.bias(), IntArrayRef(options.stride()), IntArrayRef(options.padding()), \
                            IntArrayRef(options.dilation()), options.groups());                                       \
   }
@@ -141,7 +147,7 @@ struct PadFuncOptions {
   std::string mode_ = "constant";
   double value_ = 0;
 };
-inline Tensor pad(const Tensor& x, const PadFuncOptions& options) {
+template <std::same_as<PadFuncOptions> Given> Tensor pad(const Tensor& x, const Given& options) {
   bool is_constant = options.mode() == "constant";
   return umbra::pad(x, options.pad(), options.mode(), is_constant ? std::optional(options.value()) : std::nullopt);
 }
@@ -183,7 +189,7 @@ struct LayerNormFuncOptions {
   Tensor weight_, bias_;
   double eps_ = 1e-5;
 };
-inline Tensor layer_norm(const Tensor& x, const LayerNormFuncOptions& options) {
+template <std::same_as<LayerNormFuncOptions> Given> Tensor layer_norm(const Tensor& x, const Given& options) {
   return native::layer_norm(x, as_sym(options.normalized_shape()), options.weight(), options.bias(), options.eps());
 }
 
