@@ -407,6 +407,7 @@ def main():
             for family in FAMILIES:
                 members = filter(None, (f.in_namespace(family) for f in shown))
                 declarations += f"\n\nnamespace {family} {{\n" + "\n".join(members) + f"\n}}  // namespace {family}"
+            methods = [m for m in methods if "Scalar item()" not in m]  # that one gives a Scalar of more names
             methods.append('#include "umbra/libtorch_methods.inc"')
         write(out / folder / "umbra/generated/functions.h", head + declarations + "\n\n}  // namespace umbra\n")
         write(out / folder / "umbra/generated/methods.inc", note + "\n".join(methods) + "\n")

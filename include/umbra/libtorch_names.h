@@ -42,6 +42,27 @@ inline TensorOptions dtype(DType type) { return {.dtype = type}; }
 inline TensorOptions device(Device where) { return {.device = where}; }
 inline TensorOptions requires_grad(bool value = true) { return {.requires_grad = value}; }
 
+namespace detail {
+/// "Float" for float32.
+inline const char* libtorch_name(DType type) {
+  switch (type) {
+    case kByte: return "Byte";
+    case kChar: return "Char";
+    case kShort: return "Short";
+    case kInt: return "Int";
+    case kLong: return "Long";
+    case kHalf: return "Half";
+    case kFloat: return "Float";
+    case kDouble: return "Double";
+    case kComplexFloat: return "ComplexFloat";
+    case kComplexDouble: return "ComplexDouble";
+    case kBool: return "Bool";
+    case kBFloat16: return "BFloat16";
+    default: return name(type);
+  }
+}
+}  // namespace detail
+
 namespace autograd {
 
 using AutogradContext = FunctionContext;
@@ -72,6 +93,32 @@ inline void load(optim::Optimizer& optimizer, const std::string& path) {
 }
 
 #ifdef UMBRA_LIBTORCH_METHODS
+/// A leaf's gradient that can be assigned and taken away.
+class GradientPlace : public Tensor {
+ public:
+  explicit GradientPlace(const Tensor& of) : Tensor(of.grad()), of_(of) {}
+  GradientPlace& operator=(const Tensor& gradient) {
+    of_.set_grad(gradient);
+    static_cast<Tensor&>(*this) = gradient;
+    return *this;
+  }
+  void reset() { *this = Tensor(); }
+
+ private:
+  Tensor of_;
+};
+inline auto Tensor::mutable_grad() const { return GradientPlace(*this); }
+inline void Tensor::set_data(const Tensor& data) const { autograd::set_data(*this, data); }
+inline std::string Tensor::toString() const {
+  std::string device = umbra::to_string(Device(this->device().type)), type = detail::libtorch_name(dtype());
+  std::transform(device.begin(), device.end(), device.begin(), [](unsigned char c) { return std::toupper(c); });
+  return device + type + "Type";
+}
+inline void Tensor::print() const {
+  std::fputs(("[" + toString() + " " + umbra::to_string(sizes()) + "]\n").c_str(), stderr);
+}
+inline bool Tensor::retains_grad() const { return autograd::retains_grad(*this); }
+template <int> Tensor::Number Tensor::item() const { return umbra::item(*this); }
 inline Tensor Tensor::data() const { return autograd::data_of(*this); }
 inline auto Tensor::grad_fn() const { return autograd::grad_fn(*this); }
 template <class F> auto Tensor::register_hook(F hook) const {

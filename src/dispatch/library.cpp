@@ -185,6 +185,29 @@ std::string Library::full_name(const std::string& name) const {
   return full;
 }
 
+namespace boxing {
+
+namespace {
+std::string schema_name(const CppType& type) {
+  bool tells = type.base != CppType::Base::Spec && type.base != CppType::Base::Any;
+  check<TypeError>(tells, "the function's types do not tell a schema: write it out");
+  return to_string(type);
+}
+}  // namespace
+
+std::string schema_text(const FunctionSignature& function) {
+  std::string parameters, results;
+  for (size_t i = 0; i < function.parameters.size(); ++i)
+    parameters += concat(i == 0 ? "" : ", ", schema_name(function.parameters[i]), " a", i);
+  for (size_t i = 0; i < function.results.size(); ++i)
+    results += (i == 0 ? "" : ", ") + schema_name(function.results[i]);
+  return "(" + parameters + ") -> " + (function.results.size() == 1 ? results : "(" + results + ")");
+}
+
+}  // namespace boxing
+
+bool Library::is_defined(const std::string& name) const { return find_operator(full_name(name)) != nullptr; }
+
 void Library::check_signature(const std::string& name, const FunctionSignature& function) const {
   const Operator* op = find_operator(full_name(name));
   check(op, "operator ", full_name(name), " is not defined");

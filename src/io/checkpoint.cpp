@@ -11,9 +11,10 @@ namespace {
 using optim::OptimizerState;
 
 /// Options that are flags in PyTorch, which writes them as such; an OptimizerState has numbers alone.
-constexpr std::string_view kFlags[] = {"amsgrad", "centered", "maximize", "nesterov"};
+constexpr std::string_view kFlags[] = {"amsgrad", "centered", "decoupled_weight_decay", "maximize", "nesterov"};
 
 PickleValue option_value(const std::string& name, double value) {
+  if (name == "line_search_fn") return value != 0 ? PickleValue("strong_wolfe") : PickleValue();
   if (std::ranges::find(kFlags, name) != std::end(kFlags)) return value != 0;
   return value;
 }
@@ -56,6 +57,9 @@ OptimizerState::Group to_group(const PickleValue& value) {
     } else if (entry.is_sequence()) {
       for (size_t i = 0; i < entry.items().size(); ++i)
         group.options[concat(name, ".", i)] = number(name, entry.items()[i]);
+    } else if (name == "line_search_fn") {
+      check<ValueError>(entry.is_none() || entry.as_string() == "strong_wolfe", "the option '", name, "' is unknown");
+      group.options[name] = entry.is_none() ? 0 : 1;
     } else if (!entry.is_none() && !entry.is_string()) {
       group.options[name] = number(name, entry);
     }
@@ -71,13 +75,38 @@ PickleValue to_pickle(const NamedTensors& state) {
   return PickleValue::dict(pairs, /*ordered=*/true);
 }
 
+namespace {
+
+/// What is kept of one parameter. "old_dirs.0" and those that follow are one list.
+PickleValue kept_value(const optim::ParameterState& kept) {
+  std::vector<PickleValue::Pair> pairs;
+  for (const auto& [name, tensor] : kept) {
+    size_t dot = name.find('.');
+    if (dot == std::string::npos) pairs.emplace_back(name, tensor);
+    if (dot == std::string::npos || !name.ends_with(".0")) continue;
+    std::string whole = name.substr(0, dot);
+    PickleValue::Items items;
+    for (auto item = kept.begin(); (item = kept.find(concat(whole, ".", items.size()))) != kept.end();)
+      items.emplace_back(item->second);
+    pairs.emplace_back(whole, PickleValue::list(std::move(items)));
+  }
+  return PickleValue::dict(pairs);
+}
+
+void take_kept(optim::ParameterState& into, const std::string& name, const PickleValue& entry) {
+  if (entry.is_none()) return;  // a buffer that the optimiser did not need
+  if (!entry.is_sequence()) {
+    into[name] = entry.is_tensor() ? entry.as_tensor() : tensor(number(name, entry));
+    return;
+  }
+  for (size_t i = 0; i < entry.items().size(); ++i) take_kept(into, concat(name, ".", i), entry.items()[i]);
+}
+
+}  // namespace
+
 PickleValue to_pickle(const OptimizerState& state) {
   std::vector<PickleValue::Pair> by_number;
-  for (const auto& [parameter, kept] : state.state) {
-    std::vector<PickleValue::Pair> tensors;
-    for (const auto& [name, tensor] : kept) tensors.emplace_back(name, tensor);
-    by_number.emplace_back(parameter, PickleValue::dict(tensors));
-  }
+  for (const auto& [parameter, kept] : state.state) by_number.emplace_back(parameter, kept_value(kept));
   PickleValue::Items groups;
   for (const OptimizerState::Group& group : state.param_groups) {
     std::vector<PickleValue::Pair> pairs = option_pairs(group.options);
@@ -96,10 +125,7 @@ OptimizerState to_optimizer_state(const PickleValue& value) {
   OptimizerState state;
   for (const auto& [parameter, kept] : value["state"].pairs()) {
     optim::ParameterState& into = state.state[parameter.as_int()];
-    for (const auto& [name, entry] : kept.pairs()) {
-      if (entry.is_none()) continue;  // a buffer that the optimiser did not need
-      into[name.as_string()] = entry.is_tensor() ? entry.as_tensor() : tensor(number(name.as_string(), entry));
-    }
+    for (const auto& [name, entry] : kept.pairs()) take_kept(into, name.as_string(), entry);
   }
   for (const PickleValue& group : value["param_groups"].items()) state.param_groups.push_back(to_group(group));
   return state;

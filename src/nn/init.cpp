@@ -4,6 +4,8 @@
 
 #include "umbra/autograd/grad_mode.h"
 #include "umbra/core/generator.h"
+#include "umbra/generated/functions.h"
+#include "umbra/ops/operators.h"
 
 namespace umbra::nn::init {
 
@@ -42,6 +44,23 @@ Tensor constant_(const Tensor& tensor, double value) {
 Tensor zeros_(const Tensor& tensor) { return constant_(tensor, 0); }
 Tensor ones_(const Tensor& tensor) { return constant_(tensor, 1); }
 
+Tensor eye_(const Tensor& matrix) {
+  check<ValueError>(matrix.dim() == 2, "Only tensors with 2 dimensions are supported");
+  NoGrad no_grad;
+  return matrix.copy_(eye(matrix.size(0), matrix.size(1), matrix.options()));
+}
+
+Tensor orthogonal_(const Tensor& tensor, double gain) {
+  check<ValueError>(tensor.dim() >= 2, "Only tensors with 2 or more dimensions are supported");
+  NoGrad no_grad;
+  if (tensor.numel() == 0) return tensor;
+  Tensor drawn = empty({tensor.size(0), tensor.numel() / tensor.size(0)}, tensor.options()).normal_();
+  bool wide = drawn.size(0) < drawn.size(1);
+  auto [q, r] = linalg_qr(wide ? drawn.t() : drawn);
+  q = q * r.diagonal().sign();  // of the decompositions the one that makes the distribution even
+  return tensor.copy_((wide ? q.t() : q).reshape(tensor.sizes())).mul_(gain);
+}
+
 namespace {
 double xavier_deviation(const Tensor& weight, double gain) {
   Fans fans = fans_of(weight);
@@ -65,7 +84,9 @@ Tensor xavier_uniform_(const Tensor& weight, double gain) {
   return uniform_of_deviation(weight, xavier_deviation(weight, gain));
 }
 
-Tensor xavier_normal_(const Tensor& weight, double gain) { return init::normal_(weight, 0, xavier_deviation(weight, gain)); }
+Tensor xavier_normal_(const Tensor& weight, double gain) {
+  return init::normal_(weight, 0, xavier_deviation(weight, gain));
+}
 
 Tensor kaiming_uniform_(const Tensor& weight, double a, FanMode mode, const std::string& nonlinearity) {
   return uniform_of_deviation(weight, kaiming_deviation(weight, a, mode, nonlinearity));

@@ -37,6 +37,7 @@ struct Module::State {
   std::weak_ptr<State> parent;  // the first module this one was added to, and under which name
   std::string name;
   bool training = true;
+  Tensor (*plain_forward)(Module& module, const Tensor& x) = nullptr;
 
   /// The module that stands for all that share this; null where none is left.
   Module* object() const { return objects.empty() ? nullptr : objects.front(); }
@@ -146,11 +147,23 @@ Module& Module::operator=(Module&& other) {
   return *this;
 }
 
+void Module::start_anew() {
+  bool training = state_->training;
+  state_->leave(this);
+  state_ = std::make_shared<State>();
+  state_->enter(this);
+  state_->training = training;
+  place_ = nullptr;
+}
+
 // ---- running ----
 
-Tensor Module::forward(Tensor) {
+Tensor Module::forward(Tensor x) {
+  if (state_->plain_forward) return state_->plain_forward(*this, x);
   fail<NotImplementedError>("Module [", short_name(type_name()), "] is missing the required \"forward\" function");
 }
+
+void Module::set_plain_forward(Tensor (*forward)(Module& module, const Tensor& x)) { state_->plain_forward = forward; }
 
 namespace {
 [[noreturn]] void refuse_count(const Module& module, size_t count) {
@@ -215,6 +228,8 @@ std::string Module::type_name() const {
   return name;
 }
 
+std::string Module::name() const { return short_name(type_name()); }
+
 ExportRoot::ExportRoot(const Module& module) : before_(std::exchange(g_export_root, module.state_.get())) {
   module.state_->each_once([&](const std::string&, const Module::State& state) {
     for (const auto& p : state.parameters) kept_.push_back({&p.name, p.tensor.get(), *p.tensor, false});
@@ -273,8 +288,8 @@ Tensor& Module::buffer(std::string name, Tensor tensor, bool persistent) {
 
 // ---- what it consists of ----
 
-std::vector<NamedModule> Module::children() const {
-  std::vector<NamedModule> out;
+NamedModules Module::children() const {
+  NamedModules out;
   out.reserve(state_->children.size());
   for (const State::Child& child : state_->children)
     if (Module* object = child.state->object()) out.push_back({child.name, object});
@@ -282,13 +297,13 @@ std::vector<NamedModule> Module::children() const {
 }
 
 Module& Layer::child(size_t index) const {
-  std::vector<NamedModule> all = children();
+  NamedModules all = children();
   check<IndexError>(index < all.size(), "index ", index, " is out of range");
   return *all[index].module;
 }
 
-std::vector<NamedModule> Module::named_modules() const {
-  std::vector<NamedModule> out;
+NamedModules Module::named_modules() const {
+  NamedModules out;
   state_->each_once([&](const std::string& prefix, const State& state) {
     Module* object = &state == state_.get() ? const_cast<Module*>(this) : state.object();
     if (object) out.push_back({prefix, object});
@@ -296,51 +311,43 @@ std::vector<NamedModule> Module::named_modules() const {
   return out;
 }
 
-std::vector<Module*> Module::modules() const {
-  std::vector<Module*> out;
-  for (const NamedModule& m : named_modules()) out.push_back(m.module);
+std::vector<Module*> Module::modules(bool include_self) const {
+  std::vector<Module*> out = named_modules().values();
+  if (!include_self) out.erase(out.begin());
   return out;
 }
 
-StateDict Module::named_parameters() const {
-  StateDict out;
+NamedParameters Module::named_parameters() const {
+  NamedParameters out;
   std::unordered_set<const TensorImpl*> seen;
   state_->each_once([&](const std::string& prefix, const State& state) {
     for (const auto& [name, tensor] : state.parameters)
-      if (tensor->defined() && seen.insert(tensor->impl()).second) out.emplace_back(join(prefix, name), *tensor);
+      if (tensor->defined() && seen.insert(tensor->impl()).second) out.push_back({join(prefix, name), *tensor});
   });
   return out;
 }
 
-StateDict Module::named_buffers() const {
-  StateDict out;
+NamedParameters Module::named_buffers() const {
+  NamedParameters out;
   std::unordered_set<const TensorImpl*> seen;
   state_->each_once([&](const std::string& prefix, const State& state) {
     for (const State::Buffer& b : state.buffers) {
       state.check_current(b);
-      if (b.tensor->defined() && seen.insert(b.tensor->impl()).second)
-        out.emplace_back(join(prefix, b.name), *b.tensor);
+      if (b.tensor->defined() && seen.insert(b.tensor->impl()).second) out.push_back({join(prefix, b.name), *b.tensor});
     }
   });
   return out;
 }
 
 namespace {
-std::vector<Tensor> without_names(StateDict named) {
-  std::vector<Tensor> out;
-  for (auto& [name, tensor] : named) out.push_back(std::move(tensor));
-  return out;
-}
-
-Tensor find(const Module& module, const char* kind, const StateDict& among, const std::string& path) {
-  for (const auto& [name, tensor] : among)
-    if (name == path) return tensor;
+Tensor find(const Module& module, const char* kind, const NamedParameters& among, const std::string& path) {
+  if (const Tensor* found = among.find(path)) return *found;
   fail<KeyError>(short_name(module.type_name()), " has no ", kind, " '", path, "'");
 }
 }  // namespace
 
-std::vector<Tensor> Module::parameters() const { return without_names(named_parameters()); }
-std::vector<Tensor> Module::buffers() const { return without_names(named_buffers()); }
+std::vector<Tensor> Module::parameters() const { return named_parameters().values(); }
+std::vector<Tensor> Module::buffers() const { return named_buffers().values(); }
 Tensor Module::get_parameter(const std::string& path) const {
   return find(*this, "parameter", named_parameters(), path);
 }
@@ -438,6 +445,12 @@ bool Module::is_training() const { return state_->training; }
 Module& Module::apply(const std::function<void(Module&)>& function) {
   for (const NamedModule& child : children()) child.module->apply(function);
   function(*this);
+  return *this;
+}
+
+Module& Module::apply(const std::function<void(const std::string& name, Module&)>& function) {
+  NamedModules all = named_modules();
+  for (auto m = all.rbegin(); m != all.rend(); ++m) function(m->name, *m->module);
   return *this;
 }
 

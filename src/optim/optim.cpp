@@ -1,8 +1,10 @@
 #include "umbra/optim/optim.h"
 
 #include <cmath>
+#include <set>
 #include <unordered_map>
 
+#include "optim/options.h"
 #include "umbra/autograd/grad_mode.h"
 #include "umbra/generated/functions.h"
 #include "umbra/ops/operators.h"
@@ -109,6 +111,44 @@ OptimizerState Optimizer::state_dict() const {
   return out;
 }
 
+void Optimizer::check_state(const Tensor& parameter, const ParameterState& state) const {
+  for (const auto& [name, tensor] : state)
+    check<ValueError>(name == "step" || tensor.sym_sizes() == parameter.sym_sizes(), "loaded state dict has a '", name,
+                      "' of the size ", to_string(tensor.sym_sizes()), " for a parameter of the size ",
+                      to_string(parameter.sym_sizes()));
+}
+
+namespace {
+
+/// Adam and AdamW differ in this alone, which no user sets.
+constexpr const char* kDecoupled = "decoupled_weight_decay";
+
+/// Options of PyTorch's that say how a step is computed, and what schedulers keep beside the rate: no matter here.
+bool says_nothing_here(const std::string& name) {
+  static const std::set<std::string> names = {"foreach", "fused",  "capturable",    "differentiable", "initial_lr",
+                                              "max_lr",  "min_lr", "base_momentum", "max_momentum"};
+  return names.contains(name);
+}
+
+}  // namespace
+
+/// Looks at the options of a group that is to be loaded, and changes nothing.
+void Optimizer::check_options_of(const OptimizerState::Group& given, size_t group) {
+  std::set<std::string> known;
+  visit_options(group, [&](const std::string& name, double& value) {
+    known.insert(name);
+    auto found = given.options.find(name);
+    bool is_kind = name == kDecoupled;  // older files do not have it
+    check<ValueError>(found != given.options.end() || is_kind, "loaded state dict has no option '", name, "'");
+    if (is_kind && found != given.options.end())
+      check<ValueError>(found->second == value, "loaded state dict is one of ", value != 0 ? "Adam" : "AdamW",
+                        ", the optimizer is ", value != 0 ? "AdamW" : "Adam");
+  });
+  for (const auto& [name, value] : given.options)
+    check<ValueError>(known.contains(name) || says_nothing_here(name), "loaded state dict has an option '", name,
+                      "', which this optimizer does not have");
+}
+
 void Optimizer::load_state_dict(const OptimizerState& state) {
   check<ValueError>(state.param_groups.size() == group_sizes_.size(),
                     "loaded state dict has a different number of parameter groups");
@@ -123,53 +163,26 @@ void Optimizer::load_state_dict(const OptimizerState& state) {
   for (const auto& [known_as, kept] : state.state)
     check<ValueError>(owners.contains(known_as), "loaded state dict has state of a parameter ", known_as,
                       " that no group has");
+  for (const auto& [known_as, kept] : state.state) check_state(owners[known_as], kept);
+  for (size_t group = 0; group < group_sizes_.size(); ++group) check_options_of(state.param_groups[group], group);
   for (size_t group = 0; group < group_sizes_.size(); ++group)
     visit_options(group, [&](const std::string& name, double& value) {
       auto found = state.param_groups[group].options.find(name);
-      check<ValueError>(found != state.param_groups[group].options.end(), "loaded state dict has no option '", name,
-                        "'");
-      value = found->second;
+      if (found != state.param_groups[group].options.end()) value = found->second;
     });
   for (auto& [known_as, parameter] : owners) {
     ParameterState& into = states_->of[parameter.impl()];
     into.clear();
     auto found = state.state.find(known_as);
     if (found == state.state.end()) continue;
-    for (const auto& [name, tensor] : found->second)
-      into[name] = name == "step" ? tensor : tensor.to(parameter.dtype());  // a count stays one
+    for (const auto& [name, tensor] : found->second) {
+      bool follows = name != "step" && tensor.sym_sizes() == parameter.sym_sizes();  // a count stays one
+      into[name] = follows ? tensor.to(parameter.dtype()) : tensor;
+    }
   }
 }
 
 namespace {
-
-void check_not_negative(const char* what, double value) {
-  check<ValueError>(value >= 0, "Invalid ", what, ": ", value);
-}
-
-/// Shows a visitor options of any type as numbers.
-class Visit {
- public:
-  using Visitor = std::function<void(const std::string&, double&)>;
-  explicit Visit(const Visitor& visitor) : visitor_(visitor) {}
-  Visit& operator()(const char* name, double& value) {
-    visitor_(name, value);
-    return *this;
-  }
-  Visit& operator()(const char* name, bool& value) {
-    double number = value;
-    visitor_(name, number);
-    value = number != 0;
-    return *this;
-  }
-  Visit& operator()(const char* name, std::pair<double, double>& value) {
-    visitor_(std::string(name) + ".0", value.first);
-    visitor_(std::string(name) + ".1", value.second);
-    return *this;
-  }
-
- private:
-  const Visitor& visitor_;
-};
 
 /// The gradient to descend along: turned round to maximize, with that of the weight decay.
 template <class Options> Tensor decayed(const Options& options, const Tensor& parameter, Tensor gradient) {
@@ -246,9 +259,10 @@ template <class Options> void check_adam(const Options& options) {
   check_not_negative("weight_decay value", options.weight_decay);
 }
 
-template <class Options> void visit_adam(Options& o, const std::function<void(const std::string&, double&)>& visit) {
+template <class Options>
+void visit_adam(Options& o, bool decoupled, const std::function<void(const std::string&, double&)>& visit) {
   Visit{visit}("lr", o.lr)("betas", o.betas)("eps", o.eps)("weight_decay", o.weight_decay)("amsgrad", o.amsgrad)(
-      "maximize", o.maximize);
+      "maximize", o.maximize)(kDecoupled, decoupled);
 }
 
 template <class Options>
@@ -282,9 +296,11 @@ UMBRA_CONSTRUCTORS(AdamW)
 void Adam::check_options(const AdamOptions& options) const { check_adam(options); }
 void AdamW::check_options(const AdamWOptions& options) const { check_adam(options); }
 
-void Adam::visit_options(size_t group, const OptionVisitor& visit) { visit_adam(param_groups()[group].options, visit); }
+void Adam::visit_options(size_t group, const OptionVisitor& visit) {
+  visit_adam(param_groups()[group].options, false, visit);
+}
 void AdamW::visit_options(size_t group, const OptionVisitor& visit) {
-  visit_adam(param_groups()[group].options, visit);
+  visit_adam(param_groups()[group].options, true, visit);
 }
 
 void Adam::update(size_t group, const Tensor& parameter, Tensor gradient, ParameterState& state) {

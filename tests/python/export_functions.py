@@ -1,4 +1,6 @@
-"""A function as the module that export wants."""
+"""A function as the module that export wants, and programs through a file."""
+import io
+
 import umbra as torch
 
 
@@ -9,3 +11,15 @@ class Function(torch.nn.Module):
 
     def forward(self, x, y=None):
         return self.function(x) if y is None else self.function(x, y)
+
+
+def saved(program):
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    return file
+
+
+def reloaded(program):
+    file = saved(program)
+    file.seek(0)
+    return torch.export.load(file)

@@ -9,23 +9,11 @@ import zipfile
 import pytest
 
 import umbra as torch
-from export_functions import Function
+from export_functions import Function, reloaded, saved
 from umbra.export import export
 from umbra.utils import _pytree as pytree
 
 X = torch.arange(6.0).view(2, 3)
-
-
-def saved(program):
-    file = io.BytesIO()
-    torch.export.save(program, file)
-    return file
-
-
-def reloaded(program):
-    file = saved(program)
-    file.seek(0)
-    return torch.export.load(file)
 
 
 def stored(program):

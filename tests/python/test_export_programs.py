@@ -5,7 +5,7 @@ import io
 import pytest
 
 import umbra as torch
-from export_functions import Function
+from export_functions import Function, reloaded
 from umbra._export.pass_base import _ExportPassBaseDeprecatedDoNotUse
 from umbra._export.verifier import SpecViolationError
 from umbra.export import Dim, export
@@ -19,13 +19,6 @@ def program(function, *example, dynamic=None):
 
 def targets(exported):
     return [str(node.target) for node in exported.graph.nodes if node.op == "call_function"]
-
-
-def reloaded(exported):
-    file = io.BytesIO()
-    torch.export.save(exported, file)
-    file.seek(0)
-    return torch.export.load(file)
 
 
 # ---- autocast ----

@@ -1,20 +1,13 @@
 """What the compiler of torch.jit.script makes of Python's language; the answers are PyTorch 2.15's."""
-import io
 from enum import Enum
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import pytest
 import umbra as torch
+from script_files import reloaded
 from umbra import Tensor, nn
 
 script = torch.jit.script
-
-
-def reloaded(module):
-    buffer = io.BytesIO()
-    torch.jit.save(module, buffer)
-    buffer.seek(0)
-    return torch.jit.load(buffer)
 
 
 class Shape(NamedTuple):

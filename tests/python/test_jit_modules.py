@@ -1,19 +1,12 @@
 """Compiled modules as objects of Python's: containers, what is left to Python, hooks, regions; the answers are PyTorch 2.15's."""
-import io
 from typing import Optional, Tuple, Union
 
 import pytest
 import umbra as torch
+from script_files import reloaded
 from umbra import Tensor, nn
 
 script = torch.jit.script
-
-
-def reloaded(module):
-    buffer = io.BytesIO()
-    torch.jit.save(module, buffer)
-    buffer.seek(0)
-    return torch.jit.load(buffer)
 
 
 class Containers(nn.Module):

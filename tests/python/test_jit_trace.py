@@ -5,6 +5,7 @@ import warnings
 import pytest
 
 import umbra as torch
+from script_files import reloaded
 from umbra import nn
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
@@ -23,13 +24,6 @@ class Mlp(nn.Module):
 
 def kinds(graph):
     return [node.kind() for node in graph.nodes()]
-
-
-def reloaded(module):
-    buffer = io.BytesIO()
-    torch.jit.save(module, buffer)
-    buffer.seek(0)
-    return torch.jit.load(buffer)
 
 
 def test_a_size_stays_an_operator_and_follows_the_input():

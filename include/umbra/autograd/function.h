@@ -16,6 +16,7 @@
 #include <typeinfo>
 
 #include "umbra/autograd/saved_tensor.h"
+#include "umbra/core/ivalue.h"
 
 namespace UMBRA_API umbra {
 namespace autograd {
@@ -39,6 +40,7 @@ class FunctionContext {
   const std::vector<Tensor>& tensors_to_save() const { return to_save_; }
 
   std::map<std::string, Value> data;
+  std::map<std::string, IValue> saved_data;  // the same under libtorch's names
 
  private:
   friend class FunctionNode;

@@ -7,6 +7,13 @@
 //     library.gradient("scale", "x", {"grad", "factor"}, [](const Tensor& grad, double factor) { return grad * factor;
 //     });
 //
+// The same where a program starts, in a file of its own; `implement`, `fake` and `gradient` may stand in other files,
+// in UMBRA_LIBRARY_FRAGMENTs:
+//
+//     UMBRA_LIBRARY(mylib, library) {
+//       library.define("scale(Tensor x, float factor) -> Tensor");
+//     }
+//
 // What a library defined and implemented goes when the library goes; an operator's earlier kernel comes back then.
 #pragma once
 
@@ -33,6 +40,10 @@ template <> struct Unbox<std::string_view> {
 template <class Arguments> inline constexpr bool kCanTake = false;
 template <class... T>
 inline constexpr bool kCanTake<std::tuple<T...>> = (requires(const Value& v) { Unbox<T>::from(v); } && ...);
+
+/// "(Tensor a0, float a1) -> Tensor": a schema as far as a function's types tell it.
+std::string schema_text(const FunctionSignature& function);
+template <class F> std::string schema_text() { return schema_text(kSignature<F>); }
 }  // namespace boxing
 
 /// Where a library's kernel stands. The names are PyTorch's dispatch keys.
@@ -85,6 +96,12 @@ class Library {
     check_signature(name, boxing::kSignature<F>);
     add(name, key, boxed(std::move(f)));
   }
+  /// The same for an operator that another file may define later: only then can types be compared with its schema, and
+  /// what does not fit is an error of the call.
+  template <class F> void implement_ahead(const std::string& name, F f, KernelKey key) {
+    if (is_defined(name)) implement(name, std::move(f), key);
+    else add(name, key, boxed(std::move(f)));
+  }
   /// What runs without data, by operators such as empty_like that only make metadata.
   template <class F> void fake(const std::string& name, F f) { implement(name, std::move(f), KernelKey::Fake); }
   /// By other operators: no fake function or gradient needed.
@@ -117,6 +134,7 @@ class Library {
   /// Refuses a function whose parameters or results do not fit the operator's schema.
   void check_signature(const std::string& name, const FunctionSignature& function) const;
   std::string full_name(const std::string& name) const;
+  bool is_defined(const std::string& name) const;
   Operator& defined_here(const std::string& name) const;
   void add(const std::string& name, KernelKey key, KernelFunction function);
 
@@ -127,3 +145,18 @@ class Library {
 };
 
 }  // namespace umbra
+
+#define UMBRA_JOINED_NAMES(a, b) a##b
+#define UMBRA_JOINED(a, b) UMBRA_JOINED_NAMES(a, b)
+/// A name that no other line of the file makes.
+#define UMBRA_LIBRARY_NAME(name) UMBRA_JOINED(name, __LINE__)
+#define UMBRA_LIBRARY_OF_KIND(space, kind, library)                                  \
+  static void UMBRA_LIBRARY_NAME(umbra_fill_##space##_)(::umbra::Library & library); \
+  static ::umbra::Library UMBRA_LIBRARY_NAME(umbra_library_##space##_) = [] {        \
+    ::umbra::Library made(#space, ::umbra::Library::Kind::kind);                     \
+    UMBRA_LIBRARY_NAME(umbra_fill_##space##_)(made);                                 \
+    return made;                                                                     \
+  }();                                                                               \
+  static void UMBRA_LIBRARY_NAME(umbra_fill_##space##_)(::umbra::Library & library)
+#define UMBRA_LIBRARY(space, library) UMBRA_LIBRARY_OF_KIND(space, Define, library)
+#define UMBRA_LIBRARY_FRAGMENT(space, library) UMBRA_LIBRARY_OF_KIND(space, Fragment, library)

@@ -50,7 +50,7 @@ template <class T> T* object_as(const Value& value) {
 /// The same, or an error that says what was expected.
 template <class T> T& expect_object(const Value& value, const char* what) {
   T* object = object_as<T>(value);
-  check(object, "expected ", what, " in a TorchScript program, but got ", tag_name(value.tag()));
+  detail::check(object, "expected ", what, " in a TorchScript program, but got ", tag_name(value.tag()));
   return *object;
 }
 

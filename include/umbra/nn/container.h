@@ -44,17 +44,16 @@ template <std::derived_from<Module> M> class ModuleList : public Layer {
   /// Goes over the modules as they were when it was made.
   class Iterator {
    public:
-    Iterator(std::shared_ptr<std::vector<NamedModule>> items, size_t position)
-        : items_(std::move(items)), position_(position) {}
+    Iterator(std::shared_ptr<NamedModules> items, size_t position) : items_(std::move(items)), position_(position) {}
     M& operator*() const { return static_cast<M&>(*(*items_)[position_].module); }
     Iterator& operator++() { return ++position_, *this; }
     bool operator==(const Iterator& other) const { return position_ == other.position_; }
 
    private:
-    std::shared_ptr<std::vector<NamedModule>> items_;
+    std::shared_ptr<NamedModules> items_;
     size_t position_;
   };
-  Iterator begin() const { return {std::make_shared<std::vector<NamedModule>>(children()), 0}; }
+  Iterator begin() const { return {std::make_shared<NamedModules>(children()), 0}; }
   Iterator end() const { return {nullptr, size()}; }
 };
 
@@ -94,7 +93,7 @@ class ParameterList : public Layer {
   explicit ParameterList(const std::vector<Tensor>& parameters = {});
   void push_back(const Tensor& tensor);
   size_t size() const { return named_parameters().size(); }
-  Tensor operator[](size_t i) const { return named_parameters().at(i).second; }
+  Tensor operator[](size_t i) const { return named_parameters().at(i).value(); }
   std::string extra_repr() const override;
 };
 

@@ -27,6 +27,9 @@ Tensor normal_(const Tensor& tensor, double mean = 0, double std = 1);
 Tensor constant_(const Tensor& tensor, double value);
 Tensor zeros_(const Tensor& tensor);
 Tensor ones_(const Tensor& tensor);
+/// The identity, of a matrix; of any tensor a (half) orthogonal matrix of its first dimension and all the others.
+Tensor eye_(const Tensor& matrix);
+Tensor orthogonal_(const Tensor& tensor, double gain = 1);
 Tensor xavier_uniform_(const Tensor& weight, double gain = 1);
 Tensor xavier_normal_(const Tensor& weight, double gain = 1);
 Tensor kaiming_uniform_(const Tensor& weight, double a = 0, FanMode mode = FanMode::FanIn,

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "umbra/core/tensor.h"
+#include "umbra/nn/named.h"
 
 namespace UMBRA_API umbra {
 namespace nn {
@@ -32,6 +33,23 @@ using StateDict = std::vector<std::pair<std::string, Tensor>>;
 struct NamedModule {
   std::string name;
   Module* module;
+
+  const std::string& key() const { return name; }
+  Module* const& value() const { return module; }
+  Module* operator->() const { return module; }
+  Module& operator*() const { return *module; }
+};
+using NamedModules = NamedList<NamedModule>;
+
+/// Tensors by their paths; as good as a StateDict where one is wanted.
+class NamedParameters : public NamedList<NamedItem<Tensor>> {
+ public:
+  using NamedList::NamedList;
+  operator StateDict() const {
+    StateDict out;
+    for (const auto& [name, tensor] : *this) out.emplace_back(name, tensor);
+    return out;
+  }
 };
 
 /// What load_state_dict found amiss; with `strict` it throws instead.
@@ -68,6 +86,8 @@ class Module {
   virtual std::vector<std::string> argument_names() const { return {"x", "y", "z"}; }
   /// "torch.nn.modules.linear.Linear"; for users' modules the C++ name.
   virtual std::string type_name() const;
+  /// The last part of that.
+  std::string name() const;
   /// What stands between the parentheses when the module is printed: "in_features=2, out_features=3, bias=True".
   virtual std::string extra_repr() const { return ""; }
 
@@ -75,26 +95,39 @@ class Module {
 
   /// All parameters below, each once.
   std::vector<Tensor> parameters() const;
-  StateDict named_parameters() const;
-  StateDict named_buffers() const;
+  NamedParameters named_parameters() const;
+  NamedParameters named_buffers() const;
   std::vector<Tensor> buffers() const;
   /// One of them by its path, "layers.0.weight"; a KeyError where there is none.
   Tensor get_parameter(const std::string& path) const;
   Tensor get_buffer(const std::string& path) const;
   /// This module under the name "", then all below it.
-  std::vector<NamedModule> named_modules() const;
+  NamedModules named_modules() const;
   /// The same without names.
-  std::vector<Module*> modules() const;
+  std::vector<Module*> modules(bool include_self = true) const;
   /// The direct submodules.
-  std::vector<NamedModule> children() const;
-  std::vector<NamedModule> named_children() const { return children(); }
+  NamedModules children() const;
+  NamedModules named_children() const { return children(); }
   /// This module as one of its class; null where it is another: `if (auto* linear = m.as<nn::Linear>()) ...`.
   template <std::derived_from<Module> M> M* as() { return dynamic_cast<M*>(this); }
+  template <std::derived_from<Module> M> const M* as() const { return dynamic_cast<const M*>(this); }
+  /// The same by a class that holds a module of the class `Impl` (umbra/torch.h).
+  template <class Holder>
+  requires(!std::derived_from<Holder, Module>) typename Holder::Impl* as() { return as<typename Holder::Impl>(); }
   /// Whether a buffer is part of the state dict.
   bool is_persistent(const std::string& buffer) const;
 
   /// Parameters and persistent buffers by name, as PyTorch orders them. The tensors share memory with the module's.
   StateDict state_dict() const;
+  /// The same into and out of an archive of parts (umbra/libtorch/serialize.h).
+  template <class Archive> void save(Archive& archive) const {
+    for (const auto& [name, tensor] : state_dict()) archive.write(name, tensor);
+  }
+  template <class Archive> void load(Archive& archive) {
+    StateDict state = state_dict();
+    for (auto& [name, tensor] : state) archive.read(name, tensor);
+    load_state_dict(state);
+  }
   LoadResult load_state_dict(const StateDict& state, bool strict = true);
 
   // ---- what is done to all below ----
@@ -104,6 +137,8 @@ class Module {
   bool is_training() const;
   /// Calls the function with every module below, then with this one.
   Module& apply(const std::function<void(Module&)>& function);
+  /// The same with their paths; this one's is "".
+  Module& apply(const std::function<void(const std::string& name, Module&)>& function);
   /// Casts floating-point parameters and buffers, in place.
   Module& to(DType dtype);
   /// Moves parameters and buffers, in place.
@@ -131,7 +166,12 @@ class Module {
   Tensor& buffer(std::string name, Tensor tensor, bool persistent = true);
   // libtorch's names for the same.
   template <class M> auto register_module(std::string name, M module) {
-    return add(std::move(name), std::move(module));
+    if constexpr (requires { module.ptr(); }) {
+      keep(std::move(name), module.ptr());
+      return module;
+    } else {
+      return add(std::move(name), std::move(module));
+    }
   }
   Tensor& register_parameter(std::string name, Tensor tensor, bool requires_grad = true);
   Tensor& register_buffer(std::string name, Tensor tensor) { return buffer(std::move(name), std::move(tensor)); }
@@ -141,10 +181,15 @@ class Module {
     Running scope(*this);
     return body();
   }
+  /// What `forward(x)` does where the class has one that is no override, as of a `const Tensor&`.
+  void set_plain_forward(Tensor (*forward)(Module& module, const Tensor& x));
+  /// Lets go of all that is shared with other copies, and starts without parameters, buffers and submodules.
+  void start_anew();
 
  private:
   struct State;
   friend class ExportRoot;
+  template <class Impl> friend class ModuleHolder;  // umbra/libtorch/module.h
 
   /// Tells a capture in progress which module is running.
   class Running {

@@ -1,5 +1,5 @@
-// Optimisers: SGD, Adam, AdamW, RMSprop, Adagrad and SparseAdam, with PyTorch's update rules and names of options and
-// state.
+// Optimisers: SGD, Adam, AdamW, RMSprop, Adagrad, SparseAdam and LBFGS, with PyTorch's update rules and names of
+// options and state.
 //
 //     optim::AdamW optimizer(model.parameters(), {.lr = 1e-3});
 //     loss.backward();
@@ -14,6 +14,7 @@
 #include <concepts>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,9 +41,9 @@ class Optimizer {
  public:
   virtual ~Optimizer();
   /// Changes every parameter that has a gradient.
-  void step();
+  virtual void step();
   /// The same after `closure`, which computes the gradients, and gives the loss that it gave.
-  Tensor step(const std::function<Tensor()>& closure);
+  virtual Tensor step(const std::function<Tensor()>& closure);
   void zero_grad(bool set_to_none = true);
   /// Those of all groups, in order.
   const std::vector<Tensor>& parameters() const { return parameters_; }
@@ -56,7 +57,8 @@ class Optimizer {
   /// The state shares its tensors with the optimiser.
   OptimizerState state_dict() const;
   /// Goes on from the state of an optimiser of the same kind, with groups of the same sizes. Tensors are converted to
-  /// the types of their parameters; what fits already is shared.
+  /// the types of their parameters; what fits already is shared. A state of another kind, with options that this one
+  /// does not have, is refused before anything has changed.
   void load_state_dict(const OptimizerState& state);
 
  protected:
@@ -67,8 +69,12 @@ class Optimizer {
   /// Calls `visit(name, value)` with every option of a group; what `visit` writes is taken over.
   using OptionVisitor = std::function<void(const std::string& name, double& value)>;
   virtual void visit_options(size_t group, const OptionVisitor& visit) = 0;
+  /// Refuses what is no state of this parameter; by default a tensor of another size.
+  virtual void check_state(const Tensor& parameter, const ParameterState& state) const;
 
  private:
+  void check_options_of(const OptimizerState::Group& given, size_t group);
+
   std::vector<Tensor> parameters_;
   std::vector<size_t> group_sizes_;
   struct States;
@@ -148,16 +154,26 @@ struct SparseAdamOptions {
   bool maximize = false;
 };
 
+struct LBFGSOptions {
+  double lr = 1;
+  int64_t max_iter = 20;
+  std::optional<int64_t> max_eval = {};  // 1.25 max_iter where it is left out
+  double tolerance_grad = 1e-7, tolerance_change = 1e-9;
+  int64_t history_size = 100;
+  std::string line_search_fn = "";  // or "strong_wolfe"
+  bool maximize = false;
+};
+
 // Each is made of parameters and options, or a rate alone, or of groups of them.
 #define UMBRA_OPTIMIZER(Name)                                                                            \
-  class Name final : public GroupedOptimizer<Name##Options> {                                            \
+  class Name : public GroupedOptimizer<Name##Options> {                                                  \
    public:                                                                                               \
     explicit Name(std::vector<Tensor> parameters, const Name##Options& options = {});                    \
     template <std::same_as<double> D>                                                                    \
     Name(std::vector<Tensor> parameters, D lr) : Name(std::move(parameters), Name##Options{.lr = lr}) {} \
     explicit Name(std::vector<Group> groups);                                                            \
                                                                                                          \
-   private:                                                                                              \
+   protected:                                                                                            \
     void check_options(const Name##Options& options) const override;                                     \
     void update(size_t group, const Tensor& parameter, Tensor gradient, ParameterState& state) override; \
     void visit_options(size_t group, const OptionVisitor& visit) override;                               \
@@ -177,6 +193,28 @@ UMBRA_OPTIMIZER(Adagrad);
 UMBRA_OPTIMIZER(SparseAdam);
 
 #undef UMBRA_OPTIMIZER
+
+/// Quasi-Newton steps from the last `history_size` gradients. One step is up to `max_iter` of them, each of which calls
+/// the closure: the gradients are to be zeroed there. There is one group alone.
+class LBFGS : public GroupedOptimizer<LBFGSOptions> {
+ public:
+  explicit LBFGS(std::vector<Tensor> parameters, const LBFGSOptions& options = {});
+  template <std::same_as<double> D>
+  LBFGS(std::vector<Tensor> parameters, D lr) : LBFGS(std::move(parameters), LBFGSOptions{.lr = lr}) {}
+  /// Refused: the gradient at one place is not enough.
+  void step() override;
+  /// The loss where the step began.
+  Tensor step(const std::function<Tensor()>& closure) override;
+
+ protected:
+  void check_options(const LBFGSOptions& options) const override;
+  void update(size_t group, const Tensor& parameter, Tensor gradient, ParameterState& state) override;
+  void visit_options(size_t group, const OptionVisitor& visit) override;
+  void check_state(const Tensor& parameter, const ParameterState& state) const override;
+
+ private:
+  class Search;
+};
 
 }  // namespace optim
 }  // namespace umbra

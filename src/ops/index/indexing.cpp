@@ -14,6 +14,7 @@
 #include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
+#include "ops/index/fill_mask.h"
 #include "umbra/core/warning.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/dispatch/writes.h"
@@ -157,10 +158,13 @@ TensorSpec index_spec(const Tensor& self, TensorList indices) {
   SymShape strides = contiguous ? contiguous_strides(shape) : indexed_strides(self, at, shape);
   return TensorSpec(shape, strides, self.dtype(), self.device());
 }
+bool any_dimension_is_indexed(TensorList indices) {
+  return std::any_of(indices.begin(), indices.end(), [](const Tensor& index) { return index.defined(); });
+}
 /// The kernels move elements by at least one index.
 void check_any_index(const Tensor& moved, TensorList indices) {
-  bool any = std::any_of(indices.begin(), indices.end(), [](const Tensor& index) { return index.defined(); });
-  check(any || moved.numel() == 0, "ntensor >= 3 INTERNAL ASSERT FAILED: no dimension is indexed");
+  check(any_dimension_is_indexed(indices) || moved.numel() == 0,
+        "ntensor >= 3 INTERNAL ASSERT FAILED: no dimension is indexed");
 }
 
 void run_index(const Tensor& out, const Tensor& self, TensorList indices) {
@@ -334,13 +338,9 @@ TensorSpec index_put_spec(const Tensor& self, TensorList indices, const Tensor& 
   if (only_metadata_is_asked()) return spec_like(self);
   check<IndexError>(static_cast<int64_t>(indices.size()) <= self.dim(), "too many indices for tensor of dimension ",
                     self.dim(), " (got ", indices.size(), ")");
-  check(known_equal(self.sym_numel(), 0) ||
-            std::any_of(indices.begin(), indices.end(), [](const Tensor& index) { return index.defined(); }),
-        "at least one index must be provided");
+  check(known_equal(self.sym_numel(), 0) || any_dimension_is_indexed(indices), "at least one index must be provided");
   if (std::optional<size_t> place = place_of_fill(self, indices, values, accumulate)) {
-    check_kernel_type(!is_wide_unsigned(self.dtype()) && !is_float8(self.dtype()), "masked_fill", self);
-    check(indices[*place].dtype() == DType::Bool,
-          "masked_fill_ only supports boolean masks, but got mask with dtype unsigned char");
+    check_fill_by_mask(self, indices[*place]);
     return spec_like(self);
   }
   warn_of_bytes(indices);

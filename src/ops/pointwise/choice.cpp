@@ -7,6 +7,7 @@
 #include "ops/common/kernel_type.h"
 #include "ops/common/number_text.h"
 #include "ops/common/out_asks.h"
+#include "ops/index/fill_mask.h"
 #include "ops/pointwise/family.h"
 #include "umbra/core/warning.h"
 #include "umbra/dispatch/writes.h"
@@ -77,11 +78,17 @@ UMBRA_OPERATOR("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Ten
 
 // ---- masked_fill ----
 
-// Row-major, whatever the layout of the inputs.
-TensorSpec masked_fill_spec(const Tensor& self, const Tensor& mask) {
+}  // namespace
+void check_fill_by_mask(const Tensor& self, const Tensor& mask) {
   check(mask.dtype() == DType::Bool, "masked_fill_ only supports boolean masks, but got mask with dtype ",
         cpp_name(mask.dtype()));
   check_kernel_type(!is_wide_unsigned(self.dtype()) && !is_float8(self.dtype()), "masked_fill", self);
+}
+namespace {
+
+// Row-major, whatever the layout of the inputs.
+TensorSpec masked_fill_spec(const Tensor& self, const Tensor& mask) {
+  check_fill_by_mask(self, mask);
   return TensorSpec(broadcast_shapes(self.sym_sizes(), mask.sym_sizes()), self.dtype(), common_device({&self, &mask}));
 }
 

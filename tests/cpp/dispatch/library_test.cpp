@@ -11,6 +11,23 @@ namespace {
 Tensor call(const char* name, const Tensor& x) { return get_operator(name)({Value(x)})[0].tensor(); }
 double first(const Tensor& x) { return x.flatten().select(0, 0).item().to_double(); }
 
+UMBRA_LIBRARY(umbra_started, library) {
+  library.define("thrice(Tensor x) -> Tensor");
+  library.composite("thrice", [](const Tensor& x) { return x * 3; });
+}
+UMBRA_LIBRARY_FRAGMENT(umbra_started, library) {
+  auto scaled = [](const Tensor& x, double by) { return x * by; };
+  library.define("scaled" + boxing::schema_text<decltype(scaled)>());
+  library.composite("scaled", scaled);
+}
+
+TEST(Library, IsFilledWhereAProgramStarts) {
+  Tensor x = ones({2});
+  EXPECT_EQ(typed<Tensor(const Tensor&)>("umbra_started::thrice")(x).sum().item<double>(), 6);
+  EXPECT_EQ(to_string(find_operator("umbra_started::scaled")->schema()),
+            "umbra_started::scaled(Tensor a0, float a1) -> Tensor");
+}
+
 TEST(Library, TakesItsDefinitionsAndKernelsWithIt) {
   {
     Library library("gone");

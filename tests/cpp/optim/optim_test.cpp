@@ -109,6 +109,34 @@ TEST(Optim, AnotherOptimiserGoesOnFromTheState) {
             "loaded state dict has a different number of parameter groups");
 }
 
+TEST(Optim, AStateOfAnotherKindIsRefused) {
+  Tensor p = parameter({1, -2});
+  optim::AdamW source({p}, {.lr = .1});
+  p.sum().backward();
+  source.step();
+  auto refused = [](optim::Optimizer&& optimizer, const optim::OptimizerState& state) {
+    return error_of<ValueError>([&] { optimizer.load_state_dict(state); });
+  };
+  EXPECT_EQ(refused(optim::Adam({parameter({1, -2})}), source.state_dict()),
+            "loaded state dict is one of AdamW, the optimizer is Adam");
+  EXPECT_EQ(refused(optim::SparseAdam({parameter({1, -2})}), source.state_dict()),
+            "loaded state dict has an option 'amsgrad', which this optimizer does not have");
+  EXPECT_EQ(refused(optim::SGD({parameter({1, -2})}), source.state_dict()),
+            "loaded state dict has no option 'momentum'");
+  EXPECT_EQ(refused(optim::AdamW({parameter({1, -2, 3})}), source.state_dict()),
+            "loaded state dict has a 'exp_avg' of the size [2] for a parameter of the size [3]");
+
+  // What says how PyTorch computes a step, and what older files do not have, is no reason.
+  optim::OptimizerState state = source.state_dict();
+  state.param_groups[0].options["capturable"] = 0;
+  state.param_groups[0].options.erase("decoupled_weight_decay");
+  optim::AdamW({parameter({1, -2})}).load_state_dict(state);
+  state.param_groups[0].options["speed"] = 2;
+  optim::AdamW last({parameter({1, -2})}, {.lr = .5});
+  EXPECT_THROW(last.load_state_dict(state), ValueError);
+  EXPECT_EQ(last.options().lr, .5);  // nothing was changed before the error
+}
+
 TEST(Optim, AStepMayComputeItsGradients) {
   Tensor p = parameter({2});
   optim::SGD optimizer({p}, {.lr = .25});
