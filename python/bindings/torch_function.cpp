@@ -116,19 +116,22 @@ IntrusivePtr<CalledFunction> called_function(nb::handle function) {
   return called;
 }
 
-/// Makes a call as it is, with nodes told of the function that they are part of. Every call of a program that is exported
-/// comes through here, so no Python is involved.
+/// While it lasts, nodes are told of a function.
+struct Noted {
+  explicit Noted(nb::handle function) { set_called_function(called_function(function)); }
+  ~Noted() { set_called_function({}); }
+};
+
+/// Makes a call as it is, with nodes told of the function that they are part of. Every call of a program that is
+/// exported comes through here, so no Python is involved.
 PyObject* call_noted(State& s, PyObject* function, const CallArguments& call) {
-  struct Noting {
+  struct Outside {
     State& s;
     nb::object mode;
-    ~Noting() {
-      set_called_function({});
-      s.modes.push_back(std::move(mode));
-    }
-  } noting{s, std::move(s.modes.back())};
+    ~Outside() { s.modes.push_back(std::move(mode)); }
+  } outside{s, std::move(s.modes.back())};
   s.modes.pop_back();
-  set_called_function(called_function(function));
+  Noted noted(function);
   return checked(PyObject_Vectorcall(function, call.values, call.positional, call.keywords));
 }
 
@@ -251,6 +254,14 @@ void bind_torch_function(nb::module_& m) {
     g_noting_mode = mode.release().ptr();
     g_noted_kinds = kinds.release().ptr();
   });
+  // For calls that come by way of Python, the mode off already.
+  m.def(
+      "_call_noted",
+      [](nb::handle function, nb::handle args, nb::handle kwargs) {
+        Noted noted(function);
+        return nb::steal(checked(PyObject_Call(function.ptr(), args.ptr(), kwargs.is_none() ? nullptr : kwargs.ptr())));
+      },
+      nb::arg("function"), nb::arg("args"), nb::arg("kwargs").none());
   m.def("_forget_called_functions", &forget_called_functions);
   g_name = checked(PyUnicode_InternFromString("__torch_function__"));
   g_disabled = checked(PyCFunction_New(&g_disabled_definition, nullptr));

@@ -14,6 +14,9 @@ class NotedFunctions(TorchFunctionMode):
         _C._forget_called_functions()
         return super().__enter__()
 
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return _C._call_noted(func, args, kwargs)
+
 
 # With what PyTorch's functions and methods are, which are of classes of their own here.
 _C._note_functions_by(NotedFunctions, {
