@@ -172,17 +172,15 @@ template <class Fn> void visit_item(int64_t item, const Fn& fn) {
 constexpr int kTile = Vec<float>::size;
 
 template <int s> void swap_blocks(typename Mask<float>::Raw* rows) {
-  typename Mask<float>::Raw low, high;  // of two rows, side by side: the lanes that stay or come
-  for (int lane = 0; lane < kTile; ++lane) {
-    low[lane] = lane & s ? kTile + lane - s : lane;
-    high[lane] = lane & s ? kTile + lane : lane + s;
-  }
-  for (int i = 0; i < kTile; ++i) {
-    if (i & s) continue;
-    auto a = rows[i], b = rows[i + s];
-    rows[i] = __builtin_shuffle(a, b, low);
-    rows[i + s] = __builtin_shuffle(a, b, high);
-  }
+  auto swap = [&]<int... lane>(std::integer_sequence<int, lane...>) {
+    for (int i = 0; i < kTile; ++i) {
+      if (i & s) continue;
+      auto a = rows[i], b = rows[i + s];  // side by side: the lanes that stay or come
+      rows[i] = __builtin_shufflevector(a, b, (lane & s ? kTile + lane - s : lane)...);
+      rows[i + s] = __builtin_shufflevector(a, b, (lane & s ? kTile + lane : lane + s)...);
+    }
+  };
+  swap(std::make_integer_sequence<int, kTile>());
 }
 
 void transpose_tile(char* out, int64_t out_stride, const char* in, int64_t in_stride) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #ifndef UMBRA_ISA
 #error "vec.h belongs to the files of kernels/vector, which are compiled for each instruction set"
@@ -234,9 +235,10 @@ template <class Fn> Vec<double> in_double(Vec<double> a, const Fn& fn) { return 
 
 /// Lanes that lie `distance` apart, each in the other's place: by halves of registers, which are fast to exchange.
 template <int distance, class T> Vec<T> swapped(Vec<T> a) {
-  typename Mask<T>::Raw lanes;
-  for (int i = 0; i < Vec<T>::size; ++i) lanes[i] = i ^ distance;
-  return Vec<T>(__builtin_shuffle(a.raw, lanes));
+  return [&]<int... lane>(std::integer_sequence<int, lane...>) {
+    return Vec<T>(__builtin_shufflevector(a.raw, a.raw, (lane ^ distance)...));
+  }
+  (std::make_integer_sequence<int, Vec<T>::size>());
 }
 /// Combines the lanes pairwise: `reduce(v, [](Vec<T> a, Vec<T> b) { return a + b; })`.
 template <class T, class Fn> T reduce(Vec<T> a, const Fn& fn) {
