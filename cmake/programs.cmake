@@ -70,6 +70,7 @@ foreach(source ${user_tests})
   cmake_path(GET source STEM name)
   string(REGEX REPLACE "_test$" "" name ${name})
   umbra_user_program(test_${name} ${source} GTest::gtest_main GTest::gmock)
+  target_compile_options(test_${name} PRIVATE -O0)
   add_test(NAME ${name} COMMAND test_${name} --gtest_brief=1 WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
 endforeach()
 # Kernels are hidden in the library: their tests are linked with its objects instead.
