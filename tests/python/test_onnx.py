@@ -6,6 +6,7 @@ import os
 import subprocess
 
 import pytest
+from export_functions import Function
 
 import umbra as torch
 from umbra.export import Dim
@@ -18,15 +19,6 @@ inputs = [numpy.array(v, dtype=d) for v, d in json.load(open(sys.argv[2]))]
 results = session.run(None, {n.name: v for n, v in zip(session.get_inputs(), inputs)})
 print(json.dumps([[str(r.dtype), list(r.shape), r.reshape(-1).tolist()] for r in results]))
 """
-
-
-class Function(torch.nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x, y=None):
-        return self.function(x) if y is None else self.function(x, y)
 
 
 def in_onnxruntime(folder, model, *inputs):

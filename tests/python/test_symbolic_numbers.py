@@ -2,6 +2,7 @@
 import math
 
 import pytest
+from export_functions import Function
 
 import umbra as torch
 from umbra._dynamo.source import ConstantSource
@@ -10,15 +11,6 @@ from umbra.export import Dim, export
 from umbra.fx.experimental import symbolic_shapes
 from umbra.fx.experimental.proxy_tensor import make_fx
 from umbra.fx.experimental.symbolic_shapes import ShapeEnv, guard_or_false, guard_or_true, guard_size_oblivious, statically_known_true
-
-
-class Function(torch.nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x, y=None):
-        return self.function(x) if y is None else self.function(x, y)
 
 
 def program(function, *example, dynamic):
