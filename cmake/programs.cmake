@@ -1,10 +1,13 @@
-# Command line, tests, golden report, benchmarks and examples: a folder's sources become programs in the build folder.
+# Command line, tests, golden report, benchmarks and examples: a folder's sources become programs in the build folder. Who
+# builds the library builds the command line with it; the others are built by name, or all by the target `programs`.
 enable_testing()
+add_custom_target(programs)
 
 # umbra_program(<name> <library>... SOURCES <source>...): an executable that may look into the library's private headers.
 function(umbra_program name)
   cmake_parse_arguments(PARSE_ARGV 1 program "" "" "SOURCES")
-  add_executable(${name} ${program_SOURCES})
+  add_executable(${name} EXCLUDE_FROM_ALL ${program_SOURCES})
+  add_dependencies(programs ${name})
   target_link_libraries(${name} PRIVATE
     umbra umbra_warnings fmt::fmt nlohmann_json::nlohmann_json ZLIB::ZLIB Threads::Threads ${program_UNPARSED_ARGUMENTS})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
@@ -15,7 +18,8 @@ endfunction()
 # umbra_user_program(<name> <source> <library>...): an executable that sees what a user sees: the public headers alone, with
 # the operators as they are installed.
 function(umbra_user_program name source)
-  add_executable(${name} ${source})
+  add_executable(${name} EXCLUDE_FROM_ALL ${source})
+  add_dependencies(programs ${name})
   target_include_directories(${name} BEFORE PRIVATE ${UMBRA_GENERATED}/installed)
   target_link_libraries(${name} PRIVATE umbra umbra_warnings ${ARGN})
   add_dependencies(${name} generate_operators)
@@ -26,7 +30,7 @@ file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cli/*.cpp)
 if(cli_sources)
   # The target's name is the library's already; the program's file is called umbra all the same.
   umbra_program(umbra_cli CLI11::CLI11 SOURCES ${cli_sources})
-  set_target_properties(umbra_cli PROPERTIES OUTPUT_NAME umbra)
+  set_target_properties(umbra_cli PROPERTIES OUTPUT_NAME umbra EXCLUDE_FROM_ALL OFF)
   target_compile_definitions(umbra_cli PRIVATE UMBRA_VERSION="${PROJECT_VERSION}")
   umbra_precompile(umbra_cli umbra/umbra.h)
   include(standalone)
@@ -98,7 +102,7 @@ endif()
 # ---- fuzz targets: one program for each file of tests/fuzz/targets, which runs over a corpus (tests/fuzz/CMakeLists.txt
 # makes them for libFuzzer). Each is a test over the corpus in the repository and a number of changed copies of it.
 file(GLOB fuzz_targets CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/targets/*.cpp)
-add_library(umbra_fuzz OBJECT ${CMAKE_SOURCE_DIR}/tests/fuzz/entry.cpp ${CMAKE_SOURCE_DIR}/tests/fuzz/run_corpus.cpp)
+add_library(umbra_fuzz OBJECT EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/fuzz/entry.cpp ${CMAKE_SOURCE_DIR}/tests/fuzz/run_corpus.cpp)
 target_link_libraries(umbra_fuzz PRIVATE umbra umbra_warnings)
 target_compile_definitions(umbra_fuzz PRIVATE UMBRA_INTERNAL)
 foreach(source ${fuzz_targets})
