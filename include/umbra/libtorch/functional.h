@@ -63,7 +63,7 @@ using KLDivFuncOptions = KLDivLossOptions;
 
 #define UMBRA_AS_LAYER(function, Layer, Options)                                                  \
   template <std::same_as<Options> Given> Tensor function(const Tensor& x, const Given& options) { \
-    return std::make_from_tuple<umbra::nn::Layer>(options.arguments())(x);                        \
+    return options.template make<umbra::nn::Layer>()(x);                                          \
   }
 UMBRA_AS_LAYER(max_pool1d, MaxPool1d, MaxPool1dFuncOptions)
 UMBRA_AS_LAYER(max_pool2d, MaxPool2d, MaxPool2dFuncOptions)
@@ -76,10 +76,10 @@ UMBRA_AS_LAYER(elu, ELU, ELUFuncOptions)
 UMBRA_AS_LAYER(softmax, Softmax, SoftmaxFuncOptions)
 UMBRA_AS_LAYER(log_softmax, LogSoftmax, LogSoftmaxFuncOptions)
 #undef UMBRA_AS_LAYER
-#define UMBRA_AS_LOSS(function, Layer, Options)                                        \
-  template <std::same_as<Options> Given>                                               \
-  Tensor function(const Tensor& input, const Tensor& target, const Given& options) {   \
-    return std::make_from_tuple<umbra::nn::Layer>(options.arguments())(input, target); \
+#define UMBRA_AS_LOSS(function, Layer, Options)                                      \
+  template <std::same_as<Options> Given>                                             \
+  Tensor function(const Tensor& input, const Tensor& target, const Given& options) { \
+    return options.template make<umbra::nn::Layer>()(input, target);                 \
   }
 UMBRA_AS_LOSS(cross_entropy, CrossEntropyLoss, CrossEntropyFuncOptions)
 UMBRA_AS_LOSS(nll_loss, NLLLoss, NLLLossFuncOptions)

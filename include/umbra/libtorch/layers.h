@@ -16,7 +16,7 @@ struct LinearOptions : native::LinearOptions {
   UMBRA_OWN_SETTING(LinearOptions, int64_t, in_features)
   UMBRA_OWN_SETTING(LinearOptions, int64_t, out_features)
   UMBRA_SETTING(LinearOptions, bias)
-  auto arguments() const { return std::tuple<int64_t, int64_t, Native>(in_features_, out_features_, *this); }
+  template <class Layer> Layer make() const { return Layer(in_features_, out_features_, Native(*this)); }
 
  private:
   int64_t in_features_, out_features_;
@@ -29,7 +29,9 @@ struct BilinearOptions : native::LinearOptions {
   UMBRA_OWN_SETTING(BilinearOptions, int64_t, in2_features)
   UMBRA_OWN_SETTING(BilinearOptions, int64_t, out_features)
   UMBRA_SETTING(BilinearOptions, bias)
-  auto arguments() const { return std::tuple(in1_features_, in2_features_, out_features_, Native(*this)); }
+  template <class Layer> Layer make() const {
+    return Layer(in1_features_, in2_features_, out_features_, Native(*this));
+  }
 
  private:
   int64_t in1_features_, in2_features_, out_features_;
@@ -37,7 +39,7 @@ struct BilinearOptions : native::LinearOptions {
 struct FlattenOptions {
   UMBRA_OWN_SETTING(FlattenOptions, int64_t, start_dim)
   UMBRA_OWN_SETTING(FlattenOptions, int64_t, end_dim)
-  auto arguments() const { return std::tuple(start_dim_, end_dim_); }
+  template <class Layer> Layer make() const { return Layer(start_dim_, end_dim_); }
 
  private:
   int64_t start_dim_ = 1, end_dim_ = -1;
@@ -84,7 +86,7 @@ template <size_t N> struct ConvOptions : native::ConvOptions<N> {
     same_ = std::string_view(word.text) == "same";
     return *this;
   }
-  auto arguments() const {
+  template <class Layer> Layer make() const {
     Native given = *this;
     for (size_t i = 0; same_ && i < N; ++i) {
       int64_t both = given.dilation[i] * (kernel_size_[i] - 1);
@@ -92,7 +94,7 @@ template <size_t N> struct ConvOptions : native::ConvOptions<N> {
       if (both % 2 != 0) throw NotImplementedError("padding='same' with a window of an even length is not built");
       given.padding[i] = both / 2;
     }
-    return std::tuple<int64_t, int64_t, Sizes, Native>(in_channels_, out_channels_, kernel_size_, given);
+    return Layer(in_channels_, out_channels_, kernel_size_, given);
   }
 
  private:
@@ -114,9 +116,7 @@ template <size_t N> struct ConvTransposeOptions : native::ConvTransposeOptions<N
   UMBRA_SETTING(ConvTransposeOptions, dilation)
   UMBRA_SETTING(ConvTransposeOptions, groups)
   UMBRA_SETTING(ConvTransposeOptions, bias)
-  auto arguments() const {
-    return std::tuple<int64_t, int64_t, Sizes, Native>(in_channels_, out_channels_, kernel_size_, *this);
-  }
+  template <class Layer> Layer make() const { return Layer(in_channels_, out_channels_, kernel_size_, Native(*this)); }
 
  private:
   int64_t in_channels_, out_channels_;
@@ -134,7 +134,7 @@ template <size_t N> struct MaxPoolOptions : native::MaxPoolOptions<N> {
   UMBRA_SETTING(MaxPoolOptions, padding)
   UMBRA_SETTING(MaxPoolOptions, dilation)
   UMBRA_SETTING(MaxPoolOptions, ceil_mode)
-  auto arguments() const { return std::tuple<Sizes, Native>(kernel_size_, *this); }
+  template <class Layer> Layer make() const { return Layer(kernel_size_, Native(*this)); }
 
  private:
   Sizes kernel_size_;
@@ -152,7 +152,7 @@ template <size_t N> struct AvgPoolOptions : native::AvgPoolOptions<N> {
   UMBRA_SETTING(AvgPoolOptions, ceil_mode)
   UMBRA_SETTING(AvgPoolOptions, count_include_pad)
   UMBRA_SETTING(AvgPoolOptions, divisor_override)
-  auto arguments() const { return std::tuple<Sizes, Native>(kernel_size_, *this); }
+  template <class Layer> Layer make() const { return Layer(kernel_size_, Native(*this)); }
 
  private:
   Sizes kernel_size_;
@@ -161,7 +161,7 @@ template <size_t N> struct AdaptiveAvgPoolOptions {
   using Sizes = native::Sizes<N>;
   AdaptiveAvgPoolOptions(Sizes output_size) : output_size_(output_size) {}
   UMBRA_OWN_SETTING(AdaptiveAvgPoolOptions, Sizes, output_size)
-  auto arguments() const { return std::tuple<Sizes>(output_size_); }
+  template <class Layer> Layer make() const { return Layer(output_size_); }
 
  private:
   Sizes output_size_;
@@ -184,7 +184,7 @@ struct BatchNormOptions : native::BatchNormOptions {
   UMBRA_SETTING(BatchNormOptions, momentum)
   UMBRA_SETTING(BatchNormOptions, affine)
   UMBRA_SETTING(BatchNormOptions, track_running_stats)
-  auto arguments() const { return std::tuple<int64_t, Native>(num_features_, *this); }
+  template <class Layer> Layer make() const { return Layer(num_features_, Native(*this)); }
 
  private:
   int64_t num_features_;
@@ -197,7 +197,7 @@ struct InstanceNormOptions : native::InstanceNormOptions {
   UMBRA_SETTING(InstanceNormOptions, momentum)
   UMBRA_SETTING(InstanceNormOptions, affine)
   UMBRA_SETTING(InstanceNormOptions, track_running_stats)
-  auto arguments() const { return std::tuple<int64_t, Native>(num_features_, *this); }
+  template <class Layer> Layer make() const { return Layer(num_features_, Native(*this)); }
 
  private:
   int64_t num_features_;
@@ -208,7 +208,7 @@ struct LayerNormOptions : native::LayerNormOptions {
   UMBRA_OWN_SETTING(LayerNormOptions, std::vector<int64_t>, normalized_shape)
   UMBRA_SETTING(LayerNormOptions, eps)
   UMBRA_SETTING(LayerNormOptions, elementwise_affine)
-  auto arguments() const { return std::tuple<std::vector<int64_t>, Native>(normalized_shape_, *this); }
+  template <class Layer> Layer make() const { return Layer(normalized_shape_, Native(*this)); }
 
  private:
   std::vector<int64_t> normalized_shape_;
@@ -220,7 +220,7 @@ struct GroupNormOptions : native::GroupNormOptions {
   UMBRA_OWN_SETTING(GroupNormOptions, int64_t, num_channels)
   UMBRA_SETTING(GroupNormOptions, eps)
   UMBRA_SETTING(GroupNormOptions, affine)
-  auto arguments() const { return std::tuple<int64_t, int64_t, Native>(num_groups_, num_channels_, *this); }
+  template <class Layer> Layer make() const { return Layer(num_groups_, num_channels_, Native(*this)); }
 
  private:
   int64_t num_groups_, num_channels_;
@@ -242,14 +242,14 @@ UMBRA_LAYER(GroupNorm);
 
 // ---- activations and dropout: those of one number have options of that number ----
 
-#define UMBRA_NUMBER_OPTIONS(Name, Type, option, ...)        \
-  struct Name {                                              \
-    Name(Type option __VA_ARGS__) : option##_(option) {}     \
-    UMBRA_OWN_SETTING(Name, Type, option)                    \
-    auto arguments() const { return std::tuple(option##_); } \
-                                                             \
-   private:                                                  \
-    Type option##_;                                          \
+#define UMBRA_NUMBER_OPTIONS(Name, Type, option, ...)                      \
+  struct Name {                                                            \
+    Name(Type option __VA_ARGS__) : option##_(option) {}                   \
+    UMBRA_OWN_SETTING(Name, Type, option)                                  \
+    template <class Layer> Layer make() const { return Layer(option##_); } \
+                                                                           \
+   private:                                                                \
+    Type option##_;                                                        \
   }
 UMBRA_NUMBER_OPTIONS(DropoutOptions, double, p, = 0.5);
 UMBRA_NUMBER_OPTIONS(ELUOptions, double, alpha, = 1);
@@ -329,7 +329,7 @@ struct UpsampleOptions : native::UpsampleOptions {
   UMBRA_SETTING(UpsampleOptions, scale_factor)
   UMBRA_SETTING(UpsampleOptions, mode)
   UMBRA_SETTING(UpsampleOptions, align_corners)
-  auto arguments() const { return std::tuple<Native>(*this); }
+  template <class Layer> Layer make() const { return Layer(Native(*this)); }
 };
 UMBRA_LAYER(Upsample);
 
@@ -342,7 +342,7 @@ struct EmbeddingOptions : native::EmbeddingOptions {
   UMBRA_OWN_SETTING(EmbeddingOptions, int64_t, num_embeddings)
   UMBRA_OWN_SETTING(EmbeddingOptions, int64_t, embedding_dim)
   UMBRA_SETTING(EmbeddingOptions, padding_idx)
-  auto arguments() const { return std::tuple<int64_t, int64_t, Native>(num_embeddings_, embedding_dim_, *this); }
+  template <class Layer> Layer make() const { return Layer(num_embeddings_, embedding_dim_, Native(*this)); }
 
  private:
   int64_t num_embeddings_, embedding_dim_;
@@ -359,7 +359,7 @@ struct RecurrentOptions : native::RecurrentOptions {
   UMBRA_SETTING(RecurrentOptions, batch_first)
   UMBRA_SETTING(RecurrentOptions, dropout)
   UMBRA_SETTING(RecurrentOptions, bidirectional)
-  auto arguments() const { return std::tuple<int64_t, int64_t, Native>(input_size_, hidden_size_, *this); }
+  template <class Layer> Layer make() const { return Layer(input_size_, hidden_size_, Native(*this)); }
 
  private:
   int64_t input_size_, hidden_size_;
@@ -409,7 +409,7 @@ struct MultiheadAttentionOptions : native::MultiheadAttentionOptions {
   UMBRA_OWN_SETTING(MultiheadAttentionOptions, int64_t, num_heads)
   UMBRA_SETTING(MultiheadAttentionOptions, dropout)
   UMBRA_SETTING(MultiheadAttentionOptions, bias)
-  auto arguments() const { return std::tuple<int64_t, int64_t, Native>(embed_dim_, num_heads_, *this); }
+  template <class Layer> Layer make() const { return Layer(embed_dim_, num_heads_, Native(*this)); }
 
  private:
   int64_t embed_dim_, num_heads_;
@@ -436,7 +436,7 @@ struct TransformerEncoderLayerOptions : native::TransformerLayerOptions {
   UMBRA_SETTING(TransformerEncoderLayerOptions, dim_feedforward)
   UMBRA_SETTING(TransformerEncoderLayerOptions, dropout)
   UMBRA_SETTING(TransformerEncoderLayerOptions, activation)
-  auto arguments() const { return std::tuple<int64_t, int64_t, Native>(d_model_, nhead_, *this); }
+  template <class Layer> Layer make() const { return Layer(d_model_, nhead_, Native(*this)); }
 
  private:
   int64_t d_model_, nhead_;
@@ -456,9 +456,7 @@ UMBRA_LAYER(TransformerDecoderLayer);
 struct TransformerEncoderOptions {
   TransformerEncoderOptions(const TransformerEncoderLayer& layer, int64_t num_layers)
       : layer(layer), num_layers(num_layers) {}
-  auto arguments() const {
-    return std::tuple<native::TransformerEncoderLayer, int64_t>(layer->encoder_layer(), num_layers);
-  }
+  template <class Layer> Layer make() const { return Layer(layer->encoder_layer(), num_layers); }
   TransformerEncoderLayer layer;
   int64_t num_layers;
 };
@@ -472,7 +470,7 @@ UMBRA_LAYER(TransformerEncoder);
     return *this;                                                   \
   }                                                                 \
   native::Reduction reduction() const { return Native::reduction; } \
-  auto arguments() const { return std::tuple<Native>(*this); }
+  template <class Layer> Layer make() const { return Layer(Native(*this)); }
 
 struct ReductionOptions : native::ReductionOptions {
   using Native = native::ReductionOptions;
@@ -525,7 +523,7 @@ struct KLDivLossOptions : native::KLDivLossOptions {
     if (!Native::batchmean) Native::reduction = word;
     return *this;
   }
-  auto arguments() const { return std::tuple<Native>(*this); }
+  template <class Layer> Layer make() const { return Layer(Native(*this)); }
 };
 struct MarginRankingLossOptions : native::MarginRankingLossOptions {
   using Native = native::MarginRankingLossOptions;

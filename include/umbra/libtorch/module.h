@@ -135,7 +135,7 @@ template <class Derived> class Cloneable : public Module {
 template <class Native, class OptionsType> class LayerImpl : public Native {
  public:
   using Options = OptionsType;
-  explicit LayerImpl(const Options& given) : Native(std::make_from_tuple<Native>(given.arguments())), options(given) {}
+  explicit LayerImpl(const Options& given) : Native(given.template make<Native>()), options(given) {}
   template <class... Arguments>
   requires(std::constructible_from<Options, Arguments...> &&
            !(sizeof...(Arguments) == 1 && (std::same_as<std::remove_cvref_t<Arguments>, Options> && ...)) &&
