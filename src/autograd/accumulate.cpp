@@ -43,10 +43,19 @@ Tensor copy_in_layout(const Tensor& gradient, const Tensor& leaf) {
   return copy_with_strides(gradient, leaf.sym_strides());
 }
 
+/// Whether the gradient is all of a tensor that is there for its sake alone: a product, say, that it is transposed from.
+bool is_whole_of_its_base(const Tensor& gradient) {
+  const IntrusivePtr<TensorImpl>& base = gradient.impl()->view_base();
+  const StorageImpl& storage = *gradient.storage();
+  return base && base->use_count() == 1 && storage.use_count() == 2 && storage.has_data() &&
+         storage.bytes().same(gradient.numel() * static_cast<int64_t>(gradient.item_size()));
+}
+
 // A view of what others hold is not taken over as in PyTorch, where writes to one then reach the other; the strides
 // that its copy has are those that it would have there.
 Tensor copy_or_keep(Tensor gradient, const Tensor& leaf, size_t holders) {
   if (gradient.impl()->use_count() > holders) return copy_in_layout(gradient, leaf);
+  if (is_whole_of_its_base(gradient)) return share_data(gradient);
   if (gradient.storage()->use_count() > 1) return copy_with_strides(gradient, gradient.sym_strides());
   return holders > 1 || is_observed(gradient) ? share_data(gradient) : std::move(gradient);
 }

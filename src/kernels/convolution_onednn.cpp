@@ -12,6 +12,8 @@ using Kind = ConvolutionResult;
 
 // So many multiplications are worth a second thread.
 constexpr int64_t kSharedWork = 1 << 20;
+// So many bytes of a weight a thread brings into another layout at a time, about.
+constexpr int64_t kWeightCopy = 2 << 20;
 
 // A primitive with the layouts it wants, next to those the tensors have.
 struct ConvolutionPlan {
@@ -257,8 +259,12 @@ struct Division {
   int64_t count;
   Part (*part)(Kind, Operands, Geometry, int64_t, int64_t);
 };
-Division division(Kind kind, const Geometry& g) {
-  if (kind != Kind::Weight && g.batch >= num_threads()) return {g.batch, some_samples};
+// Every part brings into oneDNN's layout what it shares with the others: by samples the weight, by channels all of the
+// input. The smaller of the two it is, that time and memory go for the work.
+Division division(Kind kind, const Operands& t, const Geometry& g) {
+  int64_t input = (kind == Kind::Image ? t.map : t.image).numel();
+  bool by_channels = g.groups == 1 && t.weight.numel() > input;
+  if (kind != Kind::Weight && g.batch >= num_threads() && !by_channels) return {g.batch, some_samples};
   if (g.groups > 1) return {g.groups, some_groups};
   int64_t channels = kind == Kind::Image ? g.image_channels : g.map_channels;
   return {(channels + kChannelBlock - 1) / kChannelBlock, some_channels};
@@ -275,11 +281,16 @@ bool takes(Kind kind, const Operands& t) {
 // The parts that threads take: one where it is not worth more, or where oneDNN has no way for one of several.
 class Shares {
  public:
-  Shares(Kind kind, const Operands& t, const Geometry& g) : kind_(kind), t_(t), g_(g), parts_(division(kind, g)) {
+  Shares(Kind kind, const Operands& t, const Geometry& g) : kind_(kind), t_(t), g_(g), parts_(division(kind, t, g)) {
     int64_t work = g.batch * g.map_channels * g.map_size() * (g.image_channels / g.groups) * g.kernel_size();
     int64_t threads = num_threads(), work_of_one = std::max<int64_t>(1, work / parts_.count);
-    // As many parts as threads: each part brings the weight, or the image, into oneDNN's layout anew.
-    grain_ = std::max((kSharedWork + work_of_one - 1) / work_of_one, (parts_.count + threads - 1) / threads);
+    // As many parts as threads, since each part brings the weight, or the input, into oneDNN's layout anew; or some times
+    // as many where copies of parts of a large weight would else take much memory.
+    bool large = parts_.part == some_channels && t.weight.numel() > (kind == Kind::Image ? t.map : t.image).numel();
+    int64_t weight_bytes = t.weight.numel() * static_cast<int64_t>(t.weight.item_size());
+    int64_t turns = large ? std::max<int64_t>(1, weight_bytes / (threads * kWeightCopy)) : 1;
+    int64_t wanted = std::min(parts_.count, threads * turns);
+    grain_ = std::max((kSharedWork + work_of_one - 1) / work_of_one, (parts_.count + wanted - 1) / wanted);
     if (grain_ >= parts_.count || in_parallel_region()) return;
     count_ = (parts_.count + grain_ - 1) / grain_;
     for (int64_t i : {int64_t{0}, count_ - 1}) {  // all but the last are of one size
@@ -349,7 +360,7 @@ std::optional<int64_t> workspace(Kind kind, Operands t, const Geometry& g) {
   t = {dense_look(t.image, bytes), dense_look(t.map, bytes), dense_look(t.weight, bytes), t.bias};
   t.keep_layout = channels_last(t.image) && channels_last(t.map);
   Shares shares(kind, t, g);
-  for (int64_t i = 0; i < shares.count(); ++i) {
+  for (int64_t i = 0; i < std::min<int64_t>(shares.count(), num_threads()); ++i) {  // at a time
     std::optional<int64_t> of_part = bytes_of_part(kind, shares.at(i));
     if (!of_part) return std::nullopt;
     bytes += *of_part;

@@ -272,7 +272,16 @@ template <class T> void multiply_with_blas(const Product& p) { share(p, multiply
 struct MatmulPlan {
   dnnl::matmul primitive;
   dnnl::memory::desc a, b, out, bias, scratch;
+  bool blas_is_better = false;
 };
+
+/// oneDNN's second way, for matrices that lie in parts of larger ones, first writes code for all cases: milliseconds, and
+/// megabytes that stay. It repays that where much is multiplied, but for two matrices by columns, where it is half as fast.
+bool is_better_by_blas(const Product& p, std::string_view way) {
+  constexpr int64_t kMuchWork = 1 << 25;
+  bool by_columns = !p.a.rows_dense() && !p.b.rows_dense();
+  return p.out.tensor.dtype() == DType::Float32 && way.starts_with("gemm") && (by_columns || p.work() < kMuchWork);
+}
 
 dnnl::memory::desc describe(const Matrices& m, int64_t batch) {
   using Dims = dnnl::memory::dims;
@@ -298,8 +307,9 @@ std::shared_ptr<const MatmulPlan> make_plan(const Product& p) try {
   auto chosen = p.bias.defined() ? onednn::choose<dnnl::matmul>(attributes, plan.a, plan.b, plan.bias, plan.out)
                                  : onednn::choose<dnnl::matmul>(attributes, plan.a, plan.b, plan.out);
   if (!chosen || std::string_view(chosen.impl_info_str()).starts_with("ref")) return nullptr;
+  plan.blas_is_better = is_better_by_blas(p, chosen.impl_info_str());
+  if (!plan.blas_is_better) plan.primitive = dnnl::matmul(chosen);
   plan.scratch = chosen.scratchpad_desc();
-  plan.primitive = dnnl::matmul(chosen);
   return std::make_shared<const MatmulPlan>(std::move(plan));
 } catch (const dnnl::error&) {
   return nullptr;
@@ -320,25 +330,27 @@ std::shared_ptr<const MatmulPlan> plan_for(const Product& p) {
   return cache.get(std::move(key), [&] { return make_plan(p); });
 }
 
-// For a part that oneDNN has no fast way for, though it has one for the whole.
-template <class T> void multiply_part_with_loops(Product p) {
-  if (p.bias.defined()) {
-    const T* bias = p.bias.data<T>() + p.bias_at;
-    T* out = reinterpret_cast<T*>(p.out.data);
-    for (int64_t i = 0; i < p.batch * p.out.rows; ++i)
-      std::copy_n(bias, p.out.columns, out + i / p.out.rows * p.out.batch_stride + i % p.out.rows * p.out.row_stride);
-    p.bias = Tensor();
-    p.beta = 1;
-  }
-  LoopProduct<T>(p).run();
+/// The product with the bias' row in the result already.
+template <class T> Product with_bias_written(Product p) {
+  if (!p.bias.defined()) return p;
+  const T* bias = p.bias.data<T>() + p.bias_at;
+  T* out = reinterpret_cast<T*>(p.out.data);
+  for (int64_t i = 0; i < p.batch * p.out.rows; ++i)
+    std::copy_n(bias, p.out.columns, out + i / p.out.rows * p.out.batch_stride + i % p.out.rows * p.out.row_stride);
+  p.bias = Tensor();
+  p.beta = 1;
+  return p;
 }
 
 void multiply_part_with_onednn(const Product& p) {
   onednn::OneThread here;
   auto plan = plan_for(p);
-  if (!plan)
-    return visit<FloatingTypes>(p.out.tensor.dtype(), "matmul",
-                                [&](auto tag) { multiply_part_with_loops<typename decltype(tag)::type>(p); });
+  if (!plan)  // for a part, though there is a fast way for the whole
+    return visit<FloatingTypes>(p.out.tensor.dtype(), "matmul", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      LoopProduct<T>(with_bias_written<T>(p)).run();
+    });
+  if (plan->blas_is_better) return multiply_part_with_blas<float>(with_bias_written<float>(p));
   auto& engine = onednn::engine();
   std::unordered_map<int, dnnl::memory> arguments = {{DNNL_ARG_SRC, {plan->a, engine, p.a.data}},
                                                      {DNNL_ARG_WEIGHTS, {plan->b, engine, p.b.data}},
