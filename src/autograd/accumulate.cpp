@@ -47,8 +47,8 @@ Tensor copy_in_layout(const Tensor& gradient, const Tensor& leaf) {
 bool is_whole_of_its_base(const Tensor& gradient) {
   const IntrusivePtr<TensorImpl>& base = gradient.impl()->view_base();
   const StorageImpl& storage = *gradient.storage();
-  return base && base->use_count() == 1 && storage.use_count() == 2 && storage.has_data() &&
-         storage.bytes().same(gradient.numel() * static_cast<int64_t>(gradient.item_size()));
+  return base && base->use_count() == 1 && storage.use_count() == 2 &&
+         storage.bytes().same(gradient.sym_numel() * static_cast<int64_t>(gradient.item_size()));
 }
 
 // A view of what others hold is not taken over as in PyTorch, where writes to one then reach the other; the strides

@@ -283,6 +283,22 @@ def test_a_leaf_takes_its_gradient_before_the_eyes_of_a_mode():
     assert x.grad.requires_grad
 
 
+def test_a_leaf_takes_a_view_that_is_all_of_its_base_without_a_copy():
+    layer, x = umbra.nn.Linear(4, 3), umbra.ones(5, 4)
+    with Log() as mode:
+        layer(x).sum().backward()
+    assert mode.seen[-4:] == ["aten.view.default", "aten.detach.default", "aten.t.default", "aten.detach.default"]
+    assert not layer.weight.grad._is_view() and layer.weight.grad.is_contiguous()
+    # Of a part, and of what others hold, a copy: a write to one does not reach the other.
+    w, g = umbra.ones(2, 3, requires_grad=True), umbra.ones(6)
+    w.view(6).backward(g)
+    w.grad.add_(1)
+    assert g.tolist() == [1.0] * 6
+    a, b = umbra.ones(2, requires_grad=True), umbra.ones(3, requires_grad=True)
+    (umbra.cat([a, b]) * 2).sum().backward()
+    assert a.grad.untyped_storage().nbytes() == 8 and b.grad.untyped_storage().nbytes() == 12
+
+
 def test_a_backward_shows_modes_the_outputs_that_it_kept():
     class Logs(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
