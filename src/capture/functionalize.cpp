@@ -242,6 +242,10 @@ void write_results(const Operator& op, const std::vector<Tensor>& written, Value
 
 const Operator& functional_form_of(const Operator& op) {
   const Operator* functional = op.functional_form();
+  bool gives_argument = op.schema().space != "aten" && op.is_mutable() && op.return_count() > 0 &&
+                        !op.schema().returns[0].alias.set.empty();
+  check(functional || !gives_argument, "Found a custom (non-ATen) operator whose output has alias annotations: ",
+        to_string(op.schema()), ". We only support functionalizing operators whose outputs do not have alias annotations");
   check<NotImplementedError>(functional, op.name(),
                              " writes its arguments and has no functional form: it cannot be captured");
   return *functional;
