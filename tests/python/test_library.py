@@ -7,6 +7,7 @@ import pytest
 import umbra as torch
 from umbra import Tensor, library
 from umbra._subclasses.fake_tensor import FakeTensorMode
+from umbra.functorch.compile import aot_function, nop
 from umbra.fx.experimental.proxy_tensor import make_fx
 
 
