@@ -219,6 +219,7 @@ void bind_passes(nb::module_& m) {
     end_capture_for(t, "Tensor.requires_grad_()");
     Tensor(t).requires_grad_(value);
   });
+  m.def("_bump_version", [](const Tensor& t) { t.impl()->bump_version(); });
   m.def("_retain_grad", [](const Tensor& t) { t.retain_grad(); });
   m.def("_register_hook", [](const Tensor& t, nb::handle hook) {
     check(t.requires_grad(), "cannot register a hook on a tensor that doesn't require gradient");

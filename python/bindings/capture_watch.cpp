@@ -55,6 +55,9 @@ void bind_capture_watch(nb::module_& m) {
   m.def("_set_capturing", [](bool on) { return std::exchange(g_capturing, on); });
   // _converted_to_int(): whether int() made a number of a size since this was asked last.
   m.def("_converted_to_int", [] { return std::exchange(g_converted, false); });
+  // _steps_from_base(tensor): by how many views a captured tensor was made of its base; t_() and its like add one.
+  m.def("_steps_from_base",
+        [](const Tensor& tensor) { return is_functional(tensor) ? functional_state(tensor).views.size() : 0; });
   // _lost_of_result(tensor, from_outside): what of a result that the captured function made its graphs would not give,
   // or None. Where gradients can only come from outside, those of leaves that were made inside are lost.
   m.def("_lost_of_result", [](const Tensor& result, bool from_outside) { return lost_of(result, from_outside); });

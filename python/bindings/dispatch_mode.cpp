@@ -164,12 +164,17 @@ PyMethodDef g_disabled_definition = {"_disabled_torch_dispatch_impl",
                                      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(disabled)),
                                      METH_VARARGS | METH_KEYWORDS, nullptr};
 
-/// `with _C._DisableTorchDispatch():`
+/// `with _C._DisableTorchDispatch():`, and with True also below what records and makes functional.
 struct DisableDispatch {
+  explicit DisableDispatch(bool below_captures = false) : below_captures(below_captures) {}
+  bool below_captures;
   DispatchState before;
   void enter() {
     before = dispatch_state();
     dispatch_state().exclude |= DispatchKeySet(DispatchKey::UserMode) | DispatchKey::Subclass | DispatchKey::Fake;
+    if (below_captures)
+      dispatch_state().exclude |= DispatchKeySet(DispatchKey::Autograd) | DispatchKey::Functionalize |
+                                  DispatchKey::Proxy | DispatchKey::PreProxy | DispatchKey::Lift;
   }
   void leave(nb::args) { dispatch_state() = before; }
 };
@@ -260,8 +265,13 @@ void bind_dispatch(nb::module_& m) {
       if (auto* python = dynamic_cast<PythonMode*>(mode.get())) out.append(nb::handle(python->object()));
     return out;
   });
+  // _lie_in_memory_of(wrapper, other): wrappers have no data; those of views say that they share what others stand for.
+  m.def("_lie_in_memory_of", [](const Tensor& wrapper, const Tensor& other) {
+    bool wrappers = wrapper.keys().has(DispatchKey::Subclass) && !wrapper.storage()->has_data();
+    if (wrappers && !wrapper.is_same(other)) wrapper.impl()->set_storage(other.storage());
+  });
   nb::class_<DisableDispatch>(m, "_DisableTorchDispatch")
-      .def(nb::init<>())
+      .def(nb::init<bool>(), nb::arg("below_captures") = false)
       .def("__enter__", &DisableDispatch::enter)
       .def("__exit__", &DisableDispatch::leave);
   nb::class_<NoModes>(m, "_NoModes")

@@ -55,9 +55,23 @@ std::vector<SchemaType> contained_types(const SchemaType& t) {
   return {element_type(t)};
 }
 
-nb::set alias_sets(const AliasInfo& a) {
+constexpr char kAnything = '*';  // what may be memory of any kind: `Tensor(a -> *)`
+
+/// The names of what a tensor shares memory with before the call.
+nb::set sets_before(const AliasInfo& a) {
   nb::set out;
-  out.add(nb::cast(a.set));
+  std::string name;
+  for (char c : a.set + "|") {
+    if (c != '|' && c != kAnything) name += c;
+    if (c == '|' && !name.empty()) out.add(nb::cast(std::exchange(name, {})));
+  }
+  return out;
+}
+
+nb::set sets_after(const AliasInfo& a) {
+  if (a.set.find(kAnything) == std::string::npos) return sets_before(a);
+  nb::set out;
+  out.add(nb::cast(std::string(1, kAnything)));
   return out;
 }
 
@@ -106,8 +120,8 @@ void bind_schemas(nb::module_& m) {
   bind_types(m);
   nb::class_<AliasInfo>(m, "_AliasInfo")
       .def_ro("is_write", &AliasInfo::write)
-      .def_prop_ro("before_set", &alias_sets)
-      .def_prop_ro("after_set", &alias_sets);
+      .def_prop_ro("before_set", &sets_before)
+      .def_prop_ro("after_set", &sets_after);
   nb::class_<SchemaArgument>(m, "Argument")
       .def_ro("name", &SchemaArgument::name)
       .def_ro("type", &SchemaArgument::type)

@@ -74,6 +74,7 @@ class Outputs {
     out.requires_grad = t.requires_grad();
     out.made_without_grad = t.is_view() && t.impl()->view_kind() == ViewKind::NoGrad;
     out.spec = spec_of(t);
+    if (out.requires_grad) autograd::grad_fn(t);  // a view whose history is lost is refused, as where it is used
     if (find_same(i, out) || has_own_gradient(t)) return out;
     if (is_functional(t) && !find_source(t, out) && !find_changed_source(t, out) && !find_output(i, out))
       find_intermediate(i, out);

@@ -114,12 +114,11 @@ autograd::Gradients run_backward(const Executable& e, const std::vector<Tensor>&
   inputs.insert(inputs.end(), saved.begin(), saved.end());
   for (size_t k = 0; k < joint.tangents; ++k) {
     const Tensor& tangent = incoming[joint.tangent_outputs[k]];
-    check<AssertionError>(
-        is_subclass(tangent) == kept.subclass_tangents[k],
-        "We incorrectly attempted to compile the backward with incorrect subclass metadata: an output "
-        "that is ",
-        kept.subclass_tangents[k] ? "a" : "no", " tensor subclass got a gradient that is ",
-        is_subclass(tangent) ? "one" : "none");
+    check(is_subclass(tangent) == kept.subclass_tangents[k],
+          "During the backward, we encountered a tensor subclass where we guessed its metadata incorrectly: an output "
+          "that is ",
+          kept.subclass_tangents[k] ? "a" : "no", " tensor subclass got a gradient that is ",
+          is_subclass(tangent) ? "one" : "none");
     inputs.push_back(Value(fit_tangent(tangent, kept.tangents[k])));
   }
   for (const Tensor& t : kept.later) inputs.push_back(Value(untracked(t)));

@@ -4,6 +4,7 @@
 #include "autograd/accumulate.h"
 #include "autograd/meta.h"
 #include "autograd/user_code.h"
+#include "autograd/wrapper_views.h"
 #include "umbra/autograd/running.h"
 #include "umbra/core/print.h"
 #include "umbra/core/sparse.h"
@@ -33,7 +34,10 @@ bool is_observed(const Tensor& tensor) {
 Tensor share_data(const Tensor& tensor) {
   if (is_observed(tensor)) {
     ExcludeKeys guard(DispatchKey::Autograd);
-    return tensor.detach();
+    Tensor out = tensor.detach();
+    bool made_by_class = out.keys().has(DispatchKey::Subclass) && !out.is_same(tensor);
+    if (made_by_class && !out.impl()->is_inference()) count_writes_together(tensor.impl(), out.impl());
+    return out;
   }
   Tensor out = alias_tensor(tensor, tensor.sym_sizes(), tensor.sym_strides(), tensor.sym_storage_offset());
   if (!out.impl()->is_inference()) out.impl()->remove_key(DispatchKey::Autograd);

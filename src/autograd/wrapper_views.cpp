@@ -9,16 +9,6 @@ namespace {
 
 bool has_handler(const TensorImpl* t) { return t->keys().has(DispatchKey::Subclass); }
 
-// One count of writes for a tensor and its views, which do not share a storage here.
-const IntrusivePtr<VersionCounter>& shared_counter(TensorImpl* t) {
-  if (!t->version_counter()) {
-    auto counter = make_counted<VersionCounter>();
-    counter->version = t->version();
-    t->set_version_counter(std::move(counter));
-  }
-  return t->version_counter();
-}
-
 /// The same call again, on another base.
 struct Replay {
   const Operator& op;
@@ -36,6 +26,15 @@ struct Replay {
 };
 
 }  // namespace
+
+void count_writes_together(TensorImpl* tensor, TensorImpl* other) {
+  if (!tensor->version_counter()) {
+    auto counter = make_counted<VersionCounter>();
+    counter->version = tensor->version();
+    tensor->set_version_counter(std::move(counter));
+  }
+  other->set_version_counter(tensor->version_counter());
+}
 
 const ViewReplay& replay_of(const Tensor& view) {
   static const ViewReplay none;
@@ -63,7 +62,7 @@ void WrapperEffects::note(const Value* frame) const {
   bool made_by_class = true;
   frame[0].each_tensor([&](TensorImpl* t) { made_by_class &= t != self_.get() && has_handler(t) && !t->view_base(); });
   if (!made_by_class) return;
-  frame[0].each_tensor([&](TensorImpl* t) { t->set_version_counter(shared_counter(self_.get())); });
+  frame[0].each_tensor([&](TensorImpl* t) { count_writes_together(self_.get(), t); });
   if (op_.definition().not_differentiable) return;  // detach: the memory is shared, and nothing of the history
   note_view(Tensor(self_), frame[0]);
   int output = 0;

@@ -8,6 +8,9 @@
 
 namespace umbra::autograd {
 
+/// One count of writes for a tensor and another of the same contents, which do not share a storage here.
+void count_writes_together(TensorImpl* tensor, TensorImpl* other);
+
 /// How the view was made of its base; empty where strides say it all.
 UMBRA_API const ViewReplay& replay_of(const Tensor& view);
 

@@ -72,10 +72,14 @@ Tensor replay(FunctionalBase& base, const std::vector<ViewStep>& views) {
 }
 }  // namespace
 
+void check_views_last(const FunctionalState& state) {
+  check<NotImplementedError>(state.views.empty() || state.resizes == state.base->resizes,
+                             "a view of a tensor that was resized afterwards is used: that cannot be captured");
+}
+
 const Tensor& current_value(FunctionalState& state) {
   if (state.generation != state.base->generation) {
-    check<NotImplementedError>(state.views.empty() || state.resizes == state.base->resizes,
-                               "a view of a tensor that was resized afterwards is used: that cannot be captured");
+    check_views_last(state);
     state.value = replay(*state.base, state.views);
     state.generation = state.base->generation;
   }

@@ -15,6 +15,8 @@ bool identical(SymIntArrayRef a, SymIntArrayRef b);
 bool lies_as_shown(const FunctionalBase& base);
 /// Puts them back there.
 void lay_as_shown(FunctionalBase& base);
+/// Refuses a view of a base that got another size since.
+void check_views_last(const FunctionalState& state);
 /// A wrapper's contents now, after all writes to its base.
 const Tensor& current_value(FunctionalState& state);
 /// Whether elements of a wrapper may share memory because it is a view of overlapping windows, or by strides.

@@ -32,12 +32,12 @@ bool is_wrapper(const Tensor& t) {
   return g_level ? functional_level::owns(t.impl(), g_level.get()) : is_functional(t);
 }
 
-/// After a write PyTorch makes a view once more, of what autograd has as its base, for its history. No one reads the
-/// value, but it counts in the names of nodes.
+/// After a write, or a change of another view's metadata, PyTorch makes a view once more, of what autograd has as its
+/// base, for its history. No one reads the value, but it counts in the names of nodes.
 void renew_history(const Tensor& t) {
   FunctionalState& state = state_of(t.impl());
-  if (state.history == state.base->generation) return;
-  state.history = state.base->generation;
+  if (state.history == t.version()) return;
+  state.history = t.version();
   if (g_level || !t.is_view() || !is_grad_enabled() || !t.requires_grad()) return;
   Tensor root(t.impl()->view_base());
   if (!is_wrapper(root)) return;
@@ -97,7 +97,7 @@ IntrusivePtr<FunctionalState> state_of_view(const Tensor& self, ViewStep step, c
   state->value = value;
   // As in PyTorch a view starts from before all writes: where there were any, it is taken of the base when it is read.
   state->generation = 0;
-  state->history = from.base->generation;
+  state->history = self.version();
   state->resizes = from.base->resizes;
   state->level = from.level;
   return state;
@@ -235,13 +235,17 @@ void write_results(const Operator& op, const std::vector<Tensor>& written, Value
     }
     write_value(written[i], std::move(value));
     current_value(state_of(written[i].impl()));
-    renew_history(written[i]);
     if (counted) written[i].impl()->bump_version();
+    renew_history(written[i]);
   }
 }
 
 const Operator& functional_form_of(const Operator& op) {
   const Operator* functional = op.functional_form();
+  bool gives_argument = op.schema().space != "aten" && op.is_mutable() && op.return_count() > 0 &&
+                        !op.schema().returns[0].alias.set.empty();
+  check(functional || !gives_argument, "Found a custom (non-ATen) operator whose output has alias annotations: ",
+        to_string(op.schema()), ". We only support functionalizing operators whose outputs do not have alias annotations");
   check<NotImplementedError>(functional, op.name(),
                              " writes its arguments and has no functional form: it cannot be captured");
   return *functional;
@@ -254,16 +258,16 @@ void check_captured(const Operator& op, const Tensor& written) {
 
 // ---- operators that change metadata ----
 
-/// The wrapper becomes a view of itself: one step more from its base.
+/// The wrapper becomes a view of itself: one step more from its base. One that is behind the writes to its base stays so:
+/// its contents are made anew, by all steps, when they are read.
 void become_view(const Operator& view, Value* frame, const Tensor& self) {
   FunctionalState& state = state_of(self.impl());
-  current_value(state);
+  check_views_last(state);
   Value shown = view_of_wrapper(view, frame), value = view_of_value(view, frame, self);
   std::vector<Value> arguments(view.argument_count());
   for (size_t i = 1; i < view.argument_count(); ++i) arguments[i] = frame[i];
   state.views.push_back({&view, std::move(arguments), -1});
   state.value = value.tensor();
-  state.generation = state.base->generation;
   state.resizes = state.base->resizes;
   const Tensor& looks = shown.tensor_ref();
   self.impl()->set_geometry(looks.sym_sizes(), looks.sym_strides(), looks.sym_storage_offset());
@@ -304,9 +308,14 @@ void become_other(const Operator& op, const Tensor& self, const Tensor& source) 
   state.value = from.value;
   state.generation = from.generation;
   state.resizes = from.resizes;
-  state.history = from.generation;
   self.impl()->set_storage(source.storage());
   self.impl()->set_geometry(source.sym_sizes(), source.sym_strides(), source.sym_storage_offset());
+}
+
+/// What changes is known to the tensor's own history.
+void count_change(const Tensor& self) {
+  self.impl()->bump_version();
+  state_of(self.impl()).history = self.version();
 }
 
 void call_metadata(const Operator& op, Value* frame) {
@@ -315,7 +324,7 @@ void call_metadata(const Operator& op, Value* frame) {
   static const Operator& set = get_operator("aten::set_.source_Tensor");
   if (&op == &set) {
     become_other(op, self, frame[1].tensor());
-    self.impl()->bump_version();
+    count_change(self);
     frame[0] = Value(std::move(self));
     return;
   }
@@ -323,7 +332,7 @@ void call_metadata(const Operator& op, Value* frame) {
   const Operator& functional = functional_form_of(op);
   if (functional.definition().view) become_view(functional, frame, self);
   else become_value(op, functional, frame, self);
-  self.impl()->bump_version();
+  count_change(self);
   frame[0] = Value(std::move(self));
 }
 

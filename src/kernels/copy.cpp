@@ -53,7 +53,8 @@ void copy(const Tensor& out, const Tensor& in) {
   DType to = out.dtype(), from = in.dtype();
   int64_t to_item = out.item_size(), from_item = in.item_size();
   LoopGeometry loop(out, {&in});
-  if (loop.numel() == 0 || (to == from && loop.data(0) == loop.data(1) && out.strides() == in.strides())) return;
+  bool same_elements = loop.data(0) == loop.data(1) && out.sizes() == in.sizes() && out.strides() == in.strides();
+  if (loop.numel() == 0 || (to == from && same_elements)) return;
   if (to == from) {
     if (is_transpose(loop, to_item)) return copy_as_transposes(loop, to_item);
     if (loop.dims() > 1 && loop.stride(0, 0) == to_item && loop.stride(0, 1) == to_item)

@@ -233,9 +233,10 @@ void VmapLevel::call_inplace(const Operator& op, Value* frame) {
   } else if (source.definition().elementwise && !source.definition().batch && !source.definition().random) {
     WithoutLevel off;
     ops::batch_elementwise(op, frame);
+  } else if (&source == &op) {  // a user's, that has no other form: it writes the elements of the batch
+    WithoutLevel off;
+    ops::batch_one_by_one(op, frame);
   } else {
-    check(&source != &op, "Batching rule not implemented for ", op.name(),
-          "; the fallback path doesn't work on out= or view ops.");
     Frame inner(source, frame);
     call(source, inner.data());
     check(inner[0].tensor_ref().sym_sizes() == self.sym_sizes(), "output with shape ", to_string(self.sym_sizes()),

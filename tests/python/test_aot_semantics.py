@@ -571,3 +571,15 @@ def test_a_view_that_a_custom_function_made_goes_back_by_that_function(function)
         sum(part.sum() for part in (result if isinstance(result, list) else [result])).backward()
         return x.grad.tolist()
     assert gradient(aot_function(function, nop)) == gradient(function)
+
+
+@pytest.mark.parametrize("part", [lambda x: x.unbind(0)[0], lambda x: x.split(1)[1]])
+def test_a_view_among_several_whose_base_was_written_has_no_history_to_give(part):
+    def function(x):
+        view = part(x)
+        x.mul_(2)
+        return view
+    compiled = aot_function(function, fw_compiler=nop)
+    assert torch.equal(compiled(plain(3)), function(plain(3)))
+    with pytest.raises(RuntimeError, match="returns multiple views"):
+        compiled(leaf(3) * 1)

@@ -209,3 +209,32 @@ def test_a_function_of_wrappers_sees_whether_gradients_are_recorded():
     with umbra.no_grad():
         assert call(x).a.tolist() == [3]
     assert call(x).a.tolist() == [2]
+
+
+def test_a_gradient_of_another_class_is_changed_by_its_class():
+    class Coerced(Pair):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            out = super().__torch_dispatch__(func, types, args, kwargs)
+            return pytree.tree_map(lambda x: Coerced(x.a, x.b) if type(x) is Pair else x, out)
+
+        def __coerce_same_metadata_as_tangent__(self, context, expected=None):
+            return self.a if expected is umbra.Tensor else self
+    h, _ = recorded(lambda p, x: (p * 2, x * 3))
+    p, x = pair(True), tensor([1., 2.], requires_grad=True)
+    umbra.autograd.backward(list(h(p, x)), [Pair(tensor([1., 1.]), tensor([1., 1.])), Coerced(tensor([1., 10.]), tensor([5., 6.]))])
+    assert x.grad.tolist() == [3., 30.] and lists(p.grad) == ([2., 2.], [2., 2.])
+
+
+def test_a_gradient_of_a_result_that_shows_elements_several_times():
+    f, _ = recorded(lambda p, x: (p * x).expand(3, 2))
+    p, x = pair(True), tensor([2., 3.])
+    f(p, x).sum().backward()
+    assert lists(p.grad) == ([6., 9.], [6., 9.])
+
+
+def test_products_of_wrappers_with_vectors_have_a_vector_s_size():
+    p, m = pair(), Pair(umbra.eye(2), 2 * umbra.eye(2))
+    f, _ = recorded(lambda p, m: p @ m)
+    for product in (p @ m, f(p, m)):
+        assert product.shape == (2,) and lists(product) == ([1., 2.], [6., 8.])

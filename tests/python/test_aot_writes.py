@@ -5,7 +5,7 @@ import pytest
 from random_writes import Program, observe
 
 import umbra as torch
-from umbra.functorch.compile import aot_function, nop
+from umbra.functorch.compile import aot_function, default_partition, nop
 
 
 def close(a, b):
@@ -192,3 +192,30 @@ def test_views_from_before_their_base_became_a_view_of_itself(tracked):
         (y,) = make()
         sum(t.sum() for t in f(y)).backward()
         assert torch.equal(x.grad, y.grad)
+
+
+def test_a_view_that_changes_its_metadata_after_a_write_is_read_when_it_is_needed():
+    """It is behind the write when its metadata change, so its contents are made anew where they are first read."""
+    graphs = []
+
+    def keep(graph, inputs):
+        graphs.append(graph)
+        return graph
+
+    def function(a, b, c, d):
+        b.add_(1)
+        d.unsqueeze_(0)
+        return a + c + d, b.view(-1)
+
+    def call(f):
+        bases = [torch.ones(2, 2, requires_grad=True) for _ in range(2)]
+        first, second = (base.add(1) for base in bases)
+        arguments = [first.view(-1), second.view(-1), first.view(-1), second.view(-1)]
+        results = f(*arguments)
+        (results[0].sum() + (results[1] * 3).sum()).backward()
+        return [*results, *arguments, *(base.grad for base in bases)]
+    compiled = aot_function(function, fw_compiler=keep, bw_compiler=nop, partition_fn=default_partition)
+    for expected, found in zip(call(function), call(compiled)):
+        assert expected.shape == found.shape and torch.equal(expected, found)
+    order = [node.name for node in graphs[0].graph.nodes if node.op == "call_function"]
+    assert order == ["clone", "as_strided", "add", "as_strided_scatter", "add_1", "as_strided_5", "unsqueeze_1", "add_2", "as_strided_14", "view_2"]

@@ -1,6 +1,7 @@
 """torch.compile: what a graph would not do again runs as it is; modules compiled in place; sizes said to be symbols."""
 import copy
 import pickle
+import warnings
 
 import pytest
 
@@ -145,3 +146,24 @@ def test_a_compiled_function_inside_a_capture_is_part_of_it_or_refused():
         for trace in (make_fx(model), torch.fx.symbolic_trace, lambda x: torch.jit.trace(model, (x,))):
             with pytest.raises(RuntimeError, match="dynamo-optimized function"):
                 trace(model if trace is torch.fx.symbolic_trace else torch.ones(2))
+
+
+@pytest.mark.parametrize("change", [lambda x: x.t_(), lambda x: x.unsqueeze_(0), lambda x: x.transpose_(0, 1)])
+def test_an_argument_that_becomes_a_view_of_itself(change):
+    def function(x):
+        change(x)
+        return x.sin()
+
+    def call(f):
+        x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+        y = x * 1
+        result = f(y)
+        (result.square().sum() + (y * 3).sum()).backward()
+        return result, y, x.grad
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        call(torch.compile(function, backend="aot_eager", fullgraph=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = call(torch.compile(function, backend="aot_eager"))
+    for a, b in zip(found, call(function)):
+        assert a.shape == b.shape and torch.allclose(a, b)

@@ -5,7 +5,7 @@ import pytest
 
 import umbra
 from umbra import tensor
-from umbra._higher_order_ops import cond, map, scan, while_loop
+from umbra._higher_order_ops import associative_scan, cond, map, scan, while_loop
 from umbra.fx.experimental.proxy_tensor import make_fx
 from umbra.utils._python_dispatch import TorchDispatchMode
 
@@ -444,3 +444,29 @@ def test_functions_of_an_operator_see_the_region_of_autocast_around_it():
         assert y.dtype == umbra.bfloat16 and y.tolist() == [[2, 2], [2, 2]]
         (gradient,) = umbra.autograd.grad(y.sum(), x)
         assert gradient.dtype == umbra.float32 and gradient.tolist() == [[4, 4], [4, 4]]
+
+
+class Own(Exception):
+    pass
+
+
+def raises(error):
+    raise error
+
+
+@pytest.mark.parametrize("function", [lambda x: raises(ValueError("no")), lambda x: raises(RuntimeError("no")), lambda x: raises(Own("no")),
+                                      lambda x: x.nothing, lambda x: x + {}["a"], lambda x: x / (1 // 0)])
+def test_what_a_function_itself_raises_is_told_by_its_operator(function):
+    for call in (lambda: cond(tensor(True), function, lambda x: x + 1, (umbra.ones(2),)),
+                 lambda: scan(lambda c, x: (function(c), x * 1), umbra.ones(2), umbra.ones(3, 2))):
+        with pytest.raises(umbra._dynamo.exc.UncapturedHigherOrderOpError, match="raised exception"):
+            call()
+    with pytest.raises(umbra._dynamo.exc.TorchRuntimeError):
+        cond(tensor(True), lambda x: x @ umbra.ones(7), lambda x: x + 1, (umbra.ones(2),))
+
+
+def test_an_associative_scan_of_sizes_that_are_symbols():
+    function = lambda x, y: associative_scan(lambda a, b: (a[0] + b[0], a[1] * b[1]), (x, y), 0, combine_mode="generic")  # noqa: E731
+    captured = make_fx(function, tracing_mode="symbolic")(umbra.ones(3, 2), umbra.ones(3, 2))
+    x, y = umbra.randn(3, 4), umbra.randn(3, 4)
+    assert all(umbra.allclose(a, b) for a, b in zip(captured(x, y), (x.cumsum(0), y.cumprod(0))))

@@ -7,6 +7,7 @@ import pytest
 import umbra as torch
 from umbra import Tensor, library
 from umbra._subclasses.fake_tensor import FakeTensorMode
+from umbra.functorch.compile import aot_function, nop
 from umbra.fx.experimental.proxy_tensor import make_fx
 
 
@@ -526,3 +527,32 @@ def test_kernels_of_custom_operators_by_name():
     three.requires_grad_()
     square(three).backward()
     assert three.grad.item() == 7
+
+
+def test_a_custom_operator_s_write_counts_beside_its_kernel_s():
+    @library.custom_op("counted::add", mutates_args={"x"})
+    def add(x: Tensor, y: Tensor) -> None:
+        x.add_(y)
+
+    @library.custom_op("counted::fill", mutates_args={"x"})
+    def fill(x: Tensor) -> None:
+        x.numpy()[:] = 3
+    x, y = torch.ones(2), torch.ones(2)
+    add(x, y)
+    fill(y)
+    assert (x._version, y._version) == (2, 1) and x.tolist() == [2, 2] and y.tolist() == [3, 3]
+
+
+def test_an_operator_that_writes_and_gives_its_argument():
+    giver = library.Library("giver", "FRAGMENT")
+    giver.define("double_(Tensor(a!) x) -> Tensor(a!)")
+    giver.impl("double_", lambda x: x.mul_(2), "CPU")
+
+    def run(x):
+        x = x.clone()
+        assert torch.ops.giver.double_(x) is x
+        return x
+    x = torch.arange(6.0).reshape(3, 2)
+    assert torch.equal(torch.vmap(run)(x), 2 * x) and torch.equal(torch.vmap(run, in_dims=1)(x), 2 * x.t())
+    with pytest.raises(RuntimeError, match="whose output has alias annotations"):
+        aot_function(run, fw_compiler=nop)(x)

@@ -17,6 +17,19 @@ def test_code_names_inputs_as_the_function_does():
     assert umbra.equal(graph(x, y), f(x, y))
 
 
+def test_the_module_is_named_after_the_function():
+    def named(x):
+        return x.sin()
+
+    class Callable:
+        def __call__(self, x):
+            return x.sin()
+    x = umbra.randn(2, 2)
+    assert type(make_fx(named)(x)).__name__ == "named"
+    for f in (Callable(), umbra.nn.Linear(2, 2), umbra.sin, lambda *args: args[0].sin()):
+        assert type(make_fx(f)(x)).__name__ == "<lambda>"
+
+
 @pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
 def test_modes_give_the_same_values(mode):
     def f(x):

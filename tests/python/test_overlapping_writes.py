@@ -34,3 +34,11 @@ def test_expanded_tensors_are_written_with_a_warning(name, write):
     with pytest.warns(UserWarning, match=f"Use of {name} on expanded tensors is deprecated"):
         write(x)
     assert x.tolist() == [5.0] * 3
+
+
+@pytest.mark.parametrize("part", [lambda x: x[:, :1], lambda x: x])
+def test_a_copy_of_a_part_that_begins_where_the_tensor_does(part):
+    x = torch.arange(6.0).reshape(3, 2) + 1
+    expected = part(x.clone()).expand(3, 2).clone()
+    x.copy_(part(x))
+    assert torch.equal(x, expected)

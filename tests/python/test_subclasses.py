@@ -8,6 +8,7 @@ import pytest
 
 import umbra
 from umbra.overrides import TorchFunctionMode
+from umbra.utils._python_dispatch import return_and_correct_aliasing
 from umbra.utils._pytree import tree_map
 
 
@@ -322,3 +323,39 @@ def test_functions_have_the_names_that_people_know(call, name):
 
     call(umbra.ones(2, 2).as_subclass(Names))
     assert seen == [name]
+
+
+class Corrected(Boxed):
+    """One whose handler leaves to the library what the operator's schema says of memory."""
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        open_box = lambda t: t.inner if isinstance(t, Boxed) else t  # noqa: E731
+        out = func(*tree_map(open_box, args), **tree_map(open_box, kwargs or {}))
+        return return_and_correct_aliasing(func, args, kwargs, tree_map(lambda t: Corrected(t) if isinstance(t, umbra.Tensor) else t, out))
+
+
+@pytest.mark.parametrize("change, size", [(lambda x: x.t_(), (3, 1)), (lambda x: x.squeeze_(0), (3,)), (lambda x: x.unsqueeze_(0), (1, 1, 3)),
+                                          (lambda x: x.transpose_(0, 1), (3, 1)), (lambda x: x.squeeze_(), (3,))])
+def test_a_wrapper_s_size_follows_what_its_handler_did_in_place(change, size):
+    x = Corrected(umbra.arange(3.0).reshape(1, 3))
+    y = change(x)
+    assert y is x and x.shape == size and x.inner.shape == size and x._version == 1
+
+
+def test_views_of_wrappers_lie_in_their_memory():
+    x = Corrected(umbra.arange(6.0).reshape(2, 3))
+    same = lambda y: y.untyped_storage()._cdata == x.untyped_storage()._cdata  # noqa: E731
+    assert same(x[0]) and same(x.view(-1)) and all(same(part) for part in x.split(1)) and not same(x.clone())
+
+
+@pytest.mark.parametrize("write", [lambda y: y.add_(1), lambda y: y.view(-1).add_(1), lambda y: y[0].mul_(2), lambda y: y.detach().add_(1)])
+@pytest.mark.parametrize("kind", [Boxed, Corrected])
+def test_a_wrapper_that_a_gradient_needs_must_not_be_written(kind, write):
+    x = kind(umbra.ones(2, 3)).requires_grad_()
+    y = x.exp()
+    write(y)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        umbra.autograd.grad(y, x, kind(umbra.ones(2, 3)))
+    z = (x * 2).exp()
+    assert umbra.autograd.grad(z, x, kind(umbra.ones(2, 3)))[0].inner.shape == (2, 3)

@@ -43,7 +43,7 @@ class FunctionalState final : public RefCounted {
   std::vector<ViewStep> views;  // from the base to this tensor
   Tensor value;                 // this tensor's contents as of `generation`
   uint64_t generation = 0, resizes = 0;
-  uint64_t history = 0;            // the writes that autograd's history of this tensor knows of
+  uint64_t history = 0;            // the version that autograd's history of this tensor knows of
   IntrusivePtr<RefCounted> level;  // the transform whose wrapper it is; null for FunctionalMode's
 };
 

@@ -148,6 +148,7 @@ class Tensors:
     def __init__(self, inputs):
         self.inputs = inputs
         self.before = [(value, value.requires_grad) for value in inputs if isinstance(value, Tensor)]
+        self.steps = [_C._steps_from_base(value) for value, _ in self.before]
 
     def check(self, results):
         """Stops a capture whose graphs would leave something out."""
@@ -159,6 +160,8 @@ class Tensors:
                 stop("Tensor.grad", "the function sets the gradient of an argument, and graphs know values alone")
             if required != value.requires_grad and (required or value.is_leaf):
                 stop("Unsupported Tensor.requires_grad_() call", "the function changes whether an argument requires gradients")
+        if self.steps != [_C._steps_from_base(value) for value, _ in self.before]:
+            stop("Unsupported function call (delayed)", "the function makes an argument a view of itself, whose history is the function's own")
         known = {id(value) for value, _ in self.before}
         # Without an input that requires gradients, those of a result have to lead to something that is closed over.
         from_outside = not _C._is_tracing() and not any(required for _, required in self.before)

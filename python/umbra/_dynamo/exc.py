@@ -34,11 +34,26 @@ class FailOnRecompileLimitHit(Exception):
 
 def operator_refusal(error):
     """What to raise for an error in a captured function: one of the library's own, which comes of no `raise` in Python, is an operator's refusal."""
+    raised = _is_raised(_last_frame(error))
+    return error if raised or type(error) is not RuntimeError else refused_without_data(error)
+
+
+def _last_frame(error):
     trace = error.__traceback__
     while trace.tb_next is not None:
         trace = trace.tb_next
-    raised = trace.tb_frame.f_code.co_code[trace.tb_lasti] == opcode.opmap["RAISE_VARARGS"]
-    return error if raised or type(error) is not RuntimeError else refused_without_data(error)
+    return trace
+
+
+def _is_raised(trace):
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] == opcode.opmap["RAISE_VARARGS"]
+
+
+def is_of_users_code(error):
+    """Whether Python code outside the library raised an error, by `raise` or since it does not make sense: no operator did."""
+    trace = _last_frame(error)
+    inside = trace.tb_frame.f_globals.get("__name__", "").split(".")[0] == "umbra"
+    return not inside and (_is_raised(trace) or isinstance(error, (AttributeError, NameError, KeyError, ZeroDivisionError)))
 
 
 def refused_without_data(error):

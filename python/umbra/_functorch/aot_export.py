@@ -109,6 +109,7 @@ def _start_from_one(module, loss_node):
     with graph.inserting_after(loss_node):
         ones = graph.create_node("call_function", umbra.ops.aten.ones_like.default, (loss_node,),
                                  {"pin_memory": False, "memory_format": umbra.preserve_format}, name="ones_like")
+    ones.meta["val"] = tangent.meta["val"]
     tangent.replace_all_uses_with(ones)
     graph.erase_node(tangent)
 

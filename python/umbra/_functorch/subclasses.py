@@ -226,7 +226,7 @@ class _Differentiable:
         self.copied_layouts = [layout_of(given[i]) for i in self.copied]
         self.requires = [*self.tracked, *(_wants_gradient(value) for value in self.results.own(values))]
         self.tangent_layouts = [layout_of(value) for value, requires in zip(outputs, self.requires) if requires]
-        self.tangent_parts = [(part.dtype, part.device, tuple(part.shape), tuple(part.stride()))
+        self.tangent_parts = [(part.dtype, part.device, tuple(part.shape), _gradient_strides(part))
                               for value, requires in zip(outputs, self.requires) if requires for part in parts_of(value)]
         return []
 
@@ -324,17 +324,46 @@ def _view_source(value, given):
     return next(((i, value) for i, base in enumerate(given) if value._base is base), None)
 
 
+def _gradient_strides(part):
+    """Those of a result, unless its elements share memory (`expand`): a gradient has one element for each."""
+    if all(stride != 0 or size == 1 for size, stride in zip(part.shape, part.stride())):
+        return tuple(part.stride())
+    return tuple(umbra.empty(part.shape, device="meta").stride())
+
+
+class IncorrectTangent(RuntimeError, AssertionError):
+    """PyTorch 2.15 raises the one, earlier releases the other."""
+
+
+IncorrectTangent.__name__ = IncorrectTangent.__qualname__ = "RuntimeError"  # as which users see it
+
+
+def _coerced(layout, gradient):
+    """A gradient as what it was taken to be when the graphs were made, where its class can say how; None where not."""
+    given = layout_of(gradient)
+    if _alike(layout, given):
+        return gradient
+    coerce = getattr(gradient, "__coerce_same_metadata_as_tangent__", None)
+    if coerce is None:
+        return None
+    context, expected = (None, Tensor) if layout is None else (layout.context, layout.type)
+    return coerce(context) if expected is type(gradient) else coerce(context, expected)
+
+
 def _tangent(index, layout, gradient, expected):
     """The parts of a gradient as the backward graph takes them; zeros where there is none."""
     if gradient is None:
         return [umbra.empty_strided(size, stride, dtype=dtype, device=device).zero_() for dtype, device, size, stride in expected]
-    given = layout_of(gradient)
-    if not _alike(layout, given):
+    coerced = _coerced(layout, gradient)
+    if coerced is None or not _alike(layout, layout_of(coerced)):
+        given = layout_of(gradient)
         what = "a plain Tensor" if given is None else f"a {given.type.__name__}"
-        raise AssertionError("We incorrectly attempted to compile the backward with incorrect subclass metadata.\n"
-                             f"Expected a {'plain Tensor' if layout is None else layout.type.__name__} tangent but got {what} (tangent index: {index}).")
+        raise IncorrectTangent("During the backward, we encountered a tensor subclass where we guessed its metadata incorrectly.\n"
+                               f"Expected a {'plain Tensor' if layout is None else layout.type.__name__} tangent but got {what} (tangent index: {index}).\n"
+                               "We incorrectly attempted to compile the backward with incorrect subclass metadata.\n"
+                               "A class whose gradients may be of another kind says how to change them by __coerce_same_metadata_as_tangent__.")
     return [part if tuple(part.stride()) == stride else umbra.empty_strided(size, stride, dtype=dtype, device=device).copy_(part)
-            for part, (dtype, device, size, stride) in zip(parts_of(gradient), expected)]
+            for part, (dtype, device, size, stride) in zip(parts_of(coerced), expected)]
 
 
 def _alike(expected, given):

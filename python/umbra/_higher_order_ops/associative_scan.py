@@ -44,7 +44,7 @@ def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise
         raise ValueError("Expected at least 1 xs leaf")
     if any(not isinstance(x, umbra.Tensor) for x in leaves):
         raise ValueError(f"xs leaves must be a Tensor, but got {leaves}")
-    if len({x.size(dim) for x in leaves}) != 1:
+    if any(x.size(dim) != leaves[0].size(dim) for x in leaves):
         raise ValueError("All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0")
 
     def combine(a, b):

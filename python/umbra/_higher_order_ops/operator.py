@@ -74,7 +74,7 @@ _INCOMPLETE = ("This higher order operator doesn't work unless it is captured co
 
 
 def _as_known(error):
-    from umbra._dynamo.exc import UncapturedHigherOrderOpError, UserError, operator_refusal, refused_without_data
+    from umbra._dynamo.exc import TorchDynamoException, UncapturedHigherOrderOpError, UserError, is_of_users_code, operator_refusal, refused_without_data
     text = str(error)
     if isinstance(error, UserError) and text.startswith(("When merging two branches", "Unmatched number of outputs")):
         return refused_without_data(error)
@@ -84,4 +84,6 @@ def _as_known(error):
         return UncapturedHigherOrderOpError(_INCOMPLETE + text)
     if isinstance(error, TypeError) and text.startswith("unsupported operand type"):
         return refused_without_data(error)
+    if not isinstance(error, TorchDynamoException) and is_of_users_code(error):
+        return UncapturedHigherOrderOpError(f"{_INCOMPLETE}raised exception {error!r}")
     return operator_refusal(error)

@@ -99,6 +99,7 @@ class CustomOpDef:
         _libraries[self._qualname] = self._lib
         _definitions[self._qualname] = self
         self._opoverload = _C._get_overload(self._qualname)
+        self._written = [(i, a.name) for i, a in enumerate(self._opoverload._schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
         self._formula = Formula(self._opoverload)
         self._lib._register_fake(name, self._run_fake)
         self._lib.impl(name, self._formula, "Autograd")
@@ -159,7 +160,13 @@ class CustomOpDef:
 
     def _run_kernel(self, device, *args, **kwargs):
         function = self._init_fn if device in self._disabled else self._kernels[device]
-        return function(*args, **kwargs)
+        written = [args[i] if i < len(args) else kwargs.get(name) for i, name in self._written]
+        versions = [(leaf, leaf._version) for leaf in tree_leaves(written) if isinstance(leaf, Tensor) and not leaf.is_inference()]
+        result = function(*args, **kwargs)
+        for tensor, version in versions:  # the call is a write beside those of the kernel that autograd has counted
+            if tensor._version != version:
+                _C._bump_version(tensor)
+        return result
 
     @contextlib.contextmanager
     def set_kernel_enabled(self, device_type, enabled=True):

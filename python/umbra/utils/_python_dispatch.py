@@ -85,20 +85,34 @@ def transform_subclass(value, callback, outer_size=None, outer_stride=None):
 
 
 def return_and_correct_aliasing(func, args, kwargs, out):
-    """What a wrapper's handler returns: arguments that the operator wrote or returned as they are come out as themselves."""
+    """What a wrapper's handler returns: arguments that the operator wrote or returned as they are come out as themselves, and views lie in the memory of
+    what they were taken of."""
     schema = func._schema
     named = {argument.name: value for argument, value in zip(schema.arguments, args)} | (kwargs or {})
 
-    def aliased(alias):
-        return alias is not None and alias.is_write
+    def argument_of(result):
+        """The argument that a result shares memory with, if it is one tensor."""
+        if result.alias_info is None:
+            return None
+        return next((named[a.name] for a in schema.arguments
+                     if a.name in named and a.alias_info is not None and a.alias_info.before_set == result.alias_info.before_set), None)
 
-    if not any(aliased(result.alias_info) for result in schema.returns):
-        return out
     results = out if isinstance(out, (tuple, list)) else (out,)
-    corrected = []
-    for result, value in zip(schema.returns, results):
-        if aliased(result.alias_info):
-            value = next(named[a.name] for a in schema.arguments
-                         if a.name in named and a.alias_info is not None and a.alias_info.before_set == result.alias_info.before_set)
-        corrected.append(value)
+    if not any(result.alias_info is not None and result.alias_info.is_write for result in schema.returns):
+        _share_memory(schema, argument_of, out)
+        return out
+    if any(tag.name == "inplace_view" for tag in func.tags):  # the handler changed what is inside; the wrapper's own sizes follow
+        with _C._DisableTorchDispatch(below_captures=True):
+            func(*args, **(kwargs or {}))
+    corrected = [argument_of(result) if result.alias_info is not None and result.alias_info.is_write else value
+                 for result, value in zip(schema.returns, results)]
     return type(out)(corrected) if isinstance(out, (tuple, list)) else corrected[0]
+
+
+def _share_memory(schema, argument_of, out):
+    values = [out] if len(schema.returns) == 1 else out
+    for result, value in zip(schema.returns, values):
+        source = argument_of(result)
+        for tensor in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(source, Tensor) and isinstance(tensor, Tensor):
+                _C._lie_in_memory_of(tensor, source)

@@ -20,10 +20,20 @@ def is_sym_node(node):
     return "val" in node.meta and isinstance(node.meta["val"], (SymInt, SymFloat, SymBool))
 
 
+def _own_code(function):
+    """The code whose parameters are known one by one; None of a callable object, and of one that takes any number."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return None if code is None or code.co_flags & inspect.CO_VARARGS else code
+
+
+def _class_name(function):
+    return "<lambda>" if _own_code(function) is None else getattr(function, "__name__", type(function).__name__)
+
+
 def _argument_names(function, count):
     """The names of the function's parameters; arg0, arg1, ... where it takes any number of them."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    if code is None or code.co_flags & inspect.CO_VARARGS:
+    code = _own_code(function)
+    if code is None:
         return [f"arg{i}" for i in range(count)]
     names = list(code.co_varnames[:code.co_argcount])
     if inspect.ismethod(function):
@@ -33,8 +43,8 @@ def _argument_names(function, count):
 
 def _check_count(function, args):
     """Every parameter is given an example, those with defaults too: a graph has no defaults."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    if code is None or code.co_flags & inspect.CO_VARARGS:
+    code = _own_code(function)
+    if code is None:
         return
     expected = code.co_argcount + code.co_kwonlyargcount - inspect.ismethod(function)
     if expected != len(args):
@@ -70,7 +80,7 @@ def _capture(function, args, options):
     else:
         _C._arrange_output(handle, list(range(out_spec.num_leaves)))
         handle.graph._set_pytree(_argument_names(function, len(args)), None, True)
-    handle.class_name = getattr(function, "__name__", type(function).__name__)
+    handle.class_name = _class_name(function)
     _name_parameters(handle)
     annotation = getattr(function, "__annotations__", {}).get("return")
     if annotation is not None:
