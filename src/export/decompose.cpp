@@ -1,10 +1,13 @@
 #include "umbra/export/decompose.h"
 
+#include <set>
+
 #include "capture/auto_functionalized.h"
 #include "export/guard_text.h"
 #include "export/names.h"
 #include "export/used_symbols.h"
 #include "sym/layout_watch.h"
+#include "sym/rename.h"
 #include "umbra/capture/effects.h"
 #include "umbra/capture/functionalize.h"
 #include "umbra/capture/retrace.h"
@@ -15,6 +18,7 @@
 #include "umbra/graph/interpreter.h"
 #include "umbra/graph/passes.h"
 #include "umbra/sym/constraints.h"
+#include "umbra/sym/walk.h"
 
 namespace umbra {
 
@@ -65,13 +69,16 @@ class Decomposer {
   ExportedProgram run() {
     add_inputs();
     record();
+    keep_names();
+    size_t recorded = sizes_asked_for();
     if (program_.shape_env) insert_runtime_asserts(program_.graph(), *program_.shape_env);
     take_sources_of_copies();
     remove_dead_code();
-    read_sizes_first(program_.graph());
     program_.dialect = "ATEN";
     call_by_auto_functionalized(program_.graph());
     name_nodes(program_);
+    if (program_.shape_env)
+      settle_sizes(program_.graph(), *program_.shape_env, symbolic_sizes(program_.graph()), recorded);
     name_outputs();
     settle_ranges();
     return std::move(program_);
@@ -182,8 +189,9 @@ class Decomposer {
   }
 
   /// What the program asserts is taken to hold; the assertions are put into the new graph once it is there.
-  static Value expect(fx::NodeCall& call) {
+  Value expect(fx::NodeCall& call) {
     SymBool condition = call.arguments()[0].to_scalar().to_sym_bool();
+    if (condition.is_symbolic()) tracer_->argument(Value(condition));  // PyTorch's nodes are numbered with those
     check(condition.expect_true(), call.arguments()[1].to_string());
     return {};
   }
@@ -267,6 +275,20 @@ class Decomposer {
                                ", which a functional program cannot");
   }
 
+  /// What is written to memory that another input has too is seen there, which a program of values does not show.
+  static void refuse_shared(size_t written, const std::vector<Value>& inputs,
+                            const std::vector<fx::Node*>& placeholders) {
+    auto look = [&](size_t i) -> const Tensor& { return placeholders[i]->meta.val.tensor_ref(); };
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (i == written || !inputs[i].is_tensor() || look(i).is_same(look(written))) continue;
+      bool unseen = placeholders[i]->users().empty();
+      check<AssertionError>(unseen || look(i).storage() != look(written).storage(), "the program writes its input ",
+                            placeholders[written]->name(), ", whose memory ", placeholders[i]->name(),
+                            " shares: a functional program of it would not see the write there. Give the program "
+                            "inputs that share no memory");
+    }
+  }
+
   void add_outputs(const std::vector<Value>& inputs, const std::vector<Value>& results, const Tensor& token) {
     std::vector<OutputSpec> specs;
     std::vector<Value> values;
@@ -281,6 +303,7 @@ class Decomposer {
       if (!inputs[i].is_tensor() || !was_written(inputs[i].tensor_ref())) continue;
       if (!seen.insert(inputs[i].tensor_ref().impl()).second) continue;
       refuse_resized(*placeholders[i], inputs[i].tensor_ref());
+      refuse_shared(i, inputs, placeholders);
       check<NotImplementedError>(input.kind != InputKind::TensorConstant, "the program writes its constant ",
                                  input.target);
       bool user = input.kind == InputKind::UserInput;
@@ -299,6 +322,28 @@ class Decomposer {
     }
     program_.signature.outputs = std::move(specs);
     tracer_->set_output(values);
+  }
+
+  /// How many sizes PyTorch's run asks for: it compares those that have to be equal, or to follow from each other.
+  size_t sizes_asked_for() const {
+    if (!program_.shape_env) return 0;
+    std::set<std::pair<const fx::Node*, int64_t>> asked;
+    std::vector<SizePlace> places = symbolic_sizes(program_.graph());
+    auto symbols = [&](const SizePlace& place) {
+      SymInt size = place.input->meta.val.tensor_ref().sym_sizes()[place.dimension];
+      return sym::free_symbols(program_.shape_env->simplify(program_.shape_env->expression(size)));
+    };
+    auto share = [&](const SizePlace& a, const SizePlace& b) {
+      std::vector<const sym::Expression*> of_b = symbols(b);
+      return std::ranges::any_of(symbols(a), [&](auto* s) { return std::ranges::find(of_b, s) != of_b.end(); });
+    };
+    for (const SizePlace& a : places)
+      for (const SizePlace& b : places)
+        if (&a != &b && share(a, b)) asked.emplace(a.input, a.dimension);
+    static const Operator& size = get_operator("aten::sym_size.int");
+    for (const fx::Node* node : program_.graph().nodes())
+      if (node->calls(size)) asked.emplace(node->arg(0).node(), node->arg(1).value().to_int());
+    return asked.size();
   }
 
   void name_outputs() {
@@ -321,9 +366,48 @@ class Decomposer {
     }
   }
 
+  // ---- numbers that only the run tells ----
+
+  static const sym::Expression* unknown_number(const Value& value) {
+    const SymNode* node = value.is_sym_int()                    ? value.to_sym_int().node()
+                          : value.tag() == Value::Tag::SymFloat ? value.to_sym_float().node()
+                                                                : nullptr;
+    auto* e = static_cast<const sym::Expression*>(node);
+    return e && e->is(sym::Kind::Symbol) && !e->has_hint() ? e : nullptr;
+  }
+
+  /// Which number of the program one of this run stands for.
+  void note_numbers(const Value& before, const Value& now) {
+    const sym::Expression *old = unknown_number(before), *made = unknown_number(now);
+    if (old && made && old != made) numbers_.try_emplace(made, old);
+    if (before.is_tensor() && now.is_tensor() && before.tensor_ref().defined() && now.tensor_ref().defined()) {
+      SymIntArrayRef sizes = before.tensor_ref().sym_sizes(), other = now.tensor_ref().sym_sizes();
+      for (size_t d = 0; d < std::min(sizes.size(), other.size()); ++d) note_numbers(Value(sizes[d]), Value(other[d]));
+    }
+    if (before.tag() == Value::Tag::TensorList && now.tag() == Value::Tag::TensorList)
+      for (size_t i = 0; i < std::min(before.tensor_list().size(), now.tensor_list().size()); ++i)
+        note_numbers(Value(before.tensor_list()[i]), Value(now.tensor_list()[i]));
+    if (before.tag() == Value::Tag::List && now.tag() == Value::Tag::List)
+      for (size_t i = 0; i < std::min(before.list().size(), now.list().size()); ++i)
+        note_numbers(before.list()[i], now.list()[i]);
+  }
+
+  /// Numbers keep the names that they have in the program.
+  void keep_names() {
+    if (!program_.shape_env) return;
+    std::unordered_set<const sym::Expression*> used = used_symbols(*program_.graph_module);
+    std::unordered_set<const sym::Expression*> taken;
+    for (const sym::Symbol& symbol : program_.shape_env->symbols()) {
+      auto old = numbers_.find(symbol.expression);
+      if (old == numbers_.end() || used.contains(old->second) || !taken.insert(old->second).second) continue;
+      sym::rename_symbol(*program_.shape_env, symbol.expression, program_.shape_env->symbol(old->second).name);
+    }
+  }
+
   // ---- signatures of calls ----
 
   void note_value(const fx::Node& node, const Value& value) {
+    note_numbers(node.meta.val, value);
     for (const ModuleCall& call : from_.module_calls) {
       if (!call.signature) continue;
       for (const auto* list : {&call.signature->inputs, &call.signature->outputs})
@@ -386,6 +470,8 @@ class Decomposer {
   IntrusivePtr<Tracer> tracer_;
   std::vector<Value> values_;
   std::unordered_map<std::string, Value> noted_;
+  std::unordered_map<const sym::Expression*, const sym::Expression*>
+      numbers_;                                                // of this run, and what they were before
   std::unordered_map<const Operator*, bool> kept_composites_;  // what was asked of the options
   fx::Arguments kept_;
 };
