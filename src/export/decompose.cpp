@@ -276,13 +276,18 @@ class Decomposer {
   }
 
   /// What is written to memory that another input has too is seen there, which a program of values does not show.
-  static void refuse_shared(size_t written, const std::vector<Value>& inputs,
-                            const std::vector<fx::Node*>& placeholders) {
+  void refuse_shared(size_t written, const std::vector<Value>& inputs,
+                     const std::vector<fx::Node*>& placeholders) const {
     auto look = [&](size_t i) -> const Tensor& { return placeholders[i]->meta.val.tensor_ref(); };
+    // The program's own tensors say it themselves: what stands for them in a file shares nothing.
+    auto memory = [&](size_t i) {
+      const InputSpec& spec = from_.signature.inputs[i];
+      return spec.target.empty() ? look(i).storage().get() : from_.find(spec.target).storage().get();
+    };
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (i == written || !inputs[i].is_tensor() || look(i).is_same(look(written))) continue;
       bool unseen = placeholders[i]->users().empty();
-      check<AssertionError>(unseen || look(i).storage() != look(written).storage(), "the program writes its input ",
+      check<AssertionError>(unseen || memory(i) != memory(written), "the program writes its input ",
                             placeholders[written]->name(), ", whose memory ", placeholders[i]->name(),
                             " shares: a functional program of it would not see the write there. Give the program "
                             "inputs that share no memory");
@@ -352,7 +357,8 @@ class Decomposer {
       if (fx::Node* node = results[i].node()) program_.signature.outputs[i].name = node->name();
   }
 
-  /// A buffer that becomes a copy of something becomes that thing.
+  /// A buffer that becomes a copy of something becomes that thing, where nothing else does: what is a result and what a
+  /// tensor becomes is the tensor.
   void take_sources_of_copies() {
     static const Operator& copy = get_operator("aten::copy");
     fx::Arguments results = program_.graph().outputs();
@@ -362,7 +368,10 @@ class Decomposer {
       fx::Node* source = node->arg(1).node();
       if (!source || !source->meta.val.is_tensor() || !node->meta.val.is_tensor()) continue;
       const Tensor &from = source->meta.val.tensor_ref(), &to = node->meta.val.tensor_ref();
-      if (from.dtype() == to.dtype() && from.sym_sizes() == to.sym_sizes()) node->replace_all_uses_with(source);
+      bool result =
+          std::ranges::any_of(program_.graph().outputs(), [&](const fx::Argument& a) { return a.node() == source; });
+      if (!result && from.dtype() == to.dtype() && from.sym_sizes() == to.sym_sizes())
+        node->replace_all_uses_with(source);
     }
   }
 

@@ -132,3 +132,42 @@ def test_writes_to_memory_that_inputs_share_are_refused():
             torch.export.export(module, given).run_decompositions()
     apart = torch.export.export(Write(), (torch.ones(4), torch.ones(2))).run_decompositions()
     assert apart.module()(torch.ones(4), torch.ones(2)).tolist() == [1, 1]
+
+
+def test_results_that_are_written_are_the_tensors_themselves():
+    class Both(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("state", torch.zeros(2))
+
+        def forward(self, x):
+            value = x * 2 + self.state
+            self.state.copy_(value)
+            x.mul_(3)
+            return value, self.state, x
+    module = torch.export.export(Both(), (torch.ones(2),)).run_decompositions().module()
+    x = torch.ones(2)
+    value, state, result = module(x)
+    assert state is module.state and result is x and value is not module.state
+    module(x)
+    assert value.tolist() == [2, 2] and state.tolist() == [8, 8] and x.tolist() == [9, 9]
+
+
+def test_state_that_shares_memory_in_a_file():
+    class Buffers(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("whole", torch.zeros(4))
+            self.register_buffer("part", self.whole[:2])
+
+        def forward(self, x):
+            self.whole.add_(1)
+            return self.part + x
+    file = io.BytesIO()
+    save(export(Buffers(), (torch.ones(2),)), file)
+    file.seek(0)
+    program = load(file)
+    with pytest.raises(AssertionError, match="shares"):
+        program.run_decompositions()
+    module = program.module()
+    assert [module(torch.ones(2)).tolist() for _ in range(2)] == [[2, 2], [3, 3]]
