@@ -11,6 +11,7 @@
 #include "umbra/capture/runtime_asserts.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/export/regions.h"
+#include "umbra/generated/functions.h"
 #include "umbra/graph/passes.h"
 #include "umbra/sym/constraints.h"
 #include "umbra/sym/print.h"
@@ -99,6 +100,7 @@ class Exporter {
     program_.module_calls = source.modules;
     tracer_ = make_counted<Tracer>(DispatchKey::PreProxy, program_.graph_module);
     tracer_->on_constant = [this](const Tensor& t) { return lift_constant(t); };
+    tracer_->decompositions.add("aten::conj", [](const Tensor& t) { return t.is_complex() ? _conj(t) : t; });
   }
 
   ExportedProgram run(const Tree& arguments, const Tree& keywords) {

@@ -155,3 +155,12 @@ def test_assignment_of_one_element_is_a_copy():
     program = export(Function(function), (torch.ones(3), torch.tensor(3.0)))
     assert [str(node.target) for node in program.graph.nodes if str(node.target).startswith(("aten.copy_", "aten.fill_"))] == [
         "aten.copy_.default", "aten.fill_.Tensor"]
+
+
+def test_conjugates_and_adjoints():
+    def targets(function, x):
+        return [str(node.target) for node in export(Function(function), (x,)).graph.nodes if node.op == "call_function"]
+    plain, complex_ = torch.ones(2, 2), torch.ones(2, 2, dtype=torch.complex64)
+    assert targets(lambda x: x.conj() + 1, plain) == ["aten.add.Tensor"]
+    assert targets(lambda x: x.conj(), complex_) == ["aten._conj.default"]
+    assert targets(lambda x: (x.H, x.mH), complex_) == ["aten.matrix_H.default", "aten.mH.default"]
