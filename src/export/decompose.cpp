@@ -86,13 +86,17 @@ class Decomposer {
 
  private:
   void add_inputs() {
-    for (const fx::Node* node : from_.graph().placeholders()) {
-      const Value& value = node->meta.val;
+    std::vector<fx::Node*> placeholders = from_.graph().placeholders();
+    order_ = order_of_inputs(from_.signature.inputs);
+    program_.signature.inputs.clear();
+    for (size_t i : order_) program_.signature.inputs.push_back(from_.signature.inputs[i]);
+    for (const fx::Node* node : placeholders) values_.push_back(node->meta.val);
+    for (size_t i = 0; i < order_.size(); ++i) {
+      const Value& value = values_[order_[i]];
       // What is known of numbers that were read from an input is known of the program as it was captured: here they are
       // read anew, so that what the program asserts of them stays.
       if (value.is_tensor() && value.tensor_ref().is_fake()) value.tensor_ref().storage()->bump_version();
-      tracer_->add_input("arg" + std::to_string(values_.size()) + "_1", value);
-      values_.push_back(value);
+      tracer_->add_input("arg" + std::to_string(i) + "_1", value);
       if (!mode_ && value.is_tensor()) mode_ = IntrusivePtr<FakeModeImpl>(fake_mode_of(value.tensor_ref()));
     }
     if (mode_) return;
@@ -303,7 +307,7 @@ class Decomposer {
     }
     std::unordered_set<const TensorImpl*> seen;
     std::vector<fx::Node*> placeholders = from_.graph().placeholders();
-    for (size_t i = 0; i < inputs.size(); ++i) {
+    for (size_t i : order_) {
       const InputSpec& input = from_.signature.inputs[i];
       if (!inputs[i].is_tensor() || !was_written(inputs[i].tensor_ref())) continue;
       if (!seen.insert(inputs[i].tensor_ref().impl()).second) continue;
@@ -334,17 +338,16 @@ class Decomposer {
     if (!program_.shape_env) return 0;
     std::set<std::pair<const fx::Node*, int64_t>> asked;
     std::vector<SizePlace> places = symbolic_sizes(program_.graph());
-    auto symbols = [&](const SizePlace& place) {
+    std::vector<std::vector<const sym::Expression*>> symbols;
+    std::unordered_map<const sym::Expression*, int> counts;
+    for (const SizePlace& place : places) {
       SymInt size = place.input->meta.val.tensor_ref().sym_sizes()[place.dimension];
-      return sym::free_symbols(program_.shape_env->simplify(program_.shape_env->expression(size)));
-    };
-    auto share = [&](const SizePlace& a, const SizePlace& b) {
-      std::vector<const sym::Expression*> of_b = symbols(b);
-      return std::ranges::any_of(symbols(a), [&](auto* s) { return std::ranges::find(of_b, s) != of_b.end(); });
-    };
-    for (const SizePlace& a : places)
-      for (const SizePlace& b : places)
-        if (&a != &b && share(a, b)) asked.emplace(a.input, a.dimension);
+      symbols.push_back(sym::free_symbols(program_.shape_env->simplify(program_.shape_env->expression(size))));
+      for (const sym::Expression* symbol : symbols.back()) ++counts[symbol];
+    }
+    for (size_t i = 0; i < places.size(); ++i)
+      if (std::ranges::any_of(symbols[i], [&](const sym::Expression* s) { return counts[s] > 1; }))
+        asked.emplace(places[i].input, places[i].dimension);
     static const Operator& size = get_operator("aten::sym_size.int");
     for (const fx::Node* node : program_.graph().nodes())
       if (node->calls(size)) asked.emplace(node->arg(0).node(), node->arg(1).value().to_int());
@@ -417,6 +420,8 @@ class Decomposer {
 
   void note_value(const fx::Node& node, const Value& value) {
     note_numbers(node.meta.val, value);
+    // Arithmetic stands where the program has it; what nobody uses is removed later.
+    if (node.target().function() && value.is_symbolic()) tracer_->argument(value);
     for (const ModuleCall& call : from_.module_calls) {
       if (!call.signature) continue;
       for (const auto* list : {&call.signature->inputs, &call.signature->outputs})
@@ -477,7 +482,8 @@ class Decomposer {
   ExportedProgram program_;
   IntrusivePtr<FakeModeImpl> mode_;
   IntrusivePtr<Tracer> tracer_;
-  std::vector<Value> values_;
+  std::vector<Value> values_;  // what stands for the program's inputs
+  std::vector<size_t> order_;  // the inputs, as the new program has them
   std::unordered_map<std::string, Value> noted_;
   std::unordered_map<const sym::Expression*, const sym::Expression*>
       numbers_;                                                // of this run, and what they were before

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <unordered_set>
 
@@ -182,6 +183,50 @@ void name_nodes(ExportedProgram& program) {
         if (auto found = renamed.find(argument.name); found != renamed.end()) argument.name = found->second;
   }
   name_subgraphs(*program.graph_module);
+}
+
+namespace {
+
+/// The modules that the names of tensors tell of.
+struct Part {
+  std::vector<size_t> parameters, others;
+  std::vector<std::pair<std::string, std::unique_ptr<Part>>> parts;  // as they were met
+
+  Part& at(const std::string& name) {
+    for (auto& [known, part] : parts)
+      if (known == name) return *part;
+    return *parts.emplace_back(name, std::make_unique<Part>()).second;
+  }
+
+  void list(std::vector<size_t> Part::*kind, std::vector<size_t>& order) const {
+    order.insert(order.end(), (this->*kind).begin(), (this->*kind).end());
+    for (const auto& [name, part] : parts) part->list(kind, order);
+  }
+};
+
+}  // namespace
+
+std::vector<size_t> order_of_inputs(const std::vector<InputSpec>& inputs) {
+  Part whole;
+  std::vector<size_t> order, rest;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    InputKind kind = inputs[i].kind;
+    bool parameter = kind == InputKind::Parameter,
+         other = kind == InputKind::Buffer || kind == InputKind::TensorConstant;
+    if (!parameter && !other) {
+      (kind == InputKind::Token ? order : rest).push_back(i);
+      continue;
+    }
+    Part* owner = &whole;
+    size_t start = 0;
+    for (size_t dot; (dot = inputs[i].target.find('.', start)) != std::string::npos; start = dot + 1)
+      owner = &owner->at(inputs[i].target.substr(start, dot - start));
+    (parameter ? owner->parameters : owner->others).push_back(i);
+  }
+  whole.list(&Part::parameters, order);
+  whole.list(&Part::others, order);
+  order.insert(order.end(), rest.begin(), rest.end());
+  return order;
 }
 
 void add_places(fx::Node* input, const std::string& source, std::vector<SizePlace>& places) {

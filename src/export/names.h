@@ -20,6 +20,10 @@ void number_constants(ExportedProgram& program, const std::unordered_set<std::st
 /// values they stand for. The program's graph is made anew.
 void name_nodes(ExportedProgram& program);
 
+/// The order in which a program that was captured again has its inputs: its own tensors as a tree of modules has them,
+/// a module's own before those of its parts; parameters first, then buffers and constants.
+std::vector<size_t> order_of_inputs(const std::vector<InputSpec>& inputs);
+
 /// A size of an input that may vary, and what guards call it: L['x'].size()[0].
 struct SizePlace {
   fx::Node* input;

@@ -164,3 +164,28 @@ def test_conjugates_and_adjoints():
     assert targets(lambda x: x.conj() + 1, plain) == ["aten.add.Tensor"]
     assert targets(lambda x: x.conj(), complex_) == ["aten._conj.default"]
     assert targets(lambda x: (x.H, x.mH), complex_) == ["aten.matrix_H.default", "aten.mH.default"]
+
+
+def test_own_tensors_stand_as_modules_have_them():
+    """After run_decompositions: a module's own before those of its parts, constants among the buffers."""
+    class Part(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("b", torch.ones(2))
+
+        def forward(self, x):
+            return x * torch.tensor([1.0, 2.0]) + self.b
+
+    class Whole(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.z, self.a = Part(), Part()
+            self.register_buffer("c", torch.ones(2))
+
+        def forward(self, x):
+            return self.a(self.z(x)) * torch.tensor([5.0, 6.0]) + self.c
+    program = export(Whole(), (torch.ones(2),))
+    assert [spec.target for spec in program.run_decompositions().graph_signature.input_specs] == [
+        "c", "lifted_tensor_2", "z.b", "z.lifted_tensor_0", "a.b", "a.lifted_tensor_1", None]
+    for one in (program, program.run_decompositions(), reloaded(program.run_decompositions())):
+        assert torch.equal(one.module()(torch.ones(2)), Whole()(torch.ones(2)))
