@@ -9,6 +9,7 @@
 #include "tensor_type.h"
 #include "umbra/capture/effects.h"
 #include "umbra/capture/higher_order.h"
+#include "umbra/capture/operand_order.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/dispatch/effects.h"
 #include "umbra/transform/transform.h"
@@ -148,9 +149,22 @@ nb::object call_with_effects(const Tensor& token, nb::handle which, nb::tuple ar
   });
 }
 
+/// Python's order of operands, or None; gives the one before.
+nb::object set_operand_order(nb::object order) {
+  static thread_local nb::object* current = new nb::object(nb::none());
+  nb::object before = std::exchange(*current, order);
+  operand_order() = {};
+  if (!order.is_none())
+    operand_order() = [order](const std::vector<Value>& values, const std::vector<std::vector<bool>>& used) {
+      return nb::cast<std::vector<size_t>>(order(wrap_values(values), nb::cast(used)));
+    };
+  return before;
+}
+
 }  // namespace
 
 void bind_capture(nb::module_& m) {
+  m.def("_set_operand_order", &set_operand_order, nb::arg("order").none());
   m.def("_run_core_decomposition", &run_core_decomposition);
   m.def("_with_effects", &call_with_effects);
   m.def("_call_below_autograd", &call_below_autograd);

@@ -280,8 +280,8 @@ Tensor get(const Tensor& self, PyObject* index) {
 // ---- assignment ----
 
 void copy_to(const Tensor& to, const Tensor& from) {
-  if (from.dim() == 0) return void(call<"aten::fill_.Tensor">(to, from));
   if (to.sym_sizes() == from.sym_sizes()) return void(call<"aten::copy_">(to, from));
+  if (from.dim() == 0) return void(call<"aten::fill_.Tensor">(to, from));
   // Leading dimensions of size one do not count.
   SymIntArrayRef sizes = from.sym_sizes();
   while (!sizes.empty() && sizes[0] == 1) sizes = sizes.drop_front();
@@ -307,8 +307,8 @@ Assigned read_assigned(const Tensor& self, PyObject* value) {
   bool array = !PyFloat_Check(value) && !PyLong_Check(value) && is_numpy_array(value);
   if (!array && read_scalar(value, number))
     return {{}, number.kind() == Scalar::Kind::Bool ? Scalar(number.to_int()) : number};
-  fail<TypeError>("can't assign a ", array ? "numpy.ndarray" : short_type_name(Py_TYPE(value)), " to a torch.", kernel_name(self.dtype()),
-                  "Tensor");
+  fail<TypeError>("can't assign a ", array ? "numpy.ndarray" : short_type_name(Py_TYPE(value)), " to a torch.",
+                  kernel_name(self.dtype()), "Tensor");
 }
 
 /// The index of a tensor that is written through one index alone.

@@ -113,9 +113,6 @@ int set_real(PyObject* self, PyObject* value, void*) {
 int set_imag(PyObject* self, PyObject* value, void*) {
   return set_part(self, value, [](const Tensor& t) { return call<"aten::imag">(t); });
 }
-Tensor adjoint(const Tensor& t, Tensor transposed) {
-  return t.is_complex() ? call<"aten::conj">(transposed) : transposed;
-}
 PyObject* get_T(PyObject* self, void*) {
   return property(self, [](const Tensor& t) { return wrap(call<"aten::numpy_T">(t)); });
 }
@@ -123,14 +120,10 @@ PyObject* get_mT(PyObject* self, void*) {
   return property(self, [](const Tensor& t) { return wrap(call<"aten::mT">(t)); });
 }
 PyObject* get_H(PyObject* self, void*) {
-  return property(self, [](const Tensor& t) {
-    check(t.dim() == 0 || t.dim() == 2, "tensor.H is only supported on matrices (2-D tensors). Got ", t.dim(),
-          "-D tensor.");
-    return wrap(adjoint(t, t.dim() == 0 ? t : call<"aten::transpose.int">(t, int64_t{0}, int64_t{1})));
-  });
+  return property(self, [](const Tensor& t) { return wrap(call<"aten::matrix_H">(t)); });
 }
 PyObject* get_mH(PyObject* self, void*) {
-  return property(self, [](const Tensor& t) { return wrap(adjoint(t, call<"aten::mT">(t))); });
+  return property(self, [](const Tensor& t) { return wrap(call<"aten::mH">(t)); });
 }
 
 PyGetSetDef get(const char* name, getter function) { return {name, function, nullptr, nullptr, nullptr}; }

@@ -85,6 +85,8 @@ fx::Argument SymbolCalls::compute(const sym::Expression* e) const {
   check(name, "a graph cannot compute the size ", e->to_string());
   if (sym::prints_flipped(e))  // `2 <= u0` is written as it is printed: u0 >= 2
     return call(e->is(sym::Kind::Le) ? "operator.ge" : "operator.gt", {part(e->arg(1)), part(e->arg(0))}, e);
+  if (e->is(sym::Kind::Ne))  // as PyTorch has it, whose expressions know no other way
+    return call("torch.sym_not", {part(e->env().table().relation(sym::Kind::Eq, e->arg(0), e->arg(1)))}, e);
   if (e->is(sym::Kind::Add) && e->args().size() == 2 && is_negated(e->arg(1)))
     return call("operator.sub", {part(e->arg(0)), part(e->arg(1)->arg(1))}, e);
   if (takes_all_at_once(e->kind()) || e->args().size() <= 2) {
@@ -156,7 +158,20 @@ void Tracer::note_symbol_call(const fx::Function& function, std::vector<Value> a
   if (!made || static_cast<const sym::Expression*>(made)->is(sym::Kind::Symbol)) return;
   for (const Value& a : arguments)
     if (node_in(a) == made) return;  // the number is one of those that it was made of
-  noted_.try_emplace(made, NotedCall{&function, std::move(arguments)});
+  std::vector<Value> used = arguments;
+  if (!noted_.try_emplace(made, NotedCall{&function, std::move(arguments)}).second) return;
+  // A program's arithmetic stands where it is made, as in PyTorch; what nobody uses is removed later.
+  bool in_order = key() == DispatchKey::PreProxy && sizes_after_inputs;
+  if (in_order && std::ranges::all_of(used, [this](const Value& v) { return has_node(v); })) argument(result);
+}
+
+bool Tracer::has_node(const Value& value) const {
+  if (value.is_sym_int()) {
+    int64_t bits = value.to_sym_int().raw();
+    return symbols_.contains(bits) || sources_.contains(bits);
+  }
+  if (value.tag() == Value::Tag::SymFloat) return floats_.contains(value.to_sym_float().node());
+  return value.tag() != Value::Tag::SymBool || floats_.contains(value.to_sym_bool().node());
 }
 
 bool are_symbol_calls_noted() { return active_tracer(DispatchKey::PreProxy) || active_tracer(DispatchKey::Proxy); }

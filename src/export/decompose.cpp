@@ -1,10 +1,13 @@
 #include "umbra/export/decompose.h"
 
+#include <set>
+
 #include "capture/auto_functionalized.h"
 #include "export/guard_text.h"
 #include "export/names.h"
 #include "export/used_symbols.h"
 #include "sym/layout_watch.h"
+#include "sym/rename.h"
 #include "umbra/capture/effects.h"
 #include "umbra/capture/functionalize.h"
 #include "umbra/capture/retrace.h"
@@ -15,6 +18,7 @@
 #include "umbra/graph/interpreter.h"
 #include "umbra/graph/passes.h"
 #include "umbra/sym/constraints.h"
+#include "umbra/sym/walk.h"
 
 namespace umbra {
 
@@ -65,13 +69,16 @@ class Decomposer {
   ExportedProgram run() {
     add_inputs();
     record();
+    keep_names();
+    size_t recorded = sizes_asked_for();
     if (program_.shape_env) insert_runtime_asserts(program_.graph(), *program_.shape_env);
     take_sources_of_copies();
     remove_dead_code();
-    read_sizes_first(program_.graph());
     program_.dialect = "ATEN";
     call_by_auto_functionalized(program_.graph());
     name_nodes(program_);
+    if (program_.shape_env)
+      settle_sizes(program_.graph(), *program_.shape_env, symbolic_sizes(program_.graph()), recorded);
     name_outputs();
     settle_ranges();
     return std::move(program_);
@@ -79,13 +86,17 @@ class Decomposer {
 
  private:
   void add_inputs() {
-    for (const fx::Node* node : from_.graph().placeholders()) {
-      const Value& value = node->meta.val;
+    std::vector<fx::Node*> placeholders = from_.graph().placeholders();
+    order_ = order_of_inputs(from_.signature.inputs);
+    program_.signature.inputs.clear();
+    for (size_t i : order_) program_.signature.inputs.push_back(from_.signature.inputs[i]);
+    for (const fx::Node* node : placeholders) values_.push_back(node->meta.val);
+    for (size_t i = 0; i < order_.size(); ++i) {
+      const Value& value = values_[order_[i]];
       // What is known of numbers that were read from an input is known of the program as it was captured: here they are
       // read anew, so that what the program asserts of them stays.
       if (value.is_tensor() && value.tensor_ref().is_fake()) value.tensor_ref().storage()->bump_version();
-      tracer_->add_input("arg" + std::to_string(values_.size()) + "_1", value);
-      values_.push_back(value);
+      tracer_->add_input("arg" + std::to_string(i) + "_1", value);
       if (!mode_ && value.is_tensor()) mode_ = IntrusivePtr<FakeModeImpl>(fake_mode_of(value.tensor_ref()));
     }
     if (mode_) return;
@@ -182,8 +193,9 @@ class Decomposer {
   }
 
   /// What the program asserts is taken to hold; the assertions are put into the new graph once it is there.
-  static Value expect(fx::NodeCall& call) {
+  Value expect(fx::NodeCall& call) {
     SymBool condition = call.arguments()[0].to_scalar().to_sym_bool();
+    if (condition.is_symbolic()) tracer_->argument(Value(condition));  // PyTorch's nodes are numbered with those
     check(condition.expect_true(), call.arguments()[1].to_string());
     return {};
   }
@@ -267,6 +279,25 @@ class Decomposer {
                                ", which a functional program cannot");
   }
 
+  /// What is written to memory that another input has too is seen there, which a program of values does not show.
+  void refuse_shared(size_t written, const std::vector<Value>& inputs,
+                     const std::vector<fx::Node*>& placeholders) const {
+    auto look = [&](size_t i) -> const Tensor& { return placeholders[i]->meta.val.tensor_ref(); };
+    // The program's own tensors say it themselves: what stands for them in a file shares nothing.
+    auto memory = [&](size_t i) {
+      const InputSpec& spec = from_.signature.inputs[i];
+      return spec.target.empty() ? look(i).storage().get() : from_.find(spec.target).storage().get();
+    };
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (i == written || !inputs[i].is_tensor() || look(i).is_same(look(written))) continue;
+      bool unseen = placeholders[i]->users().empty();
+      check<AssertionError>(unseen || memory(i) != memory(written), "the program writes its input ",
+                            placeholders[written]->name(), ", whose memory ", placeholders[i]->name(),
+                            " shares: a functional program of it would not see the write there. Give the program "
+                            "inputs that share no memory");
+    }
+  }
+
   void add_outputs(const std::vector<Value>& inputs, const std::vector<Value>& results, const Tensor& token) {
     std::vector<OutputSpec> specs;
     std::vector<Value> values;
@@ -276,11 +307,12 @@ class Decomposer {
     }
     std::unordered_set<const TensorImpl*> seen;
     std::vector<fx::Node*> placeholders = from_.graph().placeholders();
-    for (size_t i = 0; i < inputs.size(); ++i) {
+    for (size_t i : order_) {
       const InputSpec& input = from_.signature.inputs[i];
       if (!inputs[i].is_tensor() || !was_written(inputs[i].tensor_ref())) continue;
       if (!seen.insert(inputs[i].tensor_ref().impl()).second) continue;
       refuse_resized(*placeholders[i], inputs[i].tensor_ref());
+      refuse_shared(i, inputs, placeholders);
       check<NotImplementedError>(input.kind != InputKind::TensorConstant, "the program writes its constant ",
                                  input.target);
       bool user = input.kind == InputKind::UserInput;
@@ -301,13 +333,35 @@ class Decomposer {
     tracer_->set_output(values);
   }
 
+  /// How many sizes PyTorch's run asks for: it compares those that have to be equal, or to follow from each other.
+  size_t sizes_asked_for() const {
+    if (!program_.shape_env) return 0;
+    std::set<std::pair<const fx::Node*, int64_t>> asked;
+    std::vector<SizePlace> places = symbolic_sizes(program_.graph());
+    std::vector<std::vector<const sym::Expression*>> symbols;
+    std::unordered_map<const sym::Expression*, int> counts;
+    for (const SizePlace& place : places) {
+      SymInt size = place.input->meta.val.tensor_ref().sym_sizes()[place.dimension];
+      symbols.push_back(sym::free_symbols(program_.shape_env->simplify(program_.shape_env->expression(size))));
+      for (const sym::Expression* symbol : symbols.back()) ++counts[symbol];
+    }
+    for (size_t i = 0; i < places.size(); ++i)
+      if (std::ranges::any_of(symbols[i], [&](const sym::Expression* s) { return counts[s] > 1; }))
+        asked.emplace(places[i].input, places[i].dimension);
+    static const Operator& size = get_operator("aten::sym_size.int");
+    for (const fx::Node* node : program_.graph().nodes())
+      if (node->calls(size)) asked.emplace(node->arg(0).node(), node->arg(1).value().to_int());
+    return asked.size();
+  }
+
   void name_outputs() {
     fx::Arguments results = program_.graph().outputs();
     for (size_t i = 0; i < results.size(); ++i)
       if (fx::Node* node = results[i].node()) program_.signature.outputs[i].name = node->name();
   }
 
-  /// A buffer that becomes a copy of something becomes that thing.
+  /// A buffer that becomes a copy of something becomes that thing, where nothing else does: what is a result and what a
+  /// tensor becomes is the tensor.
   void take_sources_of_copies() {
     static const Operator& copy = get_operator("aten::copy");
     fx::Arguments results = program_.graph().outputs();
@@ -317,13 +371,57 @@ class Decomposer {
       fx::Node* source = node->arg(1).node();
       if (!source || !source->meta.val.is_tensor() || !node->meta.val.is_tensor()) continue;
       const Tensor &from = source->meta.val.tensor_ref(), &to = node->meta.val.tensor_ref();
-      if (from.dtype() == to.dtype() && from.sym_sizes() == to.sym_sizes()) node->replace_all_uses_with(source);
+      bool result =
+          std::ranges::any_of(program_.graph().outputs(), [&](const fx::Argument& a) { return a.node() == source; });
+      if (!result && from.dtype() == to.dtype() && from.sym_sizes() == to.sym_sizes())
+        node->replace_all_uses_with(source);
+    }
+  }
+
+  // ---- numbers that only the run tells ----
+
+  static const sym::Expression* unknown_number(const Value& value) {
+    const SymNode* node = value.is_sym_int()                    ? value.to_sym_int().node()
+                          : value.tag() == Value::Tag::SymFloat ? value.to_sym_float().node()
+                                                                : nullptr;
+    auto* e = static_cast<const sym::Expression*>(node);
+    return e && e->is(sym::Kind::Symbol) && !e->has_hint() ? e : nullptr;
+  }
+
+  /// Which number of the program one of this run stands for.
+  void note_numbers(const Value& before, const Value& now) {
+    const sym::Expression *old = unknown_number(before), *made = unknown_number(now);
+    if (old && made && old != made) numbers_.try_emplace(made, old);
+    if (before.is_tensor() && now.is_tensor() && before.tensor_ref().defined() && now.tensor_ref().defined()) {
+      SymIntArrayRef sizes = before.tensor_ref().sym_sizes(), other = now.tensor_ref().sym_sizes();
+      for (size_t d = 0; d < std::min(sizes.size(), other.size()); ++d) note_numbers(Value(sizes[d]), Value(other[d]));
+    }
+    if (before.tag() == Value::Tag::TensorList && now.tag() == Value::Tag::TensorList)
+      for (size_t i = 0; i < std::min(before.tensor_list().size(), now.tensor_list().size()); ++i)
+        note_numbers(Value(before.tensor_list()[i]), Value(now.tensor_list()[i]));
+    if (before.tag() == Value::Tag::List && now.tag() == Value::Tag::List)
+      for (size_t i = 0; i < std::min(before.list().size(), now.list().size()); ++i)
+        note_numbers(before.list()[i], now.list()[i]);
+  }
+
+  /// Numbers keep the names that they have in the program.
+  void keep_names() {
+    if (!program_.shape_env) return;
+    std::unordered_set<const sym::Expression*> used = used_symbols(*program_.graph_module);
+    std::unordered_set<const sym::Expression*> taken;
+    for (const sym::Symbol& symbol : program_.shape_env->symbols()) {
+      auto old = numbers_.find(symbol.expression);
+      if (old == numbers_.end() || used.contains(old->second) || !taken.insert(old->second).second) continue;
+      sym::rename_symbol(*program_.shape_env, symbol.expression, program_.shape_env->symbol(old->second).name);
     }
   }
 
   // ---- signatures of calls ----
 
   void note_value(const fx::Node& node, const Value& value) {
+    note_numbers(node.meta.val, value);
+    // Arithmetic stands where the program has it; what nobody uses is removed later.
+    if (node.target().function() && value.is_symbolic()) tracer_->argument(value);
     for (const ModuleCall& call : from_.module_calls) {
       if (!call.signature) continue;
       for (const auto* list : {&call.signature->inputs, &call.signature->outputs})
@@ -384,8 +482,11 @@ class Decomposer {
   ExportedProgram program_;
   IntrusivePtr<FakeModeImpl> mode_;
   IntrusivePtr<Tracer> tracer_;
-  std::vector<Value> values_;
+  std::vector<Value> values_;  // what stands for the program's inputs
+  std::vector<size_t> order_;  // the inputs, as the new program has them
   std::unordered_map<std::string, Value> noted_;
+  std::unordered_map<const sym::Expression*, const sym::Expression*>
+      numbers_;                                                // of this run, and what they were before
   std::unordered_map<const Operator*, bool> kept_composites_;  // what was asked of the options
   fx::Arguments kept_;
 };

@@ -11,6 +11,7 @@
 #include "umbra/capture/runtime_asserts.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/export/regions.h"
+#include "umbra/generated/functions.h"
 #include "umbra/graph/passes.h"
 #include "umbra/sym/constraints.h"
 #include "umbra/sym/print.h"
@@ -99,6 +100,7 @@ class Exporter {
     program_.module_calls = source.modules;
     tracer_ = make_counted<Tracer>(DispatchKey::PreProxy, program_.graph_module);
     tracer_->on_constant = [this](const Tensor& t) { return lift_constant(t); };
+    tracer_->decompositions.add("aten::conj", [](const Tensor& t) { return t.is_complex() ? _conj(t) : t; });
   }
 
   ExportedProgram run(const Tree& arguments, const Tree& keywords) {
@@ -115,11 +117,12 @@ class Exporter {
     drop_needless_contiguous();
     add_calls();
     forget_histories(program_.graph());
+    size_t recorded = count_sizes(program_.graph());
     insert_runtime_asserts(program_.graph(), *env_);
     remove_dead_code();
     remove_unused_constants();
     insert_metadata_asserts(program_.graph());
-    read_sizes_first(program_.graph());
+    settle_sizes(program_.graph(), *env_, places_, recorded);
     wrap_grad_regions(*program_.graph_module, is_grad_enabled());
     wrap_autocast_regions(*program_.graph_module);
     name_nodes(program_);
@@ -302,6 +305,7 @@ class Exporter {
       Value stand_in = v.is_tensor() ? Value(fake_input(v.tensor_ref(), flat.paths[i])) : v;
       if (v.is_int()) stand_in = Value(integer_input(v.to_int(), flat.paths[i]));
       tracer_->add_input(next_input(), stand_in);
+      if (v.is_tensor()) add_places(program_.graph().placeholders().back(), source_of(flat.paths[i]), places_);
       bool varies = v.is_tensor() || stand_in.is_sym_int();
       InputSpec spec{varies ? InputKind::UserInput : InputKind::ConstantInput, flat.names[i], "", true, {}};
       if (!varies) spec.value = v;
@@ -585,6 +589,7 @@ class Exporter {
   std::map<std::string, std::string> first_sizes_;  // of Dims: the size that they were met in first
   std::map<std::string, std::string> own_sources_;  // of Dims: a size that is the Dim itself
   std::vector<std::string> derived_guards_;
+  std::vector<SizePlace> places_;  // sizes of inputs that vary
   fx::Node* last_lifted_ = nullptr;
   size_t inputs_ = 0, lifted_ = 0, unnamed_constants_ = 0;
   std::unordered_set<std::string> unnamed_;  // names of constants that were made up

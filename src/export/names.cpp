@@ -1,6 +1,8 @@
 #include "export/names.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <optional>
 #include <unordered_set>
 
@@ -183,24 +185,154 @@ void name_nodes(ExportedProgram& program) {
   name_subgraphs(*program.graph_module);
 }
 
-void read_sizes_first(fx::Graph& graph) {
+namespace {
+
+/// The modules that the names of tensors tell of.
+struct Part {
+  std::vector<size_t> parameters, others;
+  std::vector<std::pair<std::string, std::unique_ptr<Part>>> parts;  // as they were met
+
+  Part& at(const std::string& name) {
+    for (auto& [known, part] : parts)
+      if (known == name) return *part;
+    return *parts.emplace_back(name, std::make_unique<Part>()).second;
+  }
+
+  void list(std::vector<size_t> Part::*kind, std::vector<size_t>& order) const {
+    order.insert(order.end(), (this->*kind).begin(), (this->*kind).end());
+    for (const auto& [name, part] : parts) part->list(kind, order);
+  }
+};
+
+}  // namespace
+
+std::vector<size_t> order_of_inputs(const std::vector<InputSpec>& inputs) {
+  Part whole;
+  std::vector<size_t> order, rest;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    InputKind kind = inputs[i].kind;
+    bool parameter = kind == InputKind::Parameter,
+         other = kind == InputKind::Buffer || kind == InputKind::TensorConstant;
+    if (!parameter && !other) {
+      (kind == InputKind::Token ? order : rest).push_back(i);
+      continue;
+    }
+    Part* owner = &whole;
+    size_t start = 0;
+    for (size_t dot; (dot = inputs[i].target.find('.', start)) != std::string::npos; start = dot + 1)
+      owner = &owner->at(inputs[i].target.substr(start, dot - start));
+    (parameter ? owner->parameters : owner->others).push_back(i);
+  }
+  whole.list(&Part::parameters, order);
+  whole.list(&Part::others, order);
+  order.insert(order.end(), rest.begin(), rest.end());
+  return order;
+}
+
+void add_places(fx::Node* input, const std::string& source, std::vector<SizePlace>& places) {
+  if (!input->meta.val.is_tensor()) return;
+  SymIntArrayRef sizes = input->meta.val.tensor_ref().sym_sizes();
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d].is_symbolic()) places.push_back({input, static_cast<int64_t>(d), concat(source, ".size()[", d, "]")});
+}
+
+std::vector<SizePlace> symbolic_sizes(const fx::Graph& graph) {
+  std::vector<SizePlace> places;
+  for (fx::Node* input : graph.placeholders()) add_places(input, "L['" + input->name() + "']", places);
+  return places;
+}
+
+size_t count_sizes(const fx::Graph& graph) {
   static const Operator& size = get_operator("aten::sym_size.int");
-  std::vector<fx::Node*> placeholders = graph.placeholders(), sizes;
-  auto dimension = [](const fx::Node* node) { return node->arg(1).value().to_int(); };
-  for (fx::Node* input : placeholders) {
-    size_t first = sizes.size();
-    for (fx::Node* user : input->users())
-      if (user->calls(size)) sizes.push_back(user);
-    std::sort(sizes.begin() + static_cast<ptrdiff_t>(first), sizes.end(),
-              [&](const fx::Node* a, const fx::Node* b) { return dimension(a) < dimension(b); });
+  return static_cast<size_t>(
+      std::ranges::count_if(graph.nodes(), [](const fx::Node* node) { return node->calls(size); }));
+}
+
+namespace {
+
+/// The sizes that a graph reads, put in order.
+class SizeReader {
+ public:
+  SizeReader(fx::Graph& graph, sym::ShapeEnv& env, const std::vector<SizePlace>& places, size_t recorded)
+      : graph_(graph), env_(env), places_(places), next_(recorded) {}
+
+  void run() {
+    std::vector<fx::Node*> calls;
+    for (fx::Node* node : graph_.nodes())
+      if (node->calls(size_)) calls.push_back(node);
+    for (fx::Node* node : calls)
+      if (is_of_input(node)) sort_out(node);
+    fx::Node* last = nullptr;
+    for (fx::Node* input : graph_.placeholders()) last = input;
+    for (const auto& [place, node] : own_) {
+      node->move_after(last);
+      number(node, next_ + place);
+      last = node;
+    }
+    size_t of_results = next_ + places_.size();
+    for (fx::Node* node : calls)
+      if (!erased_.contains(node) && !is_of_input(node)) number(node, of_results++);
   }
-  fx::Node* last = placeholders.empty() ? nullptr : placeholders.back();
-  size_t number = sizes.size();
-  for (fx::Node* node : sizes) {
-    node->move_after(last);
-    node->set_name("sym_size_int_" + std::to_string(number++));
-    last = node;
+
+ private:
+  static bool is_of_input(const fx::Node* node) {
+    return node->arg(0).node() && node->arg(0).node()->op() == fx::Op::Placeholder;
   }
+
+  const sym::Expression* size_at(const SizePlace& place) const {
+    SymInt size = place.input->meta.val.tensor_ref().sym_sizes()[place.dimension];
+    return size.is_symbolic() ? env_.simplify(env_.expression(size)) : nullptr;
+  }
+
+  /// The place that a symbol has its name from, or the first that it stands in by itself.
+  size_t place_of(const sym::Expression* symbol) const {
+    const std::vector<std::string>& sources = env_.symbol(symbol).sources;
+    for (size_t i = 0; i < places_.size(); ++i)
+      if (!sources.empty() && sources.front() == places_[i].source && size_at(places_[i]) == symbol) return i;
+    for (size_t i = 0; i < places_.size(); ++i)
+      if (size_at(places_[i]) == symbol) return i;
+    return places_.size();
+  }
+
+  void sort_out(fx::Node* node) {
+    const Value& value = node->meta.val;
+    const sym::Expression* e = value.is_sym_int() ? env_.simplify(env_.expression(value.to_sym_int())) : nullptr;
+    size_t place = e && e->is(sym::Kind::Symbol) ? place_of(e) : places_.size();
+    if (place == places_.size()) return read_where_used(node);
+    auto [known, added] = own_.emplace(place, node);
+    if (!added) {
+      node->replace_all_uses_with(known->second);
+      erased_.insert(node);
+      graph_.erase_node(node);
+      return;
+    }
+    const SizePlace& from = places_[place];
+    node->set_args({from.input, from.dimension});
+    node->meta.val = Value(from.input->meta.val.tensor_ref().sym_sizes()[from.dimension]);
+  }
+
+  void read_where_used(fx::Node* node) {
+    for (fx::Node* other = node->next(); other->op() != fx::Op::Output; other = other->next())
+      if (std::ranges::count(node->users(), other) > 0) return node->move_before(other);
+  }
+
+  static void number(fx::Node* node, size_t number) {
+    node->set_name(number == 0 ? "sym_size_int" : concat("sym_size_int_", number));
+  }
+
+  fx::Graph& graph_;
+  sym::ShapeEnv& env_;
+  const std::vector<SizePlace>& places_;
+  size_t next_;
+  const Operator& size_ = get_operator("aten::sym_size.int");
+  std::map<size_t, fx::Node*> own_;  // by their places
+  std::unordered_set<const fx::Node*> erased_;
+};
+
+}  // namespace
+
+void settle_sizes(fx::Graph& graph, sym::ShapeEnv& env, const std::vector<SizePlace>& places, size_t recorded) {
+  SizeReader(graph, env, places, recorded).run();
 }
 
 }  // namespace umbra

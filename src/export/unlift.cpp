@@ -66,15 +66,18 @@ IntrusivePtr<fx::GraphModule> unlift(const ExportedProgram& program) {
   fx::Node* output = graph.output_node();
   fx::Arguments results = graph.outputs(), kept;
   auto scope = graph.inserting_before(output);
+  std::unordered_map<const fx::Node*, fx::Node*> written;  // what a tensor becomes, and the tensor that has become it
   for (size_t i = 0; i < results.size(); ++i) {
     const OutputSpec& spec = program.signature.outputs.at(i);
     bool mutation = spec.kind == OutputKind::BufferMutation || spec.kind == OutputKind::ParameterMutation ||
                     spec.kind == OutputKind::UserInputMutation;
     if (mutation)
-      graph.create_node(fx::Op::CallFunction, get_operator("aten::copy_"), {targets.at(spec.target), results[i]}, {},
-                        "copy__default");
+      written[results[i].node()] = graph.create_node(fx::Op::CallFunction, get_operator("aten::copy_"),
+                                                     {targets.at(spec.target), results[i]}, {}, "copy__default");
     else if (spec.kind != OutputKind::Token) kept.push_back(results[i]);
   }
+  for (fx::Argument& result : kept)
+    if (auto now = written.find(result.node()); result.node() && now != written.end()) result = now->second;
   output->set_args({fx::Argument::tuple(std::move(kept))});
   set_origin(*output, replaced(*output));
   drop_tokens(graph);

@@ -3,6 +3,7 @@
 
 #include "sym/low_numbers.h"
 #include "sym/observed.h"
+#include "sym/rename.h"
 #include "sym/source_hash.h"
 #include "sym/tables.h"
 #include "umbra/core/error.h"
@@ -28,6 +29,10 @@ const Number* Bindings::find(const Expression* symbol) const {
 }
 
 // ---- symbols
+void rename_symbol(ShapeEnv& env, const Expression* symbol, std::string name) {
+  const_cast<Symbol&>(env.symbol(symbol)).name = std::move(name);  // the environment's own, which is not const here
+}
+
 ShapeEnv::ShapeEnv(ShapeEnvOptions options) : options_(options), tables_(make_counted<Tables>()), table_(*this) {}
 ShapeEnv::~ShapeEnv() { forget_observed(*this); }
 

@@ -2,6 +2,8 @@
 import copy
 import io
 
+import pytest
+
 import umbra as torch
 from umbra.export import Dim, default_decompositions, export, load, save
 
@@ -106,3 +108,66 @@ class TestPrograms:
         program = export(Picking(), (torch.arange(6), torch.tensor(2))).run_decompositions()
         assert sum("_assert_scalar" in name for name in operators(program)) >= 2
         assert torch.equal(program.module()(torch.arange(6), torch.tensor(3)), torch.arange(3))
+
+
+def test_writes_to_memory_that_inputs_share_are_refused():
+    """A program of values would read the other input as it was before."""
+    class Write(torch.nn.Module):
+        def forward(self, x, y):
+            x.add_(1)
+            return y + 0
+
+    class Buffers(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("whole", torch.zeros(4))
+            self.register_buffer("part", self.whole[:2])
+
+        def forward(self, x):
+            self.whole.add_(1)
+            return self.part + x
+    x = torch.ones(4)
+    for module, given in ((Write(), (x, x[:2])), (Buffers(), (torch.ones(2),))):
+        with pytest.raises(AssertionError, match="shares"):
+            torch.export.export(module, given).run_decompositions()
+    apart = torch.export.export(Write(), (torch.ones(4), torch.ones(2))).run_decompositions()
+    assert apart.module()(torch.ones(4), torch.ones(2)).tolist() == [1, 1]
+
+
+def test_results_that_are_written_are_the_tensors_themselves():
+    class Both(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("state", torch.zeros(2))
+
+        def forward(self, x):
+            value = x * 2 + self.state
+            self.state.copy_(value)
+            x.mul_(3)
+            return value, self.state, x
+    module = torch.export.export(Both(), (torch.ones(2),)).run_decompositions().module()
+    x = torch.ones(2)
+    value, state, result = module(x)
+    assert state is module.state and result is x and value is not module.state
+    module(x)
+    assert value.tolist() == [2, 2] and state.tolist() == [8, 8] and x.tolist() == [9, 9]
+
+
+def test_state_that_shares_memory_in_a_file():
+    class Buffers(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("whole", torch.zeros(4))
+            self.register_buffer("part", self.whole[:2])
+
+        def forward(self, x):
+            self.whole.add_(1)
+            return self.part + x
+    file = io.BytesIO()
+    save(export(Buffers(), (torch.ones(2),)), file)
+    file.seek(0)
+    program = load(file)
+    with pytest.raises(AssertionError, match="shares"):
+        program.run_decompositions()
+    module = program.module()
+    assert [module(torch.ones(2)).tolist() for _ in range(2)] == [[2, 2], [3, 3]]

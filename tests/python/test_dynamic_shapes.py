@@ -1,4 +1,7 @@
 """dynamic_shapes in every form, and what is said of those that do not fit."""
+import collections
+import dataclasses
+
 import pytest
 import umbra as torch
 from umbra._dynamo.exc import UserError
@@ -114,3 +117,57 @@ def test_a_size_that_was_said_to_vary_must_not_become_a_number():
         torch.compile(lambda x: x * 2 if x.shape[0] == 3 else x, backend="eager")(marked(3))
     for function in (lambda x: x * x.shape[0] if x.shape[0] > 2 else x, lambda x: x * int(x.shape[0])):
         assert torch.compile(function, backend="eager")(marked(3)).tolist() == [3, 3, 3]
+
+
+@dataclasses.dataclass
+class Pair:
+    a: torch.Tensor
+    b: torch.Tensor
+
+
+class Sum(torch.nn.Module):
+    def forward(self, pair):
+        return pair.a.sum() + pair.b
+
+
+torch.export.register_dataclass(Pair, serialized_type_name="test_dynamic_shapes.Pair")
+
+
+def test_a_container_has_shapes_for_what_is_in_it():
+    for value, shapes in (([X, Y], None), ({0: X, 1: Y}, None), ([X, Y], Dim.AUTO)):
+        with pytest.raises(UserError, match=r"`inputs\[0\]` is a <class '\w+'>, but `dynamic_shapes\[0\]` is not"):
+            export(First(), (value,), dynamic_shapes=(shapes,))
+    assert sizes(export(First(), (collections.OrderedDict([(0, X), (1, Y)]),), dynamic_shapes=({0: None, 1: None},))) == [[False, False]] * 2
+    with pytest.raises(UserError, match=r"`inputs\[0\]` has 2 elements, but `dynamic_shapes\[0\]` has 1 elements"):
+        export(First(), ({0: X, 1: Y},), dynamic_shapes=({0: None},))
+
+
+@pytest.mark.parametrize("shapes", [None, {"a": None, "b": {0: BATCH}}, Pair(None, {0: BATCH}), (None, {0: BATCH}), [None]])
+def test_registered_classes_have_lists_of_shapes(shapes):
+    assert sizes(export(Sum(), (Pair(X, Y),), dynamic_shapes=([None, {0: BATCH}],))) == [[False, False], [True, False]]
+    with pytest.raises(ValueError, match="Node (type|arity) mismatch"):
+        export(Sum(), (Pair(X, Y),), dynamic_shapes=(shapes,))
+
+
+def test_collections_reach_into_registered_classes():
+    shapes, examples = ShapesCollection(), AdditionalInputs()
+    shapes[Y] = {0: BATCH}
+    examples.add((Pair(X, torch.ones(7, 3)),))
+    for given in (shapes, examples):
+        assert sizes(export(Sum(), (Pair(X, Y),), dynamic_shapes=given)) == [[False, False], [True, False]]
+
+
+def test_derived_sizes_are_not_negative():
+    with pytest.raises(AssertionError, match="Expected derived min value of batch - 1 to be >= 0"):
+        export(Add(), (X, Y), dynamic_shapes=({0: BATCH - 1}, {0: BATCH - 1}))
+    least = Dim("least", min=1)
+    assert sizes(export(Add(), (X, Y), dynamic_shapes=({0: least - 1}, {0: least - 1}))) == [[True, False]] * 2
+
+
+def test_the_name_that_export_had_before():
+    with pytest.warns(FutureWarning, match="deprecated"):
+        constraint = torch.export.dynamic_dim(X, 0)
+    assert (2 <= constraint).min == 2 and (constraint < 9).max == 8 and constraint.serializable_spec["dim"] == 0
+    for tensor, index, text in ((torch.tensor(1), 0, "0-dimension"), (X, 2, r"in the range \[0:1\]"), (4, 0, "Expected tensor")):
+        with pytest.warns(FutureWarning), pytest.raises(UserError, match=text):
+            torch.export.dynamic_dim(tensor, index)

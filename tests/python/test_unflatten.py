@@ -227,3 +227,46 @@ def test_a_part_whose_signature_is_kept_can_be_swapped():
     assert torch.equal(swapped(x), other(x).relu())
     with pytest.raises(AssertionError, match="no signature"):
         _swap_modules(export(model, (x,)), {"0": other})
+
+
+class Counting(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(1))
+
+    def forward(self, x, scale=1.0):
+        self.count.add_(1)
+        return {"result": x * scale + self.count}
+
+
+class CountingTwice(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = Counting(), Counting()
+
+    def forward(self, x):
+        return self.b(self.a(x)["result"], scale=2.0)["result"] + self.a(x)["result"]
+
+
+def test_kept_signatures_of_modules_that_write_their_buffers():
+    module = CountingTwice()
+    flat = unflatten(export(module, (torch.ones(2),), preserve_module_call_signature=("a", "b")))
+    for _ in range(3):
+        assert torch.equal(flat(torch.ones(2)), module(torch.ones(2)))
+    assert flat.a.count == module.a.count == 6
+
+
+def test_buffers_share_memory_as_they_did():
+    class Part(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("whole", torch.zeros(4))
+            self.register_buffer("part", self.whole[1:3])
+
+        def forward(self, x):
+            self.whole.add_(x)
+            return self.part + 0
+    program = export(Part(), (torch.ones(4),))
+    flat = unflatten(program)
+    assert flat(torch.ones(4)).tolist() == [1, 1] and flat(torch.ones(4)).tolist() == [2, 2]
+    assert program.state_dict["whole"].tolist() == [0] * 4

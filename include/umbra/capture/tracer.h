@@ -90,6 +90,8 @@ class Tracer final : public Mode {
   friend void record_operator(const Operator& op, DispatchKeySet keys, Value* frame);
   friend void read_data(const Tracer& tracer, const Operator& op, DispatchKeySet keys, Value* frame);
   fx::Argument symbol_argument(SymInt value);
+  /// Whether a number is a plain one, or one that a node stands for or is asked for by one call.
+  bool has_node(const Value& value) const;
   fx::Argument expression_argument(const SymNode* node, int64_t key);
   fx::Argument unknown_symbol(const sym::Expression* symbol);
   fx::Node* derived_symbol(const sym::Expression* symbol);

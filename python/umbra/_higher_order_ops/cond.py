@@ -1,8 +1,12 @@
 """cond: one of two functions, chosen by a tensor. Captured, both become graphs."""
+from contextlib import nullcontext
+
 from umbra import _C
-from umbra._C import SymBool, SymInt, Tensor
+from umbra._C import SymBool, Tensor
 from umbra._dynamo.exc import UserError, refused_without_data
+from umbra._export.operands import ordered, without_order
 from umbra._higher_order_ops.operator import FlatFunction, HigherOrderOperator, call
+from umbra.compiler import is_exporting
 from umbra.utils import _pytree as pytree
 
 
@@ -20,15 +24,16 @@ def cond(pred, true_fn, false_fn, operands=()):
     if not callable(true_fn) or not callable(false_fn):
         raise RuntimeError("Expect both branches to be callable.")
     leaves, in_spec = pytree.tree_flatten(tuple(operands) if isinstance(operands, (tuple, list)) else operands)
-    if not isinstance(operands, (tuple, list)) or not all(isinstance(leaf, (Tensor, SymInt)) for leaf in leaves):
+    if not isinstance(operands, (tuple, list)) or not all(isinstance(leaf, Tensor) for leaf in leaves):
         raise RuntimeError(f"Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but got {operands}.")
 
     def same_tree(_):
         if yes.spec is not None and no.spec is not None and yes.spec != no.spec:
             text = f"Unmatched output spec from torch.cond branches: true branch tree_spec {yes.spec} vs false branch tree_spec {no.spec}."
             raise UserError(text) if yes.spec.num_leaves == no.spec.num_leaves else refused_without_data(text)
-    yes, no = FlatFunction(true_fn, in_spec, same_tree), FlatFunction(false_fn, in_spec, same_tree)
-    results = call("cond", pred, yes, no, leaves)
+    yes, no = FlatFunction(without_order(true_fn), in_spec, same_tree), FlatFunction(without_order(false_fn), in_spec, same_tree)
+    with ordered((true_fn, false_fn), operands) if is_exporting() else nullcontext():
+        results = call("cond", pred, yes, no, leaves)
     return pytree.tree_unflatten(results, yes.spec or no.spec)
 
 

@@ -1,7 +1,11 @@
 """while_loop: a function called on its own results for as long as a condition of them holds."""
+from contextlib import nullcontext
+
 from umbra._C import SymInt, Tensor
 from umbra._dynamo.exc import UserError
+from umbra._export.operands import ordered, without_order
 from umbra._higher_order_ops.operator import FlatFunction, HigherOrderOperator, call
+from umbra.compiler import is_exporting
 from umbra.utils import _pytree as pytree
 
 
@@ -25,11 +29,13 @@ def while_loop(cond_fn, body_fn, carried_inputs):
 
     def as_tuple(*args):
         nonlocal bare
-        result = body_fn(*args)
+        result = body(*args)
         bare = not isinstance(result, (tuple, list))
         return _as_tuple(result)
-    condition, body = FlatFunction(cond_fn, spec), FlatFunction(as_tuple, spec, same_tree)
-    results = pytree.tree_unflatten(call("while_loop", condition, body, leaves, []), spec)
+    body = without_order(body_fn)
+    condition, step = FlatFunction(without_order(cond_fn), spec), FlatFunction(as_tuple, spec, same_tree)
+    with ordered((cond_fn, body_fn)) if is_exporting() else nullcontext():
+        results = pytree.tree_unflatten(call("while_loop", condition, step, leaves, []), spec)
     return results[0] if bare else results  # what the body gives by itself comes back by itself
 
 

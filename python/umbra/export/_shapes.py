@@ -1,4 +1,5 @@
 """How dynamic_shapes, in any form that users give, are read."""
+import collections
 import re
 
 from umbra._C import ConstraintViolationError, Tensor
@@ -52,13 +53,14 @@ def _wrong_names(shapes, arguments):
 
 def _walk(shapes, value, path, where, out):
     """Adds the dimensions of an input and of what is inside it; `path` is what the library calls it."""
-    if shapes is None:
+    leaf = isinstance(value, Tensor) or pytree.tree_structure(value).is_leaf()
+    if leaf and shapes is None:
         return
     if isinstance(value, Tensor):
         dims = _dimensions(shapes, value, path, where)
         if dims:
             out[path] = dims
-    elif pytree.tree_structure(value).is_leaf():
+    elif leaf:
         _walk_number(shapes, value, path, where, out)
     else:
         children = pytree._children_with_keys(value)
@@ -80,26 +82,53 @@ def _walk_number(shapes, value, path, where, out):
                           "(expected None)")
 
 
-_BUILTIN = (list, tuple, dict)
+_DICTS = (dict, collections.OrderedDict, collections.defaultdict)
+_BUILTIN = (list, tuple, *_DICTS, collections.deque, collections.namedtuple)
 
 
 def _children_of(shapes, value, children, where):
     """The shapes for the children of an input, in their order."""
-    if isinstance(value, _BUILTIN) and type(shapes) is not type(value):
+    kind, given = pytree._node_type(value), pytree._node_type(shapes)
+    if kind not in _BUILTIN:
+        return _children_of_registered(shapes, children)
+    if given not in _BUILTIN:
+        raise _mismatch(f"`inputs{where}` is a {type(value)}, but `dynamic_shapes{where}` is not")
+    dicts = kind in _DICTS and given in _DICTS
+    if not dicts and (given is not kind or kind is collections.namedtuple and type(shapes) is not type(value)):
         raise _mismatch(f"`inputs{where}` is a {type(value)}, but `dynamic_shapes{where}` is a {type(shapes)}")
-    if isinstance(value, dict):
-        if set(shapes) != set(value):
-            raise _mismatch(f"`inputs{where}` has keys {list(value)}, but `dynamic_shapes{where}` has keys {list(shapes)}")
-        return [shapes[key.key] for key, _ in children]
-    if isinstance(shapes, (list, tuple)):
-        if len(shapes) != len(children):
-            raise _mismatch(f"`inputs{where}` has {len(children)} elements, but `dynamic_shapes{where}` has {len(shapes)} elements")
+    if len(shapes) != len(children):
+        raise _mismatch(f"`inputs{where}` has {len(children)} elements, but `dynamic_shapes{where}` has {len(shapes)} elements")
+    if not dicts:
         return list(shapes)
-    if isinstance(shapes, dict):  # of a registered class, by the names of its fields
-        return [shapes.get(getattr(key, "key", getattr(key, "name", None))) for key, _ in children]
-    if type(shapes) is type(value):  # a registered class with shapes in the places of its tensors
-        return list(pytree.SUPPORTED_NODES[pytree._node_type(value)].flatten_fn(shapes)[0])
-    raise _mismatch(f"`inputs{where}` is a {type(value)}, but `dynamic_shapes{where}` is a {type(shapes)}")
+    if set(shapes) != set(value):
+        raise _mismatch(f"`inputs{where}` has keys {list(value)}, but `dynamic_shapes{where}` has keys {list(shapes)}")
+    return [shapes[key.key] for key, _ in children]
+
+
+def _children_of_registered(shapes, children):
+    """A registered class has its children's shapes in a list: what an object of it would make of shapes nobody knows."""
+    if type(shapes) is not list:
+        raise ValueError(f"Node type mismatch; expected <class 'list'>, but got {type(shapes)}.")
+    if len(shapes) != len(children):
+        raise ValueError(f"Node arity mismatch; expected {len(children)}, but got {len(shapes)}.")
+    return shapes
+
+
+def shapes_by_leaf(shape_of, first, *others):
+    """What `shape_of` gives for the leaves of an input, in the form that `dynamic_shapes` has: registered classes become lists."""
+    if isinstance(first, Tensor) or pytree.tree_structure(first).is_leaf():
+        return shape_of(first, *others)
+    all_children = [pytree._children_with_keys(value) for value in (first, *others)]
+    for value, children in zip(others, all_children[1:]):
+        if type(value) is not type(first) or [str(key) for key, _ in children] != [str(key) for key, _ in all_children[0]]:
+            raise ValueError(f"Node structure mismatch; expected {pytree.tree_structure(first)}, but got {pytree.tree_structure(value)}.")
+    shapes = [shapes_by_leaf(shape_of, *(child for _, child in places)) for places in zip(*all_children)]
+    kind = pytree._node_type(first)
+    if kind in _DICTS:
+        return {key.key: shape for (key, _), shape in zip(all_children[0], shapes)}
+    if kind is collections.namedtuple:
+        return type(first)(*shapes)
+    return kind(shapes) if kind in _BUILTIN else shapes
 
 
 def _dimensions(shape, tensor, path, where):
@@ -119,8 +148,9 @@ def _dimensions(shape, tensor, path, where):
         if type(position) is not int:
             raise AssertionError(f"Expected index to be int, list, or tuple, got {type(position)}")
         if not (dim is None or isinstance(dim, (Dim, _DimHint, int))):
-            raise _user_error(f"Unexpected dimension mapped to index {position} in input tensor shape {shape} specified at `dynamic_shapes{where}` "
-                              f"(expected None, {_DIMENSIONS},  but got {dim!r} instead)")
+            place = f"mapped to index {position}" if isinstance(shape, dict) else f"#{position}"
+            raise _user_error(f"Unexpected dimension {place} in input tensor shape {shape} specified at `dynamic_shapes{where}` "
+                              f"(expected None, {_DIMENSIONS}, {' ' if isinstance(shape, dict) else ''}but got {dim!r} instead)")
         if not 0 <= position < rank and (dim is None or isinstance(dim, _DimHint)):
             continue  # a hint for a dimension that is not there hints at nothing
         if not -rank <= position < rank:
@@ -153,6 +183,7 @@ def _check_names(shapes):
             if isinstance(dim, _DimHint):
                 continue
             root = getattr(dim, "root", dim)
+            dim.min  # an error where it would be negative
             first = seen.setdefault(root.__name__, root)
             if (first.min, first.max) != (root.min, root.max):
                 raise _user_error(f"Found different definitions {first} and {root} for the same symbolic dimension {root}!")

@@ -15,7 +15,7 @@ from umbra._export.builtins import symbolic_builtins
 from umbra._export.functions import NotedFunctions
 from umbra.compiler import _capturing
 from umbra.export import _tree
-from umbra.export._shapes import read_dynamic_shapes
+from umbra.export._shapes import read_dynamic_shapes, shapes_by_leaf
 from umbra.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, _IntWrapper
 from umbra.export.exported_program import ExportedProgram
 from umbra.nn import parameter as nn_parameter
@@ -393,7 +393,7 @@ def _marked_shapes(mod, args, kwargs):
         return {i: getattr(Dim, hint)(min=least, max=most) for i, (hint, least, most) in marked.items()} if marked else None
     if not pytree.tree_any(lambda leaf: hints(leaf) is not None, arguments):
         return None
-    return pytree.tree_map(hints, arguments)
+    return shapes_by_leaf(hints, arguments)
 
 
 _RESULTS = (_C.Tensor, int, str, float, bool, type(None), _C.SymInt, _C.SymFloat, _C.SymBool)

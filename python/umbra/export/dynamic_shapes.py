@@ -1,6 +1,7 @@
 """Which sizes of a program's inputs may vary: Dim, and collections of them by example."""
 import enum
 import re
+import warnings
 
 from umbra._C import Tensor
 from umbra._dynamo.exc import user_error
@@ -109,7 +110,14 @@ class _DerivedDim(Dim):
     def __repr__(self):
         return self.__name__
 
-    min = property(lambda self: self.root.min * self._scale + self._offset)
+    @property
+    def min(self):
+        least = self.root.min * self._scale + self._offset
+        if least < 0:
+            raise AssertionError(f"Expected derived min value of {self.__name__} to be >= 0. Please specify an appropriate min value for "
+                                 f"{self.root.__name__} (currently {self.root.min}).")
+        return least
+
     max = property(lambda self: None if self.root.max is None else self.root.max * self._scale + self._offset)
 
     def _describe(self):
@@ -122,6 +130,50 @@ class _DerivedDim(Dim):
 def dims(*names, min=None, max=None):
     """Several Dims of one range: `batch, length = dims("batch", "length", max=64)`."""
     return tuple(Dim(name, min=min, max=max) for name in names)
+
+
+class _Constraint:
+    """A size of a tensor that may vary between two bounds, which comparisons with integers narrow: `2 <= dynamic_dim(x, 0)`."""
+
+    def __init__(self, t, dim, min=0, max=None):
+        self.t, self.dim, self.min, self.max = t, dim, min, max
+
+    def _narrowed(self, min, max):
+        upper = [bound for bound in (self.max, max) if bound is not None]
+        return _Constraint(self.t, self.dim, self.min if min is None or min < self.min else min, *(sorted(upper)[:1]))
+
+    def __ge__(self, other):
+        return self._narrowed(other, None)
+
+    def __gt__(self, other):
+        return self._narrowed(other + 1, None)
+
+    def __le__(self, other):
+        return self._narrowed(None, other)
+
+    def __lt__(self, other):
+        return self._narrowed(None, other - 1)
+
+    def __bool__(self):
+        raise TypeError("Cannot determine truth value of _Constraint. If you are trying to combine _Constraint's with logical connectives, you can "
+                        "specify them separately instead.")
+
+    @property
+    def serializable_spec(self):
+        return {"t_id": id(self.t), "dim": self.dim, "min": self.min, "max": float("inf") if self.max is None else self.max}
+
+
+def dynamic_dim(t, index):
+    """What PyTorch 2.4 had before Dim: a size that may vary. Export takes Dims alone."""
+    warnings.warn("torch.export.dynamic_dim is deprecated: export takes dynamic_shapes, whose sizes are torch.export.Dim", FutureWarning, stacklevel=2)
+    if not isinstance(t, Tensor):
+        raise user_error("DYNAMIC_DIM", f"Expected tensor as input to dynamic_dim but got {type(t)}")
+    if t.dim() < 1:
+        raise user_error("DYNAMIC_DIM", "Cannot mark 0-dimension tensors to be dynamic")
+    if not 0 <= index < t.dim():
+        raise user_error("DYNAMIC_DIM", f"Expected the dimension passed to dynamic_dim to be in the range [0:{t.dim() - 1}] but got {index}, which is "
+                                        "out of bounds for the given tensor.")
+    return _Constraint(t, index)
 
 
 class _IntWrapper:
@@ -160,6 +212,7 @@ class ShapesCollection:
 
     def dynamic_shapes(self, m, args, kwargs=None):
         """The shapes as a tree of the module's arguments, by their names."""
+        from umbra.export._shapes import shapes_by_leaf
         from umbra.export._trace import bind_arguments
         used = set()
 
@@ -168,7 +221,7 @@ class ShapesCollection:
                 used.add(id(leaf))
                 return self._shapes[id(leaf)]
             return None
-        result = {name: pytree.tree_map(shape_of, value) for name, value in bind_arguments(m, args, kwargs or {}).items()}
+        result = {name: shapes_by_leaf(shape_of, value) for name, value in bind_arguments(m, args, kwargs or {}).items()}
         if used != set(self._shapes):
             raise ValueError("Some tensors that were assigned shapes were not found in args. Maybe such tensors were copied when passing them as args? "
                              "Maybe such tensors are contained in classes that were not registered with pytree?")
@@ -190,9 +243,10 @@ class AdditionalInputs:
 
     def dynamic_shapes(self, m, args, kwargs=None):
         """The shapes as a tree of the module's arguments, by their names."""
+        from umbra.export._shapes import shapes_by_leaf
         from umbra.export._trace import bind_arguments
         calls = [bind_arguments(m, given, named or {}) for given, named in [(args, kwargs), *self._examples]]
-        return pytree.tree_map(self._differing, *calls)
+        return shapes_by_leaf(self._differing, *calls)
 
     @staticmethod
     def _differing(first, *others):

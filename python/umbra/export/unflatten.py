@@ -1,4 +1,5 @@
 """unflatten: a program as a tree of modules again, each with a graph of its own that can be looked at and swapped."""
+import collections
 import copy
 import operator
 
@@ -171,7 +172,7 @@ def _add_state(module, program):
     signature = program.graph_signature
     tensors = {**program.constants, **program.state_dict}
     kinds = {spec.target: spec for spec in signature.input_specs if spec.target is not None}
-    copies, names = {}, {}
+    copies, names, copy_of = {}, {}, _Copies(tensors.values())
     for fqn in [*kinds, *(name for name in tensors if name not in kinds)]:
         spec, tensor = kinds.get(fqn), tensors[fqn]
         key = _identity(tensor) if isinstance(tensor, _C.Tensor) else fqn
@@ -180,14 +181,37 @@ def _add_state(module, program):
         leaf = fqn.rpartition(".")[2]
         if isinstance(tensor, Parameter):
             if key not in copies:
-                copies[key] = Parameter(tensor.detach().clone(), requires_grad=tensor.requires_grad)
+                copies[key] = Parameter(copy_of(tensor), requires_grad=tensor.requires_grad)
             owner.register_parameter(leaf, copies[key])
         elif spec is not None and spec.kind is InputKind.BUFFER:
-            copies.setdefault(key, tensor.detach().clone())
+            if key not in copies:
+                copies[key] = copy_of(tensor)
             owner.register_buffer(leaf, copies[key], persistent=spec.persistent)
         else:
             setattr(owner, leaf, copies.setdefault(key, tensor))
     return {spec.arg.name: names.get(_identity(tensors[spec.target]), [spec.target]) for spec in signature.input_specs if spec.target in tensors}
+
+
+class _Copies:
+    """Copies of tensors that share memory where the tensors do."""
+
+    def __init__(self, tensors):
+        lying = {_identity(tensor): tensor for tensor in tensors if isinstance(tensor, _C.Tensor) and isinstance(_identity(tensor), tuple)}
+        counts = collections.Counter(map(self._place, lying.values()))
+        self._wholes = {place: None for place, count in counts.items() if count > 1}
+
+    @staticmethod
+    def _place(tensor):
+        return tensor.untyped_storage().data_ptr(), tensor.dtype
+
+    def __call__(self, tensor):
+        tensor = tensor.detach()
+        place = self._place(tensor) if isinstance(_identity(tensor), tuple) else None
+        if place not in self._wholes:
+            return tensor.clone()
+        if self._wholes[place] is None:
+            self._wholes[place] = tensor.as_strided((tensor.untyped_storage().nbytes() // tensor.element_size(),), (1,), 0).clone()
+        return self._wholes[place].as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
 
 
 def _identity(tensor):

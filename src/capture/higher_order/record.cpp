@@ -1,7 +1,9 @@
 // Recording: a function becomes a graph of its own, with what it closes over among its inputs.
+#include <cstring>
 #include <unordered_set>
 
 #include "capture/higher_order/layers.h"
+#include "umbra/capture/operand_order.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/dispatch/effects.h"
 #include "umbra/graph/passes.h"
@@ -16,10 +18,40 @@ struct Recorded {
   std::vector<Value> results;
 };
 
+/// The constants that a function writes out (torch.tensor([1, 2])): each run makes them anew, and they mean those of
+/// the run before, in the same order.
+class Literals {
+ public:
+  void start() { next_ = 0; }
+
+  /// The constant that this one was before; undefined where it is new.
+  Tensor earlier(const Tensor& tensor) {
+    if (next_ == met_.size() || tensor.is_fake() || !is_equal(met_[next_], tensor)) return {};
+    return met_[next_++];
+  }
+
+  /// After a run: what is used by nothing but a copy was written out there.
+  void note(const Tensor& tensor, const fx::Node& node) {
+    static const Operator& copies = get_operator("aten::lift_fresh_copy");
+    bool written_out = std::ranges::all_of(node.users(), [](const fx::Node* user) { return user->calls(copies); });
+    if (written_out && !node.users().empty() && !tensor.is_fake()) met_.push_back(tensor);
+  }
+
+ private:
+  static bool is_equal(const Tensor& a, const Tensor& b) {
+    if (a.dtype() != b.dtype() || a.sym_sizes() != b.sym_sizes() || a.sym_strides() != b.sym_strides()) return false;
+    const StorageImpl &x = *a.storage(), &y = *b.storage();
+    return x.has_data() && y.has_data() && x.bytes() == y.bytes() &&
+           std::memcmp(x.data(), y.data(), static_cast<size_t>(x.bytes().value())) == 0;
+  }
+  std::vector<Tensor> met_;
+  size_t next_ = 0;
+};
+
 /// Runs a function with the layer that records the caller, on such inputs; `own` of them are handed to it, the others
 /// it closes over. What it meets besides is added to `closed_over`.
 Recorded record_one(Tracer& outer, const Value& function, const std::vector<Value>& inputs, size_t own,
-                    std::vector<Value>& closed_over) {
+                    std::vector<Value>& closed_over, Literals& literals) {
   Recorded out{make_counted<fx::GraphModule>(make_counted<fx::Graph>()), {}};
   auto inner = make_counted<Tracer>(outer.key(), out.module);
   inner->decompositions = outer.decompositions;
@@ -34,7 +66,14 @@ Recorded record_one(Tracer& outer, const Value& function, const std::vector<Valu
     closed_over.push_back(value);
     return last = inner->add_input_after(last, name(), value);
   };
-  inner->on_constant = [&](const Tensor& tensor) { return lift(Value(tensor)); };
+  size_t known = closed_over.size();
+  literals.start();
+  inner->on_constant = [&](const Tensor& tensor) {
+    Tensor earlier = literals.earlier(tensor);
+    fx::Node* node = earlier.defined() ? inner->node_of(earlier) : lift(Value(tensor));
+    if (earlier.defined()) inner->alias(tensor, node);
+    return node;
+  };
   inner->on_symbol = lift;
   {
     WithoutMode without(outer.key());
@@ -43,6 +82,9 @@ Recorded record_one(Tracer& outer, const Value& function, const std::vector<Valu
   }
   inner->set_output(out.results);
   remove_unused_sizes(out.module->graph());
+  for (size_t i = known; i < closed_over.size(); ++i)
+    if (closed_over[i].is_tensor())
+      literals.note(closed_over[i].tensor_ref(), *inner->node_of(closed_over[i].tensor_ref()));
   return out;
 }
 
@@ -57,15 +99,20 @@ RecordedCall record_all(Tracer& tracer, const FunctionCall& call) {
   std::vector<size_t> positions = call.functions();
   out.functions.resize(positions.size());
   std::vector<size_t> known(positions.size(), SIZE_MAX);
+  std::vector<Literals> literals(positions.size());
   // A function that closes over more makes the earlier ones be recorded once more, with the same inputs.
+  constexpr int kMostRuns = 64;
+  int runs = 0;
   for (bool again = true; again;) {
     again = false;
+    check(++runs <= kMostRuns, public_name(call), ": a function uses other constants each time it is run");
     for (size_t which = 0; which < positions.size(); ++which) {
       if (known[which] == out.closed_over.size()) continue;
       std::vector<Value> inputs = call.inputs(which);
       size_t own = inputs.size();
       inputs.insert(inputs.end(), out.closed_over.begin(), out.closed_over.end());
-      out.functions[which] = record_one(tracer, call.argument(positions[which]), inputs, own, out.closed_over);
+      out.functions[which] =
+          record_one(tracer, call.argument(positions[which]), inputs, own, out.closed_over, literals[which]);
       known[which] = out.closed_over.size();
       again = true;
     }
@@ -98,9 +145,42 @@ void give_a_list(fx::Graph& graph) {
   output->set_args({fx::Argument::list(output->args()[0].items())});
 }
 
+/// Puts the inputs of a function's graph into another order: those up to `first`, and then `order` of the others. What
+/// is left out is used by nobody.
+void arrange_inputs(fx::Graph& graph, size_t first, const std::vector<size_t>& order) {
+  std::vector<fx::Node*> inputs = graph.placeholders(),
+                         kept(inputs.begin(), inputs.begin() + static_cast<ptrdiff_t>(first));
+  for (size_t i : order) kept.push_back(inputs.at(first + i));
+  for (size_t i = 1; i < kept.size(); ++i) kept[i]->move_after(kept[i - 1]);
+  for (fx::Node* input : inputs)
+    if (std::ranges::find(kept, input) == kept.end()) graph.erase_node(input);
+}
+
+/// The call with all that its functions use among its operands, in the caller's order where it has one: `first` inputs
+/// of the functions stay where they are.
+FunctionCall whole_call(const FunctionCall& call, const RecordedCall& recorded) {
+  FunctionCall whole = call.with_operands(recorded.closed_over);
+  if (!operand_order()) return whole;
+  std::vector<Value> operands = whole.list(call.rule().operands);
+  size_t first = call.inputs(0).size() - call.list(call.rule().operands).size();
+  std::vector<std::vector<bool>> used;
+  for (const Recorded& function : recorded.functions) {
+    std::vector<fx::Node*> inputs = function.module->graph().placeholders();
+    std::vector<bool>& uses = used.emplace_back();
+    for (size_t i = first; i < inputs.size(); ++i) uses.push_back(!inputs[i]->users().empty());
+  }
+  std::vector<size_t> order = operand_order()(operands, used);
+  std::vector<Value> arranged;
+  for (size_t i : order) arranged.push_back(operands.at(i));
+  for (const Recorded& function : recorded.functions) arrange_inputs(function.module->graph(), first, order);
+  whole.set_argument(call.rule().operands, Value(std::move(arranged)));
+  return whole;
+}
+
 fx::Arguments node_arguments(Tracer& tracer, const FunctionCall& call, const RecordedCall& recorded) {
   const HigherOrder& rule = call.rule();
-  FunctionCall whole = call.with_operands(recorded.closed_over);
+  bool above = tracer.key() == DispatchKey::PreProxy;
+  FunctionCall whole = above ? whole_call(call, recorded) : call.with_operands(recorded.closed_over);
   // What is computed for the call comes before its graphs are named.
   std::vector<fx::Argument> plain(call.op().argument_count());
   const auto& schema = call.op().schema().arguments;
@@ -112,7 +192,7 @@ fx::Arguments node_arguments(Tracer& tracer, const FunctionCall& call, const Rec
     }
     fx::Arguments items;
     for (const Value& v : whole.list(i)) items.push_back(tracer.argument(v));
-    bool as_list = items.empty() ? rule.prints_empty_lists : rule.prints_lists;
+    bool as_list = items.empty() ? rule.prints_empty_lists : rule.prints_lists && schema[i].name != "additional_inputs";
     plain[i] = as_list ? fx::Argument::list(std::move(items)) : fx::Argument::tuple(std::move(items));
   }
   size_t which = 0;
@@ -128,6 +208,15 @@ fx::Arguments node_arguments(Tracer& tracer, const FunctionCall& call, const Rec
   }
   return plain;
 }
+
+}  // namespace
+
+OperandOrder& operand_order() {
+  static thread_local OperandOrder order;
+  return order;
+}
+
+namespace {
 
 void record_functions(const Operator& op, DispatchKeySet keys, Value* frame) {
   DispatchKey key = keys.highest();

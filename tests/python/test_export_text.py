@@ -1,0 +1,191 @@
+"""What exported graphs look like, as PyTorch 2.15 writes them: where sizes are read, the order of operands, names."""
+import functools
+
+import pytest
+
+import umbra as torch
+from export_functions import Function, reloaded
+from umbra._higher_order_ops.while_loop import while_loop
+from umbra.export import Dim, export
+
+THREE = torch.full((3,), 2.0)
+
+
+def sizes(program):
+    """The nodes that read sizes: {name: what it reads}."""
+    return {node.name: tuple(map(str, node.args)) for node in program.graph.nodes if str(node.target) == "aten.sym_size.int"}
+
+
+D, E = Dim("d"), Dim("e")
+
+
+@pytest.mark.parametrize("shapes, function, before, after", [
+    (({0: D},), lambda x: torch.zeros(x.shape[0]), {"sym_size_int_1": ("x", "0")}, {"sym_size_int_1": ("x", "0")}),
+    (({0: D}, {0: D}), lambda x, y: torch.zeros(x.shape[0]), {"sym_size_int_2": ("y", "0")}, {"sym_size_int_3": ("y", "0")}),
+    (({0: D}, {0: E}), lambda x, y: torch.zeros(y.shape[0]), {"sym_size_int_2": ("y", "0")}, {"sym_size_int_2": ("y", "0")}),
+    (({0: D, 1: E}, {0: D, 1: E}), lambda x, y: torch.zeros(y.shape[0]), {"sym_size_int_3": ("y", "0")}, {"sym_size_int_6": ("y", "0")}),
+    (({0: D}, {1: D + 1}), lambda x, y: (torch.zeros(x.shape[0]), torch.zeros(y.shape[1])),
+     {"sym_size_int_2": ("x", "0"), "sym_size_int_1": ("y", "1")}, None)])
+def test_sizes_are_read_from_the_input_that_names_them(shapes, function, before, after):
+    program = export(Function(function), tuple(torch.ones(5, 6) for _ in shapes), dynamic_shapes=shapes)
+    assert sizes(program) == before
+    assert after is None or sizes(program.run_decompositions()) == after
+
+
+def test_arithmetic_stands_where_it_is_made():
+    def function(x):
+        double = x.shape[0] * 2
+        return torch.zeros(3), double
+    program = export(Function(function), (torch.ones(5),), dynamic_shapes=({0: D},))
+    names = [node.name for node in program.graph.nodes if node.op == "call_function"]
+    assert names[1:] == ["mul", "zeros"]
+
+
+def test_numbers_of_the_run_keep_their_names():
+    def function(x):
+        n = x.item()
+        torch._check(n >= 2)
+        torch._check(n != 5)
+        return torch.zeros(n), x.nonzero()
+    program = export(Function(function), (torch.tensor(3),))
+    again = program.run_decompositions()
+    assert str(program.range_constraints) == str(again.range_constraints)
+    assert "torch.sym_not(eq_" in again.graph_module.code or "torch.sym_not(eq)" in again.graph_module.code
+    for one in (program, again, reloaded(again), again.run_decompositions()):
+        assert one.module()(torch.tensor(3))[0].shape == (3,)
+        for bad in (1, 5):
+            with pytest.raises(RuntimeError, match="Runtime assertion failed for expression .*u0"):
+                one.module()(torch.tensor(bad))
+
+
+# ---- operands ----
+
+def operands(program, name="cond"):
+    (call,) = [node for node in program.graph.nodes if node.op == "call_function" and str(node.target) == name]
+    return [str(operand) for operand in call.args[-1]]
+
+
+class Branches(torch.nn.Module):
+    """Functions that use more than they are given."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.kind = kind
+        self.b, self.a = torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.full((3,), 3.0))
+        self.register_buffer("c", torch.full((3,), 4.0))
+
+    def true(self, x):
+        return x + self.c + self.b + self.a
+
+    def false(self, x):
+        return x * self.a
+
+    def forward(self, x, y, z):
+        def shared(v):
+            return v + y + z
+        functions = {
+            "methods": (self.true, self.false, (x,)),
+            "cells": (shared, lambda v: v * z, (x,)),
+            "operands": (lambda a, b: a + 1, lambda a, b: b + 1, (y, x)),
+            "unused": (lambda a, b: a + 1, lambda a, b: a * 2, (x, y)),
+            "trees": (lambda d, l: d["b"] + d["a"] + l[0], lambda d, l: d["a"] * l[0], ({"b": x, "a": y}, [z])),
+            "global": (lambda v: v + THREE, lambda v: v * THREE, (x,)),
+            "partial": (functools.partial(torch.add, z), functools.partial(torch.mul, y), (x,)),
+            "helper": (lambda v: shared(v) + self.c, lambda v: v * z, (x,))}
+        return torch.cond(x.sum() > 0, *functions[self.kind])
+
+
+@pytest.mark.parametrize("kind, order", [
+    ("methods", ["p_a", "x", "b_c", "p_b"]), ("cells", ["z", "x", "y"]), ("operands", ["y", "x"]), ("unused", ["x"]), ("trees", ["y", "z", "x"]),
+    ("global", ["c_lifted_tensor_0", "x"]), ("partial", ["x", "z", "y"]), ("helper", ["z", "x", "b_c", "y"])])
+def test_operands_of_cond_stand_as_pytorch_sorts_them(kind, order):
+    module = Branches(kind)
+    program = export(module, (torch.ones(3), torch.full((3,), 5.0), torch.full((3,), 7.0)))
+    assert operands(program) == order
+    for one in (program, reloaded(program), program.run_decompositions()):
+        for sign in (1, -1):
+            given = (sign * torch.ones(3), torch.full((3,), 5.0), torch.full((3,), 7.0))
+            assert torch.equal(one.module()(*given), module(*given))
+
+
+def test_operands_of_conds_inside_of_branches():
+    def function(x, y, z):
+        def inner(v):
+            return torch.cond(v.sum() > 1, lambda u: u + y + z, lambda u: u * z, (v,))
+        return torch.cond(x.sum() > 0, inner, lambda v: v + y, (x,))
+
+    class Nested(torch.nn.Module):
+        def forward(self, x, y, z):
+            return function(x, y, z)
+    program = export(Nested(), (torch.ones(3), torch.ones(3), torch.ones(3)))
+    assert operands(program) == ["y", "x", "z"]
+    for scale in (-1.0, 0.1, 1.0):
+        given = (torch.full((3,), scale), torch.full((3,), 5.0), torch.full((3,), 7.0))
+        assert torch.equal(program.module()(*given), function(*given))
+
+
+def test_operands_of_while_loop():
+    class Loop(Branches):
+        def forward(self, x, y, z):
+            return while_loop(lambda i, v: (i + y.sum()) < 5, lambda i, v: (i + 1, v + self.c + z + self.a + y), (torch.tensor(0), x))[1]
+    program = export(Loop(""), (torch.ones(3), torch.zeros(3), torch.ones(3)))
+    assert operands(program, "while_loop") == ["y", "b_c", "p_a", "z"]
+
+
+def test_constants_written_in_several_functions():
+    """Each run of a function makes them anew; they are one constant all the same."""
+    class Constants(torch.nn.Module):
+        def forward(self, x):
+            return torch.cond(x.sum() > 0, lambda v: v + torch.tensor([1.0, 2.0]) + torch.tensor([1.0, 2.0]), lambda v: v * torch.tensor(2.0), (x,))
+    program = export(Constants(), (torch.ones(2),))
+    assert len(program.constants) == 3
+    for one in (program, reloaded(program), program.run_decompositions()):
+        assert one.module()(torch.ones(2)).tolist() == [3.0, 5.0] and one.module()(-torch.ones(2)).tolist() == [-2.0, -2.0]
+    counts = export(Function(lambda i, x: while_loop(lambda i, x: i < torch.tensor(5), lambda i, x: (i + 1, x + torch.tensor(1.0)), (i, x))),
+                    (torch.tensor(0), torch.ones(2)))
+    assert counts.module()(torch.tensor(2), torch.zeros(2))[1].tolist() == [3.0, 3.0]
+
+
+def test_assignment_of_one_element_is_a_copy():
+    def function(x, value):
+        x = x.clone()
+        x[0] = value
+        x[1:] = value
+        return x
+    program = export(Function(function), (torch.ones(3), torch.tensor(3.0)))
+    assert [str(node.target) for node in program.graph.nodes if str(node.target).startswith(("aten.copy_", "aten.fill_"))] == [
+        "aten.copy_.default", "aten.fill_.Tensor"]
+
+
+def test_conjugates_and_adjoints():
+    def targets(function, x):
+        return [str(node.target) for node in export(Function(function), (x,)).graph.nodes if node.op == "call_function"]
+    plain, complex_ = torch.ones(2, 2), torch.ones(2, 2, dtype=torch.complex64)
+    assert targets(lambda x: x.conj() + 1, plain) == ["aten.add.Tensor"]
+    assert targets(lambda x: x.conj(), complex_) == ["aten._conj.default"]
+    assert targets(lambda x: (x.H, x.mH), complex_) == ["aten.matrix_H.default", "aten.mH.default"]
+
+
+def test_own_tensors_stand_as_modules_have_them():
+    """After run_decompositions: a module's own before those of its parts, constants among the buffers."""
+    class Part(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("b", torch.ones(2))
+
+        def forward(self, x):
+            return x * torch.tensor([1.0, 2.0]) + self.b
+
+    class Whole(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.z, self.a = Part(), Part()
+            self.register_buffer("c", torch.ones(2))
+
+        def forward(self, x):
+            return self.a(self.z(x)) * torch.tensor([5.0, 6.0]) + self.c
+    program = export(Whole(), (torch.ones(2),))
+    assert [spec.target for spec in program.run_decompositions().graph_signature.input_specs] == [
+        "c", "lifted_tensor_2", "z.b", "z.lifted_tensor_0", "a.b", "a.lifted_tensor_1", None]
+    for one in (program, program.run_decompositions(), reloaded(program.run_decompositions())):
+        assert torch.equal(one.module()(torch.ones(2)), Whole()(torch.ones(2)))
