@@ -7,6 +7,7 @@
 
 #include "autograd.h"
 #include "capture.h"
+#include "export/used_symbols.h"
 #include "tensor_type.h"
 #include "umbra/export/decompose.h"
 #include "umbra/export/input_check.h"
@@ -194,17 +195,6 @@ nb::list range_constraints(const ProgramObject& p) {
                               r.range.upper == sym::kInfinity ? nb::none() : integer_object(r.range.upper)));
   return out;
 }
-/// The floats that the program reads from data: their ranges are whole.
-std::vector<std::string> float_symbols(const ProgramObject& p) {
-  std::vector<std::string> out;
-  for (const fx::Node* node : p.program->graph().nodes()) {
-    if (node->meta.val.tag() != Value::Tag::SymFloat) continue;
-    auto* number = static_cast<const sym::Expression*>(node->meta.val.to_sym_float().node());
-    if (number->is(sym::Kind::Symbol)) out.push_back(sym::to_text(number));
-  }
-  return out;
-}
-
 /// `table`: what operators are recorded as; `own`: operators that come apart as the core table or their definitions
 /// say; `kept`: whether a composite, by its name, stays whole.
 ProgramObject decompose_program(const ProgramObject& p, nb::handle table, const std::vector<std::string>& own,
@@ -260,7 +250,7 @@ void bind_program(nb::module_& m) {
       .def_prop_ro("state", [](const ProgramObject& p) { return p.program->state; })
       .def_prop_ro("constants", [](const ProgramObject& p) { return p.program->constants; })
       .def_prop_ro("ranges", &range_constraints)
-      .def_prop_ro("float_symbols", &float_symbols)
+      .def_prop_ro("float_symbols", [](const ProgramObject& p) { return float_symbols(p.program->graph()); })
       .def_prop_ro("guards", [](const ProgramObject& p) { return p.program->guards; })
       .def_prop_ro("in_spec", [](const ProgramObject& p) { return describe_tree(p.program->in_spec); })
       .def_prop_ro("out_spec", [](const ProgramObject& p) { return describe_tree(p.program->out_spec); })
@@ -275,6 +265,8 @@ void bind_program(nb::module_& m) {
       .def_prop_ro("dialect", [](const ProgramObject& p) { return p.program->dialect; })
       .def("set_signature", &set_signature)
       .def("set_state", [](ProgramObject& p, NamedTensors state) { p.program->state = std::move(state); })
+      .def("set_constants",
+           [](ProgramObject& p, NamedTensors constants) { p.program->constants = std::move(constants); })
       .def("check_inputs", [](ProgramObject& p, nb::handle inputs) { p.check_inputs(read_values(inputs)); })
       .def("decompose", &decompose_program, nb::arg("table"), nb::arg("own"), nb::arg("kept").none())
       .def_prop_ro("missing_operators", [](const ProgramObject& p) { return missing_operators(*p.program); })

@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "export/used_symbols.h"
 #include "umbra/capture/effects.h"
 #include "umbra/capture/retrace.h"
 #include "umbra/export/input_check.h"
@@ -111,12 +112,11 @@ std::string to_string(const ExportedProgram& program) {
   };
   std::string out = "ExportedProgram:\n" + indent(fx::readable_code(*program.graph_module)) + "\nGraph signature:\n" +
                     indent(to_string(program.signature).substr(1));
+  std::vector<std::string> ranges;
+  for (const RangeConstraint& r : program.ranges) ranges.push_back(r.expression + ": VR" + to_string(r.range));
+  for (const std::string& name : float_symbols(program.graph())) ranges.push_back(name + ": VR[-oo, oo]");
   out += "\nRange constraints: {";
-  for (size_t i = 0; i < program.ranges.size(); ++i) {
-    const RangeConstraint& r = program.ranges[i];
-    std::string range = to_string(r.range);
-    out += (i ? ", " : "") + r.expression + ": VR" + range;
-  }
+  for (size_t i = 0; i < ranges.size(); ++i) out += (i ? ", " : "") + ranges[i];
   return out + "}\n";
 }
 

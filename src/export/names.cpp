@@ -6,6 +6,8 @@
 #include <optional>
 #include <unordered_set>
 
+#include "sym/source_hash.h"
+
 namespace umbra {
 
 namespace {
@@ -284,14 +286,20 @@ class SizeReader {
     return size.is_symbolic() ? env_.simplify(env_.expression(size)) : nullptr;
   }
 
-  /// The place that a symbol has its name from, or the first that it stands in by itself.
+  /// The place that a symbol has its name from, or the first that it stands in by itself. Symbols of files know their
+  /// names alone.
   size_t place_of(const sym::Expression* symbol) const {
-    const std::vector<std::string>& sources = env_.symbol(symbol).sources;
-    for (size_t i = 0; i < places_.size(); ++i)
-      if (!sources.empty() && sources.front() == places_[i].source && size_at(places_[i]) == symbol) return i;
-    for (size_t i = 0; i < places_.size(); ++i)
-      if (size_at(places_[i]) == symbol) return i;
-    return places_.size();
+    const sym::Symbol& known = env_.symbol(symbol);
+    size_t first = places_.size();
+    for (size_t i = 0; i < places_.size(); ++i) {
+      if (size_at(places_[i]) != symbol) continue;
+      const std::string& source = places_[i].source;
+      if (known.sources.empty() ? known.name == concat("s", sym::source_number(source))
+                                : known.sources.front() == source)
+        return i;
+      first = std::min(first, i);
+    }
+    return first;
   }
 
   void sort_out(fx::Node* node) {

@@ -1,5 +1,6 @@
 #include "export/used_symbols.h"
 
+#include "umbra/sym/print.h"
 #include "umbra/sym/walk.h"
 
 namespace umbra {
@@ -29,6 +30,16 @@ std::unordered_set<const sym::Expression*> used_symbols(const fx::GraphModule& m
   std::unordered_set<const sym::Expression*> used;
   add_symbols(module, used);
   return used;
+}
+
+std::vector<std::string> float_symbols(const fx::Graph& graph) {
+  std::vector<std::string> out;
+  for (const fx::Node* node : graph.nodes()) {
+    if (node->meta.val.tag() != Value::Tag::SymFloat) continue;
+    auto* number = static_cast<const sym::Expression*>(node->meta.val.to_sym_float().node());
+    if (number && number->is(sym::Kind::Symbol)) out.push_back(sym::to_text(number));
+  }
+  return out;
 }
 
 }  // namespace umbra

@@ -171,3 +171,23 @@ def test_state_that_shares_memory_in_a_file():
         program.run_decompositions()
     module = program.module()
     assert [module(torch.ones(2)).tolist() for _ in range(2)] == [[2, 2], [3, 3]]
+
+
+def test_bools_are_filled_with_bools():
+    class Masks(torch.nn.Module):
+        def forward(self, x):
+            return torch.ones(2, dtype=torch.bool), torch.zeros_like(x, dtype=torch.bool), x.new_ones(2), torch.ones(2, dtype=torch.int32)
+    graph = export(Masks(), (torch.ones(2),)).run_decompositions().graph
+    assert [node.args[1] for node in graph.nodes if node.op == "call_function"] == [True, False, 1, 1]
+    assert [type(node.args[1]) for node in graph.nodes if node.op == "call_function"] == [bool, bool, int, int]
+
+
+def test_symbols_of_files_are_read_from_the_inputs_that_name_them():
+    class Sizes(torch.nn.Module):
+        def forward(self, x, y):
+            return torch.zeros(x.shape[0]) + x.sum() + y.sum()
+    file, dim = io.BytesIO(), Dim("d")
+    save(export(Sizes(), (torch.ones(5), torch.ones(5)), dynamic_shapes=({0: dim}, {0: dim})), file)
+    file.seek(0)
+    (size,) = [node for node in load(file).run_decompositions().graph.nodes if str(node.target) == "aten.sym_size.int"]
+    assert (size.name, str(size.args[0])) == ("sym_size_int_3", "y")

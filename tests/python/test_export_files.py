@@ -187,3 +187,35 @@ def test_an_error_inside_of_a_programs_vmap_ends_it():
 def test_a_program_is_pickled():
     program = pickle.loads(pickle.dumps(export(torch.nn.Linear(3, 2), (X,))))
     assert program.module()(X).shape == (2, 2) and list(program.state_dict) == ["weight", "bias"]
+
+
+# ---- archives ----
+
+def test_archives_file_by_file(tmp_path):
+    from umbra.export.pt2_archive import PT2ArchiveReader, PT2ArchiveWriter, is_pt2_package
+    (tmp_path / "folder" / "inner").mkdir(parents=True)
+    (tmp_path / "folder" / "inner" / "text").write_text("inside")
+    for target in (tmp_path / "own.pt2", io.BytesIO()):
+        with PT2ArchiveWriter(target) as writer:
+            writer.write_string("extra/note", "hello")
+            writer.write_bytes("data/raw", b"\0\1")
+            writer.write_folder("copy", str(tmp_path / "folder"))
+            assert writer.has_record("data/raw") and not writer.has_record("raw") and writer.count_prefix("data/") == 1
+            for name, wrong in (("write_string", b"x"), ("write_bytes", "x"), ("write_file", "nowhere"), ("write_folder", "nowhere")):
+                with pytest.raises(AssertionError):
+                    getattr(writer, name)("name", wrong)
+        with PT2ArchiveReader(target) as reader:
+            assert reader.get_file_names()[:3] == ["extra/note", "data/raw", "copy/inner/text"] and reader.archive_version() == 0
+            assert reader.read_string("extra/note") == "hello" and reader.read_bytes("data/raw") == b"\0\1"
+            with pytest.raises(RuntimeError, match="no file other"):
+                reader.read_bytes("other")
+        assert is_pt2_package(target.getvalue() if isinstance(target, io.BytesIO) else str(target))
+
+
+def test_what_is_an_archive_of_programs(tmp_path):
+    from umbra.export.pt2_archive import is_pt2_package
+    torch.export.save(export(torch.nn.Linear(1, 1), (torch.ones(1, 1),)), tmp_path / "program.pt2")
+    (tmp_path / "text").write_text("no")
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as other:
+        other.writestr("a", "b")
+    assert [is_pt2_package(str(tmp_path / name)) for name in ("program.pt2", "text", "other.zip", "nowhere")] == [True, False, False, False]

@@ -326,3 +326,36 @@ def test_a_tensor_class_is_an_input_of_a_program_and_comes_to_its_handler_when_t
             result = each.module()(Labelled(torch.ones(rows, 2), "given"))
             assert type(result) is Labelled and result.label == "given" and torch.allclose(result.inner, model(torch.ones(rows, 2)))
         assert type(each.module()(torch.ones(3, 2))) is torch.Tensor
+
+
+# ---- devices ----
+
+def test_a_program_moves_to_another_device():
+    from umbra.export.passes import move_to_device_pass
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(2))
+            self.constant = torch.ones(2)
+
+        def forward(self, x):
+            return (x * self.weight + self.constant + torch.zeros(2)).to("cpu"), torch.tensor([1.0, 2.0]) * x
+    exported = move_to_device_pass(export(Net(), (torch.ones(2),)), {"cpu": "meta", "cuda:0": "cpu"})
+    assert {str(tensor.device) for tensor in (*exported.state_dict.values(), *exported.constants.values(), exported.example_inputs[0][0])} == {"meta"}
+    assert isinstance(exported.state_dict["weight"], torch.nn.Parameter)
+    assert {str(node.meta["val"].device) for node in exported.graph.nodes if isinstance(node.meta.get("val"), torch.Tensor)} == {"meta"}
+    assert [result.device.type for result in exported.module()(torch.ones(2, device="meta"))] == ["meta", "meta"]
+    unmoved = move_to_device_pass(export(Net(), (torch.ones(2),)), {"cuda:0": "meta"})
+    assert unmoved.module()(torch.ones(2))[0].tolist() == [2, 2]
+
+
+def test_floats_of_the_run_have_their_range_in_the_text():
+    exported = program(lambda x, y: y * x.item(), torch.tensor(2.5), torch.ones(2))
+    assert str(exported.range_constraints) == "{zuf0: VR[-oo, oo]}" and "Range constraints: {zuf0: VR[-oo, oo]}" in str(exported)
+
+
+def test_modules_of_a_program_tell_which_condition_an_input_breaks():
+    flat = torch.export.unflatten(program(lambda x: x.reshape(3, -1), torch.ones(6), dynamic=({0: Dim.AUTO},)))
+    with pytest.raises(RuntimeError, match=r"Guard failed: x.size\(\)\[0\] % 3 == 0"):
+        flat(torch.ones(7))

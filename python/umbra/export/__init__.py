@@ -9,7 +9,7 @@ from umbra._options import not_built
 from umbra.export._draft_export import draft_export  # noqa: F401
 from umbra.export._trace import export  # noqa: F401
 from umbra.export.decomp_utils import CustomDecompTable  # noqa: F401
-from umbra.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, dims, dynamic_dim  # noqa: F401
+from umbra.export.dynamic_shapes import AdditionalInputs, Constraint, Dim, ShapesCollection, dims, dynamic_dim  # noqa: F401
 from umbra.export.exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature  # noqa: F401
 from umbra.export.graph_signature import ExportBackwardSignature, ExportGraphSignature  # noqa: F401
 from umbra.export.unflatten import FlatArgsAdapter, UnflattenedModule, unflatten  # noqa: F401

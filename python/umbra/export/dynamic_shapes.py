@@ -163,6 +163,9 @@ class _Constraint:
         return {"t_id": id(self.t), "dim": self.dim, "min": self.min, "max": float("inf") if self.max is None else self.max}
 
 
+Constraint = _Constraint
+
+
 def dynamic_dim(t, index):
     """What PyTorch 2.4 had before Dim: a size that may vary. Export takes Dims alone."""
     warnings.warn("torch.export.dynamic_dim is deprecated: export takes dynamic_shapes, whose sizes are torch.export.Dim", FutureWarning, stacklevel=2)

@@ -41,6 +41,14 @@ class ConstantArgument:
     value: Any
 
 
+@dataclasses.dataclass
+class CustomObjArgument:
+    """An object of a class of TorchScript's. No program has one here; signatures of others may."""
+    name: str
+    class_fqn: str
+    fake_val: Any = None
+
+
 ArgumentSpec = Union[TensorArgument, SymIntArgument, SymFloatArgument, SymBoolArgument, ConstantArgument, TokenArgument]
 
 

@@ -28,12 +28,18 @@ TensorOptions default_options(Type dtype, Place device) {
   return all_options(dtype.value_or(default_dtype()), device.value_or(Device(DeviceType::CPU)));
 }
 
+/// 0 or 1, as PyTorch writes it for a type of elements.
+Scalar zero_or_one(int64_t number, DType dtype) { return dtype == DType::Bool ? Scalar(number != 0) : Scalar(number); }
+
+Tensor filled(SymIntArrayRef size, int64_t number, const TensorOptions& options) {
+  return full(size, zero_or_one(number, *options.dtype), options);
+}
+
 /// `like` filled with a number, in its layout.
-auto filled_like(double number) {
-  return [whole = static_cast<int64_t>(number)](const Tensor& self, Type dtype, Arrangement layout, Place device,
-                                                Flag pin, Format format) {
-    return full_like(self, whole, options_of(dtype, layout, device, pin.value_or(false)),
-                     format.value_or(MemoryFormat::Preserve));
+auto filled_like(int64_t number) {
+  return [number](const Tensor& self, Type dtype, Arrangement layout, Place device, Flag pin, Format format) {
+    return full_like(self, zero_or_one(number, dtype.value_or(self.dtype())),
+                     options_of(dtype, layout, device, pin.value_or(false)), format.value_or(MemoryFormat::Preserve));
   };
 }
 
@@ -116,19 +122,19 @@ void add_ranges(DecompositionTable& table) {
 void add_factories(DecompositionTable& table) {
   add_ranges(table);
   table.add("aten::new_ones", [](const Tensor& self, SymIntArrayRef size, Type dtype, Arrangement, Place device, Flag) {
-    return full(size, 1, new_options(self, dtype, device));
+    return filled(size, 1, new_options(self, dtype, device));
   });
   table.add("aten::new_zeros", [](const Tensor& self, SymIntArrayRef size, Type dtype, Arrangement, Place device,
-                                  Flag) { return full(size, 0, new_options(self, dtype, device)); });
+                                  Flag) { return filled(size, 0, new_options(self, dtype, device)); });
   table.add("aten::new_full", [](const Tensor& self, SymIntArrayRef size, const Scalar& value, Type dtype, Arrangement,
                                  Place device, Flag) { return full(size, value, new_options(self, dtype, device)); });
   table.add("aten::new_empty", [](const Tensor& self, SymIntArrayRef size, Type dtype, Arrangement, Place device,
                                   Flag) { return empty(size, new_options(self, dtype, device)); });
   table.add("aten::ones", [](SymIntArrayRef size, Type dtype, Arrangement, Place device, Flag) {
-    return full(size, 1, default_options(dtype, device));
+    return filled(size, 1, default_options(dtype, device));
   });
   table.add("aten::zeros", [](SymIntArrayRef size, Type dtype, Arrangement, Place device, Flag) {
-    return full(size, 0, default_options(dtype, device));
+    return filled(size, 0, default_options(dtype, device));
   });
   table.add("aten::ones_like", filled_like(1));
   table.add("aten::zeros_like", filled_like(0));

@@ -14,6 +14,7 @@ import zipfile
 from umbra import _C
 from umbra._options import not_built
 from umbra.export.exported_program import ExportedProgram
+from umbra.export.pt2_archive._archive import PT2ArchiveReader, PT2ArchiveWriter, is_pt2_package  # noqa: F401
 from umbra.serialization import load as _load_file
 from umbra.utils import _pytree as pytree
 
