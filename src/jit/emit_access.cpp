@@ -85,7 +85,7 @@ SugaredPtr Emitter::part_of(const Tree& e, const SugaredPtr& of, const Tree& ind
     fail_at(e, "Key Error, ", index.text);
   }
   auto known = [&](const SugaredPtr& s) -> const Value* {
-    static const Value none;
+    static const Value none{};
     Variable* v = as_value(index, s);
     if (v->type()->is(TypeKind::None)) return &none;
     return v->node()->is("prim::Constant") ? v->node()->attribute("value") : nullptr;

@@ -96,11 +96,11 @@ template <size_t N> std::string ConvTranspose<N>::extra_repr() const {
   return repr(weight.size(0), weight.size(1) * options_.groups, kernel_size_, options_);
 }
 
-template class UMBRA_API Conv<1>;
-template class UMBRA_API Conv<2>;
-template class UMBRA_API Conv<3>;
-template class UMBRA_API ConvTranspose<1>;
-template class UMBRA_API ConvTranspose<2>;
-template class UMBRA_API ConvTranspose<3>;
+template class UMBRA_INSTANCE Conv<1>;
+template class UMBRA_INSTANCE Conv<2>;
+template class UMBRA_INSTANCE Conv<3>;
+template class UMBRA_INSTANCE ConvTranspose<1>;
+template class UMBRA_INSTANCE ConvTranspose<2>;
+template class UMBRA_INSTANCE ConvTranspose<3>;
 
 }  // namespace umbra::nn

@@ -77,12 +77,12 @@ template <size_t N> Tensor InstanceNorm<N>::forward(Tensor x) {
   return single ? out.squeeze(0) : out;
 }
 
-template class UMBRA_API BatchNorm<1>;
-template class UMBRA_API BatchNorm<2>;
-template class UMBRA_API BatchNorm<3>;
-template class UMBRA_API InstanceNorm<1>;
-template class UMBRA_API InstanceNorm<2>;
-template class UMBRA_API InstanceNorm<3>;
+template class UMBRA_INSTANCE BatchNorm<1>;
+template class UMBRA_INSTANCE BatchNorm<2>;
+template class UMBRA_INSTANCE BatchNorm<3>;
+template class UMBRA_INSTANCE InstanceNorm<1>;
+template class UMBRA_INSTANCE InstanceNorm<2>;
+template class UMBRA_INSTANCE InstanceNorm<3>;
 
 // ---- over the last dimensions ----
 

@@ -25,9 +25,9 @@ template <size_t N> std::string Padding<N>::extra_repr() const {
 #define UMBRA_PADDING(Name, mode)                                                                           \
   template <size_t N>                                                                                       \
   Name<N>::Name(Sizes<2 * N> padding) : Padding<N>(UMBRA_LAYER_NAME(N, "padding", #Name), padding, mode) {} \
-  template class UMBRA_API Name<1>;                                                                         \
-  template class UMBRA_API Name<2>;                                                                         \
-  template class UMBRA_API Name<3>;
+  template class UMBRA_INSTANCE Name<1>;                                                                         \
+  template class UMBRA_INSTANCE Name<2>;                                                                         \
+  template class UMBRA_INSTANCE Name<3>;
 UMBRA_PADDING(ReflectionPad, "reflect")
 UMBRA_PADDING(ReplicationPad, "replicate")
 UMBRA_PADDING(CircularPad, "circular")
@@ -37,8 +37,8 @@ UMBRA_PADDING(ZeroPad, "constant")
 template <size_t N>
 ConstantPad<N>::ConstantPad(Sizes<2 * N> padding, double value)
     : Padding<N>(UMBRA_LAYER_NAME(N, "padding", "ConstantPad"), padding, "constant", value) {}
-template class UMBRA_API ConstantPad<1>;
-template class UMBRA_API ConstantPad<2>;
-template class UMBRA_API ConstantPad<3>;
+template class UMBRA_INSTANCE ConstantPad<1>;
+template class UMBRA_INSTANCE ConstantPad<2>;
+template class UMBRA_INSTANCE ConstantPad<3>;
 
 }  // namespace umbra::nn

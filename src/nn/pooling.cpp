@@ -171,8 +171,8 @@ template <size_t N> std::pair<Tensor, Tensor> FractionalMaxPool<N>::forward_with
   });
 }
 
-template class UMBRA_API FractionalMaxPool<2>;
-template class UMBRA_API FractionalMaxPool<3>;
+template class UMBRA_INSTANCE FractionalMaxPool<2>;
+template class UMBRA_INSTANCE FractionalMaxPool<3>;
 
 // ---- down to a size ----
 
@@ -218,9 +218,9 @@ template <size_t N> std::string AdaptiveMaxPool<N>::extra_repr() const {
 }
 
 #define UMBRA_INSTANTIATE(Name)     \
-  template class UMBRA_API Name<1>; \
-  template class UMBRA_API Name<2>; \
-  template class UMBRA_API Name<3>;
+  template class UMBRA_INSTANCE Name<1>; \
+  template class UMBRA_INSTANCE Name<2>; \
+  template class UMBRA_INSTANCE Name<3>;
 UMBRA_INSTANTIATE(MaxPool)
 UMBRA_INSTANTIATE(MaxUnpool)
 UMBRA_INSTANTIATE(AvgPool)

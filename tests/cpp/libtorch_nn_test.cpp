@@ -342,7 +342,7 @@ TEST(Nn, Losses) {
   auto y = torch::tensor({0, 1, 2, 0});
   torch::nn::CrossEntropyLoss ce(torch::nn::CrossEntropyLossOptions().reduction(torch::kSum).label_smoothing(0.1));
   torch::nn::NLLLoss nll(torch::nn::NLLLossOptions().ignore_index(-100).reduction(torch::kMean));
-  torch::nn::MSELoss mse(torch::nn::MSELossOptions(torch::kNone));
+  torch::nn::MSELoss mse(torch::nn::MSELossOptions().reduction(torch::kNone));
   torch::nn::BCEWithLogitsLoss bce(
       torch::nn::BCEWithLogitsLossOptions().reduction(torch::kMean).pos_weight(torch::ones({3})));
   torch::nn::SmoothL1Loss smooth(torch::nn::SmoothL1LossOptions().reduction(torch::kMean).beta(0.5));
