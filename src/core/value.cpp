@@ -1,5 +1,6 @@
 #include "umbra/core/value.h"
 
+#include "core/low_numbers.h"
 #include "umbra/core/generator.h"
 
 namespace umbra {
@@ -63,7 +64,15 @@ Value::Value(IntrusivePtr<umbra::Generator> v) {
   box_ = v.leak();
 }
 Value::Value(std::vector<umbra::SymInt> v) : tag_(Tag::IntList), owned_(true) { box_ = box(std::move(v)); }
-Value::Value(const std::vector<int64_t>& v) : Value(std::vector<umbra::SymInt>(v.begin(), v.end())) {}
+namespace {
+std::vector<umbra::SymInt> any_numbers(const std::vector<int64_t>& values) {
+  std::vector<umbra::SymInt> out;
+  out.reserve(values.size());
+  for (int64_t value : values) out.push_back(any_number(value));
+  return out;
+}
+}  // namespace
+Value::Value(const std::vector<int64_t>& v) : Value(any_numbers(v)) {}
 Value::Value(std::vector<double> v) : tag_(Tag::DoubleList), owned_(true) { box_ = box(std::move(v)); }
 Value::Value(std::vector<bool> v) : tag_(Tag::BoolList), owned_(true) { box_ = box(std::move(v)); }
 Value::Value(std::vector<Tensor> v) : tag_(Tag::TensorList), owned_(true) { box_ = box(std::move(v)); }
@@ -201,7 +210,7 @@ int64_t Value::to_int() const {
 }
 umbra::SymInt Value::to_sym_int() const {
   if (tag_ == Tag::SymInt) return umbra::SymInt::from_raw(int_);
-  return to_int();
+  return any_number(to_int());
 }
 double Value::to_double() const {
   if (tag_ == Tag::Double) return double_;
