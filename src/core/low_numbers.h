@@ -9,7 +9,8 @@ namespace umbra {
 /// the number is refused.
 extern SymInt (*make_low_number)(int64_t value);
 
-/// Any 64-bit number, as who reads an argument wants it: one that is no size is told so by the operator.
+/// Any 64-bit number, as who reads an argument wants it: one that is no size is told so by the operator. Lists, which
+/// operators take for sizes on trust, hold no such number.
 inline SymInt any_number(int64_t value) {
   return SymInt::can_hold(value) || !make_low_number ? SymInt(value) : make_low_number(value);
 }

@@ -64,15 +64,7 @@ Value::Value(IntrusivePtr<umbra::Generator> v) {
   box_ = v.leak();
 }
 Value::Value(std::vector<umbra::SymInt> v) : tag_(Tag::IntList), owned_(true) { box_ = box(std::move(v)); }
-namespace {
-std::vector<umbra::SymInt> any_numbers(const std::vector<int64_t>& values) {
-  std::vector<umbra::SymInt> out;
-  out.reserve(values.size());
-  for (int64_t value : values) out.push_back(any_number(value));
-  return out;
-}
-}  // namespace
-Value::Value(const std::vector<int64_t>& v) : Value(any_numbers(v)) {}
+Value::Value(const std::vector<int64_t>& v) : Value(std::vector<umbra::SymInt>(v.begin(), v.end())) {}
 Value::Value(std::vector<double> v) : tag_(Tag::DoubleList), owned_(true) { box_ = box(std::move(v)); }
 Value::Value(std::vector<bool> v) : tag_(Tag::BoolList), owned_(true) { box_ = box(std::move(v)); }
 Value::Value(std::vector<Tensor> v) : tag_(Tag::TensorList), owned_(true) { box_ = box(std::move(v)); }
