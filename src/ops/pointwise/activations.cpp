@@ -246,6 +246,7 @@ UMBRA_OPERATOR("mish_backward(Tensor grad_output, Tensor self) -> Tensor")
       TensorSpec spec = pointwise_spec({&grad, &self}, Promotion::Default);
       check(can_cast(spec.dtype, self.dtype()), "result type ", kernel_name(spec.dtype),
             " can't be cast to the desired output type ", kernel_name(self.dtype()));
+      if (!self.is_meta() && !self.is_fake()) spec.dtype = self.dtype();
       return spec;
     });
 
