@@ -310,6 +310,9 @@ UMBRA_OPERATOR("_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? ma
 UMBRA_OPERATOR("_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask, int? dim=None) -> Tensor")
     .generated_out("_masked_softmax_backward.out")
     .all_backends([](const Tensor& grad, const Tensor& output, const Tensor& mask, std::optional<int64_t> dim) {
+      check(grad.sym_sizes() == mask.sym_sizes(), "Mask shape should match grad shape");
+      check(mask.dtype() == DType::Bool, "Mask should be a boolean tensor");
+      check_kernel_type(is_floating(grad.dtype()), "masked_softmax_backward", grad);
       int64_t along = dim.value_or(output.dim() - 1);
       Tensor hidden = mask.sym_sizes() == output.sym_sizes() ? mask : mask.expand(output.sym_sizes());
       Tensor part = grad.mul(output).masked_fill(hidden, 0);
