@@ -115,6 +115,19 @@ def test_an_order_of_polygamma_that_is_cut_off_to_none_has_no_limit():
     assert torch.polygamma(0, torch.tensor([1.0])).item() == pytest.approx(-0.5772156, abs=1e-6)
 
 
+def test_sums_keep_what_is_no_number_in_whole_blocks_of_64_bytes():
+    x = torch.full((20,), NAN)
+    assert aten._add_relu.Tensor(x, x).isnan().tolist() == [True] * 16 + [False] * 4
+    assert aten._add_relu.Scalar(x.double(), 1.0).isnan().tolist() == [True] * 16 + [False] * 4
+    assert aten._add_relu.Tensor(x[::2], x[::2]).tolist() == [0] * 10
+
+
+def test_nothing_lies_as_it_was_given():
+    x = torch.empty(1, 0, 5).expand(3, 0, 5)
+    assert aten.channel_shuffle(x, 1).stride() == x.stride()
+    assert aten.flatten_dense_tensors([torch.ones(2)[::2]]).stride() == torch.ones(2)[::2].view(-1).stride()
+
+
 def test_slopes_among_integers_are_integers():
     grad, x, y = torch.tensor([3, 2, 1]), torch.tensor([5, 0, -5]), torch.tensor([0, 0, 0])
     assert aten.smooth_l1_loss_backward(grad, x, y, 0, 2.0).tolist() == [3, 0, -1]

@@ -296,7 +296,7 @@ UMBRA_OPERATOR("sum_to_size(Tensor self, SymInt[] size) -> Tensor")
 UMBRA_OPERATOR("flatten_dense_tensors(Tensor[] tensors) -> Tensor").composite([](TensorList tensors) {
   std::vector<Tensor> rows;
   for (const Tensor& t : tensors) rows.push_back(t.contiguous().view({-1}));
-  return cat(rows);
+  return rows.size() == 1 ? rows[0] : cat(rows);
 });
 UMBRA_OPERATOR("unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]")
     .composite([](const Tensor& flat, TensorList tensors) {
