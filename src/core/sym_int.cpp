@@ -3,10 +3,14 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/low_numbers.h"
 #include "umbra/core/error.h"
 #include "umbra/core/integer.h"
 
 namespace umbra {
+
+SymInt (*make_low_number)(int64_t) = nullptr;
+
 namespace {
 
 const SymNode* any_node(SymInt a, SymInt b) { return a.is_symbolic() ? a.node() : b.node(); }

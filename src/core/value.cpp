@@ -1,5 +1,6 @@
 #include "umbra/core/value.h"
 
+#include "core/low_numbers.h"
 #include "umbra/core/generator.h"
 
 namespace umbra {
@@ -201,7 +202,7 @@ int64_t Value::to_int() const {
 }
 umbra::SymInt Value::to_sym_int() const {
   if (tag_ == Tag::SymInt) return umbra::SymInt::from_raw(int_);
-  return to_int();
+  return any_number(to_int());
 }
 double Value::to_double() const {
   if (tag_ == Tag::Double) return double_;

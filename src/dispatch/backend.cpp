@@ -320,7 +320,12 @@ struct Run {
       results = call_functional(base, frame);
       for (Tensor& r : results) specs.push_back(TensorSpec(r.sym_sizes(), r.sym_strides(), r.dtype(), r.device()));
     }
-    if (make == allocate_meta) check_copied_on_meta(base.argument_count(), frame, outs);
+    // A single number may be copied to any device.
+    bool to_meta = std::all_of(outs.begin(), outs.end(), [](const Tensor& t) { return t.is_meta(); });
+    for (size_t i = 0; i < specs.size(); ++i) to_meta &= specs[i].sizes.empty();
+    if (make == allocate_meta && to_meta)
+      for (size_t i = 0; i < specs.size(); ++i) specs[i].device = outs[i].device();
+    else if (make == allocate_meta) check_copied_on_meta(base.argument_count(), frame, outs);
     prepare_outputs(op, frame, outs, specs);
     bool direct = d.meta && d.elementwise && !whole;
     for (size_t i = 0; i < count; ++i) direct &= outs[i].dtype() == specs[i].dtype;

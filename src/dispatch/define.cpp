@@ -137,8 +137,8 @@ void run_factory_out(const void* context, Value* frame) {
   size_t kept = 0;
   for (const SchemaArgument& argument : arguments) kept += !is_factory_option(argument);
   Tensor out = frame[kept].tensor();
-  for (size_t i = 0; i < kept; ++i)
-    frame[i].each_tensor([&](TensorImpl* t) {
+  if (kept > 0)  // what comes first has to lie where the output does
+    frame[0].each_tensor([&](TensorImpl* t) {
       bool together = (t->device().type == DeviceType::Meta) == (out.device().type == DeviceType::Meta);
       check(together || !outputs_come_first(variant), "Attempting to copy from device ", t->device(), " to device ",
             out.device(), ", but cross-device copies are not allowed!");

@@ -12,12 +12,18 @@ using Scale = std::optional<double>;
 
 Tensor make(const Tensor& like, const SymShape& sizes, DType dtype) { return like.new_empty(sizes, {.dtype = dtype}); }
 
+/// What the kernel drew its random numbers from. PyTorch describes them as meta tensors, wherever the others are.
+Tensor random_state(const Tensor& query, const SymShape& sizes, DType dtype) {
+  if (query.is_fake()) return make(query, sizes, dtype);
+  return query.new_empty(sizes, {.dtype = dtype, .device = Device(DeviceType::Meta)});
+}
+
 /// Dense, with the dimensions of memory in the order of another tensor's.
 Tensor laid_out_like(const Tensor& other, const SymShape& sizes) {
   return other.new_empty_strided(sizes, ops::dense_strides_like(sizes, {SymShape(other.sym_strides())}));
 }
 
-Tensor same_layout(const Tensor& t) { return laid_out_like(t, SymShape(t.sym_sizes())); }
+Tensor same_layout(const Tensor& t) { return empty_like(t); }
 
 /// [batch, heads, length, width], where the heads of one place in the sequence lie together.
 Tensor heads_together(const Tensor& like, SymInt batch, SymInt heads, SymInt length, SymInt width) {
@@ -103,16 +109,16 @@ UMBRA_OPERATOR(
     "window_size_left=None, SymInt? window_size_right=None, Tensor? seqused_k=None, Tensor? alibi_slopes=None, Tensor? "
     "block_table=None, int? num_splits=None) -> (Tensor output, Tensor softmax_logsumexp, Tensor rng_state, Tensor "
     "unused, Tensor debug_attn_mask)")
-    .fake([](const Tensor& query, const Tensor& key, const Tensor&, const Tensor& cum_seq_q, const Tensor&,
-             SymInt max_q, SymInt max_k, double, bool, bool return_debug_mask, Scale, Window, Window, const Tensor&,
+    .fake([](const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& cum_seq_q,
+             const Tensor& cum_seq_k, SymInt max_q, SymInt max_k, double, bool, bool return_debug_mask, Scale, Window, Window, const Tensor&,
              const Tensor&, const Tensor&,
              std::optional<int64_t>) -> std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> {
       bool packed = cum_seq_q.defined();  // sequences of different lengths, one after the other
       SymInt batch = packed ? cum_seq_q.sym_numel() - 1 : query.sym_size(0), heads = query.sym_size(-2);
-      SymInt queries = packed ? max_q : query.sym_size(1), keys = packed ? max_k : key.sym_size(1);
+      SymInt queries = packed ? max_q : query.sym_size(1), keys = cum_seq_k.defined() ? max_k : key.sym_size(1);
       SymShape sums = packed ? SymShape{heads, query.sym_size(0)} : SymShape{batch, heads, queries};
-      return {same_layout(query), make(query, sums, DType::Float32), make(query, {SymInt(2)}, DType::UInt64),
-              make(query, {}, DType::UInt64), debug_mask(query, batch, heads, queries, keys, return_debug_mask)};
+      return {laid_out_like(query, with_width(query, value.sym_size(-1))), make(query, sums, DType::Float32), random_state(query, {SymInt(2)}, DType::UInt64),
+              random_state(query, {}, DType::UInt64), debug_mask(query, batch, heads, queries, keys, return_debug_mask)};
     })
     .tags({Tag::NondeterministicSeeded});
 
@@ -147,12 +153,13 @@ UMBRA_OPERATOR(
     "_scaled_dot_product_efficient_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool "
     "compute_log_sumexp, float dropout_p=0., bool is_causal=False, *, float? scale=None) -> (Tensor output, Tensor "
     "log_sumexp, Tensor philox_seed, Tensor philox_offset)")
-    .fake([](const Tensor& query, const Tensor&, const Tensor& value, const Tensor&, bool compute_log_sumexp, double,
+    .fake([](const Tensor& query, const Tensor& key, const Tensor& value, const Tensor&, bool compute_log_sumexp, double,
              bool, Scale) -> FourGradients {
+      for (const Tensor* t : {&query, &key, &value}) t->sym_size(1), t->sym_size(2);  // too few are an IndexError
       SymInt batch = query.sym_size(0), heads = query.sym_size(1), queries = query.sym_size(2);
-      return {heads_together(query, batch, heads, queries, value.sym_size(3)),
-              sums_of_blocks(query, batch, heads, queries, compute_log_sumexp), make(query, {}, DType::Int64),
-              make(query, {}, DType::Int64)};
+      return {heads_together(query, batch, heads, queries, value.sym_size(-1)),
+              sums_of_blocks(query, batch, heads, queries, compute_log_sumexp), random_state(query, {}, DType::Int64),
+              random_state(query, {}, DType::Int64)};
     })
     .gradient("query, key, value, attn_bias",
               {"grad", "query", "key", "value", "attn_bias", "output", "log_sumexp", "philox_seed", "philox_offset",
@@ -195,13 +202,13 @@ UMBRA_OPERATOR(
              const Tensor&, std::optional<int64_t>) -> std::tuple<Tensor, Tensor, Tensor, Tensor, SymInt, SymInt> {
       bool packed = cu_seqlens_q.defined();
       SymInt batch = packed ? cu_seqlens_q.sym_size(0) - 1 : query.sym_size(0), heads = query.sym_size(-2);
-      check(!packed || (max_seqlen_q && max_seqlen_k), "_efficient_attention_forward: max_seqlen_q and max_seqlen_k ",
-            "have to be given with cu_seqlens_q");
-      SymInt queries = packed ? *max_seqlen_q : query.sym_size(1), keys = packed ? *max_seqlen_k : key.sym_size(1);
+      check<AssertionError>(!packed || max_seqlen_q, "max_seqlen_q must not be None when cu_seqlens_q is provided");
+      SymInt queries = packed ? *max_seqlen_q : query.sym_size(1), keys = key.sym_size(1);
+      if (max_seqlen_k) keys = *max_seqlen_k;
       return {make(query, {query.sym_size(0), query.sym_size(1), heads, value.sym_size(-1)}, query.dtype()),
               sums_of_blocks(query, batch, heads, queries, compute_log_sumexp),
-              make(query, {}, DType::Int64),
-              make(query, {}, DType::Int64),
+              random_state(query, {}, DType::Int64),
+              random_state(query, {}, DType::Int64),
               queries,
               keys};
     })

@@ -1,6 +1,7 @@
 // Symbols, handles, substitution and evaluation.
 #include "umbra/sym/shape_env.h"
 
+#include "core/low_numbers.h"
 #include "sym/low_numbers.h"
 #include "sym/observed.h"
 #include "sym/rename.h"
@@ -157,7 +158,10 @@ const Expression* ShapeEnv::own(const SymNode* node) const {
 }
 
 const Expression* ShapeEnv::expression(SymInt value) {
-  return value.is_symbolic() ? own(value.node()) : table_.integer(value.value());
+  if (!value.is_symbolic()) return table_.integer(value.value());
+  // A number is the same in every environment.
+  auto* given = static_cast<const Expression*>(value.node());
+  return given->is(Kind::Integer) ? table_.integer(given->integer()) : own(given);
 }
 const Expression* ShapeEnv::expression(const SymFloat& value) {
   return value.is_symbolic() ? own(value.node()) : table_.real(value.value());
@@ -176,6 +180,9 @@ SymInt plain_number(int64_t value) {
   if (SymInt::can_hold(value)) return value;
   static thread_local IntrusivePtr<ShapeEnv> constants = make_counted<ShapeEnv>();
   return ShapeEnv::sym_int(constants->table().integer(value));
+}
+namespace {
+[[maybe_unused]] const bool low_numbers_are_expressions = (make_low_number = plain_number, true);
 }
 
 SymFloat ShapeEnv::sym_float(const Expression* a) { return a->is(Kind::Float) ? SymFloat(a->real()) : SymFloat(a); }

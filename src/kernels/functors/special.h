@@ -86,7 +86,11 @@ struct Polygamma : Unary, OneByOne {
   int64_t order = 0;
   template <class T> auto bind() const {
     // As in PyTorch an order beyond 32 bits is cut off to them.
-    return [n = static_cast<double>(static_cast<int32_t>(order))](T x) { return kernels::special::polygamma(n, x); };
+    auto n = static_cast<int32_t>(order);
+    bool pole = n == 0 && order != 0;  // the series of order 0, which has no limit
+    return [n = static_cast<double>(n), pole](T x) {
+      return pole ? -std::numeric_limits<T>::infinity() : kernels::special::polygamma(n, x);
+    };
   }
 };
 

@@ -29,7 +29,6 @@ void check_attention(const Tensor& query, const Tensor& key, const Tensor& value
   query.sym_size(2);  // too few dimensions are an IndexError
   check(!has_elements(query) || (is_floating(query.dtype()) && !is_float8(query.dtype())), name,
         "Expected data type in FP32, FP64, BF16, FP16, but got ", kernel_name(query.dtype()), " instead.");
-  query.sym_size(3);
   check(query.dim() == 4 && key.dim() == 4 && value.dim() == 4, name,
         "Accept only 4 dims inputs shape of {B, H, T, K}");
   check(query.dtype() == key.dtype() && query.dtype() == value.dtype(), "expected scalar type ",
@@ -61,12 +60,15 @@ UMBRA_OPERATOR(
     "is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)")
     .meta([](const Tensor& query, const Tensor& key, const Tensor& value, double dropout, bool, const Tensor& mask,
              std::optional<double>) -> Pair {
-      check_attention(query, key, value, mask);
-      check(dropout == 0, "scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0");
+      // On the meta device PyTorch looks at the query alone.
+      bool described = only_metadata_is_asked() && !query.is_fake();
+      if (described) query.sym_size(2);
+      else check_attention(query, key, value, mask);
+      check(described || dropout == 0, "scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0");
       SymIntArrayRef q = query.sym_sizes();
       SymShape sums{q[0], q[1], q[2]};
       SymShape sum_strides{q[1] * q[2], 1, q[1]};
-      DType wide = query.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
+      DType wide = is_reduced_floating(query.dtype()) ? DType::Float32 : query.dtype();
       return {spec_like(query), TensorSpec(sums, sum_strides, wide, query.device())};
     })
     .cpu<2>([](const Tensor& out, const Tensor& logsumexp, const Tensor& query, const Tensor& key, const Tensor& value,
@@ -308,6 +310,9 @@ UMBRA_OPERATOR("_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? ma
 UMBRA_OPERATOR("_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask, int? dim=None) -> Tensor")
     .generated_out("_masked_softmax_backward.out")
     .all_backends([](const Tensor& grad, const Tensor& output, const Tensor& mask, std::optional<int64_t> dim) {
+      check(grad.sym_sizes() == mask.sym_sizes(), "Mask shape should match grad shape");
+      check(mask.dtype() == DType::Bool, "Mask should be a boolean tensor");
+      check_kernel_type(is_floating(grad.dtype()), "masked_softmax_backward", grad);
       int64_t along = dim.value_or(output.dim() - 1);
       Tensor hidden = mask.sym_sizes() == output.sym_sizes() ? mask : mask.expand(output.sym_sizes());
       Tensor part = grad.mul(output).masked_fill(hidden, 0);

@@ -183,7 +183,7 @@ UMBRA_OPERATOR(
       check(source.is_contiguous(), "passed in tensor to be used as storage must be contiguous");
       check_sizes(size);
       check(stride.empty() || stride.size() == size.size(), "mismatch in length of strides and shape");
-      check(offset.is_symbolic() || offset.value() >= 0, "Tensor: invalid storage offset ", offset);
+      check(!offset.has_hint() || offset.hint() >= 0, "Tensor: invalid storage offset ", offset);
       SymShape strides = stride.empty() ? contiguous_strides(size) : SymShape(stride);
       Tensor out = take_memory(self, source.storage());
       set_size(out, SymShape(size), strides, offset);

@@ -139,7 +139,7 @@ UMBRA_OPERATOR(
              OptionalDevice device, OptionalBool) {
       check_strided(layout);
       DType type = dtype.value_or(default_dtype());
-      check_sequence_type("range_cpu", type, device);
+      check_sequence_type("range_cpu", type, {});  // on the meta device, too
       return factory_spec({inclusive_length(start, end, step, type)}, type, device);
     })
     .cpu([](const Tensor& out, const Scalar& start, const Scalar&, const Scalar& step, OptionalDType, OptionalLayout,

@@ -85,9 +85,57 @@ SymShape transform_strides(const Tensor& self, SymIntArrayRef sizes, SymIntArray
   return strides;
 }
 
+/// Where the layout is cuFFT's: on its own devices, and on the meta device, which PyTorch describes by it.
+bool laid_out_by_cufft(const Tensor& self) {
+  return self.device().type == DeviceType::CUDA || (self.is_meta() && !self.is_fake());
+}
+constexpr size_t kMostTogether = 3;  // dimensions that cuFFT transforms in one pass
+
+/// After passes over up to three dimensions each, those that lie innermost first.
+SymShape strides_after_passes(const Tensor& self, SymIntArrayRef sizes, SymShape strides, std::vector<int64_t> dims) {
+  while (!dims.empty()) {
+    sort_by_stride(dims.begin(), dims.end(), strides);
+    auto first = dims.end() - static_cast<std::ptrdiff_t>(std::min(kMostTogether, dims.size()));
+    strides = transform_strides(self, sizes, strides, {first, dims.end()});
+    dims.erase(first, dims.end());
+  }
+  return strides;
+}
+
+/// Whether cuFFT takes a real transform of these dimensions in one pass.
+bool in_one_pass(const std::vector<int64_t>& dims) {
+  return dims.size() <= kMostTogether && !(dims.size() >= 2 && dims[0] == 0 && dims[1] == 1);
+}
+
 SymShape c2c_strides(const Tensor& self, std::vector<int64_t> dims) {
+  if (laid_out_by_cufft(self))
+    return strides_after_passes(self, self.sym_sizes(), SymShape(self.sym_strides()), std::move(dims));
   sort_by_stride(dims.begin(), dims.end(), self.sym_strides());
   return transform_strides(self, self.sym_sizes(), self.sym_strides(), dims);
+}
+
+/// `half` has the frequencies that a real signal has, `sizes` is what the result has.
+SymShape r2c_strides(const Tensor& self, SymIntArrayRef sizes, SymIntArrayRef half, std::vector<int64_t> dims) {
+  if (!laid_out_by_cufft(self)) {
+    sort_by_stride(dims.begin(), dims.end() - 1, self.sym_strides());
+    return transform_strides(self, sizes, self.sym_strides(), dims);
+  }
+  if (in_one_pass(dims)) return transform_strides(self, sizes, self.sym_strides(), dims);
+  if (!known_equal(sizes[dims.back()], half[dims.back()])) return contiguous_strides(sizes);
+  SymShape strides = transform_strides(self, half, self.sym_strides(), {dims.back()});
+  dims.pop_back();
+  return strides_after_passes(self, half, std::move(strides), std::move(dims));
+}
+
+/// The other dimensions are transformed first; the last pass goes by what lies there then.
+SymShape c2r_strides(const Tensor& self, SymIntArrayRef sizes, std::vector<int64_t> dims) {
+  bool cufft = laid_out_by_cufft(self);
+  SymShape strides = cufft ? contiguous_strides(self.sym_sizes()) : SymShape(self.sym_strides());
+  if (cufft && in_one_pass(dims)) return transform_strides(self, sizes, strides, dims);
+  int64_t last = dims.back();
+  dims.pop_back();
+  if (!dims.empty()) strides = c2c_strides(self, dims);
+  return transform_strides(self, sizes, strides, {last});
 }
 
 void check_complex(const Tensor& self) {
@@ -135,10 +183,10 @@ UMBRA_OPERATOR("_fft_r2c(Tensor self, int[] dim, int normalization, bool oneside
       const SymInt& length = sizes[dims.back()];
       check(!onesided || length.is_symbolic() || length.value() != 0 || only_metadata_is_asked(),
             "Invalid number of data points (0) specified");
-      if (onesided) sizes[dims.back()] = sizes[dims.back()] / 2 + 1;
-      sort_by_stride(dims.begin(), dims.end() - 1, self.sym_strides());
-      return TensorSpec(sizes, transform_strides(self, sizes, self.sym_strides(), dims), complex_type(self.dtype()),
-                        self.device());
+      SymShape half = sizes;
+      half[dims.back()] = length / 2 + 1;
+      if (onesided) sizes = half;
+      return TensorSpec(sizes, r2c_strides(self, sizes, half, dims), complex_type(self.dtype()), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, std::vector<int64_t> dim, int64_t norm, bool onesided) {
       check<NotImplementedError>(!is_reduced_floating(self.dtype()),
@@ -178,12 +226,9 @@ UMBRA_OPERATOR("_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_
       check_points(last_size);
       check(self.sym_size(last) == last_size / 2 + 1, "_fft_c2r: a result of ", last_size, " elements takes ",
             last_size / 2 + 1, " of the input, which has ", self.sym_size(last));
-      // The other dimensions are transformed first; the last pass goes by what lies there then.
-      SymShape strides(self.sym_strides()), sizes(self.sym_sizes());
-      dims.pop_back();
-      if (!dims.empty()) strides = c2c_strides(self, dims);
+      SymShape sizes(self.sym_sizes());
       sizes[last] = last_size;
-      return TensorSpec(sizes, transform_strides(self, sizes, strides, {last}), real_type(self.dtype()), self.device());
+      return TensorSpec(sizes, c2r_strides(self, sizes, dims), real_type(self.dtype()), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, std::vector<int64_t> dim, int64_t norm, SymInt) {
       std::vector<int64_t> dims = wrapped(dim, self.dim());

@@ -154,7 +154,7 @@ TensorSpec renorm_spec(const Tensor& self, const Tensor& indices, double, double
 
 UMBRA_OPERATOR("embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor")
     .inplace("embedding_renorm_")
-    .out("embedding_renorm.out")
+    .generated_out("embedding_renorm.out")
     .meta(renorm_spec)
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& indices, double max_norm, double norm_type) {
       check_norm_type(self, indices);

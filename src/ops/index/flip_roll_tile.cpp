@@ -9,6 +9,7 @@ namespace umbra::ops {
 namespace {
 
 using Ints = std::vector<int64_t>;
+constexpr int64_t kLowestShift = -(int64_t{1} << 62);
 
 Ints wrap_all(const Ints& dims, int64_t rank) {
   dim_mask(dims, rank, false);
@@ -33,9 +34,14 @@ UMBRA_OPERATOR("flip(Tensor self, int[] dims) -> Tensor")
 UMBRA_OPERATOR("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor")
     .generated_out("roll.out")
     .meta([](const Tensor& self, SymIntArrayRef shifts, Ints dims) {
-      if (self.is_meta() && !self.is_fake())  // dimensions are looked at before they are paired with shifts
-        for (int64_t d : dims) wrap_dim(d, self.dim());
+      bool meta = self.is_meta() && !self.is_fake();
+      if (meta)  // dimensions are looked at before they are paired with shifts
+        for (int64_t d : dims) wrap_dim(d, self.dim(), false);
+      if (meta && self.sym_numel().same(0)) return spec_like(self);
       check(!shifts.empty(), "`shifts` required");
+      // A list holds numbers from -2^62 on: which one a lower one was is not known here, and PyTorch takes none either.
+      for (SymInt shift : shifts)
+        check(!shift.same(kLowestShift), "roll(): a shift of -2^62 or less is not supported");
       check(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1),
             "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
       SymInt count = self.sym_numel();

@@ -209,7 +209,7 @@ void check_range_of(const Tensor& self, const Range& range) {
 
 TensorSpec grid_spec(const Tensor& self, SymShape cells, const Tensor& weight) {
   check_points(self, cells.size());
-  check_wide_floating("histogramdd", self);
+  if (!self.sym_numel().same(0)) check_wide_floating("histogramdd", self);
   if (weight.defined()) check_weight(self, self.sym_sizes().drop_back(), self.sym_sizes().back(), weight);
   return TensorSpec(cells, self.dtype(), self.device());
 }

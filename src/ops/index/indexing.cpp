@@ -467,8 +467,10 @@ Tensor masked_index(const Tensor& self, const Tensor& mask, TensorList indices, 
   check_masked({&self}, mask, indices);
   check_unsafe("_unsafe_masked_index", indices, false);
   if (self.sym_numel() == 0) {
-    // Nothing to read: the fill in the shape that the indices span; what they leave alone stays as long as it is.
+    // Nothing to read: the fill in the shape that the indices span; what they leave alone stays as long as it is, and
+    // what they do not speak of has no elements.
     SymShape sizes(self.sym_sizes());
+    for (size_t d = indices.size(); d < sizes.size(); ++d) sizes[d] = 0;
     for (size_t d = 0; d < indices.size() && d < sizes.size(); ++d)
       if (indices[d].defined()) sizes[d] = 1;
     Tensor one = self.new_full(sizes, fill);

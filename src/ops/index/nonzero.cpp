@@ -50,7 +50,11 @@ UMBRA_OPERATOR("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -
                   [](const Tensor&, SymInt, int64_t, const Tensor& out) { check_positions("nonzero_static", out); }))
     .meta([](const Tensor& self, SymInt size, int64_t) {
       check(expect_at_most(0, size), "nonzero_static: 'size' must be an non-negative integer");
-      return TensorSpec({size, SymInt(self.dim())}, DType::Int64, self.device());
+      SymShape sizes{size, SymInt(self.dim())};
+      // On the meta device PyTorch describes the kernel of accelerators, which writes columns.
+      if (self.is_meta() && !self.is_fake())
+        return TensorSpec(sizes, SymShape{1, size}, DType::Int64, self.device());
+      return TensorSpec(sizes, DType::Int64, self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, SymInt size, int64_t fill_value) {
       int64_t wanted = size.guard_int();

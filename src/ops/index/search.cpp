@@ -214,6 +214,7 @@ UMBRA_OPERATOR(
       bool few = others.numel() < static_cast<int64_t>(10 * std::pow(static_cast<double>(elements.numel()), 0.145));
       DType common = ResultType().add(elements).add(others).get();
       if (few && is_wide_unsigned(common)) kernels::unsupported_dtype("isin_default_cpu", common);
+      if (few) others.view({-1});  // which the kernel takes them as, or refuses
       run_isin(out, elements, others, invert);
     })
     .not_differentiable()
@@ -247,6 +248,7 @@ UMBRA_OPERATOR(
       return isin_spec(wrapped_number(element), others);
     })
     .cpu([](const Tensor& out, const Scalar& element, const Tensor& others, bool, bool invert) {
+      if (others.numel() < 10) others.view({-1});
       run_isin(out, wrapped_number(element), others, invert);
     })
     .not_differentiable()

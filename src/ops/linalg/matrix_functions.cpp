@@ -213,13 +213,24 @@ Tensor matrix_power_parts(const Tensor& self, int64_t n) {
   return positive_power(base, n < 0 ? -static_cast<uint64_t>(n) : static_cast<uint64_t>(n), {});
 }
 
+void check_inverted_type(const Tensor& self) {
+  check<NotImplementedError>(self.is_floating_point() || self.is_complex(),
+                             "linalg.inv: Expected a floating point or complex tensor as input. Got ",
+                             kernel_name(self.dtype()));
+}
+
 Tensor matrix_power_out_parts(const Tensor& self, int64_t n, const Tensor& given) {
   check_square(self, "linalg.matrix_power");
+  check(given.is_meta() == self.is_meta(), "matrix_power: Expected result and input tensors to be on the same device, ",
+        "but got result on ", given.device(), " and input on ", self.device());
+  check(can_cast(self.dtype(), given.dtype()), "matrix_power: Expected result to be safely castable from ",
+        kernel_name(self.dtype()), " dtype, but got result with dtype ", kernel_name(given.dtype()));
+  if (n == 0) return resized_out(given, self.sym_sizes()).copy_(identity_like(self));
+  if (n == 1) return resized_out(given, self.sym_sizes()).copy_(self);
+  if (n < 0) check_inverted_type(self);
   check(given.dtype() == self.dtype(), "Expected out tensor to have dtype ", kernel_name(self.dtype()), ", but got ",
         kernel_name(given.dtype()), " instead");
   Tensor out = resized_out(given, self.sym_sizes());
-  if (n == 0) return out.copy_(identity_like(self));
-  if (n == 1) return out.copy_(self);
   if (n == -1) return linalg_inv_out(out, self);
   Tensor base = n < 0 ? linalg_inv(self) : self;
   return positive_power(base, n < 0 ? -static_cast<uint64_t>(n) : static_cast<uint64_t>(n), out);
@@ -245,6 +256,10 @@ UMBRA_OPERATOR("_compute_linear_combination(Tensor input, Tensor coefficients) -
       coefficients.sym_size(0), coefficients.sym_size(1);  // too few dimensions are an IndexError
       check(coefficients.dim() == 2 && coefficients.sym_size(1) == input.sym_size(0),
             "_compute_linear_combination: coefficients must have a column for each tensor of the input");
+      // PyTorch reads the bits of one type as the other's.
+      check(coefficients.dtype() == input.dtype(), "_compute_linear_combination: coefficients of type ",
+            kernel_name(coefficients.dtype()), " and an input of type ", kernel_name(input.dtype()),
+            " cannot be combined");
       SymShape sizes(input.sym_sizes());
       sizes[0] = coefficients.sym_size(0);
       return TensorSpec(sizes, input.dtype(), input.device());
@@ -423,8 +438,9 @@ TensorSpec triangle_places_spec(int64_t rows, int64_t columns, int64_t offset, b
   check(columns >= 0, "col must be non-negative, got", columns);
   const char* kernel = upper ? "triu_indices" : "tril_indices";
   bool fits = !dtype || *dtype == DType::Int32 || *dtype == DType::Int64;
-  check(fits || device != Device(DeviceType::Meta), "\"", kernel, "\" not implemented for '",
-        dtype.value_or(DType::Int64), "'");
+  bool meta = device == Device(DeviceType::Meta);
+  check(fits || !meta, "\"", kernel, "\" not implemented for '", dtype.value_or(DType::Int64), "'");
+  check(dtype || !meta, "\"", kernel, "\" not implemented for 'None'");
   if (!fits) kernels::unsupported_dtype(kernel, *dtype);
   return TensorSpec({2, triangle_places(rows, columns, offset, upper)}, dtype.value_or(DType::Int64),
                     device.value_or(Device()));

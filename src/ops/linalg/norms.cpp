@@ -1,6 +1,7 @@
 // Norms of vectors and matrices, and the distance that is one.
 #include <cmath>
 
+#include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "kernels/reductions.h"
 #include "ops/common/batching.h"
@@ -122,6 +123,10 @@ TensorSpec norm_spec(const Tensor& self, const OptionalScalar& p, const Optional
   check(!dtype || is_differentiable(*dtype) || self.is_meta(),
         "norm(): the desired output dtype should be either floating point or complex. Got ",
         kernel_name(dtype.value_or(DType::Undefined)), " instead.");
+  bool meta = self.is_meta() && !self.is_fake();
+  check<NotImplementedError>(!dtype || !meta || is_differentiable(*dtype),
+                             "linalg.vector_norm: dtype should be floating point or complex. Got ",
+                             kernel_name(dtype.value_or(DType::Undefined)));
   if (dtype && self.is_meta()) check_norm_type(self, dtype, "linalg.vector_norm");
   uint64_t over = dtype ? reduced_dims(self, dims) : 0;
   if (dtype) check_norm_type(self, dtype, "linalg.vector_norm");
@@ -129,6 +134,10 @@ TensorSpec norm_spec(const Tensor& self, const OptionalScalar& p, const Optional
                              "norm(): input dtype should be either floating point or complex. Got ",
                              kernel_name(self.dtype()), " instead.");
   check_norm_exists(self, Scalar(order_of(p)), dims);
+  // PyTorch makes a result of the type that was asked for, though a norm is real.
+  check(!dtype || !is_complex(*dtype) || outputs_are_given() || self.is_meta() || self.is_fake(),
+        "Expected out tensor to have dtype ", kernel_name(real_type(dtype.value_or(self.dtype()))), ", but got ",
+        kernel_name(dtype.value_or(self.dtype())), " instead");
   if (!dtype) over = reduced_dims(self, dims);
   return reduced_spec(self, over, keepdim, real_type(dtype.value_or(self.dtype())));
 }

@@ -459,8 +459,8 @@ struct KroneckerFactors {
       for (SymInt s : {a, b}) product.push_back(s);
       result.push_back(a * b);
     }
-    left = _unsafe_view(self.contiguous(), left_sizes);
-    right = _unsafe_view(other.contiguous(), right_sizes);
+    left = _unsafe_view(self, left_sizes);
+    right = _unsafe_view(other, right_sizes);
   }
 };
 
@@ -471,7 +471,7 @@ UMBRA_OPERATOR("kron(Tensor self, Tensor other) -> Tensor")
       return _unsafe_view(f.left.mul(f.right), f.result);
     })
     .use(out_parts([](const Tensor& self, const Tensor& other, const Tensor& out) {
-      KroneckerFactors f(self, other);
+      KroneckerFactors f(self.contiguous(), other.contiguous());
       warn_of_resize(out, f.result);
       mul_out(resized_out(out, f.result).view(f.product), f.left, f.right);
       return out;

@@ -2,6 +2,7 @@
 #include "kernels/loss.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
 #include "ops/loss/reduction.h"
 #include "umbra/dispatch/define.h"
@@ -27,8 +28,17 @@ Tensor entropy_bend(const Tensor& self, const Tensor& target) {
   return top.div(self.add(1e-12).pow(2).mul(self.rsub(1 + 1e-12).pow(2)));
 }
 
+/// The kernel writes elements of the input's type alone.
+void check_written_type(const Tensor& self, const Tensor& out) {
+  if (self.is_meta() || out.is_meta() || self.is_fake()) return;
+  check(self.dtype() == out.dtype(), "Found dtype ", kernel_name(out.dtype()), " but expected ",
+        kernel_name(self.dtype()));
+}
+
 UMBRA_OPERATOR("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor")
     .out("binary_cross_entropy.out")
+    .use(out_asks("binary_cross_entropy.out", [](const Tensor& self, const Tensor&, const Tensor&, int64_t,
+                                                 const Tensor& out) { check_written_type(self, out); }))
     .all_backends([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction) {
       if (!self.is_fake() && !self.is_meta()) {
         broadcast_shapes(self.sym_sizes(), target.sym_sizes());
@@ -55,6 +65,10 @@ UMBRA_OPERATOR(
     "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int "
     "reduction=Mean) -> Tensor")
     .out("binary_cross_entropy_backward.grad_input", {"grad_input"})
+    .use(out_asks("binary_cross_entropy_backward.grad_input",
+                  [](const Tensor&, const Tensor& self, const Tensor&, const Tensor&, int64_t, const Tensor& out) {
+                    check_written_type(self, out);
+                  }))
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight,
                      int64_t reduction) {
       broadcast_shapes(broadcast_shapes(self.sym_sizes(), target.sym_sizes()), grad.sym_sizes());
@@ -87,6 +101,7 @@ UMBRA_OPERATOR(
     .generated_out("binary_cross_entropy_with_logits.out")
     .all_backends([](const Tensor& self, const Tensor& target, const Tensor& weight, const Tensor& pos_weight,
                      int64_t reduction) {
+      if (self.is_meta() || target.is_meta()) common_device({&self, &target});  // before anything about types
       Tensor yes = log_sigmoid(self);
       if (pos_weight.defined()) yes.mul_(pos_weight.sub(1).mul(target).add_(1));
       Tensor loss = target.rsub(1).mul_(self).sub_(yes);

@@ -1,4 +1,5 @@
 // Losses that compare two tensors element by element: squared, absolute, huber, smooth, soft margin.
+#include <cmath>
 #include <limits>
 
 #include "kernels/copy.h"
@@ -197,9 +198,18 @@ UMBRA_OPERATOR("huber_loss(Tensor self, Tensor target, int reduction=Mean, float
                 return huber_loss_backward(grad, target, self, reduction, delta);
               });
 
+/// The kernel writes elements of the input's type alone.
+void check_written_type(const Tensor& self, const Tensor& out) {
+  if (self.is_meta() || out.is_meta() || self.is_fake()) return;
+  check(self.dtype() == out.dtype(), "Found dtype ", kernel_name(out.dtype()), " but expected ",
+        kernel_name(self.dtype()));
+}
+
 UMBRA_OPERATOR(
     "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor")
     .out("huber_loss_backward.out", {"grad_input"})
+    .use(out_asks("huber_loss_backward.out", [](const Tensor&, const Tensor& self, const Tensor&, int64_t, double,
+                                                const Tensor& out) { check_written_type(self, out); }))
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
       broadcast_shapes(broadcast_shapes(self.sym_sizes(), target.sym_sizes()), grad.sym_sizes());
       for (const Tensor* t : {&target, &grad})
@@ -235,6 +245,15 @@ Tensor smooth_slope(const Tensor& difference, double beta) {
   return where(difference.isnan(), difference, rises.mul(2).sub(1));
 }
 
+/// Among integers the share of a mean and the width are integers, too.
+Tensor whole_slope(const Tensor& difference, const Tensor& grad, double share, double beta) {
+  check(std::abs(beta) < 0x1p63, "smooth_l1_loss_backward: beta = ", beta, " is no integer");
+  auto factor = static_cast<int64_t>(share), width = static_cast<int64_t>(beta);
+  Tensor line = grad.mul(Scalar(factor)), rises = difference.ge(Scalar(width));
+  Tensor between = width == 0 ? line : line.mul(difference).div(Scalar(width), std::string("trunc"));
+  return where(difference.le(Scalar(-width)), line.neg(), where(rises, line, between));
+}
+
 UMBRA_OPERATOR("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.) -> Tensor")
     .out("smooth_l1_loss.out")
     .use(out_asks("smooth_l1_loss.out", [](const Tensor& self, const Tensor& target, int64_t, double,
@@ -263,10 +282,15 @@ UMBRA_OPERATOR(
     "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor")
     .out("smooth_l1_loss_backward.grad_input", {"grad_input"})
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
+      bool meta = (self.is_meta() || target.is_meta() || grad.is_meta()) && !self.is_fake();
+      check<ZeroDivisionError>(!meta || reduction != kReduceMean || !self.sym_numel().same(0), "float division by zero");
       check_gradient_type(grad, self, target);
       if (beta > 0 && by_one_kernel({&grad, &self, &target}))
         return clipped_gradient(grad, self, target, beta, 1 / (beta * count_of(self, reduction)));
-      Tensor slope = smooth_slope(difference_of("smooth_l1_backward_cpu_out", self, target, true), beta);
+      Tensor difference = difference_of("smooth_l1_backward_cpu_out", self, target, true);
+      if (is_integral(difference.dtype(), false) && is_integral(grad.dtype(), true) && may_read(self))
+        return whole_slope(difference, grad, 1 / count_of(self, reduction), beta).to(self.dtype());
+      Tensor slope = smooth_slope(difference, beta);
       return in_type_of(self, share_of_mean(slope.mul(grad), self, reduction));
     })
     .gradient("grad_output", {"grad", "self", "target", "reduction", "beta"},
@@ -298,13 +322,18 @@ UMBRA_OPERATOR("soft_margin_loss(Tensor self, Tensor target, int reduction=Mean)
                   }))
     .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction) {
       Tensor loss = self.neg().mul(target).exp().log1p();
-      if (!self.is_fake() && !self.is_meta()) {  // the kernel computes in the input's memory
+      bool meta = self.is_meta() && !self.is_fake();
+      if (meta) loss = loss.to(result_type(self, target));
+      if (!self.is_fake() && !meta) {  // the kernel computes in the input's memory
         check(self.sym_sizes() == loss.sym_sizes(), "output with shape ", self.sym_sizes(),
               " doesn't match the broadcast shape ", loss.sym_sizes());
         check(can_cast(loss.dtype(), self.dtype()), "result type ", kernel_name(loss.dtype()),
               " can't be cast to the desired output type ", kernel_name(self.dtype()));
         loss = in_type_of(self, loss);
       }
+      // By any other number than those three the result is the first element in memory.
+      bool known = reduction >= kReduceNone && reduction <= kReduceSum;
+      if (!known && !self.is_fake() && !meta && has_elements(loss)) return loss.as_strided({}, {}).clone();
       return reduce_loss(loss, reduction);
     })
     .gradient("self", {"grad", "self", "target", "reduction"},

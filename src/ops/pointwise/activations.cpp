@@ -66,16 +66,37 @@ TensorSpec add_relu_spec(const Tensor& self, const Tensor& other) {
         "Unsupported datatype for add_relu: ", kernel_name(self.dtype()));
   return pointwise_spec({&self, &other}, Promotion::Default);
 }
+/// PyTorch's kernel leaves what is no number where it takes several elements at once: 64 bytes of what lies in order.
+template <class T> void keep_nans(const Tensor& out, const Tensor& sum) {
+  constexpr int64_t kTogether = 64 / sizeof(T);
+  const T* from = sum.data<T>();
+  T* to = out.data<T>();
+  for (int64_t i = 0, end = sum.numel() / kTogether * kTogether; i < end; ++i)
+    if (std::isnan(from[i])) to[i] = from[i];
+}
+
+/// Whether elements of two tensors, and of what made one of them, follow each other in memory.
+bool lie_in_order(const Tensor& out, const Tensor& sum, std::initializer_list<const Tensor*> operands) {
+  auto along = [&](const Tensor& t) { return t.sym_sizes() == out.sym_sizes() && t.sym_strides() == out.sym_strides(); };
+  bool in_order = out.is_non_overlapping_and_dense() && along(sum);
+  for (const Tensor* t : operands) in_order = in_order && (t->numel() == 1 || along(*t) || t->dtype() != out.dtype());
+  return in_order;
+}
+
 /// The sum between zero and the largest number, of the types that the fused kernel is made for. What is no number is
-/// zero, as where PyTorch's kernel takes elements one by one; where it takes several at once they stay what they are.
-void add_relu(const Tensor& out, const Tensor& self, const Tensor& sum) {
+/// zero where PyTorch's kernel takes elements one by one.
+void add_relu(const Tensor& out, const Tensor& self, const Tensor& sum, std::initializer_list<const Tensor*> operands) {
   check_kernel_type(has_add_relu(sum.dtype()), "add_clamp_cpu", sum);
   // The largest number is one of the first argument's type.
   check(self.dtype() != DType::Float64 || sum.dtype() == DType::Float64,
         "value cannot be converted to type float without overflow");
   PositivePart kept;
   if (is_integral(self.dtype(), false)) kept.most = std::ldexp(1.0, 8 * static_cast<int>(self.item_size()) - 1) - 1;
+  // An output may be one of the operands: what they were is asked before it is written.
+  bool in_order = lie_in_order(out, sum, operands);
   kernels::pointwise(kept, out, {&sum});
+  if (in_order && out.dtype() == DType::Float32) keep_nans<float>(out, sum);
+  if (in_order && out.dtype() == DType::Float64) keep_nans<double>(out, sum);
 }
 
 UMBRA_OPERATOR("_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
@@ -85,7 +106,7 @@ UMBRA_OPERATOR("_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha) {
       DType common = ResultType().add(self).add(other).get();
       if (!has_add_relu(common)) kernels::unsupported_dtype("add_clamp_cpu", common);
-      add_relu(out, self, self.add(other, in_kind_of(common, alpha)));
+      add_relu(out, self, self.add(other, in_kind_of(common, alpha)), {&self, &other});
     })
     .elementwise()
     .use(NeedsData{"_add_relu.out"})
@@ -97,7 +118,7 @@ UMBRA_OPERATOR("_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> T
       return add_relu_spec(self, number_of_type(other.dtype()));
     })
     .cpu([](const Tensor& out, const Tensor& self, const Scalar& other, const Scalar& alpha) {
-      add_relu(out, self, self.add(other, in_kind_of(ResultType().add(self).add(other).get(), alpha)));
+      add_relu(out, self, self.add(other, in_kind_of(ResultType().add(self).add(other).get(), alpha)), {&self});
     })
     .elementwise()
     .use(NeedsData{})
@@ -246,6 +267,7 @@ UMBRA_OPERATOR("mish_backward(Tensor grad_output, Tensor self) -> Tensor")
       TensorSpec spec = pointwise_spec({&grad, &self}, Promotion::Default);
       check(can_cast(spec.dtype, self.dtype()), "result type ", kernel_name(spec.dtype),
             " can't be cast to the desired output type ", kernel_name(self.dtype()));
+      if (!self.is_meta() && !self.is_fake()) spec.dtype = self.dtype();
       return spec;
     });
 

@@ -93,9 +93,19 @@ UMBRA_OPERATOR("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffe
     .differentiable_outputs({true, false})
     .node("LogSigmoidBackward0");
 
+/// The kernel writes elements of the input's type alone.
+void check_written_type(const Tensor& self, const Tensor& out) {
+  if (self.is_meta() || out.is_meta() || self.is_fake()) return;
+  check(self.dtype() == out.dtype(), "Found dtype ", kernel_name(out.dtype()), " but expected ",
+        kernel_name(self.dtype()));
+}
+
 UMBRA_OPERATOR("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor")
     .out("log_sigmoid_backward.grad_input", {"grad_input"})
+    .use(out_asks("log_sigmoid_backward.grad_input", [](const Tensor&, const Tensor& self, const Tensor&,
+                                                        const Tensor& out) { check_written_type(self, out); }))
     .meta([](const Tensor& grad, const Tensor& self, const Tensor& buffer) {
+      if (only_metadata_is_asked()) common_device({&grad, &self, &buffer});
       check_one_type(self, {&grad, &buffer});
       return pointwise_spec({&grad, &self}, Promotion::Default);
     })
@@ -204,9 +214,8 @@ UMBRA_OPERATOR("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor
 UMBRA_OPERATOR("glu_jvp(Tensor glu, Tensor x, Tensor dx, int dim) -> Tensor")
     .generated_out("glu_jvp.out")
     .all_backends([](const Tensor& glu, const Tensor& x, const Tensor& dx, int64_t dim) {
-      wrap_dim(dim, x.dim());
+      dim = wrap_dim(dim, x.dim());
       SymInt half = glu.sym_size(dim);
-      dim = wrap_dim(dim, glu.dim(), false);
       x.narrow(dim, half, half), dx.narrow(dim, half, half);  // which refuses what is out of range
       for (const Tensor* t : {&x, &dx})
         check(t->dtype() == glu.dtype(), "Found dtype ", kernel_name(t->dtype()), " but expected ",
@@ -224,7 +233,7 @@ UMBRA_OPERATOR(
                      const Tensor& dx, int64_t dim) {
       dim = wrap_dim(dim, x.dim());
       SymInt half = grad_glu.sym_size(dim);
-      for (const Tensor* t : {&x, &grad_x, &dx}) t->narrow(dim, 0, half), t->narrow(dim, half, half);  // in this order
+      for (const Tensor* t : {&x, &dx, &grad_x}) t->narrow(dim, 0, half), t->narrow(dim, half, half);  // in this order
       Halves halves(x, dim), moved(dx, dim);
       Tensor first = Halves(grad_x, dim).first, s = halves.gate.sigmoid(), rest = s.rsub(1);
       Tensor dfirst = dgrad_glu.mul(s).add(first.mul(rest).mul(moved.gate));
@@ -352,6 +361,7 @@ UMBRA_OPERATOR("softshrink_backward(Tensor grad_output, Tensor self, Scalar lamb
 UMBRA_OPERATOR("infinitely_differentiable_gelu_backward(Tensor grad, Tensor self) -> Tensor")
     .composite([](const Tensor& grad, const Tensor& self) {
       check_kernel_type(!self.is_complex(), "erf_vml_cpu", self);
+      check_kernel_type(!grad.is_complex(), "erf_vml_cpu", grad);
       Tensor below = self.mul(M_SQRT1_2).erf_().add(1).mul_(0.5), density = self.mul(-0.5).mul(self).exp_();
       Tensor out = below.addcmul_(self, density, M_2_SQRTPI * M_SQRT1_2 * 0.5).mul_(grad);
       return out.to(result_type(grad, self));

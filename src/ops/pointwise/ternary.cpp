@@ -1,5 +1,7 @@
 // Of three inputs: addcmul, addcdiv, lerp.
+#include "dispatch/layers.h"
 #include "kernels/functors/arithmetic.h"
+#include "ops/common/out_asks.h"
 #include "ops/pointwise/family.h"
 
 namespace umbra::ops {
@@ -30,7 +32,9 @@ UMBRA_OPERATOR("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar v
     .out("addcdiv.out")
     .use(pointwise<Addcdiv, 3>(Promotion::Default, [](const Scalar& value) { return Addcdiv{.value = value}; }))
     .meta([](const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const Scalar&) {
-      check(!is_integral(tensor1.dtype(), true) || !is_integral(tensor2.dtype(), true),
+      // On the meta device a bool is none of the integers.
+      bool bools = !only_metadata_is_asked();
+      check(!is_integral(tensor1.dtype(), bools) || !is_integral(tensor2.dtype(), bools),
             "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a "
             "true division of "
             "tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * "
@@ -78,9 +82,18 @@ UMBRA_OPERATOR("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor")
     .tangent(TangentRule::Pointwise)
     .tags({Tag::Pointwise});
 
+/// The kernel writes elements of the input's type alone.
+void check_written_type(const Tensor& self, const Tensor& out) {
+  if (self.is_meta() || out.is_meta() || self.is_fake()) return;
+  check(self.dtype() == out.dtype(), "Found dtype ", kernel_name(out.dtype()), " but expected ",
+        kernel_name(self.dtype()));
+}
+
 UMBRA_OPERATOR("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor")
     .inplace("lerp_.Tensor")
     .out("lerp.Tensor_out")
+    .use(out_asks("lerp.Tensor_out", [](const Tensor& self, const Tensor&, const Tensor&,
+                                        const Tensor& out) { check_written_type(self, out); }))
     .meta([](const Tensor& self, const Tensor& end, const Tensor& weight) {
       check_same_type(self, end, "end");
       if (weight.dim() > 0 || is_complex(weight.dtype()) != is_complex(self.dtype()))

@@ -1,12 +1,14 @@
 // Further functions of one input: angle, sinc, degrees and radians, logit, signbit, infinities.
 #include <cmath>
 
+#include "dispatch/layers.h"
 #include "kernels/functors/arithmetic.h"
 #include "kernels/functors/comparison.h"
 #include "kernels/functors/exp_log.h"
 #include "kernels/functors/trigonometry.h"
 #include "ops/common/batching.h"
 #include "ops/common/out_asks.h"
+#include "ops/common/out_variant.h"
 #include "ops/pointwise/family.h"
 #include "ops/sparse/arithmetic.h"
 #include "umbra/core/grad_mode.h"
@@ -25,6 +27,10 @@ UMBRA_OPERATOR("angle(Tensor self) -> Tensor")
                   }))
     .meta([](const Tensor& self) {
       DType dtype = is_integral(self.dtype(), true) ? default_dtype() : real_type(self.dtype());
+      // PyTorch writes those of complex numbers, and on the meta device outputs, row by row.
+      bool meta = self.is_meta() && !self.is_fake();
+      if (meta ? outputs_are_given() : self.is_complex() && !self.is_fake())
+        return TensorSpec(self.sym_sizes(), dtype, self.device());
       return pointwise_spec({&self}, dtype);
     })
     .cpu([](const Tensor& out, const Tensor& self) {
@@ -77,6 +83,10 @@ UMBRA_OPERATOR("deg2rad(Tensor self) -> Tensor")
       check_not_complex("deg2rad", self);
       return scaled_like(self, M_PI / 180);
     })
+    .use(out_parts([](const Tensor& self, const Tensor& out) {
+      check_not_complex("deg2rad", self);
+      return mul_out(out, self, wrapped_number(M_PI / 180));
+    }))
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.mul(M_PI / 180); })
     .linear()
     .tags({Tag::Pointwise})
@@ -91,6 +101,10 @@ UMBRA_OPERATOR("rad2deg(Tensor self) -> Tensor")
       check_not_complex("rad2deg", self);
       return scaled_like(self, 180 / M_PI);
     })
+    .use(out_parts([](const Tensor& self, const Tensor& out) {
+      check_not_complex("rad2deg", self);
+      return mul_out(out, self, wrapped_number(180 / M_PI));
+    }))
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.mul(180 / M_PI); })
     .linear()
     .tags({Tag::Pointwise})

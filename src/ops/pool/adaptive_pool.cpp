@@ -1,4 +1,5 @@
 // Pooling to a given size, over one to three dimensions.
+#include "dispatch/layers.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/sizes_only.h"
@@ -44,7 +45,9 @@ struct AdaptiveAverage {
     auto family = *this;
     builder
         .meta([family](const Tensor& self, SymIntArrayRef size) {
-          check(static_cast<int64_t>(size.size()) == family.dims, family.name, ": output_size must be ", family.dims);
+          // On the meta device PyTorch takes any number of sizes for those of the last dimensions.
+          check(static_cast<int64_t>(size.size()) == family.dims || only_metadata_is_asked(), family.name,
+                ": output_size must be ", family.dims);
           check_images(family.name, self, family.dims);
           check_not_empty(std::string(family.name) + "(): Expected input", "input", self,
                           family.dims == 2 ? self.dim() - family.dims : 1);

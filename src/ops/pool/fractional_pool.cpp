@@ -11,6 +11,8 @@ using Fractional = std::tuple<Tensor, Tensor> (*)(const Tensor&, const argument:
 using FractionalBackward = Tensor (*)(const Tensor&, const Tensor&, const argument::Ints&, const argument::Ints&,
                                       const Tensor&);
 
+constexpr const char* kSides[] = {"time", "height", "width"};
+
 /// fractional_max_pool2d and fractional_max_pool3d.
 struct FractionalPooling {
   const char *name, *checker;  // errors name one or the other
@@ -88,7 +90,9 @@ struct FractionalPooling {
         .meta([family](const Tensor& grad, const Tensor& self, Ints kernel, Ints size, const Tensor& indices) {
           for (int64_t d = 0; d <= family.dims; ++d) self.sym_size(d);  // too few dimensions are an IndexError
           if (family.dims == 3)
-            for (int64_t d = 1; d <= 3; ++d) grad.sym_size(self.dim() - d);
+            for (size_t d = 0; d < 3; ++d)
+              check(grad.sym_size(self.dim() - 3 + static_cast<int64_t>(d)) == size[size.size() == 3 ? d : 0],
+                    "fractional_max_pool3d_backward_out(): gradOutput ", kSides[d], " unexpected");
           SymShape shape = family.shape(self, kernel, size);
           check_pooled(grad, shape, "grad_output");
           check_pooled(indices, shape, "indices");

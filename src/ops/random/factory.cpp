@@ -62,11 +62,30 @@ UMBRA_OPERATOR(
     "rand.generator(SymInt[] size, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None) -> Tensor")
     .use(OfSizeByGenerator{draw_uniform});
+/// What PyTorch takes for a number of elements: with a zero among them, sizes may be negative.
+bool can_be_counted(SymIntArrayRef sizes) {
+  uint64_t count = 1;
+  for (SymInt s : sizes)
+    if (!s.is_symbolic() && __builtin_mul_overflow(count, static_cast<uint64_t>(s.value()), &count)) return false;
+  return true;
+}
+
+/// Before anything is said about sizes, unless there is no number of elements.
+void check_can_be_uniform(const Tensor& out, SymIntArrayRef sizes) {
+  if (!can_be_counted(sizes)) return;
+  check<NotImplementedError>(!is_integral(out.dtype(), true) || out.is_meta(),
+                             "\"check_uniform_bounds\" not implemented for '", kernel_name(out.dtype()), "'");
+}
+
 UMBRA_OPERATOR("rand.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
-    .all_backends([](SymIntArrayRef size, const Tensor& out) { return resized_out(out, size).uniform_(0, 1); })
+    .all_backends([](SymIntArrayRef size, const Tensor& out) {
+      check_can_be_uniform(out, size);
+      return resized_out(out, size).uniform_(0, 1);
+    })
     .random();
 UMBRA_OPERATOR("rand.generator_out(SymInt[] size, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)")
     .composite([](SymIntArrayRef size, const GeneratorPointer& generator, const Tensor& out) {
+      check_can_be_uniform(out, size);
       return out.resize_(size).uniform_(0, 1, generator);
     })
     .tags({Tag::NondeterministicSeeded});

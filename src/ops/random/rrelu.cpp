@@ -1,5 +1,6 @@
 // Randomised leaky relu: the slope of negative elements is drawn anew for each while training.
 #include <cmath>
+#include <limits>
 
 #include "kernels/copy.h"
 #include "ops/common/needs_data.h"
@@ -10,6 +11,25 @@ namespace umbra::ops {
 namespace {
 
 double middle(const Scalar& lower, const Scalar& upper) { return (lower.to_double() + upper.to_double()) / 2; }
+
+/// What slopes are drawn between has to be a range, where any is drawn.
+void check_drawn_between(const Tensor& self, double lower, double upper) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  if (self.dtype() != DType::Float64)
+    for (double bound : {lower, upper})
+      check(!(std::abs(bound) > kMost) || std::isinf(bound), "value cannot be converted to type float without overflow");
+  double most = self.dtype() == DType::Float64 ? std::numeric_limits<double>::max() : kMost;
+  if (lower <= upper && upper - lower <= most) return;
+  if (!self.le(Scalar(0)).any().item().to_bool()) return;
+  check(lower <= upper, "Expected from <= to to be true, but got false.");
+  fail("Expected to - from <= std::numeric_limits<T>::max() to be true, but got false.");
+}
+
+void check_bounds(const Scalar& lower, const Scalar& upper) {
+  for (auto [name, bound] : {std::pair("lower", &lower), {"upper", &upper}})
+    check(std::isfinite(bound->to_double()), "rrelu: ", name, " bound must be finite, got ", bound->to_double());
+  check(lower.to_double() <= upper.to_double(), "Lower bound should be less than or equal to the upper bound");
+}
 
 void check_noise(const Tensor& self, const Tensor& noise) {
   check(self.sym_sizes() == noise.sym_sizes(),
@@ -35,6 +55,7 @@ UMBRA_OPERATOR(
         noise_out.copy_(noise);
         return;
       }
+      check_drawn_between(self, lower.to_double(), upper.to_double());
       kernels::randomized_relu(out, noise_out, self, lower.to_double(), upper.to_double(),
                                generator_or_default(generator));
     })
@@ -70,6 +91,8 @@ UMBRA_OPERATOR(
     "training=False, Generator? generator=None, *, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
                      const GeneratorPointer& generator, const Tensor& out) {
+      check(self.is_meta() || out.is_meta() || self.is_fake() || self.dtype() == out.dtype(), "Found dtype ",
+            kernel_name(out.dtype()), " but expected ", kernel_name(self.dtype()));
       return copied_out(out, rrelu_with_noise(self, noise, lower, upper, training, generator));
     })
     .random();
@@ -110,7 +133,7 @@ UMBRA_OPERATOR(
     "generator=None) -> Tensor")
     .composite([](const Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
                   const GeneratorPointer& generator) {
-      check(lower.to_double() <= upper.to_double(), "Lower bound should be less than or equal to the upper bound");
+      check_bounds(lower, upper);
       return rrelu_with_noise(self, empty_like(self), lower, upper, training, generator);
     })
     .tags({Tag::NondeterministicSeeded, Tag::Pointwise});
@@ -120,7 +143,7 @@ UMBRA_OPERATOR(
     "generator=None) -> Tensor(a!)")
     .composite([](const Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
                   const GeneratorPointer& generator) {
-      check(lower.to_double() <= upper.to_double(), "Lower bound should be less than or equal to the upper bound");
+      check_bounds(lower, upper);
       return rrelu_with_noise_(self, empty_like(self), lower, upper, training, generator);
     })
     .tags({Tag::NondeterministicSeeded});

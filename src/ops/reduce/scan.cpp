@@ -109,7 +109,8 @@ template <auto scan> void run_extreme(const Tensor& values, const Tensor& indice
   scan(values, indices, self, wrap_dim(dim, self.dim()));
 }
 Specs extreme_specs(const char* kernel, const Tensor& self, int64_t dim) {
-  if (self.dim() > 0 || !only_metadata_is_asked()) wrap_dim(dim, self.dim());
+  bool looked_at = self.dim() > 0 && !self.sym_numel().same(0);
+  if (looked_at || !only_metadata_is_asked()) wrap_dim(dim, self.dim());
   check_kernel_type((!self.is_complex() && !is_float8(self.dtype())) || is_trivial_scan(self), kernel, self);
   return {TensorSpec(self.sym_sizes(), self.dtype(), self.device()),
           TensorSpec(self.sym_sizes(), DType::Int64, self.device())};
@@ -184,7 +185,7 @@ UMBRA_OPERATOR("_cummin_helper(Tensor self, Tensor(a!) values, Tensor(b!) indice
 
 TensorSpec log_spec(const Tensor& self, int64_t dim) {
   wrap_dim(dim, self.dim());
-  check<NotImplementedError>(is_differentiable(self.dtype()), "\"logcumsumexp_out_cpu\" not implemented for '",
+  check<NotImplementedError>(is_differentiable(self.dtype()) || only_metadata_is_asked(), "\"logcumsumexp_out_cpu\" not implemented for '",
                              kernel_name(self.dtype()), "'");
   return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
 }

@@ -4,6 +4,7 @@
 #include "kernels/copy.h"
 #include "kernels/sparse_indices.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/out_asks.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -35,6 +36,11 @@ UMBRA_OPERATOR(
     "_convert_indices_from_csr_to_coo(Tensor crow_indices, Tensor col_indices, *, bool out_int32=False, bool "
     "transpose=False) -> Tensor")
     .out("_convert_indices_from_csr_to_coo.out")
+    .use(out_asks("_convert_indices_from_csr_to_coo.out",
+                  [](const Tensor& crow, const Tensor&, bool narrow, bool, const Tensor& out) {
+                    check(out.dtype() == index_type(narrow), "Expected out tensor to have dtype ",
+                          kernel_name(index_type(narrow)), ", but got ", kernel_name(out.dtype()), " instead");
+                  }))
     .meta([](const Tensor& crow, const Tensor& column, bool narrow, bool) {
       check(crow.dim() == column.dim(),
             "crow_indices and col_indices are supposed to have the same number of dimensions, but got ", crow.dim(),

@@ -83,8 +83,8 @@ Tensor shuffle_channels(const Tensor& self, SymInt groups) {
   check(groups > 0, "Number of groups to divide channels in must be positive.", " Value of groups:", groups);
   check(channels % groups == 0, "Number of channels must be divisible by groups. Got ", channels, " channels and ",
         groups, " groups.");
+  if (self.sym_numel().same(0)) return self.new_empty_strided(self.sym_sizes(), self.sym_strides());
   Tensor out = empty(self.sym_sizes(), self.options(), self.suggested_format());
-  if (self.sym_numel().same(0)) return out;
   auto split = [&](SymInt outer) {
     SymShape sizes(self.sym_sizes());
     sizes[1] = outer;

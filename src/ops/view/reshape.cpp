@@ -61,17 +61,28 @@ UMBRA_OPERATOR("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)")
 UMBRA_OPERATOR("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)")
     .composite([](const Tensor& self, const Tensor& other) { return self.reshape(other.sym_sizes()); });
 
+/// Where a stride is negative, the dimension lies around those after it.
+SymShape without_negative_strides(SymIntArrayRef size, SymIntArrayRef given) {
+  SymShape stride(given);
+  for (size_t d = stride.size(); d-- > 0;) {
+    if (stride[d].is_symbolic() || stride[d].value() >= 0) continue;
+    stride[d] = d + 1 == stride.size() ? SymInt(1) : stride[d + 1] * sym_max(size[d + 1], 1);
+  }
+  return stride;
+}
+
 // A view by strides that were found before: what reshape was made of once.
 UMBRA_OPERATOR("_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)")
-    .view([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride) {
-      check(size.size() == stride.size(), "mismatch in length of strides and shape");
+    .view([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef given) {
+      check(size.size() == given.size(), "mismatch in length of strides and shape");
+      SymShape stride = without_negative_strides(size, given);
       SymInt offset = self.sym_storage_offset(), need = storage_bytes(size, stride, offset, self.item_size());
       SymInt have = self.storage()->bytes();
-      check(need.is_symbolic() || have.is_symbolic() || need <= have, "setStorage: sizes ", to_string(size),
-            ", strides ", to_string(stride), ", storage offset ", offset, ", and itemsize ", self.item_size(),
+      bool ends = !self.is_meta() || self.is_fake();  // the meta device has no memory that could end
+      check(!ends || need.is_symbolic() || have.is_symbolic() || need <= have, "setStorage: sizes ", to_string(size),
+            ", strides ", to_string(SymIntArrayRef(stride)), ", storage offset ", offset, ", and itemsize ", self.item_size(),
             " requiring a storage size of ", need, " are out of bounds for storage of size ", have);
       for (SymInt s : size) check(s.is_symbolic() || s >= 0, "Trying to create tensor with negative dimension ", s);
-      for (SymInt s : stride) check(s.is_symbolic() || s >= 0, "_reshape_alias: negative strides are not supported");
       return alias_tensor(self, size, stride, offset);
     })
     .view_inverse([](const Tensor& base, const Tensor& written, int64_t, SymIntArrayRef, SymIntArrayRef) {
@@ -285,7 +296,7 @@ UMBRA_OPERATOR("sum_to_size(Tensor self, SymInt[] size) -> Tensor")
 UMBRA_OPERATOR("flatten_dense_tensors(Tensor[] tensors) -> Tensor").composite([](TensorList tensors) {
   std::vector<Tensor> rows;
   for (const Tensor& t : tensors) rows.push_back(t.contiguous().view({-1}));
-  return cat(rows);
+  return rows.size() == 1 ? rows[0] : cat(rows);
 });
 UMBRA_OPERATOR("unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]")
     .composite([](const Tensor& flat, TensorList tensors) {

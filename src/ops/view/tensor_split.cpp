@@ -70,6 +70,13 @@ UMBRA_OPERATOR(
 
 // ---- along columns, rows and depth ----
 
+/// Places are plain numbers here, and go on as sizes do.
+std::vector<Tensor> split_places(const Tensor& self, const std::vector<int64_t>& places, int64_t dim) {
+  for (int64_t place : places)
+    check(SymInt::can_hold(place), "IntArrayRef contains an int that cannot be represented as a SymInt: ", place);
+  return split_indices(self, as_sym(places), dim);
+}
+
 void check_rank(const char* name, const Tensor& self, int64_t least) {
   check(self.dim() >= least, "torch.", name, " requires a tensor with at least ", least,
         " dimension, but got a tensor with ", self.dim(), " dimensions!");
@@ -88,9 +95,9 @@ UMBRA_OPERATOR("hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]")
       return split_evenly("hsplit", self, sections, columns(self));
     });
 UMBRA_OPERATOR("hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]")
-    .composite([](const Tensor& self, SymIntArrayRef indices) {
+    .composite([](const Tensor& self, std::vector<int64_t> indices) {
       check_rank("hsplit", self, 1);
-      return split_indices(self, indices, columns(self));
+      return split_places(self, indices, columns(self));
     });
 UMBRA_OPERATOR("vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]")
     .composite([](const Tensor& self, int64_t sections) {
@@ -98,9 +105,9 @@ UMBRA_OPERATOR("vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]")
       return split_evenly("vsplit", self, sections, 0);
     });
 UMBRA_OPERATOR("vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]")
-    .composite([](const Tensor& self, SymIntArrayRef indices) {
+    .composite([](const Tensor& self, std::vector<int64_t> indices) {
       check_rank("vsplit", self, 2);
-      return split_indices(self, indices, 0);
+      return split_places(self, indices, 0);
     });
 UMBRA_OPERATOR("dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]")
     .composite([](const Tensor& self, int64_t sections) {
@@ -108,9 +115,9 @@ UMBRA_OPERATOR("dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]")
       return split_evenly("dsplit", self, sections, 2);
     });
 UMBRA_OPERATOR("dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]")
-    .composite([](const Tensor& self, SymIntArrayRef indices) {
+    .composite([](const Tensor& self, std::vector<int64_t> indices) {
       check_rank("dsplit", self, 3);
-      return split_indices(self, indices, 2);
+      return split_places(self, indices, 2);
     });
 
 }  // namespace
