@@ -78,7 +78,9 @@ template <class T> void keep_nans(const Tensor& out, const Tensor& sum) {
 
 /// Whether elements of two tensors, and of what made one of them, follow each other in memory.
 bool lie_in_order(const Tensor& out, const Tensor& sum, std::initializer_list<const Tensor*> operands) {
-  auto along = [&](const Tensor& t) { return t.sym_sizes() == out.sym_sizes() && t.sym_strides() == out.sym_strides(); };
+  auto along = [&](const Tensor& t) {
+    return t.sym_sizes() == out.sym_sizes() && t.sym_strides() == out.sym_strides();
+  };
   bool in_order = out.is_non_overlapping_and_dense() && along(sum);
   for (const Tensor* t : operands) in_order = in_order && (t->numel() == 1 || along(*t) || t->dtype() != out.dtype());
   return in_order;
