@@ -110,15 +110,16 @@ UMBRA_OPERATOR(
     "block_table=None, int? num_splits=None) -> (Tensor output, Tensor softmax_logsumexp, Tensor rng_state, Tensor "
     "unused, Tensor debug_attn_mask)")
     .fake([](const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& cum_seq_q,
-             const Tensor& cum_seq_k, SymInt max_q, SymInt max_k, double, bool, bool return_debug_mask, Scale, Window, Window, const Tensor&,
-             const Tensor&, const Tensor&,
+             const Tensor& cum_seq_k, SymInt max_q, SymInt max_k, double, bool, bool return_debug_mask, Scale, Window,
+             Window, const Tensor&, const Tensor&, const Tensor&,
              std::optional<int64_t>) -> std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> {
       bool packed = cum_seq_q.defined();  // sequences of different lengths, one after the other
       SymInt batch = packed ? cum_seq_q.sym_numel() - 1 : query.sym_size(0), heads = query.sym_size(-2);
       SymInt queries = packed ? max_q : query.sym_size(1), keys = cum_seq_k.defined() ? max_k : key.sym_size(1);
       SymShape sums = packed ? SymShape{heads, query.sym_size(0)} : SymShape{batch, heads, queries};
-      return {laid_out_like(query, with_width(query, value.sym_size(-1))), make(query, sums, DType::Float32), random_state(query, {SymInt(2)}, DType::UInt64),
-              random_state(query, {}, DType::UInt64), debug_mask(query, batch, heads, queries, keys, return_debug_mask)};
+      return {laid_out_like(query, with_width(query, value.sym_size(-1))), make(query, sums, DType::Float32),
+              random_state(query, {SymInt(2)}, DType::UInt64), random_state(query, {}, DType::UInt64),
+              debug_mask(query, batch, heads, queries, keys, return_debug_mask)};
     })
     .tags({Tag::NondeterministicSeeded});
 
@@ -153,8 +154,8 @@ UMBRA_OPERATOR(
     "_scaled_dot_product_efficient_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool "
     "compute_log_sumexp, float dropout_p=0., bool is_causal=False, *, float? scale=None) -> (Tensor output, Tensor "
     "log_sumexp, Tensor philox_seed, Tensor philox_offset)")
-    .fake([](const Tensor& query, const Tensor& key, const Tensor& value, const Tensor&, bool compute_log_sumexp, double,
-             bool, Scale) -> FourGradients {
+    .fake([](const Tensor& query, const Tensor& key, const Tensor& value, const Tensor&, bool compute_log_sumexp,
+             double, bool, Scale) -> FourGradients {
       for (const Tensor* t : {&query, &key, &value}) t->sym_size(1), t->sym_size(2);  // too few are an IndexError
       SymInt batch = query.sym_size(0), heads = query.sym_size(1), queries = query.sym_size(2);
       return {heads_together(query, batch, heads, queries, value.sym_size(-1)),

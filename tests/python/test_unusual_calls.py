@@ -153,6 +153,13 @@ def test_powers_nought_and_one_go_to_outputs_of_any_type():
 # ---- refusals ----
 
 
+def test_fused_sums_go_to_outputs_of_their_own_type():
+    x = torch.ones(2)
+    assert aten._add_relu.out(x, x, out=torch.empty(0)).tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="does not hold sums"):  # PyTorch gives back another tensor than the output
+        aten._add_relu.out(x, x, out=torch.empty(0, dtype=torch.float64))
+
+
 def test_coefficients_of_another_type_are_refused():
     x = torch.ones(1, 4)
     assert aten._compute_linear_combination(x, torch.full((2, 1), 2.0)).tolist() == [[2.0] * 4] * 2

@@ -64,7 +64,8 @@ UMBRA_OPERATOR(
       bool described = only_metadata_is_asked() && !query.is_fake();
       if (described) query.sym_size(2);
       else check_attention(query, key, value, mask);
-      check(described || dropout == 0, "scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0");
+      check(described || dropout == 0,
+            "scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0");
       SymIntArrayRef q = query.sym_sizes();
       SymShape sums{q[0], q[1], q[2]};
       SymShape sum_strides{q[1] * q[2], 1, q[1]};

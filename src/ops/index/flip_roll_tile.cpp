@@ -40,8 +40,7 @@ UMBRA_OPERATOR("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor")
       if (meta && self.sym_numel().same(0)) return spec_like(self);
       check(!shifts.empty(), "`shifts` required");
       // A list holds numbers from -2^62 on: which one a lower one was is not known here, and PyTorch takes none either.
-      for (SymInt shift : shifts)
-        check(!shift.same(kLowestShift), "roll(): a shift of -2^62 or less is not supported");
+      for (SymInt shift : shifts) check(!shift.same(kLowestShift), "roll(): a shift of -2^62 or less is not supported");
       check(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1),
             "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
       SymInt count = self.sym_numel();

@@ -2,9 +2,9 @@
 #include <functional>
 #include <numeric>
 
-#include "dispatch/layers.h"
 #include "core/stored_types.h"
 #include "dispatch/data_dependent.h"
+#include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/common/factory_arguments.h"

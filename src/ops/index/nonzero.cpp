@@ -52,8 +52,7 @@ UMBRA_OPERATOR("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -
       check(expect_at_most(0, size), "nonzero_static: 'size' must be an non-negative integer");
       SymShape sizes{size, SymInt(self.dim())};
       // On the meta device PyTorch describes the kernel of accelerators, which writes columns.
-      if (self.is_meta() && !self.is_fake())
-        return TensorSpec(sizes, SymShape{1, size}, DType::Int64, self.device());
+      if (self.is_meta() && !self.is_fake()) return TensorSpec(sizes, SymShape{1, size}, DType::Int64, self.device());
       return TensorSpec(sizes, DType::Int64, self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, SymInt size, int64_t fill_value) {

@@ -283,7 +283,8 @@ UMBRA_OPERATOR(
     .out("smooth_l1_loss_backward.grad_input", {"grad_input"})
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
       bool meta = (self.is_meta() || target.is_meta() || grad.is_meta()) && !self.is_fake();
-      check<ZeroDivisionError>(!meta || reduction != kReduceMean || !self.sym_numel().same(0), "float division by zero");
+      check<ZeroDivisionError>(!meta || reduction != kReduceMean || !self.sym_numel().same(0),
+                               "float division by zero");
       check_gradient_type(grad, self, target);
       if (beta > 0 && by_one_kernel({&grad, &self, &target}))
         return clipped_gradient(grad, self, target, beta, 1 / (beta * count_of(self, reduction)));

@@ -5,6 +5,7 @@
 #include "kernels/functors/arithmetic.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
+#include "ops/common/out_asks.h"
 #include "ops/pointwise/family.h"
 #include "ops/sparse/arithmetic.h"
 #include "umbra/core/grad_mode.h"
@@ -77,7 +78,9 @@ template <class T> void keep_nans(const Tensor& out, const Tensor& sum) {
 
 /// Whether elements of two tensors, and of what made one of them, follow each other in memory.
 bool lie_in_order(const Tensor& out, const Tensor& sum, std::initializer_list<const Tensor*> operands) {
-  auto along = [&](const Tensor& t) { return t.sym_sizes() == out.sym_sizes() && t.sym_strides() == out.sym_strides(); };
+  auto along = [&](const Tensor& t) {
+    return t.sym_sizes() == out.sym_sizes() && t.sym_strides() == out.sym_strides();
+  };
   bool in_order = out.is_non_overlapping_and_dense() && along(sum);
   for (const Tensor* t : operands) in_order = in_order && (t->numel() == 1 || along(*t) || t->dtype() != out.dtype());
   return in_order;
@@ -102,6 +105,13 @@ void add_relu(const Tensor& out, const Tensor& self, const Tensor& sum, std::ini
 UMBRA_OPERATOR("_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
     .inplace("_add_relu_.Tensor")
     .out("_add_relu.out")
+    .use(out_asks("_add_relu.out",
+                  [](const Tensor& self, const Tensor& other, const Scalar&, const Tensor& out) {
+                    DType common = ResultType().add(self).add(other).get();
+                    // PyTorch gives back another tensor than the output, of the common type.
+                    check(out.dtype() == common || !can_cast(common, out.dtype()), "_add_relu: an output of type ",
+                          kernel_name(out.dtype()), " does not hold sums of type ", kernel_name(common));
+                  }))
     .meta([](const Tensor& self, const Tensor& other, const Scalar&) { return add_relu_spec(self, other); })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha) {
       DType common = ResultType().add(self).add(other).get();

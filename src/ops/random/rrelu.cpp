@@ -17,7 +17,8 @@ void check_drawn_between(const Tensor& self, double lower, double upper) {
   constexpr double kMost = std::numeric_limits<float>::max();
   if (self.dtype() != DType::Float64)
     for (double bound : {lower, upper})
-      check(!(std::abs(bound) > kMost) || std::isinf(bound), "value cannot be converted to type float without overflow");
+      check(!(std::abs(bound) > kMost) || std::isinf(bound),
+            "value cannot be converted to type float without overflow");
   double most = self.dtype() == DType::Float64 ? std::numeric_limits<double>::max() : kMost;
   if (lower <= upper && upper - lower <= most) return;
   if (!self.le(Scalar(0)).any().item().to_bool()) return;

@@ -185,8 +185,8 @@ UMBRA_OPERATOR("_cummin_helper(Tensor self, Tensor(a!) values, Tensor(b!) indice
 
 TensorSpec log_spec(const Tensor& self, int64_t dim) {
   wrap_dim(dim, self.dim());
-  check<NotImplementedError>(is_differentiable(self.dtype()) || only_metadata_is_asked(), "\"logcumsumexp_out_cpu\" not implemented for '",
-                             kernel_name(self.dtype()), "'");
+  check<NotImplementedError>(is_differentiable(self.dtype()) || only_metadata_is_asked(),
+                             "\"logcumsumexp_out_cpu\" not implemented for '", kernel_name(self.dtype()), "'");
   return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
 }
 void run_log(const Tensor& out, const Tensor& self, int64_t dim) {

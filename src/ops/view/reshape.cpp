@@ -80,8 +80,8 @@ UMBRA_OPERATOR("_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -
       SymInt have = self.storage()->bytes();
       bool ends = !self.is_meta() || self.is_fake();  // the meta device has no memory that could end
       check(!ends || need.is_symbolic() || have.is_symbolic() || need <= have, "setStorage: sizes ", to_string(size),
-            ", strides ", to_string(SymIntArrayRef(stride)), ", storage offset ", offset, ", and itemsize ", self.item_size(),
-            " requiring a storage size of ", need, " are out of bounds for storage of size ", have);
+            ", strides ", to_string(SymIntArrayRef(stride)), ", storage offset ", offset, ", and itemsize ",
+            self.item_size(), " requiring a storage size of ", need, " are out of bounds for storage of size ", have);
       for (SymInt s : size) check(s.is_symbolic() || s >= 0, "Trying to create tensor with negative dimension ", s);
       return alias_tensor(self, size, stride, offset);
     })
