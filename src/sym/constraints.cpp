@@ -297,11 +297,10 @@ class Checker {
     equations_[sources_of_dims()[dim]].insert(dim + " = " + value);
   }
 
-  /// A lower bound of 2 goes without saying, but for a root that more is subtracted from.
-  void add_range(const std::string& dim, const std::string& name, Integer lower, const std::string& upper,
-                 bool subtracts = false) {
+  /// A lower bound of 2 goes without saying.
+  void add_range(const std::string& dim, const std::string& name, Integer lower, const std::string& upper) {
     std::string text = name + " = Dim('" + name + "'";
-    if (lower != 2 || subtracts) text += concat(", min=", integer_text(lower));
+    if (lower != 2) text += concat(", min=", integer_text(lower));
     if (!upper.empty()) text += ", max=" + upper;
     ranges_[sources_of_dims()[dim]].insert(text + ")");
   }
@@ -322,8 +321,7 @@ class Checker {
       Range shifted = symbol(root).range + Range::point(-remainder), range;
       if (shifted.lower != kMinusInfinity) range.lower = -floor_quotient(-shifted.lower, modulus);
       if (shifted.upper != kInfinity) range.upper = floor_quotient(shifted.upper, modulus);
-      add_range(one.dim, "_" + one.dim, range.lower, range.upper == kInfinity ? "oo" : integer_text(range.upper),
-                remainder < 0);
+      add_range(one.dim, "_" + one.dim, range.lower, range.upper == kInfinity ? "oo" : integer_text(range.upper));
       add_equation(one.dim, in_dims(root));
     }
     for (const Expression* root : narrowed_) {
