@@ -69,10 +69,14 @@ class Checker {
 
   std::optional<std::string> run() {
     if (options_.force_specializations) find_forced();
+    find_leaders();
     report_created_constants();
     for (const Symbol& symbol : env_.symbols())
       if (constrained(symbol)) report(symbol);
     report_guards();
+    for (const Symbol& symbol : env_.symbols())
+      if (auto group = members_.find(symbol.expression); group != members_.end())
+        report_ranges(symbol.expression, group->second);
     if (violations_.empty() && specializations_.empty()) return std::nullopt;
     return message();
   }
@@ -178,53 +182,67 @@ class Checker {
       return;
     }
     if (one.dim.empty() || one.declared) return;
-    for (const Symbol* first : earlier_[one.expression]) report_equal(*first, one);
-    if (form == one.expression) report_range(one);
-    else report_relation(one, form);
+    if (!form->is(Kind::Symbol)) return report_relation(one, form);
+    const Symbol& first = leader(form);
+    if (&first != &one && !first.dim.empty()) report_equal(first, one);
+  }
+
+  /// Dimensions that have to be equal go by the name of the first of them.
+  void find_leaders() {
+    for (const Symbol& one : env_.symbols()) {
+      if (!constrained(one) || one.dim.empty() || one.declared) continue;
+      const Expression* form = final_form(one.expression);
+      if (form->is(Kind::Symbol) && !symbol(form).dim.empty()) members_[form].push_back(&one);
+    }
+  }
+  const Symbol& leader(const Expression* root) const {
+    auto found = members_.find(root);
+    return found == members_.end() ? symbol(root) : *found->second.front();
   }
 
   void report_equal(const Symbol& first, const Symbol& second) {
     violate(second.dim, concat("The values of ", second.dim, " = ", source(second), " and ", first.dim, " = ",
                                source(first), " must always be equal."));
-    if (identifier(second.dim)) add_equation(second.dim, first.dim);
+    equal_.push_back(&second);
   }
 
   void report_relation(const Symbol& one, const Expression* form) {
     auto roots = free_symbols(form);
     if (!all_named(roots)) return;
     if (roots.size() != 1 || !affine_in(form, roots[0])) return;  // kept as a run-time check
-    const Symbol& root = symbol(roots[0]);
     auto named = [](const Symbol& a) { return a.dim + " = " + source(a); };
-    if (form == root.expression) {  // the later one is to be called what the earlier one is
-      if (one.expression->symbol_index() > root.expression->symbol_index()) report_equal(root, one);
-      else earlier_[root.expression].push_back(&one);
-      return;
-    }
-    violate(one.dim, concat("The values of ", named(one), " must always be related to the values of ", named(root),
-                            " by ", one.dim, " = ", in_dims(form), "."));
+    violate(one.dim, concat("The values of ", named(one), " must always be related to the values of ",
+                            named(leader(roots[0])), " by ", one.dim, " = ", in_dims(form), "."));
     related_.push_back(&one);
   }
 
-  static std::string specified_range(const Symbol& one) {
-    Range promised = one.promised.value_or(Range{0});
+  /// What was promised of a dimension, by the name that it goes by.
+  static std::string specified_range(const Symbol& one, const Range& promised) {
     std::string text = one.dim + " = " + source(one) + " in the specified range";
     bool lower = promised.lower > 2, upper = promised.upper != kInfinity;
     if (lower) text += concat(" ", integer_text(promised.lower), " <= ", one.dim);
     if (upper) text += concat(lower ? "" : " " + one.dim, " <= ", integer_text(promised.upper));
     return text;
   }
+  static Range promise(const Symbol& one) { return one.promised.value_or(Range{0}); }
 
   /// Of a root that no input has by itself, what holds is left to the check of inputs, as PyTorch does it.
   static bool is_hidden(const Symbol& root) { return source(root).starts_with('('); }
 
-  void report_range(const Symbol& one) {
-    if (is_hidden(one)) return;
-    Range promised = one.promised.value_or(Range{0}), known = one.range;
-    if (known.lower <= std::max<Integer>(promised.lower, 2) && known.upper >= promised.upper) return;
+  /// What is left of the range of dimensions that are equal, where one of them was promised more; the first comes last.
+  void report_ranges(const Expression* root, const std::vector<const Symbol*>& members) {
+    const Symbol& first = *members.front();
+    if (is_hidden(first)) return;
+    Range known = symbol(root).range;
     std::string upper = known.upper == kInfinity ? "IntInfinity()" : integer_text(known.upper);
-    std::string guard = concat(integer_text(known.lower), " <= ", source(one), " and ", source(one), " <= ", upper);
-    violate(one.dim, concat("Not all values of ", specified_range(one), " satisfy the generated guard ", guard));
-    narrowed_.insert(one.expression);
+    std::string guard = concat(integer_text(known.lower), " <= ", source(first), " and ", source(first), " <= ", upper);
+    for (auto one = members.rbegin(); one != members.rend(); ++one) {
+      Range promised = promise(**one);
+      if (known.lower <= std::max<Integer>(promised.lower, 2) && known.upper >= promised.upper) continue;
+      violate(first.dim,
+              concat("Not all values of ", specified_range(first, promised), " satisfy the generated guard ", guard));
+      if (*one == &first) narrowed_.insert(root);
+    }
   }
 
   // ---- guards that are not ranges
@@ -235,27 +253,28 @@ class Checker {
       auto symbols = free_symbols(condition);
       if (!condition->is_relation() || symbols.size() != 1 || !all_named(symbols)) continue;
       if (!condition->is(Kind::Eq) && follows_from_ranges(env_, condition)) continue;
-      const Symbol& root = symbol(symbols[0]);
+      const Symbol& root = leader(symbols[0]);
       if (is_hidden(root)) continue;
-      std::string text = to_python(condition, [this](const Expression* a) { return source(symbol(a)); });
-      violate(root.dim,
-              concat("Not all values of ", specified_range(root), " satisfy the generated guard ", text, "."));
-      learn_congruence(condition, root);
+      std::string text = to_python(condition, [&](const Expression*) { return source(root); });
+      violate(root.dim, concat("Not all values of ", specified_range(root, promise(root)),
+                               " satisfy the generated guard ", text, "."));
+      learn_congruence(condition, symbols[0]);
     }
   }
 
-  void learn_congruence(const Expression* condition, const Symbol& root) {
-    const Expression* left = condition->arg(0);
-    if (!condition->is(Kind::Eq) || !condition->arg(1)->is_integer(0) || !left->is(Kind::Mod) ||
+  void learn_congruence(const Expression* condition, const Expression* root) {
+    const Expression *left = condition->arg(0), *right = condition->arg(1);
+    if (!condition->is(Kind::Eq) || !right->is(Kind::Integer) || !left->is(Kind::Mod) ||
         !left->arg(1)->is(Kind::Integer))
       return;
-    std::optional<Affine> affine = affine_in(left->arg(0), root.expression);
+    std::optional<Affine> affine = affine_in(left->arg(0), root);
     if (!affine) return;
+    affine->constant -= right->integer();
     std::optional<Congruence> found = solve(*affine, left->arg(1)->integer());
     if (!found) return;
-    auto known = congruences_.find(root.expression);
+    auto known = congruences_.find(root);
     if (known != congruences_.end()) found = combine(known->second, *found);
-    if (found) congruences_[root.expression] = *found;
+    if (found) congruences_[root] = *found;
   }
 
   // ---- fixes
@@ -264,11 +283,11 @@ class Checker {
     auto scratch = make_counted<ShapeEnv>();
     ExpressionTable& table = scratch->table();
     return to_text(scratch->translate(form, [&](const Expression* root) -> const Expression* {
-      const std::string& dim = symbol(root).dim;
+      const std::string& dim = leader(root).dim;
       auto known = congruences_.find(root);
       if (known == congruences_.end()) return scratch->declare_symbol(dim, false);
       auto [modulus, remainder] = known->second;
-      if (remainder > modulus / 2) remainder -= modulus;
+      if (remainder > 0) remainder -= modulus;
       return table.add(table.multiply(table.integer(modulus), scratch->declare_symbol("_" + dim, false)),
                        table.integer(remainder));
     }));
@@ -296,10 +315,10 @@ class Checker {
 
   void suggest() {
     for (const auto& [root, congruence] : congruences_) {
-      const Symbol& one = symbol(root);
+      const Symbol& one = leader(root);
       auto [modulus, remainder] = congruence;
-      if (remainder > modulus / 2) remainder -= modulus;
-      Range shifted = one.range + Range::point(-remainder), range;
+      if (remainder > 0) remainder -= modulus;
+      Range shifted = symbol(root).range + Range::point(-remainder), range;
       if (shifted.lower != kMinusInfinity) range.lower = -floor_quotient(-shifted.lower, modulus);
       if (shifted.upper != kInfinity) range.upper = floor_quotient(shifted.upper, modulus);
       add_range(one.dim, "_" + one.dim, range.lower, range.upper == kInfinity ? "oo" : integer_text(range.upper));
@@ -307,12 +326,13 @@ class Checker {
     }
     for (const Expression* root : narrowed_) {
       if (congruences_.count(root)) continue;
-      const Symbol& one = symbol(root);
-      add_range(one.dim, one.dim, std::max<Integer>(one.range.lower, 2),
-                one.range.upper == kInfinity ? "" : integer_text(one.range.upper));
+      const std::string& dim = leader(root).dim;
+      Range range = symbol(root).range;
+      add_range(dim, dim, std::max<Integer>(range.lower, 2), range.upper == kInfinity ? "" : integer_text(range.upper));
     }
-    for (const Symbol* one : related_)
-      if (identifier(one->dim)) add_equation(one->dim, in_dims(final_form(one->expression)));
+    for (const auto& list : {equal_, related_})
+      for (const Symbol* one : list)
+        if (identifier(one->dim)) add_equation(one->dim, in_dims(final_form(one->expression)));
   }
 
   static std::string join(std::vector<std::string> parts, const char* separator) {
@@ -350,8 +370,8 @@ class Checker {
   const ConstraintOptions& options_;
   std::map<const Expression*, int64_t> forced_;
   std::vector<std::string> violated_, violations_, specialized_, specializations_;
-  std::vector<const Symbol*> related_;
-  std::map<const Expression*, std::vector<const Symbol*>> earlier_;  // those that must equal a later one
+  std::vector<const Symbol*> equal_, related_;
+  std::map<const Expression*, std::vector<const Symbol*>> members_;  // of roots: dimensions that are equal, in order
   std::set<const Expression*> narrowed_;
   std::map<const Expression*, Congruence> congruences_;
   std::map<std::string, std::set<std::string>> ranges_, equations_;  // suggested, by the Dims' sources

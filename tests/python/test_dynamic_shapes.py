@@ -171,3 +171,39 @@ def test_the_name_that_export_had_before():
     for tensor, index, text in ((torch.tensor(1), 0, "0-dimension"), (X, 2, r"in the range \[0:1\]"), (4, 0, "Expected tensor")):
         with pytest.warns(FutureWarning), pytest.raises(UserError, match=text):
             torch.export.dynamic_dim(tensor, index)
+
+
+class Sum3(torch.nn.Module):
+    def forward(self, x, y, z):
+        return x + y + z
+
+
+def violation(module, *given):
+    """What export says of tensors whose dimensions are Dims of these ranges."""
+    shapes = tuple({0: dim} for dim in given)
+    with pytest.raises(UserError) as raised:
+        export(module, tuple(torch.ones(8) for _ in given), dynamic_shapes=shapes)
+    return str(raised.value).split("\n\n")[0].splitlines(), str(raised.value), shapes
+
+
+def test_equal_dimensions_go_by_the_name_of_the_first():
+    lines, text, shapes = violation(Sum3(), Dim("n", max=100), Dim("m", min=3), Dim("k", max=60))
+    assert lines[0].startswith("Constraints violated (k, m, n)!") and lines[1:3] == [
+        "  - The values of m = L['y'].size()[0] and n = L['x'].size()[0] must always be equal.",
+        "  - The values of k = L['z'].size()[0] and n = L['x'].size()[0] must always be equal."]
+    assert lines[-4:] == ["Suggested fixes:", "  n = Dim('n', min=3, max=60)", "  m = n", "  k = n"]
+    refined = refine_dynamic_shapes_from_suggested_fixes(text, shapes)
+    assert str(export(Sum3(), tuple(torch.ones(8) for _ in range(3)), dynamic_shapes=refined).range_constraints).endswith("VR[3, 60]}")
+
+
+@pytest.mark.parametrize("modulus, remainder, fixes", [
+    (2, 0, ["  _n = Dim('_n', min=1, max=50)", "  n = 2*_n"]), (4, 0, ["  _n = Dim('_n', min=1, max=25)", "  n = 4*_n"]),
+    (7, 1, ["  _n = Dim('_n', max=15)", "  n = 7*_n - 6"])])
+def test_remainders_suggest_a_dimension_to_derive_from(modulus, remainder, fixes):
+    class Branch(torch.nn.Module):
+        def forward(self, x):
+            return x + 1 if x.shape[0] % modulus == remainder else x
+    lines, text, shapes = violation(Branch(), Dim("n", max=100))
+    assert lines[-2:] == fixes
+    program = export(Branch(), (torch.ones(8),), dynamic_shapes=refine_dynamic_shapes_from_suggested_fixes(text, shapes))
+    assert program.module()(torch.ones(modulus * 3 + remainder)).shape == (modulus * 3 + remainder,)

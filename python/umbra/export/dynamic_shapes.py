@@ -306,7 +306,8 @@ def _suggested(name, text):
     """A Dim of its own range, a number, or (as text) a dimension that follows from another."""
     bounds = re.fullmatch(r"Dim\('\w+'((?:, (?:min|max)=(?:\d+|oo))*)\)", text)
     if bounds:
-        return Dim(name, **{key: int(value) for key, value in re.findall(r"(min|max)=(\d+)", bounds[1])})
+        implied = {"min": 2} if name.startswith("_") else {}  # of a new root, that others follow from, a bound of 2 goes without saying
+        return Dim(name, **{**implied, **{key: int(value) for key, value in re.findall(r"(min|max)=(\d+)", bounds[1])}})
     return int(text) if text.isdigit() else text
 
 
