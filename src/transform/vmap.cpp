@@ -1,5 +1,6 @@
 #include "umbra/transform/vmap.h"
 
+#include "autograd/forward_state.h"
 #include "ops/common/batching.h"
 #include "umbra/dispatch/writes.h"
 #include "umbra/generated/functions.h"
@@ -278,6 +279,10 @@ void VmapLevel::call_one_by_one(const Operator& op, Value* frame) {
     if (!r.type.is_tensor()) refuse_data(op);
   WithoutLevel off;
   ops::batch_one_by_one(op, frame);
+}
+
+namespace {
+const bool kBatches = (autograd::is_batch = is_batched_inside, true);
 }
 
 }  // namespace umbra::transform
