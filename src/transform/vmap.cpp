@@ -73,6 +73,7 @@ Batched VmapLevel::value(const Tensor& tensor) const {
 }
 
 Tensor VmapLevel::wrap(const Tensor& value, int64_t dim) {
+  check<ValueError>(value.dim() > 0, "vmap: a tensor of 0 dimensions is said to have the batch at dimension ", dim);
   return make_batched(value, wrap_dim(dim, value.dim()), IntrusivePtr<RefCounted>(this));
 }
 
