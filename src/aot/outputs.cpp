@@ -27,11 +27,13 @@ bool is_view_of(const Tensor& t, const Tensor& other) {
   return first.size() <= all.size() && std::equal(first.begin(), first.end(), all.begin(), same_step);
 }
 
-/// The view that lies where the tensor lies.
-ViewStep place_of(const Tensor& t) {
+/// The view that lies where the tensor lies, and has no history where it has none.
+std::vector<ViewStep> place_of(const Tensor& t) {
   std::vector<Value> place{Value(), Value(t.sym_sizes().vec()), Value(t.sym_strides().vec()),
                            Value(t.sym_storage_offset())};
-  return ViewStep{&get_operator("aten::as_strided"), std::move(place)};
+  std::vector<ViewStep> steps{ViewStep{&get_operator("aten::as_strided"), std::move(place)}};
+  if (!t.requires_grad()) steps.push_back(ViewStep{&get_operator("aten::detach"), {Value()}});
+  return steps;
 }
 
 std::vector<ViewStep> steps_from(const Tensor& source, const Tensor& t) {
@@ -42,7 +44,7 @@ std::vector<ViewStep> steps_from(const Tensor& source, const Tensor& t) {
   for (auto step = first; step != all.end(); ++step)
     for (size_t i = 1; i < step->arguments.size(); ++i)
       step->arguments[i].each_tensor([&](TensorImpl*) { looks_elsewhere = true; });
-  if (looks_elsewhere) return {place_of(t)};
+  if (looks_elsewhere) return place_of(t);
   return {first, all.end()};
 }
 
@@ -106,7 +108,7 @@ class Outputs {
       if (!(sources_[change.argument].storage() == t.storage())) continue;
       out.kind = Kind::InputView;
       out.base = change.argument;
-      out.views = {place_of(t)};
+      out.views = place_of(t);
       return true;
     }
     return false;
@@ -176,7 +178,7 @@ class Outputs {
     out.base = number;
     // A base that became a view of itself meanwhile is not what the views were taken of; they lie where they lie.
     bool moved = is_functional(base) && !is_whole(base);
-    out.views = moved ? std::vector{place_of(t)} : functional_state(t).views;
+    out.views = moved ? place_of(t) : functional_state(t).views;
   }
 
   CallInfo& info_;

@@ -8,6 +8,7 @@ import pytest
 import umbra as torch
 from umbra.func import functional_call, functionalize, grad, grad_and_value, jacfwd, jacrev, jvp, vjp, vmap
 from umbra.fx.experimental.proxy_tensor import make_fx
+from umbra.utils._python_dispatch import TorchDispatchMode
 
 T = torch.tensor
 
@@ -746,3 +747,15 @@ def test_functional_jacobians_by_forward_mode_inside_of_others(outer, x):
     names = [str(node.target) for node in make_fx(functionalize(jacfwd(function)))(torch.ones(2)).graph.nodes]
     assert "aten.copy.default" not in names and "aten.as_strided.default" not in names
 
+
+@pytest.mark.parametrize("function", [lambda x: x + 2, lambda x: 2 - x, lambda x: torch.add(x, 2, alpha=3), lambda x: x + 1j, lambda x: x + True,
+                                      lambda x: torch.cat([x, x]) - 1.5])
+def test_numbers_in_forward_mode_are_numbers_to_the_modes_below(function):
+    class PassOn(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+    x, t = T([1., 2.]), T([1., 3.])
+    expected = jvp(function, (x,), (t,))
+    with PassOn():
+        found = jvp(function, (x,), (t,))
+    assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(found, expected))
