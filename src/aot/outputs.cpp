@@ -27,11 +27,14 @@ bool is_view_of(const Tensor& t, const Tensor& other) {
   return first.size() <= all.size() && std::equal(first.begin(), first.end(), all.begin(), same_step);
 }
 
-/// The view that lies where the tensor lies.
-ViewStep place_of(const Tensor& t) {
+/// The view of `source` that lies where the tensor lies, and has no history where the tensor has none.
+std::vector<ViewStep> place_of(const Tensor& t, const Tensor& source) {
   std::vector<Value> place{Value(), Value(t.sym_sizes().vec()), Value(t.sym_strides().vec()),
                            Value(t.sym_storage_offset())};
-  return ViewStep{&get_operator("aten::as_strided"), std::move(place)};
+  std::vector<ViewStep> steps{ViewStep{&get_operator("aten::as_strided"), std::move(place)}};
+  if (source.requires_grad() && !t.requires_grad())
+    steps.push_back(ViewStep{&get_operator("aten::detach"), {Value()}});
+  return steps;
 }
 
 std::vector<ViewStep> steps_from(const Tensor& source, const Tensor& t) {
@@ -42,7 +45,7 @@ std::vector<ViewStep> steps_from(const Tensor& source, const Tensor& t) {
   for (auto step = first; step != all.end(); ++step)
     for (size_t i = 1; i < step->arguments.size(); ++i)
       step->arguments[i].each_tensor([&](TensorImpl*) { looks_elsewhere = true; });
-  if (looks_elsewhere) return {place_of(t)};
+  if (looks_elsewhere) return place_of(t, source);
   return {first, all.end()};
 }
 
@@ -100,13 +103,15 @@ class Outputs {
           " and was then written with gradients: that cannot be captured; clone() it before it is written");
   }
 
-  /// A view that was taken before its input became a view of itself lies where it lies, whatever the input is now.
+  /// A view that was taken before its input became a view of itself lies where it lies, whatever the input is now; also
+  /// where that changed nothing of the input's look.
   bool find_changed_source(const Tensor& t, OutputInfo& out) const {
-    for (const MetadataChange& change : info_.changes) {
-      if (!(sources_[change.argument].storage() == t.storage())) continue;
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      const Tensor& source = sources_[i];
+      if (!source.defined() || !is_functional(source) || !(source.storage() == t.storage())) continue;
       out.kind = Kind::InputView;
-      out.base = change.argument;
-      out.views = {place_of(t)};
+      out.base = i;
+      out.views = place_of(t, source);
       return true;
     }
     return false;
@@ -176,7 +181,7 @@ class Outputs {
     out.base = number;
     // A base that became a view of itself meanwhile is not what the views were taken of; they lie where they lie.
     bool moved = is_functional(base) && !is_whole(base);
-    out.views = moved ? std::vector{place_of(t)} : functional_state(t).views;
+    out.views = moved ? place_of(t, base) : functional_state(t).views;
   }
 
   CallInfo& info_;

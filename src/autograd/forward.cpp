@@ -132,11 +132,22 @@ class TangentCall {
 
   // ---- linear ----
 
+  /// A number of the user's expression has a number for its tangent: to handlers it is none of their tensors.
+  static Tensor zero_like_number(const Tensor& t) {
+    switch (t.dtype()) {
+      case DType::Bool: return wrapped_number(Scalar(false));
+      case DType::Int64: return wrapped_number(Scalar(int64_t{0}));
+      case DType::Complex128: return wrapped_number(Scalar(std::complex<double>(0)));
+      default: return wrapped_number(Scalar(0.0));
+    }
+  }
+
   std::vector<Tensor> linear() const {
     auto along = [&](const Tensor& t) -> Tensor {
       if (!t.defined()) return {};
       Tensor found = tangent(t);
-      return found.defined() ? found : zeros_like(t);
+      if (found.defined()) return found;
+      return t.impl()->is_wrapped_number() ? zero_like_number(t) : zeros_like(t);
     };
     // A variant with a derivative of its own (copy_) is what can be differentiated once more.
     bool own = op_.is_inplace() && plan_.definition == &op_.definition();

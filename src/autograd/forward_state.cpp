@@ -43,6 +43,8 @@ int own_highest_level(const TensorImpl* tensor) {
 
 }  // namespace
 
+bool (*is_batch)(const Tensor& tensor) = [](const Tensor&) { return false; };
+
 int visible_level() { return g_visible; }
 
 ShowLevels::ShowLevels(int level) : before_(std::exchange(g_visible, level)) {}
@@ -80,7 +82,8 @@ SymInt elements_in_memory(const Tensor& t) { return t.storage()->bytes() / t.ite
 bool lie_alike(const Tensor& a, const Tensor& b) {
   if (!(a.sym_storage_offset() == b.sym_storage_offset())) return false;
   SymInt around_a = elements_in_memory(a), around_b = elements_in_memory(b);
-  if (!around_a.is_symbolic() && !around_b.is_symbolic() && !around_a.same(around_b)) return false;
+  bool known = !around_a.is_symbolic() && !around_b.is_symbolic();
+  if (known && !around_a.same(around_b) && !is_batch(a) && !is_batch(b)) return false;
   for (int64_t d = 0; d < a.dim(); ++d) {
     SymInt size = a.sym_sizes()[d], one = a.sym_strides()[d], other = b.sym_strides()[d];
     if (!one.same(other) && !size.same(1) && !size.same(0) && !(one == other)) return false;

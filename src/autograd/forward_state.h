@@ -5,6 +5,9 @@
 
 namespace umbra::autograd {
 
+/// Whether a tensor stands for a batch of them, whose memory is not that of one element: transform/ says so.
+extern bool (*is_batch)(const Tensor& tensor);
+
 /// The highest level whose tangents count now. Code that works at a level sees only those below it.
 int visible_level();
 

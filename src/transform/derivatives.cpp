@@ -73,12 +73,12 @@ PushForward jvp(const TensorFunction& function, const std::vector<Tensor>& prima
   check(primals.size() == tangents.size(), "jvp: ", primals.size(), " primals and ", tangents.size(), " tangents");
   auto level = make_counted<TrackedLevel>(TrackedLevel::Kind::Forward);
   PushForward result;
-  std::vector<Tensor> outputs;
-  std::vector<Tensor> along;
+  std::vector<Tensor> outputs, along, inputs;
+  // Views, as PyTorch's: what the function writes is seen by the caller, what it changes of sizes is not.
+  for (const Tensor& primal : primals) inputs.push_back(primal.alias());
   {
     EnterLevel scope(level);
-    std::vector<Tensor> inputs;
-    for (size_t i = 0; i < primals.size(); ++i) inputs.push_back(make_dual(*level, primals[i], tangents[i]));
+    for (size_t i = 0; i < primals.size(); ++i) inputs[i] = make_dual(*level, inputs[i], tangents[i]);
     outputs = function(inputs);
     for (const Tensor& t : outputs) along.push_back(tangent(*level, t));
   }

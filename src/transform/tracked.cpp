@@ -121,7 +121,9 @@ void TrackedLevel::call(const Operator& op, Value* frame) {
   for (size_t i = 0; i < op.argument_count(); ++i) {
     bool foreign = false;
     frame[i].each_tensor([&](const TensorImpl* t) { foreign |= !owns(t); });
-    if (foreign) frame[i] = map_tensors(frame[i], [&](const Tensor& t) { return owns(t.impl()) ? t : wrap(t, true); });
+    bool captured = !op.has_tag(Tag::LiftsData);  // what a program makes of numbers is the function's own
+    if (foreign)
+      frame[i] = map_tensors(frame[i], [&](const Tensor& t) { return owns(t.impl()) ? t : wrap(t, captured); });
   }
   Restore<Outside> restore{outside_, outside_};
   outside_ = outside_now();

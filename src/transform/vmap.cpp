@@ -1,5 +1,6 @@
 #include "umbra/transform/vmap.h"
 
+#include "autograd/forward_state.h"
 #include "ops/common/batching.h"
 #include "umbra/dispatch/writes.h"
 #include "umbra/generated/functions.h"
@@ -72,6 +73,7 @@ Batched VmapLevel::value(const Tensor& tensor) const {
 }
 
 Tensor VmapLevel::wrap(const Tensor& value, int64_t dim) {
+  check<ValueError>(value.dim() > 0, "vmap: a tensor of 0 dimensions is said to have the batch at dimension ", dim);
   return make_batched(value, wrap_dim(dim, value.dim()), IntrusivePtr<RefCounted>(this));
 }
 
@@ -278,6 +280,10 @@ void VmapLevel::call_one_by_one(const Operator& op, Value* frame) {
     if (!r.type.is_tensor()) refuse_data(op);
   WithoutLevel off;
   ops::batch_one_by_one(op, frame);
+}
+
+namespace {
+const bool kBatches = (autograd::is_batch = is_batched_inside, true);
 }
 
 }  // namespace umbra::transform

@@ -583,3 +583,40 @@ def test_a_view_among_several_whose_base_was_written_has_no_history_to_give(part
     assert torch.equal(compiled(plain(3)), function(plain(3)))
     with pytest.raises(RuntimeError, match="returns multiple views"):
         compiled(leaf(3) * 1)
+
+
+def detached_whole(x):
+    view = x.detach()
+    x.t_()
+    return view, x
+
+
+def detached_part(x):
+    view = x.detach()[0]
+    x.t_()
+    x.mul_(2)
+    return view, x
+
+
+def detached_beside_a_view(x):
+    view, apart = x[0], x.detach()
+    x.unsqueeze_(0)
+    return view, apart, x * 1
+
+
+def only_detached(x):
+    view = x.view(-1).detach()
+    x.t_()
+    return view,
+
+
+@pytest.mark.parametrize("function", [detached_whole, detached_part, detached_beside_a_view, only_detached])
+def test_what_was_detached_stays_so_when_its_input_becomes_a_view_of_itself(function):
+    def call(f):
+        x = leaf(2, 3)
+        results = f(x * 1)
+        wanted = [t for t in results if t.requires_grad]
+        if wanted:
+            sum(t.square().sum() for t in wanted).backward()
+        return [(t.requires_grad, t.tolist()) for t in results], x.grad is None or x.grad.tolist()
+    assert call(aot_function(function, fw_compiler=nop)) == call(function)

@@ -238,3 +238,18 @@ def test_products_of_wrappers_with_vectors_have_a_vector_s_size():
     f, _ = recorded(lambda p, m: p @ m)
     for product in (p @ m, f(p, m)):
         assert product.shape == (2,) and lists(product) == ([1., 2.], [6., 8.])
+
+
+def test_a_wrapper_that_a_compiled_function_gives_another_size():
+    def function(p):
+        p.mul_(2)
+        p.unsqueeze_(0)
+        return p + 1
+    f, _ = recorded(function)
+    for _ in range(2):
+        p, q = pair(), pair()
+        result, expected = f(p), function(q)
+        assert result.shape == p.shape == p.a.shape == p.b.shape == (1, 2)
+        assert lists(p) == lists(q) and lists(result) == lists(expected)
+    with pytest.raises(NotImplementedError, match="changes the sizes"):
+        f(pair(True) * 1)

@@ -232,3 +232,20 @@ class TestArgumentsAndResults:
 
         result = Listed.apply(torch.ones(2, requires_grad=True))
         assert isinstance(result, list) and not result[0].requires_grad
+
+
+def test_a_rule_of_vmap_that_gives_a_number_for_a_batch():
+    class Summed(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x.sum()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return x.sum(), 0
+    with pytest.raises(ValueError, match="0 dimensions"):
+        torch.vmap(Summed.apply)(torch.ones(3, 2))

@@ -6,8 +6,9 @@ import nested_transforms
 import pytest
 
 import umbra as torch
-from umbra.func import functional_call, grad, grad_and_value, jacfwd, jacrev, jvp, vjp, vmap
+from umbra.func import functional_call, functionalize, grad, grad_and_value, jacfwd, jacrev, jvp, vjp, vmap
 from umbra.fx.experimental.proxy_tensor import make_fx
+from umbra.utils._python_dispatch import TorchDispatchMode
 
 T = torch.tensor
 
@@ -711,3 +712,50 @@ def test_a_step_of_meta_learning_by_squared_distances_is_differentiated():
     together = grad(lambda w: vmap(after_a_step, (None, 0, 0))(w, x, y).mean())(start)
     apart = (grad(after_a_step)(start, x[0], y[0]) + grad(after_a_step)(start, x[1], y[1])) / 2
     assert torch.allclose(together, apart)
+
+
+@pytest.mark.parametrize("write", [lambda t: t.add_(1), lambda t: t.unsqueeze_(0), lambda t: t.copy_(torch.ones(()))])
+@pytest.mark.parametrize("transform", [grad, jacfwd, jacrev, lambda f: lambda x: jvp(f, (x,), (x,))[1], lambda f: grad(lambda x: grad(f)(x).sum())])
+def test_a_tensor_made_of_numbers_inside_a_transform_may_be_written(transform, write):
+    def function(x):
+        made = torch.tensor(0.5)
+        write(made)
+        return (x * x * made).sum()
+    x = torch.tensor([1.0, 2.0])
+    plain = torch.tensor(0.5)
+    write(plain)
+    assert torch.allclose(transform(function)(x), transform(lambda x: (x * x * plain).sum())(x))
+
+
+def test_forward_mode_gives_the_function_views_of_its_arguments():
+    def function(x):
+        x.mul_(2)
+        x.unsqueeze_(0)
+        return x.sin()
+    x = torch.ones(2, 3)
+    jvp(function, (x,), (torch.ones(2, 3),))
+    assert x.shape == (2, 3) and torch.equal(x, 2 * torch.ones(2, 3))
+    jacfwd(function)(x)
+    assert x.shape == (2, 3)
+
+
+@pytest.mark.parametrize("outer, x", [(lambda f: grad(lambda x: f(x).sum()), T([1., 2.])), (jacfwd, T([1., 2.])), (jacrev, T([1., 2.])),
+                                      (vmap, T([[1., 2.], [3., 4.]]))])
+def test_functional_jacobians_by_forward_mode_inside_of_others(outer, x):
+    function = lambda x: (x * x).sum(-1)  # noqa: E731
+    assert torch.allclose(outer(functionalize(jacfwd(function)))(x), outer(jacfwd(function))(x))
+    names = [str(node.target) for node in make_fx(functionalize(jacfwd(function)))(torch.ones(2)).graph.nodes]
+    assert "aten.copy.default" not in names and "aten.as_strided.default" not in names
+
+
+@pytest.mark.parametrize("function", [lambda x: x + 2, lambda x: 2 - x, lambda x: torch.add(x, 2, alpha=3), lambda x: x + 1j, lambda x: x + True,
+                                      lambda x: torch.cat([x, x]) - 1.5])
+def test_numbers_in_forward_mode_are_numbers_to_the_modes_below(function):
+    class PassOn(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+    x, t = T([1., 2.]), T([1., 3.])
+    expected = jvp(function, (x,), (t,))
+    with PassOn():
+        found = jvp(function, (x,), (t,))
+    assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(found, expected))

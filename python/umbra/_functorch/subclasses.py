@@ -153,18 +153,27 @@ def _check_writes(leaves, found, copied=()):
                                "subclass. This is not supported today. You can try to remove the aliasing yourself as a workaround.")
 
 
+def _place(leaf):
+    """Where a wrapper shows itself to lie; None of others."""
+    return (tuple(leaf.size()), tuple(leaf.stride()), leaf.storage_offset()) if is_traceable_wrapper_subclass(leaf) else None
+
+
 class _Plain:
     """Calls without gradients: a compiled function of the plain tensors, which looks after writes and views."""
 
     def __init__(self, owner, kind, leaves):
+        self.changed = {}  # arguments that the function gives other sizes: {place: (size, stride, offset)}
+
         def run(tensors):
             tensors = iter(tensors)
             leaves = []
             for layout, first in zip(kind.layouts, kind.first_places):
                 value = make(layout, tensors)
                 leaves.append(leaves[first] if first < len(leaves) else value)
+            before = [_place(leaf) for leaf in leaves]
             with umbra.set_grad_enabled(kind.grad_mode):
                 values, results = _results_of(leaves, owner.run(leaves))
+            self.changed = {i: _place(leaf) for i, leaf in enumerate(leaves) if _place(leaf) != before[i]}
             if any(_wants_gradient(value) for value in values):
                 raise NotImplementedError("ahead-of-time autograd of tensor classes: the function closes over a tensor that requires gradients; make it "
                                           "an argument")
@@ -175,6 +184,9 @@ class _Plain:
     def __call__(self, leaves):
         with umbra.no_grad():
             *tensors, results = self.compiled(all_parts(leaves))
+        for i, (size, stride, offset) in self.changed.items():  # the parts have changed; the wrapper follows
+            with _C._DisableTorchDispatch(below_captures=True):
+                leaves[i].as_strided_(size, stride, offset)
         return results.fill(leaves, iter(tensors))
 
     def graphs(self, leaves):
@@ -217,7 +229,10 @@ class _Differentiable:
         with umbra.enable_grad():
             tops, given = self._arguments(tensors)
             versions, histories = [_version(value) for value in given], [getattr(value, "grad_fn", None) for value in given]
+            before = [_place(value) for value in given]
             values, self.results = _results_of(given, self.owner.run(given))
+        if before != [_place(value) for value in given]:
+            raise NotImplementedError("ahead-of-time autograd of tensor classes: the function changes the sizes or strides of an argument in place")
         # A write to a copy is carried out on the argument when the call ends, where autograd sees it if it saw it here.
         self.copied = [i for i, value in enumerate(given) if value is not tops[i] and self.kind.first_places[i] == i and _version(value) != versions[i]]
         self.tracked = [given[i].grad_fn is not histories[i] for i in self.copied]

@@ -83,7 +83,13 @@ def _batched(cls, args, level):
         raise RuntimeError("The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
                            f"out_dims={out_dims} to be compatible with the structure of `output`: it has {len(out_dims)} parts, `output` has "
                            f"{len(results)}.")
-    wrapped = tuple(level.batch(item, dim) if isinstance(item, Tensor) and dim is not None else item for item, dim in zip(results, out_dims))
+    same = {id(value): given for value, given in zip(values, args) if isinstance(value, Tensor)}  # what is given back as it is stays what it was
+
+    def wrap(item, dim):
+        if id(item) in same:
+            return same[id(item)]
+        return level.batch(item, dim) if isinstance(item, Tensor) and dim is not None else item
+    wrapped = tuple(wrap(item, dim) for item, dim in zip(results, out_dims))
     return wrapped if many else wrapped[0]
 
 

@@ -180,6 +180,7 @@ def _jvp(func, args, primals, positions, tangents, strict, has_aux):
             if not isinstance(value, Tensor):
                 raise RuntimeError(f"jvp(f, primals, tangents): Expected {name} to only contain Tensors, got {type(value)}")
     forward_ad.refuse_nesting()
+    leaves = [umbra.ops.aten.alias.default(leaf) for leaf in leaves]  # views: what the function writes is seen outside, what it changes of sizes is not
     with entered(_C._enter_jvp_level()) as level:
         duals = spec.unflatten([level.dual(p, t) for p, t in zip(leaves, along)])
         result = func(*_replaced(map_tensors(level.wrap, args), positions, duals))
