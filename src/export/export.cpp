@@ -383,7 +383,10 @@ class Exporter {
     sym::LayoutWatch layouts(*env_, sym::Composites::Whole);
     CallBoundary boundary;
     WithoutAutocastCache each_cast_is_made_where_it_stands;
-    return source_.forward(both.children[0], both.children[1]);
+    SetGradEnabled as_it_was(is_grad_enabled());  // a switch in the program is the program's
+    Tree result = source_.forward(both.children[0], both.children[1]);
+    tracer_->record_grad_mode();
+    return result;
   }
 
   // Nodes say what values look like; their histories are those of a run that is over.
@@ -403,7 +406,6 @@ class Exporter {
 
   // Buffers that the program replaced: the graph writes the new value into the old one at its end.
   void add_assignments() {
-    tracer_->record_grad_mode();
     if (!source_.assignments) return;
     for (const auto& [buffer, value] : source_.assignments()) {
       fx::Argument target = tracer_->argument(Value(buffer)), written = tracer_->argument(Value(value));

@@ -43,7 +43,7 @@ def read_dynamic_shapes(dynamic_shapes, arguments):
 
 def _wrong_names(shapes, arguments):
     names = list(arguments)
-    single_dict = len(names) == 1 and isinstance(arguments[names[0]], dict)
+    single_dict = len(names) == 1 and names[0] not in shapes and isinstance(arguments[names[0]], dict)
     hint = ("Since here `inputs` is a list/tuple enclosing a single dict, maybe you just forgot to enclose `dynamic_shapes` in a list/tuple?"
             if single_dict else
             "Alternatively, you could also ignore arg names entirely and specify `dynamic_shapes` as a list/tuple matching `inputs`.")

@@ -278,7 +278,7 @@ def run_export(mod, args, kwargs=None, *, dynamic_shapes, strict, preserve_modul
     if not isinstance(args, tuple):
         raise user_error("INVALID_INPUT", f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     with _strict_errors() if strict else contextlib.nullcontext():
-        return capture(_ModuleSource(mod, preserve_module_call_signature), args, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, draft=draft,
+        return capture(_ModuleSource(mod, preserve_module_call_signature), tuple(args), dict(kwargs or {}), dynamic_shapes=dynamic_shapes, draft=draft,
                        defer_guards=prefer_deferred_runtime_asserts_over_guards, force_specializations=force_specializations)
 
 
@@ -354,7 +354,10 @@ def capture(source, args, kwargs, *, dynamic_shapes, draft=None, defer_guards=Fa
         program = _C._export(forward, leaves, _tree.describe(in_spec), source.parameters(), source.buffers(), source.plain_tensors(),
                              source.assigned_buffers, source.module_paths(), shapes, _argument_names(source, args) + list(kwargs),
                              _spread_arguments(source, args, kwargs), source.kept_calls, draft, defer_guards, force_specializations)
-    return ExportedProgram(program, (args, kwargs), in_spec, out_spec, call_specs=source.kept_specs())
+    program = ExportedProgram(program, (args, kwargs), in_spec, out_spec, call_specs=source.kept_specs())
+    if isinstance(dynamic_shapes, AdditionalInputs):
+        dynamic_shapes.verify(program)
+    return program
 
 
 _TENSORS = (_C.Tensor, nn_parameter.Parameter)
