@@ -268,6 +268,8 @@ class Exporter {
       first_sizes_.emplace(dim->name(), text);
       if (!has_own && root.is_symbolic()) env_->add_source(env_->expression(root), root_text(text, *dim));
     }
+    if (found->second.is_symbolic())
+      env_->add_use(env_->expression(found->second), {dim->text(), text, dim->scale(), dim->offset()});
     SymInt size = found->second * dim->scale() + dim->offset();
     if (dim->is_derived() && size.is_symbolic()) add_derived(text, *dim);
     if (size.hint() != hint) fail_unequal(text, hint, *dim, found->second);

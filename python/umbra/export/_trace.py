@@ -444,7 +444,7 @@ def _violations_as_user_errors():
     try:
         yield
     except _C.ConstraintViolationError as error:
-        if str(error).startswith("Constraints violated"):
+        if str(error).startswith(("Constraints violated", "Specializations unexpectedly required")):
             raise user_error("CONSTRAINT_VIOLATION", str(error)) from error
         raise
 
