@@ -12,7 +12,8 @@ from umbra import _C
 from umbra._C import Size
 from umbra._options import not_built
 from umbra.export import _tree
-from umbra.export.graph_signature import argument, describe_signature, read_signature
+from umbra.export.graph_signature import (  # noqa: F401 (kinds by their names in PyTorch's module)
+    ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument, argument, describe_signature, read_signature)
 from umbra.fx._codegen import PytreeCodeGen
 from umbra.fx.graph_module import GraphModule
 from umbra.fx.proxy import Proxy
