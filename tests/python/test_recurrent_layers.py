@@ -104,3 +104,12 @@ def test_states_that_do_not_fit_are_refused_as_before():
         torch.lstm(torch.randn(3, 2, 4), (torch.zeros(1, 5, 6), torch.zeros(1, 5, 6)), weights, True, 1, 0.0, False, False, False)
     with pytest.raises(RuntimeError):
         torch.lstm(torch.randn(3, 2, 4), (torch.zeros(1, 2, 6).double(), torch.zeros(1, 2, 6)), weights, True, 1, 0.0, False, False, False)
+
+
+def test_functions_by_their_plain_names():
+    from umbra import _VF
+    assert _VF.lstm is torch.lstm and _VF.gru_cell is torch.gru_cell
+    with pytest.raises(AttributeError):
+        _VF.nonsense  # noqa: B018
+    with pytest.raises(AttributeError):
+        _VF.Tensor  # noqa: B018
