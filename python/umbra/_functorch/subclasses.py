@@ -134,8 +134,9 @@ def _results_of(leaves, results):
     return values, _Results([layout_of(value) for value in values], same, form)
 
 
-def _storages(value):
-    return {part.untyped_storage()._cdata for part in parts_of(value) if isinstance(part, Tensor)}
+def _overlap(one, other):
+    pairs = ((a, b) for a in parts_of(one) for b in parts_of(other) if isinstance(a, Tensor) and isinstance(b, Tensor))
+    return any(_C._may_share_elements(a, b) for a, b in pairs)
 
 
 def _check_writes(leaves, found, copied=()):
@@ -147,7 +148,7 @@ def _check_writes(leaves, found, copied=()):
             raise RuntimeError("Mutations on non-contiguous inputs are currently not allowed on tensor subclasses")
         for other in leaves:
             one_plain = not is_traceable_wrapper_subclass(leaves[i]) or not is_traceable_wrapper_subclass(other)
-            if other is leaves[i] or one_plain and i not in copied or not _storages(leaves[i]) & _storages(other):
+            if other is leaves[i] or one_plain and i not in copied or not _overlap(leaves[i], other):
                 continue
             raise RuntimeError("Encountered aliased inputs that are mutated in the graph, but at least one input/output to the graph is a tensor "
                                "subclass. This is not supported today. You can try to remove the aliasing yourself as a workaround.")

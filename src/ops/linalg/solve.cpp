@@ -187,10 +187,8 @@ UMBRA_OPERATOR("linalg_tensorinv(Tensor self, int ind=2) -> Tensor")
 
 UMBRA_OPERATOR("linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor")
     .out("linalg_tensorsolve.out")
-    .use(out_asks("linalg_tensorsolve.out",
-                  [](const Tensor& self, const Tensor&, std::optional<std::vector<int64_t>>, const Tensor& out) {
-                    check_result_fits("tensorsolve", self, out);
-                  }))
+    .use(out_asks("linalg_tensorsolve.out", [](const Tensor& self, const Tensor&, std::optional<std::vector<int64_t>>,
+                                               const Tensor& out) { check_result_fits("tensorsolve", self, out); }))
     .composite([](const Tensor& self, const Tensor& other, std::optional<std::vector<int64_t>> dims) {
       int64_t rank = self.dim();
       Tensor moved = self;

@@ -123,9 +123,8 @@ UMBRA_OPERATOR(
       check_fused_dim(v, dim);
       if (has_elements(v) && v.sym_numel() == 0) return Pair(empty_like(v), zeros_like(g));
       check_fused("weight_norm_backward_kernel", v, g, dim);
-      check(norms.sym_numel() == g.sym_numel() && grad.sym_sizes() == v.sym_sizes(),
-            "expected a gradient of size ", v.sym_sizes(), " and ", g.sym_numel(), " norms, but got ",
-            grad.sym_sizes(), " and ", norms.sym_numel());
+      check(norms.sym_numel() == g.sym_numel() && grad.sym_sizes() == v.sym_sizes(), "expected a gradient of size ",
+            v.sym_sizes(), " and ", g.sym_numel(), " norms, but got ", grad.sym_sizes(), " and ", norms.sym_numel());
       return weight_norm_gradients(grad, v, g, norms, dim);
     })
     .use(LikeOnMeta{{1, 2}});
