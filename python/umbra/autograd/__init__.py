@@ -113,6 +113,9 @@ def _weights_of_edges(outputs, weights):
             if tuple(weights[i].shape) != tuple(of.shape):
                 raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {weights[i].shape} and output[{i}] has a shape of "
                                    f"{umbra.Size(of.shape)}.")
+            if weights[i].dtype.is_complex != of.dtype.is_complex:
+                raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+                                   f"grad_output[{i}] has a dtype of {weights[i].dtype} and output[{i}] has a dtype of {of.dtype}.")
             continue
         if math.prod(of.shape) != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
