@@ -17,6 +17,9 @@ def _construct(cls, *args, device=None, dtype=None, requires_grad=False):
     if device is not None and umbra.device(device).type != "cpu":
         raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {umbra.device(device).type} was passed")
     if len(args) == 1 and isinstance(args[0], Tensor):
+        if device is not None:
+            raise RuntimeError("Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  Use torch.tensor(...) or "
+                               "torch.as_tensor(...) instead.")
         if type(args[0]).__torch_dispatch__ is Tensor.__torch_dispatch__:
             return _C._as_subclass(args[0], cls)  # the same memory, and gradients flow through
         data = args[0].detach()
@@ -446,6 +449,8 @@ def new(self, *args, size=None, device=None):
     if size is not None and not args:
         return umbra.empty(size, dtype=self.dtype, device=device or self.device)
     if len(args) == 1 and isinstance(args[0], Tensor):
+        if device is not None:
+            raise RuntimeError("Legacy tensor new of the form tensor.new(tensor, device=device) is not supported.  Use torch.as_tensor(...) instead.")
         if args[0].dtype != self.dtype:
             raise TypeError(f"expected {self.type()} (got {args[0].type()})")
         return args[0].detach()

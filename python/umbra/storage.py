@@ -378,6 +378,11 @@ for _name, _dtype in (("double", umbra.float64), ("float", umbra.float32), ("hal
 _CLASSES = {name: _StorageMeta(name, (TypedStorage,), {"dtype": dtype, "__module__": "umbra"}) for name, dtype in _STORAGE_TYPES.items()}
 
 
+def class_of(dtype):
+    """The storage class of a type of elements."""
+    return next(cls for cls in _CLASSES.values() if cls.dtype == dtype)
+
+
 def is_storage(obj):
     """Whether an object is a storage."""
     return isinstance(obj, (UntypedStorage, TypedStorage))
