@@ -137,7 +137,8 @@ class Survey {
     if (length == 0) closed_ = true;
     for (Py_ssize_t i = 0; i < length; ++i) {
       PyObject* item = PySequence_Fast_GET_ITEM(list.ptr(), i);
-      check<TypeError>(item != object, "new(): self-referential lists are incompatible");
+      // One that begins with itself has too many dimensions.
+      check<TypeError>(i == 0 || item != object, "new(): self-referential lists are incompatible");
       visit(item, depth + 1);
     }
   }

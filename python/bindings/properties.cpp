@@ -311,6 +311,7 @@ std::vector<PyMethodDef> own_methods() {
       method<"tolist", tolist>(),
       method<"numpy", numpy>(),
   };
+  add_number_methods(methods);
   add_conversion_methods(methods);
   methods.push_back({nullptr, nullptr, 0, nullptr});
   return methods;

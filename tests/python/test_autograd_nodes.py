@@ -386,3 +386,11 @@ def test_resizing_to_the_same_size_is_no_write():
         resize()
         versions.append(x._version)
     assert versions == [1, 2, 2, 2]
+
+
+def test_inputs_by_name():
+    x, y = torch.ones(2, requires_grad=True), torch.full((2,), 3.0, requires_grad=True)
+    found = autograd.grad((x * y).sum(), {"x": x, "y": y})
+    assert list(found) == ["x", "y"] and found["x"].tolist() == [3, 3]
+    (x * y).sum().backward(inputs={"y": y})
+    assert x.grad is None and y.grad.tolist() == [1, 1]
