@@ -205,12 +205,13 @@ def _deepcopy(self, memo):
         raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. If "
                            "you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage")
     import umbra
-    if _is_wrapper(self):
+    if _is_wrapper(self) or type(self) is not Tensor and self.is_meta:  # what it stands for is not in its own memory
         with umbra.no_grad():
             result = self.clone()
         if type(result) is not type(self):
-            raise RuntimeError(f"The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that properly "
-                               f"implement clone(): {type(self).__name__}.clone() gave a {type(result).__name__}")
+            raise RuntimeError("The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that implement clone() and "
+                               "for which cloning returns another instance of the same subclass. You should either properly implement clone() for your "
+                               "subclass or override __deepcopy__() if it is intended behavior for clone() to return an instance of a different type.")
     else:
         with umbra.no_grad():
             if type(self) is not Tensor and self.layout not in _SPARSE and type(self.new_empty(())) is not type(self):
