@@ -285,6 +285,8 @@ void bind_torch_function(nb::module_& m) {
   m.def("_skip_one_hop_torch_function", &call_unoffered, nb::arg("function"), nb::arg("args"),
         nb::arg("kwargs").none());
   m.def("_is_torch_function_enabled", [] { return !state().classes_off && !state().all_off; });
+  m.def("_is_torch_function_all_disabled", [] { return state().all_off; });
+  m.def("_is_torch_function_mode_enabled", [] { return !state().all_off && !state().modes.empty(); });
 }
 
 }  // namespace umbra::python
