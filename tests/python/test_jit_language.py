@@ -935,3 +935,35 @@ def test_a_warning_says_how_far_up_it_belongs():
 
     with pytest.warns(UserWarning, match="^3$"):
         script(f)(3)
+
+
+class Boxed:
+    def __init__(self, size: int):
+        self.size = size
+
+    def content(self) -> Tensor:
+        return torch.zeros(self.size)
+
+
+def test_what_a_branch_that_returns_knew_about_a_variable_does_not_bind_the_rest():
+    def f(x: Union[Tensor, Boxed], twice: bool):
+        if isinstance(x, Boxed):
+            inner = x.content()
+            return inner if twice else inner + 1
+        if twice:
+            x = x * 2
+            return x + 1
+        return x
+
+    def first(x: Union[Tensor, Boxed], n: int):
+        for i in range(n):
+            if isinstance(x, Boxed):
+                return x.content()
+            x = x + i
+        return torch.ones(1)
+
+    def call(x: Tensor, size: int):
+        return f(x, True), f(x, False), f(Boxed(size), False), first(x, size), first(Boxed(size), size)
+
+    got = [part.tolist() for part in script(call)(torch.ones(1), 2)]
+    assert got == [[3], [1], [1, 1], [1], [0, 0]]
