@@ -33,6 +33,14 @@ def is_dynamo_compiling():
     return False
 
 
+def is_dynamo_supported():
+    """Whether `torch.compile` works here."""
+    return True
+
+
+is_inductor_supported = is_dynamo_supported  # the backend of that name runs as "aot_eager"
+
+
 def disable(fn=None, recursive=True, *, reason=None, wrapping=True):
     """The function, or module, as one that `torch.compile` does not capture: what calls it runs as it is, or is refused with `fullgraph`; so does what it
     calls, `recursive` or not."""
