@@ -479,3 +479,13 @@ def test_a_predicate_that_is_a_number_is_told_of_when_a_program_is_exported():
 
     with pytest.warns(UserWarning, match="Pred is a Python constant"):
         umbra.export.export(Module(), (umbra.ones(2),))
+
+
+def test_calls_of_operators_that_take_functions_are_told_by_their_class():
+    class Module(umbra.nn.Module):
+        def forward(self, x):
+            return umbra.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
+
+    program = umbra.export.export(Module(), (umbra.ones(2),))
+    found = [node.name for node in program.graph.nodes if isinstance(node.target, umbra._ops.HigherOrderOperator)]
+    assert found == ["cond"]
