@@ -24,6 +24,11 @@ def reset():
     optimize.reset()
 
 
+def is_dynamo_supported():
+    """Whether `torch.compile` works here: everywhere."""
+    return True
+
+
 def is_dynamo_compiling():
     return False
 

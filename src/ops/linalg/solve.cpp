@@ -363,6 +363,7 @@ UMBRA_OPERATOR("cholesky_inverse(Tensor self, bool upper=False) -> Tensor")
               [](const Tensor& grad, const Tensor& self, const Tensor& result, bool upper) {
                 return factor_gradient(result.matmul(grad).matmul(result).neg(), self, upper);
               })
+    .tags({Tag::CastsToOut})
     .use(BatchInFront{});
 
 UMBRA_OPERATOR("_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Tensor")
@@ -411,7 +412,8 @@ UMBRA_OPERATOR("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> 
                   grad_factor = ops::sum_to_size(factor_gradient(grad_a, factor, upper), factor.sym_sizes());
                 }
                 return std::make_tuple(ops::sum_to_size(grad_b, sizes), grad_factor);
-              });
+              })
+    .tags({Tag::CastsToOut});
 
 // ---- LDL ----
 

@@ -1,6 +1,7 @@
 // Normalisation without a mean: of weights, of rows to their mean square, of slices to a largest norm.
 #include <limits>
 
+#include "core/cpp_name.h"
 #include "kernels/copy.h"
 #include "kernels/vector/rows.h"
 #include "ops/common/kernel_type.h"
@@ -213,8 +214,7 @@ UMBRA_OPERATOR("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor
     .out("renorm.out")
     .use(out_asks("renorm.out",
                   [](const Tensor& self, const Scalar&, int64_t, const Scalar&, const Tensor& out) {
-                    check(out.dtype() == self.dtype() || !has_elements(self), "Expected out tensor to have dtype ",
-                          kernel_name(self.dtype()), ", but got ", kernel_name(out.dtype()), " instead");
+                    if (has_elements(self)) check_out_dtype(self.dtype(), out.dtype());
                   }))
     .all_backends([](const Tensor& self, const Scalar& p, int64_t dim, const Scalar& most) {
       check_renorm(self, p, dim, most);
