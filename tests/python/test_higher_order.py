@@ -470,3 +470,10 @@ def test_an_associative_scan_of_sizes_that_are_symbols():
     captured = make_fx(function, tracing_mode="symbolic")(umbra.ones(3, 2), umbra.ones(3, 2))
     x, y = umbra.randn(3, 4), umbra.randn(3, 4)
     assert all(umbra.allclose(a, b) for a, b in zip(captured(x, y), (x.cumsum(0), y.cumprod(0))))
+
+
+def test_foreach_map_applies_a_function_to_each_place_of_lists():
+    from umbra._higher_order_ops.foreach_map import foreach_map
+    x, y = umbra.ones(2), umbra.arange(2.)
+    assert [t.tolist() for t in foreach_map(umbra.add, [x, y], (y, y))] == [[1, 2], [0, 2]]
+    assert [t.tolist() for t in foreach_map(umbra.mul, [x, y], 3)] == [[3, 3], [0, 3]] and foreach_map(umbra.neg, y).tolist() == [0, -1]
