@@ -152,6 +152,10 @@ def assume_constant_result(fn):
     return fn
 
 
+def cudagraph_mark_step_begin():
+    """Says where a step of training begins, to who records work of an accelerator: there is none here."""
+
+
 def reset():
     """Lets all graphs of functions that `compile` made go: their next calls are captured."""
     from umbra._dynamo.optimize import reset as reset_all

@@ -489,3 +489,10 @@ def test_calls_of_operators_that_take_functions_are_told_by_their_class():
     program = umbra.export.export(Module(), (umbra.ones(2),))
     found = [node.name for node in program.graph.nodes if isinstance(node.target, umbra._ops.HigherOrderOperator)]
     assert found == ["cond"]
+
+
+def test_foreach_map_applies_a_function_to_each_place_of_lists():
+    from umbra._higher_order_ops.foreach_map import foreach_map
+    x, y = umbra.ones(2), umbra.arange(2.)
+    assert [t.tolist() for t in foreach_map(umbra.add, [x, y], (y, y))] == [[1, 2], [0, 2]]
+    assert [t.tolist() for t in foreach_map(umbra.mul, [x, y], 3)] == [[3, 3], [0, 3]] and foreach_map(umbra.neg, y).tolist() == [0, -1]

@@ -75,3 +75,16 @@ def test_what_the_environment_knows(sizes):
     (umbra.ones(3, 0, 5), "(s36, s36, 1)"), (umbra.ones(4, 1).expand(4, 5), "(1, 0)"), (umbra.ones(3, 3, 3).transpose(1, 2), "(s26**2, 1, s26)")])
 def test_strides_follow_sizes(tensor, strides):
     assert str(fake_of(tensor)[1].stride()) == strides
+
+
+def test_guards_over_the_names_of_a_captured_graphs_inputs():
+    from umbra.fx.experimental.proxy_tensor import make_fx
+    from umbra.fx.experimental.symbolic_shapes import fx_placeholder_targets, fx_placeholder_vals
+
+    def function(a):
+        return a.cos() if a.shape[0] < a.shape[1] and a.shape[0] > 12 else a.sin()
+    graph = make_fx(function, tracing_mode="symbolic")(umbra.ones(15, 20))
+    names, values = [name.removesuffix("_1") for name in fx_placeholder_targets(graph)], fx_placeholder_vals(graph)
+    assert names == ["a"] and tuple(values[0].shape) == tuple(graph.graph.find_nodes(op="placeholder")[0].meta["val"].shape)
+    assert graph.shape_env.produce_guards(values, names, _simplified=True, input_contexts=None) == [
+        "L['a'].size()[0] < L['a'].size()[1]", "13 <= L['a'].size()[0]", "14 <= L['a'].size()[1]"]

@@ -387,7 +387,7 @@ def _tangent(index, layout, gradient, expected):
     if coerced is None or not _alike(layout, layout_of(coerced)):
         given = layout_of(gradient)
         what = "a plain Tensor" if given is None else f"a {given.type.__name__}"
-        raise IncorrectTangent("During the backward, we encountered a tensor subclass where we guessed its metadata incorrectly.\n"
+        raise IncorrectTangent("\nDuring the backward, we encountered a tensor subclass where we guessed its\nmetadata incorrectly.\n"
                                f"Expected a {'plain Tensor' if layout is None else layout.type.__name__} tangent but got {what} (tangent index: {index}).\n"
                                "We incorrectly attempted to compile the backward with incorrect subclass metadata.\n"
                                "A class whose gradients may be of another kind says how to change them by __coerce_same_metadata_as_tangent__.")

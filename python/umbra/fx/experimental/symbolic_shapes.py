@@ -163,7 +163,7 @@ class ShapeEnv:
 
     # ---- guards over other inputs
 
-    def _guards(self, numbers, ignore_static):
+    def _guards(self, numbers, ignore_static, simplified=False):
         """The guards as Python code over named numbers: equal ones first, then what the program asked, then ranges."""
         names, same, ranges = {}, [], []
         for text, number, kept in numbers:
@@ -177,10 +177,10 @@ class ShapeEnv:
         for entry in self._env.symbols():
             if entry["name"] in names:
                 (low, high), text = entry["range"], names[entry["name"]]
-                parts = ([f"{low} <= {text}"] if low > -2**126 else []) + ([f"{text} <= {high}"] if high < 2**126 else [])
+                parts = ([f"{low} <= {text}"] if low > (2 if simplified else -2**126) else []) + ([f"{text} <= {high}"] if high < 2**126 else [])
                 ranges += [" and ".join(parts)] if parts else []
         code = lambda entry: entry if isinstance(entry, str) else f"{entry[0]} == {self._env.number_code(entry[1], names)}"  # noqa: E731
-        return [code(entry) for entry in same] + self._env.guard_code(names) + ranges
+        return ([] if simplified else [code(entry) for entry in same]) + self._env.guard_code(names) + ranges
 
     def produce_guards_expression(self, placeholders, *, guards=None, ignore_static=True):
         """The guards as Python code over inputs t0, t1, ... in the places of these fake tensors; None where there are none."""
@@ -188,11 +188,12 @@ class ShapeEnv:
             raise NotImplementedError("produce_guards_expression(guards=...) is not in Umbra yet")
         return " and ".join(self._guards(_numbers_of_all(placeholders), ignore_static)) or None
 
-    def produce_guards(self, placeholders, sources, *, source_ref=lambda source: source.name, ignore_static=True, **options):
-        """The guards as Python code over the sources of these tensors and integers: one text for each."""
+    def produce_guards(self, placeholders, sources, *, source_ref=lambda source: source.name, ignore_static=True, _simplified=False, **options):
+        """The guards as Python code over the sources of these tensors and integers, one text for each; `_simplified`: those that the program asked for."""
         not_built("ShapeEnv.produce_guards", **{name: (value, None) for name, value in options.items()})
-        numbers = [entry for value, source in zip(placeholders, sources, strict=True) for entry in _numbers_of(value, source_ref(source))]
-        return self._guards(numbers, ignore_static)
+        names = [f"L[{source!r}]" if isinstance(source, str) else source_ref(source) for source in sources]
+        numbers = [entry for value, name in zip(placeholders, names, strict=True) for entry in _numbers_of(value, name)]
+        return self._guards(numbers, ignore_static, _simplified)
 
     def evaluate_guards_expression(self, code, args):
         """Whether the inputs keep guards that produce_guards_expression wrote."""
@@ -290,7 +291,13 @@ def _numbers_of_all(inputs):
         yield from _numbers_of(value, f"L['t{i}']")
 
 
-def _placeholder_values(gm):
+def fx_placeholder_targets(gm):
+    """What a captured graph calls its inputs."""
+    return [node.target for node in gm.graph.nodes if node.op == "placeholder"]
+
+
+def fx_placeholder_vals(gm):
+    """What stood for them when it was captured."""
     return [node.meta["val"] for node in gm.graph.nodes if node.op == "placeholder" and node.meta.get("val") is not None]
 
 
@@ -303,7 +310,7 @@ def _env_of(values):
 
 def eval_guards(gm, *args, ignore_static=True):
     """Whether a captured graph may be run with other inputs: they keep the guards of its capture."""
-    values = _placeholder_values(gm)
+    values = fx_placeholder_vals(gm)
     env = _env_of(values)
     return env is None or env.evaluate_guards_for_args(values, args, ignore_static=ignore_static)
 
@@ -312,7 +319,7 @@ def bind_symbols(gm, *args):
     """The values that the symbols of a captured graph have for other inputs."""
     from umbra.export.exported_program import Symbol
     bindings = {}
-    for (_, number, _), (_, actual, _) in zip(_numbers_of_all(_placeholder_values(gm)), _numbers_of_all(args)):
+    for (_, number, _), (_, actual, _) in zip(_numbers_of_all(fx_placeholder_vals(gm)), _numbers_of_all(args)):
         if isinstance(number, SymInt) and str(number) in free_symbols(number):
             bindings.setdefault(Symbol(str(number)), int(actual))
     return bindings
