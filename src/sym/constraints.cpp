@@ -187,8 +187,7 @@ class Checker {
                                 " in the specified range satisfy the generated guard ",
                                 to_python(equation, [&](const Expression* a) { return source(symbol(a)); }), "."));
     specializations_.push_back(concat("  - solving the guards generated for ", shown.dim, " = ", shown.source,
-                                      " resulted in a specialized value of ", value, ": it must be specialized to ",
-                                      value, " because the guards generated for it are too complex for a range."));
+                                      " resulted in a specialized value of ", value, "."));
     specialized_.push_back(one.dim);
     if (!is_hidden(one)) add_equation(one.dim, integer_text(number));
   }
