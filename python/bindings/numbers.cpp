@@ -176,7 +176,9 @@ PyObject* as_float(PyObject* self) {
     if (is_grad_enabled() && tensor_of(self).requires_grad() && !warned.exchange(true))
       warn("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using ",
            "tensor.detach() first.");
-    return PyFloat_FromDouble(single_item(self).to_double());
+    Scalar value = single_item(self);
+    if (tensor_of(self).dtype() != DType::UInt64 || value.is_symbolic()) return PyFloat_FromDouble(value.to_double());
+    return PyFloat_FromDouble(static_cast<double>(static_cast<uint64_t>(value.to_int())));
   });
 }
 PyObject* as_index(PyObject* self) {

@@ -294,6 +294,8 @@ void bind_torch_function(nb::module_& m) {
     return out;
   });
   m.def("_is_torch_function_enabled", [] { return !state().classes_off && !state().all_off; });
+  m.def("_is_torch_function_all_disabled", [] { return state().all_off; });
+  m.def("_is_torch_function_mode_enabled", [] { return !state().all_off && !state().modes.empty(); });
 }
 
 }  // namespace umbra::python

@@ -494,9 +494,9 @@ def resize_as(self, tensor):
 
 
 _set_to_tensor, _new_empty = Tensor.set_, Tensor.new_empty
-_C_NAMES = {"float32": "float", "float64": "double", "int32": "int", "int64": "long", "int16": "short", "int8": "signed char",
-            "uint8": "unsigned char", "bool": "bool", "float16": "Half", "bfloat16": "BFloat16", "complex64": "ComplexFloat",
-            "complex128": "ComplexDouble"}
+_C_NAMES = {"float32": "float", "float64": "double", "int32": "int", "int64": "long int", "int16": "short int", "int8": "signed char",
+            "uint8": "unsigned char", "bool": "bool", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+            "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
 
 
 def _c_name(dtype):

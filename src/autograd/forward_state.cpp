@@ -1,6 +1,7 @@
 #include "autograd/forward_state.h"
 
 #include "autograd/meta.h"
+#include "core/per_thread.h"
 #include "umbra/autograd/forward.h"
 #include "umbra/core/tangent.h"
 #include "umbra/generated/functions.h"
@@ -14,8 +15,8 @@ constinit thread_local int g_visible __attribute__((tls_model("initial-exec"))) 
 
 /// The tensors that were given tangents, level by level, so that those end with it.
 std::vector<std::vector<WeakPtr<TensorImpl>>>& levels() {
-  thread_local std::vector<std::vector<WeakPtr<TensorImpl>>> stack;
-  return stack;
+  static PerThread<std::vector<std::vector<WeakPtr<TensorImpl>>>> stack;
+  return *stack;
 }
 
 int checked_level(int level) {
