@@ -12,6 +12,8 @@
 #include "umbra/autograd/forward.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/core/warning.h"
+#include "umbra/dispatch/batching.h"
+#include "umbra/transform/tracked.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -111,7 +113,18 @@ PyObject* get_is_leaf(PyObject* self, void*) {
   return property(self, [](const Tensor& t) { return PyBool_FromLong(is_leaf(t)); });
 }
 PyObject* get_data(PyObject* self, void*) {
-  return property(self, [](const Tensor& t) { return wrap(autograd::data_of(t)); });
+  return property(self, [](const Tensor& t) {
+    check(!batched_state(t.impl(), nullptr), "accessing `data` under vmap transform is not allowed");
+    return wrap(autograd::data_of(t));
+  });
+}
+/// What is in the middle of a transform cannot be given other memory, nor lend its own.
+void refuse_data_of_wrappers(const Tensor& t, const Tensor& value) {
+  for (const Tensor* one : {&t, &value}) {
+    check(!batched_state(one->impl(), nullptr), "mutating directly with `.data` under vmap transform is not allowed.");
+    check(!transform::is_tracked(one->impl()),
+          "mutating directly with `.data` inside functorch transform is not allowed.");
+  }
 }
 int set_data(PyObject* self, PyObject* value, void*) {
   return assignment(self, [&](const Tensor& t) {
@@ -119,6 +132,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
     if (!is_tensor(value))
       fail<TypeError>("Variable data has to be a tensor, but got ", short_type_name(Py_TYPE(value)));
     end_capture_for(t, "Tensor.data");
+    refuse_data_of_wrappers(t, tensor_of(value));
     check(t.is_meta() == tensor_of(value).is_meta(),
           "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.");
     autograd::set_data(t, tensor_of(value));

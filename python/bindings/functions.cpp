@@ -1,5 +1,7 @@
 #include "functions.h"
 
+#include <map>
+
 #include "construct.h"
 #include "old_signatures.h"
 #include "signatures.h"
@@ -238,6 +240,8 @@ PyObject* reduce(PyObject* self, PyObject*) {
   });
 }
 
+PyObject* same(PyObject* self, PyObject*) { return Py_NewRef(self); }
+
 PyGetSetDef g_properties[] = {
     {"__name__", get_name, nullptr, nullptr, nullptr}, {"__qualname__", get_qualname, nullptr, nullptr, nullptr},
     {"__doc__", get_doc, nullptr, nullptr, nullptr},   {"__module__", get_module, nullptr, nullptr, nullptr},
@@ -245,6 +249,8 @@ PyGetSetDef g_properties[] = {
 };
 PyMethodDef g_methods[] = {
     {"__reduce__", reduce, METH_NOARGS, nullptr},
+    {"__copy__", same, METH_NOARGS, nullptr},
+    {"__deepcopy__", same, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 PyMemberDef g_members[] = {
@@ -305,8 +311,14 @@ PyObject* call_operand(PyObject* function, PyObject* a, PyObject* b) {
 void bind_functions(nb::module_& m) {
   g_function_type = make_type(m, "umbra._C.Function", 0, nullptr);
   g_method_type = make_type(m, "umbra._C.Method", Py_TPFLAGS_METHOD_DESCRIPTOR, bind);
+  // One for all who ask: functions are told apart by what they are (`activation is torch.tanh`). Those of libraries go
+  // with them, and others may come under their names.
   m.def("_find_function", [](const std::string& name, int reading) {
-    return nb::steal(make_function(name, static_cast<Reading>(reading)));
+    if (!name.starts_with("aten::")) return nb::steal(make_function(name, static_cast<Reading>(reading)));
+    static auto* found = new std::map<std::pair<std::string, int>, PyObject*>;
+    PyObject*& function = (*found)[{name, reading}];
+    if (!function) function = make_function(name, static_cast<Reading>(reading));
+    return nb::borrow(function);
   });
 }
 

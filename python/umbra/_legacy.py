@@ -8,6 +8,11 @@ __all__ = ["set_default_tensor_type"]
 
 
 class _LegacyType(type):
+    def __new__(metaclass, name, bases, body):
+        if bases:
+            raise TypeError(f"type '{bases[0].__module__}.{bases[0].__name__}' is not an acceptable base type")
+        return super().__new__(metaclass, name, bases, body)
+
     def __call__(cls, *args, device=None):
         if len(args) == 1 and isinstance(args[0], Tensor) and args[0].dtype != cls._legacy_dtype:
             raise TypeError(f"expected torch.{cls.__name__} (got {args[0].type()})")

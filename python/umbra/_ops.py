@@ -8,7 +8,7 @@ from umbra._modules import NotInUmbraYet, torch_names
 
 __all__ = ["OpOverload", "OpOverloadPacket", "Tag", "ops"]
 
-READ_AS_OPERATOR = 0
+READ_AS_OPERATOR, READ_AS_METHOD = 0, 2
 
 # The numbers are torch's: they are written to files.
 _TAG_NAMES = ["core", "cudagraph_unsafe", "data_dependent_output", "dynamic_output_shape", "flexible_layout", "generated",
@@ -177,6 +177,11 @@ def _get_overload(name):
 
 
 def _find_function(name, reading):
+    """What a pickle names: the method, or the function that everybody has."""
+    if reading == READ_AS_METHOD:
+        found = getattr(Tensor, name.partition("::")[2], None)
+        if type(found) is type(Tensor.add):
+            return found
     return _C._find_function(name, reading)
 
 

@@ -20,7 +20,7 @@ from umbra import _C
 from umbra._C import OpOverload
 from umbra._library import effects
 from umbra._library.keys import with_keyset as given_keys
-from umbra._library.autograd import Formula, check_functional
+from umbra._library.autograd import Formula, check_functional, has_tensors_by_name
 from umbra._library.custom_ops import CustomOpDef, _definitions, custom_op
 from umbra._library.infer_schema import infer_schema
 from umbra._library.opcheck import opcheck
@@ -282,7 +282,11 @@ def register_vmap(op, func=None, /, *, lib=None):
         return lambda function: register_vmap(op, function, lib=lib)
     if lib is not None:
         raise NotImplementedError("torch.library.register_vmap(lib=...) is not in Umbra yet: the rule stays with the operator")
-    register_rule(_overload(op), func)
+    overload = _overload(op)
+    if has_tensors_by_name(overload._schema):
+        raise NotImplementedError("register_vmap with kwarg-only Tensor args. In the original definition of the op, please make your tensors not kwarg-only. "
+                                  f"Got: {overload._schema}")
+    register_rule(overload, func)
     return func
 
 

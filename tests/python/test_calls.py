@@ -1,5 +1,6 @@
 """How functions read their arguments: numbers, lists, options, and the orders and forms that calls may have."""
 import copy
+import pickle
 import warnings
 
 import pytest
@@ -184,3 +185,14 @@ def test_a_size_may_be_a_tensor_of_one_element_but_a_dimension_has_none():
                     lambda: umbra.topk(x, umbra.tensor([2.0]))):
         with pytest.raises(TypeError, match="must be int, not Tensor"):
             refused()
+
+
+@pytest.mark.parametrize("function", [umbra.tanh, umbra.Tensor.tanh, umbra.nn.functional.gelu, umbra.special.expit, umbra.linalg.inv])
+def test_a_copied_or_pickled_function_is_the_function(function):
+    assert copy.copy(function) is function and copy.deepcopy(function) is function and pickle.loads(pickle.dumps(function)) is function
+    assert umbra.conv2d is umbra.nn.functional.conv2d
+
+
+def test_old_tensor_types_have_no_subclasses():
+    with pytest.raises(TypeError, match="type 'torch.FloatTensor' is not an acceptable base type"):
+        type("Own", (umbra.FloatTensor,), {})

@@ -562,3 +562,10 @@ def test_a_default_device_in_the_text_of_a_schema():
     library = torch.library.Library("own_devices", "DEF")
     library.define("on(Tensor x, Device d=\"cpu:0\") -> Tensor")
     assert str(torch.ops.own_devices.on.default._schema) == "own_devices::on(Tensor x, Device d=cpu:0) -> Tensor"
+
+
+def test_a_rule_of_vmap_takes_no_tensors_by_name():
+    with library._scoped_library("named_tensors", "FRAGMENT") as own:
+        own.define("foo(Tensor x, *, Tensor y) -> Tensor")
+        with pytest.raises(NotImplementedError, match="register_vmap with kwarg-only Tensor args"):
+            library.register_vmap("named_tensors::foo", lambda info, in_dims, x, *, y: (x, 0))

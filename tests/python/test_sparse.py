@@ -162,3 +162,9 @@ def test_sparse_tensors_by_their_old_classes():
         x = torch.sparse.FloatTensor(torch.tensor([[0, 1], [1, 0]]), torch.tensor([1.0, 2.0]), torch.Size([2, 3]))
     assert x.to_dense().tolist() == [[0, 1, 0], [2, 0, 0]]
     assert isinstance(x, torch.sparse.FloatTensor) and not isinstance(x, torch.FloatTensor) and torch.sparse.LongTensor.dtype is torch.int64
+
+
+def test_a_memory_format_is_for_strided_tensors():
+    for make in (torch.empty_like, torch.zeros_like):
+        with pytest.raises(RuntimeError, match="memory format option is only supported by strided tensors"):
+            make(torch.eye(2).to_sparse(), memory_format=torch.preserve_format)

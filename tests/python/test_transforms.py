@@ -759,3 +759,18 @@ def test_numbers_in_forward_mode_are_numbers_to_the_modes_below(function):
     with PassOn():
         found = jvp(function, (x,), (t,))
     assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(found, expected))
+
+
+def test_data_inside_transforms():
+    def assigned(x, value):
+        x.data = value
+        return (x * x).sum()
+    with pytest.raises(RuntimeError, match="accessing `data` under vmap transform is not allowed"):
+        torch.vmap(lambda x: x.data)(torch.ones(2))
+    with pytest.raises(RuntimeError, match="mutating directly with `.data` under vmap"):
+        torch.vmap(lambda x: assigned(x, torch.ones(3)))(torch.ones(2, 3))
+    with pytest.raises(RuntimeError, match="mutating directly with `.data` under vmap"):
+        torch.vmap(lambda x: assigned(torch.zeros(3), x))(torch.ones(2, 3))
+    with pytest.raises(RuntimeError, match="mutating directly with `.data` inside functorch transform"):
+        torch.func.grad(lambda x: assigned(x * 2, torch.ones(3)))(torch.ones(3))
+    assert torch.func.grad(lambda x: (x.data * x).sum())(torch.full((2,), 3.0)).tolist() == [3, 3]

@@ -47,13 +47,18 @@ def _count_defaults(overload, positional):
     return count
 
 
+def has_tensors_by_name(schema):
+    """Whether tensors are among the arguments that are given by name alone."""
+    return any(a.kwarg_only and "Tensor" in str(a.type) for a in schema.arguments)
+
+
 def check_functional(overload, who):
     schema = overload._schema
     aliases = any(a.alias_info is not None for a in list(schema.arguments) + list(schema.returns))
     if aliases or not schema.returns:
         raise RuntimeError(f"Cannot register autograd formula for non-functional operator {who} with schema {schema}. Please create a "
                            "functional operator and register an autograd formula for that.")
-    if any(a.kwarg_only and "Tensor" in str(a.type) for a in schema.arguments):
+    if has_tensors_by_name(schema):
         raise NotImplementedError("register_autograd with kwarg-only Tensor args. In the original definition of the op, please make your tensors not "
                                   f"kwarg-only. Got: {schema}")
 

@@ -210,6 +210,10 @@ void check_same_layout(const Tensor& self, OptionalLayout layout) {
                              "tensor of a sparse layout has no strides");
 }
 
+void check_format_of_strided(Layout layout, OptionalFormat format) {
+  check(!format || layout == Layout::Strided, "memory format option is only supported by strided tensors");
+}
+
 void check_same_device(const Tensor& self, OptionalDevice device) {
   check<NotImplementedError>(!device || *device == self.device(), "a tensor on ", to_string(device.value_or(Device())),
                              " at the places of a sparse one on another device is not in Umbra yet");
@@ -237,7 +241,8 @@ UMBRA_OPERATOR(
     .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) { fill_new_memory(out); })
     .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
-               OptionalFormat) {
+               OptionalFormat format) {
+      check_format_of_strided(layout.value_or(self.layout()), format);
       check_same_layout(self, layout);
       if (!is_compressed(self.layout())) return like_sparse(self, dtype, layout, device);
       check_same_device(self, device);
@@ -281,7 +286,8 @@ UMBRA_OPERATOR(
     .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) { kernels::fill(out, 0); })
     .sparse([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
-               OptionalFormat) {
+               OptionalFormat format) {
+      check_format_of_strided(layout.value_or(self.layout()), format);
       if (layout == Layout::Strided) check_same_layout(self, layout);
       return like_sparse(self, dtype, layout, device);
     })
