@@ -33,7 +33,11 @@ Scalar item_of(const Tensor& tensor) {
   static const Operator& item = get_operator("aten::_local_scalar_dense");
   Value frame[1] = {Value::borrow(tensor)};
   item.call(frame);
-  return frame[0].to_scalar();
+  Scalar value = frame[0].to_scalar();
+  // Of uint64 an element comes as its bits.
+  check(tensor.dtype() != DType::UInt64 || value.is_symbolic() || value.to_int() >= 0,
+        "value cannot be converted to type int64_t without overflow");
+  return value;
 }
 
 /// A tensor that may stand for a number. Not one that requires a gradient: it would be lost without a word.
@@ -58,14 +62,31 @@ int64_t operand_value(PyObject* object) {
   fail("value cannot be converted to type int64_t without overflow");
 }
 
+/// An integer from 2^63 to 2^64 - 1 beside a tensor of floats is a float: no Scalar holds it as it is. One that may be
+/// written to integers has to be exact.
+bool read_large(PyObject* object, const Scratch& scratch, bool exact, Value& out) {
+  int overflow = 0;
+  if (!scratch.saw_floats || !PyLong_CheckExact(object)) return false;
+  PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (overflow <= 0) return false;
+  uint64_t value = PyLong_AsUnsignedLongLong(object);
+  if (PyErr_Occurred()) throw nb::python_error();
+  auto number = static_cast<double>(value);
+  if (exact && (number == 0x1p64 || static_cast<uint64_t>(number) != value)) return false;
+  out = Value(Scalar(number));
+  return true;
+}
+
 bool read_tensor(PyObject* object, bool numbers, Value& out, Scratch& scratch) {
   if (is_tensor(object)) {
+    scratch.saw_floats |= is_differentiable(tensor_of(object).dtype());
     if (!is_plain_tensor_type(Py_TYPE(object))) scratch.saw_subclass = true;
     out = Value::borrow(tensor_of(object));
     return true;
   }
   Scalar number;
-  if (!numbers || !read_scalar(object, number)) return false;
+  if (numbers && read_large(object, scratch, false, out)) number = out.to_scalar();
+  else if (!numbers || !read_scalar(object, number)) return false;
   out = Value(wrapped_number(number));
   return true;
 }
@@ -288,7 +309,7 @@ bool read_value(PyObject* object, const SchemaType& type, Value& out, Scratch& s
     case Base::Bool:
     case Base::SymBool: return read_bool(object, out);
     case Base::Scalar:
-    case Base::Complex: return read_scalar_value(object, out);
+    case Base::Complex: return read_large(object, scratch, true, out) || read_scalar_value(object, out);
     case Base::String:
       if (!PyUnicode_Check(object)) return false;
       out = Value(std::string(text_of(object)));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/cpp_name.h"
 #include "core/stored_types.h"
 #include "umbra/core/error.h"
 
@@ -76,6 +77,36 @@ template <int kMantissa, int kBias> float widen_without_infinity(uint8_t bits) {
 
 const char* name(DType t) { return kNames[static_cast<int>(t)].user; }
 const char* kernel_name(DType t) { return kNames[static_cast<int>(t)].kernel; }
+
+const char* cpp_name(DType dtype) {
+  switch (dtype) {
+    case DType::UInt8: return "unsigned char";
+    case DType::Int8: return "signed char";
+    case DType::Int16: return "short int";
+    case DType::Int32: return "int";
+    case DType::Int64: return "long int";
+    case DType::UInt16: return "short unsigned int";
+    case DType::UInt32: return "unsigned int";
+    case DType::UInt64: return "long unsigned int";
+    case DType::Float16: return "c10::Half";
+    case DType::BFloat16: return "c10::BFloat16";
+    case DType::Float32: return "float";
+    case DType::Float64: return "double";
+    case DType::Complex32: return "c10::complex<c10::Half>";
+    case DType::Complex64: return "c10::complex<float>";
+    case DType::Complex128: return "c10::complex<double>";
+    case DType::Float8E5M2: return "c10::Float8_e5m2";
+    case DType::Float8E4M3: return "c10::Float8_e4m3fn";
+    case DType::Float8E5M2FNUZ: return "c10::Float8_e5m2fnuz";
+    case DType::Float8E4M3FNUZ: return "c10::Float8_e4m3fnuz";
+    case DType::Float8E8M0FNU: return "c10::Float8_e8m0fnu";
+    default: return name(dtype);
+  }
+}
+void check_out_dtype(DType wanted, DType given) {
+  check(wanted == given, "Expected out tensor to have dtype ", cpp_name(wanted), ", but got ", cpp_name(given),
+        " instead");
+}
 std::string to_string(DType t) { return std::string("torch.") + name(t); }
 
 DType dtype_from_name(const std::string& text) {

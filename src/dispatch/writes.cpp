@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "core/cpp_name.h"
 #include "dispatch/layers.h"
 #include "umbra/core/warning.h"
 #include "umbra/dispatch/device_mismatch.h"
@@ -134,8 +135,7 @@ void check_output_type(const Operator& op, const Value* frame, const Tensor& out
   bool on_meta = out.is_meta() && !out.is_fake() && (!generated || outputs_come_first(op));
   check(!exact || on_meta || spec.dtype == out.dtype(), "Found dtype ", kernel_name(out.dtype()), " but expected ",
         kernel_name(spec.dtype));
-  check(casts || on_meta || spec.dtype == out.dtype(), "Expected out tensor to have dtype ", kernel_name(spec.dtype),
-        ", but got ", kernel_name(out.dtype()), " instead");
+  if (!casts && !on_meta) check_out_dtype(spec.dtype, out.dtype());
   check(can_cast(spec.dtype, out.dtype()), "result type ", kernel_name(spec.dtype),
         " can't be cast to the desired output type ", kernel_name(out.dtype()));
   if (out.device() != spec.device) fail_two_devices(spec.device, out.device(), out.is_fake());
@@ -195,7 +195,9 @@ void prepare_outputs(const Operator& op, const Value* frame, ArrayRef<Tensor> ou
     }
     // A generated variant copies what its operator gave: the layout is of no account. A composite may give what lies
     // over itself; an output of it does not.
-    if (generated || (functional.is_composite() && repeats_elements(results[i])))
+    // So is that of what is computed whole and then copied to another type.
+    bool copied = generated || (!functional.definition().elementwise && outs[i].dtype() != results[i].dtype);
+    if (copied || (functional.is_composite() && repeats_elements(results[i])))
       results[i].strides = contiguous_strides(results[i].sizes);
     if (!(outs[i].sym_sizes() == SymIntArrayRef(results[i].sizes))) {
       if (!kept) kept.emplace(outs);

@@ -46,8 +46,8 @@ template <class T> struct RowSums {
 
 // The vector norm of a row; its sum is kept in the type that the row is computed in.
 template <class T> double row_norm(const T* row, int64_t width, int64_t stride, double p) {
-  using C = Compute<T>;
-  auto size = [&](int64_t j) { return std::abs(static_cast<C>(row[j * stride])); };
+  auto size = [&](int64_t j) { return std::abs(static_cast<Compute<T>>(row[j * stride])); };
+  using C = decltype(size(0));
   if (width == 1 && p != 0) return static_cast<double>(size(0));  // whatever its powers would do
   C sum = p == -INFINITY ? C(INFINITY) : C(0);
   if (p == 1) sum = sum_lanes<C>(width, size);
@@ -61,7 +61,8 @@ template <class T> double row_norm(const T* row, int64_t width, int64_t stride, 
     }
   if (p == 2) sum = std::sqrt(sum);
   else if (std::isfinite(p) && p != 0 && p != 1) sum = std::pow(sum, static_cast<C>(1 / p));
-  return static_cast<double>(static_cast<C>(static_cast<T>(sum)));
+  if constexpr (std::is_same_v<C, Compute<T>>) sum = static_cast<C>(static_cast<T>(sum));
+  return static_cast<double>(sum);
 }
 
 }  // namespace
@@ -78,7 +79,7 @@ void embedding_renorm(const Tensor& table, const Tensor& indices, double max_nor
                        " at dimension 0");
     named[static_cast<size_t>(row < 0 ? row + rows : row)] = 1;
   }
-  visit<FloatingTypes>(table.dtype(), "embedding_renorm", [&](auto tag) {
+  visit<DifferentiableTypes>(table.dtype(), "embedding_renorm", [&](auto tag) {
     using T = typename decltype(tag)::type;
     int64_t stride = table.stride(1);
     for (int64_t number = 0; number < rows; ++number) {

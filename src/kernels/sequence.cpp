@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/copy.h"
+#include "kernels/fits.h"
 #include "kernels/visit.h"
 
 namespace umbra::kernels {
@@ -61,6 +62,13 @@ void linspace(const Tensor& out, const Scalar& start, const Scalar& end) {
 
 void logspace(const Tensor& out, const Scalar& start, const Scalar& end, double base) {
   if (out.numel() == 0) return;
+  if (out.numel() == 1) {  // one number, which has to fit
+    bool complex = start.is_complex() || is_complex(out.dtype());
+    Scalar number = complex ? Scalar(std::pow(std::complex<double>(base), start.to<std::complex<double>>()))
+                            : Scalar(std::pow(base, start.to_double()));
+    check_fits(number, out.dtype());
+    return fill(out, number);
+  }
   visit<NumberTypes>(out.dtype(), "logspace_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     fill_between<T>(out, start, end, [base = static_cast<Step<T>>(base)](auto value) { return std::pow(base, value); });

@@ -330,3 +330,65 @@ def test_types_and_places_of_results():
     rows = torch.rand(2, 3, device="meta")
     assert torch.ops.aten._linalg_svd(rows)[2].stride() == (3, 1)
     assert torch.linalg.eig(torch.rand(2, 2, device="meta"))[1].stride() == (2, 1)
+
+
+def test_truth_into_bytes_counts_elements_as_bytes():
+    bytes_ = torch.empty(0, dtype=torch.uint8)
+    assert torch.any(torch.tensor([[0.5], [0.0], [256.0], [3.0]]), 1, out=bytes_).tolist() == [0, 0, 0, 1]
+    assert torch.all(torch.tensor([[256, 1], [3, 2]]), 1, out=bytes_).tolist() == [0, 1]
+    assert torch.any(torch.tensor([0.5]), 0, out=torch.empty((), dtype=torch.uint8)).item() == 1  # one element alone
+    assert torch.all(torch.tensor([2, 3], dtype=torch.uint8), out=torch.empty((), dtype=torch.bool)).item() is True
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
+        torch.any(torch.ones(2, device="meta"), 0, out=torch.empty((), dtype=torch.uint8, device="meta"))
+
+
+def test_sequences_of_unlike_sizes_are_broadcast_into_their_rows():
+    padded = torch.nn.utils.rnn.pad_sequence([torch.ones(3, 2), torch.full((2, 1), 2.0)], batch_first=True, padding_value=-1)
+    assert padded.tolist() == [[[1, 1], [1, 1], [1, 1]], [[2, 2], [2, 2], [-1, -1]]]
+    x = torch.ones(1, 2, requires_grad=True)
+    torch.nn.utils.rnn.pad_sequence([torch.ones(2, 2), x], padding_side="left").square().sum().backward()
+    assert x.grad.tolist() == [[2, 2]]
+
+
+def test_outputs_of_another_type_are_copied_to_and_lie_in_rows():
+    a, double = torch.tensor([[2.0, 1.0], [1.0, 3.0]]), lambda: torch.empty(0, dtype=torch.float64)
+    assert torch.geqrf(a, out=(double(), double()))[0].stride() == (2, 1)
+    assert torch.cholesky_solve(a, a, out=double()).dtype == torch.float64
+    assert torch.linalg.householder_product(a, a[0], out=double()).stride() == (2, 1)
+    assert torch.fft.fft(a, out=torch.empty(0, dtype=torch.complex128)).dtype == torch.complex128
+    assert torch.inner(torch.ones(0, 1), torch.tensor(2.0), out=torch.empty(0, 4)).stride() == (1, 0)
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype long int, but got int instead"):
+        torch.argmax(a, out=torch.empty(0, dtype=torch.int32))
+
+
+def test_one_number_of_a_logarithmic_scale_has_to_fit():
+    assert torch.logspace(1.5, 3, 1, dtype=torch.int32).tolist() == [31]
+    with pytest.raises(RuntimeError, match="without overflow"):
+        torch.logspace(30, 20, 1, dtype=torch.int8)
+
+
+def test_rows_of_complex_tables_are_scaled():
+    table = torch.ones(3, 3, dtype=torch.complex128) * (1 + 1j)
+    torch.embedding_renorm_(table, torch.tensor([0, 2]), 1.0, 2.0)
+    assert table.abs().square().sum(1).tolist() == pytest.approx([1, 6, 1], abs=1e-5)
+
+
+def test_pooling_without_sizes_is_refused():
+    with pytest.raises(RuntimeError, match="must either be a single Int"):
+        aten.fractional_max_pool3d_backward(torch.tensor(1.0), torch.ones(5, 1, 2, 1), [1], [], torch.zeros(1, 5, dtype=torch.int64))
+    with pytest.raises(RuntimeError, match="Expected HxW to be greater than 0, got 0"):
+        torch.native_group_norm(torch.ones(2, 4, 0), None, None, 2, 4, 0, 2, 1e-5)
+
+
+def test_integers_beyond_int64_beside_floats_are_floats():
+    x = torch.ones(2)
+    assert (x * 2**63).tolist() == [2.0**63, 2.0**63] and ((2**64 - 1) * x).tolist() == [2.0**64, 2.0**64]
+    assert (x / (2**64 - 1)).tolist() == [2.0**-64, 2.0**-64] and (x < 2**63).tolist() == [True, True]
+    assert torch.empty(2).fill_(2**63).tolist() == [2.0**63, 2.0**63]
+    for refused in (lambda: torch.ones(2, dtype=torch.int64) + 2**63, lambda: torch.full_like(x, 2**63 + 1, dtype=torch.uint64)):
+        with pytest.raises(RuntimeError, match="value cannot be converted to type int64_t without overflow"):
+            refused()
+    large = torch.tensor(2**63, dtype=torch.uint64)
+    assert float(large) == 2.0**63 and int(large) == 2**63
+    with pytest.raises(RuntimeError, match="without overflow"):
+        torch.full((2,), large, dtype=torch.float32)

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/cpp_name.h"
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"

@@ -85,6 +85,7 @@ UMBRA_OPERATOR(
     "MemoryFormat? memory_format=None) -> Tensor")
     .all_backends([](std::optional<DType> dtype, std::optional<Layout> layout, std::optional<Device> device,
                      std::optional<bool> pin_memory, std::optional<MemoryFormat> format) {
+      if (device && device->type == DeviceType::Meta) dtype.reset();  // a token there is of the default type
       return empty({}, {.dtype = dtype, .layout = layout, .device = device, .pin_memory = pin_memory}, format);
     })
     .not_differentiable();

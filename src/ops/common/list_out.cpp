@@ -1,5 +1,6 @@
 #include "ops/common/list_out.h"
 
+#include "core/cpp_name.h"
 #include "dispatch/layers.h"
 #include "ops/common/out_variant.h"
 #include "umbra/dispatch/dispatcher.h"
@@ -26,8 +27,7 @@ void refuse_history(const Operator& functional, const Value* frame) {
 }
 
 void check_fits_result(const Tensor& out, const Tensor& result) {
-  check(out.dtype() == result.dtype(), "Expected out tensor to have dtype ", kernel_name(result.dtype()), ", but got ",
-        kernel_name(out.dtype()), " instead");
+  check_out_dtype(result.dtype(), out.dtype());
   check(out.device() == result.device() || result.is_meta(), "Expected out tensor to have device ", result.device(),
         ", but got ", out.device(), " instead");
 }

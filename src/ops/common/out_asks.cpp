@@ -1,5 +1,7 @@
 #include "ops/common/out_asks.h"
 
+#include "core/cpp_name.h"
+
 namespace umbra::ops {
 
 Operator& out_variant(const Operator& functional, const char* name) {
@@ -19,8 +21,7 @@ void decide_type(const void* context, SpecList&, Value* frame) {
   if (dtype.is_none()) dtype = Value(out.dtype());
   SpecList unused;
   op.functional()->definition().meta(unused, frame);  // what is refused of the arguments comes first
-  check(dtype.to_dtype() == out.dtype(), "Expected out tensor to have dtype ", kernel_name(dtype.to_dtype()),
-        ", but got ", kernel_name(out.dtype()), " instead");
+  check_out_dtype(dtype.to_dtype(), out.dtype());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Convolutions: one operator for all ranks and directions, and the named ones that are made of it.
 #include "kernels/convolution.h"
 
+#include "core/cpp_name.h"
 #include "dispatch/layers.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"

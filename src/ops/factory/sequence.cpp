@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/cpp_name.h"
 #include "kernels/copy.h"
 #include "kernels/fits.h"
 #include "ops/common/number_text.h"

@@ -166,7 +166,8 @@ UMBRA_OPERATOR("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forw
       std::vector<SymInt> dims;
       for (int64_t d : plain(dim, self.rank())) dims.push_back(d + 1);
       return Batched(_fft_c2c(batch_first(self), dims, norm, forward), 0);
-    });
+    })
+    .tags({Tag::CastsToOut});
 
 // ---- real to complex ----
 
@@ -211,7 +212,8 @@ UMBRA_OPERATOR("_fft_r2c(Tensor self, int[] dim, int normalization, bool oneside
       std::vector<int64_t> dims = wrapped(dim, self.rank());
       for (int64_t& d : dims) ++d;
       return Batched(_fft_r2c(batch_first(self), dims, norm, onesided), 0);
-    });
+    })
+    .tags({Tag::CastsToOut});
 
 // ---- complex to real ----
 
@@ -250,7 +252,8 @@ UMBRA_OPERATOR("_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_
       std::vector<int64_t> dims = wrapped(dim, self.rank());
       for (int64_t& d : dims) ++d;
       return Batched(_fft_c2r(batch_first(self), dims, norm, last_size), 0);
-    });
+    })
+    .tags({Tag::CastsToOut});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -134,7 +134,7 @@ UMBRA_OPERATOR(
 
 /// Of no rows no norm is asked for.
 void check_norm_type(const Tensor& self, const Tensor& indices) {
-  check<NotImplementedError>(is_floating(self.dtype()) || indices.sym_numel() == 0,
+  check<NotImplementedError>(is_differentiable(self.dtype()) || indices.sym_numel() == 0,
                              "norm(): input dtype should be either floating point or complex. Got ",
                              kernel_name(self.dtype()), " instead.");
 }

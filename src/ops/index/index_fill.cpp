@@ -1,4 +1,5 @@
 // Whole slices along one dimension, written at a vector of positions: index_fill, index_copy.
+#include "core/cpp_name.h"
 #include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "kernels/fits.h"
@@ -157,8 +158,7 @@ UMBRA_OPERATOR("index_copy(Tensor self, int dim, Tensor index, Tensor source) ->
     .use(out_asks("index_copy.out",
                   [](const Tensor& self, int64_t dim, const Tensor&, const Tensor&, const Tensor& out) {
                     wrap_dim(dim, self.dim());
-                    check(out.dtype() == self.dtype(), "Expected out tensor to have dtype ", kernel_name(self.dtype()),
-                          ", but got ", kernel_name(out.dtype()), " instead");
+                    check_out_dtype(self.dtype(), out.dtype());
                   }))
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
       check_copy(self, wrap_dim(dim, self.dim()), index, source);

@@ -224,17 +224,22 @@ UMBRA_OPERATOR(
     .composite([](TensorList sequences, bool batch_first, double value, const std::string& side) {
       check(!sequences.empty(), "received an empty list of sequences");
       check(side == "left" || side == "right", "Expected padding_side to be one of left or right, but got ", side, ".");
-      SymInt longest = 0;
       check(sequences[0].dim() > 0, "pad_sequence: sequences must have at least one dimension");
       for (const Tensor& t : sequences) wrap_dim(0, t.dim(), false);
+      SymInt longest = 0, count = static_cast<int64_t>(sequences.size());
       for (const Tensor& t : sequences) longest = sym_max(longest, t.sym_size(0));
-      std::vector<Tensor> rows;
-      for (const Tensor& t : sequences) {
-        std::vector<SymInt> pad(static_cast<size_t>(2 * t.dim()), SymInt(0));
-        pad[pad.size() - (side == "left" ? 2 : 1)] = longest - t.sym_size(0);
-        rows.push_back(t.to(sequences[0].dtype()).constant_pad_nd(pad, value));
+      SymShape shape(sequences[0].sym_sizes());
+      shape[0] = batch_first ? count : longest;
+      shape.insert(1, batch_first ? longest : count);
+      Tensor out = full(shape, value, sequences[0].options());
+      for (size_t i = 0; i < sequences.size(); ++i) {
+        SymInt length = sequences[i].sym_size(0), start = side == "left" ? longest - length : SymInt(0);
+        int64_t row = static_cast<int64_t>(i);
+        Tensor place =
+            batch_first ? out.select(0, row).narrow(0, start, length) : out.narrow(0, start, length).select(1, row);
+        place.copy_(sequences[i]);
       }
-      return stack(rows, batch_first ? 0 : 1);
+      return out;
     });
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Products of three tensors: bilinear layers and the sums of products that they are made of.
+#include "core/cpp_name.h"
 #include "ops/common/batching.h"
 #include "ops/common/out_variant.h"
 #include "ops/linalg/linalg.h"

@@ -141,6 +141,7 @@ UMBRA_OPERATOR("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvect
                 Tensor out = eig_gradient(grad_values, grad_vectors, values, vectors);
                 return out.defined() && !is_complex(type) ? real(out) : out;
               })
+    .tags({Tag::CastsToOut})
     .use(BatchInFront{});
 
 UMBRA_OPERATOR("_linalg_eigvals(Tensor self) -> Tensor")

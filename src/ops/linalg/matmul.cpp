@@ -1,6 +1,7 @@
 // Matrix products: mm, bmm, addmm and what is made of them (matmul, linear).
 #include "kernels/matmul.h"
 
+#include "core/cpp_name.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/out_variant.h"

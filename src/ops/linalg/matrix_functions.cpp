@@ -1,4 +1,5 @@
 // Functions of matrices (exponential, powers, trace) and matrices made of vectors (Vandermonde, covariance).
+#include "core/cpp_name.h"
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
@@ -228,8 +229,7 @@ Tensor matrix_power_out_parts(const Tensor& self, int64_t n, const Tensor& given
   if (n == 0) return resized_out(given, self.sym_sizes()).copy_(identity_like(self));
   if (n == 1) return resized_out(given, self.sym_sizes()).copy_(self);
   if (n < 0) check_inverted_type(self);
-  check(given.dtype() == self.dtype(), "Expected out tensor to have dtype ", kernel_name(self.dtype()), ", but got ",
-        kernel_name(given.dtype()), " instead");
+  check_out_dtype(self.dtype(), given.dtype());
   Tensor out = resized_out(given, self.sym_sizes());
   if (n == -1) return linalg_inv_out(out, self);
   Tensor base = n < 0 ? linalg_inv(self) : self;

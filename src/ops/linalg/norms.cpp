@@ -1,6 +1,7 @@
 // Norms of vectors and matrices, and the distance that is one.
 #include <cmath>
 
+#include "core/cpp_name.h"
 #include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "kernels/reductions.h"
@@ -136,8 +137,8 @@ TensorSpec norm_spec(const Tensor& self, const OptionalScalar& p, const Optional
   check_norm_exists(self, Scalar(order_of(p)), dims);
   // PyTorch makes a result of the type that was asked for, though a norm is real.
   check(!dtype || !is_complex(*dtype) || outputs_are_given() || self.is_meta() || self.is_fake(),
-        "Expected out tensor to have dtype ", kernel_name(real_type(dtype.value_or(self.dtype()))), ", but got ",
-        kernel_name(dtype.value_or(self.dtype())), " instead");
+        "Expected out tensor to have dtype ", cpp_name(real_type(dtype.value_or(self.dtype()))), ", but got ",
+        cpp_name(dtype.value_or(self.dtype())), " instead");
   if (!dtype) over = reduced_dims(self, dims);
   return reduced_spec(self, over, keepdim, real_type(dtype.value_or(self.dtype())));
 }
@@ -221,8 +222,7 @@ UMBRA_OPERATOR("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) 
     .use(out_parts([](const Tensor& self, std::vector<int64_t> dims, bool keepdim, const Tensor& out) {
       check(dims.size() <= 2, "Expected at most 2 dimensions, but got ", dims.size(), " dimensions instead.");
       if (self.is_floating_point() || self.is_complex()) wrap_dims(dims, self.dim());
-      check(!self.is_floating_point() || self.dtype() == out.dtype(), "Expected out tensor to have dtype ",
-            kernel_name(self.dtype()), ", but got ", kernel_name(out.dtype()), " instead");
+      if (self.is_floating_point()) check_out_dtype(self.dtype(), out.dtype());
       return norm_out(out, self, Scalar(2.0), IntArrayRef(dims), keepdim);
     }))
     .tags({Tag::ExactOut});

@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "core/cpp_name.h"
 #include "kernels/copy.h"
 #include "kernels/functors/functor.h"
 #include "kernels/matmul.h"
@@ -285,7 +286,10 @@ UMBRA_OPERATOR("inner(Tensor self, Tensor other) -> Tensor")
             other.sym_sizes());
       return tensordot(self, other, {-1}, {-1});
     })
-    .use(OutCopied{});
+    .use(out_parts([](const Tensor& self, const Tensor& other, const Tensor& out) {
+      bool numbers = self.dim() == 0 || other.dim() == 0;
+      return numbers ? mul_out(out, self, other) : copied_out(out, inner(self, other));
+    }));
 
 void check_vecdot(const Tensor& x, const Tensor& y) {
   check_floating_matrix(x, "linalg.vecdot");

@@ -179,6 +179,7 @@ UMBRA_OPERATOR("linalg_householder_product(Tensor input, Tensor tau) -> Tensor")
                     eye(input.sym_size(-2), input.sym_size(-1), {.dtype = input.dtype(), .device = input.device()});
                 return reflector_gradients(grad, input, tau, basis);
               })
+    .tags({Tag::CastsToOut})
     .use(BatchInFront{});
 
 UMBRA_OPERATOR("orgqr(Tensor self, Tensor input2) -> Tensor")

@@ -187,10 +187,8 @@ UMBRA_OPERATOR("linalg_tensorinv(Tensor self, int ind=2) -> Tensor")
 
 UMBRA_OPERATOR("linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor")
     .out("linalg_tensorsolve.out")
-    .use(out_asks("linalg_tensorsolve.out",
-                  [](const Tensor& self, const Tensor&, std::optional<std::vector<int64_t>>, const Tensor& out) {
-                    check_result_fits("tensorsolve", self, out);
-                  }))
+    .use(out_asks("linalg_tensorsolve.out", [](const Tensor& self, const Tensor&, std::optional<std::vector<int64_t>>,
+                                               const Tensor& out) { check_result_fits("tensorsolve", self, out); }))
     .composite([](const Tensor& self, const Tensor& other, std::optional<std::vector<int64_t>> dims) {
       int64_t rank = self.dim();
       Tensor moved = self;
@@ -365,6 +363,7 @@ UMBRA_OPERATOR("cholesky_inverse(Tensor self, bool upper=False) -> Tensor")
               [](const Tensor& grad, const Tensor& self, const Tensor& result, bool upper) {
                 return factor_gradient(result.matmul(grad).matmul(result).neg(), self, upper);
               })
+    .tags({Tag::CastsToOut})
     .use(BatchInFront{});
 
 UMBRA_OPERATOR("_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Tensor")
@@ -413,7 +412,8 @@ UMBRA_OPERATOR("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> 
                   grad_factor = ops::sum_to_size(factor_gradient(grad_a, factor, upper), factor.sym_sizes());
                 }
                 return std::make_tuple(ops::sum_to_size(grad_b, sizes), grad_factor);
-              });
+              })
+    .tags({Tag::CastsToOut});
 
 // ---- LDL ----
 

@@ -71,6 +71,7 @@ UMBRA_OPERATOR(
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, SymInt n, SymInt channels, SymInt inner,
              int64_t group, double) -> NormSpecs {
       check_group_norm(input, weight, bias, channels, group);
+      check(inner.is_symbolic() || inner.value() > 0, "Expected HxW to be greater than 0, got ", inner);
       check(input.sym_numel() == n * channels * inner, "Expected an input of ", n * channels * inner,
             " elements, but got one of shape ", input.sym_sizes());
       bool as_weight = weight.defined() && input.device().type != DeviceType::CUDA;

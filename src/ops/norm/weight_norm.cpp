@@ -1,6 +1,7 @@
 // Normalisation without a mean: of weights, of rows to their mean square, of slices to a largest norm.
 #include <limits>
 
+#include "core/cpp_name.h"
 #include "kernels/copy.h"
 #include "kernels/vector/rows.h"
 #include "ops/common/kernel_type.h"
@@ -123,9 +124,8 @@ UMBRA_OPERATOR(
       check_fused_dim(v, dim);
       if (has_elements(v) && v.sym_numel() == 0) return Pair(empty_like(v), zeros_like(g));
       check_fused("weight_norm_backward_kernel", v, g, dim);
-      check(norms.sym_numel() == g.sym_numel() && grad.sym_sizes() == v.sym_sizes(),
-            "expected a gradient of size ", v.sym_sizes(), " and ", g.sym_numel(), " norms, but got ",
-            grad.sym_sizes(), " and ", norms.sym_numel());
+      check(norms.sym_numel() == g.sym_numel() && grad.sym_sizes() == v.sym_sizes(), "expected a gradient of size ",
+            v.sym_sizes(), " and ", g.sym_numel(), " norms, but got ", grad.sym_sizes(), " and ", norms.sym_numel());
       return weight_norm_gradients(grad, v, g, norms, dim);
     })
     .use(LikeOnMeta{{1, 2}});
@@ -214,8 +214,7 @@ UMBRA_OPERATOR("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor
     .out("renorm.out")
     .use(out_asks("renorm.out",
                   [](const Tensor& self, const Scalar&, int64_t, const Scalar&, const Tensor& out) {
-                    check(out.dtype() == self.dtype() || !has_elements(self), "Expected out tensor to have dtype ",
-                          kernel_name(self.dtype()), ", but got ", kernel_name(out.dtype()), " instead");
+                    if (has_elements(self)) check_out_dtype(self.dtype(), out.dtype());
                   }))
     .all_backends([](const Tensor& self, const Scalar& p, int64_t dim, const Scalar& most) {
       check_renorm(self, p, dim, most);

@@ -156,7 +156,9 @@ UMBRA_OPERATOR("threshold_backward(Tensor grad_output, Tensor self, Scalar thres
                                            return ThresholdBackward{.threshold = threshold};
                                          }))
     .meta([](const Tensor& grad, const Tensor& self, const Scalar&) {
-      return pointwise_spec({&self, &grad}, Promotion::Default);
+      TensorSpec spec = pointwise_spec({&self, &grad}, Promotion::Default);
+      if (only_metadata_is_asked()) spec.dtype = grad.dtype();  // what is kept there is the gradient
+      return spec;
     })
     .sparse([](const Tensor& grad, const Tensor& self, const Scalar& threshold) {
       Tensor above = grad.sparse_mask(self);  // where the result is zero there is no gradient

@@ -1,5 +1,6 @@
 // One of several values by a condition: where, masked_fill, the larger, the smaller, clamp.
 
+#include "core/cpp_name.h"
 #include "kernels/fits.h"
 #include "kernels/functors/arithmetic.h"
 #include "kernels/functors/comparison.h"

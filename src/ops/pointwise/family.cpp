@@ -75,27 +75,6 @@ SymShape merged_layout(SymIntArrayRef shape, ArrayRef<const Tensor*> inputs) {
 
 }  // namespace
 
-const char* cpp_name(DType dtype) {
-  switch (dtype) {
-    case DType::UInt8: return "unsigned char";
-    case DType::Int8: return "signed char";
-    case DType::Int16: return "short int";
-    case DType::Int32: return "int";
-    case DType::Int64: return "long int";
-    case DType::UInt16: return "short unsigned int";
-    case DType::UInt32: return "unsigned int";
-    case DType::UInt64: return "long unsigned int";
-    case DType::Float16: return "c10::Half";
-    case DType::BFloat16: return "c10::BFloat16";
-    case DType::Float32: return "float";
-    case DType::Float64: return "double";
-    case DType::Complex32: return "c10::complex<c10::Half>";
-    case DType::Complex64: return "c10::complex<float>";
-    case DType::Complex128: return "c10::complex<double>";
-    default: return name(dtype);
-  }
-}
-
 const Tensor& number_of_type(DType dtype) {
   static const Tensor* numbers = [] {
     auto* all = new Tensor[4];

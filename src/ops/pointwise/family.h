@@ -34,9 +34,6 @@ PointwiseTypes pointwise_types(ArrayRef<const Tensor*> inputs, Promotion promoti
 TensorSpec pointwise_spec(ArrayRef<const Tensor*> inputs, Promotion promotion);
 TensorSpec pointwise_spec(ArrayRef<const Tensor*> inputs, DType result);
 
-/// The type as C++ spells it, which some messages do: "long int".
-const char* cpp_name(DType dtype);
-
 /// A tensor that stands for a number where only its type counts: a symbolic one is not asked for its value.
 const Tensor& number_of_type(DType dtype);
 

@@ -1,6 +1,7 @@
 // How floating point numbers are made up: frexp, nextafter.
 #include "kernels/floating.h"
 
+#include "core/cpp_name.h"
 #include "ops/common/out_asks.h"
 #include "ops/pointwise/family.h"
 

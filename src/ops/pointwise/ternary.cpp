@@ -1,4 +1,5 @@
 // Of three inputs: addcmul, addcdiv, lerp.
+#include "core/cpp_name.h"
 #include "dispatch/layers.h"
 #include "kernels/functors/arithmetic.h"
 #include "ops/common/out_asks.h"

@@ -37,11 +37,15 @@ struct FractionalPooling {
     check(samples.sym_size(2) == dims, "Expect _random_samples.size(2) equals to ", dims, "; got ", samples.sym_size(2),
           ".");
   }
-  SymShape shape(const Tensor& self, const Ints& kernel, const Ints& size) const {
+  void check_counts(const Ints& kernel, const Ints& size) const {
     auto count = static_cast<size_t>(dims);
     const char* tuple = dims == 2 ? "tuple of Ints" : "tuple of three Ints";
     check(kernel.size() == count, name, ": kernel_size must either be a single Int or ", tuple);
     check(size.size() == count, name, ": output_size must either be a single Int or ", tuple);
+  }
+  SymShape shape(const Tensor& self, const Ints& kernel, const Ints& size) const {
+    check_counts(kernel, size);
+    auto count = static_cast<size_t>(dims);
     check_image(self);
     SymShape shape(self.sym_sizes().drop_back(count));
     static constexpr const char* kWords[] = {"time", "height", "width"};
@@ -89,9 +93,10 @@ struct FractionalPooling {
     builder
         .meta([family](const Tensor& grad, const Tensor& self, Ints kernel, Ints size, const Tensor& indices) {
           for (int64_t d = 0; d <= family.dims; ++d) self.sym_size(d);  // too few dimensions are an IndexError
+          family.check_counts(kernel, size);
           if (family.dims == 3)
             for (size_t d = 0; d < 3; ++d)
-              check(grad.sym_size(self.dim() - 3 + static_cast<int64_t>(d)) == size[size.size() == 3 ? d : 0],
+              check(grad.sym_size(self.dim() - 3 + static_cast<int64_t>(d)) == size[d],
                     "fractional_max_pool3d_backward_out(): gradOutput ", kSides[d], " unexpected");
           SymShape shape = family.shape(self, kernel, size);
           check_pooled(grad, shape, "grad_output");

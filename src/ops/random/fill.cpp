@@ -2,6 +2,7 @@
 // records; they take the place of the tensor, whose contents do not matter.
 #include <limits>
 
+#include "core/cpp_name.h"
 #include "dispatch/layers.h"
 #include "kernels/fits.h"
 #include "ops/common/expand_rank.h"
@@ -33,8 +34,7 @@ void check_normal(const Tensor& self) {
 }
 /// The output of a variant that is a draw and a copy.
 Tensor copied_to(const Tensor& out, const Tensor& drawn) {
-  check(out.dtype() == drawn.dtype(), "Expected out tensor to have dtype ", kernel_name(drawn.dtype()), ", but got ",
-        kernel_name(out.dtype()), " instead");
+  check_out_dtype(drawn.dtype(), out.dtype());
   return copied_out(out, drawn);
 }
 

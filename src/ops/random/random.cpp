@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/cpp_name.h"
 #include "ops/pointwise/family.h"
 #include "umbra/core/warning.h"
 

@@ -1,4 +1,5 @@
 // Sums and means.
+#include "core/cpp_name.h"
 #include "kernels/reductions.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
@@ -68,8 +69,7 @@ UMBRA_OPERATOR("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *,
 /// An output is of the type that the mean is told to have.
 void check_told_type(const Tensor& self, std::optional<DType> dtype, const Tensor& out) {
   mean_dtype(self, dtype);
-  check(!dtype || *dtype == out.dtype() || !has_elements(out), "Expected out tensor to have dtype ",
-        kernel_name(dtype.value_or(out.dtype())), ", but got ", kernel_name(out.dtype()), " instead");
+  if (dtype && has_elements(out)) check_out_dtype(*dtype, out.dtype());
 }
 
 UMBRA_OPERATOR("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")

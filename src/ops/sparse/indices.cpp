@@ -1,6 +1,7 @@
 // Indices of sparse layouts, turned from one into another and checked.
 #include <algorithm>
 
+#include "core/cpp_name.h"
 #include "kernels/copy.h"
 #include "kernels/sparse_indices.h"
 #include "ops/common/kernel_type.h"
@@ -38,8 +39,7 @@ UMBRA_OPERATOR(
     .out("_convert_indices_from_csr_to_coo.out")
     .use(out_asks("_convert_indices_from_csr_to_coo.out",
                   [](const Tensor& crow, const Tensor&, bool narrow, bool, const Tensor& out) {
-                    check(out.dtype() == index_type(narrow), "Expected out tensor to have dtype ",
-                          kernel_name(index_type(narrow)), ", but got ", kernel_name(out.dtype()), " instead");
+                    check_out_dtype(index_type(narrow), out.dtype());
                   }))
     .meta([](const Tensor& crow, const Tensor& column, bool narrow, bool) {
       check(crow.dim() == column.dim(),

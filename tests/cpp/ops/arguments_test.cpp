@@ -19,7 +19,7 @@ TEST(Arguments, OutputsOfAnotherTypeAreCastToOrRefused) {
   Tensor x = vector_of({1, 2, 3}), single = empty({0}, {.dtype = DType::Float32});
   EXPECT_THAT(values(add_out(single, x, x)), ElementsAre(2, 4, 6));
   EXPECT_THAT(error_of([&] { gather_out(single, x, 0, arange(2)); }),
-              HasSubstr("Expected out tensor to have dtype Double, but got Float instead"));
+              HasSubstr("Expected out tensor to have dtype double, but got float instead"));
 }
 
 TEST(Arguments, LayoutsOtherThanStridedAreMadeOrRefusedByName) {
