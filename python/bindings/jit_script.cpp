@@ -60,6 +60,11 @@ class PythonResolver final : public jit::Resolver {
         names_.attr("callable")(nb::handle(jit::expect_object<PythonObject>(of.value, "an object").get()), count);
     return found.is_none() ? nullptr : nb::cast<JitFunction>(found).function;
   }
+  std::optional<bool> module_instance(const jit::TypePtr& type, const std::string& path) override {
+    nb::object cls = type->cls ? nb::cast(JitClass{type->cls}) : nb::none();
+    nb::object found = names_.attr("module_instance")(cls, path);
+    return found.is_none() ? std::nullopt : std::optional(nb::cast<bool>(found));
+  }
   std::string exception(const std::string& path) override {
     return nb::cast<std::string>(names_.attr("exception")(path));
   }

@@ -304,17 +304,27 @@ Condition Emitter::is_instance(const Tree& e) {
   if (e.children.size() != 3) fail_at(e, "isinstance takes a value and a type");
   Variable* v = value(*e.children[1]);
   std::vector<TypePtr> types;
-  bool any_list = false, any_tuple = false, any_dict = false;
+  bool any_list = false, any_tuple = false, any_dict = false, of_modules = false, is_module = false;
+  auto names_modules = [&](const Tree& t) {
+    bool named = t.kind == Syntax::Name || t.kind == Syntax::Attribute;
+    std::optional<bool> is = named ? resolver_.module_instance(v->type(), path_of(t)) : std::nullopt;
+    of_modules |= is.has_value();
+    is_module |= is.value_or(false);
+    return is.has_value();
+  };
   auto add = [&](auto&& self, const Tree& t) -> void {
     if (t.kind == Syntax::Tuple || t.kind == Syntax::List)
       for (const TreePtr& c : t.children) self(self, *c);
     else if (t.kind == Syntax::Name && t.text == "list") any_list = true;
     else if (t.kind == Syntax::Name && t.text == "tuple") any_tuple = true;
     else if (t.kind == Syntax::Name && t.text == "dict") any_dict = true;
-    else types.push_back(type_argument(t));
+    else if (!names_modules(t)) types.push_back(type_argument(t));
   };
   add(add, *e.children[2]);
+  if (of_modules && v->type()->is(TypeKind::Any))
+    fail_at(e, "isinstance of a class of modules and a value of type Any is not in Umbra's TorchScript yet");
   auto fits = [&](const TypePtr& t) {
+    if (is_module) return true;
     if ((any_list && is_list(t)) || (any_tuple && t->is(TypeKind::Tuple)) || (any_dict && is_dict(t))) return true;
     for (const TypePtr& w : types)
       if (is_subtype(t, w)) return true;

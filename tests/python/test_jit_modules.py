@@ -347,3 +347,27 @@ def test_a_module_without_forward_has_no_code():
     assert s.go(1) == 1
     with pytest.raises(RuntimeError, match="Method 'forward' is not defined"):
         s.graph  # noqa
+
+
+class Either(nn.Module):
+    """Projects by a layer or by a matrix."""
+
+    def __init__(self, projection):
+        super().__init__()
+        self.projection = projection
+
+    def forward(self, x: torch.Tensor):
+        if isinstance(x, nn.Module):
+            return x * 0
+        if isinstance(self.projection, (nn.Conv1d, nn.Linear)):
+            return self.projection(x)
+        elif isinstance(self.projection, nn.Module):
+            return self.projection(x) * 2
+        else:
+            return x @ self.projection
+
+
+@pytest.mark.parametrize("projection", [nn.Linear(2, 2), nn.ReLU(), nn.Parameter(torch.ones(2, 3))])
+def test_of_which_class_a_module_is_decides_what_is_compiled(projection):
+    x, module = torch.rand(1, 2), Either(projection)
+    assert torch.equal(torch.jit.script(module)(x), module(x))

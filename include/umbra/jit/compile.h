@@ -59,6 +59,9 @@ class Resolver {
   virtual FunctionPtr callable(const Sugared&, size_t) { return nullptr; }
   /// The full name of the class of exceptions that an expression names, or an empty text.
   virtual std::string exception(const std::string&) { return ""; }
+  /// Whether a value of this type is a module of the class of modules that an expression names; none where it names
+  /// something else.
+  virtual std::optional<bool> module_instance(const TypePtr&, const std::string&) { return std::nullopt; }
   /// The version of the archive that the program is read from, or none.
   virtual std::optional<int64_t> version() const { return std::nullopt; }
 };

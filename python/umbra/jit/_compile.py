@@ -222,14 +222,25 @@ class Names:
             return None
         return type_of_annotation(found)
 
-    def exception(self, path):
-        """The full name of the class of exceptions that an expression names, or an empty text."""
+    def _at(self, path):
         first, *rest = path.split(".")
         found = self._find(first)
         for part in rest:
             found = getattr(found, part, MISSING)
+        return found
+
+    def exception(self, path):
+        """The full name of the class of exceptions that an expression names, or an empty text."""
+        found = self._at(path)
         is_exception = isinstance(found, type) and issubclass(found, BaseException)
         return f"{found.__module__}.{found.__name__}" if is_exception else ""
+
+    def module_instance(self, cls, path):
+        """Whether the module that a class of the program was made of is one of the class that an expression names; None where it names no class of modules."""
+        found = self._at(path)
+        if not isinstance(found, type) or not issubclass(found, umbra.nn.Module):
+            return None
+        return isinstance(_modules.get(cls), found)
 
     def callable(self, value, count):
         """What a call of an object is left to: an operator with some of its arguments given, which takes and gives tensors. Else None."""
