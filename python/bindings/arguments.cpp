@@ -157,7 +157,8 @@ bool Matcher::read_positional(const CallArguments& call, Reading reading, Value*
   size_t first_list = reading == Reading::Method ? 1 : 0;
   given = call.positional;
   bool spelt_out = reading != Reading::Operator && takes_spelt_out_ints(reading) && given > first_list &&
-                   !PyTuple_Check(call.values[first_list]) && !PyList_Check(call.values[first_list]);
+                   call.values[first_list] != Py_None && !PyTuple_Check(call.values[first_list]) &&
+                   !PyList_Check(call.values[first_list]);
   if (!spelt_out && given > positional_) return why.set(Mismatch::Reason::TooMany, given, nullptr);
   size_t plain = spelt_out ? first_list : given;
   for (size_t i = 0; i < plain; ++i)
