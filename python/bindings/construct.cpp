@@ -92,7 +92,12 @@ nb::object unboxed(PyObject* object) {
 }
 
 /// Anything else that can be counted through: ranges, other sequences.
-nb::object as_list(PyObject* object) { return owned(PySequence_List(object)); }
+nb::object as_list(PyObject* object) {
+  nb::object list = nb::steal(PySequence_List(object));
+  if (list.is_valid()) return list;
+  PyErr_Clear();
+  fail<ValueError>("could not determine the shape of object type '", short_type_name(Py_TYPE(object)), "'");
+}
 
 /// One walk over the data: its sizes and the dtype that holds all elements.
 class Survey {
@@ -130,7 +135,12 @@ class Survey {
                         " (got ", length, ")");
     }
     if (length == 0) closed_ = true;
-    for (Py_ssize_t i = 0; i < length; ++i) visit(PySequence_Fast_GET_ITEM(list.ptr(), i), depth + 1);
+    for (Py_ssize_t i = 0; i < length; ++i) {
+      PyObject* item = PySequence_Fast_GET_ITEM(list.ptr(), i);
+      // One that begins with itself has too many dimensions.
+      check<TypeError>(i == 0 || item != object, "new(): self-referential lists are incompatible");
+      visit(item, depth + 1);
+    }
   }
 
   void element(PyObject* boxed) {

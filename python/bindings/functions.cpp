@@ -292,9 +292,12 @@ PyObject* call_operand(PyObject* function, PyObject* a, PyObject* b) {
     CallArguments call{values, 2, nullptr};
     Overloads& o = overloads_of(function);
     if (o.plain.empty()) load(o);
-    if (PyObject* result = try_overloads(o, call)) return result;
-    PyObject* result = nullptr;
-    if (offer(o, call, &result)) return result;
+    try {
+      if (PyObject* result = try_overloads(o, call)) return result;
+      PyObject* result = nullptr;
+      if (offer(o, call, &result)) return result;
+    } catch (const NobodyTakesCall&) {  // the other operand may have a method for it
+    }
     Py_RETURN_NOTIMPLEMENTED;
   });
 }

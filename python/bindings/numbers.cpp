@@ -31,7 +31,18 @@ bool offer_reversed(const char* method, PyObject* a, PyObject* b, PyObject** res
   bool number = PyLong_CheckExact(a) || PyFloat_CheckExact(a);
   if (!may_be_overridden(b) && (number || !class_has_torch_function(Py_TYPE(a)))) return false;
   PyObject* values[] = {b, a};
-  return offer_member(method, values, 2, nullptr, result);
+  return offer_operand(method, values, result);
+}
+
+/// An operator of a tensor on the left. Where nobody takes it, a tensor of another class on the right may take its
+/// reversed form: Python asks a slot that both classes have only once.
+PyObject* forward(PyObject* function, const char* reversed, PyObject* a, PyObject* b) {
+  PyObject* result = call_operand(function, a, b);
+  if (result != Py_NotImplemented || !is_tensor(b) || Py_TYPE(a) == Py_TYPE(b)) return result;
+  PyObject* answer = nullptr;
+  if (!offer_reversed(reversed, a, b, &answer)) return result;
+  Py_DECREF(result);
+  return answer;
 }
 
 // ---- binary operators; the left operand is a tensor, or else the right one is ----
@@ -41,13 +52,13 @@ template <Name kName, Name kMember = kName> PyObject* commutative(PyObject* a, P
                       : call_operand(function<kName>(), b, a);
 }
 PyObject* subtract(PyObject* a, PyObject* b) {
-  if (is_tensor(a)) return call_operand(function<"sub">(), a, b);
+  if (is_tensor(a)) return forward(function<"sub">(), "__rsub__", a, b);
   PyObject* result = nullptr;
   if (offer_reversed("__rsub__", a, b, &result)) return result;
   return call_operand(function<"rsub">(), b, a);
 }
 PyObject* true_divide(PyObject* a, PyObject* b) {
-  if (is_tensor(a)) return call_operand(function<"div">(), a, b);
+  if (is_tensor(a)) return forward(function<"div">(), "__rtruediv__", a, b);
   PyObject* result = nullptr;
   if (offer_reversed("__rtruediv__", a, b, &result)) return result;
   PyObject* inverse = call_function(function<"reciprocal">(), &b, 1, nullptr);
@@ -57,14 +68,16 @@ PyObject* true_divide(PyObject* a, PyObject* b) {
 }
 /// Operators whose functions take a number on either side.
 template <Name kName, Name kMember, Name kReversed> PyObject* either_side(PyObject* a, PyObject* b) {
+  PyObject* operation = function<kName, Reading::Function, kMember>();
+  if (is_tensor(a)) return forward(operation, kReversed.text, a, b);
   PyObject* result = nullptr;
-  if (!is_tensor(a) && offer_reversed(kReversed.text, a, b, &result)) return result;
-  return call_operand(function<kName, Reading::Function, kMember>(), a, b);
+  if (offer_reversed(kReversed.text, a, b, &result)) return result;
+  return call_operand(operation, a, b);
 }
 PyObject* power(PyObject* a, PyObject* b, PyObject*) { return either_side<"pow", "", "__rpow__">(a, b); }
 /// A number on the left is made a tensor of the other's kind.
 template <Name kName, Name kReversed> PyObject* lifted(PyObject* a, PyObject* b) {
-  if (is_tensor(a)) return call_operand(function<kName>(), a, b);
+  if (is_tensor(a)) return forward(function<kName>(), kReversed.text, a, b);
   PyObject* result = nullptr;
   if (offer_reversed(kReversed.text, a, b, &result)) return result;
   return guarded([&]() -> PyObject* {
@@ -178,6 +191,12 @@ PyObject* as_index(PyObject* self) {
 }
 
 }  // namespace
+
+/// As a method: from a slot's wrapper Python makes the concatenation of sequences of every subclass, too, and what that
+/// gives is the result, NotImplemented as well.
+void add_number_methods(std::vector<PyMethodDef>& methods) {
+  methods.push_back({"__iadd__", in_place<"add_">, METH_O | METH_COEXIST, nullptr});
+}
 
 void add_number_slots(std::vector<PyType_Slot>& slots) {
   std::initializer_list<PyType_Slot> own = {

@@ -47,6 +47,17 @@ bool offer_member(const char* name, PyObject* const* values, size_t positional, 
   });
 }
 
+bool offer_operand(const char* name, PyObject* const* values, PyObject** result) {
+  return answered(result, [&] {
+    try {
+      return call_torch_function(member(name).ptr(), {values, 2, nullptr}, result);
+    } catch (const NobodyTakesCall&) {
+      *result = Py_NewRef(Py_NotImplemented);
+      return true;
+    }
+  });
+}
+
 bool offer_attribute(const char* name, PyObject* self, PyObject* value, bool set, PyObject** result) {
   return answered(result, [&] {
     nb::object accessor = member(name).attr(!set ? "__get__" : value ? "__set__" : "__delete__");

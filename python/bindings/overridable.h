@@ -23,6 +23,8 @@ inline bool may_be_overridden(PyObject* self) {
 
 /// Offers the call of a member that Tensor has under this name; false where nobody wants it.
 bool offer_member(const char* name, PyObject* const* values, size_t positional, PyObject* keywords, PyObject** result);
+/// The same for an operand's reversed method: NotImplemented where every handler has declined.
+bool offer_operand(const char* name, PyObject* const* values, PyObject** result);
 /// The same for reading an attribute (a null value), setting or deleting it.
 bool offer_attribute(const char* name, PyObject* self, PyObject* value, bool set, PyObject** result);
 

@@ -190,7 +190,8 @@ PyObject* data_ptr(PyObject* self, PyObject*) {
       warn("data_ptr() of a FakeTensor is 0: it has no data. Wrap what needs a pointer in a custom operator.");
       return PyLong_FromLong(0);
     }
-    if (t.storage() && !t.storage()->has_data() && t.is_meta()) return PyLong_FromLong(0);
+    bool elsewhere = t.is_meta() || t.keys().has(DispatchKey::Subclass);
+    if (t.storage() && !t.storage()->has_data() && elsewhere) return PyLong_FromLong(0);
     check(t.storage() && t.storage()->has_data(), kNoPointer);
     return PyLong_FromVoidPtr(t.numel() ? t.raw_data() : nullptr);
   });
@@ -311,6 +312,7 @@ std::vector<PyMethodDef> own_methods() {
       method<"tolist", tolist>(),
       method<"numpy", numpy>(),
   };
+  add_number_methods(methods);
   add_conversion_methods(methods);
   methods.push_back({nullptr, nullptr, 0, nullptr});
   return methods;

@@ -11,6 +11,7 @@ namespace umbra::python {
 /// All slots of the Tensor type that are not about an object's life.
 void add_tensor_slots(std::vector<PyType_Slot>& slots);
 void add_number_slots(std::vector<PyType_Slot>& slots);
+void add_number_methods(std::vector<PyMethodDef>& methods);
 void add_index_slots(std::vector<PyType_Slot>& slots);
 
 /// Every operator with a Tensor called self becomes a method of the class; the protocols find their functions.

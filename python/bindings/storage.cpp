@@ -37,6 +37,11 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
 /// The Python class.
 struct StorageObject {
   Storage storage;
+  bool of_wrapper = false;  // a tensor that keeps its elements elsewhere: there is nothing here to read or change
+
+  void refuse_wrapper(const char* what) const {
+    check(!of_wrapper, "Attempted to ", what, " on an invalid python storage.");
+  }
 };
 
 int64_t bytes_of(const StorageObject& s) { return s.storage->bytes().guard_int(); }
@@ -104,7 +109,12 @@ void bind_storage(nb::module_& m) {
             new (self) StorageObject{std::move(made)};
           },
           nb::arg("sequence"), nb::kw_only(), nb::arg("device") = nb::none())
-      .def("data_ptr", [](const StorageObject& s) { return reinterpret_cast<uintptr_t>(s.storage->data()); })
+      .def("data_ptr",
+           [](const StorageObject& s) {
+             s.refuse_wrapper("access the data pointer");
+             return reinterpret_cast<uintptr_t>(s.storage->data());
+           })
+      .def("_refuse_wrapper", [](const StorageObject& s, const char* what) { s.refuse_wrapper(what); })
       .def("nbytes", [](const StorageObject& s) { return nb::steal(wrap(s.storage->bytes())); })
       .def("size", [](const StorageObject& s) { return nb::steal(wrap(s.storage->bytes())); })
       .def("__len__", &bytes_of)
@@ -113,6 +123,7 @@ void bind_storage(nb::module_& m) {
       .def(
           "resize_",
           [](StorageObject& s, int64_t bytes) -> StorageObject& {
+            s.refuse_wrapper("call resize_()");
             s.storage->resize(bytes);
             return s;
           },
@@ -143,7 +154,8 @@ void bind_storage(nb::module_& m) {
       .def("__repr__", &describe);
   m.def("_untyped_storage", [](const Tensor& t) {
     ops::rely_on_layout(t);
-    return StorageObject{t.storage()};
+    bool of_wrapper = t.keys().has(DispatchKey::Subclass) && !t.is_meta() && t.storage() && !t.storage()->has_data();
+    return StorageObject{t.storage(), of_wrapper};
   });
   m.def("_shared_storage",
         [](int descriptor, int64_t bytes) { return StorageObject{shared_storage(descriptor, bytes)}; });

@@ -221,9 +221,25 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
   });
 }
 
+/// Whether the condition decides an `assert` of a program that is exported.
+bool is_exported_assertion() {
+  return nb::cast<bool>(nb::module_::import_("umbra._export.assertions").attr("is_exported_assertion")());
+}
+
+/// The answer that the program goes by. What only data decides cannot be told; what is asserted holds in every run that
+/// goes on.
+bool decide(const SymBool& condition) {
+  try {
+    return condition.guard_bool();
+  } catch (const GuardOnDataDependentSymNode&) {
+    if (!is_exported_assertion()) throw;
+  }
+  return condition.expect_true("");
+}
+
 int truth(PyObject* self) {
   return guarded_int([&]() -> int {
-    if (is_sym_bool(self)) return node_of(self)->guard_bool();
+    if (is_sym_bool(self)) return decide(SymBool(node_of(self)));
     if (is_sym_float(self)) return sym_float_compare(SymOp::Ne, SymFloat(node_of(self)), SymFloat(0.0)).guard_bool();
     return compare_integers(SymOp::Ne, sym_int_of(self), 0).guard_bool();
   });

@@ -177,7 +177,7 @@ bool call_torch_function(PyObject* function, const CallArguments& call, PyObject
                             "'; all __torch_function__ handlers returned NotImplemented:\n\n");
   if (!s.modes.empty()) text += concat("  - mode object ", repr_of(s.modes.back().ptr()), "\n");
   for (nb::handle type : types) text += concat("  - tensor subclass ", repr_of(type.ptr()), "\n");
-  fail<TypeError>(text, "\nFor more information, try re-running with TORCH_LOGS=not_implemented");
+  fail<NobodyTakesCall>(text, "\nFor more information, try re-running with TORCH_LOGS=not_implemented");
 }
 
 namespace {
@@ -284,7 +284,18 @@ void bind_torch_function(nb::module_& m) {
   m.def("_offer_torch_function", &offer);
   m.def("_skip_one_hop_torch_function", &call_unoffered, nb::arg("function"), nb::arg("args"),
         nb::arg("kwargs").none());
+  // Those whose classes are asked about a call, in the order in which they are.
+  m.def("_overloaded_arguments", [](nb::handle arguments) {
+    std::vector<Overloaded> found;
+    nb::object sequence = owned(PySequence_Tuple(arguments.ptr()));
+    if (!state().classes_off && !state().all_off) collect(sequence.ptr(), found);
+    nb::list out;
+    for (const Overloaded& overloaded : found) out.append(nb::borrow(overloaded.object));
+    return out;
+  });
   m.def("_is_torch_function_enabled", [] { return !state().classes_off && !state().all_off; });
+  m.def("_is_torch_function_all_disabled", [] { return state().all_off; });
+  m.def("_is_torch_function_mode_enabled", [] { return !state().all_off && !state().modes.empty(); });
 }
 
 }  // namespace umbra::python

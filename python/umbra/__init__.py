@@ -56,7 +56,7 @@ from umbra import storage  # noqa: E402, F401
 from umbra.storage import TypedStorage, is_storage  # noqa: E402, F401
 
 globals().update(storage._CLASSES)
-StorageBase, Storage = UntypedStorage, storage._CLASSES["FloatStorage"]
+StorageBase = UntypedStorage
 from umbra._settings import (  # noqa: E402, F401
     cholesky, compiled_with_cxx11_abi, eig, get_deterministic_debug_mode, get_float32_matmul_precision, has_lapack, has_mkl, has_openmp, has_spectral,
     is_vulkan_available, is_warn_always_enabled, lstsq, matrix_rank, qr, set_deterministic_debug_mode, set_float32_matmul_precision, set_warn_always,
@@ -97,6 +97,8 @@ def __getattr__(name):
     """Submodules are loaded when they are first used; operators that were registered later appear when they are asked for."""
     if name in _OTHER_NAMES:
         return getattr(_sys.modules[__name__], _OTHER_NAMES[name])
+    if name == "Storage":  # of the default type, whichever it is now
+        return storage.class_of(get_default_dtype())
     if name in _LAZY:
         return getattr(_importlib.import_module(_LAZY[name]), name)
     if not name.startswith("__") or name in ("__config__", "__future__"):

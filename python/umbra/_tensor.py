@@ -17,6 +17,9 @@ def _construct(cls, *args, device=None, dtype=None, requires_grad=False):
     if device is not None and umbra.device(device).type != "cpu":
         raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {umbra.device(device).type} was passed")
     if len(args) == 1 and isinstance(args[0], Tensor):
+        if device is not None:
+            raise RuntimeError("Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  Use torch.tensor(...) or "
+                               "torch.as_tensor(...) instead.")
         if type(args[0]).__torch_dispatch__ is Tensor.__torch_dispatch__:
             return _C._as_subclass(args[0], cls)  # the same memory, and gradients flow through
         data = args[0].detach()
@@ -202,12 +205,13 @@ def _deepcopy(self, memo):
         raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. If "
                            "you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage")
     import umbra
-    if _is_wrapper(self):
+    if _is_wrapper(self) or type(self) is not Tensor and self.is_meta:  # what it stands for is not in its own memory
         with umbra.no_grad():
             result = self.clone()
         if type(result) is not type(self):
-            raise RuntimeError(f"The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that properly "
-                               f"implement clone(): {type(self).__name__}.clone() gave a {type(result).__name__}")
+            raise RuntimeError("The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that implement clone() and "
+                               "for which cloning returns another instance of the same subclass. You should either properly implement clone() for your "
+                               "subclass or override __deepcopy__() if it is intended behavior for clone() to return an instance of a different type.")
     else:
         with umbra.no_grad():
             if type(self) is not Tensor and self.layout not in _SPARSE and type(self.new_empty(())) is not type(self):
@@ -448,6 +452,8 @@ def new(self, *args, size=None, device=None):
     if size is not None and not args:
         return umbra.empty(size, dtype=self.dtype, device=device or self.device)
     if len(args) == 1 and isinstance(args[0], Tensor):
+        if device is not None:
+            raise RuntimeError("Legacy tensor new of the form tensor.new(tensor, device=device) is not supported.  Use torch.as_tensor(...) instead.")
         if args[0].dtype != self.dtype:
             raise TypeError(f"expected {self.type()} (got {args[0].type()})")
         return args[0].detach()

@@ -70,12 +70,12 @@ def _wrapper_str(kind, level, dim, value):
     return f"GradTrackingTensor(lvl={level}, value=\n{inside}\n)"
 
 
-def _sparse_facts(tensor, grad_fact):
+def _sparse_facts(tensor, derivatives):
     """What stands behind the size of a sparse tensor: what is not the usual."""
     usual = (_C.get_default_dtype(), _C.get_default_dtype().to_complex(), _C.int64, _C.bool)
     facts = [] if tensor.dtype in usual else [f"dtype={tensor.dtype}"]
     facts.append(f"layout={tensor.layout}")
-    return [*facts, grad_fact] if grad_fact else facts
+    return [*facts, *derivatives]
 
 
 def _tensor_str(self, indent):
@@ -86,21 +86,30 @@ def _tensor_str(self, indent):
     return text if indent > 0 else text.replace("\n ", "\n")
 
 
+def _facts(tensor):
+    """What stands behind the elements of a tensor: its history, and its tangent in forward mode."""
+    fact = _C._grad_fact(tensor)
+    facts = [fact] if fact else []
+    forward_mode = sys.modules.get("umbra.autograd.forward_ad")
+    tangent = forward_mode.unpack_dual(tensor).tangent if forward_mode is not None else None
+    return facts if tangent is None else [*facts, f"tangent={tangent!r}"]
+
+
 def _str(tensor, *, tensor_contents=None):
     wrapper = _C._describe_wrapper(tensor)
     if wrapper is not None and tensor_contents is None:
         return _wrapper_str(*wrapper)
     parameter = _parameter_class()
     head = "tensor" if type(tensor) in (Tensor, parameter) else type(tensor).__name__
-    fact = _C._grad_fact(tensor)
+    facts = _facts(tensor)
     with _C._NoModes():
         if tensor_contents is not None:
             text = f"{head}({tensor_contents})"
         elif tensor.layout in _SPARSE:
             from umbra import sparse
-            text = sparse.describe(tensor, head, _sparse_facts(tensor, fact))
+            text = sparse.describe(tensor, head, _sparse_facts(tensor, facts))
         else:
-            text = _C._format_tensor(tensor, head, [fact] if fact else [])
+            text = _C._format_tensor(tensor, head, facts)
     if parameter is None or not isinstance(tensor, parameter):
         return text
     return f"Parameter containing:\n{text}" if type(tensor) is parameter else f"Parameter({text})"

@@ -34,6 +34,7 @@ class _AliasLoader(importlib.abc.Loader):
     def create_module(self, spec):
         module = importlib.import_module(self._target)
         self._own_spec = module.__spec__
+        _serve_loaded(self._target + ".", spec.name + ".")
         return module
 
     def exec_module(self, module):
@@ -85,6 +86,14 @@ def _name_classes(umbra, module):
         getattr(umbra, name).__module__ = module
 
 
+def _serve_loaded(own, name):
+    """Modules that are loaded already, under their other names too: an import would put them into their packages, where torch.export.unflatten, say,
+    is a function."""
+    for loaded, module in list(sys.modules.items()):
+        if loaded.startswith(own):
+            sys.modules.setdefault(name + loaded[len(own):], module)
+
+
 def install():
     """Serves umbra as torch and functorch from now on. An error where the real torch is loaded already."""
     import umbra
@@ -94,10 +103,7 @@ def install():
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
     sys.modules["torch"] = umbra
-    # An import puts a module into its package: torch.autograd.gradcheck, say, which is a function there, too. What is loaded needs none.
-    for name, module in list(sys.modules.items()):
-        if name.startswith("umbra."):
-            sys.modules.setdefault("torch" + name[len("umbra"):], module)
+    _serve_loaded("umbra.", "torch.")
     for name, target in _INSIDE_THE_EXTENSION.items():
         sys.modules[name] = importlib.import_module(target)
     umbra.__name__ = "torch"  # some packages compare it

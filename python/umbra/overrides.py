@@ -47,18 +47,9 @@ def is_tensor_like(inp):
     return type(inp) is _C.Tensor or hasattr(type(inp), "__torch_function__")
 
 
-_WITHOUT_HANDLER = {_C.Tensor, _C.FakeTensor, type(None), bool, int, float, str, list, tuple}
-
-
-def _handler(value):
-    if type(value) in _WITHOUT_HANDLER:
-        return None
-    method = getattr(type(value), "__torch_function__", None)
-    return None if method is _C._disabled_torch_function_impl else method
-
-
 def handle_torch_function(public_api, relevant_args, *args, **kwargs):
-    types = tuple(dict.fromkeys(type(a) for a in relevant_args if _handler(a)))
+    overloaded = _C._overloaded_arguments(relevant_args)
+    types = tuple(type(value) for value in overloaded)
     for mode in reversed(_C._torch_function_modes()):
         _C._pop_torch_function_mode()
         try:
@@ -68,10 +59,7 @@ def handle_torch_function(public_api, relevant_args, *args, **kwargs):
         if result is not NotImplemented:
             return result
         break
-    for value in relevant_args:
-        method = _handler(value)
-        if method is None:
-            continue
+    for value in overloaded:
         result = value.__torch_function__(public_api, types, args, kwargs)
         if result is not NotImplemented:
             return result

@@ -37,10 +37,12 @@ def _tolist(self):
 
 
 def _clone(self):
+    self._refuse_wrapper("call copy_()")
     return _flat(self, umbra.uint8).clone().untyped_storage()
 
 
 def _copy(self, source, non_blocking=None):
+    self._refuse_wrapper("call copy_()")
     source = source.untyped()
     if self.nbytes() != source.nbytes():
         raise RuntimeError(f"Expected a storage of {self.nbytes()} bytes to copy from, but got one of {source.nbytes()}")
@@ -49,6 +51,7 @@ def _copy(self, source, non_blocking=None):
 
 
 def _fill(self, value):
+    self._refuse_wrapper("call fill_()")
     _flat(self, umbra.uint8).fill_(value)
     return self
 
@@ -376,6 +379,11 @@ for _name, _dtype in (("double", umbra.float64), ("float", umbra.float32), ("hal
                       ("complex_double", umbra.complex128), ("complex_float", umbra.complex64)):
     setattr(TypedStorage, _name, _conversion(_dtype))
 _CLASSES = {name: _StorageMeta(name, (TypedStorage,), {"dtype": dtype, "__module__": "umbra"}) for name, dtype in _STORAGE_TYPES.items()}
+
+
+def class_of(dtype):
+    """The storage class of a type of elements."""
+    return next(cls for cls in _CLASSES.values() if cls.dtype == dtype)
 
 
 def is_storage(obj):

@@ -19,9 +19,14 @@ std::vector<size_t> CallInfo::differentiable_primals() const {
 }
 
 bool CallInfo::needs_gradients() const {
+  auto requires_grad = [](const OutputInfo& o) { return o.requires_grad; };
+  return computes_gradients() || (std::ranges::any_of(outputs, requires_grad) && !differentiable_primals().empty());
+}
+
+bool CallInfo::computes_gradients() const {
   bool any = false;
   for (const PrimalInfo& p : primals) any |= p.tracked;
-  for (const OutputInfo& o : outputs) any |= o.requires_grad;
+  for (const OutputInfo& o : outputs) any |= o.requires_grad && o.kind == OutputInfo::Kind::Fresh;
   for (const IntermediateInfo& b : intermediates) any |= b.requires_grad;
   return any && !differentiable_primals().empty();
 }
@@ -191,8 +196,8 @@ class Analysis {
     const std::vector<ViewStep>& views = functional_state(argument).views;
     const ArgumentInfo& place = info_.layout.arguments[input];
     if (functional_state(argument).base != bases_[place.primal]) return note_replaced(place, argument);
+    if (place.same_as != input || views.size() == start.steps || start.looks_like(argument)) return;
     bool tracked = autograd::grad_fn(argument) != start.history;
-    if (place.same_as != input || views.size() == start.steps || (start.looks_like(argument) && !tracked)) return;
     check_metadata(concat("input ", input), functional_state(argument).base->resizes == 0);
     std::vector<ViewStep> steps(views.begin() + static_cast<ptrdiff_t>(start.steps), views.end());
     info_.changes.push_back({input, std::move(steps), tracked});
@@ -264,20 +269,23 @@ class Analysis {
 
 bool is_subclass(const Tensor& t) { return t.keys().has(DispatchKey::Subclass); }
 
-/// A view of a user's class has memory of its own to show; what it is a view of tells.
-bool share_memory(const Tensor& a, const Tensor& b) {
+/// A view of a user's class has memory of its own to show; what it is a view of tells. `any_size`: the graphs are for
+/// other sizes too, in which parts of one tensor that lie side by side now may overlap.
+bool share_memory(const Tensor& a, const Tensor& b, bool any_size) {
   auto root = [](const Tensor& t) { return t.is_view() ? t.impl()->view_base().get() : t.impl(); };
-  return a.storage() == b.storage() || (is_subclass(a) && is_subclass(b) && root(a) == root(b));
+  if (is_subclass(a) && is_subclass(b) && root(a) == root(b)) return true;
+  return any_size ? a.storage() == b.storage() : may_share_elements(a, b);
 }
 
 /// Inputs that share memory with another primal, where one of them is written. A tensor that is closed over cannot be
 /// part of that.
-std::vector<bool> shared_writes(const CallInfo& info, const std::vector<Tensor>& inputs) {
+std::vector<bool> shared_writes(const CallInfo& info, const std::vector<Tensor>& inputs, bool any_size) {
   std::vector<bool> shared(inputs.size());
   for (size_t i = 0; i < info.primals.size(); ++i)
     for (size_t j = 0; j < info.primals.size(); ++j) {
       const PrimalInfo &written = info.primals[i], &other = info.primals[j];
-      if (i == j || !written.written || !other.tensor.defined() || !share_memory(written.tensor, other.tensor))
+      if (i == j || !written.written || !other.tensor.defined() ||
+          !share_memory(written.tensor, other.tensor, any_size))
         continue;
       check(
           !is_subclass(written.tensor) && !is_subclass(other.tensor),
@@ -327,7 +335,7 @@ CallInfo analyse(const ValueFunction& function, const std::vector<Value>& inputs
   std::vector<Tensor> tensors = tensors_among(inputs);
   std::vector<bool> apart(inputs.size());
   CallInfo info = Analysis(lay_out_arguments(tensors, apart), options, inputs).run(function);
-  std::vector<bool> merged = shared_writes(info, tensors);
+  std::vector<bool> merged = shared_writes(info, tensors, options.dynamic);
   if (merged == apart) return info;
   return Analysis(lay_out_arguments(tensors, merged), options, inputs).run(function);
 }

@@ -52,7 +52,7 @@ std::vector<Tensor> closed_over(const CallInfo& info) {
 
 CallInfo analyse_call(const ValueFunction& function, const std::vector<Value>& inputs, const AnalysisOptions& options) {
   CallInfo info = analyse(function, inputs, options);
-  if (!is_grad_enabled() && !info.needs_gradients())  // a part of the function may enable gradients
+  if (!is_grad_enabled() && !info.computes_gradients())  // a part of the function may enable gradients
     for (PrimalInfo& p : info.primals) p.requires_grad = false;
   return info;
 }

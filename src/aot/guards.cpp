@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "aot/graph_bytes.h"
+#include "core/per_thread.h"
 #include "umbra/autograd/autocast.h"
 #include "umbra/core/deterministic.h"
 #include "umbra/core/grad_mode.h"
@@ -59,7 +60,8 @@ bool all_apart(ArrayRef<Value> inputs) {
   }
   // A table with room to spare: most look-ups end where they begin.
   size_t mask = std::bit_ceil(inputs.size() * 2) - 1;
-  thread_local std::vector<const void*> table;
+  static PerThread<std::vector<const void*>> of_thread;
+  std::vector<const void*>& table = *of_thread;
   table.assign(mask + 1, nullptr);
   for (const Value& v : inputs) {
     if (!v.is_tensor()) continue;

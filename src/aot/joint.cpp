@@ -25,11 +25,13 @@ class Joint {
         tokens;
     Tensor backward_token;
     std::vector<Tensor> gradients, leaves, primals;
+    std::vector<autograd::Edge> wanted;  // where gradients of primals arrive, whatever becomes of these
     {
       EnterMode functional_scope(make_counted<FunctionalMode>());
       for (size_t i = 0; i < info_.primals.size(); ++i) {
         leaves.push_back(inputs[i].is_tensor() ? to_functional(inputs[i].tensor()) : Tensor());
         primals.push_back(start_of(i, leaves[i]));
+        wanted.push_back(leaves[i].defined() ? autograd::gradient_edge(leaves[i]) : autograd::Edge());
       }
       {
         std::optional<EffectScope> effects;
@@ -41,7 +43,7 @@ class Joint {
       if (!layout_.written_by_backward.empty()) results = values_of(forward);
       std::optional<EffectScope> effects;
       if (info_.tokens) effects.emplace([this] { return add_backward_token(); });
-      if (layout_.differentiable) gradients = run_backward(leaves, primals, forward, inputs);
+      if (layout_.differentiable) gradients = run_backward(wanted, primals, forward, inputs);
       if (effects) backward_token = effects->token();
     }
     for (size_t i : layout_.written_in_graph) write_in_graph(i, from_functional(primals[i]), inputs);
@@ -106,8 +108,9 @@ class Joint {
       target.set_(contents);
       return;
     }
-    for (const Value& input : inputs)
-      if (input.is_tensor() && input.tensor_ref().storage() == contents.storage()) contents = contents.clone();
+    for (size_t i = 0; i < info_.primals.size(); ++i)
+      if (inputs[i].is_tensor() && !info_.primals[i].replaced && inputs[i].tensor_ref().storage() == contents.storage())
+        contents = contents.clone();
     target.copy_(contents);
   }
 
@@ -159,13 +162,17 @@ class Joint {
   }
 
   /// One gradient for each primal, undefined where none is needed.
-  std::vector<Tensor> run_backward(const std::vector<Tensor>& leaves, const std::vector<Tensor>& primals,
+  std::vector<Tensor> run_backward(const std::vector<autograd::Edge>& leaves, const std::vector<Tensor>& primals,
                                    const std::vector<Value>& forward, const std::vector<Value>& inputs) const {
-    std::vector<Tensor> outputs, tangents, wanted;
+    std::vector<Tensor> tangents;
+    std::vector<autograd::Edge> outputs, wanted;
     for (size_t k = 0; k < layout_.tangents; ++k) {
-      outputs.push_back(forward[layout_.tangent_outputs[k]].tensor());
+      Tensor output = forward[layout_.tangent_outputs[k]].tensor();
+      outputs.push_back(autograd::gradient_edge(output));
+      check(static_cast<bool>(outputs.back()),
+            "a result that needed gradients in one run of the function needs none in another");
       tangents.push_back(to_functional(inputs[info_.primals.size() + k].tensor()));
-      equate_sizes(tangents.back(), outputs.back());
+      equate_sizes(tangents.back(), output);
     }
     size_t position = info_.primals.size() + layout_.tangents;
     for (size_t i : layout_.written_by_backward) set_contents(primals[i], inputs[position++].tensor());
@@ -179,7 +186,7 @@ class Joint {
     for (size_t i : differentiable) wanted.push_back(leaves[i]);
     std::vector<Tensor> gradients(leaves.size());
     if (outputs.empty()) return gradients;
-    std::vector<Tensor> found = autograd::grad(outputs, wanted, tangents, {}, true);
+    std::vector<Tensor> found = autograd::grad_of_edges(outputs, tangents, wanted, {});
     for (size_t k = 0; k < differentiable.size(); ++k) gradients[differentiable[k]] = found[k];
     for (size_t i = 0; i < primals.size(); ++i)
       check<AssertionError>(!primals[i].defined() || functional_state(primals[i]).views.size() == steps[i],

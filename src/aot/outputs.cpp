@@ -32,8 +32,7 @@ std::vector<ViewStep> place_of(const Tensor& t, const Tensor& source) {
   std::vector<Value> place{Value(), Value(t.sym_sizes().vec()), Value(t.sym_strides().vec()),
                            Value(t.sym_storage_offset())};
   std::vector<ViewStep> steps{ViewStep{&get_operator("aten::as_strided"), std::move(place)}};
-  if (source.requires_grad() && !t.requires_grad())
-    steps.push_back(ViewStep{&get_operator("aten::detach"), {Value()}});
+  if (source.requires_grad() && !t.requires_grad()) steps.push_back(ViewStep{&get_operator("aten::detach"), {Value()}});
   return steps;
 }
 

@@ -177,6 +177,9 @@ std::vector<Tensor> run_differentiable(Call& call) {
   std::shared_ptr<const Executable> e = call.executable;
   auto kept = std::make_shared<Kept>();
   auto backward = [e, kept](autograd::FunctionContext& context, const autograd::Gradients& incoming) {
+    for (const Tensor& written : kept->later)
+      check(!is_grad_enabled() || !written.requires_grad(),
+            "aot_autograd does not support input mutations with requires_grad in backward for create_graph=True");
     std::vector<Tensor> sources = context.saved_tensors();
     autograd::Gradients gradients;
     {
@@ -303,8 +306,12 @@ std::vector<Value> results_of(const Call& call, const std::vector<Tensor>& sourc
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     const OutputInfo& o = outputs[i];
-    SetGradEnabled mode((joint.differentiable || is_grad_enabled()) && !o.made_without_grad);
-    auto view = [&](const Tensor& base) { return Value(view_of(call, base, o, computed[i])); };
+    SetGradEnabled mode((o.requires_grad || is_grad_enabled()) && !o.made_without_grad);
+    auto view = [&](const Tensor& base) {
+      Tensor taken = view_of(call, base, o, computed[i]);
+      if (o.requires_grad && !taken.requires_grad()) taken.requires_grad_();  // the function made a leaf of it
+      return Value(taken);
+    };
     switch (o.kind) {
       case OutputInfo::Kind::Fresh: break;
       case OutputInfo::Kind::Plain: results[i] = o.value; break;

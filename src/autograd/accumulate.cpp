@@ -43,7 +43,8 @@ Tensor copy_in_layout(const Tensor& gradient, const Tensor& leaf) {
   return copy_with_strides(gradient, leaf.sym_strides());
 }
 
-/// Whether the gradient is all of a tensor that is there for its sake alone: a product, say, that it is transposed from.
+/// Whether the gradient is all of a tensor that is there for its sake alone: a product, say, that it is transposed
+/// from.
 bool is_whole_of_its_base(const Tensor& gradient) {
   const IntrusivePtr<TensorImpl>& base = gradient.impl()->view_base();
   const StorageImpl& storage = *gradient.storage();

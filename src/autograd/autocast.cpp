@@ -5,6 +5,7 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "core/per_thread.h"
 #include "umbra/autograd/grad_mode.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/generated/functions.h"
@@ -183,10 +184,16 @@ constinit thread_local AutocastState g_cpu;
 constinit thread_local bool g_cache_enabled = true;
 constinit thread_local int g_nesting = 0;
 /// For each region that was entered: whether a program that is being recorded has it.
-thread_local std::vector<bool> g_regions;
+std::vector<bool>& regions() {
+  static PerThread<std::vector<bool>> of_thread;
+  return *of_thread;
+}
 AutocastObserver g_observer = {};
 /// Leaves and what they were cast to. A leaf is kept with its cast: its address means nothing without it.
-thread_local std::unordered_map<const TensorImpl*, std::pair<Tensor, Tensor>> g_cache;
+auto& cast_leaves() {
+  static PerThread<std::unordered_map<const TensorImpl*, std::pair<Tensor, Tensor>>> of_thread;
+  return *of_thread;
+}
 
 bool is_eligible(const Tensor& t) {
   return t.defined() && t.device().type == DeviceType::CPU && t.is_floating_point() && t.dtype() != DType::Float64;
@@ -199,10 +206,10 @@ Tensor cast(const Tensor& t, DType dtype) {
   bool cached = dtype == g_cpu.dtype && t.dtype() == DType::Float32 && t.requires_grad() && !t.is_view() &&
                 t.is_leaf() && g_cache_enabled && is_grad_enabled();
   if (!cached) return t.to(dtype);
-  auto found = g_cache.find(t.impl());
-  if (found != g_cache.end()) return found->second.second;
+  auto found = cast_leaves().find(t.impl());
+  if (found != cast_leaves().end()) return found->second.second;
   Tensor made = t.to(dtype);
-  g_cache.emplace(t.impl(), std::pair(t, made));
+  cast_leaves().emplace(t.impl(), std::pair(t, made));
   return made;
 }
 
@@ -230,7 +237,7 @@ DType target(const Cast& cast, const Operator& op, const Value* frame) {
 
 /// A tracer above has recorded the call as it was made. A program without the region would compute in other types.
 void check_region_recorded(const Operator& op) {
-  bool recorded = !g_regions.empty() && g_regions.back();
+  bool recorded = !regions().empty() && regions().back();
   check<NotImplementedError>(recorded || !active_mode(DispatchKey::PreProxy), "autocast of ", op.name(),
                              " in a program that is recorded above autograd (torch.export, make_fx with pre_dispatch): "
                              "the region has to begin inside the program");
@@ -306,22 +313,22 @@ void set_autocast_dtype(DeviceType device, DType dtype) {
 
 bool is_autocast_cache_enabled() { return g_cache_enabled; }
 void set_autocast_cache_enabled(bool enabled) { g_cache_enabled = enabled; }
-void clear_autocast_cache() { g_cache.clear(); }
+void clear_autocast_cache() { cast_leaves().clear(); }
 int autocast_increment_nesting() { return ++g_nesting; }
 int autocast_decrement_nesting() { return --g_nesting; }
 
 void set_autocast_observer(AutocastObserver observer) { g_observer = observer; }
 void autocast_region_begins(DeviceType device, AutocastState state, bool cache) {
-  g_regions.push_back(g_observer.begins && g_observer.begins(device, state, cache));
+  regions().push_back(g_observer.begins && g_observer.begins(device, state, cache));
 }
 void autocast_region_ends() {
-  bool recorded = g_regions.back();
-  g_regions.pop_back();
+  bool recorded = regions().back();
+  regions().pop_back();
   if (recorded) g_observer.ends();
 }
 
-AutocastAside::AutocastAside() { g_regions.push_back(true); }
-AutocastAside::~AutocastAside() { g_regions.pop_back(); }
+AutocastAside::AutocastAside() { regions().push_back(true); }
+AutocastAside::~AutocastAside() { regions().pop_back(); }
 
 AutocastScope::AutocastScope(DType dtype, bool enabled, bool cache) : before_(g_cpu), cache_before_(g_cache_enabled) {
   autocast_region_begins(DeviceType::CPU, {enabled, dtype}, cache);

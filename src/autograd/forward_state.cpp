@@ -1,6 +1,7 @@
 #include "autograd/forward_state.h"
 
 #include "autograd/meta.h"
+#include "core/per_thread.h"
 #include "umbra/autograd/forward.h"
 #include "umbra/core/tangent.h"
 #include "umbra/generated/functions.h"
@@ -14,8 +15,8 @@ constinit thread_local int g_visible __attribute__((tls_model("initial-exec"))) 
 
 /// The tensors that were given tangents, level by level, so that those end with it.
 std::vector<std::vector<WeakPtr<TensorImpl>>>& levels() {
-  thread_local std::vector<std::vector<WeakPtr<TensorImpl>>> stack;
-  return stack;
+  static PerThread<std::vector<std::vector<WeakPtr<TensorImpl>>>> stack;
+  return *stack;
 }
 
 int checked_level(int level) {
@@ -103,6 +104,16 @@ Tensor laid_out_as(const Tensor& tensor, const Tensor& tangent, int level) {
   return memory.as_strided(tensor.sym_sizes(), tensor.sym_strides(), tensor.sym_storage_offset()).copy_(tangent);
 }
 
+/// Views of a lazily conjugated or negated tensor look into its memory, and will do so with its tangent; those of
+/// another (view_as_real) refuse a tangent that is lazy.
+Tensor as_lazy_as(const Tensor& tensor, Tensor tangent) {
+  if (tangent.is_conj() != tensor.is_conj())
+    tangent = tangent.is_conj() ? tangent.resolve_conj() : _conj(_conj(tangent).clone());
+  if (tangent.is_neg() != tensor.is_neg())
+    tangent = tangent.is_neg() ? tangent.resolve_neg() : _neg_view(_neg_view(tangent).clone());
+  return tangent;
+}
+
 }  // namespace
 
 void set_tangent(const Tensor& tensor, const Tensor& tangent, int level) {
@@ -112,10 +123,7 @@ void set_tangent(const Tensor& tensor, const Tensor& tangent, int level) {
         "size ",
         to_string(tensor.sym_sizes()), " while the given forward gradient is of size ", to_string(tangent.sym_sizes()),
         ".");
-  // Views of a lazily conjugated or negated tensor look into its memory, and will do so with its tangent.
-  Tensor kept = laid_out_as(tensor, tangent, level);
-  if (kept.is_conj() != tensor.is_conj()) kept = _conj(_conj(kept).clone());
-  if (kept.is_neg() != tensor.is_neg()) kept = _neg_view(_neg_view(kept).clone());
+  Tensor kept = as_lazy_as(tensor, laid_out_as(tensor, tangent, level));
   std::vector<Tangent>& tangents = ensure_meta(tensor.impl()).rarely().tangents;
   for (Tangent& t : tangents)
     if (t.level == level) {
@@ -158,6 +166,8 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent, int level) {
   if (!is_differentiable(tangent.dtype()))
     fail<ValueError>("Expected tangent to be floating point or complex, but got: ", tangent.dtype());
   int at = checked_level(level);
+  check(!tangent_at(tangent.impl(), at), "Setting a forward grad that itself has a forward gradient at the same level",
+        at - 1, " is not supported.");
   ShowLevels lower(at - 1);
   Tensor dual = alias(primal);
   set_tangent(dual, tangent, at);

@@ -30,16 +30,16 @@ Request request_of(const Operator& op, const Value* frame) {
   return request;
 }
 
+void refuse_inference(const TensorImpl* t) {
+  check(!t->is_inference(),
+        "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
+        "normal tensor before "
+        "doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.");
+}
+
 void refuse_inference_mutation(const Operator& op, const Value* frame) {
-  for (size_t i = 0; i < op.argument_count(); ++i) {
-    if (!op.schema().arguments[i].alias.write) continue;
-    frame[i].each_tensor([](const TensorImpl* t) {
-      check(!t->is_inference(),
-            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
-            "normal tensor before "
-            "doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.");
-    });
-  }
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    if (op.schema().arguments[i].alias.write) frame[i].each_tensor(refuse_inference);
 }
 
 /// What changes metadata in place and has no derivative: in place of a view without history (detach_) it cuts the
@@ -69,6 +69,9 @@ void autograd_layer(const Operator& op, DispatchKeySet keys, Value* frame) {
     if (op.has_tag(Tag::InPlaceView) && change_history(op, frame)) return;
   }
   run_operator(op, keys.below(DispatchKey::Autograd), frame);
+  // An out form has its say about its arguments first; what it gives back is what it wrote.
+  if (op.has_out())
+    for (size_t i = 0; i < op.return_count(); ++i) frame[i].each_tensor(refuse_inference);
 }
 
 const RegisterLayer kAutograd(DispatchKey::Autograd, autograd_layer);

@@ -3,6 +3,7 @@
 #include "autograd/hooks_off.h"
 #include "autograd/meta.h"
 #include "autograd/user_code.h"
+#include "core/per_thread.h"
 #include "dispatch/layers.h"
 #include "umbra/generated/functions.h"
 
@@ -15,8 +16,8 @@ struct HookStack {
   std::optional<std::string> disabled;
 };
 HookStack& hook_stack() {
-  thread_local HookStack stack;
-  return stack;
+  static PerThread<HookStack> stack;
+  return *stack;
 }
 // Read on every save; the stack itself is behind a function call.
 constinit thread_local bool g_has_hooks = false;

@@ -244,8 +244,9 @@ const Operator& functional_form_of(const Operator& op) {
   const Operator* functional = op.functional_form();
   bool gives_argument = op.schema().space != "aten" && op.is_mutable() && op.return_count() > 0 &&
                         !op.schema().returns[0].alias.set.empty();
-  check(functional || !gives_argument, "Found a custom (non-ATen) operator whose output has alias annotations: ",
-        to_string(op.schema()), ". We only support functionalizing operators whose outputs do not have alias annotations");
+  check(functional || !gives_argument,
+        "Found a custom (non-ATen) operator whose output has alias annotations: ", to_string(op.schema()),
+        ". We only support functionalizing operators whose outputs do not have alias annotations");
   check<NotImplementedError>(functional, op.name(),
                              " writes its arguments and has no functional form: it cannot be captured");
   return *functional;
@@ -258,8 +259,8 @@ void check_captured(const Operator& op, const Tensor& written) {
 
 // ---- operators that change metadata ----
 
-/// The wrapper becomes a view of itself: one step more from its base. One that is behind the writes to its base stays so:
-/// its contents are made anew, by all steps, when they are read.
+/// The wrapper becomes a view of itself: one step more from its base. One that is behind the writes to its base stays
+/// so: its contents are made anew, by all steps, when they are read.
 void become_view(const Operator& view, Value* frame, const Tensor& self) {
   FunctionalState& state = state_of(self.impl());
   check_views_last(state);

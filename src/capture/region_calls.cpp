@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/per_thread.h"
 #include "umbra/autograd/autocast.h"
 #include "umbra/autograd/grad_mode.h"
 #include "umbra/capture/tracer.h"
@@ -59,13 +60,16 @@ Value evaluate_set_grad_enabled(ArrayRef<Value> arguments) {
 // ---- autocast between the calls of a graph ----
 
 /// The regions that a graph which runs has entered.
-thread_local std::vector<std::unique_ptr<AutocastScope>> g_entered;
+std::vector<std::unique_ptr<AutocastScope>>& entered() {
+  static PerThread<std::vector<std::unique_ptr<AutocastScope>>> regions;
+  return *regions;
+}
 
 /// (device_type, dtype, enabled, cache_enabled). Nothing casts on devices other than the CPU.
 Value evaluate_enter_autocast(ArrayRef<Value> arguments) {
   check<TypeError>(arguments.size() == 4, "_enter_autocast takes a type of device, a dtype and two bools");
   bool casts = Device(arguments[0].to_string()).type == DeviceType::CPU;
-  g_entered.push_back(
+  entered().push_back(
       casts ? std::make_unique<AutocastScope>(arguments[1].to_dtype(), arguments[2].to_bool(), arguments[3].to_bool())
             : nullptr);
   return {};
@@ -77,8 +81,8 @@ Value evaluate_enter_autocast(ArrayRef<Value> arguments) {
                          .has_side_effects = true});
 
 Value evaluate_exit_autocast(ArrayRef<Value>) {
-  check(!g_entered.empty(), "_exit_autocast without _enter_autocast");
-  g_entered.pop_back();
+  check(!entered().empty(), "_exit_autocast without _enter_autocast");
+  entered().pop_back();
   return {};
 }
 [[maybe_unused]] const fx::Function& kExitAutocast =
@@ -92,20 +96,23 @@ struct RecordedRegion {
   IntrusivePtr<Tracer> tracer;
   fx::Node* entry;
 };
-thread_local std::vector<RecordedRegion> g_recorded;
+std::vector<RecordedRegion>& recorded() {
+  static PerThread<std::vector<RecordedRegion>> regions;
+  return *regions;
+}
 
 bool record_autocast(DeviceType device, AutocastState state, bool cache) {
   Tracer* tracer = active_tracer(DispatchKey::PreProxy);
   if (!tracer) return false;
   fx::Node* entry =
       tracer->record_call(kEnterAutocast, {Value(concat(device)), Value(state.dtype), state.enabled, cache}, Value());
-  g_recorded.push_back({IntrusivePtr<Tracer>(tracer), entry});
+  recorded().push_back({IntrusivePtr<Tracer>(tracer), entry});
   return true;
 }
 
 void record_autocast_end() {
-  RecordedRegion region = std::move(g_recorded.back());
-  g_recorded.pop_back();
+  RecordedRegion region = std::move(recorded().back());
+  recorded().pop_back();
   region.tracer->record_call(kExitAutocast, {region.entry}, Value());
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/per_thread.h"
 #include "umbra/autograd/grad_mode.h"
 #include "umbra/autograd/running.h"
 #include "umbra/core/wrapped_number.h"
@@ -165,8 +166,8 @@ struct CalledFunctions {
   std::unordered_map<const void*, int> counts;
 };
 CalledFunctions& called_functions() {
-  static thread_local CalledFunctions state;
-  return state;
+  static PerThread<CalledFunctions> state;
+  return *state;
 }
 
 }  // namespace
@@ -444,7 +445,10 @@ struct ModuleFrames {
   std::vector<fx::ModuleFrame> frames;
   std::vector<IntrusivePtr<fx::ModuleStack>> stacks;  // one for each depth: nodes made in one place share it
 };
-thread_local ModuleFrames g_modules;
+ModuleFrames& modules() {
+  static PerThread<ModuleFrames> of_thread;
+  return *of_thread;
+}
 thread_local IntrusivePtr<fx::ModuleStack> g_given_modules;
 }  // namespace
 
@@ -453,19 +457,19 @@ void enter_module(const std::string& path, std::string type) {
   Tracer* tracer = active_tracer(DispatchKey::PreProxy);
   if (!tracer) tracer = active_tracer(DispatchKey::Proxy);
   if (int earlier = tracer ? tracer->count_call(path) : 0) key += "@" + std::to_string(earlier);
-  g_modules.frames.push_back({std::move(key), path, std::move(type)});
-  g_modules.stacks.push_back(make_counted<fx::ModuleStack>(g_modules.frames));
+  modules().frames.push_back({std::move(key), path, std::move(type)});
+  modules().stacks.push_back(make_counted<fx::ModuleStack>(modules().frames));
 }
 
 void leave_module() {
-  check(!g_modules.frames.empty(), "no module is entered");
-  g_modules.frames.pop_back();
-  g_modules.stacks.pop_back();
+  check(!modules().frames.empty(), "no module is entered");
+  modules().frames.pop_back();
+  modules().stacks.pop_back();
 }
 
 IntrusivePtr<fx::ModuleStack> current_modules() {
   if (g_given_modules) return g_given_modules;
-  return g_modules.stacks.empty() ? nullptr : g_modules.stacks.back();
+  return modules().stacks.empty() ? nullptr : modules().stacks.back();
 }
 
 IntrusivePtr<fx::ModuleStack> set_current_modules(IntrusivePtr<fx::ModuleStack> modules) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <ostream>
 
+#include "core/per_thread.h"
 #include "umbra/core/sparse.h"
 
 namespace umbra {
@@ -325,7 +326,8 @@ std::ostream& operator<<(std::ostream& out, const Scalar& value) { return out <<
 namespace UMBRA_API detail {
 /// A tensor in one line, for debuggers (tools/gdb): they know this function by its name. Good until the next call.
 const char* debug_text(const Tensor* tensor) {
-  thread_local std::string text;
+  static PerThread<std::string> of_thread;
+  std::string& text = *of_thread;
   if (!tensor->defined()) return "Tensor (undefined)";
   constexpr int64_t kShown = 8;
   text = concat("Tensor ", name(tensor->dtype()), tensor->sym_sizes(), " ", tensor->device());

@@ -41,9 +41,9 @@ bool is_marked_zero(const Tensor& tensor) {
   return mark && mark->is_zero();
 }
 
-SymInt unknown_size(const char* op, SymInt most) {
+SymInt unknown_size(const char* op, SymInt most, MostIs known) {
   check_fake_run(op);
-  return answers().size(op, most);
+  return answers().size(op, most, known);
 }
 
 SymInt unknown_count(const char* op, const Tensor& self) {

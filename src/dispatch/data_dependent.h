@@ -12,9 +12,12 @@
 
 namespace umbra {
 
+/// What is known of a length whose bound is an expression: nothing, or that it is no more than the expression can be.
+/// (PyTorch asks for the latter in `nonzero` and `masked_select` alone, and programs print their ranges.)
+enum class MostIs { Unknown, ItsLargest };
 /// The length of an output, which is `most` or less: an unbacked symbol, or DynamicOutputShapeException with the
 /// operator's name where the mode has none to give.
-SymInt unknown_size(const char* op, SymInt most);
+SymInt unknown_size(const char* op, SymInt most, MostIs known = MostIs::Unknown);
 /// How many elements of a tensor are not zero: the same symbol each time, as long as the tensor is not written.
 SymInt unknown_count(const char* op, const Tensor& self);
 /// The one element of a tensor: its value where the mode knows it, an unbacked symbol (the same each time, as long as
@@ -37,7 +40,7 @@ bool is_marked_zero(const Tensor& tensor);
 
 /// For the layer that answers.
 struct DataDependentAnswers {
-  SymInt (*size)(const char* op, SymInt most);
+  SymInt (*size)(const char* op, SymInt most, MostIs known);
   SymInt (*count)(const char* op, const Tensor& self);
   Scalar (*element)(const char* op, const Tensor& self);
   void (*mark_zero)(const Tensor& fake);

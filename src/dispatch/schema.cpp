@@ -254,6 +254,7 @@ std::string default_text(const Value& v) {
   switch (v.tag()) {
     case Value::Tag::String: return "\"" + v.to_string() + "\"";
     case Value::Tag::Double: return float_text(v.to_double());
+    case Value::Tag::Device: return to_string(v.to_device());
     // TorchScript knows these as numbers.
     case Value::Tag::DType: return std::to_string(static_cast<int>(v.to_dtype()));
     case Value::Tag::Layout: return std::to_string(static_cast<int>(v.to_layout()));

@@ -313,8 +313,9 @@ class Decomposer {
       if (!seen.insert(inputs[i].tensor_ref().impl()).second) continue;
       refuse_resized(*placeholders[i], inputs[i].tensor_ref());
       refuse_shared(i, inputs, placeholders);
-      check<NotImplementedError>(input.kind != InputKind::TensorConstant, "the program writes its constant ",
-                                 input.target);
+      check<NotImplementedError>(input.kind != InputKind::TensorConstant, "Constant ", input.target,
+                                 " is written by the program, whose constants stay what they are: make it a buffer "
+                                 "(register_buffer)");
       bool user = input.kind == InputKind::UserInput;
       specs.push_back({user                              ? OutputKind::UserInputMutation
                        : input.kind == InputKind::Buffer ? OutputKind::BufferMutation

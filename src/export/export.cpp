@@ -268,6 +268,8 @@ class Exporter {
       first_sizes_.emplace(dim->name(), text);
       if (!has_own && root.is_symbolic()) env_->add_source(env_->expression(root), root_text(text, *dim));
     }
+    if (found->second.is_symbolic())
+      env_->add_use(env_->expression(found->second), {dim->text(), text, dim->scale(), dim->offset()});
     SymInt size = found->second * dim->scale() + dim->offset();
     if (dim->is_derived() && size.is_symbolic()) add_derived(text, *dim);
     if (size.hint() != hint) fail_unequal(text, hint, *dim, found->second);
@@ -383,7 +385,10 @@ class Exporter {
     sym::LayoutWatch layouts(*env_, sym::Composites::Whole);
     CallBoundary boundary;
     WithoutAutocastCache each_cast_is_made_where_it_stands;
-    return source_.forward(both.children[0], both.children[1]);
+    SetGradEnabled as_it_was(is_grad_enabled());  // a switch in the program is the program's
+    Tree result = source_.forward(both.children[0], both.children[1]);
+    tracer_->record_grad_mode();
+    return result;
   }
 
   // Nodes say what values look like; their histories are those of a run that is over.
@@ -403,7 +408,6 @@ class Exporter {
 
   // Buffers that the program replaced: the graph writes the new value into the old one at its end.
   void add_assignments() {
-    tracer_->record_grad_mode();
     if (!source_.assignments) return;
     for (const auto& [buffer, value] : source_.assignments()) {
       fx::Argument target = tracer_->argument(Value(buffer)), written = tracer_->argument(Value(value));

@@ -1,6 +1,8 @@
 // Constants: fake tensors whose values are known, since they are literals of the program or made of literals alone.
 #include "fake/constants.h"
 
+#include <algorithm>
+
 #include "umbra/dispatch/writes.h"
 #include "umbra/generated/functions.h"
 
@@ -10,6 +12,22 @@ namespace {
 
 bool is_random(const Operator& op) {
   return op.definition().random || (op.functional() && op.functional()->definition().random);
+}
+
+/// Whether a call depends on a number that differs from run to run: its result is no constant then.
+bool has_symbols(const Value& argument) {
+  if (argument.is_symbolic()) return true;
+  if (argument.is_tensor()) return !argument.tensor_ref().is_fake() && !argument.tensor_ref().storage()->has_data();
+  if (argument.is_int_list())
+    for (SymInt number : argument.int_list())
+      if (number.is_symbolic()) return true;
+  if (argument.is_list())
+    for (const Value& item : argument.list())
+      if (has_symbols(item)) return true;
+  return false;
+}
+bool has_symbols(const Operator& op, const Value* frame) {
+  return std::any_of(frame, frame + op.argument_count(), [](const Value& v) { return has_symbols(v); });
 }
 
 constexpr int64_t kLargestConstant = 128;  // elements: literals and small tables, not weights
@@ -50,7 +68,7 @@ bool lift_literal(const Operator& op, FakeModeImpl& mode, Value* frame) {
 }
 
 bool fold_constants(const Operator& op, FakeModeImpl& mode, Value* frame) {
-  if (op.is_mutable() || is_random(op) || op.is_view()) return false;
+  if (op.is_mutable() || is_random(op) || op.is_view() || has_symbols(op, frame)) return false;
   for (size_t i = 0; i < op.argument_count(); ++i) {
     if (frame[i].is_tensor_list() || frame[i].is_list()) return false;
     // A literal that moves to another device cannot be followed there.
@@ -72,6 +90,12 @@ bool fold_constants(const Operator& op, FakeModeImpl& mode, Value* frame) {
 }
 
 void view_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
+  if (has_symbols(op, frame)) {  // which elements it shows differs from run to run
+    run_fake(op, mode, frame);
+    for (size_t i = 0; i < op.return_count(); ++i)
+      frame[i].each_tensor([&](TensorImpl* t) { t->set_layer_state(IntrusivePtr<RefCounted>(&mode)); });
+    return;
+  }
   Frame inner(op, frame);
   IntrusivePtr<KnownMemory> memory = constant_state(frame[0].tensor_ref()).memory;
   inner[0] = Value(*fake_constant(frame[0].tensor_ref()));
@@ -87,7 +111,7 @@ void view_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
 
 bool write_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
   static const Operator& detach = get_operator("aten::detach_");  // changes metadata that no value has
-  if (!op.is_mutable() || is_random(op) || op.argument_count() == 0) return false;
+  if (!op.is_mutable() || is_random(op) || op.argument_count() == 0 || has_symbols(op, frame)) return false;
   if (op.has_tag(Tag::InPlaceView) && &op != &detach) return false;
   for (size_t i = 0; i < op.argument_count(); ++i) {
     if (op.schema().arguments[i].alias.write != (i == 0)) return false;

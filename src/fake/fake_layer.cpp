@@ -108,10 +108,12 @@ std::string python_name(std::string op) {
 
 FakeModeImpl& answering_mode() { return *static_cast<FakeModeImpl*>(active_mode(DispatchKey::Fake)); }
 
-SymInt answer_size(const char* op, SymInt most) {
+SymInt answer_size(const char* op, SymInt most, MostIs known) {
   FakeModeImpl& mode = answering_mode();
   sym::ShapeEnv* env = mode.shape_env();
   if (!env || !mode.options().allow_dynamic_output_shapes) fail_dynamic_shape(op);
+  if (known == MostIs::ItsLargest && most.is_symbolic())
+    if (Integer upper = env->bound_range(most).upper; upper < sym::kMostSize) most = to_int64(upper);
   if (!most.is_symbolic() && most.value() == INT64_MAX) return env->create_unbacked({0, sym::kInfinity}, true);
   return env->create_unbacked({0, most.is_symbolic() ? sym::kMostSize : Integer{most.value()}}, true);
 }
@@ -151,11 +153,7 @@ Scalar answer_element(const char* op, const Tensor& self) {
 SymInt answer_count(const char* op, const Tensor& self) {
   DataFakeState* state = make_data_state(answering_mode(), self);
   if (state && state->count) return *state->count;
-  SymInt most = self.sym_numel();
-  if (most.is_symbolic() && state)
-    if (Integer upper = answering_mode().shape_env()->bound_range(most).upper; upper < sym::kMostSize)
-      most = to_int64(upper);
-  SymInt count = answer_size(op, most);
+  SymInt count = answer_size(op, self.sym_numel(), MostIs::ItsLargest);
   if (state) state->count = count;
   return count;
 }

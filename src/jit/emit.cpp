@@ -271,20 +271,25 @@ void Emitter::raise(const Tree& s) {
 
 void Emitter::assertion(const Tree& s) {
   Condition c = condition(*s.children[0]);
+  raise_unless(s, c, [&]() -> Variable* { return s.children.size() > 1 ? value(*s.children[1]) : nullptr; });
+  if (!c.known) refine(c.if_true);
+}
+
+/// Where the condition does not hold, an error is raised; the reason, which may be null, is computed only then.
+void Emitter::raise_unless(const Tree& at, const Condition& c, const std::function<Variable*()>& reason) {
   branches(
-      s, c, [] {},
+      at, c, [] {},
       [&] {
         Variable* message = constant(Value("AssertionError: "));
-        if (s.children.size() > 1) {
-          Variable* why = as_message(s, value(*s.children[1]));
+        if (Variable* given = reason()) {
+          Variable* why = as_message(at, given);
           const Value* known = why->node()->is("prim::Constant") ? why->node()->attribute("value") : nullptr;
           message = known ? constant(Value("AssertionError: " + known->to_string()))
-                          : as_value(s, builtin(s, "aten::add", {{"", message}, {"", why}}));
+                          : as_value(at, builtin(at, "aten::add", {{"", message}, {"", why}}));
         }
-        insert(s, "prim::RaiseException", {message}, {});
+        insert(at, "prim::RaiseException", {message}, {});
         raises_ = true;
       });
-  if (!c.known) refine(c.if_true);
 }
 
 }  // namespace umbra::jit

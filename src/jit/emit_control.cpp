@@ -65,7 +65,8 @@ void Emitter::if_statement(const Tree& s) {
       s, c, [&] { statements(s.body); }, [&] { statements(s.orelse); });
 }
 
-/// Of an if-statement `at` may say which branch leaves: what that one does not define is not read behind it.
+/// Of an if-statement `at` may say which branch leaves: what that one does not define is not read behind it. Where it
+/// returns, nothing of it is.
 void Emitter::branches(const Tree& at, const Condition& c, const std::function<void()>& yes,
                        const std::function<void()>& no) {
   if (c.known) {  // only the branch that runs has to compile
@@ -94,6 +95,13 @@ void Emitter::branches(const Tree& at, const Condition& c, const std::function<v
   join(at, node, before, std::move(env_yes), std::move(env_no), raises_yes, raises_no);
 }
 
+namespace {
+bool other_types(const Sugared& a, const Sugared& b) {
+  bool variables = a.kind == Sugared::Kind::Variable && b.kind == Sugared::Kind::Variable;
+  return variables && !unify(a.variable->type(), b.variable->type());
+}
+}  // namespace
+
 void Emitter::join(const Tree& at, Node* node, const Environment& before, Environment yes, Environment no,
                    bool yes_raises, bool no_raises) {
   env_ = before;
@@ -118,10 +126,14 @@ void Emitter::join(const Tree& at, Node* node, const Environment& before, Enviro
     if (only_told && !yes_raises && !no_raises) continue;
     bool internal = name.starts_with("$");
     bool is_if = at.kind == Syntax::If;
-    bool yes_leaves = yes_raises || (is_if && at.text == "yes"), no_leaves = no_raises || (is_if && at.text == "no");
-    if ((!a || yes_raises) && b && b->kind == Sugared::Kind::Variable && (internal || yes_leaves))
+    bool yes_leaves = yes_raises || (is_if && at.text.starts_with("yes"));
+    bool no_leaves = no_raises || (is_if && at.text.starts_with("no"));
+    bool returns = is_if && !internal && at.text.ends_with(" returns") && a && b && other_types(*a, *b);
+    if ((!a || yes_raises || (returns && yes_leaves)) && b && b->kind == Sugared::Kind::Variable &&
+        (internal || yes_leaves))
       a = sugar(in_block(0, [&] { return one(at, "prim::Uninitialized", {}, b->variable->type()); }));
-    if ((!b || no_raises) && a && a->kind == Sugared::Kind::Variable && (internal || no_leaves))
+    if ((!b || no_raises || (returns && no_leaves)) && a && a->kind == Sugared::Kind::Variable &&
+        (internal || no_leaves))
       b = sugar(in_block(1, [&] { return one(at, "prim::Uninitialized", {}, a->variable->type()); }));
     if (!a || !b) {
       env_[name] = nullptr;

@@ -256,6 +256,11 @@ std::vector<Argument> Emitter::rearranged(const Tree& at, const std::string& nam
   if (name == "aten::sort" && !arguments.empty() && is_list(type(0)) && arguments.size() == 2 &&
       arguments[1].name == "reverse")
     arguments[1].name.clear();
+  if (name == "aten::warn") {
+    static const char* const names[] = {"message", "stacklevel"};
+    for (size_t i = 0; i < arguments.size() && i < 2; ++i)
+      if (arguments[i].name == names[i]) arguments[i].name.clear();
+  }
   bool by_device = name == "aten::to" && arguments.size() > 1 && arguments[1].name.empty() && is_tensor(type(0)) &&
                    (type(1)->is(TypeKind::Device) || is_string(type(1)) || is_subtype(none_type(), type(1)));
   if (by_device) {  // x.to(device, dtype, non_blocking, copy)

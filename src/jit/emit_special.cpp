@@ -33,6 +33,7 @@ SugaredPtr Emitter::call_special(const Tree& e, const std::string& name, const T
       {"uninitialized", &Emitter::call_uninitialized},
       {"is_scripting", &Emitter::call_is_scripting},
       {"is_tracing", &Emitter::call_is_scripting},
+      {"is_compiling", &Emitter::call_is_scripting},
       {"range", &Emitter::call_range},
       {"enumerate", &Emitter::call_range},
       {"zip", &Emitter::call_range},
@@ -53,6 +54,7 @@ SugaredPtr Emitter::call_special(const Tree& e, const std::string& name, const T
       {"aten::wait", &Emitter::call_wait},
       {"device", &Emitter::call_device},
       {"aten::device", &Emitter::call_device},
+      {"aten::_assert", &Emitter::call_assert},
   };
   auto found = table.find(name);
   return found == table.end() ? nullptr : (this->*found->second)({e, name, hint});
@@ -244,6 +246,22 @@ SugaredPtr Emitter::call_device(const SpecialCall& c) {
     if (a.name == "type" || a.name == "index" || a.name == "device") a.name.clear();
   if (arguments.size() == 2) return builtin(c.e, "aten::device", std::move(arguments));
   return create(c.e, simple_type(TypeKind::Device), std::move(arguments));
+}
+
+/// torch._assert(condition, message): the statement as a function, whose arguments are computed before the question.
+SugaredPtr Emitter::call_assert(const SpecialCall& c) {
+  Variable* given[2] = {};
+  size_t place = 0;
+  for (const Argument& a : arguments_of(c.e)) {
+    size_t i = a.name.empty() ? place++ : a.name == "condition" ? 0 : a.name == "message" ? 1 : 2;
+    if (i >= 2 || given[i]) fail_at(c.e, "_assert takes a condition and a message, each once");
+    given[i] = a.value;
+  }
+  if (!given[0] || !given[1]) fail_at(c.e, "_assert takes a condition and a message, each once");
+  Condition condition;
+  condition.value = truth(c.e, given[0]);
+  raise_unless(c.e, condition, [&] { return given[1]; });
+  return sugar(constant(Value()));
 }
 
 }  // namespace umbra::jit

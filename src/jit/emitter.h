@@ -64,6 +64,7 @@ class Emitter {
   void delete_target(const Tree& t);
   void raise(const Tree& s);
   void assertion(const Tree& s);
+  void raise_unless(const Tree& at, const Condition& c, const std::function<Variable*()>& reason);
   Variable* not_ended(const Tree& s, Variable* condition);
 
   // ---- expressions (emit_expression.cpp, emit_access.cpp) ----
@@ -136,6 +137,7 @@ class Emitter {
   SugaredPtr call_fork(const SpecialCall& c);
   SugaredPtr call_wait(const SpecialCall& c);
   SugaredPtr call_device(const SpecialCall& c);
+  SugaredPtr call_assert(const SpecialCall& c);
   SugaredPtr call_function(const Tree& at, const FunctionPtr& function, std::vector<Argument> arguments);
   SugaredPtr call_method(const Tree& at, Variable* self, const std::string& name, std::vector<Argument> arguments);
   SugaredPtr create(const Tree& at, const TypePtr& type, std::vector<Argument> arguments);

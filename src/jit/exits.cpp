@@ -85,6 +85,7 @@ class Exits {
     copy->orelse.clear();
     Flow yes = rewrite(s->body, 0, copy->body), no = rewrite(s->orelse, 0, copy->orelse);
     copy->text = yes.always ? "yes" : no.always ? "no" : "";
+    if (yes.always ? yes.returns : no.returns) copy->text += " returns";
     out.push_back(copy);
     if (!yes.maybe && !no.maybe && !(yes.always && no.always)) return false;  // at most one branch raises
     if (yes.always && no.always) {

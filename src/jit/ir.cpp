@@ -5,6 +5,7 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "core/per_thread.h"
 #include "umbra/jit/objects.h"
 
 namespace umbra::jit {
@@ -145,7 +146,8 @@ bool has_effects(std::string_view kind) {
 }  // namespace
 
 const Kind* Kind::of(std::string_view text) {
-  thread_local std::unordered_map<std::string_view, const Kind*> known;
+  static PerThread<std::unordered_map<std::string_view, const Kind*>> of_thread;
+  auto& known = *of_thread;
   if (auto found = known.find(text); found != known.end()) return found->second;
   static std::mutex mutex;
   static std::map<std::string, Kind, std::less<>> all;

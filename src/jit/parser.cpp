@@ -541,6 +541,27 @@ class Parser {
     return make(Syntax::String, begin, {}, text);
   }
 
+  /// Where the expression of an f-string's field ends: at its brace, or at the mark of a conversion or a format. Those
+  /// inside brackets and strings belong to the expression.
+  static size_t end_of_field(const std::string& s, size_t i) {
+    int depth = 0;
+    for (char quote = 0; i < s.size(); ++i) {
+      char c = s[i];
+      if (quote) {
+        if (c == quote) quote = 0;
+      } else if (c == '\'' || c == '"') {
+        quote = c;
+      } else if (c == '(' || c == '[' || c == '{') {
+        ++depth;
+      } else if (depth == 0 && (c == '}' || c == ':' || (c == '!' && s.substr(i, 2) != "!="))) {
+        return i;
+      } else if (c == ')' || c == ']' || c == '}') {
+        --depth;
+      }
+    }
+    return std::string::npos;
+  }
+
   void format_parts(const Token& token, std::vector<TreePtr>& parts) {
     const std::string& s = token.text;
     std::string plain;
@@ -553,14 +574,11 @@ class Parser {
         plain += s[i];
         continue;
       }
-      size_t close = s.find('}', i);
+      size_t close = end_of_field(s, i + 1);
       if (close == std::string::npos) refuse("an f-string whose braces do not match");
+      if (s[close] == '!') misused("Don't support conversion in JoinedStr", token.begin, token.begin + 1);
+      if (s[close] == ':') misused("Don't support formatting in JoinedStr", token.begin, token.begin + 1);
       std::string inner = s.substr(i + 1, close - i - 1);
-      size_t mark = inner.find('!');
-      bool converts = mark != std::string::npos && (mark + 2 == inner.size() || inner[mark + 2] == ':');
-      if (converts) misused("Don't support conversion in JoinedStr", token.begin, token.begin + 1);
-      if (inner.find(':') != std::string::npos)
-        misused("Don't support formatting in JoinedStr", token.begin, token.begin + 1);
       parts.push_back(make(Syntax::String, token.begin, {}, plain));
       plain.clear();
       auto text = std::make_shared<SourceText>(SourceText{inner, source_->file, source_->first_line, 0, nullptr});

@@ -1,6 +1,7 @@
 // Places in programs, as errors show them.
 #include <algorithm>
 
+#include "core/per_thread.h"
 #include "umbra/jit/ast.h"
 
 namespace umbra::jit {
@@ -124,23 +125,26 @@ struct Frame {
   std::string function;
   const Tree* reached = nullptr;
 };
-thread_local std::vector<Frame> g_frames;
+std::vector<Frame>& frames() {
+  static PerThread<std::vector<Frame>> of_thread;
+  return *of_thread;
+}
 }  // namespace
 
-Compilation::Compilation(std::string function) { g_frames.push_back({std::move(function)}); }
-Compilation::~Compilation() { g_frames.pop_back(); }
+Compilation::Compilation(std::string function) { frames().push_back({std::move(function)}); }
+Compilation::~Compilation() { frames().pop_back(); }
 
 void Compilation::reach(const Tree& tree) {
-  if (!g_frames.empty()) g_frames.back().reached = &tree;
+  if (!frames().empty()) frames().back().reached = &tree;
 }
 
-const Tree* Compilation::reached() { return g_frames.empty() ? nullptr : g_frames.back().reached; }
+const Tree* Compilation::reached() { return frames().empty() ? nullptr : frames().back().reached; }
 
 std::string Compilation::waiting() {
   std::string out;
-  for (size_t i = g_frames.size(); i-- > 1;) {
-    const Frame& caller = g_frames[i - 1];
-    out += concat("'", g_frames[i].function, "' is being compiled since it was called from '", caller.function, "'\n");
+  for (size_t i = frames().size(); i-- > 1;) {
+    const Frame& caller = frames()[i - 1];
+    out += concat("'", frames()[i].function, "' is being compiled since it was called from '", caller.function, "'\n");
     if (caller.reached) out += whole_range(*caller.reached).pointed();
   }
   return out;

@@ -37,8 +37,8 @@ void choose_kernels() {
   unsetenv("OPENBLAS_CORETYPE");
 }
 
-// When it is loaded, OpenBLAS starts a thread for each core, and they spin for a while. It is the kernels that share work
-// out (kernels/parallel.h): those threads end before anything runs.
+// When it is loaded, OpenBLAS starts a thread for each core, and they spin for a while. It is the kernels that share
+// work out (kernels/parallel.h): those threads end before anything runs.
 [[gnu::constructor]] void end_threads() {
   if (auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) set(1);
   if (auto shutdown = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "blas_thread_shutdown_"))) shutdown();

@@ -284,8 +284,8 @@ class Shares {
   Shares(Kind kind, const Operands& t, const Geometry& g) : kind_(kind), t_(t), g_(g), parts_(division(kind, t, g)) {
     int64_t work = g.batch * g.map_channels * g.map_size() * (g.image_channels / g.groups) * g.kernel_size();
     int64_t threads = num_threads(), work_of_one = std::max<int64_t>(1, work / parts_.count);
-    // As many parts as threads, since each part brings the weight, or the input, into oneDNN's layout anew; or some times
-    // as many where copies of parts of a large weight would else take much memory.
+    // As many parts as threads, since each part brings the weight, or the input, into oneDNN's layout anew; or some
+    // times as many where copies of parts of a large weight would else take much memory.
     bool large = parts_.part == some_channels && t.weight.numel() > (kind == Kind::Image ? t.map : t.image).numel();
     int64_t weight_bytes = t.weight.numel() * static_cast<int64_t>(t.weight.item_size());
     int64_t turns = large ? std::max<int64_t>(1, weight_bytes / (threads * kWeightCopy)) : 1;

@@ -275,8 +275,9 @@ struct MatmulPlan {
   bool blas_is_better = false;
 };
 
-/// oneDNN's second way, for matrices that lie in parts of larger ones, first writes code for all cases: milliseconds, and
-/// megabytes that stay. It repays that where much is multiplied, but for two matrices by columns, where it is half as fast.
+/// oneDNN's second way, for matrices that lie in parts of larger ones, first writes code for all cases: milliseconds,
+/// and megabytes that stay. It repays that where much is multiplied, but for two matrices by columns, where it is half
+/// as fast.
 bool is_better_by_blas(const Product& p, std::string_view way) {
   constexpr int64_t kMuchWork = 1 << 25;
   bool by_columns = !p.a.rows_dense() && !p.b.rows_dense();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/per_thread.h"
 #include "kernels/copy.h"
 #include "kernels/parallel.h"
 #include "kernels/sort_keys.h"
@@ -46,10 +47,10 @@ void reduce_lines(const Tensor& values, const Tensor& indices, const Tensor& sel
   });
 }
 
-/// One for each thread and kind of key, not for each type of elements: the loader's block for them is small.
+/// One for each thread and kind of key.
 template <class Key> std::vector<Key>& keys_buffer() {
-  thread_local std::vector<Key> keys;
-  return keys;
+  static PerThread<std::vector<Key>> keys;
+  return *keys;
 }
 
 /// Where the k-th of the line's elements is, by value; of equal ones the first counts as less.

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "core/per_thread.h"
 #include "kernels/copy.h"
 #include "kernels/planes.h"
 
@@ -265,11 +266,10 @@ template <class C> void max_values_of(const Windows& windows, const C* x, C* y) 
   });
 }
 
-/// One for each thread: in the template it would be one for each thread and type, and what a library has for each
-/// thread has to fit a small block of the loader's.
+/// One for each thread: in the template it would be one for each thread and type.
 std::vector<int64_t>& positions_buffer() {
-  thread_local std::vector<int64_t> buffer;
-  return buffer;
+  static PerThread<std::vector<int64_t>> buffer;
+  return *buffer;
 }
 
 template <class T, int Lanes>

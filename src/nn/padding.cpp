@@ -25,8 +25,8 @@ template <size_t N> std::string Padding<N>::extra_repr() const {
 #define UMBRA_PADDING(Name, mode)                                                                           \
   template <size_t N>                                                                                       \
   Name<N>::Name(Sizes<2 * N> padding) : Padding<N>(UMBRA_LAYER_NAME(N, "padding", #Name), padding, mode) {} \
-  template class UMBRA_INSTANCE Name<1>;                                                                         \
-  template class UMBRA_INSTANCE Name<2>;                                                                         \
+  template class UMBRA_INSTANCE Name<1>;                                                                    \
+  template class UMBRA_INSTANCE Name<2>;                                                                    \
   template class UMBRA_INSTANCE Name<3>;
 UMBRA_PADDING(ReflectionPad, "reflect")
 UMBRA_PADDING(ReplicationPad, "replicate")

@@ -217,7 +217,7 @@ template <size_t N> std::string AdaptiveMaxPool<N>::extra_repr() const {
   return "output_size=" + number_or_tuple(output_size_);
 }
 
-#define UMBRA_INSTANTIATE(Name)     \
+#define UMBRA_INSTANTIATE(Name)          \
   template class UMBRA_INSTANCE Name<1>; \
   template class UMBRA_INSTANCE Name<2>; \
   template class UMBRA_INSTANCE Name<3>;

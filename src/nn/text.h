@@ -24,8 +24,8 @@ inline std::string float_text(double number) {
   return text.find_first_of(".einf") == std::string::npos ? text + ".0" : text;
 }
 
-// Stands in an instance of a layer that programs may use: `template class UMBRA_INSTANCE MaxPool<2>;`, where no compiler but
-// GCC takes an attribute in brackets.
+// Stands in an instance of a layer that programs may use: `template class UMBRA_INSTANCE MaxPool<2>;`, where no
+// compiler but GCC takes an attribute in brackets.
 #define UMBRA_INSTANCE __attribute__((visibility("default")))
 
 /// "torch.nn.modules.conv.Conv2d" of the three names.

@@ -159,19 +159,38 @@ class Checker {
       report_constant(one.dim.empty() ? one.source : one.dim, one.value);
   }
 
-  /// The dims of a specialised group carry their derived ones with them: `dy - 6`.
+  /// A Dim that has to be a number is one wherever it stands, in derived Dims too.
   void report_specialized(const Symbol& one, Integer number) {
-    bool derived = !one.dim.empty() && !identifier(one.dim);
-    bool has_derived = std::any_of(env_.symbols().begin(), env_.symbols().end(), [&](const Symbol& other) {
-      return !other.dim.empty() && !identifier(other.dim) && other.dim.find(one.dim) != std::string::npos;
-    });
-    if (!derived && !has_derived && !forced_.count(one.expression)) return report_constant(name(one), number);
-    std::string value = integer_text(number);
-    specializations_.push_back(concat("  - solving the guards generated for ", name(one), " = ", source(one),
-                                      " resulted in a specialized value of ", value, "."));
-    if (derived) return;
+    if (forced_.count(one.expression) || solved_equation(one)) return report_solved(one, number);
+    if (one.uses.empty()) return report_constant(name(one), number);
+    for (const DimUse& use : one.uses) report_constant(use.dim, number * use.scale + use.offset);
+  }
+
+  /// The equation about the Dim alone that has a number for its solution: `dy == 2*dy - 12`; null where there is none.
+  const Expression* solved_equation(const Symbol& one) const {
+    auto about = [&](const Expression* side) {
+      auto symbols = free_symbols(side);
+      return symbols.size() == 1 && symbols[0] == one.expression;
+    };
+    if (!one.dim.empty())
+      for (const Guard& guard : env_.guards())
+        if (guard.condition->is(Kind::Eq) && about(guard.condition->arg(0)) && about(guard.condition->arg(1)))
+          return guard.condition;
+    return nullptr;
+  }
+
+  void report_solved(const Symbol& one, Integer number) {
+    DimUse shown = one.uses.empty() ? DimUse{name(one), source(one)} : one.uses.front();
+    std::string value = integer_text(number * shown.scale + shown.offset);
+    if (const Expression* equation = solved_equation(one))
+      violate(shown.dim, concat("Not all values of ", shown.dim, " = ", shown.source,
+                                " in the specified range satisfy the generated guard ",
+                                to_python(equation, [&](const Expression* a) { return source(symbol(a)); }), "."));
+    specializations_.push_back(concat("  - solving the guards generated for ", shown.dim, " = ", shown.source,
+                                      " resulted in a specialized value of ", value, ": it must be specialized to ",
+                                      value, " because the guards generated for it are too complex for a range."));
     specialized_.push_back(one.dim);
-    add_equation(one.dim, value);
+    if (!is_hidden(one)) add_equation(one.dim, integer_text(number));
   }
 
   void report(const Symbol& one) {
@@ -184,7 +203,9 @@ class Checker {
     if (one.dim.empty() || one.declared) return;
     if (!form->is(Kind::Symbol)) return report_relation(one, form);
     const Symbol& first = leader(form);
-    if (&first != &one && !first.dim.empty()) report_equal(first, one);
+    if (&first == &one || first.dim.empty()) return;
+    if (is_hidden(first)) report_relation(one, form);
+    else report_equal(first, one);
   }
 
   /// Dimensions that have to be equal go by the name of the first of them.
@@ -206,13 +227,18 @@ class Checker {
     equal_.push_back(&second);
   }
 
+  /// A root that no input has by itself shows as the first Dim that is derived from it.
+  static std::string shown(const Symbol& root) {
+    if (!is_hidden(root) || root.uses.empty()) return root.dim + " = " + source(root);
+    return root.uses.front().dim + " = " + root.uses.front().source;
+  }
+
   void report_relation(const Symbol& one, const Expression* form) {
     auto roots = free_symbols(form);
     if (!all_named(roots)) return;
     if (roots.size() != 1 || !affine_in(form, roots[0])) return;  // kept as a run-time check
-    auto named = [](const Symbol& a) { return a.dim + " = " + source(a); };
-    violate(one.dim, concat("The values of ", named(one), " must always be related to the values of ",
-                            named(leader(roots[0])), " by ", one.dim, " = ", in_dims(form), "."));
+    violate(one.dim, concat("The values of ", one.dim, " = ", source(one), " must always be related to the values of ",
+                            shown(leader(roots[0])), " by ", one.dim, " = ", in_dims(form), "."));
     related_.push_back(&one);
   }
 

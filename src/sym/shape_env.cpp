@@ -41,6 +41,10 @@ void ShapeEnv::add_source(const Expression* symbol, const std::string& source) {
   symbols_[symbol->symbol_index()].sources.push_back(source);
 }
 
+void ShapeEnv::add_use(const Expression* symbol, DimUse use) {
+  symbols_[symbol->symbol_index()].uses.push_back(std::move(use));
+}
+
 const Expression* ShapeEnv::new_symbol(Symbol symbol, const Number* hint) {
   auto index = static_cast<uint32_t>(symbols_.size());
   symbol.initial = symbol.range;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/per_thread.h"
 #include "umbra/capture/higher_order.h"
 #include "umbra/transform/tracked.h"
 #include "umbra/transform/vmap.h"
@@ -13,8 +14,8 @@ namespace {
 constexpr DispatchKeySet kKey = DispatchKey::Level;
 
 std::vector<IntrusivePtr<Level>>& levels() {
-  thread_local std::vector<IntrusivePtr<Level>> stack;
-  return stack;
+  static PerThread<std::vector<IntrusivePtr<Level>>> stack;
+  return *stack;
 }
 
 /// A tensor that a differentiating transform left behind is its value; nothing remembers the tape.

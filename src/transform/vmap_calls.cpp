@@ -1,4 +1,5 @@
 // The parts of a vmap as programs of PyTorch call them: a level begins, tensors are wrapped and unwrapped, it ends.
+#include "core/per_thread.h"
 #include "graph/unfinished.h"
 #include "umbra/generated/functions.h"
 #include "umbra/graph/function.h"
@@ -11,8 +12,8 @@ namespace {
 /// The levels that programs of this thread have begun and not ended, outermost first: programs name them by their
 /// places in it, counted from 1.
 std::vector<IntrusivePtr<VmapLevel>>& begun() {
-  static thread_local std::vector<IntrusivePtr<VmapLevel>> levels;
-  return levels;
+  static PerThread<std::vector<IntrusivePtr<VmapLevel>>> levels;
+  return *levels;
 }
 
 VmapLevel& level_at(const Value& place) {

@@ -54,7 +54,7 @@ bool check_symbolic(const Operator& op, const Group& group, const Json& record) 
     if (is_refusal_by_name(e) || status == "raises") return true;
     throw Mismatch(concat("raised: ", e.what()));
   }
-  if (status == "raises") return true;  // a symbol stands for what only data tells
+  if (status == "raises") return true;       // a symbol stands for what only data tells
   const Json& want = record["out_tensors"];  // of the run on data: PyTorch's own fake runs give others in places
   if (outs.size() != want.size()) throw Mismatch(concat(outs.size(), " output tensors, expected ", want.size()));
   for (size_t i = 0; i < outs.size(); ++i) {

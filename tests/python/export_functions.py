@@ -23,3 +23,13 @@ def reloaded(program):
     file = saved(program)
     file.seek(0)
     return torch.export.load(file)
+
+
+def positive(x):
+    assert x.max().item() > 0
+    return x + 1
+
+
+def positive_or_told(x):
+    assert x.max().item() > 0, "positive"
+    return x + 1

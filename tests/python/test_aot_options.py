@@ -184,3 +184,42 @@ def test_a_backward_that_changes_the_metadata_of_an_input_is_refused():
 def test_a_simplified_module_gives_a_tuple():
     with pytest.raises(RuntimeError, match="Graph output must be a"):
         aot_module_simplified(torch.nn.Linear(1, 1), (torch.ones(1),), nop)
+
+
+def test_compilers_are_told_what_they_compile():
+    from umbra.functorch.compile import get_aot_compilation_context, get_aot_graph_name
+    seen = []
+
+    def compiler(graph, _):
+        (name,), model, count = get_aot_compilation_context()
+        assert get_aot_graph_name() == f"{model}__{name}_{count}"
+        seen.append((name.split("_", 1)[1], count))
+        return graph
+    function = aot_function(lambda x: x.sin().sin(), compiler)
+    result = function(torch.ones(3, requires_grad=True))
+    function(torch.ones(3))
+    result.sum().backward()
+    first = seen[0][1]
+    assert seen == [("forward", first), ("inference", first + 1), ("backward", first + 2)]
+    assert get_aot_compilation_context()[0] == []
+
+
+def test_calls_without_gradients_that_give_views_of_inputs_have_inference_graphs():
+    seen = []
+
+    def compiler(graph, _):
+        seen.append(graph)
+        return graph
+    x = torch.ones(2, 3, requires_grad=True).clone()
+    with torch.no_grad():
+        view, other = aot_function(lambda x: (x.view(-1), x.sin()), nop, inference_compiler=compiler)(x)
+    assert len(seen) == 1 and view.requires_grad and not other.requires_grad
+
+
+def test_what_exports_of_joint_graphs_refuse():
+    def function(values):
+        return (values[0] + 1,)
+    with pytest.raises(RuntimeError, match="requires individual inputs not to be pytrees"):
+        aot_export_joint_simple(function, [[torch.ones(2)]], trace_joint=False)
+    with config.patch(functionalize_rng_ops=True), pytest.raises(RuntimeError, match="Functionalized RNG is not currently supported"):
+        aot_export_joint_simple(lambda x: (x + 1,), [torch.ones(2)], trace_joint=True)

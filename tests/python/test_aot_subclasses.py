@@ -253,3 +253,40 @@ def test_a_wrapper_that_a_compiled_function_gives_another_size():
         assert lists(p) == lists(q) and lists(result) == lists(expected)
     with pytest.raises(NotImplementedError, match="changes the sizes"):
         f(pair(True) * 1)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_torch_compile_captures_whole_functions_of_tensor_classes_with_gradients(backend):
+    def function(x, y):
+        return (x * y).sin() + x.sum()
+
+    def call(f):
+        x, y = (Pair(umbra.arange(3.) + i, umbra.arange(3.) * 2).requires_grad_() for i in range(2))
+        result = f(x, y)
+        result.sum().backward()
+        return [part for t in (result, x.grad, y.grad) for part in (t.a, t.b)]
+    for expected, found in zip(call(function), call(umbra.compile(function, backend=backend, fullgraph=True))):
+        assert umbra.allclose(expected, found)
+
+
+def test_torch_compile_of_a_module_whose_parameter_is_of_a_tensor_class():
+    class Scale(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(Pair(umbra.ones(2), umbra.full((2,), 3.)))
+
+        def forward(self, x):
+            return self.w * x
+    module = Scale()
+    compiled = umbra.compile(module, backend="aot_eager", fullgraph=True)
+    compiled(Pair(umbra.arange(2.), umbra.ones(2))).sum().backward()
+    assert module.w.grad.a.tolist() == [0, 1] and module.w.grad.b.tolist() == [1, 1]
+
+
+def test_attributes_that_a_captured_function_gives_an_argument_are_refused():
+    def function(x):
+        x.note = 3
+        return x * 2
+    for x in (umbra.ones(1), Pair(umbra.ones(1), umbra.ones(1))):
+        with pytest.raises(umbra._dynamo.exc.Unsupported, match="attributes"):
+            umbra.compile(function, backend="eager", fullgraph=True)(x)

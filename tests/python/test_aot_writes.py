@@ -219,3 +219,118 @@ def test_a_view_that_changes_its_metadata_after_a_write_is_read_when_it_is_neede
         assert expected.shape == found.shape and torch.equal(expected, found)
     order = [node.name for node in graphs[0].graph.nodes if node.op == "call_function"]
     assert order == ["clone", "as_strided", "add", "as_strided_scatter", "add_1", "as_strided_5", "unsqueeze_1", "add_2", "as_strided_14", "view_2"]
+
+
+SIDE_BY_SIDE = {
+    "rows": (lambda x: (x.view(4, 4)[:2], x.view(4, 4)[2:]), True),
+    "columns": (lambda x: (x.view(4, 4)[:, :2], x.view(4, 4)[:, 2:]), True),
+    "interleaved": (lambda x: (x[::2], x[1::2]), True),
+    "crossing": (lambda x: (x.as_strided((2, 2), (5, 1), 0), x.as_strided((2, 2), (5, 1), 5)), False),
+    "nothing": (lambda x: (x[:0], x[:]), True),
+}
+
+
+@pytest.mark.parametrize("name", SIDE_BY_SIDE)
+@pytest.mark.parametrize("gradients", [False, True])
+def test_parts_of_one_tensor_are_inputs_of_their_own_unless_they_overlap(name, gradients):
+    parts, apart = SIDE_BY_SIDE[name]
+    codes = []
+
+    def keep(graph, _):
+        codes.append(graph.code)
+        return graph
+
+    def function(a, b):
+        a.mul_(3)
+        b.add_(2)
+        return (a.sin().sum() + b.cos().sum()).view(1)
+
+    def call(f):
+        leaf = torch.arange(16.).requires_grad_(gradients)
+        whole = leaf * 1
+        a, b = parts(whole)
+        result = f(a, b)
+        found = [result, a, b, whole]
+        if gradients:
+            (result.sum() + (a * 5).sum() + (whole * whole).sum()).backward()
+            found.append(leaf.grad)
+        return found
+    for expected, found in zip(call(function), call(aot_function(function, keep, nop))):
+        assert torch.allclose(expected, found)
+    assert ("as_strided_scatter" in codes[0]) != apart
+
+
+def test_parts_that_lie_side_by_side_in_one_call_may_overlap_in_another():
+    def function(a, b):
+        a.mul_(3)
+        return b + 1
+    compiled = aot_function(function, nop, dynamic=True)
+    for end in (4, 8):
+        whole = torch.arange(10.)
+        assert torch.equal(compiled(whole[:end], whole[5:9]), whole[5:9] + 1)
+
+
+def test_an_input_that_becomes_the_view_of_itself_that_it_is_is_unchanged():
+    codes = []
+
+    def keep(graph, _):
+        codes.append(graph.code)
+        return graph
+
+    def function(a, b):
+        before = a * 3
+        a.t_()
+        return before + a * b
+    x = torch.ones(4, requires_grad=True)
+    a = x * 2
+    history = a.grad_fn
+    result = aot_function(function, keep, nop)(a, a.detach())
+    assert a.grad_fn is history and "view" not in codes[0]
+    result.sum().backward()
+    assert x.grad.tolist() == [10.0] * 4
+
+
+def test_a_view_of_an_input_that_the_function_makes_a_leaf():
+    def function(a, w):
+        view = a.view(-1)
+        view.requires_grad_()
+        return view, w * 2
+    for w in (torch.ones(2), torch.ones(2, requires_grad=True)):
+        a = torch.ones(2, 2)
+        view, _ = aot_function(function, nop)(a, w)
+        assert view.requires_grad and view.is_leaf and view._base is a and not a.requires_grad
+
+
+def test_a_tensor_that_takes_the_place_of_an_input_is_written_without_a_copy():
+    codes = []
+
+    def keep(graph, _):
+        codes.append(graph.code)
+        return graph
+
+    def function(a, b):
+        with torch.no_grad():
+            a.set_(b)
+            b.mul_(2)
+        return a + b
+    a, b = torch.ones(3), torch.arange(3.)
+    result = aot_function(function, keep, nop, keep_inference_input_mutations=True)(a, b)
+    assert result.tolist() == [0, 4, 8] and a.tolist() == b.tolist() == [0, 2, 4] and "clone" not in codes[0]
+
+
+def test_second_derivatives_are_refused_where_the_backward_writes_what_needs_gradients():
+    class Writes(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.y = y
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            with torch.no_grad():
+                ctx.y.zero_()
+            return gradient * 2, None
+    x, y = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    result = aot_function(Writes.apply, nop)(x.clone(), y.clone()).sum()
+    with pytest.raises(RuntimeError, match="input mutations with requires_grad in backward for create_graph=True"):
+        torch.autograd.grad(result, x, create_graph=True)

@@ -333,3 +333,64 @@ def test_as_many_gradients_as_tensors():
     x = torch.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="got 2 tensors and 1 gradients"):
         torch.autograd.backward([x.sum(), x.prod()], [torch.tensor(1.0)])
+
+
+def test_gradients_for_an_edge_are_of_its_shape_and_kind():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    edge = torch.autograd.graph.get_gradient_edge(x.sin())
+    with pytest.raises(RuntimeError, match="Mismatch in shape"):
+        torch.autograd.grad(edge, (x,), torch.ones(4))
+    with pytest.raises(RuntimeError, match="required to have the same dtype"):
+        torch.autograd.grad(edge, (x,), torch.ones(2, dtype=torch.complex64))
+
+
+def test_an_out_form_does_not_write_a_tensor_of_inference_mode():
+    with torch.inference_mode():
+        out = torch.ones(3)
+        torch.mul(torch.ones(3), 2, out=out)
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+        torch.mul(torch.ones(3), 3, out=out)
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"), torch.no_grad():
+        torch.mul(torch.ones(3), 3, out=out)
+
+
+def test_a_tangent_has_no_tangent_of_its_own_level():
+    forward_ad = torch.autograd.forward_ad
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(torch.ones(2), torch.ones(2))
+        with pytest.raises(RuntimeError, match="has a forward gradient at the same level"):
+            forward_ad.make_dual(torch.ones(2), dual)
+
+
+def test_a_tangent_is_printed():
+    forward_ad = torch.autograd.forward_ad
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(torch.ones(2), torch.full((2,), 3.0))
+        assert str(dual) == "tensor([1., 1.], tangent=tensor([3., 3.]))"
+        assert "tangent" not in str(forward_ad.unpack_dual(dual).primal)
+
+
+@pytest.mark.parametrize("lazy", [lambda t: t.conj(), lambda t: t._neg_view()])
+def test_a_lazy_tangent_of_a_tensor_that_is_not(lazy):
+    forward_ad = torch.autograd.forward_ad
+    tangent = lazy(torch.tensor([5 + 7j, 1j]))
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(torch.tensor([1 + 2j, 3 - 1j]), tangent)
+        assert torch.equal(forward_ad.unpack_dual(torch.imag(dual)).tangent, tangent.resolve_conj().resolve_neg().imag)
+
+
+def test_resizing_to_the_same_size_is_no_write():
+    x, like = torch.rand(1), torch.rand(3)
+    versions = []
+    for resize in (lambda: x.resize_(1, 2), lambda: x.resize_as_(like), lambda: x.resize_(3), lambda: x.resize_as_(like)):
+        resize()
+        versions.append(x._version)
+    assert versions == [1, 2, 2, 2]
+
+
+def test_inputs_by_name():
+    x, y = torch.ones(2, requires_grad=True), torch.full((2,), 3.0, requires_grad=True)
+    found = autograd.grad((x * y).sum(), {"x": x, "y": y})
+    assert list(found) == ["x", "y"] and found["x"].tolist() == [3, 3]
+    (x * y).sum().backward(inputs={"y": y})
+    assert x.grad is None and y.grad.tolist() == [1, 1]

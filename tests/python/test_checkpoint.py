@@ -130,3 +130,19 @@ def test_a_captured_checkpoint_draws_random_numbers_once(function, options):
         y = capture(lambda x: checkpoint(function, x, use_reentrant=False, **options))(x)
         y.sum().backward()
         assert torch.equal(y != 1, x.grad != 0)
+
+
+def test_a_policy_is_asked_once_for_each_call():
+    asked = []
+
+    def policy(context, op, *args, **kwargs):
+        asked.append((str(op), context.is_recompute))
+        return CheckpointPolicy.MUST_SAVE if len(asked) % 2 else CheckpointPolicy.PREFER_RECOMPUTE  # another answer each time
+
+    def function(x):
+        return ((x @ x).sin() @ x).sin()
+    x, y = (torch.full((2, 2), 0.3, requires_grad=True) for _ in range(2))
+    checkpoint(function, x, use_reentrant=False, context_fn=lambda: create_selective_checkpoint_contexts(policy)).sum().backward()
+    function(y).sum().backward()
+    assert torch.allclose(x.grad, y.grad)
+    assert asked == [("aten.mm.default", False), ("aten.sin.default", False)] * 2

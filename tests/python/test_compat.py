@@ -88,3 +88,13 @@ def test_importing_a_module_does_not_hide_the_function_of_its_name():
         from torch.autograd.gradcheck import gradcheck
         print(torch.autograd.gradcheck is gradcheck)
     """) == "True"
+
+
+def test_importing_from_a_module_that_was_not_loaded_yet_does_not_hide_the_function_either():
+    assert run("""
+        import umbra
+        umbra.compat.install()
+        from torch.export.unflatten import UnflattenedModule
+        import torch
+        print(callable(torch.export.unflatten))
+    """) == "True"

@@ -106,3 +106,35 @@ def test_tensors_over_files(tmp_path):
         umbra.from_file(str(tmp_path / "none"), size=1)
     with pytest.raises(RuntimeError, match="cannot be pinned"):
         umbra.from_file(str(path), size=1, pin_memory=True)
+
+
+def test_data_that_has_no_shape_is_refused():
+    class Broken:
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, index):
+            raise TypeError("no items")
+    with pytest.raises(ValueError, match="could not determine the shape of object type 'Broken'"):
+        umbra.tensor(Broken())
+    endless = [0]
+    endless.append(endless)
+    with pytest.raises(TypeError, match="self-referential lists are incompatible"):
+        umbra.tensor(endless)
+
+
+def test_old_constructors_of_a_tensor_take_no_device():
+    given = umbra.tensor([1.0])
+    with pytest.raises(RuntimeError, match=r"torch.Tensor\(tensor, device=device\) is not supported"):
+        umbra.Tensor(given, device="cpu")
+    with pytest.raises(RuntimeError, match=r"tensor.new\(tensor, device=device\) is not supported"):
+        given.new(given, device="cpu")
+
+
+def test_storage_is_of_the_default_type():
+    assert umbra.Storage is umbra.FloatStorage
+    umbra.set_default_dtype(umbra.float64)
+    try:
+        assert umbra.Storage is umbra.DoubleStorage
+    finally:
+        umbra.set_default_dtype(umbra.float32)

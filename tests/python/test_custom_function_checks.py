@@ -249,3 +249,22 @@ def test_a_rule_of_vmap_that_gives_a_number_for_a_batch():
             return x.sum(), 0
     with pytest.raises(ValueError, match="0 dimensions"):
         torch.vmap(Summed.apply)(torch.ones(3, 2))
+
+
+@pytest.mark.parametrize("out_dims", [(0, 0, 0), (0,), [0, 0], ((0, 0), 0)])
+def test_dimensions_of_a_vmap_rule_that_do_not_fit_its_results(out_dims):
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x.clone(), x.clone()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return (x.clone(), x.clone()), out_dims
+
+    with pytest.raises(RuntimeError, match=r"returned an incompatible \(output, out_dims\) tuple"):
+        torch.vmap(Twice.apply)(torch.ones(2, 3))

@@ -272,3 +272,27 @@ def test_a_stream_needs_a_way_to_go_over_it():
         IterableDataset()
     with pytest.raises(ValueError, match="drop_last should be a boolean value"):
         BatchSampler(range(3), 2, 1)
+
+
+def test_persistent_workers_end_with_the_loader():
+    batches = iter(DataLoader(list(range(40)), batch_size=2, num_workers=2, persistent_workers=True))
+    workers = batches._workers
+    next(batches)
+    del batches
+    for worker in workers:
+        worker.join(10)
+        assert not worker.is_alive()
+
+
+def test_a_length_that_was_said_between_two_passes_counts_for_the_second():
+    class Stream(IterableDataset):
+        def __len__(self):
+            return 3
+
+        def __iter__(self):
+            return iter(range(4))
+    loader = DataLoader(Stream(), num_workers=1, persistent_workers=True)
+    assert len(list(loader)) == 4
+    assert len(loader) == 3
+    with pytest.warns(UserWarning, match="4 samples have been fetched"):
+        list(loader)

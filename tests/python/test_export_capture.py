@@ -4,6 +4,7 @@ import warnings
 import pytest
 
 import umbra
+from export_functions import positive, positive_or_told  # pytest writes the assertions of tests anew
 from umbra import nn
 from umbra.export import Dim, export, load, save
 from umbra.fx.experimental.proxy_tensor import make_fx
@@ -288,3 +289,82 @@ def test_attention_takes_its_weights_apart_before_its_biases():
     x = umbra.ones(1, 3, 4)
     program = umbra.export.export(umbra.nn.MultiheadAttention(4, 2), (x, x.clone(), x.clone()))
     assert [node.args[0].name for node in program.graph.nodes if str(node.target) == "aten.chunk.default"] == ["p_in_proj_weight", "p_in_proj_bias"]
+
+
+def test_a_grad_mode_that_the_program_leaves_behind_is_the_programs_alone():
+    def switch_off(x):
+        y = x.sin()
+        umbra.set_grad_enabled(False)
+        return y.sum()
+
+    program = export(module_of(switch_off), (umbra.ones(3),))
+    assert umbra.is_grad_enabled()
+    assert "wrap_with_set_grad_enabled" in program.graph_module.code
+    assert not program.module()(umbra.ones(3, requires_grad=True)).requires_grad
+
+
+# ---- conditions ----
+
+def test_a_condition_that_is_asserted_is_checked_when_the_program_runs():
+    module = export(module_of(positive), (umbra.zeros(2, dtype=umbra.int64),)).module()
+    assert module(umbra.tensor([1, -3])).tolist() == [2, -2]
+    with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+        module(umbra.tensor([0, -3]))
+
+
+def test_a_branch_and_an_assertion_with_a_message_are_refused():
+    def branch(x):
+        return x + 1 if x.item() > 0 else x
+
+    for function in (branch, positive_or_told):
+        with pytest.raises(umbra.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode):
+            export(module_of(function), (umbra.tensor(1),))
+
+
+def test_the_largest_of_a_list_of_sizes_is_computed():
+    class Module(nn.Module):
+        def forward(self, x, y):
+            return x.sum() + max([x.shape[0], y.shape[0], x.shape[0]]) - min(x.shape[0], y.shape[0])
+
+    module, sizes = Module(), {0: Dim.DYNAMIC}
+    program = export(module, (umbra.ones(4), umbra.ones(5)), dynamic_shapes=(sizes, sizes)).module()
+    for pair in ((umbra.ones(2), umbra.ones(9)), (umbra.ones(9), umbra.ones(2))):
+        assert umbra.equal(program(*pair), module(*pair))
+
+
+# ---- literals ----
+
+LITERALS = {
+    "sum": lambda x: umbra.tensor(30) + x.shape[0],
+    "clamp": lambda x: umbra.clamp(umbra.tensor(30), max=x.shape[0]),
+    "fill_": lambda x: umbra.tensor(30).fill_(x.shape[0]),
+    "alpha": lambda x: umbra.add(umbra.tensor(30), 1, alpha=x.shape[0]),
+    "mul_": lambda x: umbra.tensor(30).mul_(x.shape[0]) + 1,
+    "eq": lambda x: umbra.tensor([1, 7]).eq(x.shape[0]),
+    "masked_fill": lambda x: umbra.tensor([1, 7]).masked_fill(umbra.tensor([True, False]), x.shape[0]),
+    "repeat": lambda x: umbra.tensor([1, 7]).repeat(x.shape[0]) + 1,
+    "isin": lambda x: umbra.isin(x.shape[0], umbra.tensor([3, 7])),
+    "power": lambda x: umbra.pow(umbra.tensor([3, 7]), x.shape[0]),
+    "bucketize": lambda x: umbra.bucketize(x.shape[0], umbra.tensor([1, 5, 9])),
+    "roll": lambda x: umbra.tensor([1, 7]).roll(x.shape[0]),
+    "float": lambda x: umbra.tensor([1., 7.]).clamp_(0., x.shape[0] / 2),
+    "part": lambda x: umbra.tensor([1, 7, 3, 4, 5, 6, 7])[:x.shape[0]].sum(),
+    "part written": lambda x: (lambda t: (t[:x.shape[0]].add_(1), t.sum())[1])(umbra.tensor([1, 7, 3, 4, 5, 6, 7, 8, 9])),
+}
+
+
+@pytest.mark.parametrize("name", LITERALS)
+def test_a_literal_and_a_size_make_something_that_differs_from_run_to_run(name):
+    module = module_of(LITERALS[name])
+    program = export(module, (umbra.ones(3),), dynamic_shapes={"x": {0: Dim.DYNAMIC}}).module()
+    for size in (3, 6, 7):
+        assert umbra.equal(program(umbra.ones(size)), module(umbra.ones(size)))
+
+
+def test_a_masked_selection_has_no_more_elements_than_the_sizes_allow():
+    shapes = {"x": {0: Dim("rows", max=100)}}
+    ranges = export(module_of(lambda x: umbra.masked_select(x, x > 0)), (umbra.ones(3, 5),), dynamic_shapes=shapes).range_constraints
+    assert ranges["u0"].upper == 500
+    mask = umbra.ones(1, 3, dtype=umbra.bool)
+    ranges = export(module_of(lambda x: umbra.masked_select(x, mask)), (umbra.ones(8, 1),), dynamic_shapes=shapes).range_constraints
+    assert ranges["u0"].upper == 300

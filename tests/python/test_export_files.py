@@ -219,3 +219,9 @@ def test_what_is_an_archive_of_programs(tmp_path):
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as other:
         other.writestr("a", "b")
     assert [is_pt2_package(str(tmp_path / name)) for name in ("program.pt2", "text", "other.zip", "nowhere")] == [True, False, False, False]
+
+
+def test_a_file_object_is_read_wherever_it_stands():
+    file = saved(export(Function(torch.sin), (torch.ones(2),)))
+    file.seek(0, io.SEEK_END)
+    assert torch.equal(torch.export.load(file).module()(torch.ones(2)), torch.ones(2).sin())

@@ -247,3 +247,53 @@ def test_a_number_of_repetitions_that_the_run_tells_is_asserted_to_be_one():
     assert module(umbra.tensor([3])).shape == (6,)
     with pytest.raises(RuntimeError, match="u0 >= 0"):
         module(umbra.tensor([-1]))
+
+
+def test_a_size_is_taken_where_the_example_was_one_and_named_tuples_are_tuples_of_arguments():
+    import collections
+    module = Pair(lambda x, size: x + umbra.zeros(size))
+    program = export(module, (umbra.ones(()), umbra.Size([2, 3]))).module()
+    assert program(umbra.ones(()), umbra.Size([2, 3])).shape == program(umbra.ones(()), (2, 3)).shape == (2, 3)
+    given = collections.namedtuple("Given", "x y")(umbra.ones(2), umbra.ones(2))
+    program = export(Pair(umbra.add), given)
+    assert type(program.example_inputs[0]) is tuple
+    assert program.module()(*given).tolist() == [2, 2]
+
+
+def test_additional_inputs_that_the_program_does_not_take_are_told_of():
+    def call(x, y):
+        return (x + y)[:3]
+    inputs = umbra.export.AdditionalInputs()
+    inputs.add((umbra.ones(2), umbra.ones(2)))
+    with pytest.raises(RuntimeError, match="to be >= 3, but got 2"):
+        export(Pair(call), (umbra.ones(4), umbra.ones(4)), dynamic_shapes=inputs)
+
+
+def test_constants_are_no_parameters():
+    class Module(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.plain = umbra.ones(2, requires_grad=True)
+            self.kept = {"weight": nn.Parameter(umbra.ones(2))}
+
+        def forward(self, x):
+            return x + self.plain + self.kept["weight"]
+
+    program = export(Module(), (umbra.ones(2),))
+    for module in (program.module(), unflatten(program)):
+        assert not list(module.parameters()) and not module.state_dict()
+        assert module(umbra.ones(2)).tolist() == [3, 3]
+    assert not program.module().plain.requires_grad and type(program.constants["lifted_tensor_0"]) is umbra.Tensor
+
+
+def test_a_constant_that_is_written_is_named():
+    class Module(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.count = umbra.zeros(2)
+
+        def forward(self, x):
+            return x + self.count.add_(1)
+
+    with pytest.raises(RuntimeError, match="Constant count is written"):
+        export(Module(), (umbra.ones(2),)).run_decompositions()

@@ -359,3 +359,50 @@ def test_modules_of_a_program_tell_which_condition_an_input_breaks():
     flat = torch.export.unflatten(program(lambda x: x.reshape(3, -1), torch.ones(6), dynamic=({0: Dim.AUTO},)))
     with pytest.raises(RuntimeError, match=r"Guard failed: x.size\(\)\[0\] % 3 == 0"):
         flat(torch.ones(7))
+
+
+def test_the_verifier_looks_into_branches():
+    def choose(x):
+        return torch.cond(x.sum() > 2, lambda x: x + 1, lambda x: x - 1, (x,))
+
+    program = export(Function(choose), (torch.ones(3),)).run_decompositions({})
+    program.validate()
+    node = program.graph_module.true_graph_0.graph.find_nodes(op="call_function", target=torch.ops.aten.add.Tensor)[0]
+    node.target = torch.ops.aten.add_.Tensor
+    with pytest.raises(SpecViolationError, match="not functional"):
+        program.validate()
+
+
+def test_with_strict_what_a_program_logs_is_no_part_of_it():
+    import logging
+    seen = []
+    logger = logging.getLogger("umbra.tests.export")
+    logger.addFilter(lambda record: seen.append(record.getMessage()))
+
+    def told(x):
+        logger.warning("inside")
+        return x + 1
+    export(Function(told), (torch.ones(2),), strict=True)
+    logger.warning("outside")
+    export(Function(told), (torch.ones(2),))
+    assert seen == ["outside", "inside"]
+
+
+def test_keywords_in_the_order_of_a_program_and_structures_that_are_alike():
+    from umbra.export._tree_utils import is_equivalent, reorder_kwargs
+    from umbra.utils._pytree import tree_structure
+    spec = tree_structure(((1,), {"a": 1, "b": 2}))
+    assert list(reorder_kwargs({"b": 1, "a": 2}, spec)) == ["a", "b"]
+    with pytest.raises(ValueError, match="kwarg keyword mismatch"):
+        reorder_kwargs({"b": 1}, spec)
+
+    def by_type(type1, context1, type2, context2):
+        return type1 is type2 or {type1, type2} == {list, tuple}
+    assert is_equivalent(tree_structure([1, (2,)]), tree_structure((1, [2])), by_type)
+    assert not is_equivalent(tree_structure([1, (2,)]), tree_structure((1, {"a": 2})), by_type)
+
+
+def test_results_that_are_alike():
+    from umbra._dynamo.utils import same
+    assert same([torch.ones(2), 3], [torch.ones(2) + 1e-6, 3])
+    assert not same([torch.ones(2)], [torch.zeros(2)]) and not same([torch.ones(2)], (torch.ones(2),))

@@ -171,3 +171,18 @@ def test_nodes_know_the_lines_of_layers_not_of_their_machinery():
     exported = export(torch.nn.BatchNorm1d(4).eval(), (X,))
     trace = next(node.meta["stack_trace"] for node in exported.graph.nodes if node.name == "batch_norm")
     assert "batchnorm.py" in trace and "<string>" not in trace and "_hooks.py" not in trace
+
+
+def test_a_root_that_no_input_has_shows_as_what_is_derived_from_it():
+    class Sum(torch.nn.Module):
+        def forward(self, x, y):
+            return x + y[2:]
+
+    root, other = Dim("root", min=6, max=8), Dim("other", min=6, max=8)
+    with pytest.raises(torch._dynamo.exc.UserError, match=r"related to the values of root - 2 = L\['x'\].size\(\)\[0\] by other = root(.*\n)*  other = root\n"):
+        export(Sum(), (torch.ones(5), torch.ones(7)), dynamic_shapes=({0: root - 2}, {0: other}))
+
+
+def test_every_hint_that_an_example_contradicts_is_told_of():
+    with pytest.raises(ValueError, match=r"hint of 0 for dimension inputs\['input'\].shape\[0\](.*\n)*.*hint of 1 for dimension inputs\['input'\].shape\[1\]"):
+        export(torch.nn.ReLU(), (torch.ones(0, 1),), dynamic_shapes={"input": {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}})

@@ -9,7 +9,7 @@ import umbra as torch
 from umbra import fx
 from umbra.fx.experimental.const_fold import split_const_subgraphs
 from umbra.fx.passes.infra.pass_base import PassBase, PassResult
-from umbra.fx.passes.infra.pass_manager import PassManager, this_before_that_pass_constraint
+from umbra.fx.passes.infra.pass_manager import PassManager, _topological_sort_passes, this_before_that_pass_constraint
 from umbra.fx.passes.split_module import split_module
 from umbra.fx.passes.utils.matcher_utils import SubgraphMatcher
 from umbra.fx.subgraph_rewriter import replace_pattern_with_filters
@@ -341,3 +341,65 @@ def test_shape_prop_names_the_node_that_failed():
     with pytest.raises(RuntimeError, match="ShapeProp error for: node=%matmul") as error:
         ShapeProp(module).propagate(torch.ones(2, 3), torch.ones(2, 3))
     assert "cannot be multiplied" in str(error.value.__cause__)
+
+
+def test_a_graph_out_of_order_is_put_in_order_and_runs():
+    from umbra.fx.passes.tools_common import legalize_graph
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    a, b = graph.call_function(torch.sin, (x,)), graph.call_function(torch.cos, (x,))
+    graph.output(b)
+    b.args = (graph.call_function(torch.neg, (a,)),)
+    module = legalize_graph(fx.GraphModule({}, graph))
+    assert [n.name for n in module.graph.nodes] == ["x", "sin", "neg", "cos", "output"] and module(torch.zeros(1)).item() == 1
+
+
+def test_anchors_of_matches_are_nodes_of_the_pattern():
+    module = fx.symbolic_trace(lambda x, w: torch.matmul(x, w).relu() + torch.matmul(w, x).relu())
+    matches = fx.replace_pattern(module, lambda a, b: torch.matmul(a, b).relu(), lambda a, b: torch.mm(a, b))
+    assert len(matches) == 2 and all(match.anchor.name == "relu" and match.anchor in match.nodes_map for match in matches)
+
+
+def test_the_order_of_passes_by_constraints():
+    def first(gm): ...
+    def second(gm): ...
+    def third(gm): ...
+    constraints = [this_before_that_pass_constraint(third, first)]
+    assert _topological_sort_passes([first, second, third], constraints) == [second, third, first]
+    with pytest.raises(RuntimeError, match="Circular dependency"):
+        _topological_sort_passes([first, third], [*constraints, this_before_that_pass_constraint(first, third)])
+
+
+def test_partitions_of_an_exported_program_by_function_and_module():
+    from umbra.fx.passes.utils.source_matcher_utils import get_source_partitions
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = torch.nn.Linear(2, 3), torch.nn.Linear(3, 2)
+
+        def forward(self, x):
+            return self.b(torch.relu(self.a(x)))
+    graph = torch.export.export(Net(), (torch.ones(1, 2),)).graph
+    found = get_source_partitions(graph, [torch.nn.Linear, torch.nn.Conv2d, "relu"])
+    assert {source: [[n.name for n in part.nodes] for part in parts] for source, parts in found.items()} == {
+        torch.nn.Linear: [["linear"], ["linear_1"]], "relu": [["relu"]]}
+    assert [n.name for n in found["relu"][0].input_nodes] == ["linear"]
+
+
+def test_globals_of_a_source_are_those_it_names():
+    code = fx.symbolic_trace(lambda x: torch.sin(x) + 1).graph.python_code("self")
+    assert sorted(code.globals) == ["NoneType", "device", "fx_pytree", "inf", "nan", "pytree", "torch"]
+
+
+def test_an_attribute_that_constants_and_the_rest_use_comes_first():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w, self.v = torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.arange(2.))
+
+        def forward(self, x):
+            return x * (self.w + self.v).relu() + self.w
+    module = split_const_subgraphs(fx.symbolic_trace(Net()))
+    assert module(torch.ones(2)).tolist() == [2, 3]
+    assert [n.name for n in module.graph.nodes][:3] == ["x", "w", "_fx_const_folded_attrs"]

@@ -58,3 +58,8 @@ def test_forward_over_reverse_looks_at_every_gradient():
     x, y = (torch.randn(3, dtype=torch.float64, requires_grad=True) for _ in range(2))
     assert gradgradcheck(lambda a, b: a.sin() * b, (x, y), check_fwd_over_rev=True)
     assert gradgradcheck(torch.sin, (x,), check_fwd_over_rev=True)
+
+
+def test_an_input_without_elements_is_checked_in_both_modes():
+    empty = torch.rand(0, 1, dtype=torch.complex128, requires_grad=True)
+    assert torch.autograd.gradcheck(torch.diagonal, (empty,), check_forward_ad=True)

@@ -174,6 +174,19 @@ def test_an_assertion_says_so():
     assert failure(torch.jit.script(f), torch.jit.Error).endswith("RuntimeError: AssertionError: 2 rows\n")
 
 
+def test_an_assertion_may_be_a_call():
+    def f(x: Tensor):
+        torch._assert(x.size(0) < 2, f"{x.size(0)} rows")
+        torch._assert(message="none", condition=(x > 0).all())
+        return x
+
+    scripted = torch.jit.script(f)
+    assert scripted(torch.ones(1)).tolist() == [1]
+    assert failure(scripted, torch.jit.Error).endswith("RuntimeError: AssertionError: 2 rows\n")
+    with pytest.raises(torch.jit.Error, match="AssertionError: none"):
+        scripted(torch.zeros(1))
+
+
 def test_prints_go_where_pythons_go(capsys):
     def f(x: int):
         print(x, [1.5], "a")

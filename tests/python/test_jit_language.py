@@ -1,4 +1,5 @@
 """What the compiler of torch.jit.script makes of Python's language; the answers are PyTorch 2.15's."""
+import warnings
 from enum import Enum
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
@@ -911,3 +912,58 @@ def test_a_contraction_takes_a_tensor_to_write_to_or_none():
     assert all(torch.allclose(part, a @ b) for part in script(contract)(a, b, None))
     script(contract)(a, b, out)
     assert torch.allclose(out, a @ b)
+
+
+def test_fields_of_formatted_texts_end_outside_of_brackets_and_texts():
+    def f(name: str, sizes: Dict[str, int]):
+        return f"a{name[-3:]}b{sizes['x:}']}c{name != 'a!'}"
+
+    assert script(f)("amax", {"x:}": 2}) == "amaxb2cTrue"
+
+
+@pytest.mark.parametrize("field, refused", [("x:3", "formatting"), ("x!r", "conversion"), ("x!r:3", "conversion"), ("[x][0]:3", "formatting")])
+def test_formats_and_conversions_are_refused(field, refused):
+    with pytest.raises(torch.jit.frontend.NotSupportedError, match=f"Don't support {refused}"):
+        torch.jit.CompilationUnit(f"def f(x: int):\n    return f'{{{field}}}'\n")
+
+
+def test_a_warning_says_how_far_up_it_belongs():
+    def f(x: int):
+        if not torch.compiler.is_compiling():
+            warnings.warn(f"{x}", stacklevel=2)
+        return x
+
+    with pytest.warns(UserWarning, match="^3$"):
+        script(f)(3)
+
+
+class Boxed:
+    def __init__(self, size: int):
+        self.size = size
+
+    def content(self) -> Tensor:
+        return torch.zeros(self.size)
+
+
+def test_what_a_branch_that_returns_knew_about_a_variable_does_not_bind_the_rest():
+    def f(x: Union[Tensor, Boxed], twice: bool):
+        if isinstance(x, Boxed):
+            inner = x.content()
+            return inner if twice else inner + 1
+        if twice:
+            x = x * 2
+            return x + 1
+        return x
+
+    def first(x: Union[Tensor, Boxed], n: int):
+        for i in range(n):
+            if isinstance(x, Boxed):
+                return x.content()
+            x = x + i
+        return torch.ones(1)
+
+    def call(x: Tensor, size: int):
+        return f(x, True), f(x, False), f(Boxed(size), False), first(x, size), first(Boxed(size), size)
+
+    got = [part.tolist() for part in script(call)(torch.ones(1), 2)]
+    assert got == [[3], [1], [1, 1], [1], [0, 0]]

@@ -556,3 +556,9 @@ def test_an_operator_that_writes_and_gives_its_argument():
     assert torch.equal(torch.vmap(run)(x), 2 * x) and torch.equal(torch.vmap(run, in_dims=1)(x), 2 * x.t())
     with pytest.raises(RuntimeError, match="whose output has alias annotations"):
         aot_function(run, fw_compiler=nop)(x)
+
+
+def test_a_default_device_in_the_text_of_a_schema():
+    library = torch.library.Library("own_devices", "DEF")
+    library.define("on(Tensor x, Device d=\"cpu:0\") -> Tensor")
+    assert str(torch.ops.own_devices.on.default._schema) == "own_devices::on(Tensor x, Device d=cpu:0) -> Tensor"

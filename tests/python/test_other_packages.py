@@ -1,6 +1,7 @@
 """Names and habits of torch that other packages rely on."""
 import collections
 import gc
+import struct
 
 import numpy as np
 import pytest
@@ -228,3 +229,39 @@ def test_building_an_extension_is_refused_when_it_is_tried():
     assert CUDA_HOME is None
     with pytest.raises(RuntimeError, match="extensions that are compiled against PyTorch cannot be built"):
         load(name="own", sources=["own.cpp"])
+
+
+def thread_local_bytes(library):
+    """What an ELF file takes of each thread's memory."""
+    with open(library, "rb") as file:
+        header = file.read(64)
+        start, size, count = struct.unpack_from("<Q", header, 32)[0], *struct.unpack_from("<HH", header, 54)
+        file.seek(start)
+        table = file.read(size * count)
+    kinds = (struct.unpack_from("<I", table, i * size)[0] for i in range(count))
+    return sum(struct.unpack_from("<Q", table, i * size + 40)[0] for i, kind in enumerate(kinds) if kind == 7)
+
+
+def test_libraries_that_are_loaded_later_find_thread_local_memory():
+    """The loader has 1664 bytes for all libraries with fast thread-local variables; several copies of OpenMP's need 120 to 136 each."""
+    with open("/proc/self/maps") as maps:
+        libraries = {line.split()[-1] for line in maps if "libumbra.so" in line or "/umbra/_C." in line}
+    assert libraries and sum(map(thread_local_bytes, libraries)) <= 800
+
+
+def test_hooks_of_registrations_and_whether_any_are_around_calls_are_known_by_torchs_names():
+    from umbra.nn.modules import module
+    assert not module._has_any_global_hook() and not module._global_parameter_registration_hooks
+    handles = [module.register_module_forward_hook(lambda *_: None), module.register_module_parameter_registration_hook(lambda *_: None)]
+    assert module._has_any_global_hook() and len(module._global_parameter_registration_hooks) == 1
+    for handle in handles:
+        handle.remove()
+    assert not module._has_any_global_hook() and not module._global_parameter_registration_hooks
+
+
+def test_whether_function_modes_are_entered_can_be_asked():
+    assert not torch._C._is_torch_function_mode_enabled() and not torch._C._is_torch_function_all_disabled()
+    with torch.overrides.TorchFunctionMode():
+        assert torch._C._is_torch_function_mode_enabled()
+        with torch._C.DisableTorchFunction():
+            assert not torch._C._is_torch_function_mode_enabled() and torch._C._is_torch_function_all_disabled()

@@ -79,3 +79,8 @@ def test_rrelu_keeps_its_slopes_for_the_gradient():
     noise = torch.zeros(3)
     torch.ops.aten.rrelu_with_noise(x, noise, 0.1, 0.3, True).sum().backward()
     assert noise[1] == 1 and (noise[[0, 2]] < 0.3).all() and torch.equal(x.grad, noise)
+
+
+def test_a_permutation_that_its_type_cannot_number_is_refused():
+    with pytest.raises(RuntimeError, match=r"n cannot be greater than 2\^24\+1 for Float type"):
+        torch.randperm(2**24 + 2, dtype=torch.float32)

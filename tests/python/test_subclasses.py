@@ -359,3 +359,117 @@ def test_a_wrapper_that_a_gradient_needs_must_not_be_written(kind, write):
         umbra.autograd.grad(y, x, kind(umbra.ones(2, 3)))
     z = (x * 2).exp()
     assert umbra.autograd.grad(z, x, kind(umbra.ones(2, 3)))[0].inner.shape == (2, 3)
+
+
+def declining(*accepted):
+    """A class of tensors whose handler takes the functions of these names alone."""
+    def handler(cls, func, types, args=(), kwargs=None):
+        return cls.__name__ if func.__name__ in accepted else NotImplemented
+    return type("Declining", (umbra.Tensor,), {"__torch_function__": classmethod(handler)})
+
+
+class OwnNumber:
+    """Has a handler that takes nothing, and methods of its own for operators."""
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented
+
+    def __radd__(self, other):
+        return "radd"
+
+    def __rpow__(self, other):
+        return "rpow"
+
+    def __gt__(self, other):
+        return "gt"
+
+
+def test_an_operator_that_handlers_decline_goes_to_the_other_operand():
+    for left in (umbra.ones(1), declining()()):
+        assert left + OwnNumber() == "radd" and left ** OwnNumber() == "rpow" and (left < OwnNumber()) == "gt"
+        right = declining("__rsub__", "__rpow__")()
+        assert left - right == "Declining" and left ** right == "Declining"
+        with pytest.raises(TypeError, match="unsupported operand"):
+            left + right
+        with pytest.raises(TypeError, match="unsupported operand"):
+            operator.iadd(left, right)
+        with pytest.raises(TypeError, match="unsupported operand"):
+            operator.iadd(left, object())
+
+
+def test_functions_in_python_ask_subclasses_first_and_each_class_once():
+    asked = []
+
+    class First(umbra.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            asked.append(cls.__name__)
+            return NotImplemented
+
+    class Second(First):
+        pass
+    for values in ((First(), Second()), (First(), First()), (Second(), First())):
+        with pytest.raises(TypeError):
+            umbra.nn.functional.cross_entropy(*values)
+    assert asked == ["Second", "First", "First", "Second", "First"]
+
+
+def test_a_mode_that_declines_a_class_hears_of_its_default_handler():
+    heard = []
+
+    class Declines(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            heard.append(types)
+            return NotImplemented if Plain in types else func(*args, **(kwargs or {}))
+    value = Plain([1.0])
+    with Declines():
+        result = umbra.nn.functional.softmin(value, 0)
+    assert type(result) is Plain and heard[:2] == [(Plain,), ()]
+
+
+def test_differentiation_is_offered_to_handlers():
+    class Own:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func, args, sorted(kwargs)
+    own = Own()
+    function, args, names = umbra.autograd.grad(own, own)
+    assert function is umbra.autograd.grad and args == ((own,), (own,)) and "grad_outputs" in names
+    function, args, names = umbra.autograd.backward(own)
+    assert function is umbra.autograd.backward and args == ((own,),) and names == ["create_graph", "grad_tensors", "inputs", "retain_graph"]
+
+
+class Around(umbra.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return umbra.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("use", [lambda s: s.data_ptr(), lambda s: s.resize_(0), lambda s: s.copy_(s), lambda s: s.fill_(0), lambda s: s.clone()])
+def test_the_storage_of_a_wrapper_has_nothing_to_read_or_change(use):
+    wrapper = Around(umbra.ones(2))
+    assert wrapper.data_ptr() == 0 and wrapper.untyped_storage().nbytes() == 8
+    with pytest.raises(RuntimeError, match="on an invalid python storage"):
+        use(wrapper.untyped_storage())
+
+
+def test_a_deep_copy_of_a_class_around_a_tensor_without_data():
+    class OnMeta(umbra.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            made = umbra.Tensor._make_subclass(cls, inner.to("meta"))
+            made.inner = inner
+            return made
+
+        def clone(self):
+            return type(self)(self.inner.clone())
+    value = OnMeta(umbra.ones(2))
+    copied = copy.deepcopy(value)
+    assert type(copied) is OnMeta and copied.inner is not value.inner and copied.inner.tolist() == [1, 1]

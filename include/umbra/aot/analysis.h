@@ -77,6 +77,8 @@ struct CallInfo {
   size_t input_count() const { return layout.primals(); }
   std::vector<size_t> differentiable_primals() const;
   bool needs_gradients() const;
+  /// The same, but for views of inputs: these are taken again at each call, and get their history there.
+  bool computes_gradients() const;
   /// What outputs can be or be views of: the arguments, then the primals that are closed over.
   std::vector<Tensor> sources(const std::vector<Tensor>& arguments, const std::vector<Tensor>& primals) const;
 };

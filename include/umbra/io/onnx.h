@@ -12,9 +12,9 @@ namespace io {
 
 /// The bytes of a ModelProto. The program is taken apart first (`decompose`), and each operator that is left becomes
 /// nodes of ONNX; one that has no counterpart is refused by name. Inputs are the program's user inputs that vary, by
-/// their names; outputs are its tensors and symbolic numbers. What a program writes (buffers, inputs) follows as further
-/// outputs ("new_running_mean"), and buffers that it writes are inputs that may be left out: a caller who wants the
-/// model to remember gives it its own new values. What a program asserts is not checked by the model.
+/// their names; outputs are its tensors and symbolic numbers. What a program writes (buffers, inputs) follows as
+/// further outputs ("new_running_mean"), and buffers that it writes are inputs that may be left out: a caller who wants
+/// the model to remember gives it its own new values. What a program asserts is not checked by the model.
 std::string to_onnx(const ExportedProgram& program);
 
 struct OnnxOptions {

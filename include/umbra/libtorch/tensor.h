@@ -200,11 +200,11 @@ template <class... Pieces> std::string check_message(const char* plain, const Pi
     }                                                                                           \
   }()
 #define UMBRA_FLOATING_CASES(...) UMBRA_DISPATCH_CASE(float, __VA_ARGS__) UMBRA_DISPATCH_CASE(double, __VA_ARGS__)
-#define UMBRA_INTEGRAL_CASES(...)                                                     \
-  UMBRA_DISPATCH_CASE(uint8_t, __VA_ARGS__)                                           \
-  UMBRA_DISPATCH_CASE(int8_t, __VA_ARGS__)                                            \
-  UMBRA_DISPATCH_CASE(int16_t, __VA_ARGS__) UMBRA_DISPATCH_CASE(int32_t, __VA_ARGS__) \
-      UMBRA_DISPATCH_CASE(int64_t, __VA_ARGS__)
+#define UMBRA_INTEGRAL_CASES(...)           \
+  UMBRA_DISPATCH_CASE(uint8_t, __VA_ARGS__) \
+  UMBRA_DISPATCH_CASE(int8_t, __VA_ARGS__)  \
+  UMBRA_DISPATCH_CASE(int16_t, __VA_ARGS__) \
+  UMBRA_DISPATCH_CASE(int32_t, __VA_ARGS__) UMBRA_DISPATCH_CASE(int64_t, __VA_ARGS__)
 #define AT_DISPATCH_FLOATING_TYPES(type, name, ...) UMBRA_DISPATCH(type, name, UMBRA_FLOATING_CASES(__VA_ARGS__))
 #define AT_DISPATCH_INTEGRAL_TYPES(type, name, ...) UMBRA_DISPATCH(type, name, UMBRA_INTEGRAL_CASES(__VA_ARGS__))
 #define AT_DISPATCH_ALL_TYPES(type, name, ...) \

@@ -48,6 +48,12 @@ struct SymbolOptions {
   bool marked_dynamic = false;  // Dim.DYNAMIC: no name, but a constant is an error all the same
 };
 
+/// A size that is a Dim or one derived from it: `2*batch + 1` of `L['x'].size()[0]`.
+struct DimUse {
+  std::string dim, source;
+  int64_t scale = 1, offset = 0;
+};
+
 struct Symbol {
   std::string name;
   const Expression* expression = nullptr;
@@ -61,6 +67,7 @@ struct Symbol {
   std::string dim;
   bool marked_dynamic = false;
   std::vector<std::string> sources;  // `L['x'].size()[0]`; several under duck shaping
+  std::vector<DimUse> uses;          // of its Dim, in the order of the inputs, where they are known
   const Expression* replacement = nullptr;
   const Expression* declared = nullptr;  // the replacement, where it was declared and not found out
 };
@@ -125,6 +132,7 @@ class ShapeEnv final : public RefCounted {
   void mark_size_like(SymInt value);
   /// Another input whose size must be this symbol.
   void add_source(const Expression* symbol, const std::string& source);
+  void add_use(const Expression* symbol, DimUse use);
 
   // ---- expressions
   /// A handle's expression; an error where it is another ShapeEnv's.

@@ -24,8 +24,21 @@ def reset():
     optimize.reset()
 
 
+def is_dynamo_supported():
+    """Whether `torch.compile` works here: everywhere."""
+    return True
+
+
 def is_dynamo_compiling():
     return False
+
+
+def is_dynamo_supported():
+    """Whether `torch.compile` works here."""
+    return True
+
+
+is_inductor_supported = is_dynamo_supported  # the backend of that name runs as "aot_eager"
 
 
 def disable(fn=None, recursive=True, *, reason=None, wrapping=True):

@@ -142,19 +142,24 @@ def _same(a, b):
     return a.tobytes() == b.tobytes() if hasattr(a, "tobytes") else a == b
 
 
+def _same_attributes(a, b):
+    return a.keys() == b.keys() and all(a[name] is b[name] for name in a)
+
+
 class Tensors:
     """What tensors that a captured function is given are to autograd, which must stay: their stand-ins are gone afterwards."""
 
     def __init__(self, inputs):
         self.inputs = inputs
         self.before = [(value, value.requires_grad) for value in inputs if isinstance(value, Tensor)]
+        self.attributes = [dict(vars(value)) for value, _ in self.before]
         self.steps = [_C._steps_from_base(value) for value, _ in self.before]
 
     def check(self, results):
         """Stops a capture whose graphs would leave something out."""
         self._check_sizes()
-        for value, required in self.before:
-            if vars(value):
+        for (value, required), attributes in zip(self.before, self.attributes):
+            if not _same_attributes(vars(value), attributes):
                 stop("setattr() on a Tensor", "the function gives an argument attributes, and graphs know values alone")
             if value._grad is not None:
                 stop("Tensor.grad", "the function sets the gradient of an argument, and graphs know values alone")

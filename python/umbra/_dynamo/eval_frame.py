@@ -1,2 +1,2 @@
 """What torch.compile makes: nothing here."""
-from umbra._dynamo import OptimizedModule  # noqa: F401
+from umbra._dynamo import OptimizedModule, is_dynamo_supported  # noqa: F401

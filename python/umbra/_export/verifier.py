@@ -1,6 +1,7 @@
 """Whether a program holds together: its graph, its signature and its state."""
 from umbra._C import OpOverload
 from umbra._higher_order_ops.operator import HigherOrderOperator
+from umbra.fx.graph_module import GraphModule
 from umbra.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
 
@@ -29,6 +30,14 @@ class Verifier:
         self._check_outputs(ep)
 
     def check_graph_module(self, gm):
+        """Checks a graph, and those of the branches and bodies that it calls."""
+        for module in gm.modules():
+            if isinstance(module, GraphModule):
+                self._check_one(module)
+
+    _check_graph_module = check_graph_module  # its name in PyTorch
+
+    def _check_one(self, gm):
         gm.graph.lint()
         for node in gm.graph.nodes:
             if node.op in ("call_module", "call_method"):

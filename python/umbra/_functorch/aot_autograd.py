@@ -1,8 +1,10 @@
 """Ahead-of-time autograd: a function in, a callable with compiled forward and backward graphs out."""
 import collections
+import contextlib
 import functools
 import inspect
 import itertools
+import threading
 
 from umbra import _C
 from umbra._C import Tensor
@@ -69,14 +71,47 @@ def _refuse_random(graph):
                                "functionalizing a CPU RNG operator is not supported.")
 
 
-def _call_compiler(compiler, handle):
+class _Compilation(threading.local):
+    """What a thread compiles at this moment. Compilers name their files by it."""
+    graphs, model, count = (), "model", 0
+
+    @contextlib.contextmanager
+    def of(self, graph):
+        outer, self.graphs = self.graphs, (graph,)
+        try:
+            yield
+        finally:
+            self.graphs, self.count = outer, self.count + 1
+
+
+_compilation = _Compilation()
+
+
+def set_model_name(name):
+    _compilation.model = name
+
+
+def get_aot_compilation_context():
+    """The graphs being compiled, such as `["0_forward"]`, the model's name, and how many graphs were compiled before."""
+    return list(_compilation.graphs), _compilation.model, _compilation.count
+
+
+def get_aot_graph_name():
+    return f"{_compilation.model}__{'_'.join(_compilation.graphs)}_{_compilation.count}"
+
+
+get_graph_being_compiled = get_aot_graph_name
+
+
+def _call_compiler(compiler, name, handle):
     """Runs a user's compiler on a graph; gives what it made, whether that takes its inputs in one list, and the graph module where that is what it
     gave back."""
     module = GraphModule._wrap(handle)
     if config.functionalize_rng_ops:
         _refuse_random(module.graph)
     inputs = [node.meta.get("val") for node in module.graph.nodes if node.op == "placeholder"]
-    compiled = compiler(module, inputs)
+    with _compilation.of(name):
+        compiled = compiler(module, inputs)
     boxed = bool(getattr(compiled, "_boxed_call", False))
     given_back = getattr(compiled, "_unboxed", compiled) if boxed else compiled
     if getattr(given_back, "__func__", None) is GraphModule.forward:
@@ -84,8 +119,8 @@ def _call_compiler(compiler, handle):
     return compiled, boxed, module if given_back is module else None
 
 
-def _compiler(compiler):
-    return None if compiler is None else functools.partial(_call_compiler, compiler)
+def _compiler(compiler, name):
+    return None if compiler is None else functools.partial(_call_compiler, compiler, name)
 
 
 def _of_list(compiler):
@@ -139,9 +174,11 @@ class _Compiled:
 
     def __init__(self, function, forward, backward, inference, partition, decompositions, dynamic, fixed_inputs, keep_writes, reads=None,
                  tensors=None, module=None, call=None):
+        self.number = next(AOT_COUNTER)
         self.function, self.partition, self.reads, self.tensors, self.module = function, partition, reads, tensors, module
-        self.options = (partitioner(partition), _compiler(forward), _compiler(backward), _compiler(inference), decompositions, dynamic,
-                        fixed_inputs, keep_writes)
+        self.options = (partitioner(partition), _compiler(forward, f"{self.number}_forward"), _compiler(backward, f"{self.number}_backward"),
+                        _compiler(forward if inference is None else inference, f"{self.number}_inference"), decompositions, dynamic, fixed_inputs,
+                        keep_writes)
         self.entries = {}  # by structure: (what was read, graphs), the oldest first
         self.reasons = collections.Counter()
         self.dropped = 0
@@ -309,7 +346,7 @@ class _ForKind:
         self.plain = _C._aot_compile(run_plain, *options, unlift_tokens=config.unlift_effect_tokens)
         _, forward, backward, inference, decompositions, _, _, keep_writes, _ = options
         # Sizes are numbers there: what a class makes of sizes that are symbols is not known.
-        static = ("default", None, None, forward if inference is None else inference, decompositions, False, 0, keep_writes)
+        static = ("default", None, None, inference, decompositions, False, 0, keep_writes)
         self.wrapped = subclasses.Compiled(run, static, partition, _of_list(forward), _of_list(backward))
         self.gives_subclasses = False
 
@@ -360,7 +397,7 @@ def _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inferen
     if "call" not in watching:
         if module is None and hasattr(fn, "__name__"):
             functools.update_wrapper(call, fn)
-        call._compiled, call._number = compiled, next(AOT_COUNTER)
+        call._compiled = compiled
     return compiled
 
 
@@ -443,7 +480,7 @@ def aot_module_simplified(mod, args, fw_compiler, bw_compiler=None, partition_fn
     if any(primal["is_fake"] for primal in found["primals"][len(set(found["arguments"])):]):
         raise AssertionError("Unexpected fake buffer _tensor_constant0 Enable TORCH_FAKE_TENSOR_DEBUG=1 to get creation stack traces on fake tensors.")
     inputs = [*compiled.module.named().values(), *args]
-    assumptions = _Assumptions(compiled.call._number, inputs, found)
+    assumptions = _Assumptions(compiled.number, inputs, found)
 
     def forward(*runtime_args):
         if config.debug_assert and not subclasses.has_subclasses(inputs):

@@ -3,6 +3,7 @@ import dataclasses
 
 from umbra import _C
 from umbra._C import Tensor
+from umbra._functorch import config
 from umbra._functorch.subclasses import has_subclasses
 from umbra._higher_order_ops.effects import has_effects
 from umbra._options import not_built
@@ -54,6 +55,9 @@ def _told_apart(inputs):
 def _graphs(function, inputs, decompositions, with_gradients):
     """The graph of a function from a list of tensors to one, and what is known of its inputs and outputs."""
     import umbra
+    if config.functionalize_rng_ops:
+        raise RuntimeError("Functionalized RNG is not currently supported in the aot_export workflow. Please file a github issue, or otherwise set "
+                           "torch._functorch.config.functionalize_rng_ops = False.")
     if has_subclasses(inputs):
         raise RuntimeError("aot_export is not currently supported with traceable tensor subclass.")
     inputs, twice = _told_apart(inputs)
@@ -233,6 +237,9 @@ def _of_primals_and_tangents(module, found):
 
 def aot_export_joint_simple(func, args, *, trace_joint, num_params_buffers=0, decompositions=None):
     """The graph of a function of tensors that writes none of them: by itself, or with its gradients as a function of (primals, tangents)."""
+    if pytree.tree_structure(tuple(args)) != pytree.tree_structure((0,) * len(args)):
+        raise RuntimeError("aot_export_joint_simple requires individual inputs not to be pytrees.")
+
     def run(tensors):
         return _flat_results(func(*tensors), "aot_export_joint_simple requires outputs to be a single list/tuple.")[0]
     module, found = _graphs(run, list(args), decompositions, trace_joint)

@@ -3,6 +3,7 @@
 Gradients flow between wrappers, not between the tensors inside, so what is traced is the function and its gradient on wrappers that are made of the
 graph's inputs; the backward graph gets the parts of the results' gradients and gives the parts of the arguments'.
 """
+import contextlib
 import dataclasses
 
 import umbra
@@ -11,6 +12,16 @@ from umbra._C import Tensor
 from umbra.autograd.function import Function, once_differentiable
 from umbra.fx.graph_module import GraphModule
 from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
+
+
+@contextlib.contextmanager
+def _no_part_of_the_function():
+    """Within it nothing is done by the function itself, which torch.compile looks at."""
+    before = _C._set_capturing(False)
+    try:
+        yield
+    finally:
+        _C._set_capturing(before)
 
 
 class HasSubclasses(Exception):
@@ -134,8 +145,9 @@ def _results_of(leaves, results):
     return values, _Results([layout_of(value) for value in values], same, form)
 
 
-def _storages(value):
-    return {part.untyped_storage()._cdata for part in parts_of(value) if isinstance(part, Tensor)}
+def _overlap(one, other):
+    pairs = ((a, b) for a in parts_of(one) for b in parts_of(other) if isinstance(a, Tensor) and isinstance(b, Tensor))
+    return any(_C._may_share_elements(a, b) for a, b in pairs)
 
 
 def _check_writes(leaves, found, copied=()):
@@ -147,7 +159,7 @@ def _check_writes(leaves, found, copied=()):
             raise RuntimeError("Mutations on non-contiguous inputs are currently not allowed on tensor subclasses")
         for other in leaves:
             one_plain = not is_traceable_wrapper_subclass(leaves[i]) or not is_traceable_wrapper_subclass(other)
-            if other is leaves[i] or one_plain and i not in copied or not _storages(leaves[i]) & _storages(other):
+            if other is leaves[i] or one_plain and i not in copied or not _overlap(leaves[i], other):
                 continue
             raise RuntimeError("Encountered aliased inputs that are mutated in the graph, but at least one input/output to the graph is a tensor "
                                "subclass. This is not supported today. You can try to remove the aliasing yourself as a workaround.")
@@ -208,6 +220,7 @@ class _Differentiable:
         self._check(found, len(inputs) + len(tangents))
         self._cut(found, len(inputs))
 
+    @_no_part_of_the_function()
     def _arguments(self, tensors):
         """The leaves of gradients, and what the function is given for them: a tensor that was computed may be written, so it is a copy."""
         tensors, tops, given = iter(tensors), [], []
@@ -253,10 +266,11 @@ class _Differentiable:
             values, results = _results_of(given, self.owner.run(given))
             outputs = [*(given[i] for i in self.copied), *results.own(values)]
             incoming = iter(tensors[count:])
-            tangents = [make(layout, incoming) for layout in self.tangent_layouts]
             wanted = [i for i, wants in enumerate(self.kind.gradients) if wants and self.kind.first_places[i] == i]
             differentiable = [value for value, requires in zip(outputs, self.requires) if requires]
-            gradients = umbra.autograd.grad(differentiable, [tops[i] for i in wanted], tangents, allow_unused=True) if differentiable else ()
+            with _no_part_of_the_function():
+                tangents = [make(layout, incoming) for layout in self.tangent_layouts]
+                gradients = umbra.autograd.grad(differentiable, [tops[i] for i in wanted], tangents, allow_unused=True) if differentiable else ()
         found = dict(zip(wanted, gradients))
         self.gradients = {i: layout_of(value) for i, value in found.items() if value is not None}
         self.forward_results = len(all_parts(outputs))

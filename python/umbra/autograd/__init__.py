@@ -2,6 +2,7 @@
 import functools
 import math
 import warnings
+from collections.abc import Mapping
 
 from umbra import _C
 from umbra._C import Tensor
@@ -9,6 +10,7 @@ from umbra._modules import lazy_submodules
 from umbra.autograd.function import Function, once_differentiable  # noqa: F401
 from umbra.autograd.grad_mode import (  # noqa: F401
     enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled)
+from umbra.overrides import handle_torch_function, has_torch_function, is_tensor_like
 
 __all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "inference_mode", "no_grad",
            "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled"]
@@ -48,16 +50,33 @@ __getattr__ = lazy_submodules(__name__)
 def _as_tuple(value):
     if value is None:
         return ()
-    return (value,) if isinstance(value, (Tensor, graph.GradientEdge)) else tuple(value)
+    return (value,) if is_tensor_like(value) or isinstance(value, graph.GradientEdge) else tuple(value)
+
+
+def _inputs_as_tuple(inputs, function):
+    """The inputs of a pass: one, several, or those of a dict by name."""
+    if type(inputs) is dict:
+        return tuple(inputs.values())
+    if isinstance(inputs, Mapping):
+        raise TypeError(f"`inputs` argument to `{function}()` must be a dict, not {type(inputs).__name__}. Other Mapping types are not supported.")
+    return _as_tuple(inputs)
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
          is_grads_batched=False, materialize_grads=False):
-    """Gradients of the outputs with respect to the inputs, as a tuple; `grad` of the inputs stays as it is."""
+    """Gradients of the outputs with respect to the inputs, as a tuple, or as a dict where the inputs are one; `grad` of the inputs stays as it is."""
+    if type(inputs) is dict:
+        gradients = grad(outputs, tuple(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched,
+                         materialize_grads)
+        return dict(zip(inputs, gradients))
     if not only_inputs:
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts of "
                       "the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
-    outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
+    outputs, inputs = _as_tuple(outputs), _inputs_as_tuple(inputs, "grad")
+    if has_torch_function((*outputs, *inputs)):
+        return handle_torch_function(grad, (*outputs, *inputs), outputs, inputs, grad_outputs=grad_outputs, retain_graph=retain_graph,
+                                     create_graph=create_graph, only_inputs=only_inputs, allow_unused=allow_unused, is_grads_batched=is_grads_batched,
+                                     materialize_grads=materialize_grads)
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
     if not inputs:
@@ -113,6 +132,9 @@ def _weights_of_edges(outputs, weights):
             if tuple(weights[i].shape) != tuple(of.shape):
                 raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {weights[i].shape} and output[{i}] has a shape of "
                                    f"{umbra.Size(of.shape)}.")
+            if weights[i].dtype.is_complex != of.dtype.is_complex:
+                raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+                                   f"grad_output[{i}] has a dtype of {weights[i].dtype} and output[{i}] has a dtype of {of.dtype}.")
             continue
         if math.prod(of.shape) != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
@@ -146,18 +168,24 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         raise RuntimeError("backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp instead or "
                            "call backward() outside of functorch transforms.")
     tensors = _as_tuple(tensors)
+    inputs = None if inputs is None else _inputs_as_tuple(inputs, "backward")
+    wanted = inputs or ()
+    asked = (*tensors, *wanted)
+    if has_torch_function(asked):
+        return handle_torch_function(backward, asked, tensors, grad_tensors=grad_tensors, retain_graph=retain_graph, create_graph=create_graph,
+                                     inputs=inputs)
     if not tensors:
         return
-    if inputs is not None and len(_as_tuple(inputs)) == 0:
+    if inputs is not None and len(inputs) == 0:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     weights = _as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(tensors)
     if len(weights) != len(tensors):
         raise RuntimeError(f"got {len(tensors)} tensors and {len(weights)} gradients")
     retain_graph = create_graph if retain_graph is None else retain_graph
-    if any(isinstance(value, graph.GradientEdge) for value in (*tensors, *_as_tuple(inputs))):
-        _C._autograd_backward_of_edges(tensors, _as_tuple(inputs), _weights_of_edges(tensors, weights), retain_graph, create_graph)
+    if any(isinstance(value, graph.GradientEdge) for value in asked):
+        _C._autograd_backward_of_edges(tensors, wanted, _weights_of_edges(tensors, weights), retain_graph, create_graph)
     else:
-        _C._autograd_backward(tensors, weights, retain_graph, create_graph, _as_tuple(inputs))
+        _C._autograd_backward(tensors, weights, retain_graph, create_graph, wanted)
 
 
 class set_detect_anomaly:

@@ -78,11 +78,8 @@ def _batched(cls, args, level):
         result = level.call_outside(lambda: mapped.apply(*values))
     many = isinstance(result, (tuple, list))
     results = tuple(result) if many else (result,)
+    out_dims = _dims_of_results(result, out_dims) if own else out_dims
     out_dims = out_dims if isinstance(out_dims, (tuple, list)) else (out_dims,) * len(results)
-    if len(out_dims) != len(results):
-        raise RuntimeError("The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
-                           f"out_dims={out_dims} to be compatible with the structure of `output`: it has {len(out_dims)} parts, `output` has "
-                           f"{len(results)}.")
     same = {id(value): given for value, given in zip(values, args) if isinstance(value, Tensor)}  # what is given back as it is stays what it was
 
     def wrap(item, dim):
@@ -104,6 +101,17 @@ def _two_returns(returned):
     got = f"{len(returned)} returns" if isinstance(returned, tuple) else f"a {type(returned)}"
     raise RuntimeError("Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible with the "
                        f"output. Got {got} instead")
+
+
+def _dims_of_results(result, out_dims):
+    """The batch dimension of each tensor in the result; one that stands for a part of it stands for all tensors there."""
+    structure = pytree.tree_structure(result)
+    dims = pytree._broadcast_to_and_flatten(out_dims, structure)
+    if dims is None:
+        raise RuntimeError("The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+                           f"out_dims={out_dims} to be compatible with the structure of `output`. out_dims has structure "
+                           f"{pytree.tree_structure(out_dims)} but output has structure {structure}. For more details, please see {_NOTES}")
+    return dims
 
 
 class _SavingContext:

@@ -3,6 +3,7 @@ from functools import update_wrapper
 
 import umbra
 import umbra.nn.functional as F
+from umbra.overrides import is_tensor_like
 
 euler_constant = 0.57721566490153286060
 __all__ = ["broadcast_all", "logits_to_probs", "clamp_probs", "probs_to_logits", "lazy_property", "tril_matrix_to_vec", "vec_to_tril_matrix"]
@@ -10,15 +11,15 @@ __all__ = ["broadcast_all", "logits_to_probs", "clamp_probs", "probs_to_logits",
 
 def broadcast_all(*values):
     """Tensors and numbers as tensors of one shape; numbers take the type of the first tensor, or the default type."""
-    if not all(isinstance(v, (umbra.Tensor, int, float, complex)) for v in values):
+    if not all(is_tensor_like(v) or isinstance(v, (int, float, complex)) for v in values):
         raise ValueError("Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__.")
-    if not all(isinstance(v, umbra.Tensor) for v in values):
+    if not all(is_tensor_like(v) for v in values):
         options = {"dtype": umbra.get_default_dtype()}
         for v in values:
             if isinstance(v, umbra.Tensor):
                 options = {"dtype": v.dtype, "device": v.device}
                 break
-        values = [v if isinstance(v, umbra.Tensor) else umbra.tensor(v, **options) for v in values]
+        values = [v if is_tensor_like(v) else umbra.tensor(v, **options) for v in values]
     return umbra.broadcast_tensors(*values)
 
 

@@ -43,7 +43,7 @@ def read_dynamic_shapes(dynamic_shapes, arguments):
 
 def _wrong_names(shapes, arguments):
     names = list(arguments)
-    single_dict = len(names) == 1 and isinstance(arguments[names[0]], dict)
+    single_dict = len(names) == 1 and names[0] not in shapes and isinstance(arguments[names[0]], dict)
     hint = ("Since here `inputs` is a list/tuple enclosing a single dict, maybe you just forgot to enclose `dynamic_shapes` in a list/tuple?"
             if single_dict else
             "Alternatively, you could also ignore arg names entirely and specify `dynamic_shapes` as a list/tuple matching `inputs`.")
@@ -143,7 +143,7 @@ def _dimensions(shape, tensor, path, where):
     else:
         raise _user_error(f"Unexpected input tensor shape {shape} specified at `dynamic_shapes{where}` (expected either a list/tuple of dimensions, or "
                           f"a dict mapping indices to dimensions, where each dimension is {_DIMENSIONS})")
-    out, rank = {}, tensor.dim()
+    out, rank, conflicts = {}, tensor.dim(), []
     for position, dim in entries.items():
         if type(position) is not int:
             raise AssertionError(f"Expected index to be int, list, or tuple, got {type(position)}")
@@ -158,14 +158,15 @@ def _dimensions(shape, tensor, path, where):
         position %= rank
         size = tensor.shape[position]
         if isinstance(dim, _DimHint) and dim.type is _DimHintType.DYNAMIC and size in (0, 1):
-            raise ValueError("Found the following conflicts between user-specified ranges and inferred ranges from model tracing:\n"
-                             f"- Received user-specified dim hint Dim.DYNAMIC(min={dim.min}, max={dim.max}), but export 0/1 specialized due to hint of "
+            conflicts.append(f"- Received user-specified dim hint Dim.DYNAMIC(min={dim.min}, max={dim.max}), but export 0/1 specialized due to hint of "
                              f"{size} for dimension inputs{where}.shape[{position}].")
         if isinstance(dim, (Dim, _DimHint)):
             out[position] = dim
         elif dim is not None and dim != size:
             raise ConstraintViolationError(f"Static shape constraint of {dim} does not match input size of {size}, for "
                                            f"{_source(path)}.size()[{position}]")
+    if conflicts:
+        raise ValueError("\n".join(["Found the following conflicts between user-specified ranges and inferred ranges from model tracing:", *conflicts]))
     return out
 
 

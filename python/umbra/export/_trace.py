@@ -3,6 +3,7 @@ import contextlib
 import dis
 import inspect
 import itertools
+import logging
 import operator
 import os
 import re
@@ -13,7 +14,7 @@ from umbra._dynamo.decorators import marked_sizes
 from umbra._dynamo.exc import TorchDynamoException, Unsupported, user_error
 from umbra._export.builtins import symbolic_builtins
 from umbra._export.functions import NotedFunctions
-from umbra.compiler import _capturing
+from umbra.compiler import _capturing, is_exporting
 from umbra.export import _tree
 from umbra.export._shapes import read_dynamic_shapes, shapes_by_leaf
 from umbra.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, _IntWrapper
@@ -277,8 +278,11 @@ def run_export(mod, args, kwargs=None, *, dynamic_shapes, strict, preserve_modul
                          "`TS2EPConverter(mod, args, kwargs).convert()` instead.")
     if not isinstance(args, tuple):
         raise user_error("INVALID_INPUT", f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
-    with _strict_errors() if strict else contextlib.nullcontext():
-        return capture(_ModuleSource(mod, preserve_module_call_signature), args, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, draft=draft,
+    with contextlib.ExitStack() as strictly:
+        if strict:
+            strictly.enter_context(_strict_errors())
+            strictly.enter_context(_without_logging())
+        return capture(_ModuleSource(mod, preserve_module_call_signature), tuple(args), dict(kwargs or {}), dynamic_shapes=dynamic_shapes, draft=draft,
                        defer_guards=prefer_deferred_runtime_asserts_over_guards, force_specializations=force_specializations)
 
 
@@ -354,7 +358,10 @@ def capture(source, args, kwargs, *, dynamic_shapes, draft=None, defer_guards=Fa
         program = _C._export(forward, leaves, _tree.describe(in_spec), source.parameters(), source.buffers(), source.plain_tensors(),
                              source.assigned_buffers, source.module_paths(), shapes, _argument_names(source, args) + list(kwargs),
                              _spread_arguments(source, args, kwargs), source.kept_calls, draft, defer_guards, force_specializations)
-    return ExportedProgram(program, (args, kwargs), in_spec, out_spec, call_specs=source.kept_specs())
+    program = ExportedProgram(program, (args, kwargs), in_spec, out_spec, call_specs=source.kept_specs())
+    if isinstance(dynamic_shapes, AdditionalInputs):
+        dynamic_shapes.verify(program)
+    return program
 
 
 _TENSORS = (_C.Tensor, nn_parameter.Parameter)
@@ -435,13 +442,32 @@ def _strict_errors():
         raise Unsupported(f"Observed exception\n  Explanation: the program raises {type(error).__name__}: {error}") from error
 
 
+_LOGGING = ("debug", "info", "warning", "error", "critical", "exception", "log")
+
+
+@contextlib.contextmanager
+def _without_logging():
+    """With strict=True what a program logs is no part of it: the calls are not made. Other threads log as ever."""
+    before = {name: getattr(logging.Logger, name) for name in _LOGGING}
+
+    def unless_exporting(method):
+        return lambda *args, **kwargs: None if is_exporting() else method(*args, **kwargs)
+    for name, method in before.items():
+        setattr(logging.Logger, name, unless_exporting(method))
+    try:
+        yield
+    finally:
+        for name, method in before.items():
+            setattr(logging.Logger, name, method)
+
+
 @contextlib.contextmanager
 def _violations_as_user_errors():
     """Programs that do not keep what dynamic_shapes promise are the user's to mend; examples out of a Dim's range stay what they are."""
     try:
         yield
     except _C.ConstraintViolationError as error:
-        if str(error).startswith("Constraints violated"):
+        if str(error).startswith(("Constraints violated", "Specializations unexpectedly required")):
             raise user_error("CONSTRAINT_VIOLATION", str(error)) from error
         raise
 

@@ -9,9 +9,11 @@ import re
 import warnings
 
 from umbra import _C
+from umbra._C import Size
 from umbra._options import not_built
 from umbra.export import _tree
-from umbra.export.graph_signature import argument, describe_signature, read_signature
+from umbra.export.graph_signature import (  # noqa: F401 (kinds by their names in PyTorch's module)
+    ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument, argument, describe_signature, read_signature)
 from umbra.fx._codegen import PytreeCodeGen
 from umbra.fx.graph_module import GraphModule
 from umbra.fx.proxy import Proxy
@@ -80,7 +82,8 @@ class ExportedModule(GraphModule):
         for name in program.graph_signature.lifted_tensor_constants:  # no part of the state
             path, _, leaf = name.rpartition(".")
             owner = self.get_submodule(path)
-            setattr(owner, leaf, owner._buffers.pop(leaf))
+            constant = owner._buffers.pop(leaf) if leaf in owner._buffers else owner._parameters.pop(leaf)
+            setattr(owner, leaf, constant.detach() if constant.requires_grad else constant)  # it learns nothing
         if check_guards:
             self._add_guards()
         return self
@@ -134,7 +137,9 @@ class ExportedModule(GraphModule):
 
 
 def _differ_by_order_of_keys(a, b):
-    """Whether two trees are the same but for the order of the keys of plain dicts."""
+    """Whether two trees are the same but for the order of the keys of plain dicts, and for tuples that are a torch.Size."""
+    if a.type is Size and b.type is tuple:
+        return a.num_children == b.num_children
     if a.type is not b.type or a.num_children != b.num_children:
         return False
     if a.type is dict:
@@ -232,7 +237,8 @@ class ExportedProgram:
 
     @property
     def constants(self):
-        stored, lifted = dict(self._program.constants), self.graph_signature.lifted_tensor_constants
+        stored = {name: constant.detach() if isinstance(constant, Parameter) else constant for name, constant in self._program.constants}
+        lifted = self.graph_signature.lifted_tensor_constants
         return {**{name: stored[name] for name in lifted if name in stored}, **stored}
 
     tensor_constants = constants
@@ -322,7 +328,7 @@ class ExportedProgram:
                 raise ValueError(f"Trying to flatten user inputs with exported input tree spec: \n{in_spec}\nbut actually got inputs with tree spec of: "
                                  f"\n{spec}.\nPlease check that the inputs have the same number and type of args and kwargs as the ones you used when "
                                  "tracing.")
-            return in_spec.flatten_up_to((args, kwargs))
+            return in_spec.flatten_up_to(pytree.tree_map_only(Size, tuple, (args, kwargs), is_leaf=lambda value: type(value) is Size))
         return leaves
 
     def _repeated_inputs(self):

@@ -1,5 +1,6 @@
 """Graph: a program as a list of nodes."""
 import math
+import re
 import sys
 import warnings
 
@@ -74,6 +75,16 @@ def _names_in(graph):
         if root in sys.modules:
             names.setdefault(root, sys.modules[root])
     return names
+
+
+_ALWAYS_THERE = ("inf", "nan", "NoneType", "torch", "device", "pytree", "fx_pytree")
+
+
+def _python_code(self, root_module="self", verbose=False, **_):
+    """The source of the graph, and what it finds by name."""
+    source = code_of(self, self._code(verbose))
+    words = set(re.findall(r"\w+", source))
+    return PythonCode(source, {name: value for name, value in _names_in(self).items() if name in _ALWAYS_THERE or name in words})
 
 
 _KINDS = ("placeholder", "get_attr", "call_function", "call_module", "call_method", "output")
@@ -309,7 +320,7 @@ Graph.output_node = output_node
 Graph._output_node = lambda self: next(reversed(self._find_nodes(["output"])), None)
 Graph._untyped_text = Graph.__str__
 Graph.__str__ = Graph.__repr__ = _text
-Graph.python_code = lambda self, root_module="self", verbose=False, **_: PythonCode(code_of(self, self._code(verbose)), _names_in(self))
+Graph.python_code = _python_code
 Graph._own_codegen = None
 Graph._tracer_cls = None  # the class of the tracer that made it
 Graph._codegen = property(_codegen)

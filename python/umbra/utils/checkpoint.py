@@ -2,6 +2,7 @@
 
     y = checkpoint(block, x, use_reentrant=False)
 """
+import collections
 import contextlib
 import enum
 import functools
@@ -345,7 +346,7 @@ def _draws_anew(function):
 def _contexts_of_a_capture():
     """A checkpoint in a graph keeps what would be drawn anew, and nothing else."""
     kept = {}
-    modes = tuple(mode(lambda _, function, *args, **kwargs: _draws_anew(function), kept) for mode in (_Keeping, _Giving))
+    modes = _Keeping(lambda _, function, *args, **kwargs: _draws_anew(function), kept), _Giving(kept)
     for mode in modes:
         mode.supports_higher_order_operators = True
     return modes
@@ -360,6 +361,9 @@ def _saves(policy):
     return policy in (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 
 
+_COMPUTED_AGAIN, _GIVEN = object(), object()  # what is there of a call instead of its results
+
+
 class _Keeping(TorchDispatchMode):
     """Keeps the results that the policy says, in the order of the calls."""
 
@@ -369,28 +373,39 @@ class _Keeping(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
-        if func not in _IGNORED and _saves(self.policy(self.context, func, *args, **(kwargs or {}))):
-            values = pytree.tree_map_only(umbra.Tensor, lambda t: (t.detach(), t._version), result)
+        if func not in _IGNORED:
+            saved = _saves(self.policy(self.context, func, *args, **(kwargs or {})))
+            values = pytree.tree_map_only(umbra.Tensor, lambda t: (t.detach(), t._version), result) if saved else _COMPUTED_AGAIN
             self.kept.setdefault(func, []).append(values)
         return result
 
 
 class _Giving(TorchDispatchMode):
-    """Gives what was kept instead of computing it."""
+    """Gives what was kept instead of computing it: what the policy said of the same call before counts."""
 
-    def __init__(self, policy, kept, allow_mutation=False):
+    def __init__(self, kept, allow_mutation=False):
         super().__init__()
-        self.policy, self.kept, self.allow_mutation, self.context = policy, kept, allow_mutation, SelectiveCheckpointContext(is_recompute=True)
+        self.kept, self.allow_mutation, self.calls = kept, allow_mutation, collections.Counter()
+
+    def __enter__(self):
+        self.calls.clear()
+        return super().__enter__()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if func in _IGNORED or not _saves(self.policy(self.context, func, *args, **(kwargs or {}))):
+        if func in _IGNORED:
             return func(*args, **(kwargs or {}))
-        if func not in self.kept:
+        number, entries = self.calls[func], self.kept.get(func, ())
+        self.calls[func] += 1
+        if number >= len(entries):
             raise RuntimeError(f"{func} encountered during backward, but not found in storage")
-        if not self.kept[func]:
+        entry = entries[number]
+        if entry is _COMPUTED_AGAIN:
+            return func(*args, **(kwargs or {}))
+        if entry is _GIVEN:
             raise RuntimeError("Trying to backward an extra time. You are only allowed to backward once on any region computed under selective activation "
                                "checkpoint.")
-        value = self._value(self.kept[func].pop(0))
+        entries[number] = _GIVEN
+        value = self._value(entry)
         return args[0].copy_(value) if isinstance(func, umbra._ops.OpOverload) and func._schema.is_mutable else value
 
     def _value(self, kept):
@@ -420,4 +435,4 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
     def complete(context, op, *args, **kwargs):
         return umbra._C._is_tracing() and _draws_anew(op) or policy(context, op, *args, **kwargs)
     kept = {}
-    return _Keeping(complete, kept), _Giving(complete, kept, allow_cache_entry_mutation)
+    return _Keeping(complete, kept), _Giving(kept, allow_cache_entry_mutation)

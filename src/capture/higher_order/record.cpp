@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "capture/higher_order/layers.h"
+#include "core/per_thread.h"
 #include "umbra/capture/operand_order.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/dispatch/effects.h"
@@ -212,8 +213,8 @@ fx::Arguments node_arguments(Tracer& tracer, const FunctionCall& call, const Rec
 }  // namespace
 
 OperandOrder& operand_order() {
-  static thread_local OperandOrder order;
-  return order;
+  static PerThread<OperandOrder> order;
+  return *order;
 }
 
 namespace {

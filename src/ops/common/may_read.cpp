@@ -11,9 +11,7 @@ bool may_read(const Tensor& t) {
   return (watched - plain).empty() && (t.keys() - plain).empty() && t.storage()->has_data();
 }
 
-bool autograd_may_need(const Tensor& t) {
-  return (is_grad_enabled() && t.requires_grad()) || has_tangent(t);
-}
+bool autograd_may_need(const Tensor& t) { return (is_grad_enabled() && t.requires_grad()) || has_tangent(t); }
 
 bool values_alone(const Tensor& t) { return may_read(t) && !autograd_may_need(t); }
 

@@ -53,7 +53,8 @@ void describe_like(const Operator& op, DispatchKeySet, Value* frame) {
 
 /// A call with a meta tensor must not seem to have written one with data, if it has any.
 void check_written(const Tensor& self) {
-  check<NotImplementedError>(self.is_meta() || self.sym_numel() == 0, "Cannot inplace into non-meta tensor with meta tensor argument");
+  check<NotImplementedError>(self.is_meta() || self.sym_numel() == 0,
+                             "Cannot inplace into non-meta tensor with meta tensor argument");
 }
 
 void do_nothing(const Operator& op, DispatchKeySet, Value* frame) {

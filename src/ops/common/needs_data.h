@@ -33,8 +33,8 @@ struct InPlaceOnMeta {
   void operator()(OperatorBuilder& builder) const;
 };
 
-/// Where an argument is a meta tensor the operator, or its in-place variant, does nothing; a single tensor with data that
-/// it would have written is refused.
+/// Where an argument is a meta tensor the operator, or its in-place variant, does nothing; a single tensor with data
+/// that it would have written is refused.
 struct NothingOnMeta {
   void operator()(OperatorBuilder& builder) const;
 };

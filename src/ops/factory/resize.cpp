@@ -49,10 +49,11 @@ bool keeps_strides(const Tensor& self, SymIntArrayRef size) {
 Tensor resize_to(const Tensor& self, SymIntArrayRef size, OptionalFormat format) {
   check_sizes(size);
   check(format != MemoryFormat::Preserve, "Unsupported memory formatPreserve");
-  if (format || !keeps_strides(self, size))
+  bool same_size = keeps_strides(self, size);
+  if (format || !same_size)
     set_size(self, SymShape(size), strides_for(size, format.value_or(MemoryFormat::Contiguous)),
              self.sym_storage_offset());
-  self.impl()->bump_version();
+  if (!same_size) self.impl()->bump_version();
   return self;
 }
 

@@ -24,7 +24,8 @@ UMBRA_OPERATOR("masked_select(Tensor self, Tensor mask) -> Tensor")
     })
     .fake([](const Tensor& self, const Tensor& mask) {
       SymInt most = product(broadcast_shapes(self.sym_sizes(), mask.sym_sizes()));
-      return empty({unknown_size("aten::masked_select", most)}, {.dtype = self.dtype(), .device = self.device()});
+      return empty({unknown_size("aten::masked_select", most, MostIs::ItsLargest)},
+                   {.dtype = self.dtype(), .device = self.device()});
     })
     .gradient("self", {"grad", "self", "mask"},
               [](const Tensor& grad, const Tensor& self, const Tensor& mask) {

@@ -110,7 +110,9 @@ UMBRA_OPERATOR("floor_divide(Tensor self, Tensor other) -> Tensor")
     .inplace("floor_divide_.Tensor")
     .out("floor_divide.out")
     .use(pointwise<DivideFloor, 2>(Promotion::Default))
-    .meta([](const Tensor& self, const Tensor& other) { return floor_spec({&self, &other}); })
+    .meta([](const Tensor& self, const Tensor& other) {
+      return floor_spec({&self, &other});
+    })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& other) {
       floor_kernel(out, self, other, pointwise_types({&self, &other}, Promotion::Default).compute);
     })
@@ -121,7 +123,9 @@ UMBRA_OPERATOR("floor_divide.Scalar(Tensor self, Scalar other) -> Tensor")
     .inplace("floor_divide_.Scalar")
     .generated_out("floor_divide.Scalar_out")
     .use(pointwise<DivideFloor, 2>(Promotion::Default))
-    .meta([](const Tensor& self, const Scalar& other) { return floor_spec({&self, &number_of_type(other.dtype())}); })
+    .meta([](const Tensor& self, const Scalar& other) {
+      return floor_spec({&self, &number_of_type(other.dtype())});
+    })
     .sparse([](const Tensor& self, const Scalar& other) {
       return sparse::divide_rounded(self, wrapped_number(other), "floor");
     })

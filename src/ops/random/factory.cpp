@@ -241,7 +241,12 @@ TensorSpec permutation_spec(SymInt n, OptionalDType dtype, OptionalLayout layout
 
 void draw_permutation(const Tensor& out, const GeneratorPointer& generator) {
   int64_t n = out.numel();
-  check(out.dtype() != DType::Float16 || n <= 2049, "n cannot be greater than 2049 for Half type.");
+  auto refuse_beyond = [&](DType dtype, int64_t most, const char* text) {
+    check(out.dtype() != dtype || n <= most, "n cannot be greater than ", text, " type.");
+  };
+  refuse_beyond(DType::Float16, 2049, "2049 for Half");
+  refuse_beyond(DType::Float32, (int64_t{1} << 24) + 1, "2^24+1 for Float");
+  refuse_beyond(DType::Float64, (int64_t{1} << 53) + 1, "2^53+1 for Double");
   if (n > 0 && is_integral(out.dtype(), false)) {
     int bits = static_cast<int>(8 * out.item_size());
     bool is_signed = out.dtype() == DType::Int8 || out.dtype() == DType::Int16 || out.dtype() == DType::Int32;

@@ -18,8 +18,9 @@ enum : int64_t { kZeros, kBorder, kReflection };
 // ---- checks ----
 
 void check_grid(const Tensor& input, const Tensor& grid) {
-  check(input.device() == grid.device(), "grid_sampler(): expected input and grid to be on same device, but input is on ",
-        input.device(), " and grid is on ", grid.device());
+  check(input.device() == grid.device(),
+        "grid_sampler(): expected input and grid to be on same device, but input is on ", input.device(),
+        " and grid is on ", grid.device());
   check<IndexError>(input.dim() > 0 && grid.dim() > 0, "Dimension specified as 0 but tensor has no dimensions");
   check(input.sym_size(0) == grid.sym_size(0),
         "grid_sampler(): expected grid and input to have same batch size, but got input with sizes ", input.sym_sizes(),

@@ -125,7 +125,7 @@ UMBRA_OPERATOR(
     .linear()
     .batch([](const Batched&, const Batched&, SymIntArrayRef, SymIntArrayRef, std::optional<SymInt>) -> Batched {
       // Places in memory mean another thing in each element of a batch.
-      fail<NotImplementedError>("as_strided_scatter cannot be batched: vmap does not know the memory of one element");
+      fail("as_strided_scatter cannot be batched: vmap does not know the memory of one element");
     });
 
 }  // namespace

@@ -32,9 +32,7 @@ void in_threads(const std::function<void(int)>& body) {
 
 Tensor step(const Tensor& x, const Tensor& w) { return x.matmul(w).relu().square().mean(); }
 
-void expect_close(const Tensor& got, const Tensor& want) {
-  EXPECT_TRUE(allclose(got, want, 1e-5, 1e-6));
-}
+void expect_close(const Tensor& got, const Tensor& want) { EXPECT_TRUE(allclose(got, want, 1e-5, 1e-6)); }
 
 TEST(Threads, CompileFunctionsOfTheirOwn) {
   in_threads([](int thread) {

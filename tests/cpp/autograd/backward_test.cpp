@@ -200,8 +200,7 @@ TEST(Backward, NamesTheOperatorThatHasNoGradient) {
   Tensor x = parameter({1});
   Tensor y = get_operator("autograd_test::no_gradient")({Value(x)})[0].tensor();
   EXPECT_EQ(grad_fn(y)->name(), "NotImplemented");
-  EXPECT_EQ(error_of<Error>([&] { y.backward(); }),
-            "derivative for autograd_test::no_gradient is not implemented");
+  EXPECT_EQ(error_of<Error>([&] { y.backward(); }), "derivative for autograd_test::no_gradient is not implemented");
 }
 
 TEST(Backward, GoesThroughTheOperatorsThatAKernelWithoutAFormulaCalls) {

@@ -1,9 +1,10 @@
 // Loaders: the same batches in the same order, whoever makes them.
+#include "umbra/nn/data.h"
+
 #include <atomic>
 #include <set>
 
 #include "autograd/testing.h"
-#include "umbra/nn/data.h"
 
 namespace umbra {
 namespace {

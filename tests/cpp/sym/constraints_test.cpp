@@ -160,15 +160,27 @@ TEST_F(Constraints, ProductsForceNumbersUnlessToldOtherwise) {
 }
 
 TEST_F(Constraints, ASpecialisedRootOfDerivedDims) {
-  SymInt x = dim("dy - 6", 6, "x"), y = dim("dy", 12, "y", 0, {6});
-  env->declare_equal(x, y - 6);
+  SymInt y = dim("dy", 12, "y", 0, {6}), x = y - 6;
+  env->add_use(env->expression(y), {"dy - 6", "L['x'].size()[0]", 1, -6});
+  env->add_use(env->expression(y), {"dy", "L['y'].size()[0]"});
   EXPECT_TRUE(x * 2 == y);
   EXPECT_THAT(
       violation(),
       AllOf(
-          StartsWith("Specializations unexpectedly required (dy)!"),
+          StartsWith("Constraints violated (dy - 6)!"), HasSubstr("Specializations unexpectedly required (dy)!"),
           HasSubstr("solving the guards generated for dy - 6 = L['x'].size()[0] resulted in a specialized value of 6"),
           HasSubstr("\n  dy = 12\n"), Not(HasSubstr("dy - 6 = 6"))));
+}
+
+TEST_F(Constraints, ANumberIsOneInDerivedDimsToo) {
+  SymInt y = dim("dy", 12, "y");
+  env->add_use(env->expression(y), {"dy", "L['y'].size()[0]"});
+  env->add_use(env->expression(y), {"2*dy - 1", "L['x'].size()[0]", 2, -1});
+  EXPECT_TRUE(y == 12);
+  EXPECT_THAT(violation(),
+              AllOf(StartsWith("Constraints violated (2*dy - 1, dy)!"), HasSubstr("You marked dy as dynamic"),
+                    HasSubstr("You marked 2*dy - 1 as dynamic but your code specialized it to be a constant (23)"),
+                    HasSubstr("Suggested fixes:\n  dy = 12\n")));
 }
 
 TEST_F(Constraints, FactsAboutUnbackedSymbolsNarrowDims) {

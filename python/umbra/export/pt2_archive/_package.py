@@ -76,6 +76,8 @@ def _as_path(f):
         return
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "program.pt2")
+        if f.seekable():
+            f.seek(0)  # an archive is read by its end, wherever the file stands: after it was written, say
         with open(path, "wb") as target:
             target.write(f.read())
         yield path

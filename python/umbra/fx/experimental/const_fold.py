@@ -95,6 +95,9 @@ def _rest(graph, needed, folded):
     inputs = [n for n in graph.nodes if n.op == "placeholder"]
     for node in inputs:
         values[node] = rest.node_copy(node)
+    for node in graph.nodes:  # attributes that both parts use
+        if node.op == "get_attr" and node in needed and any(user not in needed for user in node.users):
+            values[node] = rest.node_copy(node)
     constants = rest.get_attr(_FOLDED)
     if len(folded) == 1:
         values[folded[0]] = constants

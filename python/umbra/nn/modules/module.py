@@ -20,11 +20,17 @@ from umbra.utils.hooks import add_hook
 _global_forward_hooks, _global_forward_pre_hooks = _hooks.forward.hooks, _hooks.forward_pre.hooks
 _global_backward_hooks, _global_backward_pre_hooks = _hooks.backward.hooks, _hooks.backward_pre.hooks
 _global_forward_hooks_with_kwargs, _global_forward_hooks_always_called = _hooks.forward.with_kwargs, _hooks.forward.always_called
+_global_parameter_registration_hooks, _global_buffer_registration_hooks = _hooks.parameter_registration.hooks, _hooks.buffer_registration.hooks
+_global_module_registration_hooks = _hooks.module_registration.hooks
 
 T_destination = TypeVar("T_destination", bound=dict)
 _HOOKS = ("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
           "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
           "_load_state_dict_post_hooks")
+
+
+def _has_any_global_hook():
+    return any(_hooks.AROUND_CALLS)
 
 
 def _indent(text, spaces):

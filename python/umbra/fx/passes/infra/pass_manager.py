@@ -33,6 +33,20 @@ def this_before_that_pass_constraint(this, that):
     return lambda a, b: not (a == that and b == this)
 
 
+def _topological_sort_passes(passes, constraints):
+    """The passes in an order that keeps all constraints; an error where there is none."""
+    remaining, ordered = list(passes), []
+    while remaining:
+        def may_come_next(candidate):
+            return all(constraint(candidate, other) for constraint in constraints for other in remaining if other is not candidate)
+        found = next((p for p in remaining if may_come_next(p)), None)
+        if found is None:
+            raise RuntimeError(f"Circular dependency detected within the following passes: {remaining}")
+        remaining.remove(found)
+        ordered.append(found)
+    return ordered
+
+
 class PassManager(Schedule):
     """Runs passes in an order that keeps the constraints, up to `steps` times."""
 
@@ -53,16 +67,7 @@ class PassManager(Schedule):
 
     def solve_constraints(self):
         """Puts the passes into an order that keeps all constraints; an error where there is none."""
-        remaining, ordered = list(self.passes), []
-        while remaining:
-            def may_come_next(candidate):
-                return all(constraint(candidate, other) for constraint in self.constraints for other in remaining if other is not candidate)
-            found = next((p for p in remaining if may_come_next(p)), None)
-            if found is None:
-                raise RuntimeError(f"Circular dependency detected within the following passes: {remaining}")
-            remaining.remove(found)
-            ordered.append(found)
-        self.passes = ordered
+        self.passes = _topological_sort_passes(self.passes, self.constraints)
         self._validated = True
 
     def add_checks(self, check):

@@ -89,8 +89,8 @@ def insert_subgm(gm, sub_gm, orig_inputs, orig_outputs):
 
 def legalize_graph(gm):
     """Puts the nodes of a graph into an order in which each comes after those that it uses."""
-    from umbra.fx.passes.tools_common import stable_topological_sort
-    return stable_topological_sort(gm)
+    from umbra.fx.passes import tools_common
+    return tools_common.legalize_graph(gm)
 
 
 def fuse_by_partitions(gm, partitions, prefix="fused_", always_return_tuple=False):
@@ -102,6 +102,4 @@ def fuse_by_partitions(gm, partitions, prefix="fused_", always_return_tuple=Fals
         for node in reversed(nodes):
             if not node.users and not node._erased:
                 gm.graph.erase_node(node)
-    legalize_graph(gm)
-    gm.recompile()
-    return gm
+    return legalize_graph(gm)

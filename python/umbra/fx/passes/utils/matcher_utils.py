@@ -117,7 +117,7 @@ class SubgraphMatcher:
             for node in graph.nodes:
                 tried = copy.copy(match)
                 if self._match_nodes(pattern_anchor, node, tried):
-                    tried.anchors = [*match.anchors, node]
+                    tried.anchors = [*match.anchors, pattern_anchor]
                     extended.append(tried)
         return extended
 

@@ -16,25 +16,28 @@ class SourcePartition:
     params: list = dataclasses.field(default_factory=list)
 
 
-def _source_of(node):
-    """(which call, module class or function) of the innermost source of a node, or None."""
-    stack = node.meta.get("source_fn_stack")
-    if stack:
-        return stack[-1]
+def _source_of(node, wanted):
+    """(which of the wanted sources, which call of it) made a node, or None: a function by the name that a program calls it, else the innermost module."""
+    if stack := node.meta.get("source_fn_stack"):
+        call, source = stack[-1]
+        return (source, call) if source in wanted else None
     if node.meta.get("torch_fn"):
-        return node.meta["torch_fn"]
-    modules = node.meta.get("nn_module_stack")
-    if not modules:
+        call, function = node.meta["torch_fn"]
+        if (name := function.split(".")[1]) in wanted:
+            return name, call
+    if node.op != "call_function" or not node.meta.get("nn_module_stack"):
         return None
-    path, kind = list(modules.values())[-1]
-    return path, kind
+    path, kind = list(node.meta["nn_module_stack"].values())[-1]
+    found = next((source for source in wanted if _is(kind, source)), None)
+    return None if found is None else (found, path)
 
 
 def _is(kind, wanted):
-    if kind is wanted:
-        return True
-    text = kind if isinstance(kind, str) else None
-    return text is not None and isinstance(wanted, type) and text.rpartition(".")[2] == wanted.__name__
+    if not isinstance(wanted, type) or not isinstance(kind, (str, type)):
+        return kind == wanted
+    if isinstance(kind, type):
+        return issubclass(kind, wanted)
+    return kind == f"{wanted.__module__}.{wanted.__qualname__}".replace("umbra.", "torch.", 1)
 
 
 def _partition(nodes, source):
@@ -42,11 +45,11 @@ def _partition(nodes, source):
     inputs, outputs, params = [], [], []
     for node in nodes:
         for used in node.args:
-            if isinstance(used, Node) and used not in inside and used not in inputs:
+            if isinstance(used, Node) and used not in inside and used.op != "get_attr" and used not in inputs:
                 inputs.append(used)
         if node.op == "get_attr":
             params.append(node)
-        if any(user not in inside for user in node.users) and node not in outputs:
+        elif any(user not in inside for user in node.users) and node not in outputs:
             outputs.append(node)
     return SourcePartition(list(nodes), source, inputs, outputs, params)
 
@@ -55,10 +58,8 @@ def get_source_partitions(graph, wanted_sources, filter_fn=None):
     """For each wanted module class or function that the graph has, its calls as partitions."""
     found = {}
     for node in graph.nodes:
-        source = _source_of(node) if node.op not in ("placeholder", "output") else None
-        wanted = next((w for w in wanted_sources if source is not None and _is(source[1], w)), None)
-        if wanted is not None:
-            found.setdefault(wanted, {}).setdefault(source[0], []).append(node)
+        if source := _source_of(node, wanted_sources):
+            found.setdefault(source[0], {}).setdefault(source[1], []).append(node)
     if filter_fn is not None:
         found = {w: {key: nodes for key, nodes in calls.items() if all(map(filter_fn, nodes))} for w, calls in found.items()}
     return {w: [_partition(nodes, w) for nodes in calls.values()] for w, calls in found.items() if calls}

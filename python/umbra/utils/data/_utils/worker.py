@@ -154,10 +154,13 @@ def _work(job, worker_id, base_seed, requests, answers, parent):
 
 
 class _BaseDataLoaderIter:
-    """One pass over a loader's batches."""
+    """One pass over a loader's batches. It does not hold the loader, which holds it where workers persist: both are to end with the last who uses them."""
 
     def __init__(self, loader):
-        self._loader = loader
+        self._dataset, self._num_workers, self._index_sampler = loader.dataset, loader.num_workers, loader._index_sampler
+        self._count_anew(loader)
+
+    def _count_anew(self, loader):
         self._given, self._promised = 0, getattr(loader, "_length_said", None)
 
     def __iter__(self):
@@ -167,15 +170,14 @@ class _BaseDataLoaderIter:
         """A batch, with a warning where there are more of them than a stream has said."""
         self._given += 1
         if self._promised is not None and self._given > self._promised:
-            workers = self._loader.num_workers
             note = ("For multiprocessing data-loading, this could be caused by not properly configuring the IterableDataset replica at each worker. "
-                    "Please see https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples.") if workers else ""
-            warnings.warn(f"Length of IterableDataset {self._loader.dataset} was reported to be {self._promised}(when accessing len(dataloader)), "
+                    "Please see https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples.") if self._num_workers else ""
+            warnings.warn(f"Length of IterableDataset {self._dataset} was reported to be {self._promised}(when accessing len(dataloader)), "
                           f"but {self._given} samples have been fetched. {note}", stacklevel=3)
         return batch
 
     def __len__(self):
-        return len(self._loader)
+        return len(self._index_sampler)
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
@@ -185,6 +187,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         super().__init__(loader)
         context = loader.multiprocessing_context or multiprocessing
         self._timeout, self._in_order = loader.timeout, loader.in_order
+        self._prefetch_factor, self._persistent_workers = loader.prefetch_factor, loader.persistent_workers
         seed = int(umbra.empty((), dtype=umbra.int64).random_(generator=loader.generator).item())
         job = Job.of(loader)
         self._answers = context.Queue()
@@ -198,16 +201,17 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._begin()
 
     def _begin(self):
-        self._indices = iter(self._loader._index_sampler)
+        self._indices = iter(self._index_sampler)
         self._sent = self._next = self._turn = 0
         self._alive = [True] * len(self._workers)
         self._owner, self._ready = {}, {}
         self._outstanding = 0
-        for _ in range(self._loader.prefetch_factor * len(self._workers)):
+        for _ in range(self._prefetch_factor * len(self._workers)):
             self._send()
 
-    def _reset(self):
+    def _reset(self, loader):
         """Another pass with the same workers."""
+        self._count_anew(loader)
         while self._outstanding:  # answers of a pass that was left early
             self._receive()
         for requests in self._requests:
@@ -279,7 +283,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             if isinstance(answer, ExceptionWrapper):  # the batches behind it are still there
                 answer.reraise()
             return self._counted(answer)
-        if not self._loader.persistent_workers:
+        if not self._persistent_workers:
             self.close()
         raise StopIteration
 
