@@ -134,6 +134,11 @@ void check_factory_options(const Operator& op, const Value& pin_memory, const Va
 
 bool Matcher::read_parameter(PyObject* object, Reading reading, size_t i, Value* frame, Scratch& scratch) const {
   const Parameter& p = parameters_[i];
+  bool typed = p.type.base == SchemaType::Base::DType && p.default_value && !p.default_value->is_none();
+  if (typed && object == Py_None && reading != Reading::Operator) {  // randint(..., dtype=None) has its usual type
+    frame[i] = Value::borrow(*p.default_value);
+    return true;
+  }
   if (read_value(object, p.type, frame[i], scratch, numbers_as_tensors_)) return true;
   if (reading == Reading::Operator) return read_loosely(object, p.type, frame[i]);
   if (object != Py_None || !p.none_is_default) return false;

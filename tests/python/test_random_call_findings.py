@@ -420,3 +420,17 @@ def test_ranges_of_types_without_kernels_are_refused():
             torch.arange(3, dtype=dtype)
     with pytest.raises(NotImplementedError, match="histogram_cpu"):
         torch.histc(torch.ones(3).to(torch.float8_e4m3fn))
+
+
+def test_integers_do_not_wrap_around_as_thresholds():
+    with pytest.raises(RuntimeError, match="value cannot be converted to type int without overflow"):
+        torch.nn.functional.threshold(torch.tensor([1, 2], dtype=torch.int32), 2**31, 0)
+    assert torch.nn.functional.threshold(torch.tensor([1, 5]), 2, 0).tolist() == [0, 5]
+
+
+def test_no_type_is_the_usual_one_for_functions():
+    assert torch.randint(0, 3, (2,), dtype=None).dtype == torch.randint(3, (2,), dtype=None).dtype == torch.int64
+    x = torch.ones(2, 3)
+    assert x.contiguous(memory_format=torch.preserve_format).data_ptr() == x.data_ptr()
+    with pytest.raises(RuntimeError, match="Expected the output tensor to have dtype"):
+        torch.inner(x, x, out=torch.empty(2, 2, dtype=torch.float64))
