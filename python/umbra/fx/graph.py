@@ -5,6 +5,7 @@ import sys
 import warnings
 
 from umbra._C import Graph
+from umbra._options import not_built
 from umbra.fx import node as _node  # noqa: F401  (completes Node)
 from umbra.fx._targets import name_of, resolve
 from umbra.fx._codegen import CodeGen, code_of, names_of_types, on_generate_code
@@ -80,8 +81,11 @@ def _names_in(graph):
 _ALWAYS_THERE = ("inf", "nan", "NoneType", "torch", "device", "pytree", "fx_pytree")
 
 
-def _python_code(self, root_module="self", verbose=False, **_):
+def _python_code(self, root_module="self", *, verbose=False, include_stride=False, include_device=False, colored=False, expanded_def=False,
+                 record_func=False, additional_meta=None):
     """The source of the graph, and what it finds by name."""
+    not_built("Graph.python_code", root_module=(root_module, "self"), include_stride=(include_stride, False), include_device=(include_device, False),
+              colored=(colored, False), expanded_def=(expanded_def, False), record_func=(record_func, False), additional_meta=(additional_meta, None))
     source = code_of(self, self._code(verbose))
     words = set(re.findall(r"\w+", source))
     return PythonCode(source, {name: value for name, value in _names_in(self).items() if name in _ALWAYS_THERE or name in words})

@@ -15,17 +15,21 @@ UMBRA_FUNCTOR_BINARY(SigmoidBackward, "sigmoid_backward_cpu", FloatingComplex,
 
 UMBRA_FUNCTOR_UNARY(Relu, "clamp_min_scalar_cpu", NumericAndUnsigned, maximum(x, T(0)));
 
-/// What is positive, up to `most`; zero of the rest, and of what is no number.
+/// What is positive, up to `most`; zero of the rest.
 struct PositivePart : Unary {
   static constexpr const char* name = "add_clamp_cpu";
   static constexpr bool full_width_only = true;
   using types = Numeric;
   double most = std::numeric_limits<double>::max();
+  bool keeps_nan = false;  // else what is no number is zero
   template <class T> auto bind() const {
     if constexpr (std::is_integral_v<T>) return [](T x) { return maximum(x, T(0)); };
     else
-      return [most = static_cast<T>(std::min<double>(most, std::numeric_limits<T>::max()))](auto x) {
-        return select(x > decltype(x)(0), minimum(x, decltype(x)(most)), decltype(x)(0));
+      return [most = static_cast<T>(std::min<double>(most, std::numeric_limits<T>::max())),
+              kept = static_cast<T>(keeps_nan)](auto x) {
+        using V = decltype(x);
+        V positive = select(x > V(0), minimum(x, V(most)), V(0));
+        return select((x != x) & (V(kept) > V(0)), x, positive);
       };
   }
 };

@@ -69,12 +69,12 @@ TensorSpec add_relu_spec(const Tensor& self, const Tensor& other) {
   return pointwise_spec({&self, &other}, Promotion::Default);
 }
 /// PyTorch's kernel leaves what is no number where it takes several elements at once: 64 bytes of what lies in order.
-template <class T> void keep_nans(const Tensor& out, const Tensor& sum) {
+/// The last elements, fewer than that, it takes one by one.
+template <class T> void drop_last_nans(const Tensor& out) {
   constexpr int64_t kTogether = 64 / sizeof(T);
-  const T* from = sum.data<T>();
   T* to = out.data<T>();
-  for (int64_t i = 0, end = sum.numel() / kTogether * kTogether; i < end; ++i)
-    if (std::isnan(from[i])) to[i] = from[i];
+  for (int64_t i = out.numel() / kTogether * kTogether; i < out.numel(); ++i)
+    if (std::isnan(to[i])) to[i] = T(0);
 }
 
 /// Whether elements of two tensors, and of what made one of them, follow each other in memory.
@@ -97,10 +97,10 @@ void add_relu(const Tensor& out, const Tensor& self, const Tensor& sum, std::ini
   PositivePart kept;
   if (is_integral(self.dtype(), false)) kept.most = std::ldexp(1.0, 8 * static_cast<int>(self.item_size()) - 1) - 1;
   // An output may be one of the operands: what they were is asked before it is written.
-  bool in_order = lie_in_order(out, sum, operands);
+  kept.keeps_nan = lie_in_order(out, sum, operands);
   kernels::pointwise(kept, out, {&sum});
-  if (in_order && out.dtype() == DType::Float32) keep_nans<float>(out, sum);
-  if (in_order && out.dtype() == DType::Float64) keep_nans<double>(out, sum);
+  if (kept.keeps_nan && out.dtype() == DType::Float32) drop_last_nans<float>(out);
+  if (kept.keeps_nan && out.dtype() == DType::Float64) drop_last_nans<double>(out);
 }
 
 UMBRA_OPERATOR("_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
