@@ -112,7 +112,7 @@ void save_tensors(const std::string& path, const io::NamedTensors& tensors) {
     return io::save_npy(path, tensors[0].second);
   }
   check<ValueError>(has_extension(path, ".pt") || has_extension(path, ".pth"), path,
-                    ": tensors are written to .safetensors, .npz, .npy, .pt and .pth");
+                    ": tensors are written to .safetensors, .npz, .npy, .pt and .pth, programs to .pt2 and .onnx");
   io::save_state_dict(path, tensors);
 }
 
@@ -200,7 +200,7 @@ std::vector<Value> read_inputs(const ExportedProgram& program, const std::vector
   }
   check<ValueError>(next == values.size() && wanted == next, "the program takes ", wanted,
                     wanted == 1 ? " input" : " inputs", ", and ", values.size(), values.size() == 1 ? " was" : " were",
-                    " given; `umbra info` lists them");
+                    " given (--input FILE, or --example for those in the file); `umbra info` lists them");
   return inputs;
 }
 

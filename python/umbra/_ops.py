@@ -195,3 +195,10 @@ OpOverload._overloadpacket = property(_overload_packet)
 OpOverload._opname = property(lambda self: self._qualified_op_name.split("::")[1])
 OpOverload.tags = property(_tags)
 OpOverload._name = property(lambda self: self.name())
+
+
+def __getattr__(name):
+    if name == "HigherOrderOperator":  # which is built on what is here
+        from umbra._higher_order_ops.operator import HigherOrderOperator
+        return HigherOrderOperator
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -473,8 +473,8 @@ Partition min_cut_partition(const JointGraph& joint) {
 }
 
 Partition budget_partition(const JointGraph& joint, double budget) {
-  check(budget >= 0 && budget <= 1,
-                    "The valid ranges for memory budget are 0 <= m <= 1. The provided value is ", budget);
+  check(budget >= 0 && budget <= 1, "The valid ranges for memory budget are 0 <= m <= 1. The provided value is ",
+        budget);
   if (budget == 1) return min_cut_partition(joint);
   fx::eliminate_common_subexpressions(joint.module->graph());
   Analysis analysis(joint);

@@ -105,7 +105,7 @@ class TestRunning:
         torch.safetensors.save_file({"i0": torch.zeros(9, 3)}, str(files / "many.safetensors"))
         text = umbra("run", files / "net.pt2", "--input", files / "many.safetensors", status=1)
         assert "to be <= 8, but got 9" in text
-        assert "takes 1 input, and 0 were given" in umbra("run", files / "net.pt2", status=1)
+        assert "takes 1 input, and 0 were given (--input FILE, or --example" in umbra("run", files / "net.pt2", status=1)
 
     def test_profile(self, files):
         text = umbra("run", files / "net.pt2", "--example", "--repeat", 3, "--profile")

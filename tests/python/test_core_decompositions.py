@@ -124,3 +124,14 @@ def test_bytes_are_resampled_to_bytes():
     program = export(Function(lambda x: F.interpolate(x, size=(9, 4), mode="bicubic")), (x,)).run_decompositions()
     result, expected = program.module()(x), F.interpolate(x, size=(9, 4), mode="bicubic")
     assert_same(result, expected)
+
+
+def test_attention_whose_keys_are_shared_by_groups_of_heads_comes_apart():
+    class Attention(umbra.nn.Module):
+        def forward(self, q, k, v):
+            return umbra.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+    example = umbra.randn(1, 8, 3, 4), umbra.randn(1, 2, 3, 4), umbra.randn(1, 2, 3, 4)
+    program = umbra.export.export(Attention(), example).run_decompositions()
+    assert "scaled_dot_product" not in program.graph_module.code
+    assert umbra.allclose(program.module()(*example), Attention()(*example), atol=1e-6)

@@ -368,3 +368,12 @@ def test_a_masked_selection_has_no_more_elements_than_the_sizes_allow():
     mask = umbra.ones(1, 3, dtype=umbra.bool)
     ranges = export(module_of(lambda x: umbra.masked_select(x, mask)), (umbra.ones(8, 1),), dynamic_shapes=shapes).range_constraints
     assert ranges["u0"].upper == 300
+
+
+def test_the_inverse_of_a_transform_over_windows_is_exported_with_its_check():
+    window = umbra.ones(4)
+    module = module_of(lambda x: umbra.istft(x, n_fft=4, window=window))
+    x = umbra.stft(umbra.arange(20.), n_fft=4, window=window, return_complex=True)
+    program = export(module, (x,))
+    assert umbra.allclose(program.module()(x), module(x))
+    assert umbra.allclose(program.run_decompositions().module()(x), module(x))

@@ -406,3 +406,10 @@ def test_results_that_are_alike():
     from umbra._dynamo.utils import same
     assert same([torch.ones(2), 3], [torch.ones(2) + 1e-6, 3])
     assert not same([torch.ones(2)], [torch.zeros(2)]) and not same([torch.ones(2)], (torch.ones(2),))
+
+
+def test_the_tables_of_a_signature_are_to_read():
+    tables = export(torch.nn.Linear(2, 2), (torch.ones(2),)).graph_signature
+    assert tables.inputs_to_parameters == {"p_weight": "weight", "p_bias": "bias"}
+    with pytest.raises(TypeError):
+        tables.inputs_to_parameters["x"] = "weight"

@@ -470,3 +470,22 @@ def test_an_associative_scan_of_sizes_that_are_symbols():
     captured = make_fx(function, tracing_mode="symbolic")(umbra.ones(3, 2), umbra.ones(3, 2))
     x, y = umbra.randn(3, 4), umbra.randn(3, 4)
     assert all(umbra.allclose(a, b) for a, b in zip(captured(x, y), (x.cumsum(0), y.cumprod(0))))
+
+
+def test_a_predicate_that_is_a_number_is_told_of_when_a_program_is_exported():
+    class Module(umbra.nn.Module):
+        def forward(self, x):
+            return umbra.cond(x.dim() == 1, lambda x: x.sin(), lambda x: x.cos(), (x,))
+
+    with pytest.warns(UserWarning, match="Pred is a Python constant"):
+        umbra.export.export(Module(), (umbra.ones(2),))
+
+
+def test_calls_of_operators_that_take_functions_are_told_by_their_class():
+    class Module(umbra.nn.Module):
+        def forward(self, x):
+            return umbra.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
+
+    program = umbra.export.export(Module(), (umbra.ones(2),))
+    found = [node.name for node in program.graph.nodes if isinstance(node.target, umbra._ops.HigherOrderOperator)]
+    assert found == ["cond"]

@@ -1,4 +1,5 @@
 """cond: one of two functions, chosen by a tensor. Captured, both become graphs."""
+import warnings
 from contextlib import nullcontext
 
 from umbra import _C
@@ -16,6 +17,9 @@ def cond(pred, true_fn, false_fn, operands=()):
         y = umbra.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
     """
     if isinstance(pred, (bool, int, float)) or (isinstance(pred, SymBool) and not _C._is_tracing()):
+        if is_exporting() and not isinstance(pred, SymBool):
+            warnings.warn("Pred is a Python constant. When used with torch.cond, it specializes on one of the branches. To have both in the program, make "
+                          "it a tensor or a symbolic condition.", UserWarning, stacklevel=2)
         return (true_fn if pred else false_fn)(*operands)
     if not isinstance(pred, (Tensor, SymBool)):
         raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")

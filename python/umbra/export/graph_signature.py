@@ -1,5 +1,6 @@
 """What each input and output of an exported graph is to the program's caller."""
 import dataclasses
+import types
 from enum import Enum, auto
 from typing import Any, List, Optional, Union
 
@@ -111,6 +112,11 @@ class ExportBackwardSignature:
     loss_output: str
 
 
+def _targets(specs):
+    """What inputs or outputs stand for, by name: to read, since the specs are what counts."""
+    return types.MappingProxyType({spec.arg.name: spec.target for spec in specs})
+
+
 @dataclasses.dataclass
 class ExportGraphSignature:
     """What each input and output of the graph is to the program's caller."""
@@ -150,27 +156,27 @@ class ExportGraphSignature:
 
     @property
     def inputs_to_parameters(self):
-        return {spec.arg.name: spec.target for spec in self._inputs(InputKind.PARAMETER)}
+        return _targets(self._inputs(InputKind.PARAMETER))
 
     @property
     def inputs_to_buffers(self):
-        return {spec.arg.name: spec.target for spec in self._inputs(InputKind.BUFFER)}
+        return _targets(self._inputs(InputKind.BUFFER))
 
     @property
     def inputs_to_lifted_tensor_constants(self):
-        return {spec.arg.name: spec.target for spec in self._inputs(InputKind.CONSTANT_TENSOR)}
+        return _targets(self._inputs(InputKind.CONSTANT_TENSOR))
 
     @property
     def buffers_to_mutate(self):
-        return {spec.arg.name: spec.target for spec in self._outputs(OutputKind.BUFFER_MUTATION)}
+        return _targets(self._outputs(OutputKind.BUFFER_MUTATION))
 
     @property
     def user_inputs_to_mutate(self):
-        return {spec.arg.name: spec.target for spec in self._outputs(OutputKind.USER_INPUT_MUTATION)}
+        return _targets(self._outputs(OutputKind.USER_INPUT_MUTATION))
 
     @property
     def parameters_to_mutate(self):
-        return {spec.arg.name: spec.target for spec in self._outputs(OutputKind.PARAMETER_MUTATION)}
+        return _targets(self._outputs(OutputKind.PARAMETER_MUTATION))
 
     @property
     def lifted_custom_objs(self):
@@ -178,7 +184,7 @@ class ExportGraphSignature:
 
     @property
     def inputs_to_lifted_custom_objs(self):
-        return {spec.arg.name: spec.target for spec in self._inputs(InputKind.CUSTOM_OBJ)}
+        return _targets(self._inputs(InputKind.CUSTOM_OBJ))
 
     @property
     def input_tokens(self):

@@ -37,8 +37,9 @@ Tensor outer_sum(const Tensor& self, const Tensor& a, const Tensor& b, const Sca
 /// The result lies in memory as the kernel's does: by positions, then by batches and heads.
 std::tuple<Tensor, Tensor> attention_by_parts(const Tensor& query, const Tensor& key, const Tensor& value,
                                               double dropout, bool causal, const Tensor& mask, MaybeNumber scale) {
+  bool shared_keys = query.sym_size(1) != key.sym_size(1);  // by groups of heads
   auto [out, weights] =
-      _scaled_dot_product_attention_math(query, key, value, mask, dropout, causal, Tensor(), scale, false);
+      _scaled_dot_product_attention_math(query, key, value, mask, dropout, causal, Tensor(), scale, shared_keys);
   Tensor by_position = out.permute(IntArrayRef({2, 0, 1, 3})).clone(MemoryFormat::Contiguous);
   return {by_position.permute(IntArrayRef({1, 2, 0, 3})), weights};
 }
