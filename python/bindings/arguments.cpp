@@ -134,6 +134,11 @@ void check_factory_options(const Operator& op, const Value& pin_memory, const Va
 
 bool Matcher::read_parameter(PyObject* object, Reading reading, size_t i, Value* frame, Scratch& scratch) const {
   const Parameter& p = parameters_[i];
+  bool typed = p.type.base == SchemaType::Base::DType && p.default_value && !p.default_value->is_none();
+  if (typed && object == Py_None && reading != Reading::Operator) {  // randint(..., dtype=None) has its usual type
+    frame[i] = Value::borrow(*p.default_value);
+    return true;
+  }
   if (read_value(object, p.type, frame[i], scratch, numbers_as_tensors_)) return true;
   if (reading == Reading::Operator) return read_loosely(object, p.type, frame[i]);
   if (object != Py_None || !p.none_is_default) return false;
@@ -157,7 +162,8 @@ bool Matcher::read_positional(const CallArguments& call, Reading reading, Value*
   size_t first_list = reading == Reading::Method ? 1 : 0;
   given = call.positional;
   bool spelt_out = reading != Reading::Operator && takes_spelt_out_ints(reading) && given > first_list &&
-                   !PyTuple_Check(call.values[first_list]) && !PyList_Check(call.values[first_list]);
+                   call.values[first_list] != Py_None && !PyTuple_Check(call.values[first_list]) &&
+                   !PyList_Check(call.values[first_list]);
   if (!spelt_out && given > positional_) return why.set(Mismatch::Reason::TooMany, given, nullptr);
   size_t plain = spelt_out ? first_list : given;
   for (size_t i = 0; i < plain; ++i)

@@ -54,8 +54,10 @@ void bind_misc(nb::module_& m) {
   m.attr("_pi") = std::numbers::pi;
   m.attr("_e") = std::numbers::e;
   m.def("_function_names", &function_names);
-  m.def("promote_types", [](DType a, DType b) { return promote_types(a, b); });
-  m.def("can_cast", [](DType from, DType to) { return can_cast(from, to); });
+  m.def(
+      "promote_types", [](DType a, DType b) { return promote_types(a, b); }, nb::arg("type1"), nb::arg("type2"));
+  m.def(
+      "can_cast", [](DType from, DType to) { return can_cast(from, to); }, nb::arg("from_"), nb::arg("to"));
   m.def("get_num_threads", [] { return get_num_threads(); });
   m.def("set_num_threads", [](int count) {
     check(count > 0, "expected positive number of threads");

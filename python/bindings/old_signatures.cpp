@@ -17,7 +17,7 @@ struct OldForm {
 
 const std::array<OldForm, 3>& old_forms() {
   static const std::array<OldForm, 3> forms{{
-      {{"add", "sub"}, {"alpha"}, {"tnt"}, {"tnt"}},
+      {{"add", "sub"}, {"alpha"}, {"tnt", "tnn"}, {"tnt", "tnn"}},
       {{"addcmul", "addcdiv"}, {"value"}, {"tntt"}, {"tntt"}},
       {{"addmm", "addmv", "addr", "addbmm", "baddbmm"}, {"beta", "alpha"}, {"tntt", "tnntt"}, {"nttt", "ntntt"}},
   }};
@@ -38,8 +38,10 @@ std::string spelling(const CallArguments& call) {
 RewrittenCall rewritten(const CallArguments& call, const std::vector<std::string_view>& factors) {
   RewrittenCall out;
   std::vector<PyObject*> numbers;
-  for (size_t i = 0; i < call.positional; ++i)
-    (is_tensor(call.values[i]) ? out.values : numbers).push_back(call.values[i]);
+  for (size_t i = 0; i < call.positional; ++i) {
+    bool factor = !is_tensor(call.values[i]) && numbers.size() < factors.size();
+    (factor ? numbers : out.values).push_back(call.values[i]);  // a number behind the factors stands for a tensor
+  }
   out.positional = out.values.size();
   nb::list names;
   for (size_t i = 0; i < numbers.size(); ++i) {

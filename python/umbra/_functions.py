@@ -130,6 +130,8 @@ def einsum(*args):
 
 _nonzero = Tensor.nonzero
 _find_result_type = _C._find_function("aten::result_type", 1)
+_find_nonzero = _C._find_function("aten::nonzero", 1)
+_broadcast_tensors = _C._find_function("aten::broadcast_tensors", 1)
 
 
 @overridable
@@ -138,9 +140,9 @@ def nonzero(input, *, out=None, as_tuple=False):
     if out is not None:
         if as_tuple:
             raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
-        return _C._find_overload("aten::nonzero.out")(input, out=out)
+        return _find_nonzero(input, out=out)
     if not as_tuple:
-        return _nonzero(input)
+        return _find_nonzero(input)
     return _nonzero(input if input.dim() else input.unsqueeze(0)).unbind(1)
 
 
@@ -149,29 +151,33 @@ Tensor.nonzero = nonzero
 
 @overridable
 def numel(input):
+    return _asked(input, "numel").numel()
+
+
+def _asked(input, name):
     if not isinstance(input, Tensor):
-        raise TypeError(f"numel(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    return input.numel()
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    return input
 
 
 @overridable
 def is_floating_point(input):
-    return input.is_floating_point()
+    return _asked(input, "is_floating_point").is_floating_point()
 
 
 @overridable
 def is_complex(input):
-    return input.is_complex()
+    return _asked(input, "is_complex").is_complex()
 
 
 @overridable
 def is_conj(input):
-    return input.is_conj()
+    return _asked(input, "is_conj").is_conj()
 
 
 @overridable
 def is_neg(input):
-    return input.is_neg()
+    return _asked(input, "is_neg").is_neg()
 
 
 @overridable
@@ -186,7 +192,7 @@ def is_inference(input):
 
 @overridable
 def is_same_size(input, other):
-    return input.is_same_size(other)
+    return _asked(input, "is_same_size").is_same_size(other)
 
 
 def typename(obj):
@@ -198,7 +204,7 @@ def typename(obj):
 
 @overridable
 def broadcast_tensors(*tensors):
-    return tuple(umbra.ops.aten.broadcast_tensors.default(list(tensors)))
+    return tuple(_broadcast_tensors(list(tensors)))
 
 
 def broadcast_shapes(*shapes):

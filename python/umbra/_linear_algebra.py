@@ -2,7 +2,7 @@
 import builtins
 
 import umbra
-from umbra._C import SymInt, Tensor
+from umbra._C import SymInt, Tensor, _find_function
 from umbra.overrides import overridable
 
 __all__ = ["cdist", "chain_matmul", "lu", "norm", "stft", "tensordot"]
@@ -55,10 +55,13 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     return umbra.ops.aten.cdist(x1, x2, p, _CDIST_MODES[compute_mode])
 
 
+_chain_matmul = _find_function("aten::chain_matmul", 1)
+
+
 @overridable
 def chain_matmul(*matrices, out=None):
     """The product of matrices, in the order that takes the fewest multiplications."""
-    return _with_out(umbra.ops.aten.chain_matmul, list(matrices), out=out)
+    return _chain_matmul(list(matrices), out=out)
 
 
 @overridable

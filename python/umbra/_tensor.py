@@ -318,8 +318,8 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
 @_overridable
 def split(self, split_size, dim=0):
     import umbra
-    if isinstance(split_size, (list, tuple)):
-        return tuple(umbra.ops.aten.split_with_sizes.default(self, split_size, dim))
+    if isinstance(split_size, (float, list, tuple)):
+        return tuple(umbra.split_with_sizes(self, split_size, dim))
     return tuple(umbra.ops.aten.split.Tensor(self, split_size, dim))
 
 
@@ -329,6 +329,8 @@ def as_subclass(self, cls):
 
 @_overridable
 def is_same_size(self, other):
+    if not isinstance(other, Tensor):
+        raise TypeError(f"is_same_size(): argument 'other' must be Tensor, not {type(other).__name__}")
     return self.shape == other.shape
 
 
@@ -338,9 +340,9 @@ def is_signed(self):
 
 
 @_overridable
-def is_set_to(self, other):
-    return (_C._is_alias_of(self, other) and self.storage_offset() == other.storage_offset() and self.shape == other.shape
-            and self.stride() == other.stride())
+def is_set_to(self, tensor):
+    return (_C._is_alias_of(self, tensor) and self.storage_offset() == tensor.storage_offset() and self.shape == tensor.shape
+            and self.stride() == tensor.stride())
 
 
 @_overridable

@@ -25,41 +25,47 @@ def _overridden(function, tensors, *args, **kwargs):
     return None
 
 
+# As functions read their arguments: what does not fit is a TypeError.
+_atleast_1d, _atleast_2d, _atleast_3d, _block_diag, _cartesian_prod, _meshgrid, _unique_consecutive = (
+    _C._find_function("aten::" + _name, 1)
+    for _name in ("atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "meshgrid", "unique_consecutive"))
+
+
 def _at_least(function, operator, tensors):
     listed = _listed(tensors)
     overridden = _overridden(function, listed, *tensors)
     if overridden:
         return overridden[0]
     if len(tensors) == 1 and isinstance(tensors[0], Tensor):
-        return operator.default(tensors[0])
-    return tuple(operator.Sequence(listed))
+        return operator(tensors[0])
+    return tuple(operator(listed))
 
 
 def atleast_1d(*tensors):
     """Each tensor with one dimension or more."""
-    return _at_least(atleast_1d, umbra.ops.aten.atleast_1d, tensors)
+    return _at_least(atleast_1d, _atleast_1d, tensors)
 
 
 def atleast_2d(*tensors):
     """Each tensor with two dimensions or more: a row becomes a matrix of one row."""
-    return _at_least(atleast_2d, umbra.ops.aten.atleast_2d, tensors)
+    return _at_least(atleast_2d, _atleast_2d, tensors)
 
 
 def atleast_3d(*tensors):
     """Each tensor with three dimensions or more."""
-    return _at_least(atleast_3d, umbra.ops.aten.atleast_3d, tensors)
+    return _at_least(atleast_3d, _atleast_3d, tensors)
 
 
 def block_diag(*tensors):
     """A matrix with the tensors along its diagonal, and zeros elsewhere."""
     overridden = _overridden(block_diag, tensors, *tensors)
-    return overridden[0] if overridden else umbra.ops.aten.block_diag.default(list(tensors))
+    return overridden[0] if overridden else _block_diag(list(tensors))
 
 
 def cartesian_prod(*tensors):
     """All combinations of an element of each vector, one in a row."""
     overridden = _overridden(cartesian_prod, tensors, *tensors)
-    return overridden[0] if overridden else umbra.ops.aten.cartesian_prod.default(list(tensors))
+    return overridden[0] if overridden else _cartesian_prod(list(tensors))
 
 
 def meshgrid(*tensors, indexing=None):
@@ -69,8 +75,8 @@ def meshgrid(*tensors, indexing=None):
     if overridden:
         return overridden[0]
     if indexing is None:
-        return tuple(umbra.ops.aten.meshgrid.default(listed))
-    return tuple(umbra.ops.aten.meshgrid.indexing(listed, indexing=indexing))
+        return tuple(_meshgrid(listed))
+    return tuple(_meshgrid(listed, indexing=indexing))
 
 
 def _asked_for(values, inverse, counts, return_inverse, return_counts):
@@ -97,7 +103,7 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     overridden = _overridden(unique_consecutive, (input,), input, return_inverse=return_inverse, return_counts=return_counts, dim=dim)
     if overridden:
         return overridden[0]
-    found = umbra.ops.aten.unique_consecutive.default(input, return_inverse, return_counts, dim)
+    found = _unique_consecutive(input, return_inverse, return_counts, dim)
     return _asked_for(*found, return_inverse, return_counts)
 
 

@@ -63,9 +63,8 @@ void linspace(const Tensor& out, const Scalar& start, const Scalar& end) {
 void logspace(const Tensor& out, const Scalar& start, const Scalar& end, double base) {
   if (out.numel() == 0) return;
   if (out.numel() == 1) {  // one number, which has to fit
-    bool complex = start.is_complex() || is_complex(out.dtype());
-    Scalar number = complex ? Scalar(std::pow(std::complex<double>(base), start.to<std::complex<double>>()))
-                            : Scalar(std::pow(base, start.to_double()));
+    Scalar number = is_complex(out.dtype()) ? Scalar(std::pow(base, start.to_complex()))
+                                            : Scalar(std::pow(base, start.to_double()));
     check_fits(number, out.dtype());
     return fill(out, number);
   }

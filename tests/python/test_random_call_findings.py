@@ -392,3 +392,45 @@ def test_integers_beyond_int64_beside_floats_are_floats():
     assert float(large) == 2.0**63 and int(large) == 2**63
     with pytest.raises(RuntimeError, match="without overflow"):
         torch.full((2,), large, dtype=torch.float32)
+
+
+def test_arguments_that_do_not_fit_are_type_errors():
+    x = torch.ones(2)
+    calls = [lambda: torch.broadcast_tensors(x, 3), lambda: torch.atleast_2d(x, 3), lambda: torch.block_diag(x, 3), lambda: torch.cartesian_prod(x, 3),
+             lambda: torch.meshgrid(x, 3), lambda: torch.unique_consecutive(3), lambda: torch.chain_matmul(torch.ones(2, 2), 3), lambda: torch.nonzero(3),
+             lambda: torch.is_conj(3), lambda: torch.is_complex(None), lambda: torch.is_same_size(x, 3), lambda: x.split(1.5)]
+    for call in calls:
+        with pytest.raises(TypeError):
+            call()
+    with pytest.raises(RuntimeError, match="Expected 3D or 4D tensor"):
+        torch.nn.functional.adaptive_avg_pool2d(torch.ones(3, 2), 2)
+
+
+def test_older_and_named_arguments():
+    x = torch.arange(4.0).reshape(2, 2)
+    assert torch.add(torch.ones(2, dtype=torch.int32), 10, 0.5).tolist() == [6.0, 6.0]  # alpha, then the other
+    assert x.std(None, correction=0).item() == pytest.approx(1.118034) and x.var(None, keepdim=True).shape == (1, 1)
+    assert torch.promote_types(type1=torch.int32, type2=torch.float32) == torch.float32 and torch.can_cast(from_=torch.int32, to=torch.float32)
+    assert x.is_set_to(tensor=x)
+
+
+def test_ranges_of_types_without_kernels_are_refused():
+    for dtype in (torch.uint16, torch.uint64, torch.float8_e4m3fn):
+        with pytest.raises(NotImplementedError, match="arange_cpu"):
+            torch.arange(3, dtype=dtype)
+    with pytest.raises(NotImplementedError, match="histogram_cpu"):
+        torch.histc(torch.ones(3).to(torch.float8_e4m3fn))
+
+
+def test_integers_do_not_wrap_around_as_thresholds():
+    with pytest.raises(RuntimeError, match="value cannot be converted to type int without overflow"):
+        torch.nn.functional.threshold(torch.tensor([1, 2], dtype=torch.int32), 2**31, 0)
+    assert torch.nn.functional.threshold(torch.tensor([1, 5]), 2, 0).tolist() == [0, 5]
+
+
+def test_no_type_is_the_usual_one_for_functions():
+    assert torch.randint(0, 3, (2,), dtype=None).dtype == torch.randint(3, (2,), dtype=None).dtype == torch.int64
+    x = torch.ones(2, 3)
+    assert x.contiguous(memory_format=torch.preserve_format).data_ptr() == x.data_ptr()
+    with pytest.raises(RuntimeError, match="Expected the output tensor to have dtype"):
+        torch.inner(x, x, out=torch.empty(2, 2, dtype=torch.float64))

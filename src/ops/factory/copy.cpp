@@ -268,6 +268,7 @@ Tensor as_it_is(const Tensor& self) {
 
 UMBRA_OPERATOR("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
     .composite([](const Tensor& self, MemoryFormat format) {
+      if (format == MemoryFormat::Preserve && self.is_contiguous()) return self;
       check(format != MemoryFormat::Preserve, "preserve memory format is unsupported by the contiguous operator");
       if (!self.is_contiguous(format)) return sym::with_noted_copy(self, self.clone(format), sym::CopyIs::Contiguous);
       return as_it_is(self);

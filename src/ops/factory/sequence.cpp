@@ -26,7 +26,9 @@ DType range_dtype(OptionalDType dtype, std::initializer_list<Scalar> bounds) {
 /// What a kernel with data says of types before it looks at the range.
 void check_sequence_type(const char* kernel, DType dtype, OptionalDevice device) {
   bool without_data = device && device->type == DeviceType::Meta;
-  if (!without_data && (dtype == DType::Bool || is_complex(dtype))) kernels::unsupported_dtype(kernel, dtype);
+  bool wide_unsigned = dtype >= DType::UInt16 && dtype <= DType::UInt64;
+  bool refused = dtype == DType::Bool || is_complex(dtype) || wide_unsigned || is_float8(dtype);
+  if (!without_data && refused) kernels::unsupported_dtype(kernel, dtype);
 }
 
 void check_step(double step) { check(std::isfinite(step), "step must be finite but got ", number_text(step)); }

@@ -288,7 +288,11 @@ UMBRA_OPERATOR("inner(Tensor self, Tensor other) -> Tensor")
     })
     .use(out_parts([](const Tensor& self, const Tensor& other, const Tensor& out) {
       bool numbers = self.dim() == 0 || other.dim() == 0;
-      return numbers ? mul_out(out, self, other) : copied_out(out, inner(self, other));
+      if (numbers) return mul_out(out, self, other);
+      Tensor result = inner(self, other);
+      check(result.dtype() == out.dtype(), "tensordot: Expected the output tensor to have dtype ",
+            kernel_name(result.dtype()), ", but got an output tensor with dtype ", kernel_name(out.dtype()));
+      return copied_out(out, result);
     }));
 
 void check_vecdot(const Tensor& x, const Tensor& y) {

@@ -2,6 +2,7 @@
 #include "kernels/functors/activations.h"
 
 #include "kernels/copy.h"
+#include "kernels/fits.h"
 #include "kernels/functors/arithmetic.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
@@ -134,6 +135,12 @@ UMBRA_OPERATOR("_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> T
     .use(NeedsData{})
     .use(NothingOnMeta{});
 
+/// Of integers a parameter has to be a number of their type.
+void check_is_number(const Tensor& self, const Scalar& parameter) {
+  bool asked = is_integral(self.dtype(), false) && !parameter.is_symbolic() && !only_metadata_is_asked();
+  if (asked) kernels::check_fits(parameter, self.dtype());
+}
+
 UMBRA_OPERATOR("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor")
     .inplace("threshold_")
     .out("threshold.out")
@@ -141,6 +148,10 @@ UMBRA_OPERATOR("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor
                                  [](const Scalar& threshold, const Scalar& value) {
                                    return Threshold{.threshold = threshold, .value = value};
                                  }))
+    .meta([](const Tensor& self, const Scalar& threshold, const Scalar& value) {
+      for (const Scalar* number : {&threshold, &value}) check_is_number(self, *number);
+      return pointwise_spec({&self}, Promotion::Default);
+    })
     .gradient("self", {"grad", "self", "threshold"},
               [](const Tensor& grad, const Tensor& self, const Scalar& threshold) {
                 return threshold_backward(grad, self, threshold);
@@ -155,7 +166,8 @@ UMBRA_OPERATOR("threshold_backward(Tensor grad_output, Tensor self, Scalar thres
                                          [](const Scalar& threshold) {
                                            return ThresholdBackward{.threshold = threshold};
                                          }))
-    .meta([](const Tensor& grad, const Tensor& self, const Scalar&) {
+    .meta([](const Tensor& grad, const Tensor& self, const Scalar& threshold) {
+      check_is_number(self, threshold);
       TensorSpec spec = pointwise_spec({&self, &grad}, Promotion::Default);
       if (only_metadata_is_asked()) spec.dtype = grad.dtype();  // what is kept there is the gradient
       return spec;

@@ -26,7 +26,9 @@ max_pool3d, max_pool3d_with_indices = _max_pool(3)
 
 
 def _sizes_or_own(output_size, input, dims):
-    """`output_size` for each dimension; None stands for the input's own size."""
+    """`output_size` for each dimension; None stands for the input's own size. Of one number the operator says what is wrong."""
+    if isinstance(output_size, int):
+        return output_size
     sizes = list(output_size) if isinstance(output_size, (tuple, list)) else [output_size] * dims
     if input.dim() <= len(sizes):
         raise ValueError(f"Input dimension should be at least {len(sizes) + 1}")
