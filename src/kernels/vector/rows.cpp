@@ -319,7 +319,7 @@ template <class T> Vec<T> sigmoid(Vec<T> x) { return Vec<T>(1) / (Vec<T>(1) + ex
 template <class T>
 void lstm_cell(T* hidden, T* cell, const T* gates, const T* more_gates, const T* cell_before, int64_t n) {
   each<T>(n, [&](auto at) {
-    auto gate = [&](int64_t k) { return at(gates + k * n) + at(more_gates + k * n); };
+    auto gate = [&](int64_t k) { return more_gates ? at(gates + k * n) + at(more_gates + k * n) : at(gates + k * n); };
     Vec<T> next = fma(sigmoid(gate(1)), at(cell_before), sigmoid(gate(0)) * tanh(gate(2)));
     at.store(cell, next);
     at.store(hidden, sigmoid(gate(3)) * tanh(next));
@@ -330,7 +330,7 @@ template <class T>
 void lstm_cell_gradient(T* grad_gates, T* grad_cell_before, const T* grad_hidden, const T* grad_cell, const T* gates,
                         const T* more_gates, const T* cell_before, const T* cell, int64_t n) {
   each<T>(n, [&](auto at) {
-    auto gate = [&](int64_t k) { return at(gates + k * n) + at(more_gates + k * n); };
+    auto gate = [&](int64_t k) { return more_gates ? at(gates + k * n) + at(more_gates + k * n) : at(gates + k * n); };
     auto given = [&](const T* grad) { return grad ? at(grad) : Vec<T>(0); };
     const Vec<T> one(1);
     Vec<T> in = sigmoid(gate(0)), forget = sigmoid(gate(1)), candidate = tanh(gate(2)), out = sigmoid(gate(3));

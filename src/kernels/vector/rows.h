@@ -49,7 +49,7 @@ template <class T> struct RowFunctions {
   /// others.
   void (*normal_blocks)(T* data, T mean, T deviation, int64_t blocks);
   /// One step of an LSTM cell for one sample of n features: the gates (in, forget, candidate, out) are the sums of two
-  /// rows of 4 n; `cell` may be the cell before.
+  /// rows of 4 n, or one row (the other is null); `cell` may be the cell before.
   void (*lstm_cell)(T* hidden, T* cell, const T* gates, const T* more_gates, const T* cell_before, int64_t n);
   /// Its gradient, from those of its results (null: zero) and the cell that it gave; `grad_cell` may be
   /// `grad_cell_before`.

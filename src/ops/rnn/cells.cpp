@@ -58,20 +58,23 @@ bool in_one_pass(const Tensor& past, const Tensor& input, const Tensor& cell) {
          past.is_contiguous() && input.is_contiguous() && cell.is_contiguous();
 }
 
-using Pair = std::tuple<Tensor, Tensor>;
-
-template <bool kWrites> Pair lstm_parts(const Tensor& past, const Tensor& input, const Tensor& cell) {
-  std::vector<Tensor> gates = plus<kWrites>(past, input).unsafe_chunk(4, 1);
+template <bool kWrites> CellPair parts_of_step(const Tensor& past, const Tensor& input, const Tensor& cell) {
+  std::vector<Tensor> gates = (input.defined() ? plus<kWrites>(past, input) : past).unsafe_chunk(4, 1);
   Tensor in = squashed<kWrites>(gates[0]), forget = squashed<kWrites>(gates[1]);
   Tensor candidate = bent<kWrites>(gates[2]), out = squashed<kWrites>(gates[3]);
   Tensor next = plus<kWrites>(forget.mul(cell), in.mul(candidate));
   return {out.mul(next.tanh()), next};
 }
 
-/// The gradient of a step, with respect to the sum of gates and to the cell, in parts that can be differentiated.
-Pair lstm_gradient_parts(const Tensor& grad_hidden, const Tensor& grad_cell, const Tensor& past, const Tensor& input,
-                         const Tensor& cell) {
-  std::vector<Tensor> gates = past.add(input).unsafe_chunk(4, 1);
+}  // namespace
+
+CellPair lstm_parts(const Tensor& past, const Tensor& input, const Tensor& cell) {
+  return parts_of_step<false>(past, input, cell);
+}
+
+CellPair lstm_gradient_parts(const Tensor& grad_hidden, const Tensor& grad_cell, const Tensor& past,
+                             const Tensor& input, const Tensor& cell) {
+  std::vector<Tensor> gates = (input.defined() ? past.add(input) : past).unsafe_chunk(4, 1);
   Tensor in = gates[0].sigmoid(), forget = gates[1].sigmoid(), candidate = gates[2].tanh(), out = gates[3].sigmoid();
   Tensor bent = forget.mul(cell).add(in.mul(candidate)).tanh();
   Tensor of_hidden = grad_hidden.defined() ? grad_hidden : zeros_like(cell);
@@ -82,6 +85,8 @@ Pair lstm_gradient_parts(const Tensor& grad_hidden, const Tensor& grad_cell, con
                         1);
   return {of_gates, of_cell.mul(forget)};
 }
+
+namespace {
 
 TensorSpec spec_of(const Tensor& like) { return TensorSpec(like.sym_sizes(), like.dtype(), like.device()); }
 
@@ -97,15 +102,15 @@ UMBRA_OPERATOR("umbra::lstm_step(Tensor past, Tensor input, Tensor cell) -> (Ten
         [](const Tensor& grad_hidden, const Tensor& grad_cell, const Tensor& past, const Tensor& input,
            const Tensor& cell, const Tensor& next) {
           static const auto fused =
-              typed<Pair(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&)>(
+              typed<CellPair(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&)>(
                   "umbra::lstm_step_backward");
           bool apart = wants_derivative({&grad_hidden, &grad_cell, &past, &input, &cell}) || !may_read(past);
           auto [of_gates, of_cell] = apart ? lstm_gradient_parts(grad_hidden, grad_cell, past, input, cell)
                                            : fused(grad_hidden, grad_cell, past, input, cell, next);
           return std::tuple(of_gates, of_gates, of_cell);
         })
-    .tangents_through(lstm_parts<false>)
-    .use(batch_through(lstm_parts<false>));
+    .tangents_through(lstm_parts)
+    .use(batch_through(lstm_parts));
 UMBRA_OPERATOR(
     "umbra::lstm_step_backward(Tensor? grad_hidden, Tensor? grad_cell, Tensor past, Tensor input, Tensor cell, Tensor "
     "next) -> (Tensor, Tensor)")
@@ -120,10 +125,10 @@ UMBRA_OPERATOR(
 
 template <bool kWrites>
 CellState lstm_step(const Tensor& input, const CellState& state, const CellParameters& parameters) {
-  static const auto fused = typed<Pair(const Tensor&, const Tensor&, const Tensor&)>("umbra::lstm_step");
+  static const auto fused = typed<CellPair(const Tensor&, const Tensor&, const Tensor&)>("umbra::lstm_step");
   Tensor past = parameters.from_hidden(state.hidden);
   auto [hidden, cell] = in_one_pass(past, input, state.cell) ? fused(past, input, state.cell)
-                                                             : lstm_parts<kWrites>(past, input, state.cell);
+                                                             : parts_of_step<kWrites>(past, input, state.cell);
   return {parameters.projected(hidden), cell};
 }
 

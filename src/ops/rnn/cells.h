@@ -1,6 +1,8 @@
 // One step of a recurrent network, and the parameters of a layer.
 #pragma once
 
+#include <optional>
+#include <tuple>
 #include <vector>
 
 #include "umbra/core/tensor.h"
@@ -33,5 +35,24 @@ struct CellKind {
   Cell step, values;
 };
 extern const CellKind kTanhCell, kReluCell, kLstmCell, kGruCell;
+
+using CellPair = std::tuple<Tensor, Tensor>;
+
+/// The parts of one step of an LSTM, by values: the next hidden state and cell from the two parts of the gates' sums,
+/// of which the second may be undefined.
+CellPair lstm_parts(const Tensor& past, const Tensor& input, const Tensor& cell);
+/// The gradient of a step, with respect to the sum of gates and to the cell, in parts that can be differentiated.
+/// Gradients that are undefined count as zero.
+CellPair lstm_gradient_parts(const Tensor& grad_hidden, const Tensor& grad_cell, const Tensor& past,
+                             const Tensor& input, const Tensor& cell);
+
+/// All steps of one direction of a layer of an LSTM: hidden states and cells, [time, batch, features].
+struct LstmLayer {
+  Tensor hidden, cells;
+};
+/// The whole layer as one call and one node of a gradient's graph, where it is arithmetic on plain tensors that nobody
+/// watches; nothing where it is not, or does not fit together. `data` is [time, batch, inputs].
+std::optional<LstmLayer> lstm_layer(const Tensor& data, const CellState& first, const CellParameters& parameters,
+                                    bool reverse);
 
 }  // namespace umbra::ops

@@ -26,6 +26,12 @@ struct LayerResult {
 // ---- one direction of one layer ----
 
 LayerResult run_full(const Tensor& data, CellState state, const CellParameters& parameters, Cell cell, bool backward) {
+  if (state.cell.defined()) {
+    if (std::optional<LstmLayer> layer = lstm_layer(data, state, parameters, backward)) {
+      auto last = [&](const Tensor& t) { return t.select(0, backward ? 0 : -1); };
+      return {layer->hidden, {last(layer->hidden), last(layer->cells)}};
+    }
+  }
   std::vector<Tensor> steps = parameters.from_input(data).unbind(0), outputs;
   if (backward) std::reverse(steps.begin(), steps.end());
   for (const Tensor& step : steps) {
