@@ -22,7 +22,7 @@ template <size_t N> struct Name {
 /// A function object of the operator that a protocol calls; made on first use. Classes and modes hear of the member
 /// of Tensor that torch names for it.
 template <Name kName, Reading kReading = Reading::Method, Name kMember = kName> PyObject* function() {
-  static PyObject* f = make_function(std::string("aten::") + kName.text, kReading, kMember.text);
+  static PyObject* f = make_function(concat("aten::", kName.text), kReading, kMember.text);
   return f;
 }
 

@@ -96,7 +96,6 @@ class Pass {
     auto found = states_.find(node);
     return found != states_.end() && found->second.needed;
   }
-  const BackwardOptions& options() const { return options_; }
   const Node* node() const { return node_; }
   uint64_t number() const { return number_; }
   bool has_inputs() const { return inputs_ != nullptr; }
@@ -353,7 +352,6 @@ void after_backward(std::function<void()> function) {
   check(g_pass != nullptr, "Final callbacks can only be installed during backward pass.");
   g_pass->call_at_the_end(std::move(function));
 }
-const BackwardOptions* running_backward() { return g_pass ? &g_pass->options() : nullptr; }
 
 std::vector<Tensor> grad_of_edges(const std::vector<Edge>& roots, Gradients root_gradients,
                                   const std::vector<Edge>& inputs, BackwardOptions options) {

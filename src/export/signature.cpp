@@ -26,14 +26,6 @@ std::vector<std::string> GraphSignature::user_outputs() const {
 std::vector<std::string> GraphSignature::parameters() const { return input_targets(*this, InputKind::Parameter); }
 std::vector<std::string> GraphSignature::buffers() const { return input_targets(*this, InputKind::Buffer); }
 
-bool GraphSignature::has_mutations() const {
-  for (const OutputSpec& spec : outputs)
-    if (spec.kind == OutputKind::BufferMutation || spec.kind == OutputKind::ParameterMutation ||
-        spec.kind == OutputKind::UserInputMutation)
-      return true;
-  return false;
-}
-
 const char* to_string(InputKind kind) {
   constexpr const char* kNames[] = {"PARAMETER", "BUFFER", "CONSTANT_TENSOR", "USER_INPUT", "USER_INPUT", "TOKEN"};
   return kNames[static_cast<int>(kind)];

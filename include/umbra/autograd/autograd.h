@@ -74,8 +74,5 @@ HookHandle register_hook(const Tensor& tensor, TensorHook hook);
 HookHandle register_post_accumulate_grad_hook(const Tensor& leaf, std::function<void(const Tensor& leaf)> hook);
 bool retains_grad(const Tensor& tensor);
 
-/// Whether a backward pass is running on this thread, and with which options.
-const BackwardOptions* running_backward();
-
 }  // namespace autograd
 }  // namespace umbra

@@ -51,7 +51,6 @@ struct GraphSignature {
   std::vector<std::string> user_outputs() const;
   std::vector<std::string> parameters() const;
   std::vector<std::string> buffers() const;
-  bool has_mutations() const;
 };
 
 const char* to_string(InputKind kind);

@@ -264,7 +264,6 @@ template <class Step, class T, class Stored = T> struct StepKernel {
         Vec<Partial> partial[ways];
         for (auto& p : partial) p = Vec<Partial>(Step::first());
         for (int r = 0; r < row_count; ++r)
-#pragma GCC unroll 16
           for (int w = 0; w < ways; ++w) partial[w] = op.step(partial[w], Lanes<Stored>::load(row(r) + j + w * width));
         for (int w = 0; w < ways; ++w) combine_lanes(op, states + j + w * width, partial[w]);
         j += ways * width;
