@@ -6,6 +6,7 @@
 
 #include "kernels/blas.h"
 #include "kernels/copy.h"
+#include "kernels/fits.h"
 #include "kernels/onednn.h"
 #include "kernels/parallel.h"
 #include "kernels/vector/convert.h"
@@ -488,12 +489,19 @@ void multiply(const Product& p, const char* kernel) {
   }
 }
 
+/// Factors have to be numbers of the type that is computed in.
+void check_factors(const Product& p, DType type) {
+  if (!p.alpha.equals(1)) check_fits(p.alpha, type);
+  if (!p.beta.equals(0) && !p.beta.equals(1)) check_fits(p.beta, type);
+}
+
 // out = beta * self + alpha * a b, for two- and three-dimensional tensors.
 void multiply_add(const Tensor& out, const Tensor* self, const Tensor& a, const Tensor& b, const Scalar& beta,
                   const Scalar& alpha, const char* kernel) {
   visit<NumberTypes>(out.dtype(), kernel, [](auto) {});
   if (out.numel() == 0) return;
   Product p{matrices(out), matrices(a), matrices(b), out.dim() == 3 ? out.size(0) : 1, self ? beta : Scalar(0), alpha};
+  if (p.a.columns > 0) check_factors(p, is_floating(out.dtype()) ? compute_type(out.dtype()) : out.dtype());
   // Of the libraries only oneDNN, which serves these, takes a bias.
   bool takes_bias = compute_type(out.dtype()) == DType::Float32;
   if (!p.beta.equals(0)) {
@@ -568,6 +576,8 @@ void mv(const Tensor& out, const Tensor& a, const Tensor& v) {
 
 void addmv(const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& v, const Scalar& beta,
            const Scalar& alpha) {
+  if (is_reduced_floating(out.dtype()) && out.numel() > 0 && v.numel() > 0)  // here, narrow ones are rounded first
+    for (const Scalar* factor : {&alpha, &beta}) check_fits(*factor, out.dtype());
   Tensor added = self.dim() == 0 ? self : with_unit_dim(self, 1);
   multiply_add(with_unit_dim(out, 1), &added, a, with_unit_dim(v, 1), beta, alpha, "addmv_impl_cpu");
 }

@@ -434,3 +434,26 @@ def test_no_type_is_the_usual_one_for_functions():
     assert x.contiguous(memory_format=torch.preserve_format).data_ptr() == x.data_ptr()
     with pytest.raises(RuntimeError, match="Expected the output tensor to have dtype"):
         torch.inner(x, x, out=torch.empty(2, 2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("call", [
+    lambda m, v, b, k: torch.addmm(m, m, m, alpha=k), lambda m, v, b, k: torch.addmm(m, m, m, beta=k),
+    lambda m, v, b, k: torch.addmv(v, m, v, alpha=k), lambda m, v, b, k: torch.addmv(v, m, v, beta=k),
+    lambda m, v, b, k: torch.addr(m, v, v, alpha=k), lambda m, v, b, k: torch.addr(m, v, v, beta=k),
+    lambda m, v, b, k: torch.baddbmm(b, b, b, alpha=k), lambda m, v, b, k: torch.addbmm(m, b, b, beta=k),
+])
+def test_factors_that_their_type_cannot_hold_are_refused(call):
+    def given(dtype):
+        return torch.ones(2, 2, dtype=dtype), torch.ones(2, dtype=dtype), torch.ones(1, 2, 2, dtype=dtype)
+    for dtype, factor, name in ((torch.int8, 300, "int8_t"), (torch.int32, 2**40, "int"), (torch.float32, 1e300, "float")):
+        with pytest.raises(RuntimeError, match=f"value cannot be converted to type {name} without overflow"):
+            call(*given(dtype), factor)
+    call(*given(torch.int8), 100)
+    call(*given(torch.float32), float("inf"))
+
+
+def test_a_factor_of_a_product_of_integers_fits_their_type():
+    ones = torch.ones(2, dtype=torch.int8)
+    with pytest.raises(RuntimeError, match="value cannot be converted to type int8_t without overflow"):
+        torch.addcmul(ones, ones, ones, value=300)
+    assert torch.addcmul(ones, ones, ones, value=100).tolist() == [101, 101]

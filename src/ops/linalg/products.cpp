@@ -5,6 +5,7 @@
 
 #include "core/cpp_name.h"
 #include "kernels/copy.h"
+#include "kernels/fits.h"
 #include "kernels/functors/functor.h"
 #include "kernels/matmul.h"
 #include "kernels/vector/rows.h"
@@ -96,6 +97,7 @@ Tensor addr_parts(const Tensor& self, const Tensor& vec1, const Tensor& vec2, co
           "For integral input tensors, argument ", name, " must not be a floating point number.");
     check(is_complex(type) || !is_complex(s.dtype()), "For non-complex input tensors, argument ", name,
           " must not be a complex number.");
+    if (!is_reduced_floating(type) && type != DType::Bool && !self.is_meta()) kernels::check_fits(s, type);
   };
   fits(beta, "beta");
   fits(alpha, "alpha");

@@ -1,6 +1,7 @@
 // Of three inputs: addcmul, addcdiv, lerp.
 #include "core/cpp_name.h"
 #include "dispatch/layers.h"
+#include "kernels/fits.h"
 #include "kernels/functors/arithmetic.h"
 #include "ops/common/out_asks.h"
 #include "ops/pointwise/family.h"
@@ -22,6 +23,11 @@ UMBRA_OPERATOR("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar v
     .inplace("addcmul_")
     .out("addcmul.out")
     .use(pointwise<Addcmul, 3>(Promotion::Default, [](const Scalar& value) { return Addcmul{.value = value}; }))
+    .meta([](const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const Scalar& value) {
+      TensorSpec spec = pointwise_spec({&self, &tensor1, &tensor2}, Promotion::Default);
+      if (is_integral(spec.dtype, false) && !only_metadata_is_asked()) kernels::check_fits(value, spec.dtype);
+      return spec;
+    })
     .gradient("self", {"grad"}, same_gradient)
     .gradient("tensor1", {"grad", "tensor2", "value"}, addcmul_factor)
     .gradient("tensor2", {"grad", "tensor1", "value"}, addcmul_factor)
