@@ -332,16 +332,6 @@ def test_types_and_places_of_results():
     assert torch.linalg.eig(torch.rand(2, 2, device="meta"))[1].stride() == (2, 1)
 
 
-def test_truth_into_bytes_counts_elements_as_bytes():
-    bytes_ = torch.empty(0, dtype=torch.uint8)
-    assert torch.any(torch.tensor([[0.5], [0.0], [256.0], [3.0]]), 1, out=bytes_).tolist() == [0, 0, 0, 1]
-    assert torch.all(torch.tensor([[256, 1], [3, 2]]), 1, out=bytes_).tolist() == [0, 1]
-    assert torch.any(torch.tensor([0.5]), 0, out=torch.empty((), dtype=torch.uint8)).item() == 1  # one element alone
-    assert torch.all(torch.tensor([2, 3], dtype=torch.uint8), out=torch.empty((), dtype=torch.bool)).item() is True
-    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
-        torch.any(torch.ones(2, device="meta"), 0, out=torch.empty((), dtype=torch.uint8, device="meta"))
-
-
 def test_sequences_of_unlike_sizes_are_broadcast_into_their_rows():
     padded = torch.nn.utils.rnn.pad_sequence([torch.ones(3, 2), torch.full((2, 1), 2.0)], batch_first=True, padding_value=-1)
     assert padded.tolist() == [[[1, 1], [1, 1], [1, 1]], [[2, 2], [2, 2], [-1, -1]]]

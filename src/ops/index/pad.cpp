@@ -218,16 +218,33 @@ UMBRA_OPERATOR("pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? val
       fail<NotImplementedError>("Unrecognised padding mode ", mode);
     });
 
+SymInt longest_of(TensorList sequences, const std::string& side) {
+  check(!sequences.empty(), "received an empty list of sequences");
+  check(side == "left" || side == "right", "Expected padding_side to be one of left or right, but got ", side, ".");
+  check(sequences[0].dim() > 0, "pad_sequence: sequences must have at least one dimension");
+  SymInt longest = 0;
+  for (const Tensor& t : sequences) wrap_dim(0, t.dim(), false);
+  for (const Tensor& t : sequences) longest = sym_max(longest, t.sym_size(0));
+  return longest;
+}
+
+/// By values, for batches: where only some of the sequences have one, there is nothing to write them to.
+Tensor pad_sequence_values(TensorList sequences, bool batch_first, double value, const std::string& side) {
+  SymInt longest = longest_of(sequences, side);
+  std::vector<Tensor> rows;
+  for (const Tensor& t : sequences) {
+    std::vector<SymInt> pad(static_cast<size_t>(2 * t.dim()), SymInt(0));
+    pad[pad.size() - (side == "left" ? 2 : 1)] = longest - t.sym_size(0);
+    rows.push_back(t.to(sequences[0].dtype()).constant_pad_nd(pad, value));
+  }
+  return stack(rows, batch_first ? 0 : 1);
+}
+
 UMBRA_OPERATOR(
     "pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., str padding_side=\"right\") -> "
     "Tensor")
     .composite([](TensorList sequences, bool batch_first, double value, const std::string& side) {
-      check(!sequences.empty(), "received an empty list of sequences");
-      check(side == "left" || side == "right", "Expected padding_side to be one of left or right, but got ", side, ".");
-      check(sequences[0].dim() > 0, "pad_sequence: sequences must have at least one dimension");
-      for (const Tensor& t : sequences) wrap_dim(0, t.dim(), false);
-      SymInt longest = 0, count = static_cast<int64_t>(sequences.size());
-      for (const Tensor& t : sequences) longest = sym_max(longest, t.sym_size(0));
+      SymInt longest = longest_of(sequences, side), count = static_cast<int64_t>(sequences.size());
       SymShape shape(sequences[0].sym_sizes());
       shape[0] = batch_first ? count : longest;
       shape.insert(1, batch_first ? longest : count);
@@ -240,7 +257,8 @@ UMBRA_OPERATOR(
         place.copy_(sequences[i]);
       }
       return out;
-    });
+    })
+    .use(batch_through(pad_sequence_values));
 
 }  // namespace
 }  // namespace umbra::ops

@@ -455,7 +455,8 @@ struct KroneckerFactors {
   Tensor left, right;
   SymShape product, result;
 
-  KroneckerFactors(const Tensor& self, const Tensor& other) {
+  /// A tensor of which only the elements are at hand may have to be copied.
+  KroneckerFactors(const Tensor& self, const Tensor& other, bool may_copy = false) {
     int64_t rank = std::max(self.dim(), other.dim());
     auto at = [rank](const Tensor& t, int64_t d) {
       int64_t own = d - (rank - t.dim());
@@ -469,8 +470,8 @@ struct KroneckerFactors {
       for (SymInt s : {a, b}) product.push_back(s);
       result.push_back(a * b);
     }
-    left = _unsafe_view(self, left_sizes);
-    right = _unsafe_view(other, right_sizes);
+    left = may_copy ? self.reshape(left_sizes) : _unsafe_view(self, left_sizes);
+    right = may_copy ? other.reshape(right_sizes) : _unsafe_view(other, right_sizes);
   }
 };
 
@@ -480,6 +481,10 @@ UMBRA_OPERATOR("kron(Tensor self, Tensor other) -> Tensor")
       KroneckerFactors f(self, other);
       return _unsafe_view(f.left.mul(f.right), f.result);
     })
+    .use(batch_through([](const Tensor& self, const Tensor& other) {
+      KroneckerFactors f(self, other, true);
+      return f.left.mul(f.right).reshape(f.result);
+    }))
     .use(out_parts([](const Tensor& self, const Tensor& other, const Tensor& out) {
       KroneckerFactors f(self.contiguous(), other.contiguous());
       warn_of_resize(out, f.result);

@@ -164,6 +164,12 @@ UMBRA_OPERATOR("glu(Tensor self, int dim=-1) -> Tensor")
     .gradient("self", {"grad", "self", "dim"},
               [](const Tensor& grad, const Tensor& self, int64_t dim) { return glu_backward(grad, self, dim); });
 
+/// The gradient of a gated linear unit, by values.
+Tensor glu_gradient(const Tensor& grad, const Halves& halves, int64_t dim) {
+  Tensor s = halves.gate.sigmoid();
+  return cat({grad.mul(s), grad.mul(halves.first).mul(s).mul(s.rsub(1))}, dim);
+}
+
 UMBRA_OPERATOR("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor")
     .out("glu_backward.grad_input", {"grad_input"})
     .use(out_asks("glu_backward.grad_input",
@@ -185,17 +191,16 @@ UMBRA_OPERATOR("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor
       SymShape sizes = broadcast_shapes(halves.gate.sym_sizes(), grad.sym_sizes());
       check(SymIntArrayRef(sizes) == halves.gate.sym_sizes(), "output with shape ", halves.gate.sym_sizes(),
             " doesn't match the broadcast shape ", to_string(SymIntArrayRef(sizes)));
-      Tensor s = halves.gate.sigmoid();
       // With data, either half is written to where it belongs.
       if (has_elements(grad) && has_elements(self) && grad.is_contiguous() && self.is_contiguous()) {
-        Tensor out = empty_like(self);
+        Tensor s = halves.gate.sigmoid(), out = empty_like(self);
         Halves written(out, dim);
         mul_out(written.first, grad, s);
         mul_out(written.gate, grad, halves.first);
         sigmoid_backward_out(written.gate, written.gate, s);
         return out;
       }
-      return cat({grad.mul(s), grad.mul(halves.first).mul(s).mul(s.rsub(1))}, dim);
+      return glu_gradient(grad, halves, dim);
     })
     .gradient("grad_output", {"grad", "self", "dim"},
               [](const Tensor& grad, const Tensor& self, int64_t dim) {
@@ -209,7 +214,10 @@ UMBRA_OPERATOR("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor
                 Tensor s = halves.gate.sigmoid(), slope = grad_output.mul(s).mul(s.rsub(1));
                 Tensor bend = grads.first.add(grads.gate.mul(halves.first).mul(s.mul(-2).add(1)));
                 return cat({grads.gate.mul(slope), bend.mul(slope)}, dim);
-              });
+              })
+    .use(batch_through([](const Tensor& grad, const Tensor& self, int64_t dim) {
+      return glu_gradient(grad, Halves(self, dim), dim);
+    }));
 
 UMBRA_OPERATOR("glu_jvp(Tensor glu, Tensor x, Tensor dx, int dim) -> Tensor")
     .generated_out("glu_jvp.out")
