@@ -8,16 +8,23 @@ import threading
 from umbra import _C
 from umbra._options import not_built
 
-_state = threading.local()  # each thread captures for itself
+
+class _State(threading.local):
+    """What a thread does: each captures for itself."""
+
+    compiling = exporting = fx_tracing = False
+
+
+_state = _State()
 
 
 def is_compiling():
     """True while a program is being captured by export or compile."""
-    return getattr(_state, "compiling", False)
+    return _state.compiling
 
 
 def is_exporting():
-    return getattr(_state, "exporting", False)
+    return _state.exporting
 
 
 def is_dynamo_compiling():
@@ -38,7 +45,7 @@ def _capturing(exporting=False):
 @contextlib.contextmanager
 def _fx_tracing():
     """For make_fx and symbolic tracing: compiled functions are refused inside."""
-    before, _state.fx_tracing = getattr(_state, "fx_tracing", False), True
+    before, _state.fx_tracing = _state.fx_tracing, True
     try:
         yield
     finally:
@@ -47,7 +54,7 @@ def _fx_tracing():
 
 def _is_fx_tracing():
     """Whether make_fx or symbolic tracing runs on this thread."""
-    return getattr(_state, "fx_tracing", False)
+    return _state.fx_tracing
 
 
 def _tracer():

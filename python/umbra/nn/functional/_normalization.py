@@ -13,7 +13,9 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """Groups of channels of each sample, normalised."""
-    if input.dim() >= 2 and num_groups > 0:
+    count = input.numel()
+    may_be_one = type(count) is not int or count < 2 * num_groups  # only so few elements can be one for each group
+    if may_be_one and input.dim() >= 2 and num_groups > 0:
         _check_several([input.size(0) * input.size(1) // num_groups, num_groups, *input.size()[2:]])
     return umbra.group_norm(input, num_groups, weight, bias, eps, not umbra.compiler.is_exporting())
 

@@ -4,9 +4,15 @@ import threading
 from umbra import _C
 from umbra.nn.modules import _hooks
 
-# The path of each module in the program, for the nodes that are recorded. Each thread has its own; the count of exports in progress
-# spares calls outside of them the look.
-_capture = threading.local()
+
+class _Capture(threading.local):
+    """The path of each module in the program, for the nodes that are recorded. Each thread has its own; the count of exports in
+    progress spares calls outside of them the look."""
+
+    paths = noted_calls = None
+
+
+_capture = _Capture()
 
 
 class ModulePaths(dict):
@@ -23,7 +29,7 @@ class ModulePaths(dict):
 
 def set_paths(paths):
     """Gives this thread's export the paths of modules (a `ModulePaths`), or takes them back with None; says which there were before."""
-    before = getattr(_capture, "paths", None)
+    before = _capture.paths
     _C._count_module_captures((paths is not None) - (before is not None))
     _capture.paths = paths
     return before
@@ -36,7 +42,7 @@ def set_noted_calls(noted):
 
 def by_name(parent, name, module):
     """A module of several names goes by the one that it is reached by: an object of its own for each name, with all that the module has."""
-    paths = getattr(_capture, "paths", None)
+    paths = _capture.paths
     if not paths or id(module) not in paths.shared or id(parent) not in paths:
         return module
     path = f"{paths[id(parent)]}.{name}".lstrip(".")
@@ -49,7 +55,7 @@ def by_name(parent, name, module):
 
 def parts_by_name(parent):
     """The parts of a container; while a module of several names is exported, as they are reached by way of this one."""
-    paths = getattr(_capture, "paths", None)
+    paths = _capture.paths
     if not paths or not paths.shared:
         return parent._modules
     return {name: by_name(parent, name, part) for name, part in parent._modules.items()}
@@ -64,12 +70,12 @@ def type_path(module):
 
 def call(module, args, kwargs, forward):
     """A call of a module while some thread exports a program."""
-    path = (getattr(_capture, "paths", None) or {}).get(id(module))
+    path = (_capture.paths or {}).get(id(module))
     if path is None:
         return _hooks.call_with_hooks(module, args, kwargs, forward)
     _C._enter_module(path, type_path(module))
     try:
-        note = _capture.noted_calls.get(path) if hasattr(_capture, "noted_calls") else None
+        note = _capture.noted_calls.get(path) if _capture.noted_calls is not None else None
         return _hooks.call_with_hooks(module, args, kwargs, note and note(module.forward))
     finally:
         _C._leave_module()
