@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/cpp_name.h"
 #include "core/stored_types.h"
 #include "umbra/core/error.h"
 
@@ -34,30 +35,17 @@ bool float_fits_float(double value, DType dtype) {
   return std::abs(value) <= largest_number(dtype);
 }
 
-/// The type as messages about conversions spell it.
+/// The type as messages about conversions spell it: integers by their widths.
 const char* spelling(DType dtype) {
   switch (dtype) {
     case DType::UInt8: return "uint8_t";
     case DType::Int8: return "int8_t";
     case DType::Int16: return "int16_t";
-    case DType::Int32: return "int";
     case DType::Int64: return "int64_t";
     case DType::UInt16: return "uint16_t";
     case DType::UInt32: return "uint32_t";
     case DType::UInt64: return "uint64_t";
-    case DType::Float16: return "c10::Half";
-    case DType::BFloat16: return "c10::BFloat16";
-    case DType::Float32: return "float";
-    case DType::Float64: return "double";
-    case DType::Complex32: return "c10::complex<c10::Half>";
-    case DType::Complex64: return "c10::complex<float>";
-    case DType::Complex128: return "c10::complex<double>";
-    case DType::Float8E4M3: return "c10::Float8_e4m3fn";
-    case DType::Float8E5M2: return "c10::Float8_e5m2";
-    case DType::Float8E4M3FNUZ: return "c10::Float8_e4m3fnuz";
-    case DType::Float8E5M2FNUZ: return "c10::Float8_e5m2fnuz";
-    case DType::Float8E8M0FNU: return "c10::Float8_e8m0fnu";
-    default: return name(dtype);
+    default: return cpp_name(dtype);
   }
 }
 
