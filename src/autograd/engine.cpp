@@ -292,8 +292,8 @@ Gradients make_root_gradients(TensorList outputs, TensorList given) {
     Tensor gradient = i < given.size() ? given[i] : Tensor();
     if (gradient.defined()) {
       check(gradient.sym_sizes() == output.sym_sizes(), "Mismatch in shape: grad_output[", i,
-            "] has a shape of torch.Size(", to_string(gradient.sym_sizes()), ") and output[", i,
-            "] has a shape of torch.Size(", to_string(output.sym_sizes()), ").");
+            "] has a shape of torch.Size(", gradient.sym_sizes(), ") and output[", i, "] has a shape of torch.Size(",
+            output.sym_sizes(), ").");
       check(gradient.is_complex() == output.is_complex(),
             "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
             "grad_output[",

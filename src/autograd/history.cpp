@@ -248,8 +248,8 @@ void Tensor::set_grad(const Tensor& gradient) const {
     check(gradient.device() == device(), "attempting to assign a gradient with device '", gradient.device(),
           "' to a tensor with device '", device(),
           "'. Please ensure that the gradient and the tensor are on the same device");
-    check(gradient.sym_sizes() == sym_sizes(), "attempting to assign a gradient of size '",
-          to_string(gradient.sym_sizes()), "' to a tensor of size '", to_string(sym_sizes()),
+    check(gradient.sym_sizes() == sym_sizes(), "attempting to assign a gradient of size '", gradient.sym_sizes(),
+          "' to a tensor of size '", sym_sizes(),
           "'. Please ensure that the gradient and the tensor are the same size");
   } else if (!impl()->autograd_meta()) {
     return;

@@ -127,8 +127,7 @@ void run_hook(const TensorHook& hook, Tensor& gradient) {
   Tensor changed = hook(gradient);
   if (!changed.defined()) return;
   check(!gradient.defined() || changed.sym_sizes() == gradient.sym_sizes(),
-        "a hook has changed the size of value: it was ", to_string(gradient.sym_sizes()), " and is ",
-        to_string(changed.sym_sizes()));
+        "a hook has changed the size of value: it was ", gradient.sym_sizes(), " and is ", changed.sym_sizes());
   gradient = std::move(changed);
 }
 

@@ -12,18 +12,6 @@ constinit thread_local GradModeState detail::grad_mode_state;
 // ---- TensorImpl ----
 
 namespace {
-// INT64_MAX where it does not fit: more than any storage has.
-int64_t extent_of(const SymInt* sizes, const SymInt* strides, int32_t dim) {
-  int64_t extent = 1, step;
-  for (int32_t d = 0; d < dim; ++d) {
-    if (sizes[d].value() == 0) return 0;
-    if (__builtin_mul_overflow(sizes[d].value() - 1, strides[d].value(), &step) ||
-        __builtin_add_overflow(extent, step, &extent))
-      return INT64_MAX;
-  }
-  return extent;
-}
-
 // An empty tensor has none, however large its other dimensions.
 SymInt count_elements(SymIntArrayRef sizes) {
   for (SymInt s : sizes)
@@ -31,16 +19,30 @@ SymInt count_elements(SymIntArrayRef sizes) {
   return product(sizes);
 }
 
-bool row_major(const SymInt* sizes, const SymInt* strides, int32_t dim) {
-  int64_t expected = 1;
-  for (int32_t d = dim; d-- > 0;) {
-    int64_t size = sizes[d].value();
-    if (size == 1) continue;
-    if (strides[d].value() != expected) return false;
-    expected *= size;
+/// What follows from sizes and strides that are plain numbers, found in one pass.
+struct PlainGeometry {
+  int64_t numel = 1, extent = 1;  // extent: INT64_MAX where it does not fit, which is more than any storage has
+  bool contiguous = true, empty = false, overflows = false;
+
+  PlainGeometry(const SymInt* sizes, const SymInt* strides, int32_t dim) {
+    int64_t step;
+    bool too_far = false;
+    for (int32_t d = dim; d-- > 0;) {
+      int64_t size = sizes[d].value(), stride = strides[d].value();
+      if (size == 1) continue;
+      empty |= size == 0;
+      contiguous &= stride == numel;
+      overflows |= __builtin_mul_overflow(numel, size, &numel);
+      too_far |= __builtin_mul_overflow(size - 1, stride, &step);
+      too_far |= __builtin_add_overflow(extent, step, &extent);
+    }
+    if (too_far) extent = INT64_MAX;
+    if (!empty) return;
+    numel = extent = 0;
+    contiguous = true;
+    overflows = false;
   }
-  return true;
-}
+};
 }  // namespace
 
 void TensorImpl::set_geometry(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset) {
@@ -55,15 +57,15 @@ void TensorImpl::set_geometry(SymIntArrayRef sizes, SymIntArrayRef strides, SymI
     strides_to = to + dim;
   }
   bool symbolic = offset.is_symbolic();
-  SymInt numel = count_elements(sizes);
+  for (int32_t i = 0; i < dim; ++i) symbolic |= sizes[i].is_symbolic() | strides[i].is_symbolic();
+  PlainGeometry plain(sizes.data(), strides.data(), symbolic ? 0 : dim);
+  SymInt numel = symbolic || plain.overflows ? count_elements(sizes) : SymInt(plain.numel);  // which says what is wrong
   for (int32_t i = 0; i < dim; ++i) {
-    SymInt size = sizes[i], stride = strides[i];
-    symbolic |= size.is_symbolic() | stride.is_symbolic();
-    to[i] = size;
-    strides_to[i] = stride;
+    to[i] = sizes[i];
+    strides_to[i] = strides[i];
   }
-  extent_ = symbolic ? 0 : extent_of(to, strides_to, dim);
-  contiguous_ = !symbolic && (numel.value() == 0 || row_major(to, strides_to, dim));
+  extent_ = symbolic ? 0 : plain.extent;
+  contiguous_ = !symbolic && plain.contiguous;
   heap_ = std::move(heap);
   dim_ = dim;
   numel_ = numel;
@@ -178,13 +180,13 @@ void* Tensor::raw_data() const {
   const StorageImpl* memory = storage().get();
   if (!memory || !memory->has_data()) fail("Cannot access data pointer of Tensor that doesn't have storage");
   // A storage may have shrunk since the view was made, and a view may come from a file: nothing is read beyond the end.
-  int64_t offset = storage_offset();
-  if (static_cast<__int128>(offset) * item_size() + static_cast<__int128>(impl_->extent()) * item_size() >
-          memory->bytes().value() &&
-      impl_->extent() > 0) [[unlikely]]
+  int64_t offset = storage_offset(), extent = impl_->extent(), item = item_size(), end;
+  bool beyond = __builtin_add_overflow(offset, extent, &end) || __builtin_mul_overflow(end, item, &end) ||
+                end > memory->bytes().value();
+  if (beyond && extent > 0) [[unlikely]]
     fail("the tensor of sizes ", umbra::to_string(sym_sizes()), ", strides ", umbra::to_string(sym_strides()),
          " and storage offset ", offset, " is out of bounds for a storage of ", memory->bytes(), " bytes");
-  return static_cast<char*>(memory->data()) + offset * item_size();
+  return static_cast<char*>(memory->data()) + offset * item;
 }
 
 void Tensor::fail_dtype(DType wanted) const {
@@ -305,11 +307,23 @@ MemoryFormat Tensor::suggested_format() const {
 
 // ---- making tensors ----
 
+namespace {
+SymInt bytes_of_new(SymIntArrayRef sizes, SymIntArrayRef strides, int64_t item) {
+  bool symbolic = false;
+  for (size_t d = 0; d < sizes.size(); ++d) symbolic |= sizes[d].is_symbolic() | strides[d].is_symbolic();
+  int64_t bytes;
+  PlainGeometry plain(sizes.data(), strides.data(), symbolic ? 0 : static_cast<int32_t>(sizes.size()));
+  if (symbolic || plain.extent == INT64_MAX || __builtin_mul_overflow(plain.extent, item, &bytes))
+    return storage_bytes(sizes, strides, 0, item);
+  return bytes;
+}
+}  // namespace
+
 Tensor allocate_tensor(SymIntArrayRef sizes, SymIntArrayRef strides, DType dtype, Device device) {
   for (SymInt s : sizes)
-    if (!s.is_symbolic() && s.value() < 0)
+    if (!s.is_symbolic() && s.value() < 0) [[unlikely]]
       fail("Trying to create tensor with negative dimension ", s, ": ", umbra::to_string(sizes));
-  SymInt bytes = storage_bytes(sizes, strides, 0, item_size(dtype));
+  SymInt bytes = bytes_of_new(sizes, strides, item_size(dtype));
   Storage storage = allocator(device.type) ? StorageImpl::allocate(bytes.guard_int(), device)
                                            : StorageImpl::without_data(bytes, device);
   auto impl = make_counted<TensorImpl>(std::move(storage), dtype, device, backend_key(device));

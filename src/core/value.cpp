@@ -31,10 +31,7 @@ Value::Value(Tensor&& v) {
   if (!v.defined()) return;
   tag_ = Tag::Tensor;
   owned_ = true;
-  tensor_ = v.impl();
-  IntrusivePtr<TensorImpl> moved = v.pointer();
-  v = Tensor();
-  moved.leak();
+  tensor_ = const_cast<IntrusivePtr<TensorImpl>&>(v.pointer()).leak();  // given away, so nothing is counted
 }
 Value::Value(const umbra::SymFloat& v) : tag_(v.is_symbolic() ? Tag::SymFloat : Tag::Double) {
   if (v.is_symbolic()) node_ = v.node();

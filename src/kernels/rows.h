@@ -2,6 +2,7 @@
 // thread.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "kernels/convert.h"
@@ -50,16 +51,26 @@ template <class T> class RowWriter {
   std::vector<T> buffer_;
 };
 
+/// Whether the elements lie in memory as a vector's do.
+template <class T> bool lies_as(const Tensor& t) { return t.dtype() == dtype_of<T> && t.is_contiguous(); }
+
 /// All elements in row-major order; none where the tensor is undefined.
 template <class T> std::vector<T> read_vector(const Tensor& t) {
   if (!t.defined()) return {};
-  Tensor dense = kernels::contiguous(cast(t, dtype_of<T>));
-  return std::vector<T>(dense.data<T>(), dense.data<T>() + dense.numel());
+  auto elements = [](const Tensor& dense) {
+    const T* from = dense.data<T>();
+    return std::vector<T>(from, from + dense.numel());
+  };
+  return lies_as<T>(t) ? elements(t) : elements(kernels::contiguous(cast(t, dtype_of<T>)));
 }
 /// The other way round; nothing happens where the tensor is undefined or has no elements.
 template <class T> void write_vector(const Tensor& t, std::vector<T>& values) {
   if (!t.defined() || t.numel() == 0) return;
   auto n = static_cast<int64_t>(values.size());
+  if (lies_as<T>(t) && n == t.numel()) {
+    std::copy_n(values.data(), n, t.data<T>());
+    return;
+  }
   Tensor whole = from_memory(values.data(), {n}, {1}, dtype_of<T>, [] {});
   kernels::copy(t, alias_tensor(whole, t.sym_sizes(), contiguous_strides(t.sym_sizes()), 0));
 }

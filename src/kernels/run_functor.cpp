@@ -171,6 +171,35 @@ void check_number(const PointwiseTable& table, ArrayRef<const Tensor*> inputs, D
     unsupported_dtype((std::string(table.name) + "_reduced_float").c_str(), compute);
 }
 
+bool has_sizes(const TensorImpl& t, SymIntArrayRef sizes) {
+  SymIntArrayRef own = t.sym_sizes();
+  if (own.size() != sizes.size()) return false;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (!own[d].same(sizes[d])) return false;
+  return true;
+}
+
+/// The usual call, for which nothing has to be found out: operands of one shape, contiguous, as the loop reads and
+/// writes them, and no more than one thread takes. False where it is another one.
+bool run_at_once(const PointwiseTable& table, const PointwiseEntry& entry, const void* functor, const Tensor& out,
+                 ArrayRef<const Tensor*> inputs, DType compute) {
+  const PointwiseLoops& loops = compute == entry.compute ? entry.loops : entry.narrow;
+  const TensorImpl& result = *out.impl();
+  int64_t n = result.known_contiguous() ? result.sym_numel().value() : 0;
+  if (n == 0 || n > kGrain || !loops.all) return false;
+  if (result.dtype() != (entry.computed == entry.compute ? compute : entry.computed)) return false;
+  char* data[kMaxInputs + 1];
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const TensorImpl& input = *inputs[k]->impl();
+    DType wanted = table.masks >> k & 1 ? DType::Bool : compute;
+    if (!input.known_contiguous() || input.dtype() != wanted || !has_sizes(input, result.sym_sizes())) return false;
+    data[k + 1] = static_cast<char*>(inputs[k]->raw_data());
+  }
+  data[0] = static_cast<char*>(out.raw_data());
+  loops.all(functor, data, n);
+  return true;
+}
+
 }  // namespace
 
 DType pointwise_result(const PointwiseTable& table, DType dtype) { return entry_for(table, dtype).result; }
@@ -186,6 +215,7 @@ void run_pointwise(const PointwiseTable& table, const void* functor, const Tenso
   }
   check_number(table, inputs, compute);
   const PointwiseEntry& entry = entry_for(table, compute);
+  if (run_at_once(table, entry, functor, out, inputs, compute)) return;
   Run run{entry, compute, functor, table.arity + 1, {}};
   run.operand[0] = {out.dtype(), entry.computed, out.dtype(), out.item_size()};
   for (int k = 1; k < run.operands; ++k) {

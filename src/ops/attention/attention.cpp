@@ -39,11 +39,11 @@ void check_attention(const Tensor& query, const Tensor& key, const Tensor& value
   check(v[3] == q[3] && k[3] == q[3], name, "Q/K/V should have the same head size");
   bool heads_fit = k[1] == q[1] || (k[1] != 0 && q[1] % k[1] == 0);  // keys and values may be shared by groups of heads
   check(expect_equal(k[0], q[0]) && heads_fit && expect_same_shape(k.drop_back(), v.drop_back()), name, "sizes of Q ",
-        to_string(q), ", K ", to_string(k), " and V ", to_string(v), " do not fit");
+        q, ", K ", k, " and V ", v, " do not fit");
   if (!mask.defined()) return;
   SymShape scores{q[0], q[1], q[2], k[2]};
   check(mask.dim() <= 4 && SymIntArrayRef(broadcast_shapes(mask.sym_sizes(), scores)) == SymIntArrayRef(scores), name,
-        "a mask of size ", mask.sym_sizes(), " does not fit scores of size ", to_string(scores));
+        "a mask of size ", mask.sym_sizes(), " does not fit scores of size ", scores);
 }
 
 /// The batch next to the one that attention has of its own.
@@ -112,7 +112,7 @@ UMBRA_OPERATOR(
               "expected a gradient and an output of the query's size and type, ", query.sym_sizes(), ", but got ",
               t->sym_sizes());
       check(logsumexp.sym_sizes() == query.sym_sizes().drop_back(), "expected logsumexp of size ",
-            to_string(query.sym_sizes().drop_back()), ", but got ", logsumexp.sym_sizes());
+            query.sym_sizes().drop_back(), ", but got ", logsumexp.sym_sizes());
       auto spec = [](const Tensor& t) {
         SymIntArrayRef s = t.sym_sizes();
         SymInt row = s[3] * s[1];

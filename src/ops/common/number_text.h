@@ -7,10 +7,15 @@
 
 namespace umbra::ops {
 
-inline std::string number_text(double value) {
+/// A piece of a message; its text is made when the message is.
+struct NumberText {
+  double value;
+};
+inline std::string to_string(NumberText number) {
   char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
+  std::snprintf(text, sizeof text, "%g", number.value);
   return text;
 }
+inline NumberText number_text(double value) { return {value}; }
 
 }  // namespace umbra::ops

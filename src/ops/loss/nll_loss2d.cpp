@@ -27,7 +27,7 @@ void check_images(const Tensor& self, const Tensor& target, const Tensor& weight
   check(!weight.defined() || weight.sym_numel() == scores[1],
         "weight tensor should be defined either for all or no classes");
   check(scores[0] == classes[0] && scores[2] == classes[1] && scores[3] == classes[2],
-        "size mismatch (got input: ", to_string(scores), " , target: ", to_string(classes));
+        "size mismatch (got input: ", scores, " , target: ", classes);
 }
 
 UMBRA_OPERATOR(

@@ -13,7 +13,7 @@ void check_shapes(const Tensor& input, SymIntArrayRef normalized, const Tensor& 
   check(!normalized.empty(),
         "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
         "normalized_shape = ",
-        to_string(normalized));
+        normalized);
   for (const Tensor* t : {&weight, &bias})
     if (t->defined() && !(t->sym_sizes() == normalized))
       fail("Expected ", t == &weight ? "weight" : "bias", " to be of same shape as normalized_shape, but got ",

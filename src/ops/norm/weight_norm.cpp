@@ -146,7 +146,7 @@ void check_rms_shapes(const Tensor& input, SymIntArrayRef normalized, const Tens
   check(!normalized.empty(),
         "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
         "normalized_shape = ",
-        to_string(normalized));
+        normalized);
   if (weight.defined() && !(weight.sym_sizes() == normalized))
     fail("Expected weight to be of same shape as normalized_shape, but got weight of shape ", weight.sym_sizes(),
          " and normalized_shape = ", to_string(normalized));

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "umbra/core/error.h"
 
@@ -41,6 +43,23 @@ TEST(Storage, WeakReferencesDoNotKeepIt) {
     EXPECT_TRUE(weak.lock());
     storage = nullptr;
     EXPECT_FALSE(weak.lock());
+  }
+}
+
+TEST(Storage, ThreadsThatLockAndLetGoFreeItOnce) {
+  for (int round = 0; round < 2000; ++round) {
+    std::atomic<int> released = 0;
+    static char block[8];
+    Storage storage = StorageImpl::wrap(block, 8, [&] { ++released; });
+    WeakPtr<StorageImpl> weak(storage);
+    std::thread other([weak = std::move(weak), &released]() mutable {
+      Storage locked = weak.lock();
+      weak = WeakPtr<StorageImpl>();  // from here on the count of weak references is as if there had been none
+      if (locked) EXPECT_EQ(released.load(), 0);
+    });
+    storage = nullptr;
+    other.join();
+    EXPECT_EQ(released.load(), 1);
   }
 }
 
