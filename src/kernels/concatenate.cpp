@@ -43,7 +43,7 @@ void cat_blocks(const Tensor& out, TensorList tensors, int64_t dim) {
     const char* data;
     int64_t bytes, at;
   };
-  std::vector<Block> blocks;
+  SmallVector<Block, 8> blocks;
   int64_t row_bytes = 0, outer = 1;
   for (int64_t d = 0; d < dim; ++d) outer *= out.sizes()[d];
   for (const Tensor& t : tensors) {
@@ -115,12 +115,14 @@ void keep_part(const Tensor& out, const Tensor& self, const First& first, const 
   int64_t out_step = out.stride(d - 1), self_step = self.stride(d - 1);
   visit_item_size(self.item_size(), [&](auto tag) {
     using T = typename decltype(tag)::type;
+    T* written = words<T>(out);
+    const T* read = words<T>(self);
     parallel_for(0, walk.numel(), kGrain / columns, [&](int64_t from, int64_t to) {
       Odometer<2> at(walk);
       at.seek(from);
       for (int64_t i = from; i < to; ++i, at.next()) {
-        T* target = words<T>(out) + at[0];
-        const T* source = words<T>(self) + at[1];
+        T* target = written + at[0];
+        const T* source = read + at[1];
         int64_t begin = std::clamp<int64_t>(first(i % rows), 0, columns);
         int64_t end = std::clamp<int64_t>(last(i % rows), begin, columns);
         clear_run(target, out_step, begin);

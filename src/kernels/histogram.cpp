@@ -129,11 +129,12 @@ namespace {
 void count_places(int64_t* counts, int64_t bins, const int64_t* places, int64_t n) {
   constexpr int64_t ways = 4, kMostBins = 4096;
   int64_t i = 0;
-  if (bins <= kMostBins && n > bins) {
+  if (bins <= kMostBins && n > 2 * ways * bins) {
     std::vector<int64_t> several(static_cast<size_t>(ways * bins), 0);
     for (; i + ways <= n; i += ways)
       for (int64_t w = 0; w < ways; ++w) ++several[static_cast<size_t>(w * bins + places[i + w])];
-    for (int64_t k = 0; k < ways * bins; ++k) counts[k % bins] += several[static_cast<size_t>(k)];
+    for (int64_t w = 0; w < ways; ++w)
+      for (int64_t k = 0; k < bins; ++k) counts[k] += several[static_cast<size_t>(w * bins + k)];
   }
   for (; i < n; ++i) ++counts[places[i]];
 }

@@ -117,6 +117,9 @@ void topk(const Tensor& values, const Tensor& indices, const Tensor& self, int64
   visit<RealTypes>(self.dtype(), "topk_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     int64_t step = self.strides()[dim], out_step = values.strides()[dim], where_step = indices.strides()[dim];
+    const T* elements = self.data<T>();
+    T* taken = values.data<T>();
+    int64_t* places = indices.data<int64_t>();
     auto select_lines = [&]<class Key>(int64_t begin, int64_t end, const Key*) {
       std::optional<LineSorter<T, Key>> quick;
       if (selection.is_sorting()) quick.emplace(selection.n, selection.wanted, largest);
@@ -125,9 +128,9 @@ void topk(const Tensor& values, const Tensor& indices, const Tensor& self, int64
       Odometer<3> at(lines);
       at.seek(begin);
       for (int64_t i = begin; i < end; ++i, at.next()) {
-        const T* in = self.data<T>() + at[0];
-        T* out = values.data<T>() + at[1];
-        int64_t* where = indices.data<int64_t>() + at[2];
+        const T* in = elements + at[0];
+        T* out = taken + at[1];
+        int64_t* where = places + at[2];
         auto write = [&](const auto& found) {
           for (int64_t k = 0; k < selection.wanted; ++k) {
             out[k * out_step] = in[found.place(k) * step];

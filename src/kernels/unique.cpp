@@ -38,7 +38,7 @@ template <class C, class Value> void sort_places(std::vector<int64_t>& places, c
 }
 
 /// Integers that lie close together, sorted by counting; false where they do not.
-template <class T> bool group_by_counting(Groups& out, const T* x, int64_t n) {
+template <class T> bool group_by_counting(Groups& out, const T* x, int64_t n, bool asks_group) {
   constexpr int64_t kFew = 2048;  // counts are cheaper than an order of a few elements, too
   if (n == 0) return false;
   auto [least, largest] = std::minmax_element(x, x + n);
@@ -50,12 +50,19 @@ template <class T> bool group_by_counting(Groups& out, const T* x, int64_t n) {
     ++counts[digit(i)];
     firsts[digit(i)] = i;
   }
+  // Written for every digit, and kept where there is one: whether there is cannot be foreseen.
+  size_t most = std::min(span + 1, static_cast<uint64_t>(n)), found = 0;
+  out.firsts.resize(most + 1);
+  out.counts.resize(most + 1);
   for (size_t k = 0; k <= span; ++k) {
-    if (counts[k] == 0) continue;
-    group[k] = static_cast<int64_t>(out.counts.size());
-    out.firsts.push_back(firsts[k]);
-    out.counts.push_back(counts[k]);
+    group[k] = static_cast<int64_t>(found);
+    out.firsts[found] = firsts[k];
+    out.counts[found] = counts[k];
+    found += counts[k] != 0;
   }
+  out.firsts.resize(found);
+  out.counts.resize(found);
+  if (!asks_group) return true;
   out.group.resize(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) out.group[static_cast<size_t>(i)] = group[digit(i)];
   return true;
@@ -63,14 +70,14 @@ template <class T> bool group_by_counting(Groups& out, const T* x, int64_t n) {
 
 }  // namespace
 
-Groups group_elements(const Tensor& self, bool sorted) {
+Groups group_elements(const Tensor& self, bool sorted, bool asks_group) {
   Tensor row = contiguous(self);
   Groups out;
   visit<detail::Join<RealOrBool, WideUnsigned>>(self.dtype(), "unique", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* x = self.numel() == 0 ? nullptr : row.data<T>();
     if constexpr (std::is_integral_v<T>)
-      if (sorted && group_by_counting(out, x, self.numel())) return;
+      if (sorted && group_by_counting(out, x, self.numel(), asks_group)) return;
     auto value = [x](int64_t i) { return static_cast<Compute<T>>(x[i]); };
     std::vector<int64_t> places(self.numel());
     std::iota(places.begin(), places.end(), 0);

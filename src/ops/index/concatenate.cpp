@@ -61,14 +61,18 @@ void check_joined_type(TensorList tensors, const Tensor& out) {
                    "torch.cat(): input types can't be cast to the desired output type ", kernel_name(out.dtype()));
 }
 
+/// The format that all of them suggest.
+MemoryFormat joined_format(TensorList tensors) {
+  MemoryFormat format = tensors[0].suggested_format();
+  bool alike =
+      std::all_of(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.suggested_format() == format; });
+  return alike ? format : MemoryFormat::Contiguous;
+}
+
 TensorSpec cat_spec(TensorList tensors, int64_t dim) {
   int64_t at = joined_dim(tensors, dim);
-  MemoryFormat format = tensors[0].suggested_format();
-  std::vector<const Tensor*> pointers;
-  for (const Tensor& t : tensors) {
-    pointers.push_back(&t);
-    if (t.suggested_format() != format) format = MemoryFormat::Contiguous;
-  }
+  SmallVector<const Tensor*, 8> pointers;
+  for (const Tensor& t : tensors) pointers.push_back(&t);
   const Tensor& model = first_counted(tensors);
   SymShape shape(model.sym_sizes());
   SymInt length = 0;
@@ -83,8 +87,10 @@ TensorSpec cat_spec(TensorList tensors, int64_t dim) {
     length += t.sym_sizes()[at];
   }
   if (!is_skipped(model)) shape[at] = length;
-  if (model.dim() != 4 && model.dim() != 5) format = MemoryFormat::Contiguous;
-  return TensorSpec(shape, strides_for(shape, format), joined_type(tensors), common_device(pointers));
+  Device device = common_device({pointers.data(), pointers.size()});
+  MemoryFormat format = model.dim() == 4 || model.dim() == 5 ? joined_format(tensors) : MemoryFormat::Contiguous;
+  if (format == MemoryFormat::Contiguous) return TensorSpec(shape, joined_type(tensors), device);
+  return TensorSpec(shape, strides_for(shape, format), joined_type(tensors), device);
 }
 
 UMBRA_OPERATOR("cat(Tensor[] tensors, int dim=0) -> Tensor")
@@ -96,9 +102,13 @@ UMBRA_OPERATOR("cat(Tensor[] tensors, int dim=0) -> Tensor")
                   }))
     .meta(cat_spec)
     .cpu([](const Tensor& out, TensorList tensors, int64_t dim) {
+      int64_t at = joined_dim(tensors, dim);
+      bool alike =
+          std::all_of(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.dtype() == out.dtype(); });
+      if (alike) return kernels::cat(out, tensors, at);
       std::vector<Tensor> cast;
       for (const Tensor& t : tensors) cast.push_back(kernels::cast(t, out.dtype()));
-      kernels::cat(out, cast, joined_dim(tensors, dim));
+      kernels::cat(out, cast, at);
     })
     .sparse([](TensorList tensors, int64_t dim) { return sparse::cat(tensors, dim); })
     .gradient("tensors", {"grad", "tensors.sym_sizes", "dim"},

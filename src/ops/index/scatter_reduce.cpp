@@ -195,9 +195,8 @@ UMBRA_OPERATOR(
       if (!out.is_same(self)) kernels::copy(out, self);
       int64_t at = wrap_dim(dim, out.dim()), size = self.dim() == 0 ? 1 : self.size(at);
       Tensor places = kernels::contiguous(kernels::cast(index, DType::Int64));
-      for (int64_t i = 0; i < places.numel(); ++i)
-        check<IndexError>(places.data<int64_t>()[i] >= 0 && places.data<int64_t>()[i] < size,
-                          "index out of range in self");
+      for (int64_t place : ArrayRef<int64_t>(places.data<int64_t>(), static_cast<size_t>(places.numel())))
+        check<IndexError>(place >= 0 && place < size, "index out of range in self");
       SymShape sizes(source.sym_sizes()), strides(source.sym_sizes().size(), 0);
       if (source.dim() > 0) strides[at] = 1;
       kernels::scatter(out, at, alias_tensor(places, sizes, strides, places.sym_storage_offset()), source,

@@ -102,9 +102,9 @@ void run_search(const Tensor& out, const Tensor& sorted, const Tensor& values, b
   if (values.numel() == 0) return;  // of any type
   if (sorter.defined() && sorter.numel() > 0) {
     Tensor places = kernels::contiguous(sorter);
-    for (int64_t i = 0, n = sorted.sizes().back(); i < places.numel(); ++i)
-      check(places.data<int64_t>()[i] >= 0 && places.data<int64_t>()[i] < n,
-            "torch.searchsorted(): sorter index out of range");
+    const int64_t n = sorted.sizes().back();
+    for (int64_t place : ArrayRef<int64_t>(places.data<int64_t>(), static_cast<size_t>(places.numel())))
+      check(place >= 0 && place < n, "torch.searchsorted(): sorter index out of range");
   }
   DType common = ResultType().add(sorted).add(values).get();
   kernels::search_sorted(out, kernels::cast(sorted, common), kernels::cast(values, common), sorter, right);

@@ -19,19 +19,24 @@ using Triple = std::tuple<Tensor, Tensor, Tensor>;
 using OptionalInt = std::optional<int64_t>;
 
 Tensor int_tensor(const std::vector<int64_t>& values, SymIntArrayRef sizes) {
-  Tensor out = empty(sizes, {.dtype = DType::Int64});
+  Tensor out = allocate_tensor(sizes, contiguous_strides(sizes), DType::Int64, Device());
   if (!values.empty()) std::copy(values.begin(), values.end(), out.data<int64_t>());
   return out;
 }
 Tensor int_row(const std::vector<int64_t>& values) { return int_tensor(values, {static_cast<int64_t>(values.size())}); }
 Tensor nothing(const Tensor& self) { return empty({0}, {.dtype = DType::Int64, .device = self.device()}); }
 
+Tensor new_row(size_t length, DType dtype) { return allocate_tensor({SymInt(length)}, {SymInt(1)}, dtype, Device()); }
+
 Triple unique_elements(const Tensor& self, bool sorted, bool inverse, bool counts) {
-  kernels::Groups groups = kernels::group_elements(self, sorted);
-  Tensor row = kernels::contiguous(self), values = empty({static_cast<int64_t>(groups.firsts.size())}, self.options());
-  if (values.numel() > 0) kernels::select_rows(values, row.view({-1}), int_row(groups.firsts));
-  return {values, inverse ? int_tensor(groups.group, self.sym_sizes()) : nothing(self),
-          counts ? int_row(groups.counts) : nothing(self)};
+  kernels::Groups groups = kernels::group_elements(self, sorted, inverse);
+  Tensor elements = kernels::contiguous(self), values = new_row(groups.firsts.size(), self.dtype());
+  if (!groups.firsts.empty()) {
+    Tensor row = alias_tensor(elements, {self.sym_numel()}, {SymInt(1)}, elements.sym_storage_offset());
+    kernels::select_rows(values, row, int_row(groups.firsts));
+  }
+  return {values, inverse ? int_tensor(groups.group, self.sym_sizes()) : new_row(0, DType::Int64),
+          counts ? int_row(groups.counts) : new_row(0, DType::Int64)};
 }
 
 Triple unique_slices(const Tensor& self, int64_t dim, bool sorted, bool inverse, bool counts) {
