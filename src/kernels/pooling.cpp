@@ -20,19 +20,31 @@ struct Span {
 
 // Windows of one length, one step apart: tap k of output element o is element o * stride + first + k * dilation, where
 // the input has one there.
-struct Regular {
-  int64_t taps = 0;  // 0: they are not regular
-  int64_t stride = 1, first = 0, dilation = 1;
-
-  /// Calls fn(column of the first output element, first output element, how many) for each tap that hits the input.
-  template <class Fn> void each_tap(int64_t input, int64_t output, const Fn& fn) const {
+class Regular {
+ public:
+  Regular() = default;
+  Regular(int64_t taps, int64_t stride, int64_t first, int64_t dilation, int64_t input, int64_t output)
+      : taps_(taps), stride_(stride) {
     for (int64_t k = 0; k < taps; ++k) {
       int64_t column = first + k * dilation;
       int64_t begin = column >= 0 ? 0 : (-column + stride - 1) / stride;
       int64_t end = column >= input ? 0 : std::min(output, (input - 1 - column) / stride + 1);
-      if (begin < end) fn(column + begin * stride, begin, end - begin);
+      if (begin < end) hits_.push_back({column + begin * stride, begin, end - begin});
     }
   }
+  int64_t taps() const { return taps_; }  // 0: they are not regular
+  int64_t stride() const { return stride_; }
+  /// Calls fn(column of the first output element, first output element, how many) for each tap that hits the input.
+  template <class Fn> void each_tap(const Fn& fn) const {
+    for (const Hit& hit : hits_) fn(hit.column, hit.begin, hit.count);
+  }
+
+ private:
+  struct Hit {
+    int64_t column, begin, count;
+  };
+  int64_t taps_ = 0, stride_ = 1;
+  std::vector<Hit> hits_;  // the same in every row
 };
 
 // The windows of all output elements, along three dimensions; those that the tensors do not have are of size 1.
@@ -65,7 +77,7 @@ struct Windows {
   /// Whether it pays to go row by row.
   bool has_long_rows() const {
     constexpr int64_t kLong = 4;
-    return columns.taps > 0 && output[2] >= kLong;
+    return columns.taps() > 0 && output[2] >= kLong;
   }
   /// Calls fn(first output position, span, span) for each row of output elements of a plane.
   template <class Fn> void each_row(const Fn& fn) const {
@@ -100,7 +112,7 @@ Windows max_windows(const Tensor& in, const Tensor& out, const PoolOptions& opti
     int64_t k = Windows::at(d, dims), dilation = option(options.dilation, d, 1), size = windows.input[k];
     int64_t stride = option(options.stride, d, options.kernel[d]), padding = option(options.padding, d, 0);
     windows.step[k] = dilation;
-    if (d + 1 == dims) windows.columns = {options.kernel[d], stride, -padding, dilation};
+    if (d + 1 == dims) windows.columns = {options.kernel[d], stride, -padding, dilation, size, windows.output[k]};
     for (int64_t o = 0; o < windows.output[k]; ++o) {
       int64_t first = o * stride - padding, last = std::min(first + (options.kernel[d] - 1) * dilation + 1, size);
       while (first < 0) first += dilation;
@@ -116,7 +128,7 @@ Windows average_windows(const Tensor& in, const Tensor& out, const PoolOptions& 
   for (int64_t d = 0; d < dims; ++d) {
     int64_t k = Windows::at(d, dims), size = windows.input[k];
     int64_t stride = option(options.stride, d, options.kernel[d]), padding = option(options.padding, d, 0);
-    if (d + 1 == dims) windows.columns = {options.kernel[d], stride, -padding, 1};
+    if (d + 1 == dims) windows.columns = {options.kernel[d], stride, -padding, 1, size, windows.output[k]};
     for (int64_t o = 0; o < windows.output[k]; ++o) {
       int64_t first = o * stride - padding, last = std::min(first + options.kernel[d], size + padding);
       windows.spans[k].push_back({std::max<int64_t>(first, 0), std::min(last, size), last - first});
@@ -227,10 +239,10 @@ template <class C> void max_rows_of(const Windows& windows, const C* x, C* y, in
       place[i] = static_cast<Place>(corner + windows.spans[2][static_cast<size_t>(i)].first);
     }
     windows.rows_inside(a, b, [&](int64_t row) {
-      windows.columns.each_tap(windows.input[2], n, [&](int64_t column, int64_t begin, int64_t count) {
+      windows.columns.each_tap([&](int64_t column, int64_t begin, int64_t count) {
         const C* __restrict values = x + row + column;
         auto first = static_cast<Place>(row + column);
-        with_stride(windows.columns.stride, [&](auto stride) {
+        with_stride(windows.columns.stride(), [&](auto stride) {
           for (int64_t i = 0; i < count; ++i) {
             C value = values[i * stride];
             bool larger = value > best[begin + i];
@@ -253,9 +265,9 @@ template <class C> void max_values_of(const Windows& windows, const C* x, C* y) 
     C* __restrict best = y + o;
     std::fill_n(best, n, Limits::has_infinity ? -Limits::infinity() : Limits::lowest());
     windows.rows_inside(a, b, [&](int64_t row) {
-      windows.columns.each_tap(windows.input[2], n, [&](int64_t column, int64_t begin, int64_t count) {
+      windows.columns.each_tap([&](int64_t column, int64_t begin, int64_t count) {
         const C* __restrict values = x + row + column;
-        with_stride(windows.columns.stride, [&](auto stride) {
+        with_stride(windows.columns.stride(), [&](auto stride) {
           for (int64_t i = 0; i < count; ++i) {
             C value = values[i * stride];
             best[begin + i] = value > best[begin + i] || value != value ? value : best[begin + i];
@@ -281,8 +293,8 @@ void max_lanes(const Tensor& out, const Tensor& indices, const Tensor& self, con
     buffer.resize(static_cast<size_t>(places.buffer_size()));
     int64_t* positions = places.target(group, buffer);
     constexpr int64_t kMostPlaces = std::numeric_limits<int32_t>::max();
-    bool by_rows =
-        Lanes == 1 && windows.columns.taps > 0 && windows.input[0] * windows.input[1] * windows.input[2] < kMostPlaces;
+    bool by_rows = Lanes == 1 && windows.columns.taps() > 0 &&
+                   windows.input[0] * windows.input[1] * windows.input[2] < kMostPlaces;
     if (by_rows) max_rows_of(windows, x, y, positions);
     else max_windows_of<Lanes>(windows, x, y, positions);
     places.write(group, positions);
@@ -312,9 +324,9 @@ template <class C> void average_rows_of(const Windows& windows, const C* x, C* y
     });
     C* __restrict to = y + o;
     std::fill_n(to, n, C(0));
-    windows.columns.each_tap(width, n, [&](int64_t column, int64_t begin, int64_t number) {
+    windows.columns.each_tap([&](int64_t column, int64_t begin, int64_t number) {
       const C* __restrict sum = sums.data() + column;
-      with_stride(windows.columns.stride, [&](auto stride) {
+      with_stride(windows.columns.stride(), [&](auto stride) {
         for (int64_t i = 0; i < number; ++i) to[begin + i] += sum[i * stride];
       });
     });
