@@ -62,17 +62,30 @@ nb::object bound_handler(const Overloaded& overloaded) {
   return owned(PyObject_GetAttr(overloaded.object, g_name));
 }
 
+/// What has no handler, as most arguments have none.
+bool is_plain(PyObject* object) {
+  return object == Py_None || is_plain_tensor_type(Py_TYPE(object)) || PyLong_CheckExact(object) ||
+         PyFloat_CheckExact(object) || PyBool_Check(object) || PyUnicode_Check(object);
+}
+
+/// Whether an argument, or something in a list, has a handler.
+bool has_handler(PyObject* object) {
+  if (is_plain(object)) return false;
+  if (!PyTuple_Check(object) && !PyList_Check(object)) return handler_of(Py_TYPE(object)).is_valid();
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+    if (has_handler(PySequence_Fast_GET_ITEM(object, i))) return true;
+  return false;
+}
+
 /// One argument of each class that has a handler; a subclass stands before its base.
 void collect(PyObject* object, std::vector<Overloaded>& found) {
+  if (is_plain(object)) return;
   if (PyTuple_Check(object) || PyList_Check(object)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
       collect(PySequence_Fast_GET_ITEM(object, i), found);
     return;
   }
   PyTypeObject* type = Py_TYPE(object);
-  if (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object) || object == Py_None ||
-      PyUnicode_Check(object))
-    return;
   if (std::ranges::find(found, type, &Overloaded::type) != found.end() || !handler_of(type)) return;
   auto at = std::ranges::find_if(found, [&](const Overloaded& other) { return PyType_IsSubtype(type, other.type); });
   found.insert(at, {type, object});
@@ -212,12 +225,13 @@ PyObject* disabled(PyObject*, PyObject* args, PyObject*) {
 /// Whether anybody wants to hear of a call with these arguments. Every function written in Python asks this.
 PyObject* has_torch_function(PyObject*, PyObject* const* values, Py_ssize_t count) {
   return guarded([&] {
-    if (std::exchange(state().skips_next, false)) return Py_NewRef(Py_False);
+    State& s = state();
+    if (std::exchange(s.skips_next, false)) return Py_NewRef(Py_False);
     if (torch_function_modes_active()) return Py_NewRef(Py_True);
-    std::vector<Overloaded> found;
-    if (!state().classes_off && !state().all_off)
-      for (Py_ssize_t i = 0; i < count && found.empty(); ++i) collect(values[i], found);
-    return Py_NewRef(found.empty() ? Py_False : Py_True);
+    bool found = false;
+    if (!s.classes_off && !s.all_off)
+      for (Py_ssize_t i = 0; i < count && !found; ++i) found = has_handler(values[i]);
+    return Py_NewRef(found ? Py_True : Py_False);
   });
 }
 /// Calls a function without offering the call itself; those that it makes are offered.

@@ -29,6 +29,7 @@ def _overridden(function, tensors, *args, **kwargs):
 _atleast_1d, _atleast_2d, _atleast_3d, _block_diag, _cartesian_prod, _meshgrid, _unique_consecutive = (
     _C._find_function("aten::" + _name, 1)
     for _name in ("atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "meshgrid", "unique_consecutive"))
+_unique_elements, _unique_slices = _C._find_overload("aten::_unique2"), _C._find_overload("aten::unique_dim")
 
 
 def _at_least(function, operator, tensors):
@@ -87,14 +88,12 @@ def _asked_for(values, inverse, counts, return_inverse, return_counts):
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The distinct elements, or the distinct slices along `dim`; with them, if asked for, which one each element is and how
     many there are of each."""
-    overridden = _overridden(unique, (input,), input, sorted=sorted, return_inverse=return_inverse, return_counts=return_counts,
-                             dim=dim)
-    if overridden:
-        return overridden[0]
+    if _C._has_torch_function(input):
+        return _overridden(unique, (input,), input, sorted=sorted, return_inverse=return_inverse, return_counts=return_counts, dim=dim)[0]
     if dim is None:
-        found = umbra.ops.aten._unique2.default(input, sorted, return_inverse, return_counts)
+        found = _unique_elements(input, sorted, return_inverse, return_counts)
     else:
-        found = umbra.ops.aten.unique_dim.default(input, dim, sorted, return_inverse, return_counts)
+        found = _unique_slices(input, dim, sorted, return_inverse, return_counts)
     return _asked_for(*found, return_inverse, return_counts)
 
 

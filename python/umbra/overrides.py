@@ -106,11 +106,13 @@ def overridable(function):
 
 
 def _overridable_with_any_arguments(function):
+    overridden = _C._has_torch_function
+
     @functools.wraps(function)
     def call(*args, **kwargs):
-        if _C._has_torch_function(*args, *kwargs.values()):
+        if overridden(*args) if not kwargs else overridden(*args, *kwargs.values()):
             return handle_torch_function(call, (*args, *kwargs.values()), *args, **kwargs)
-        return function(*args, **kwargs)
+        return function(*args, **kwargs) if kwargs else function(*args)
     return call
 
 

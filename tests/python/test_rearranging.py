@@ -58,6 +58,10 @@ def test_constant_padding():
         F.pad(x, (1,))
     with pytest.raises(RuntimeError, match="length must be non-negative"):
         F.pad(x, (-2, -2))
+    with pytest.raises(TypeError, match=r"pad\(\): argument 'pad' \(position 2\) must be tuple of ints, but found element of type float at pos 0"):
+        F.pad(x, (1.5, 1))
+    with pytest.raises(TypeError, match=r"pad\(\): argument 'pad' \(position 2\) must be tuple of ints, not Tensor"):
+        F.pad(x, umbra.tensor([1, 1]))
     with pytest.raises(NotImplementedError):
         F.pad(x, (1, 1, 1, 1), mode="reflect")
 

@@ -39,11 +39,6 @@ def threshold(input, threshold, value, inplace=False):
     return umbra.threshold_(input, threshold, value) if inplace else umbra.threshold(input, threshold, value)
 
 
-def softplus(input, beta=1.0, threshold=20.0, *, out=None):
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold."""
-    return umbra.softplus(input, beta, threshold, out=out)
-
-
 def tanh(input):
     """The hyperbolic tangent."""
     return input.tanh()
@@ -64,26 +59,30 @@ def glu(input, dim=-1):
     return umbra.glu(input, dim)
 
 
-def _softmax_dim(name, dim, rank, stacklevel):
-    if dim is not None:
-        return dim
+def _implicit_dim(name, rank, stacklevel):
     warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.", stacklevel=stacklevel)
     return 0 if rank in (0, 1, 3) else 1
 
 
 def softmax(input, dim=None, _stacklevel=3, dtype=None):
     """exp(x) over its sum along a dimension."""
-    return umbra.softmax(input, _softmax_dim("softmax", dim, input.dim(), _stacklevel), dtype)
+    if dim is None:
+        dim = _implicit_dim("softmax", input.dim(), _stacklevel)
+    return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)
 
 
 def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
     """The logarithm of softmax, computed as a whole."""
-    return umbra.log_softmax(input, _softmax_dim("log_softmax", dim, input.dim(), _stacklevel), dtype)
+    if dim is None:
+        dim = _implicit_dim("log_softmax", input.dim(), _stacklevel)
+    return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
 
 
 def softmin(input, dim=None, _stacklevel=3, dtype=None):
     """softmax of -x."""
-    return umbra.softmax(-input, _softmax_dim("softmin", dim, input.dim(), _stacklevel), dtype)
+    if dim is None:
+        dim = _implicit_dim("softmin", input.dim(), _stacklevel)
+    return (-input).softmax(dim) if dtype is None else (-input).softmax(dim, dtype=dtype)
 
 
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
@@ -93,7 +92,7 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
 
 def logsigmoid(input, *, out=None):
     """The logarithm of sigmoid, computed as a whole."""
-    return umbra.log_sigmoid(input, out=out)
+    return umbra.log_sigmoid(input) if out is None else umbra.log_sigmoid(input, out=out)
 
 
 def celu(input, alpha=1.0, inplace=False):

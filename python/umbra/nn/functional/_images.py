@@ -119,7 +119,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
 
 def pad(input, pad, mode="constant", value=None):
     """Margins: so many elements before and after each dimension, the last dimension first."""
-    return umbra.ops.aten.pad(input, list(pad), mode, value)
+    return umbra.pad(input, pad, mode, value)
 
 
 publish(globals())

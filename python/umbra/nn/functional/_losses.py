@@ -18,7 +18,10 @@ def _legacy_reduction(size_average, reduce, reduction):
 
 
 def _reduction(name, size_average=None, reduce=None):
-    name = _legacy_reduction(size_average, reduce, name)
+    if size_average is not None or reduce is not None:
+        name = _legacy_reduction(size_average, reduce, name)
+    if name == "mean":
+        return 1
     if name not in ("none", "mean", "sum"):
         raise ValueError(f"{name} is not a valid value for reduction")
     return ("none", "mean", "sum").index(name)
@@ -88,9 +91,13 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 
 def _alike(input, target):
     """Both in the sizes that they broadcast to, which is rarely what was meant where they differ."""
-    if all(type(size) is int for size in (*input.shape, *target.shape)) and input.shape != target.shape:
-        warnings.warn(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely lead to "
-                      "incorrect results due to broadcasting. Please ensure they have the same size.", stacklevel=4)
+    for size in (*input.shape, *target.shape):
+        if type(size) is not int:
+            break  # a symbol: whether they differ is not asked
+    else:
+        if input.shape != target.shape:
+            warnings.warn(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely lead to "
+                          "incorrect results due to broadcasting. Please ensure they have the same size.", stacklevel=4)
     return umbra.broadcast_tensors(input, target)
 
 

@@ -2,13 +2,14 @@
 import math
 
 import umbra
+from umbra.compiler import is_exporting
 from umbra.nn.functional._images import pad
 from umbra.nn.functional._publish import publish
 
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     """Normalised over the last dimensions."""
-    return umbra.layer_norm(input, normalized_shape, weight, bias, eps, not umbra.compiler.is_exporting())
+    return umbra.layer_norm(input, normalized_shape, weight, bias, eps, not is_exporting())
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
@@ -17,7 +18,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     may_be_one = type(count) is not int or count < 2 * num_groups  # only so few elements can be one for each group
     if may_be_one and input.dim() >= 2 and num_groups > 0:
         _check_several([input.size(0) * input.size(1) // num_groups, num_groups, *input.size()[2:]])
-    return umbra.group_norm(input, num_groups, weight, bias, eps, not umbra.compiler.is_exporting())
+    return umbra.group_norm(input, num_groups, weight, bias, eps, not is_exporting())
 
 
 def _check_several(size):
@@ -42,7 +43,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     elif eps < 0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
     # Exported programs are not for one device: PyTorch switches cuDNN off while it exports.
-    cudnn_enabled = not umbra.compiler.is_exporting()
+    cudnn_enabled = not is_exporting()
     return umbra.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
 
 
@@ -59,7 +60,7 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
         if count == 1:
             raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.size()}")
     return umbra.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps,
-                               not umbra.compiler.is_exporting())
+                               not is_exporting())
 
 
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
