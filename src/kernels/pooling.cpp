@@ -1,6 +1,7 @@
 #include "kernels/pooling.h"
 
 #include <limits>
+#include <utility>
 
 #include "core/per_thread.h"
 #include "kernels/copy.h"
@@ -203,6 +204,10 @@ template <int Lanes, class C> void max_windows_of(const Windows& windows, const 
   });
 }
 
+/// Rows so short that their elements are taken one by one: a loop over each tap would wait for what the one before has
+/// just written.
+constexpr int64_t kShortRow = 16;
+
 // A row of numbers while a plane is worked on: small ones, of which there are many, take no memory of their own.
 template <class T> class RowBuffer {
  public:
@@ -314,18 +319,31 @@ void max_over(const Tensor& out, const Tensor& indices, const Tensor& self, cons
 // The averages of one plane with regular windows, a row of outputs at a time: the sums of columns first, then of those.
 template <class C> void average_rows_of(const Windows& windows, const C* x, C* y, const C* divisors) {
   int64_t width = windows.input[2], n = windows.output[2];
-  RowBuffer<C> sums(width);
+  RowBuffer<C> buffer(width);
+  C* __restrict sums = buffer.data();
   windows.each_row([&](int64_t o, const Span& a, const Span& b) {
-    std::fill_n(sums.data(), width, C(0));
+    bool any = false;
     windows.rows_inside(a, b, [&](int64_t row) {
-      C* __restrict sum = sums.data();
       const C* __restrict values = x + row;
-      for (int64_t j = 0; j < width; ++j) sum[j] += values[j];
+      if (std::exchange(any, true))
+        for (int64_t i = 0; i < width; ++i) sums[i] += values[i];
+      else
+        for (int64_t i = 0; i < width; ++i) sums[i] = values[i];
     });
+    if (!any) std::fill_n(sums, width, C(0));
     C* __restrict to = y + o;
+    if (n < kShortRow) {
+      for (int64_t i = 0; i < n; ++i) {
+        const Span& span = windows.spans[2][static_cast<size_t>(i)];
+        C sum(0);
+        for (int64_t k = span.first; k < span.last; ++k) sum += sums[k];
+        to[i] = sum / divisors[o + i];
+      }
+      return;
+    }
     std::fill_n(to, n, C(0));
     windows.columns.each_tap([&](int64_t column, int64_t begin, int64_t number) {
-      const C* __restrict sum = sums.data() + column;
+      const C* __restrict sum = sums + column;
       with_stride(windows.columns.stride(), [&](auto stride) {
         for (int64_t i = 0; i < number; ++i) to[begin + i] += sum[i * stride];
       });
