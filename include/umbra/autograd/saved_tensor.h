@@ -49,6 +49,10 @@ class SavedTensor {
   bool is_output_ = false, defined_ = false, released_ = false, requires_grad_ = false, is_rebased_ = false;
 };
 
+/// Told of each saved tensor that a backward pass takes while a program is recorded above autograd: what stands for it
+/// there is for the layer that records to say.
+extern void (*saved_tensor_taken)(const Tensor& tensor);
+
 /// Applies to every tensor that this thread saves while the scope stands.
 ///
 ///     WithSavedTensorHooks scope({[](const Tensor& t) { return Value(t.to(DType::BFloat16)); },
