@@ -34,6 +34,8 @@ class SavedTensor {
   /// Hands the tensor to hooks after all; an error where some have it, or where it was released.
   void register_hooks(SavedTensorHooks hooks);
   bool defined() const { return defined_; }
+  /// Whether hooks have it.
+  bool is_packed() const { return packed_ != nullptr; }
 
  private:
   struct Packed;
