@@ -47,23 +47,22 @@ class IndexedLines {
   template <class Index, class Fn> void run_with(const Fn& fn) const {
     int64_t lines = outer_.numel() * inner_.size;
     if (lines == 0 || length_.size == 0) return;
-    const Index* positions = index_.data<Index>();
     parallel_for(0, lines, kGrain / length_.size, [&](int64_t from, int64_t to) {
       Odometer<3> at(outer_);
-      at.seek(from / inner_.size);
       // A part of the lines is a part of the innermost loop in each of several places of the outer ones.
-      for (int64_t first = from % inner_.size; from < to; first = 0, at.next()) {
-        int64_t count = std::min(inner_.size - first, to - from);
-        block(fn, positions, at[0] + first * inner_.self, at[1] + first * inner_.plain, at[2] + first * inner_.index,
-              count);
+      while (from < to) {
+        int64_t first = from % inner_.size, count = std::min(inner_.size - first, to - from);
+        at.seek(from / inner_.size);
+        block<Index>(fn, at[0] + first * inner_.self, at[1] + first * inner_.plain, at[2] + first * inner_.index,
+                     count);
         from += count;
       }
     });
   }
 
   template <class Index, class Fn>
-  void block(const Fn& fn, const Index* positions, int64_t self, int64_t plain, int64_t index, int64_t count) const {
-    const Index* data = positions + index;
+  void block(const Fn& fn, int64_t self, int64_t plain, int64_t index, int64_t count) const {
+    const Index* data = index_.data<Index>() + index;
     const Loop length = length_, inner = inner_;
     const int64_t step = self_step_;
     if (count == 1) {
