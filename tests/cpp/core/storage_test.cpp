@@ -55,7 +55,9 @@ TEST(Storage, ThreadsThatLockAndLetGoFreeItOnce) {
     std::thread other([weak = std::move(weak), &released]() mutable {
       Storage locked = weak.lock();
       weak = WeakPtr<StorageImpl>();  // from here on the count of weak references is as if there had been none
-      if (locked) EXPECT_EQ(released.load(), 0);
+      if (locked) {
+        EXPECT_EQ(released.load(), 0);
+      }
     });
     storage = nullptr;
     other.join();
