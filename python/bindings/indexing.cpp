@@ -307,8 +307,8 @@ Assigned read_assigned(const Tensor& self, PyObject* value) {
   bool array = !PyFloat_Check(value) && !PyLong_Check(value) && is_numpy_array(value);
   if (!array && read_scalar(value, number))
     return {{}, number.kind() == Scalar::Kind::Bool ? Scalar(number.to_int()) : number};
-  fail<TypeError>("can't assign a ", array ? "numpy.ndarray" : short_type_name(Py_TYPE(value)), " to a torch.",
-                  kernel_name(self.dtype()), "Tensor");
+  fail<TypeError>("can't assign a ", short_type_name(Py_TYPE(value)), " to a torch.", kernel_name(self.dtype()),
+                  "Tensor");
 }
 
 /// The index of a tensor that is written through one index alone.
