@@ -66,6 +66,7 @@ Slice read_slice(PyObject* object) {
   Slice out;
   SymInt step = slice_bound(s->step, 1);
   out.step = step.guard_int();
+  check<ValueError>(out.step != 0, "slice step cannot be zero");
   check<ValueError>(out.step > 0, "step must be greater than zero");
   out.start = slice_bound(s->start, 0);
   out.stop = slice_bound(s->stop, kToTheEnd);

@@ -608,3 +608,10 @@ def test_types_of_parameters():
     half = torch.ones(2, 3, dtype=torch.bfloat16)
     refused(RuntimeError, lambda: F.batch_norm(half, torch.zeros(3), torch.ones(3), half[0]), "^expected scalar type BFloat16 but found Float$")
     assert F.batch_norm(half, torch.zeros(3), torch.ones(3), torch.ones(3)).dtype is torch.bfloat16
+
+
+def test_sizes_and_steps_that_mean_nothing():
+    x = torch.ones(2, 3)
+    refused(RuntimeError, lambda: x.view(2, -3), "^invalid shape dimension -3 at index 1 of shape .2, -3.$")
+    refused(ValueError, lambda: x[::0], "^slice step cannot be zero$")
+    refused(ValueError, lambda: x[::-1], "^step must be greater than zero$")
