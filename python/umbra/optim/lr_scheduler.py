@@ -11,117 +11,8 @@ import math
 import types
 import warnings
 
-from umbra._C import Tensor
+from umbra.optim._scheduler import EPOCH_GIVEN, LRScheduler, copied, for_each_group, set_value
 from umbra.optim.optimizer import Optimizer
-
-
-_STEPS_FIRST = ("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call them in the "
-                "opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping the first "
-                "value of the learning rate schedule. See more details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate")
-_STEP_REPLACED = ("Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. Please, make sure to call "
-                  "`optimizer.step()` before `lr_scheduler.step()`. See more details at "
-                  "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate")
-_EPOCH_GIVEN = ("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
-                "`scheduler.step()` to step the scheduler.")
-
-
-def _copied(value):
-    """A rate that stays what it is: one that is a tensor may be written to by its owner."""
-    return value.clone() if isinstance(value, Tensor) else value
-
-
-def _set_value(group, key, value):
-    """Sets a group's rate or momentum; where that is a tensor, it is written to."""
-    if isinstance(group[key], Tensor):
-        group[key].fill_(float(value))
-    else:
-        group[key] = value
-
-
-def _plain_step(optimizer):
-    """The function behind `optimizer.step`, to see whether it is replaced."""
-    return getattr(optimizer.step, "__func__", optimizer.step)
-
-
-class LRScheduler:
-    """Sets the rate of each group of an optimizer, at once and at every step()."""
-
-    def __init__(self, optimizer, last_epoch=-1):
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
-        self.optimizer = optimizer
-        for i, group in enumerate(optimizer.param_groups):
-            if last_epoch == -1:
-                group.setdefault("initial_lr", _copied(group["lr"]))
-            elif "initial_lr" not in group:
-                raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with last_epoch >= 0.\n"
-                               "Load the state of the optimizer before the scheduler is made, or give last_epoch=-1 to start anew.")
-        self.base_lrs = [_copied(group["initial_lr"]) for group in optimizer.param_groups]
-        self.last_epoch = last_epoch
-        self._optimizer_step = _plain_step(optimizer)
-        self._step_count, self._is_initial, self._get_lr_called_within_step = 0, True, False  # as files have them
-        self.step()
-        self._is_initial = False
-
-    def get_lr(self):
-        """The rates for `last_epoch`, from those of the epoch before."""
-        raise NotImplementedError
-
-    def _get_closed_form_lr(self):
-        """The rates for `last_epoch`, from the initial ones."""
-        return self.get_lr()
-
-    def get_last_lr(self):
-        return self._last_lr
-
-    def step(self, epoch=None):
-        if self._step_count == 1 and _plain_step(self.optimizer) is not self._optimizer_step:
-            warnings.warn(_STEP_REPLACED, UserWarning, stacklevel=2)
-        elif self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn(_STEPS_FIRST, UserWarning, stacklevel=2)
-        self._step_count += 1
-        if epoch is not None:
-            warnings.warn(_EPOCH_GIVEN, UserWarning, stacklevel=2)
-        self._move(epoch)
-
-    def _move(self, epoch=None):
-        """To the next epoch, or to the one given."""
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        self._set(self.get_lr() if epoch is None else self._get_closed_form_lr())
-
-    def _take_back(self):
-        """The step that was taken when the scheduler was made."""
-        self.last_epoch -= 1
-
-    def _set(self, rates):
-        for group, rate in zip(self.optimizer.param_groups, rates):
-            _set_value(group, "lr", rate)
-        self._last_lr = self._rates()
-
-    def _rates(self):
-        return [_copied(group["lr"]) for group in self.optimizer.param_groups]
-
-    def _resumes(self):
-        """Whether the schedule is made for an optimizer that has come some way: the rates that it has are those of the first epoch then."""
-        return self._is_initial and self.last_epoch > 0
-
-    def state_dict(self):
-        return {name: value for name, value in self.__dict__.items() if name not in ("optimizer", "_optimizer_step")}
-
-    def load_state_dict(self, state_dict):
-        self.__dict__.update(state_dict)
-
-
-def _for_each_group(optimizer, value, name):
-    """A list with an entry for each group: the one given, or the value for all of them."""
-    groups = len(optimizer.param_groups)
-    if not isinstance(value, (list, tuple)):
-        return [_copied(value)] * groups
-    if len(value) != groups:
-        raise ValueError(f"Expected {groups} lr_lambdas, but got {len(value)}" if name == "lr_lambdas" else
-                         f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, "
-                         f"param_groups has {groups}.")
-    return [_copied(entry) for entry in value]
 
 
 def _saved_function(function):
@@ -136,7 +27,7 @@ class _FunctionLR(LRScheduler):
     """What goes by a function of the user's; one, or one for each group."""
 
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
-        self.lr_lambdas = _for_each_group(optimizer, lr_lambda, "lr_lambdas")
+        self.lr_lambdas = for_each_group(optimizer, lr_lambda, "lr_lambdas")
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self):
@@ -353,11 +244,11 @@ class CyclicLR(_MomentumLR):
                  scale_mode="cycle", cycle_momentum=True, base_momentum=0.8, max_momentum=0.9, last_epoch=-1):
         if mode not in _CYCLE_SCALES and scale_fn is None:
             raise ValueError("mode is invalid and scale_fn is None")
-        base_lrs = _for_each_group(optimizer, base_lr, "base_lr")
+        base_lrs = for_each_group(optimizer, base_lr, "base_lr")
         if last_epoch == -1:
             for group, rate in zip(optimizer.param_groups, base_lrs):
-                _set_value(group, "lr", rate)
-        self.max_lrs = _for_each_group(optimizer, max_lr, "max_lr")
+                set_value(group, "lr", rate)
+        self.max_lrs = for_each_group(optimizer, max_lr, "max_lr")
         step_size_down = step_size_up if step_size_down is None else step_size_down
         self.total_size = float(step_size_up + step_size_down)
         self.step_ratio = step_size_up / self.total_size
@@ -365,8 +256,8 @@ class CyclicLR(_MomentumLR):
         self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
         self._choose_momentum(optimizer, cycle_momentum)
         if cycle_momentum:
-            self.base_momentums = _for_each_group(optimizer, base_momentum, "base_momentum")
-            self.max_momentums = _for_each_group(optimizer, max_momentum, "max_momentum")
+            self.base_momentums = for_each_group(optimizer, base_momentum, "base_momentum")
+            self.max_momentums = for_each_group(optimizer, max_momentum, "max_momentum")
             for group, base, most in zip(optimizer.param_groups, self.base_momentums, self.max_momentums):
                 if last_epoch == -1:
                     self._set_momentum(group, most)
@@ -443,12 +334,12 @@ class OneCycleLR(_MomentumLR):
         return math.prod(given.values())
 
     def _prepare(self, optimizer, max_lr, div_factor, final_div_factor, base_momentum, max_momentum):
-        for group, most in zip(optimizer.param_groups, _for_each_group(optimizer, max_lr, "max_lr")):
+        for group, most in zip(optimizer.param_groups, for_each_group(optimizer, max_lr, "max_lr")):
             group["initial_lr"], group["max_lr"] = most / div_factor, most
             group["min_lr"] = group["initial_lr"] / final_div_factor
         if not self.cycle_momentum:
             return
-        momenta = zip(_for_each_group(optimizer, base_momentum, "base_momentum"), _for_each_group(optimizer, max_momentum, "max_momentum"))
+        momenta = zip(for_each_group(optimizer, base_momentum, "base_momentum"), for_each_group(optimizer, max_momentum, "max_momentum"))
         for group, (base, most) in zip(optimizer.param_groups, momenta):
             self._set_momentum(group, most)
             group["max_momentum"], group["base_momentum"] = most, base
@@ -529,7 +420,7 @@ class SequentialLR(LRScheduler):
         self._schedulers = list(schedulers)
         # Each scheduler took its first step when it was made: the rates go back, and the first one starts alone.
         for group in optimizer.param_groups:
-            _set_value(group, "lr", group["initial_lr"])
+            set_value(group, "lr", group["initial_lr"])
         for scheduler in schedulers:
             scheduler._take_back()
         schedulers[0]._move()
@@ -585,7 +476,7 @@ class ReduceLROnPlateau(LRScheduler):
     def step(self, metrics, epoch=None):
         value = float(metrics)
         if epoch is not None:
-            warnings.warn(_EPOCH_GIVEN, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_GIVEN, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._improves(value):
             self.best, self.num_bad_epochs = value, 0
@@ -599,7 +490,7 @@ class ReduceLROnPlateau(LRScheduler):
             for group, least in zip(self.optimizer.param_groups, self.min_lrs):
                 reduced = max(group["lr"] * self.factor, least)
                 if group["lr"] - reduced > self.eps:
-                    _set_value(group, "lr", reduced)
+                    set_value(group, "lr", reduced)
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = self._rates()
 

@@ -12,7 +12,8 @@ import math
 
 import umbra
 from umbra import nn
-from umbra.optim.lr_scheduler import LRScheduler, _for_each_group
+from umbra.optim._scheduler import for_each_group
+from umbra.optim.lr_scheduler import LRScheduler
 
 
 def get_ema_multi_avg_fn(decay=0.999):
@@ -124,7 +125,7 @@ class SWALR(LRScheduler):
     """From the present rate to `swa_lr` in `anneal_epochs` epochs, along half a cosine or a line; then constant."""
 
     def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):
-        for group, rate in zip(optimizer.param_groups, _for_each_group(optimizer, swa_lr, "swa_lr")):
+        for group, rate in zip(optimizer.param_groups, for_each_group(optimizer, swa_lr, "swa_lr")):
             group["swa_lr"] = rate
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
