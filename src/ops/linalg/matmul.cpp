@@ -15,18 +15,12 @@
 namespace umbra::ops {
 namespace {
 
-void check_same_dtype(const Tensor& a, const Tensor& b) {
-  check(a.dtype() == b.dtype(), "expected m1 and m2 to have the same dtype, but got: ", cpp_name(a.dtype()),
-        " != ", cpp_name(b.dtype()));
-}
-
 TensorSpec mm_spec(const char* name, const Tensor& a, const Tensor& b) {
   check(a.dim() == 2, name, ": self must be a matrix, got ", a.dim(), "-D tensor");
   check(b.dim() == 2, name, ": mat2 must be a matrix, got ", b.dim(), "-D tensor");
   if (!expect_equal(a.sym_sizes()[1], b.sym_sizes()[0]))
     fail(name, ": mat1 and mat2 shapes cannot be multiplied (", a.sym_sizes()[0], "x", a.sym_sizes()[1], " and ",
          b.sym_sizes()[0], "x", b.sym_sizes()[1], ")");
-  check_same_dtype(a, b);
   return TensorSpec({a.sym_sizes()[0], b.sym_sizes()[1]}, a.dtype(), common_device({&a, &b}));
 }
 
@@ -62,7 +56,13 @@ Batched batch_baddbmm(const Batched& self, const Batched& batch1, const Batched&
 
 UMBRA_OPERATOR("mm(Tensor self, Tensor mat2) -> Tensor")
     .out("mm.out")
-    .meta([](const Tensor& self, const Tensor& mat2) { return mm_spec("mm", self, mat2); })
+    .meta([](const Tensor& self, const Tensor& mat2) {
+      TensorSpec spec = mm_spec("mm", self, mat2);
+      check(self.dtype() == mat2.dtype(),
+            "expected m1 and m2 to have the same dtype, but got: ", cpp_name(self.dtype()),
+            " != ", cpp_name(mat2.dtype()));
+      return spec;
+    })
     .cpu(kernels::mm)
     .sparse(sparse::matrix_product)
     .gradient("self", {"grad", "mat2", "self.sym_sizes", "self.sym_strides"}, left_gradient)
@@ -79,13 +79,15 @@ UMBRA_OPERATOR("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, S
     .inplace("addmm_")
     .out("addmm.out")
     .meta([](const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar&, const Scalar&) {
+      check(self.dtype() == mat2.dtype(), "self and mat2 must have the same dtype, but got ", kernel_name(self.dtype()),
+            " and ", kernel_name(mat2.dtype()));
+      check(mat1.dtype() == mat2.dtype(), "mat1 and mat2 must have the same dtype, but got ", kernel_name(mat1.dtype()),
+            " and ", kernel_name(mat2.dtype()));
       TensorSpec spec = mm_spec("addmm", mat1, mat2);
       SymShape shape = broadcast_shapes(self.sym_sizes(), spec.sizes);
       if (!(SymIntArrayRef(shape) == SymIntArrayRef(spec.sizes)))
         fail("The expanded size of the tensor (", spec.sizes, ") must match the existing size (", self.sym_sizes(),
              ")");
-      check(self.dtype() == mat1.dtype(), "self and mat2 must have the same dtype, but got ", kernel_name(self.dtype()),
-            " and ", kernel_name(mat2.dtype()));
       common_device({&self, &mat1});
       return spec;
     })
@@ -133,10 +135,11 @@ UMBRA_OPERATOR("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar bet
     .out("baddbmm.out")
     .meta([](const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar&, const Scalar&) {
       SymShape sizes{batch1.sym_size(0), batch1.sym_size(1), batch2.sym_size(2)};
+      check(self.dtype() == batch1.dtype() && self.dtype() == batch2.dtype(),
+            "Input dtypes must be the same, got: input ", cpp_name(self.dtype()),
+            ", batch1: ", cpp_name(batch1.dtype()), ", batch2: ", cpp_name(batch2.dtype()));
       TensorSpec spec = bmm_spec(batch1, batch2);
       broadcast_shapes(self.sym_sizes(), sizes);
-      check(self.dtype() == batch1.dtype(), "Input dtypes must be the same, got: input: ", kernel_name(self.dtype()),
-            ", batch1: ", kernel_name(batch1.dtype()), ", batch2: ", kernel_name(batch2.dtype()));
       return spec;
     })
     .cpu(kernels::baddbmm)
