@@ -1,4 +1,5 @@
 """What all schedules of learning rates share."""
+import functools
 import warnings
 
 from umbra._C import Tensor
@@ -11,7 +12,10 @@ _STEP_REPLACED = ("Seems like `optimizer.step()` has been overridden after learn
                   "`optimizer.step()` before `lr_scheduler.step()`. See more details at "
                   "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate")
 EPOCH_GIVEN = ("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
-                "`scheduler.step()` to step the scheduler.")
+                "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed form is used instead of "
+                "the new chainable form, where available. Please open an issue if you are unable to replicate your use case: "
+                "https://github.com/pytorch/pytorch/issues/new/choose.")
+_RATES_ASKED = "To get the last learning rate computed by the scheduler, please use `get_last_lr()`."
 
 
 def copied(value):
@@ -32,13 +36,27 @@ def _plain_step(optimizer):
     return getattr(optimizer.step, "__func__", optimizer.step)
 
 
+def for_steps(get_lr):
+    """`get_lr` is what a step asks for the next rates. Who calls it between steps is told that these are not the present ones."""
+    @functools.wraps(get_lr)
+    def rates(self):
+        if not self._get_lr_called_within_step:
+            warnings.warn(_RATES_ASKED, UserWarning, stacklevel=2)
+        return get_lr(self)
+    return rates
+
+
+def check_optimizer(optimizer):
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+
+
 class LRScheduler:
     """Sets the rate of each group of an optimizer, at once and at every step()."""
     __module__ = "umbra.optim.lr_scheduler"
 
     def __init__(self, optimizer, last_epoch=-1):
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        check_optimizer(optimizer)
         self.optimizer = optimizer
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
@@ -77,14 +95,22 @@ class LRScheduler:
     def _move(self, epoch=None):
         """To the next epoch, or to the one given."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        self._set(self.get_lr() if epoch is None else self._get_closed_form_lr())
+        self._set(self._within_step(self.get_lr if epoch is None else self._get_closed_form_lr))
+
+    def _within_step(self, get_lr):
+        """The rates that `get_lr` gives while it can see that a step asks."""
+        self._get_lr_called_within_step = True
+        try:
+            return get_lr()
+        finally:
+            self._get_lr_called_within_step = False
 
     def _take_back(self):
         """The step that was taken when the scheduler was made."""
         self.last_epoch -= 1
 
     def _set(self, rates):
-        for group, rate in zip(self.optimizer.param_groups, rates):
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):  # a group that came later may have no rate
             set_value(group, "lr", rate)
         self._last_lr = self._rates()
 

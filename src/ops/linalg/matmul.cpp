@@ -3,6 +3,7 @@
 
 #include "core/cpp_name.h"
 #include "ops/common/batching.h"
+#include "ops/common/expand_rank.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
@@ -15,12 +16,18 @@
 namespace umbra::ops {
 namespace {
 
+void check_same_dtype(const Tensor& a, const Tensor& b) {
+  check(a.dtype() == b.dtype(), "expected m1 and m2 to have the same dtype, but got: ", cpp_name(a.dtype()),
+        " != ", cpp_name(b.dtype()));
+}
+
 TensorSpec mm_spec(const char* name, const Tensor& a, const Tensor& b) {
   check(a.dim() == 2, name, ": self must be a matrix, got ", a.dim(), "-D tensor");
   check(b.dim() == 2, name, ": mat2 must be a matrix, got ", b.dim(), "-D tensor");
   if (!expect_equal(a.sym_sizes()[1], b.sym_sizes()[0]))
     fail(name, ": mat1 and mat2 shapes cannot be multiplied (", a.sym_sizes()[0], "x", a.sym_sizes()[1], " and ",
          b.sym_sizes()[0], "x", b.sym_sizes()[1], ")");
+  check_same_dtype(a, b);
   return TensorSpec({a.sym_sizes()[0], b.sym_sizes()[1]}, a.dtype(), common_device({&a, &b}));
 }
 
@@ -56,13 +63,7 @@ Batched batch_baddbmm(const Batched& self, const Batched& batch1, const Batched&
 
 UMBRA_OPERATOR("mm(Tensor self, Tensor mat2) -> Tensor")
     .out("mm.out")
-    .meta([](const Tensor& self, const Tensor& mat2) {
-      TensorSpec spec = mm_spec("mm", self, mat2);
-      check(self.dtype() == mat2.dtype(),
-            "expected m1 and m2 to have the same dtype, but got: ", cpp_name(self.dtype()),
-            " != ", cpp_name(mat2.dtype()));
-      return spec;
-    })
+    .meta([](const Tensor& self, const Tensor& mat2) { return mm_spec("mm", self, mat2); })
     .cpu(kernels::mm)
     .sparse(sparse::matrix_product)
     .gradient("self", {"grad", "mat2", "self.sym_sizes", "self.sym_strides"}, left_gradient)
@@ -84,10 +85,7 @@ UMBRA_OPERATOR("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, S
       check(mat1.dtype() == mat2.dtype(), "mat1 and mat2 must have the same dtype, but got ", kernel_name(mat1.dtype()),
             " and ", kernel_name(mat2.dtype()));
       TensorSpec spec = mm_spec("addmm", mat1, mat2);
-      SymShape shape = broadcast_shapes(self.sym_sizes(), spec.sizes);
-      if (!(SymIntArrayRef(shape) == SymIntArrayRef(spec.sizes)))
-        fail("The expanded size of the tensor (", spec.sizes, ") must match the existing size (", self.sym_sizes(),
-             ")");
+      check_expands(self, spec.sizes);
       common_device({&self, &mat1});
       return spec;
     })
@@ -135,12 +133,11 @@ UMBRA_OPERATOR("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar bet
     .out("baddbmm.out")
     .meta([](const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar&, const Scalar&) {
       SymShape sizes{batch1.sym_size(0), batch1.sym_size(1), batch2.sym_size(2)};
+      check_expands(self, sizes);
       check(self.dtype() == batch1.dtype() && self.dtype() == batch2.dtype(),
             "Input dtypes must be the same, got: input ", cpp_name(self.dtype()),
             ", batch1: ", cpp_name(batch1.dtype()), ", batch2: ", cpp_name(batch2.dtype()));
-      TensorSpec spec = bmm_spec(batch1, batch2);
-      broadcast_shapes(self.sym_sizes(), sizes);
-      return spec;
+      return bmm_spec(batch1, batch2);
     })
     .cpu(kernels::baddbmm)
     .gradient("self", {"grad", "beta"}, scaled)
@@ -162,8 +159,8 @@ UMBRA_OPERATOR("mv(Tensor self, Tensor vec) -> Tensor")
             vec.dim());
       check(expect_equal(self.sym_sizes()[1], vec.sym_sizes()[0]), "size mismatch, got input (", self.sym_sizes()[0],
             "), mat (", self.sym_sizes()[0], "x", self.sym_sizes()[1], "), vec (", vec.sym_sizes()[0], ")");
-      check(self.dtype() == vec.dtype(), "expected scalar type ", kernel_name(self.dtype()), " but found ",
-            kernel_name(vec.dtype()));
+      check(self.dtype() == vec.dtype(), "addmv input tensors must have the same dtype, but got ",
+            kernel_name(vec.dtype()), ", ", kernel_name(self.dtype()), ", and ", kernel_name(vec.dtype()));
       return TensorSpec({self.sym_sizes()[0]}, self.dtype(), common_device({&self, &vec}));
     })
     .cpu(kernels::mv)
