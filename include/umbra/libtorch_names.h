@@ -27,6 +27,7 @@ struct GradMode {
 namespace cuda {
 /// Whether this build runs on such devices. It does not; fake tensors may live there all the same.
 inline bool is_available() { return false; }
+inline int64_t device_count() { return 0; }
 }  // namespace cuda
 
 inline constexpr DType kUInt8 = DType::UInt8, kInt8 = DType::Int8, kInt16 = DType::Int16, kInt32 = DType::Int32,
@@ -70,11 +71,15 @@ using tensor_list = std::vector<Tensor>;
 using variable_list = std::vector<Tensor>;
 
 /// `grad({y}, {x}, {}, retain_graph, create_graph)`; the options by their names are the better way.
-template <std::same_as<bool> B>
-std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_outputs, B retain_graph,
-                         bool create_graph = false, bool allow_unused = false) {
-  return grad(outputs, inputs, grad_outputs,
-              BackwardOptions{.retain_graph = retain_graph, .create_graph = create_graph}, allow_unused);
+template <class B>
+requires(std::same_as<B, bool> || std::same_as<B, std::nullopt_t> ||
+         std::same_as<B, std::optional<bool>>) std::vector<Tensor> grad(TensorList outputs, TensorList inputs,
+                                                                        TensorList grad_outputs, B retain_graph,
+                                                                        bool create_graph = false,
+                                                                        bool allow_unused = false) {
+  bool retains = std::optional<bool>(retain_graph).value_or(create_graph);
+  return grad(outputs, inputs, grad_outputs, BackwardOptions{.retain_graph = retains, .create_graph = create_graph},
+              allow_unused);
 }
 
 }  // namespace autograd

@@ -23,6 +23,7 @@ __all__ = [
 # ---- data ----
 
 def is_tensor(obj):
+    """Whether it is a tensor."""
     return isinstance(obj, Tensor)
 
 
@@ -46,6 +47,7 @@ def _kernel_name(dtype):
 
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
+    """A tensor of an array, a storage, a buffer, a number or a list; memory is shared where it can be and `copy` does not say otherwise."""
     if isinstance(obj, Tensor):
         result = obj if copy is not True else obj.clone()
     elif isinstance(obj, (_C.UntypedStorage, umbra.storage.TypedStorage)):
@@ -91,6 +93,7 @@ def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=
 
 @overridable
 def split(tensor, split_size_or_sections, dim=0):
+    """Parts along a dimension: of one size, the last one of what is left, or of the sizes in a list."""
     return tensor.split(split_size_or_sections, dim)
 
 
@@ -152,6 +155,7 @@ Tensor.nonzero = nonzero
 
 @overridable
 def numel(input):
+    """How many elements it has."""
     return _asked(input, "numel").numel()
 
 
@@ -163,16 +167,19 @@ def _asked(input, name):
 
 @overridable
 def is_floating_point(input):
+    """Whether its elements are floats."""
     return _asked(input, "is_floating_point").is_floating_point()
 
 
 @overridable
 def is_complex(input):
+    """Whether its elements are complex."""
     return _asked(input, "is_complex").is_complex()
 
 
 @overridable
 def is_conj(input):
+    """Whether it stands for the conjugates of what lies in its memory."""
     return _asked(input, "is_conj").is_conj()
 
 
@@ -188,6 +195,7 @@ def is_signed(input):
 
 @overridable
 def is_inference(input):
+    """Whether it was made in inference mode."""
     return input.is_inference()
 
 
@@ -197,6 +205,7 @@ def is_same_size(input, other):
 
 
 def typename(obj):
+    """The name of a tensor's type, `torch.FloatTensor`, or of any object's class."""
     if isinstance(obj, Tensor):
         return obj.type()
     cls = obj if isinstance(obj, type) else type(obj)
@@ -205,10 +214,12 @@ def typename(obj):
 
 @overridable
 def broadcast_tensors(*tensors):
+    """The tensors as views of the sizes that they have together."""
     return tuple(_broadcast_tensors(list(tensors)))
 
 
 def broadcast_shapes(*shapes):
+    """The sizes that tensors of these sizes have together."""
     shapes = [(shape,) if isinstance(shape, (builtins.int, SymInt)) else shape for shape in shapes]
     for shape in shapes:
         if not isinstance(shape, Sequence):
@@ -236,11 +247,13 @@ def result_type(tensor1, tensor2):
 
 
 def get_default_device():
+    """The device that factories make tensors on."""
     from umbra.utils import _device
     return _device.current() or umbra.device("cpu")
 
 
 def set_default_device(device):
+    """From here on factories make tensors on this device."""
     from umbra.utils import _device
     _device.set_default(device)
 
@@ -248,10 +261,12 @@ def set_default_device(device):
 # ---- threads, determinism ----
 
 def get_num_interop_threads():
+    """How many threads run operators side by side."""
     return 1
 
 
 def set_num_interop_threads(count):
+    """How many threads may run operators side by side; to be said once, before the first one does."""
     if count < 1:
         raise RuntimeError("expected positive number of threads")
 
@@ -270,33 +285,40 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
 
 
 def are_deterministic_algorithms_enabled():
+    """Whether operators that may give other results in each run are refused."""
     return _deterministic[0]
 
 
 def is_deterministic_algorithms_warn_only_enabled():
+    """Whether such operators warn instead."""
     return _deterministic[1]
 
 
 # ---- random numbers ----
 
 def manual_seed(seed):
+    """Starts the default generator from `seed`, and gives it."""
     _C._manual_seed(builtins.int(seed))
     return umbra.default_generator
 
 
 def seed():
+    """Starts the default generator from a number that nobody knows, and gives the number."""
     return umbra.default_generator.seed()
 
 
 def initial_seed():
+    """What the default generator was started from."""
     return umbra.default_generator.initial_seed()
 
 
 def get_rng_state():
+    """The state of the default generator, as bytes."""
     return umbra.default_generator.get_state()
 
 
 def set_rng_state(new_state):
+    """Puts the default generator in a state that get_rng_state gave."""
     umbra.default_generator.set_state(new_state)
 
 
@@ -328,6 +350,7 @@ SymFloat.hex = lambda value: float(value).hex()
 
 
 def sym_int(a):
+    """The integer part of a number that may be symbolic."""
     if isinstance(a, SymInt):
         return a
     if isinstance(a, SymFloat):

@@ -7,6 +7,7 @@ _state = {"float32_matmul_precision": "highest", "warn_always": False}
 
 
 def get_float32_matmul_precision():
+    """How exact products of float matrices have to be: "highest", "high" or "medium"."""
     return _state["float32_matmul_precision"]
 
 
@@ -20,6 +21,7 @@ def set_float32_matmul_precision(precision):
 
 
 def is_warn_always_enabled():
+    """Whether a warning is given each time rather than once."""
     return _state["warn_always"]
 
 
@@ -36,6 +38,7 @@ def get_deterministic_debug_mode():
 
 
 def set_deterministic_debug_mode(debug_mode):
+    """What becomes of operators that may give other results in each run: 0 or "default" lets them, 1 or "warn" warns, 2 or "error" refuses."""
     modes = {"default": 0, "warn": 1, "error": 2}
     if isinstance(debug_mode, str):
         if debug_mode not in modes:
@@ -51,6 +54,7 @@ def is_vulkan_available():
 
 
 def compiled_with_cxx11_abi():
+    """Whether the library is built with the C++11 form of strings."""
     return True
 
 

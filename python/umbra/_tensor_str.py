@@ -10,6 +10,8 @@ _PROFILES = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4,
 
 
 def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None):
+    """How tensors are printed: digits, from how many elements on they are summarised and what of them is shown, the length of a line,
+    scientific notation. `profile` is "default", "short" or "full"."""
     if profile in _PROFILES:  # others are let pass, as in PyTorch
         defaults = _PROFILES[profile]
         precision, threshold, edgeitems, linewidth = (

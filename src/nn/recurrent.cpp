@@ -8,6 +8,34 @@
 
 namespace umbra::nn {
 
+using utils::rnn::PackedSequence;
+
+namespace {
+/// Whether a network's nonlinearity is relu; else it is tanh.
+bool is_relu(const std::string& nonlinearity) {
+  check<ValueError>(nonlinearity == "tanh" || nonlinearity == "relu", "Unknown nonlinearity '", nonlinearity,
+                    "'. Select from 'tanh' or 'relu'.");
+  return nonlinearity == "relu";
+}
+/// States have a batch where the input has one; those that are left out have what is asked of them.
+void check_ranks(const std::vector<Tensor>& states, bool has_batch) {
+  int64_t rank = has_batch ? 3 : 2;
+  bool right = true;
+  std::string found;
+  for (const Tensor& state : states) {
+    int64_t dims = state.defined() ? state.dim() : rank;
+    right = right && dims == rank;
+    found += concat(found.empty() ? "" : ", ", dims, "-D");
+  }
+  bool several = states.size() > 1;
+  check(right, "For ", has_batch ? "batched" : "unbatched", " ", rank, "-D input, ", several ? "hx and cx" : "hx",
+        " should also be ", rank, "-D but got ", several ? "(" : "", found, several ? ") tensors" : " tensor");
+}
+Tensor in_order(const Tensor& state, const Tensor& order) {
+  return order.defined() ? state.index_select(1, order) : state;
+}
+}  // namespace
+
 RecurrentLayer::RecurrentLayer(const char* type, int64_t gates, int64_t input_size, int64_t hidden_size,
                                const RecurrentOptions& options)
     : Layer(type), input_size_(input_size), hidden_size_(hidden_size), options_(options) {
@@ -47,40 +75,107 @@ std::string RecurrentLayer::extra_repr() const {
 
 Tensor RecurrentLayer::forward(Tensor input) { return outputs(input); }
 
-Tensor RecurrentLayer::zeros_for(const Tensor& input) const {
-  check<ValueError>(input.dim() == 3, "expected input to be 3D, got ", input.dim(), "D instead");
+Tensor RecurrentLayer::zeros_for(const Tensor& input, const SymInt& batch) const {
   int64_t count = options_.num_layers * (options_.bidirectional ? 2 : 1);
-  return zeros({SymInt(count), input.sym_size(options_.batch_first ? 0 : 1), SymInt(hidden_size_)},
-               {.dtype = input.dtype(), .device = input.device()});
+  return zeros({SymInt(count), batch, SymInt(hidden_size_)}, {.dtype = input.dtype(), .device = input.device()});
 }
 
+template <class Call>
+std::vector<Tensor> RecurrentLayer::run_call(const Tensor& input, std::vector<Tensor> states, Call call) const {
+  check<ValueError>(input.dim() == 2 || input.dim() == 3, type_name().substr(type_name().rfind('.') + 1),
+                    ": Expected input to be 2D or 3D, got ", input.dim(), "D instead");
+  int64_t batch_dim = options_.batch_first ? 0 : 1;
+  bool has_batch = input.dim() == 3;
+  Tensor batched = has_batch ? input : input.unsqueeze(batch_dim);
+  check_ranks(states, has_batch);
+  for (Tensor& state : states)
+    state = !state.defined() ? zeros_for(batched, batched.sym_size(batch_dim)) : has_batch ? state : state.unsqueeze(1);
+  std::vector<Tensor> results = call(batched, states, weights_, options_.bias, options_.num_layers, options_.dropout,
+                                     is_training(), options_.bidirectional, options_.batch_first);
+  if (has_batch) return results;
+  results[0] = results[0].squeeze(batch_dim);
+  for (size_t i = 1; i < results.size(); ++i) results[i] = results[i].squeeze(1);
+  return results;
+}
+
+template <class Call>
+std::vector<Tensor> RecurrentLayer::run_packed_call(const PackedSequence& input, std::vector<Tensor> states,
+                                                    Call call) const {
+  for (Tensor& state : states)
+    state = state.defined() ? in_order(state, input.sorted_indices())
+                            : zeros_for(input.data(), input.batch_sizes()[0].item<int64_t>());
+  std::vector<Tensor> results = call(input.data(), input.batch_sizes(), states, weights_, options_.bias,
+                                     options_.num_layers, options_.dropout, is_training(), options_.bidirectional);
+  for (size_t i = 1; i < results.size(); ++i) results[i] = in_order(results[i], input.unsorted_indices());
+  return results;
+}
+
+// An operator of the family as a function that takes states in a list, and gives a list. The form for packed sequences
+// has the sizes of the batches behind the data.
+#define UMBRA_OF_ONE_STATE(op)                                                      \
+  [](const Tensor& input, const std::vector<Tensor>& states, const auto&... rest) { \
+    auto [output, hidden] = op(input, states[0], rest...);                          \
+    return std::vector<Tensor>{output, hidden};                                     \
+  }
+#define UMBRA_PACKED_OF_ONE_STATE(op)                                                                         \
+  [](const Tensor& data, const Tensor& batch_sizes, const std::vector<Tensor>& states, const auto&... rest) { \
+    auto [output, hidden] = op(data, batch_sizes, states[0], rest...);                                        \
+    return std::vector<Tensor>{output, hidden};                                                               \
+  }
+
+namespace {
+RecurrentResult as_result(const std::vector<Tensor>& results) { return {results[0], results[1]}; }
+PackedSequence packed_like(const PackedSequence& input, const Tensor& data) {
+  return {data, input.batch_sizes(), input.sorted_indices(), input.unsorted_indices()};
+}
+PackedRecurrentResult as_packed_result(const PackedSequence& input, const std::vector<Tensor>& results) {
+  return {packed_like(input, results[0]), results[1]};
+}
+}  // namespace
+
 RNN::RNN(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options)
-    : RecurrentLayer("torch.nn.modules.rnn.RNN", 1, input_size, hidden_size, options) {}
+    : RecurrentLayer("torch.nn.modules.rnn.RNN", 1, input_size, hidden_size, options) {
+  is_relu(options.nonlinearity);
+}
 RecurrentResult RNN::run_sequence(const Tensor& input, Tensor hidden) {
-  if (!hidden.defined()) hidden = zeros_for(input);
-  auto [output, last] = rnn_tanh(input, hidden, weights_, options_.bias, options_.num_layers, options_.dropout,
-                                 is_training(), options_.bidirectional, options_.batch_first);
-  return {output, last};
+  if (is_relu(options_.nonlinearity)) return as_result(run_call(input, {hidden}, UMBRA_OF_ONE_STATE(rnn_relu)));
+  return as_result(run_call(input, {hidden}, UMBRA_OF_ONE_STATE(rnn_tanh)));
+}
+PackedRecurrentResult RNN::run_packed(const PackedSequence& input, Tensor hidden) {
+  return as_packed_result(input, is_relu(options_.nonlinearity)
+                                     ? run_packed_call(input, {hidden}, UMBRA_PACKED_OF_ONE_STATE(rnn_relu))
+                                     : run_packed_call(input, {hidden}, UMBRA_PACKED_OF_ONE_STATE(rnn_tanh)));
 }
 
 GRU::GRU(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options)
     : RecurrentLayer("torch.nn.modules.rnn.GRU", 3, input_size, hidden_size, options) {}
 RecurrentResult GRU::run_sequence(const Tensor& input, Tensor hidden) {
-  if (!hidden.defined()) hidden = zeros_for(input);
-  auto [output, last] = gru(input, hidden, weights_, options_.bias, options_.num_layers, options_.dropout,
-                            is_training(), options_.bidirectional, options_.batch_first);
-  return {output, last};
+  return as_result(run_call(input, {hidden}, UMBRA_OF_ONE_STATE(gru)));
 }
+PackedRecurrentResult GRU::run_packed(const PackedSequence& input, Tensor hidden) {
+  return as_packed_result(input, run_packed_call(input, {hidden}, UMBRA_PACKED_OF_ONE_STATE(gru)));
+}
+#undef UMBRA_PACKED_OF_ONE_STATE
+#undef UMBRA_OF_ONE_STATE
 
 LSTM::LSTM(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options)
     : RecurrentLayer("torch.nn.modules.rnn.LSTM", 4, input_size, hidden_size, options) {}
 LSTMResult LSTM::run_sequence(const Tensor& input, Tensor hidden, Tensor cell) {
-  if (!hidden.defined()) hidden = zeros_for(input);
-  if (!cell.defined()) cell = zeros_for(input);
-  auto [output, last_hidden, last_cell] =
-      lstm(input, {hidden, cell}, weights_, options_.bias, options_.num_layers, options_.dropout, is_training(),
-           options_.bidirectional, options_.batch_first);
-  return {output, last_hidden, last_cell};
+  auto call = [](const Tensor& sequence, const std::vector<Tensor>& states, const auto&... rest) {
+    auto [output, last_hidden, last_cell] = lstm(sequence, states, rest...);
+    return std::vector<Tensor>{output, last_hidden, last_cell};
+  };
+  std::vector<Tensor> results = run_call(input, {hidden, cell}, call);
+  return {results[0], results[1], results[2]};
+}
+PackedLSTMResult LSTM::run_packed(const PackedSequence& input, Tensor hidden, Tensor cell) {
+  auto call = [](const Tensor& data, const Tensor& batch_sizes, const std::vector<Tensor>& states,
+                 const auto&... rest) {
+    auto [output, last_hidden, last_cell] = lstm(data, batch_sizes, states, rest...);
+    return std::vector<Tensor>{output, last_hidden, last_cell};
+  };
+  std::vector<Tensor> results = run_packed_call(input, {hidden, cell}, call);
+  return {packed_like(input, results[0]), results[1], results[2]};
 }
 
 // ---- single steps ----
@@ -111,10 +206,12 @@ Tensor RecurrentCell::zeros_for(const Tensor& input) const {
 }
 
 RNNCell::RNNCell(int64_t input_size, int64_t hidden_size, const RecurrentCellOptions& options)
-    : RecurrentCell("torch.nn.modules.rnn.RNNCell", 1, input_size, hidden_size, options) {}
+    : RecurrentCell("torch.nn.modules.rnn.RNNCell", 1, input_size, hidden_size, options),
+      relu_(is_relu(options.nonlinearity)) {}
+std::string RNNCell::extra_repr() const { return RecurrentCell::extra_repr() + (relu_ ? ", nonlinearity=relu" : ""); }
 Tensor RNNCell::forward(Tensor input) { return forward(input, zeros_for(input)); }
 Tensor RNNCell::forward(Tensor input, Tensor hidden) {
-  return rnn_tanh_cell(input, hidden, weight_ih, weight_hh, bias_ih, bias_hh);
+  return (relu_ ? rnn_relu_cell : rnn_tanh_cell)(input, hidden, weight_ih, weight_hh, bias_ih, bias_hh);
 }
 
 GRUCell::GRUCell(int64_t input_size, int64_t hidden_size, const RecurrentCellOptions& options)

@@ -130,3 +130,39 @@ TEST(Streams, PrintATensor) {
   out << tensor({1, 2});
   EXPECT_EQ(out.str(), "tensor([1, 2])");
 }
+TEST(Loops, GoOverTheRows) {
+  Tensor x = arange(6).view({3, 2});
+  std::vector<int64_t> sums;
+  for (const Tensor& row : x) sums.push_back(row.sum().item<int64_t>());
+  EXPECT_EQ(sums, std::vector<int64_t>({1, 5, 9}));
+  for (Tensor row : x) row[0] = 7;  // rows are views
+  EXPECT_EQ(list(x.select(1, 0)), List({7, 7, 7}));
+  EXPECT_THROW(begin(tensor(1)), TypeError);
+}
+TEST(Memory, OfTheCallersInItsOwnForm) {
+  std::vector<double> memory = {1, 2, 3, 4};
+  EXPECT_EQ(list(from_blob(memory.data(), {2}, {2}, kFloat64)), List({1, 3}));
+  bool released = false;
+  from_blob(memory.data(), {2}, {2}, [&](void*) { released = true; }, {.dtype = kFloat64});
+  EXPECT_TRUE(released);
+  EXPECT_EQ(list(from_blob(
+                memory.data(), {4}, [](void*) {}, kFloat64)),
+            List({1, 2, 3, 4}));
+}
+TEST(Transforms, OfForwardModeInOneCall) {
+  auto product = [](const Tensor& a, const Tensor& b) { return a * b; };
+  auto [outputs, tangents] = jvp(product, {tensor({2.0}), tensor({3.0})}, {tensor({1.0}), tensor({10.0})});
+  EXPECT_EQ(list(outputs[0]), List({6}));
+  EXPECT_EQ(list(tangents[0]), List({23}));
+}
+TEST(Calls, OfSeveralResultsAreNotCutToTheFirst) {
+  auto both = aot::compile([](const Tensor& x) { return std::vector<Tensor>{x + 1, x * 2}; });
+  EXPECT_THROW(both(ones({2})), TypeError);
+  EXPECT_EQ(list(both.run({ones({2})})[1].tensor()), List({2, 2}));
+}
+TEST(Files, OfNumpyAreReadAndWritten) {
+  std::string path = (std::filesystem::temp_directory_path() / "umbra_api_array.npy").string();
+  io::save_npy(path, arange(4).view({2, 2}));
+  EXPECT_EQ(list(io::load_npy(path)), List({0, 1, 2, 3}));
+  std::filesystem::remove(path);
+}

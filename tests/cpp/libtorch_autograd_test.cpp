@@ -216,3 +216,13 @@ TEST(Autograd, ManualSgd) {
   EXPECT_NEAR(w[1][0].item<float>(), -2, 1e-2);
 }
 }  // namespace manual_sgd_program
+
+namespace second_derivative_program {
+TEST(Autograd, SecondDerivativeInLibtorchsForm) {
+  auto x = torch::ones({2}, torch::requires_grad());
+  auto once = torch::autograd::grad({(x * x * x).sum()}, {x}, /*grad_outputs=*/{}, /*retain_graph=*/c10::nullopt,
+                                    /*create_graph=*/true)[0];
+  auto twice = torch::autograd::grad({once.sum()}, {x})[0];
+  EXPECT_EQ(twice.sum().item<float>(), 12);
+}
+}  // namespace second_derivative_program

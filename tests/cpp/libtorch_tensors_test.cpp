@@ -334,3 +334,21 @@ TEST(Tensor, ParallelFor) {
   EXPECT_EQ(at::get_num_threads(), 2);
 }
 }  // namespace parallel_for_program
+
+namespace devices_and_words_program {
+TEST(Tensor, DevicesAndWords) {
+  torch::Device device(torch::kCPU);
+  EXPECT_EQ(torch::empty(4, device).numel(), 4);
+  EXPECT_EQ(torch::randn({2, 3}, device).size(1), 3);
+  EXPECT_EQ(torch::zeros({2}, torch::kMeta).device().type, torch::kMeta);
+  EXPECT_EQ(torch::ones({2}, torch::kLong).dtype(), torch::kLong);
+  EXPECT_EQ(torch::cuda::device_count(), 0);
+  EXPECT_STREQ(torch::toString(torch::kFloat), "Float");
+  EXPECT_EQ(c10::str("rank ", 2), "rank 2");
+  EXPECT_EQ(std::string(TORCH_VERSION).substr(0, 2), "2.");
+  EXPECT_THROW(TORCH_CHECK_NOT_IMPLEMENTED(false, "later"), c10::NotImplementedError);
+  int rows = 0;
+  for (torch::Tensor row : torch::ones({3, 2})) rows += row.sum().item<int>();
+  EXPECT_EQ(rows, 6);
+}
+}  // namespace devices_and_words_program

@@ -346,3 +346,18 @@ def test_einsum_says_what_it_lacks():
         torch.einsum("a")
     with pytest.raises(TypeError, match="expected Tensor as element 0 in argument 1, but got int"):
         torch.einsum("a", 3)
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda x, w, b: torch.nn.functional.linear(x, w.t(), b), "mat1 and mat2 must have the same dtype, but got Long and Float"),
+    (lambda x, w, b: torch.addmm(b, x[:, :1], w), "mat1 and mat2 must have the same dtype, but got Long and Float"),
+    (lambda x, w, b: torch.addmm(b.double(), x, w), "self and mat2 must have the same dtype, but got Double and Float"),
+    (lambda x, w, b: torch.mm(x, w), "expected m1 and m2 to have the same dtype, but got: long int != float"),
+    (lambda x, w, b: torch.mm(x[:, :1], w), "mm: mat1 and mat2 shapes cannot be multiplied (1x1 and 2x3)"),
+    (lambda x, w, b: torch.baddbmm(b, x[None], w[None]), "Input dtypes must be the same, got: input float, batch1: long int, batch2: float"),
+    (lambda x, w, b: torch.baddbmm(b.double(), w[None, :, :2], w[None]), "Input dtypes must be the same, got: input double, batch1: float, batch2: float"),
+])
+def test_products_of_several_types_are_refused_by_their_names(call, text):
+    with pytest.raises(RuntimeError) as error:
+        call(torch.ones(1, 2, dtype=torch.int64), torch.ones(2, 3), torch.ones(3))
+    assert str(error.value) == text

@@ -225,3 +225,11 @@ def test_a_module_with_backward_hooks_is_collected():
     del module
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize("use", [lambda s: s.data_ptr(), lambda s: s.resize_(0), lambda s: s.copy_(s), lambda s: s.fill_(0), lambda s: s.clone()])
+def test_the_storage_of_a_wrapper_has_nothing_to_read_or_change(use):
+    wrapper = Wrapper(umbra.ones(2))
+    assert wrapper.data_ptr() == 0 and wrapper.untyped_storage().nbytes() == 8
+    with pytest.raises(RuntimeError, match="on an invalid python storage"):
+        use(wrapper.untyped_storage())

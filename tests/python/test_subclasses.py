@@ -439,27 +439,6 @@ def test_differentiation_is_offered_to_handlers():
     assert function is umbra.autograd.backward and args == ((own,),) and names == ["create_graph", "grad_tensors", "inputs", "retain_graph"]
 
 
-class Around(umbra.Tensor):
-    @staticmethod
-    def __new__(cls, inner):
-        return umbra.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
-
-    def __init__(self, inner):
-        self.inner = inner
-
-    @classmethod
-    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-        return func(*args, **(kwargs or {}))
-
-
-@pytest.mark.parametrize("use", [lambda s: s.data_ptr(), lambda s: s.resize_(0), lambda s: s.copy_(s), lambda s: s.fill_(0), lambda s: s.clone()])
-def test_the_storage_of_a_wrapper_has_nothing_to_read_or_change(use):
-    wrapper = Around(umbra.ones(2))
-    assert wrapper.data_ptr() == 0 and wrapper.untyped_storage().nbytes() == 8
-    with pytest.raises(RuntimeError, match="on an invalid python storage"):
-        use(wrapper.untyped_storage())
-
-
 def test_a_deep_copy_of_a_class_around_a_tensor_without_data():
     class OnMeta(umbra.Tensor):
         @staticmethod

@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "umbra/aot/partition.h"
+#include "umbra/core/only_result.h"
 
 namespace UMBRA_API umbra {
 namespace aot {
@@ -75,8 +76,9 @@ class CompiledFunction {
  public:
   CompiledFunction(ValueFunction function, CompileOptions options);
   std::vector<Value> run(const std::vector<Value>& inputs) const;
+  /// For functions of one result; an error where there are several.
   template <class... Inputs> Tensor operator()(const Inputs&... inputs) const {
-    return run({Value(inputs)...}).at(0).tensor();
+    return umbra::detail::only_result(run({Value(inputs)...}));
   }
   /// The same, only where graphs for such inputs are there: nothing is captured.
   std::optional<std::vector<Value>> run_known(const std::vector<Value>& inputs) const;

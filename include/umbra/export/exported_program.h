@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "umbra/capture/pytree.h"
+#include "umbra/core/only_result.h"
 #include "umbra/export/signature.h"
 #include "umbra/graph/graph_module.h"
 #include "umbra/sym/shape_env.h"
@@ -79,9 +80,9 @@ class ExportedModule {
   explicit ExportedModule(ExportedProgram program);
   /// Flat user inputs to flat user outputs.
   std::vector<Value> run(const std::vector<Value>& inputs) const;
-  /// For programs of one result.
+  /// For programs of one result; an error where there are several.
   template <class... Tensors> Tensor operator()(const Tensors&... inputs) const {
-    return run({Value(inputs)...}).at(0).tensor();
+    return detail::only_result(run({Value(inputs)...}));
   }
   const ExportedProgram& program() const { return program_; }
 

@@ -1,7 +1,8 @@
 // Containers of modules of any class: Sequential, ModuleList, ModuleDict, Functional.
 #pragma once
 
-#include "umbra/libtorch/layers.h"
+#include "umbra/libtorch/losses.h"
+#include "umbra/libtorch/sequences.h"
 
 namespace torch::nn {
 
@@ -108,6 +109,15 @@ class ModuleDictImpl : public native::Layer {
   Modules modules_;
 };
 using ModuleDict = ModuleHolder<ModuleDictImpl>;
+
+class ParameterListImpl : public native::ParameterList {
+ public:
+  using native::ParameterList::ParameterList;
+  void append(const Tensor& tensor) { push_back(tensor); }
+};
+using ParameterList = ModuleHolder<ParameterListImpl>;
+using ParameterDictImpl = native::ParameterDict;
+using ParameterDict = ModuleHolder<ParameterDictImpl>;
 
 /// A function as a module: `Functional(torch::relu)`.
 class FunctionalImpl : public native::Layer {

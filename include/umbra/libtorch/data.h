@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "umbra/core/background.h"
-#include "umbra/libtorch/words.h"
+#include "umbra/libtorch/settings.h"
 
 namespace torch::data {
 

@@ -8,199 +8,193 @@ namespace torch::nn::functional {
 using namespace umbra::nn::functional;
 namespace native = umbra::nn::functional;
 
-// A name of which there are several forms here is another one's too.
-using native::avg_pool1d;
-using native::avg_pool2d;
-using native::avg_pool3d;
-using native::batch_norm;
-using native::binary_cross_entropy;
-using native::binary_cross_entropy_with_logits;
-using native::conv1d;
-using native::conv2d;
-using native::conv3d;
-using native::cross_entropy;
-using native::dropout;
-using native::elu;
-using native::gelu;
-using native::grid_sample;
-using native::interpolate;
-using native::kl_div;
-using native::l1_loss;
-using native::layer_norm;
-using native::leaky_relu;
-using native::log_softmax;
-using native::max_pool1d;
-using native::max_pool2d;
-using native::max_pool3d;
-using native::mse_loss;
-using native::nll_loss;
-using native::normalize;
-using native::pad;
-using native::relu;
-using native::smooth_l1_loss;
-using native::softmax;
-
-using MaxPool1dFuncOptions = MaxPool1dOptions;
-using MaxPool2dFuncOptions = MaxPool2dOptions;
-using MaxPool3dFuncOptions = MaxPool3dOptions;
-using AvgPool1dFuncOptions = AvgPool1dOptions;
-using AvgPool2dFuncOptions = AvgPool2dOptions;
-using AvgPool3dFuncOptions = AvgPool3dOptions;
-using SoftmaxFuncOptions = SoftmaxOptions;
-using LogSoftmaxFuncOptions = LogSoftmaxOptions;
-using LeakyReLUFuncOptions = LeakyReLUOptions;
-using ELUFuncOptions = ELUOptions;
-using CrossEntropyFuncOptions = CrossEntropyLossOptions;
-using NLLLossFuncOptions = NLLLossOptions;
-using MSELossFuncOptions = MSELossOptions;
-using L1LossFuncOptions = L1LossOptions;
-using SmoothL1LossFuncOptions = SmoothL1LossOptions;
-using BinaryCrossEntropyFuncOptions = BCELossOptions;
-using BinaryCrossEntropyWithLogitsFuncOptions = BCEWithLogitsLossOptions;
-using KLDivFuncOptions = KLDivLossOptions;
-
 // ---- what the layer of the options does; templates, so that a program pays for those that it calls ----
 
-#define UMBRA_AS_LAYER(function, Layer, Options)                                                  \
-  template <std::same_as<Options> Given> Tensor function(const Tensor& x, const Given& options) { \
-    return options.template make<umbra::nn::Layer>()(x);                                          \
+// A name of which there are several forms here is another one's too.
+#define UMBRA_AS_LAYER(function, Layer)                                                                    \
+  using native::function;                                                                                  \
+  using Layer##FuncOptions = Layer##Options;                                                               \
+  template <std::same_as<Layer##FuncOptions> Given> Tensor function(const Tensor& x, const Given& given) { \
+    return ModuleHolder<Layer##Impl>(given)->forward(x);                                                   \
   }
-UMBRA_AS_LAYER(max_pool1d, MaxPool1d, MaxPool1dFuncOptions)
-UMBRA_AS_LAYER(max_pool2d, MaxPool2d, MaxPool2dFuncOptions)
-UMBRA_AS_LAYER(max_pool3d, MaxPool3d, MaxPool3dFuncOptions)
-UMBRA_AS_LAYER(avg_pool1d, AvgPool1d, AvgPool1dFuncOptions)
-UMBRA_AS_LAYER(avg_pool2d, AvgPool2d, AvgPool2dFuncOptions)
-UMBRA_AS_LAYER(avg_pool3d, AvgPool3d, AvgPool3dFuncOptions)
-UMBRA_AS_LAYER(leaky_relu, LeakyReLU, LeakyReLUFuncOptions)
-UMBRA_AS_LAYER(elu, ELU, ELUFuncOptions)
-UMBRA_AS_LAYER(softmax, Softmax, SoftmaxFuncOptions)
-UMBRA_AS_LAYER(log_softmax, LogSoftmax, LogSoftmaxFuncOptions)
+#define UMBRA_AS_LAYER_OF_DIMENSIONS(function, Layer) \
+  UMBRA_AS_LAYER(function##1d, Layer##1d)             \
+  UMBRA_AS_LAYER(function##2d, Layer##2d)             \
+  UMBRA_AS_LAYER(function##3d, Layer##3d)
+UMBRA_AS_LAYER_OF_DIMENSIONS(max_pool, MaxPool)
+UMBRA_AS_LAYER_OF_DIMENSIONS(avg_pool, AvgPool)
+UMBRA_AS_LAYER_OF_DIMENSIONS(adaptive_avg_pool, AdaptiveAvgPool)
+UMBRA_AS_LAYER(relu, ReLU)
+UMBRA_AS_LAYER(relu6, ReLU6)
+UMBRA_AS_LAYER(selu, SELU)
+UMBRA_AS_LAYER(elu, ELU)
+UMBRA_AS_LAYER(celu, CELU)
+UMBRA_AS_LAYER(gelu, GELU)
+UMBRA_AS_LAYER(glu, GLU)
+UMBRA_AS_LAYER(leaky_relu, LeakyReLU)
+UMBRA_AS_LAYER(hardtanh, Hardtanh)
+UMBRA_AS_LAYER(hardshrink, Hardshrink)
+UMBRA_AS_LAYER(softshrink, Softshrink)
+UMBRA_AS_LAYER(softplus, Softplus)
+UMBRA_AS_LAYER(threshold, Threshold)
+UMBRA_AS_LAYER(softmax, Softmax)
+UMBRA_AS_LAYER(log_softmax, LogSoftmax)
+UMBRA_AS_LAYER(softmin, Softmin)
+UMBRA_AS_LAYER(pixel_shuffle, PixelShuffle)
+UMBRA_AS_LAYER(pixel_unshuffle, PixelUnshuffle)
+UMBRA_AS_LAYER(unfold, Unfold)
+UMBRA_AS_LAYER(fold, Fold)
+UMBRA_AS_LAYER(local_response_norm, LocalResponseNorm)
+#undef UMBRA_AS_LAYER_OF_DIMENSIONS
 #undef UMBRA_AS_LAYER
-#define UMBRA_AS_LOSS(function, Layer, Options)                                      \
-  template <std::same_as<Options> Given>                                             \
-  Tensor function(const Tensor& input, const Tensor& target, const Given& options) { \
-    return options.template make<umbra::nn::Layer>()(input, target);                 \
+#define UMBRA_OF_TWO(function, Layer, Called)                             \
+  using native::function;                                                 \
+  using Called##FuncOptions = Layer##Options;                             \
+  template <std::same_as<Called##FuncOptions> Given>                      \
+  Tensor function(const Tensor& a, const Tensor& b, const Given& given) { \
+    return given.template make<umbra::nn::Layer>()(a, b);                 \
   }
-UMBRA_AS_LOSS(cross_entropy, CrossEntropyLoss, CrossEntropyFuncOptions)
-UMBRA_AS_LOSS(nll_loss, NLLLoss, NLLLossFuncOptions)
-UMBRA_AS_LOSS(mse_loss, MSELoss, MSELossFuncOptions)
-UMBRA_AS_LOSS(l1_loss, L1Loss, L1LossFuncOptions)
-UMBRA_AS_LOSS(smooth_l1_loss, SmoothL1Loss, SmoothL1LossFuncOptions)
-UMBRA_AS_LOSS(binary_cross_entropy, BCELoss, BinaryCrossEntropyFuncOptions)
-UMBRA_AS_LOSS(binary_cross_entropy_with_logits, BCEWithLogitsLoss, BinaryCrossEntropyWithLogitsFuncOptions)
-UMBRA_AS_LOSS(kl_div, KLDivLoss, KLDivFuncOptions)
-#undef UMBRA_AS_LOSS
+#define UMBRA_OF_THREE(function, Layer)                                                    \
+  using native::function;                                                                  \
+  using Layer##FuncOptions = Layer##Options;                                               \
+  template <std::same_as<Layer##FuncOptions> Given>                                        \
+  Tensor function(const Tensor& a, const Tensor& b, const Tensor& c, const Given& given) { \
+    return given.template make<umbra::nn::Layer>()(a, b, c);                               \
+  }
+UMBRA_OF_TWO(cross_entropy, CrossEntropyLoss, CrossEntropy)
+UMBRA_OF_TWO(nll_loss, NLLLoss, NLLLoss)
+UMBRA_OF_TWO(mse_loss, MSELoss, MSELoss)
+UMBRA_OF_TWO(l1_loss, L1Loss, L1Loss)
+UMBRA_OF_TWO(smooth_l1_loss, SmoothL1Loss, SmoothL1Loss)
+UMBRA_OF_TWO(huber_loss, HuberLoss, HuberLoss)
+UMBRA_OF_TWO(binary_cross_entropy, BCELoss, BinaryCrossEntropy)
+UMBRA_OF_TWO(binary_cross_entropy_with_logits, BCEWithLogitsLoss, BinaryCrossEntropyWithLogits)
+UMBRA_OF_TWO(kl_div, KLDivLoss, KLDiv)
+UMBRA_OF_TWO(poisson_nll_loss, PoissonNLLLoss, PoissonNLLLoss)
+UMBRA_OF_TWO(hinge_embedding_loss, HingeEmbeddingLoss, HingeEmbeddingLoss)
+UMBRA_OF_TWO(multi_margin_loss, MultiMarginLoss, MultiMarginLoss)
+UMBRA_OF_TWO(multilabel_soft_margin_loss, MultiLabelSoftMarginLoss, MultilabelSoftMarginLoss)
+UMBRA_OF_TWO(soft_margin_loss, SoftMarginLoss, SoftMarginLoss)
+UMBRA_OF_TWO(cosine_similarity, CosineSimilarity, CosineSimilarity)
+UMBRA_OF_TWO(pairwise_distance, PairwiseDistance, PairwiseDistance)
+UMBRA_OF_THREE(margin_ranking_loss, MarginRankingLoss)
+UMBRA_OF_THREE(triplet_margin_loss, TripletMarginLoss)
+using CosineEmbeddingLossFuncOptions = CosineEmbeddingLossOptions;
+using native::cosine_embedding_loss;
+template <std::same_as<CosineEmbeddingLossFuncOptions> Given>
+Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target, const Given& given) {
+  return given.template make<umbra::nn::CosineEmbeddingLoss>()(a, b, target);
+}
+#undef UMBRA_OF_THREE
+#undef UMBRA_OF_TWO
+using CTCLossFuncOptions = CTCLossOptions;
+inline Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                       const Tensor& target_lengths, const CTCLossFuncOptions& options = {}) {
+  return options.make<umbra::nn::CTCLoss>()(log_probs, targets, input_lengths, target_lengths);
+}
+
+// ---- convolutions ----
+
+template <size_t N> struct PlainConvFuncOptions {
+  Tensor bias = {};
+  umbra::nn::Sizes<N> stride = 1, padding = 0, dilation = 1, output_padding = 0;
+  int64_t groups = 1;
+};
+template <size_t N> UMBRA_OPTIONS(ConvFuncOptions, PlainConvFuncOptions<N>, bias, stride, padding, dilation, groups);
+template <size_t N>
+UMBRA_OPTIONS(ConvTransposeFuncOptions, PlainConvFuncOptions<N>, bias, stride, padding, output_padding, dilation,
+              groups);
+#define UMBRA_CONVOLUTION(N)                                                                                     \
+  using native::conv##N##d;                                                                                      \
+  using native::conv_transpose##N##d;                                                                            \
+  using Conv##N##dFuncOptions = ConvFuncOptions<N>;                                                              \
+  using ConvTranspose##N##dFuncOptions = ConvTransposeFuncOptions<N>;                                            \
+  template <std::same_as<ConvFuncOptions<N>> Given>                                                              \
+  Tensor conv##N##d(const Tensor& x, const Tensor& weight, const Given& given) {                                 \
+    return umbra::conv##N##d(x, weight, given.bias(), IntArrayRef(given.stride()), IntArrayRef(given.padding()), \
+                             IntArrayRef(given.dilation()), given.groups());                                     \
+  }                                                                                                              \
+  template <std::same_as<ConvTransposeFuncOptions<N>> Given>                                                     \
+  Tensor conv_transpose##N##d(const Tensor& x, const Tensor& weight, const Given& given) {                       \
+    return umbra::conv_transpose##N##d(x, weight, given.bias(), IntArrayRef(given.stride()),                     \
+                                       IntArrayRef(given.padding()), IntArrayRef(given.output_padding()),        \
+                                       given.groups(), IntArrayRef(given.dilation()));                           \
+  }
+UMBRA_CONVOLUTION(1)
+UMBRA_CONVOLUTION(2)
+UMBRA_CONVOLUTION(3)
+#undef UMBRA_CONVOLUTION
 
 // ---- the others ----
 
-template <size_t N> struct ConvFuncOptions {
-  using Sizes = umbra::nn::Sizes<N>;
-  UMBRA_OWN_SETTING(ConvFuncOptions, Tensor, bias)
-  UMBRA_OWN_SETTING(ConvFuncOptions, Sizes, stride)
-  UMBRA_OWN_SETTING(ConvFuncOptions, Sizes, padding)
-  UMBRA_OWN_SETTING(ConvFuncOptions, Sizes, dilation)
-  UMBRA_OWN_SETTING(ConvFuncOptions, int64_t, groups)
+using native::grid_sample;
+using native::interpolate;
+UMBRA_OPTIONS(InterpolateFuncOptions, native::InterpolateOptions, size, scale_factor, mode, align_corners,
+              recompute_scale_factor, antialias);
+UMBRA_OPTIONS(GridSampleFuncOptions, native::GridSampleOptions, mode, padding_mode, align_corners);
 
- private:
-  Tensor bias_;
-  Sizes stride_ = 1, padding_ = 0, dilation_ = 1;
-  int64_t groups_ = 1;
+struct PlainPadOptions {
+  std::string mode = "constant";
+  double value = 0;
 };
-using Conv1dFuncOptions = ConvFuncOptions<1>;
-using Conv2dFuncOptions = ConvFuncOptions<2>;
-using Conv3dFuncOptions = ConvFuncOptions<3>;
-#define UMBRA_CONVOLUTION(function, Options)                                                                         \
-  template <std::same_as<Options> Given>                                                                             \
-  Tensor function(const Tensor& x, const Tensor& weight, const Given& options) {                                     \
-    return umbra::function(x, weight, options.bias(), IntArrayRef(options.stride()), IntArrayRef(options.padding()), \
-                           IntArrayRef(options.dilation()), options.groups());                                       \
-  }
-UMBRA_CONVOLUTION(conv1d, Conv1dFuncOptions)
-UMBRA_CONVOLUTION(conv2d, Conv2dFuncOptions)
-UMBRA_CONVOLUTION(conv3d, Conv3dFuncOptions)
-#undef UMBRA_CONVOLUTION
-
-struct InterpolateFuncOptions : native::InterpolateOptions {
-  using Native = native::InterpolateOptions;
-  UMBRA_SETTING(InterpolateFuncOptions, size)
-  UMBRA_SETTING(InterpolateFuncOptions, scale_factor)
-  UMBRA_SETTING(InterpolateFuncOptions, mode)
-  UMBRA_SETTING(InterpolateFuncOptions, align_corners)
-  UMBRA_SETTING(InterpolateFuncOptions, recompute_scale_factor)
-  UMBRA_SETTING(InterpolateFuncOptions, antialias)
-};
-struct GridSampleFuncOptions : native::GridSampleOptions {
-  using Native = native::GridSampleOptions;
-  UMBRA_SETTING(GridSampleFuncOptions, mode)
-  UMBRA_SETTING(GridSampleFuncOptions, padding_mode)
-  UMBRA_SETTING(GridSampleFuncOptions, align_corners)
-};
-
-struct PadFuncOptions {
-  PadFuncOptions(std::vector<int64_t> pad) : pad_(std::move(pad)) {}
-  UMBRA_OWN_SETTING(PadFuncOptions, std::vector<int64_t>, pad)
-  UMBRA_OWN_SETTING(PadFuncOptions, std::string, mode)
-  UMBRA_OWN_SETTING(PadFuncOptions, double, value)
-
- private:
-  std::vector<int64_t> pad_;
-  std::string mode_ = "constant";
-  double value_ = 0;
-};
+UMBRA_OPTIONS_OF(PadFuncOptions, PlainPadOptions, ((std::vector<int64_t>, pad)), (mode, value));
+using native::pad;
 template <std::same_as<PadFuncOptions> Given> Tensor pad(const Tensor& x, const Given& options) {
   bool is_constant = options.mode() == "constant";
   return umbra::pad(x, options.pad(), options.mode(), is_constant ? std::optional(options.value()) : std::nullopt);
 }
 
-struct DropoutFuncOptions {
-  UMBRA_OWN_SETTING(DropoutFuncOptions, double, p)
-  UMBRA_OWN_SETTING(DropoutFuncOptions, bool, training)
-
- private:
-  double p_ = 0.5;
-  bool training_ = false;
+struct PlainDropoutOptions {
+  double p = 0.5;
+  bool training = false, inplace = false;
 };
+UMBRA_OPTIONS(DropoutFuncOptions, PlainDropoutOptions, p, training, inplace);
+using Dropout2dFuncOptions = DropoutFuncOptions;
+using Dropout3dFuncOptions = DropoutFuncOptions;
+using native::dropout;
+using native::dropout2d;
+using native::dropout3d;
 inline Tensor dropout(const Tensor& x, const DropoutFuncOptions& options) {
+  if (options.inplace()) return umbra::dropout_(x, options.p(), options.training());
   return native::dropout(x, options.p(), options.training());
 }
+inline Tensor dropout2d(const Tensor& x, const DropoutFuncOptions& options) {
+  if (options.inplace()) return umbra::feature_dropout_(x, options.p(), options.training());
+  return native::dropout2d(x, options.p(), options.training());
+}
+inline Tensor dropout3d(const Tensor& x, const DropoutFuncOptions& options) {
+  if (options.inplace()) return umbra::feature_dropout_(x, options.p(), options.training());
+  return native::dropout3d(x, options.p(), options.training());
+}
 
-struct NormalizeFuncOptions {
-  UMBRA_OWN_SETTING(NormalizeFuncOptions, double, p)
-  UMBRA_OWN_SETTING(NormalizeFuncOptions, int64_t, dim)
-  UMBRA_OWN_SETTING(NormalizeFuncOptions, double, eps)
-
- private:
-  double p_ = 2, eps_ = 1e-12;
-  int64_t dim_ = 1;
+struct PlainNormalizeOptions {
+  double p = 2, eps = 1e-12;
+  int64_t dim = 1;
 };
+UMBRA_OPTIONS(NormalizeFuncOptions, PlainNormalizeOptions, p, dim, eps);
+using native::normalize;
 inline Tensor normalize(const Tensor& x, const NormalizeFuncOptions& options) {
   return native::normalize(x, options.p(), options.dim(), options.eps());
 }
 
-struct LayerNormFuncOptions {
-  LayerNormFuncOptions(std::vector<int64_t> normalized_shape) : normalized_shape_(std::move(normalized_shape)) {}
-  UMBRA_OWN_SETTING(LayerNormFuncOptions, std::vector<int64_t>, normalized_shape)
-  UMBRA_OWN_SETTING(LayerNormFuncOptions, Tensor, weight)
-  UMBRA_OWN_SETTING(LayerNormFuncOptions, Tensor, bias)
-  UMBRA_OWN_SETTING(LayerNormFuncOptions, double, eps)
-
- private:
-  std::vector<int64_t> normalized_shape_;
-  Tensor weight_, bias_;
-  double eps_ = 1e-5;
+struct PlainLayerNormOptions {
+  Tensor weight = {}, bias = {};
+  double eps = 1e-5;
 };
+UMBRA_OPTIONS_OF(LayerNormFuncOptions, PlainLayerNormOptions, ((std::vector<int64_t>, normalized_shape)),
+                 (weight, bias, eps));
+UMBRA_OPTIONS_OF(GroupNormFuncOptions, PlainLayerNormOptions, ((int64_t, num_groups)), (weight, bias, eps));
+using native::group_norm;
+using native::layer_norm;
 template <std::same_as<LayerNormFuncOptions> Given> Tensor layer_norm(const Tensor& x, const Given& options) {
   return native::layer_norm(x, as_sym(options.normalized_shape()), options.weight(), options.bias(), options.eps());
 }
+template <std::same_as<GroupNormFuncOptions> Given> Tensor group_norm(const Tensor& x, const Given& options) {
+  return umbra::group_norm(x, options.num_groups(), options.weight(), options.bias(), options.eps());
+}
 
-struct BatchNormFuncOptions : native::BatchNormArguments {
-  using Native = native::BatchNormArguments;
-  UMBRA_SETTING(BatchNormFuncOptions, weight)
-  UMBRA_SETTING(BatchNormFuncOptions, bias)
-  UMBRA_SETTING(BatchNormFuncOptions, training)
-  UMBRA_SETTING(BatchNormFuncOptions, momentum)
-  UMBRA_SETTING(BatchNormFuncOptions, eps)
-};
+UMBRA_OPTIONS(BatchNormFuncOptions, native::BatchNormArguments, weight, bias, training, momentum, eps);
+using native::batch_norm;
 inline Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var,
                          const BatchNormFuncOptions& options = {}) {
   native::BatchNormArguments arguments = options;

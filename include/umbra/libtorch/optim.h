@@ -1,7 +1,7 @@
 // Optimisers with options that are set one after the other, and groups whose options can be changed while they train.
 #pragma once
 
-#include "umbra/libtorch/words.h"
+#include "umbra/libtorch/settings.h"
 
 namespace torch::optim {
 using namespace umbra::optim;
@@ -14,64 +14,22 @@ class OptimizerOptions {
   virtual void set_lr(double lr) = 0;
 };
 
-#define UMBRA_OPTIMIZER_OPTIONS(Name)                   \
-  using Native = native::Name;                          \
-  Name(double lr = Native().lr) { Native::lr = lr; }    \
-  double get_lr() const override { return Native::lr; } \
-  void set_lr(double lr) override { Native::lr = lr; }  \
-  UMBRA_SETTING(Name, lr)
-#define UMBRA_BETAS(Name)                                     \
-  Name& betas(std::tuple<double, double> value) {             \
-    Native::betas = {std::get<0>(value), std::get<1>(value)}; \
-    return *this;                                             \
-  }                                                           \
-  std::tuple<double, double> betas() const { return Native::betas; }
-
-struct SGDOptions : OptimizerOptions, native::SGDOptions {
-  UMBRA_OPTIMIZER_OPTIONS(SGDOptions)
-  UMBRA_SETTING(SGDOptions, momentum)
-  UMBRA_SETTING(SGDOptions, dampening)
-  UMBRA_SETTING(SGDOptions, weight_decay)
-  UMBRA_SETTING(SGDOptions, nesterov)
-};
-struct AdamOptions : OptimizerOptions, native::AdamOptions {
-  UMBRA_OPTIMIZER_OPTIONS(AdamOptions)
-  UMBRA_BETAS(AdamOptions)
-  UMBRA_SETTING(AdamOptions, eps)
-  UMBRA_SETTING(AdamOptions, weight_decay)
-  UMBRA_SETTING(AdamOptions, amsgrad)
-};
-struct AdamWOptions : OptimizerOptions, native::AdamWOptions {
-  UMBRA_OPTIMIZER_OPTIONS(AdamWOptions)
-  UMBRA_BETAS(AdamWOptions)
-  UMBRA_SETTING(AdamWOptions, eps)
-  UMBRA_SETTING(AdamWOptions, weight_decay)
-  UMBRA_SETTING(AdamWOptions, amsgrad)
-};
-struct RMSpropOptions : OptimizerOptions, native::RMSpropOptions {
-  UMBRA_OPTIMIZER_OPTIONS(RMSpropOptions)
-  UMBRA_SETTING(RMSpropOptions, alpha)
-  UMBRA_SETTING(RMSpropOptions, eps)
-  UMBRA_SETTING(RMSpropOptions, weight_decay)
-  UMBRA_SETTING(RMSpropOptions, momentum)
-  UMBRA_SETTING(RMSpropOptions, centered)
-};
-struct AdagradOptions : OptimizerOptions, native::AdagradOptions {
-  UMBRA_OPTIMIZER_OPTIONS(AdagradOptions)
-  UMBRA_SETTING(AdagradOptions, lr_decay)
-  UMBRA_SETTING(AdagradOptions, weight_decay)
-  UMBRA_SETTING(AdagradOptions, initial_accumulator_value)
-  UMBRA_SETTING(AdagradOptions, eps)
-};
-struct LBFGSOptions : OptimizerOptions, native::LBFGSOptions {
-  UMBRA_OPTIMIZER_OPTIONS(LBFGSOptions)
-  UMBRA_SETTING(LBFGSOptions, max_iter)
-  UMBRA_SETTING(LBFGSOptions, max_eval)
-  UMBRA_SETTING(LBFGSOptions, tolerance_grad)
-  UMBRA_SETTING(LBFGSOptions, tolerance_change)
-  UMBRA_SETTING(LBFGSOptions, history_size)
-  UMBRA_SETTING(LBFGSOptions, line_search_fn)
-};
+// The options of an optimiser: its name, and what may be set besides the learning rate.
+#define UMBRA_OPTIMIZER_OPTIONS(Name, ...)                \
+  struct Name : OptimizerOptions, native::Name {          \
+    using Native = native::Name;                          \
+    Name(double lr = Native().lr) { Native::lr = lr; }    \
+    double get_lr() const override { return Native::lr; } \
+    void set_lr(double lr) override { Native::lr = lr; }  \
+    UMBRA_SETTINGS(Name, lr, __VA_ARGS__)                 \
+  }
+UMBRA_OPTIMIZER_OPTIONS(SGDOptions, momentum, dampening, weight_decay, nesterov);
+UMBRA_OPTIMIZER_OPTIONS(AdamOptions, betas, eps, weight_decay, amsgrad);
+UMBRA_OPTIMIZER_OPTIONS(AdamWOptions, betas, eps, weight_decay, amsgrad);
+UMBRA_OPTIMIZER_OPTIONS(RMSpropOptions, alpha, eps, weight_decay, momentum, centered);
+UMBRA_OPTIMIZER_OPTIONS(AdagradOptions, lr_decay, weight_decay, initial_accumulator_value, eps);
+UMBRA_OPTIMIZER_OPTIONS(LBFGSOptions, max_iter, max_eval, tolerance_grad, tolerance_change, history_size,
+                        line_search_fn);
 
 /// Parameters, and what they are optimised with; those of the optimiser where nothing is said.
 class OptimizerParamGroup {
@@ -159,7 +117,6 @@ using RMSprop = OptimizerOf<native::RMSprop, RMSpropOptions>;
 using Adagrad = OptimizerOf<native::Adagrad, AdagradOptions>;
 using LBFGS = OptimizerOf<native::LBFGS, LBFGSOptions>;
 #undef UMBRA_OPTIMIZER_OPTIONS
-#undef UMBRA_BETAS
 
 /// Lowers the rates when a number has not become better for a while.
 class ReduceLROnPlateauScheduler : public native::ReduceLROnPlateau {

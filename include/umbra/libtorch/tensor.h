@@ -13,6 +13,7 @@
 #include "umbra/core/print.h"
 #include "umbra/core/tensor.h"
 #include "umbra/core/threads.h"
+#include "umbra/core/warning.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/dispatch/library.h"
 #include "umbra/dispatch/typed.h"
@@ -20,8 +21,15 @@
 #include "umbra/libtorch_names.h"
 #include "umbra/nn/nn.h"
 #include "umbra/ops/operators.h"
+#include "umbra/ops/parts.h"
 #include "umbra/ops/tensor_of.h"
 #include "umbra/optim/optim.h"
+
+// The version of PyTorch whose operators and files these are.
+#define TORCH_VERSION_MAJOR 2
+#define TORCH_VERSION_MINOR 15
+#define TORCH_VERSION_PATCH 0
+#define TORCH_VERSION "2.15.0"
 
 namespace torch {
 using namespace umbra;
@@ -95,6 +103,21 @@ class ScalarType {
   DType type_;
 };
 
+// Where the device is all that is said: `torch::randn({4, 8}, device)`.
+#define UMBRA_ON_DEVICE(name)                                                                                   \
+  using umbra::name;                                                                                            \
+  template <class On>                                                                                           \
+  requires(std::same_as<On, Device> || std::same_as<On, DeviceType>) Tensor name(const argument::SymInts& size, \
+                                                                                 const On& device) {            \
+    return umbra::name(size, TensorOptions(umbra::Device(device)));                                             \
+  }
+UMBRA_ON_DEVICE(empty)
+UMBRA_ON_DEVICE(ones)
+UMBRA_ON_DEVICE(rand)
+UMBRA_ON_DEVICE(randn)
+UMBRA_ON_DEVICE(zeros)
+#undef UMBRA_ON_DEVICE
+
 using umbra::tensor;
 template <class T> Tensor tensor(const std::vector<T>& values, const TensorOptions& options) {
   Tensor made = umbra::tensor(values, {}, static_cast<const umbra::TensorOptions&>(options).dtype);
@@ -103,6 +126,10 @@ template <class T> Tensor tensor(const std::vector<T>& values, const TensorOptio
 
 using std::nullopt;
 using std::optional;
+/// "Float" for float32.
+inline const char* toString(DType type) { return umbra::detail::libtorch_name(type); }
+/// The pieces as one text.
+template <class... Pieces> std::string str(const Pieces&... pieces) { return umbra::detail::concat(pieces...); }
 template <class T> struct RestrictPtrTraits {};
 
 namespace indexing {
@@ -182,6 +209,9 @@ template <class... Pieces> std::string check_message(const char* plain, const Pi
 #define TORCH_CHECK_INDEX(condition, ...) UMBRA_LIBTORCH_CHECK(::umbra::IndexError, condition, __VA_ARGS__)
 #define TORCH_CHECK_TYPE(condition, ...) UMBRA_LIBTORCH_CHECK(::umbra::TypeError, condition, __VA_ARGS__)
 #define TORCH_INTERNAL_ASSERT(condition, ...) UMBRA_LIBTORCH_CHECK(::umbra::Error, condition, __VA_ARGS__)
+#define TORCH_CHECK_NOT_IMPLEMENTED(condition, ...) \
+  UMBRA_LIBTORCH_CHECK(::umbra::NotImplementedError, condition, __VA_ARGS__)
+#define TORCH_WARN(...) ::umbra::detail::warn(__VA_ARGS__)
 #define AT_ASSERT(condition, ...) UMBRA_LIBTORCH_CHECK(::umbra::Error, condition, __VA_ARGS__)
 
 // ---- code for each type of elements: inside the function the type is `scalar_t` ----

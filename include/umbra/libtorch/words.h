@@ -38,18 +38,3 @@ enum Reduction : int64_t { None, Mean, Sum };
 }
 
 }  // namespace torch
-
-// A setting of options that are set one after the other, and its value: one that the plain options have, and one beside
-// them.
-#define UMBRA_SETTING(Self, name)                                 \
-  Self& name(std::remove_cvref_t<decltype(Native::name)> value) { \
-    Native::name = std::move(value);                              \
-    return *this;                                                 \
-  }                                                               \
-  const std::remove_cvref_t<decltype(Native::name)>& name() const { return Native::name; }
-#define UMBRA_OWN_SETTING(Self, Type, name) \
-  Self& name(Type value) {                  \
-    name##_ = std::move(value);             \
-    return *this;                           \
-  }                                         \
-  const Type& name() const { return name##_; }

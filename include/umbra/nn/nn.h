@@ -17,6 +17,7 @@
 #include "umbra/nn/loss.h"
 #include "umbra/nn/module.h"
 #include "umbra/nn/normalization.h"
+#include "umbra/nn/packed_sequence.h"
 #include "umbra/nn/padding.h"
 #include "umbra/nn/pooling.h"
 #include "umbra/nn/recurrent.h"

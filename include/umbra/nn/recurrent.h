@@ -4,11 +4,14 @@
 //     auto [output, hidden, cell] = lstm.run_sequence(x);            // from zeros
 //     auto [more, h, c] = lstm.run_sequence(y, hidden, cell);        // and on
 //     Tensor alone = lstm(x);                                        // the outputs, as in a Sequential
+//
+// A sequence without a batch, [length, features], gives outputs and states without one.
 #pragma once
 
 #include <utility>
 
 #include "umbra/nn/module.h"
+#include "umbra/nn/packed_sequence.h"
 
 namespace UMBRA_API umbra {
 namespace nn {
@@ -19,6 +22,7 @@ struct RecurrentOptions {
   double dropout = 0;
   bool bidirectional = false;
   TensorOptions tensor = {};
+  std::string nonlinearity = "tanh";  // or "relu"; of RNN alone
 };
 
 /// What the three share: weights of each layer and direction, with PyTorch's names and order.
@@ -31,23 +35,37 @@ class RecurrentLayer : public Layer {
  protected:
   RecurrentLayer(const char* type, int64_t gates, int64_t input_size, int64_t hidden_size,
                  const RecurrentOptions& options);
-  Tensor zeros_for(const Tensor& input) const;
   virtual Tensor outputs(const Tensor& input) = 0;
+
+  /// What an operator of the family, given as a function of its first arguments and the ones that all have, gives for
+  /// a sequence, or for packed ones: the outputs, then the states.
+  template <class Call> std::vector<Tensor> run_call(const Tensor& input, std::vector<Tensor> states, Call call) const;
+  template <class Call>
+  std::vector<Tensor> run_packed_call(const utils::rnn::PackedSequence& input, std::vector<Tensor> states,
+                                      Call call) const;
 
   int64_t input_size_, hidden_size_;
   RecurrentOptions options_;
   std::vector<Tensor> weights_;
+
+ private:
+  Tensor zeros_for(const Tensor& input, const SymInt& batch) const;
 };
 
 /// What a network gives: the outputs of the last layer, and the state after the last step.
 struct RecurrentResult {
   Tensor output, hidden;
 };
+struct PackedRecurrentResult {
+  utils::rnn::PackedSequence output;
+  Tensor hidden;
+};
 
 class RNN : public RecurrentLayer {
  public:
   RNN(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options = {});
   RecurrentResult run_sequence(const Tensor& input, Tensor hidden = {});
+  PackedRecurrentResult run_packed(const utils::rnn::PackedSequence& input, Tensor hidden = {});
 
  private:
   Tensor outputs(const Tensor& input) override { return run_sequence(input).output; }
@@ -57,6 +75,7 @@ class GRU : public RecurrentLayer {
  public:
   GRU(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options = {});
   RecurrentResult run_sequence(const Tensor& input, Tensor hidden = {});
+  PackedRecurrentResult run_packed(const utils::rnn::PackedSequence& input, Tensor hidden = {});
 
  private:
   Tensor outputs(const Tensor& input) override { return run_sequence(input).output; }
@@ -65,11 +84,16 @@ class GRU : public RecurrentLayer {
 struct LSTMResult {
   Tensor output, hidden, cell;
 };
+struct PackedLSTMResult {
+  utils::rnn::PackedSequence output;
+  Tensor hidden, cell;
+};
 
 class LSTM : public RecurrentLayer {
  public:
   LSTM(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options = {});
   LSTMResult run_sequence(const Tensor& input, Tensor hidden = {}, Tensor cell = {});
+  PackedLSTMResult run_packed(const utils::rnn::PackedSequence& input, Tensor hidden = {}, Tensor cell = {});
 
  private:
   Tensor outputs(const Tensor& input) override { return run_sequence(input).output; }
@@ -78,6 +102,7 @@ class LSTM : public RecurrentLayer {
 struct RecurrentCellOptions {
   bool bias = true;
   TensorOptions tensor = {};
+  std::string nonlinearity = "tanh";  // or "relu"; of RNNCell alone
 };
 
 /// What the cells share: weights for the input and for the state.
@@ -100,6 +125,10 @@ class RNNCell : public RecurrentCell {
   RNNCell(int64_t input_size, int64_t hidden_size, const RecurrentCellOptions& options = {});
   Tensor forward(Tensor input) override;
   Tensor forward(Tensor input, Tensor hidden) override;
+  std::string extra_repr() const override;
+
+ private:
+  bool relu_;
 };
 
 class GRUCell : public RecurrentCell {

@@ -82,8 +82,17 @@ requires(!std::is_same_v<T, bool>) Tensor tensor(const std::vector<T>& values, D
 Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options = {});
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options = {});
 Tensor from_blob(void* data, IntArrayRef sizes, std::function<void(void*)> release, const TensorOptions& options = {});
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::function<void(void*)> release,
+                 const TensorOptions& options = {});
 template <std::same_as<DType> D> Tensor from_blob(void* data, IntArrayRef sizes, D dtype) {
   return from_blob(data, sizes, TensorOptions{.dtype = dtype});
+}
+template <std::same_as<DType> D> Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, D dtype) {
+  return from_blob(data, sizes, strides, TensorOptions{.dtype = dtype});
+}
+template <std::same_as<DType> D>
+Tensor from_blob(void* data, IntArrayRef sizes, std::function<void(void*)> release, D dtype) {
+  return from_blob(data, sizes, std::move(release), TensorOptions{.dtype = dtype});
 }
 
 }  // namespace umbra

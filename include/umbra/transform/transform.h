@@ -128,6 +128,12 @@ template <class F> auto jvp(F f, std::vector<Tensor> tangents) {
   };
 }
 
+/// The same in one call, as torch.func has it: `jvp(f, {x, y}, {dx, dy})`.
+template <class F, size_t N> transform::PushForward jvp(F f, const Tensor (&primals)[N], const Tensor (&tangents)[N]) {
+  return transform::jvp(transform::detail::over_lists<N>(std::move(f)), {primals, primals + N},
+                        {tangents, tangents + N});
+}
+
 template <class F> auto jacrev(F f, int64_t argument = 0) {
   return [ f = std::move(f), argument ]<class... T>(const T&... inputs) requires std::invocable<const F&, const T&...> {
     constexpr bool one = transform::detail::kReturnsTensor<F, T...>;

@@ -7,147 +7,11 @@
 """
 import bisect
 import collections
-import functools
 import math
 import types
 import warnings
 
-from umbra._C import Tensor
-from umbra.optim.optimizer import Optimizer
-
-
-_STEPS_FIRST = ("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call them in the "
-                "opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping the first "
-                "value of the learning rate schedule. See more details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate")
-_STEP_REPLACED = ("Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. Please, make sure to call "
-                  "`optimizer.step()` before `lr_scheduler.step()`. See more details at "
-                  "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate")
-_EPOCH_GIVEN = ("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
-                "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed form is used instead of "
-                "the new chainable form, where available. Please open an issue if you are unable to replicate your use case: "
-                "https://github.com/pytorch/pytorch/issues/new/choose.")
-_RATES_ASKED = "To get the last learning rate computed by the scheduler, please use `get_last_lr()`."
-
-
-def _copied(value):
-    """A rate that stays what it is: one that is a tensor may be written to by its owner."""
-    return value.clone() if isinstance(value, Tensor) else value
-
-
-def _set_value(group, key, value):
-    """Sets a group's rate or momentum; where that is a tensor, it is written to."""
-    if isinstance(group[key], Tensor):
-        group[key].fill_(float(value))
-    else:
-        group[key] = value
-
-
-def _plain_step(optimizer):
-    """The function behind `optimizer.step`, to see whether it is replaced."""
-    return getattr(optimizer.step, "__func__", optimizer.step)
-
-
-def _for_steps(get_lr):
-    """`get_lr` is what a step asks for the next rates. Who calls it between steps is told that these are not the present ones."""
-    @functools.wraps(get_lr)
-    def rates(self):
-        if not self._get_lr_called_within_step:
-            warnings.warn(_RATES_ASKED, UserWarning, stacklevel=2)
-        return get_lr(self)
-    return rates
-
-
-def _check_optimizer(optimizer):
-    if not isinstance(optimizer, Optimizer):
-        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
-
-
-class LRScheduler:
-    """Sets the rate of each group of an optimizer, at once and at every step()."""
-
-    def __init__(self, optimizer, last_epoch=-1):
-        _check_optimizer(optimizer)
-        self.optimizer = optimizer
-        for i, group in enumerate(optimizer.param_groups):
-            if last_epoch == -1:
-                group.setdefault("initial_lr", _copied(group["lr"]))
-            elif "initial_lr" not in group:
-                raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with last_epoch >= 0.\n"
-                               "Load the state of the optimizer before the scheduler is made, or give last_epoch=-1 to start anew.")
-        self.base_lrs = [_copied(group["initial_lr"]) for group in optimizer.param_groups]
-        self.last_epoch = last_epoch
-        self._optimizer_step = _plain_step(optimizer)
-        self._step_count, self._is_initial, self._get_lr_called_within_step = 0, True, False  # as files have them
-        self.step()
-        self._is_initial = False
-
-    def get_lr(self):
-        """The rates for `last_epoch`, from those of the epoch before."""
-        raise NotImplementedError
-
-    def _get_closed_form_lr(self):
-        """The rates for `last_epoch`, from the initial ones."""
-        return self.get_lr()
-
-    def get_last_lr(self):
-        return self._last_lr
-
-    def step(self, epoch=None):
-        if self._step_count == 1 and _plain_step(self.optimizer) is not self._optimizer_step:
-            warnings.warn(_STEP_REPLACED, UserWarning, stacklevel=2)
-        elif self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn(_STEPS_FIRST, UserWarning, stacklevel=2)
-        self._step_count += 1
-        if epoch is not None:
-            warnings.warn(_EPOCH_GIVEN, UserWarning, stacklevel=2)
-        self._move(epoch)
-
-    def _move(self, epoch=None):
-        """To the next epoch, or to the one given."""
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        self._set(self._within_step(self.get_lr if epoch is None else self._get_closed_form_lr))
-
-    def _within_step(self, get_lr):
-        """The rates that `get_lr` gives while it can see that a step asks."""
-        self._get_lr_called_within_step = True
-        try:
-            return get_lr()
-        finally:
-            self._get_lr_called_within_step = False
-
-    def _take_back(self):
-        """The step that was taken when the scheduler was made."""
-        self.last_epoch -= 1
-
-    def _set(self, rates):
-        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):  # a group that came later may have no rate
-            _set_value(group, "lr", rate)
-        self._last_lr = self._rates()
-
-    def _rates(self):
-        return [_copied(group["lr"]) for group in self.optimizer.param_groups]
-
-    def _resumes(self):
-        """Whether the schedule is made for an optimizer that has come some way: the rates that it has are those of the first epoch then."""
-        return self._is_initial and self.last_epoch > 0
-
-    def state_dict(self):
-        return {name: value for name, value in self.__dict__.items() if name not in ("optimizer", "_optimizer_step")}
-
-    def load_state_dict(self, state_dict):
-        self.__dict__.update(state_dict)
-
-
-def _for_each_group(optimizer, value, name):
-    """A list with an entry for each group: the one given, or the value for all of them."""
-    groups = len(optimizer.param_groups)
-    if not isinstance(value, (list, tuple)):
-        return [_copied(value)] * groups
-    if len(value) != groups:
-        raise ValueError(f"Expected {groups} lr_lambdas, but got {len(value)}" if name == "lr_lambdas" else
-                         f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, "
-                         f"param_groups has {groups}.")
-    return [_copied(entry) for entry in value]
+from umbra.optim._scheduler import EPOCH_GIVEN, LRScheduler, check_optimizer, for_each_group, for_steps, set_value
 
 
 def _saved_function(function):
@@ -162,7 +26,7 @@ class _FunctionLR(LRScheduler):
     """What goes by a function of the user's; one, or one for each group."""
 
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
-        self.lr_lambdas = _for_each_group(optimizer, lr_lambda, "lr_lambdas")
+        self.lr_lambdas = for_each_group(optimizer, lr_lambda, "lr_lambdas")
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self):
@@ -182,7 +46,7 @@ class _FunctionLR(LRScheduler):
 class LambdaLR(_FunctionLR):
     """The initial rate times `lr_lambda(epoch)`; one function, or one for each group."""
 
-    @_for_steps
+    @for_steps
     def get_lr(self):
         return [base * factor(self.last_epoch) for base, factor in zip(self.base_lrs, self.lr_lambdas)]
 
@@ -193,7 +57,7 @@ class _FactorLR(LRScheduler):
     def _factor(self, epoch):
         raise NotImplementedError
 
-    @_for_steps
+    @for_steps
     def get_lr(self):
         before, now = self._factor(self.last_epoch - 1) if self.last_epoch > 0 else 1.0, self._factor(self.last_epoch)
         return self._rates() if now == before else [rate * (now / before) for rate in self._rates()]
@@ -241,7 +105,7 @@ class ExponentialLR(_FactorLR):
     def _factor(self, epoch):
         return self.gamma ** epoch
 
-    @_for_steps
+    @for_steps
     def get_lr(self):
         return self._rates() if self.last_epoch == 0 or self._resumes() else [rate * self.gamma for rate in self._rates()]
 
@@ -286,7 +150,7 @@ class CosineAnnealingLR(LRScheduler):
     def _height(self, epoch):
         return 1 + math.cos(math.pi * epoch / self.T_max)
 
-    @_for_steps
+    @for_steps
     def get_lr(self):
         if self.last_epoch == 0 or self._resumes():
             return self._rates()
@@ -302,7 +166,7 @@ class CosineAnnealingLR(LRScheduler):
 class MultiplicativeLR(_FunctionLR):
     """The rate of the epoch before times `lr_lambda(epoch)`; one function, or one for each group."""
 
-    @_for_steps
+    @for_steps
     def get_lr(self):
         if self.last_epoch == 0 or self._resumes():
             return self._rates()
@@ -333,7 +197,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = T_0, T_0, T_mult, eta_min, last_epoch
         super().__init__(optimizer, last_epoch)
 
-    @_for_steps
+    @for_steps
     def get_lr(self):
         height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
@@ -390,14 +254,14 @@ class CyclicLR(_MomentumLR):
 
     def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0, scale_fn=None,
                  scale_mode="cycle", cycle_momentum=True, base_momentum=0.8, max_momentum=0.9, last_epoch=-1):
-        _check_optimizer(optimizer)
+        check_optimizer(optimizer)
         if mode not in _CYCLE_SCALES and scale_fn is None:
             raise ValueError("mode is invalid and scale_fn is None")
-        base_lrs = _for_each_group(optimizer, base_lr, "base_lr")
+        base_lrs = for_each_group(optimizer, base_lr, "base_lr")
         if last_epoch == -1:
             for group, rate in zip(optimizer.param_groups, base_lrs):
-                _set_value(group, "lr", rate)
-        self.max_lrs = _for_each_group(optimizer, max_lr, "max_lr")
+                set_value(group, "lr", rate)
+        self.max_lrs = for_each_group(optimizer, max_lr, "max_lr")
         step_size_down = step_size_up if step_size_down is None else step_size_down
         self.total_size = float(step_size_up + step_size_down)
         self.step_ratio = step_size_up / self.total_size
@@ -405,8 +269,8 @@ class CyclicLR(_MomentumLR):
         self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
         self._choose_momentum(optimizer, cycle_momentum)
         if cycle_momentum:
-            self.base_momentums = _for_each_group(optimizer, base_momentum, "base_momentum")
-            self.max_momentums = _for_each_group(optimizer, max_momentum, "max_momentum")
+            self.base_momentums = for_each_group(optimizer, base_momentum, "base_momentum")
+            self.max_momentums = for_each_group(optimizer, max_momentum, "max_momentum")
             for group, base, most in zip(optimizer.param_groups, self.base_momentums, self.max_momentums):
                 if last_epoch == -1:
                     self._set_momentum(group, most)
@@ -417,7 +281,7 @@ class CyclicLR(_MomentumLR):
     def scale_fn(self, x):
         return self._scale_fn_custom(x) if self._scale_fn_custom is not None else _CYCLE_SCALES[self.mode](self.gamma, x)
 
-    @_for_steps
+    @for_steps
     def get_lr(self):
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
@@ -484,12 +348,12 @@ class OneCycleLR(_MomentumLR):
         return math.prod(given.values())
 
     def _prepare(self, optimizer, max_lr, div_factor, final_div_factor, base_momentum, max_momentum):
-        for group, most in zip(optimizer.param_groups, _for_each_group(optimizer, max_lr, "max_lr")):
+        for group, most in zip(optimizer.param_groups, for_each_group(optimizer, max_lr, "max_lr")):
             group["initial_lr"], group["max_lr"] = most / div_factor, most
             group["min_lr"] = group["initial_lr"] / final_div_factor
         if not self.cycle_momentum:
             return
-        momenta = zip(_for_each_group(optimizer, base_momentum, "base_momentum"), _for_each_group(optimizer, max_momentum, "max_momentum"))
+        momenta = zip(for_each_group(optimizer, base_momentum, "base_momentum"), for_each_group(optimizer, max_momentum, "max_momentum"))
         for group, (base, most) in zip(optimizer.param_groups, momenta):
             self._set_momentum(group, most)
             group["max_momentum"], group["base_momentum"] = most, base
@@ -499,7 +363,7 @@ class OneCycleLR(_MomentumLR):
             return (end - start) * part + start
         return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
 
-    @_for_steps
+    @for_steps
     def get_lr(self):
         step = self.last_epoch
         if step > self.total_steps:
@@ -579,7 +443,7 @@ class SequentialLR(LRScheduler):
         self._schedulers = list(schedulers)
         # Each scheduler took its first step when it was made: the rates go back, and the first one starts alone.
         for group in optimizer.param_groups:
-            _set_value(group, "lr", group["initial_lr"])
+            set_value(group, "lr", group["initial_lr"])
         for scheduler in schedulers:
             scheduler._take_back()
         first = schedulers[bisect.bisect_right(self._milestones, 0)]
@@ -616,7 +480,7 @@ class ReduceLROnPlateau(LRScheduler):
             raise ValueError(f"mode {mode} is unknown!")
         if threshold_mode not in ("rel", "abs"):
             raise ValueError(f"threshold mode {threshold_mode} is unknown!")
-        _check_optimizer(optimizer)
+        check_optimizer(optimizer)
         if isinstance(min_lr, (list, tuple)) and len(min_lr) != len(optimizer.param_groups):
             raise ValueError(f"expected {len(optimizer.param_groups)} min_lrs, got {len(min_lr)}")
         self.optimizer, self.factor, self.default_min_lr = optimizer, factor, None if isinstance(min_lr, (list, tuple)) else min_lr
@@ -640,7 +504,7 @@ class ReduceLROnPlateau(LRScheduler):
     def step(self, metrics, epoch=None):
         value = float(metrics)
         if epoch is not None:
-            warnings.warn(_EPOCH_GIVEN, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_GIVEN, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._improves(value):
             self.best, self.num_bad_epochs = value, 0
@@ -654,7 +518,7 @@ class ReduceLROnPlateau(LRScheduler):
             for group, least in zip(self.optimizer.param_groups, self.min_lrs):
                 reduced = max(group["lr"] * self.factor, least)
                 if group["lr"] - reduced > self.eps:
-                    _set_value(group, "lr", reduced)
+                    set_value(group, "lr", reduced)
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = self._rates()
 

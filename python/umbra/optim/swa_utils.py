@@ -12,7 +12,8 @@ import math
 
 import umbra
 from umbra import nn
-from umbra.optim.lr_scheduler import LRScheduler, _for_each_group, _for_steps
+from umbra.optim._scheduler import for_each_group, for_steps
+from umbra.optim.lr_scheduler import LRScheduler
 from umbra.utils._foreach_utils import _group_tensors_by_device_and_dtype
 
 
@@ -127,7 +128,7 @@ class SWALR(LRScheduler):
     """From the present rate to `swa_lr` in `anneal_epochs` epochs, along half a cosine or a line; then constant."""
 
     def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):
-        for group, rate in zip(optimizer.param_groups, _for_each_group(optimizer, swa_lr, "swa_lr")):
+        for group, rate in zip(optimizer.param_groups, for_each_group(optimizer, swa_lr, "swa_lr")):
             group["swa_lr"] = rate
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
@@ -141,7 +142,7 @@ class SWALR(LRScheduler):
         part = min(1, step / self.anneal_epochs) if self.anneal_epochs else 1
         return part if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * part)) / 2
 
-    @_for_steps
+    @for_steps
     def get_lr(self):
         # The way begins where this schedule does, whatever `last_epoch` says. Each step starts from the rate that is set, which may be another
         # than the one of the step before.

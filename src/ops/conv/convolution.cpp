@@ -6,7 +6,7 @@
 #include "dispatch/layers.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
-#include "ops/conv/complex.h"
+#include "ops/conv/any_input.h"
 #include "ops/pointwise/family.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -292,21 +292,15 @@ UMBRA_OPERATOR(
 
 // ---- by rank ----
 
-// Without a batch dimension, one of size 1 is put in front and taken away again.
 Tensor convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride,
                 SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed, SymIntArrayRef output_padding,
                 SymInt groups, int64_t spatial) {
-  bool batched = input.dim() == spatial + 2;
-  check(batched || input.dim() == spatial + 1, "Expected ", spatial + 1, "D (unbatched) or ", spatial + 2,
-        "D (batched) input to conv", spatial, "d, but got input of size: ", input.sym_sizes());
+  check_rank(input, spatial);
   check(transposed || !bias.defined() || bias.dtype() == input.dtype(), "Input type (", cpp_name(input.dtype()),
         ") and bias type (", bias.defined() ? cpp_name(bias.dtype()) : "", ") should be the same");
-  auto run = [&](const Tensor& x, const Tensor& w, const Tensor& b) {
+  return convolve_any(input, weight, bias, spatial, [&](const Tensor& x, const Tensor& w, const Tensor& b) {
     return convolution(x, w, b, stride, padding, dilation, transposed, output_padding, groups);
-  };
-  Tensor x = batched ? input : input.unsqueeze(0);
-  Tensor out = all_complex(input, weight, bias) ? by_real_parts(x, weight, bias, run) : run(x, weight, bias);
-  return batched ? out : out.squeeze(0);
+  });
 }
 
 template <int64_t kSpatial>

@@ -1,7 +1,7 @@
 // Other names of convolution: by the kind of padding, by library, and over sequences with the channels last.
 #include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
-#include "ops/conv/complex.h"
+#include "ops/conv/any_input.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -47,15 +47,10 @@ UMBRA_OPERATOR(
 template <int64_t kSpatial>
 Tensor conv_by_mode(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride,
                     const std::string& padding, SymIntArrayRef dilation, SymInt groups) {
-  bool batched = input.dim() == kSpatial + 2;
-  check(batched || input.dim() == kSpatial + 1, "Expected ", kSpatial + 1, "D (unbatched) or ", kSpatial + 2,
-        "D (batched) input to conv", kSpatial, "d, but got input of size: ", input.sym_sizes());
-  auto run = [&](const Tensor& x, const Tensor& w, const Tensor& b) {
+  check_rank(input, kSpatial);
+  return convolve_any(input, weight, bias, kSpatial, [&](const Tensor& x, const Tensor& w, const Tensor& b) {
     return convolution_by_mode(x, w, b, stride, padding, dilation, groups);
-  };
-  Tensor x = batched ? input : input.unsqueeze(0);
-  Tensor out = all_complex(input, weight, bias) ? by_real_parts(x, weight, bias, run) : run(x, weight, bias);
-  return batched ? out : out.squeeze(0);
+  });
 }
 
 UMBRA_OPERATOR(

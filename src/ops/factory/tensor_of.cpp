@@ -110,8 +110,12 @@ Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const Tenso
   return over_memory(data, sizes, strides, {}, options);
 }
 Tensor from_blob(void* data, IntArrayRef sizes, std::function<void(void*)> release, const TensorOptions& options) {
+  return from_blob(data, sizes, row_major(sizes), std::move(release), options);
+}
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::function<void(void*)> release,
+                 const TensorOptions& options) {
   return over_memory(
-      data, sizes, row_major(sizes),
+      data, sizes, strides,
       [data, release] {
         if (release) release(data);
       },

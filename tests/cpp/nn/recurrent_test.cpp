@@ -21,6 +21,49 @@ TEST(Recurrent, Rnn) {
   expect_head(hidden, {-0.07006, -0.80442, 0.54164});
 }
 
+TEST(Recurrent, OfRelu) {
+  manual_seed(0);
+  nn::RNN network(2, 3, {.num_layers = 2, .bidirectional = true, .nonlinearity = "relu"});
+  auto [output, hidden] = network.run_sequence(sequence());
+  expect_head(output, {0.75494, 0.39262, 0.11116, 0});
+  expect_head(hidden, {0, 0, 0.38572, 0.13675, 0, 0.35998});
+  manual_seed(0);
+  nn::RNNCell cell(2, 3, {.nonlinearity = "relu"});
+  expect_head(cell(sequence()[0]), {0, 0, 0.59483, 0, 0, 0.56106});
+  EXPECT_EQ(nn::to_string(cell), "RNNCell(2, 3, nonlinearity=relu)");
+}
+
+TEST(Recurrent, OfSequencesWithoutABatch) {
+  manual_seed(0);
+  nn::LSTM network(2, 3, kTwoBothWays);
+  auto [output, hidden, cell] = network.run_sequence(sequence().select(1, 0));
+  EXPECT_EQ(output.sizes(), IntArrayRef({2, 6}));
+  EXPECT_EQ(hidden.sizes(), IntArrayRef({4, 3}));
+  expect_head(output, {-0.18562, 0.02758, 0.11482, -0.19358});
+  expect_head(cell, {-0.51605, -0.27924, 0.21934, -0.45806});
+  auto [again, h, c] = network.run_sequence(sequence().select(1, 0), zeros({4, 3}), zeros({4, 3}));
+  EXPECT_EQ(values(again), values(output));
+}
+
+TEST(Recurrent, OfPackedSequences) {
+  manual_seed(0);
+  nn::LSTM network(2, 3, kTwoBothWays);
+  namespace rnn = nn::utils::rnn;
+  rnn::PackedSequence packed = rnn::pack_padded_sequence(sequence(), tensor({1, 2}), false, /*enforce_sorted=*/false);
+  EXPECT_EQ(values(packed.data()), std::vector<double>({0.5, 0.75, 0, 0.25, 1.5, 1.75}));
+  EXPECT_EQ(values(packed.batch_sizes()), std::vector<double>({2, 1}));
+  auto [output, hidden, cell] = network.run_packed(packed);
+  expect_head(output.data(), {-0.17713, 0.03085, 0.1289, -0.19789});
+  expect_head(hidden, {-0.00954, -0.07417, -0.01718, -0.34315, -0.20481, 0.17319});
+  auto [padded, lengths] = rnn::pad_packed_sequence(output, /*batch_first=*/true, /*padding_value=*/7);
+  EXPECT_EQ(values(lengths), std::vector<double>({1, 2}));
+  expect_head(padded.select(2, 0), {-0.18151, 7, -0.17713, -0.24956});
+  EXPECT_EQ(values(rnn::pack_sequence({ones({2}), zeros({1})}).data()), std::vector<double>({1, 0, 1}));
+  EXPECT_EQ(values(rnn::pad_sequence({ones({2}), zeros({1})}, true, -1)), std::vector<double>({1, 1, 0, -1}));
+  EXPECT_THROW(rnn::pad_packed_sequence(packed, false, 0, 1), ValueError);
+  EXPECT_THROW(rnn::pack_padded_sequence(sequence(), tensor({1, 2})), Error);  // lengths that do not fall
+}
+
 TEST(Recurrent, Gru) {
   manual_seed(0);
   nn::GRU network(2, 3, kTwoBothWays);
@@ -54,7 +97,16 @@ TEST(Recurrent, BadArgumentsAreRefused) {
   EXPECT_EQ(error_of<ValueError>([] { nn::LSTM(2, 0); }), "hidden_size must be greater than zero");
   EXPECT_THAT(error_of<ValueError>([] { nn::LSTM(2, 3, {.dropout = 2}); }), HasSubstr("dropout should be a number"));
   nn::GRU network(2, 3);
-  EXPECT_THAT(error_of<ValueError>([&] { network(ones({2, 2})); }), HasSubstr("expected input to be 3D"));
+  EXPECT_THAT(error_of<ValueError>([&] { network(ones({2})); }), HasSubstr("Expected input to be 2D or 3D"));
+  EXPECT_THAT(error_of<Error>([&] {
+                network.run_sequence(ones({2, 2}), ones({1, 1, 3}));
+              }),
+              HasSubstr("For unbatched 2-D input, hx should also be 2-D but got 3-D tensor"));
+  EXPECT_THAT(error_of<Error>([] {
+                nn::LSTM(2, 3).run_sequence(ones({2, 1, 2}), ones({1, 3}), ones({1, 3}));
+              }),
+              HasSubstr("hx and cx should also be 3-D but got (2-D, 2-D) tensors"));
+  EXPECT_THAT(error_of<ValueError>([] { nn::RNN(2, 3, {.nonlinearity = "gelu"}); }), HasSubstr("Unknown nonlinearity"));
 }
 
 }  // namespace

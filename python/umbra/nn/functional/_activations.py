@@ -5,16 +5,22 @@ import umbra
 from umbra.nn.functional._publish import publish
 
 
-def _activation(name):
+def _activation(name, text):
     plain = getattr(umbra, name)
 
     def apply(input, inplace=False):
         return getattr(umbra, name + "_")(input) if inplace else plain(input)
     apply.__name__ = apply.__qualname__ = name
+    apply.__doc__ = text
     return apply
 
 
-relu, silu, mish, relu6, hardswish, hardsigmoid = map(_activation, ("relu", "silu", "mish", "relu6", "hardswish", "hardsigmoid"))
+relu = _activation("relu", "x where it is positive, 0 elsewhere.")
+relu6 = _activation("relu6", "x between 0 and 6, those elsewhere.")
+silu = _activation("silu", "x * sigmoid(x).")
+mish = _activation("mish", "x * tanh(softplus(x)).")
+hardswish = _activation("hardswish", "x * relu6(x + 3) / 6.")
+hardsigmoid = _activation("hardsigmoid", "relu6(x + 3) / 6.")
 
 
 def elu(input, alpha=1.0, inplace=False):

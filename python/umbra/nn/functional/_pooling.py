@@ -16,6 +16,8 @@ def _max_pool(dims):
     def with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
         return max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, True)
     max_pool.__name__ = max_pool.__qualname__ = name
+    max_pool.__doc__ = "The largest element of each window; with `return_indices` also where it lies."
+    with_indices.__doc__ = "The largest element of each window, and where it lies."
     with_indices.__name__ = with_indices.__qualname__ = name + "_with_indices"
     return max_pool, with_indices
 
@@ -54,6 +56,8 @@ def _adaptive_max_pool(dims):
     def adaptive_max_pool(input, output_size, return_indices=False):
         out, indices = with_indices(input, output_size)
         return (out, indices) if return_indices else out
+    adaptive_max_pool.__doc__ = "The largest elements, down to a given size; with `return_indices` also where they lie."
+    with_indices.__doc__ = "The largest elements, down to a given size, and where they lie."
     adaptive_max_pool.__name__ = adaptive_max_pool.__qualname__ = name
     with_indices.__name__ = with_indices.__qualname__ = name + "_with_indices"
     return adaptive_max_pool, with_indices
@@ -85,6 +89,8 @@ def _fractional_max_pool(dims):
     def fractional_max_pool(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
         out, indices = with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)
         return (out, indices) if return_indices else out
+    fractional_max_pool.__doc__ = "The largest elements of windows whose places are drawn at random, down to a size or a share of it."
+    with_indices.__doc__ = fractional_max_pool.__doc__[:-1] + "; and where they lie."
     fractional_max_pool.__name__ = fractional_max_pool.__qualname__ = name
     with_indices.__name__ = with_indices.__qualname__ = name + "_with_indices"
     return fractional_max_pool, with_indices
@@ -127,6 +133,7 @@ def _unpool(dims):
         if dims == 2:
             return umbra.ops.aten.max_unpool2d(input, indices, size)
         return umbra.ops.aten.max_unpool3d(input, indices, size, stride, padding)
+    max_unpool.__doc__ = "Maxima put back where they lay, among zeros."
     max_unpool.__name__ = max_unpool.__qualname__ = name
     return max_unpool
 
@@ -141,6 +148,7 @@ def _lp_pool(dims):
         average = getattr(umbra.ops.aten, f"avg_pool{dims}d")(powers, _each(kernel_size, dims), [] if stride is None else _each(stride, dims), [0] * dims,
                                                               ceil_mode)
         return (umbra.sign(average) * umbra.relu(umbra.abs(average))).mul(count).pow(1.0 / norm_type)
+    lp_pool.__doc__ = "The root of the sum of powers in each window."
     lp_pool.__name__ = lp_pool.__qualname__ = f"lp_pool{dims}d"
     return lp_pool
 

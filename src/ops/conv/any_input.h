@@ -1,4 +1,4 @@
-// Convolutions of complex numbers by those of real ones.
+// What all forms of convolution do with their input: complex numbers by real ones, and inputs without a batch.
 #pragma once
 
 #include <complex>
@@ -30,6 +30,21 @@ template <class F> Tensor by_real_parts(const Tensor& input, const Tensor& weigh
 
 inline bool all_complex(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   return input.is_complex() && weight.is_complex() && (!bias.defined() || bias.is_complex());
+}
+
+/// `convolve` of an input that may be complex, and may have no batch: one of size 1 is put in front and taken away
+/// again.
+template <class F>
+Tensor convolve_any(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t spatial, F&& convolve) {
+  bool batched = input.dim() == spatial + 2;
+  Tensor x = batched ? input : input.unsqueeze(0);
+  Tensor out = all_complex(input, weight, bias) ? by_real_parts(x, weight, bias, convolve) : convolve(x, weight, bias);
+  return batched ? out : out.squeeze(0);
+}
+
+inline void check_rank(const Tensor& input, int64_t spatial) {
+  check(input.dim() == spatial + 2 || input.dim() == spatial + 1, "Expected ", spatial + 1, "D (unbatched) or ",
+        spatial + 2, "D (batched) input to conv", spatial, "d, but got input of size: ", input.sym_sizes());
 }
 
 }  // namespace umbra::ops
