@@ -447,6 +447,8 @@ UMBRA_OPERATOR("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Te
       check<NotImplementedError>(!self.is_complex() || only_metadata_is_asked(),
                                  "clamp is not supported for complex types");
       if (is_integral(self.dtype(), true)) low.to_int(), high.to_int();  // a limit that is none is refused
+      if (is_reduced_floating(self.dtype()) && !only_metadata_is_asked())
+        for (const Scalar* bound : {&low, &high}) kernels::check_fits(*bound, self.dtype());
       return spec_like(self);
     })
     .gradient("self", {"grad", "self", "min_val", "max_val"},
