@@ -47,12 +47,15 @@ def tensordot(a, b, dims=2, out=None):
 _CDIST_MODES = {"use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": 1, "donot_use_mm_for_euclid_dist": 2}
 
 
+_find_distances = _find_function("aten::cdist", 1)
+
+
 @overridable
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """The p-norm distances between the rows of x1 and those of x2."""
     if compute_mode not in _CDIST_MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
-    return umbra.ops.aten.cdist(x1, x2, p, _CDIST_MODES[compute_mode])
+    return _find_distances(x1, x2, p, _CDIST_MODES[compute_mode])
 
 
 _chain_matmul = _find_function("aten::chain_matmul", 1)

@@ -315,12 +315,15 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
     return umbra.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
 
+_split = _C._find_function("aten::split", 1)
+
+
 @_overridable
 def split(self, split_size, dim=0):
     import umbra
     if isinstance(split_size, (float, list, tuple)):
         return tuple(umbra.split_with_sizes(self, split_size, dim))
-    return tuple(umbra.ops.aten.split.Tensor(self, split_size, dim))
+    return tuple(_split(self, split_size, dim))
 
 
 def as_subclass(self, cls):

@@ -29,6 +29,7 @@ def _overridden(function, tensors, *args, **kwargs):
 _atleast_1d, _atleast_2d, _atleast_3d, _block_diag, _cartesian_prod, _meshgrid, _unique_consecutive = (
     _C._find_function("aten::" + _name, 1)
     for _name in ("atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "meshgrid", "unique_consecutive"))
+_unique2, _unique_dim = _C._find_function("aten::_unique2", 1), _C._find_function("aten::unique_dim", 1)
 
 
 def _at_least(function, operator, tensors):
@@ -92,9 +93,9 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     if overridden:
         return overridden[0]
     if dim is None:
-        found = umbra.ops.aten._unique2.default(input, sorted, return_inverse, return_counts)
+        found = _unique2(input, sorted, return_inverse, return_counts)
     else:
-        found = umbra.ops.aten.unique_dim.default(input, dim, sorted, return_inverse, return_counts)
+        found = _unique_dim(input, dim, sorted, return_inverse, return_counts)
     return _asked_for(*found, return_inverse, return_counts)
 
 

@@ -150,6 +150,7 @@ UMBRA_OPERATOR("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor
                                  }))
     .meta([](const Tensor& self, const Scalar& threshold, const Scalar& value) {
       for (const Scalar* number : {&threshold, &value}) check_is_number(self, *number);
+      if (is_reduced_floating(self.dtype()) && !only_metadata_is_asked()) kernels::check_fits(value, self.dtype());
       return pointwise_spec({&self}, Promotion::Default);
     })
     .gradient("self", {"grad", "self", "threshold"},
