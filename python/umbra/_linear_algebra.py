@@ -67,14 +67,16 @@ def chain_matmul(*matrices, out=None):
     return _chain_matmul(list(matrices), out=out)
 
 
+_find_frames = _find_function("aten::stft", 1)
+
+
 @overridable
 def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect", normalized=False,
          onesided=None, return_complex=None, align_to_window=None):
     """Fourier transforms of overlapping frames of a signal."""
     if center and align_to_window is not None:
         raise RuntimeError("stft align_to_window should only be set when center = false")
-    return umbra.ops.aten.stft.center(input, n_fft, hop_length, win_length, window, center, pad_mode, normalized,
-                                      onesided, return_complex, align_to_window)
+    return _find_frames(input, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex, align_to_window)
 
 
 @overridable

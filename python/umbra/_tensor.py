@@ -312,7 +312,8 @@ def untyped_storage(self):
 @_overridable
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
     import umbra
-    return umbra.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+    return umbra.tensor(data, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device,
+                        requires_grad=requires_grad)
 
 
 _split = _C._find_function("aten::split", 1)

@@ -146,3 +146,22 @@ def test_a_number_beyond_64_bits_is_as_true_as_any():
             torch.cdist(x[None], wrong)
     with pytest.raises(TypeError):
         x.split("a")
+
+
+@pytest.mark.parametrize("name", "float double half bfloat16 int long short char byte bool cfloat cdouble cpu".split())
+def test_conversions_by_name_take_a_memory_format_and_nothing_else(name):
+    x = torch.arange(16.0).reshape(1, 4, 2, 2)
+    assert getattr(x, name)(memory_format=torch.channels_last).stride() == (16, 1, 8, 4)
+    assert getattr(x, name)(memory_format=None).stride() == (16, 4, 2, 1)
+    for call in (lambda f: f(foo=1), lambda f: f(1), lambda f: f(torch.channels_last), lambda f: f(memory_format=1)):
+        with pytest.raises(TypeError):
+            call(getattr(x, name))
+
+
+def test_methods_do_not_ignore_what_they_do_not_know():
+    x = torch.ones(2, 2)
+    for call in (lambda: x.numpy(foo=1), lambda: x.numpy(1), lambda: x.numpy(force=torch.ones(2)), lambda: x.type(foo=1),
+                 lambda: x.is_contiguous(foo=torch.contiguous_format), lambda: x.new_tensor([1], dtype=[]), lambda: torch.stft(x[0], "a")):
+        with pytest.raises(TypeError):
+            call()
+    assert x.numpy(force=True).shape == (2, 2) and x.type(dtype=torch.float64).dtype == torch.float64
