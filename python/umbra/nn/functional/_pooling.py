@@ -25,7 +25,7 @@ max_pool2d, max_pool2d_with_indices = _max_pool(2)
 max_pool3d, max_pool3d_with_indices = _max_pool(3)
 
 
-def _sizes_or_own(output_size, input, dims):
+def _sizes_or_own(output_size, input):
     """`output_size` for each dimension; None stands for the input's own size. Of one number the operator says what is wrong."""
     if isinstance(output_size, int):
         return output_size
@@ -37,19 +37,19 @@ def _sizes_or_own(output_size, input, dims):
 
 def adaptive_avg_pool2d(input, output_size):
     """Means, down to a given size."""
-    return umbra._C._nn.adaptive_avg_pool2d(input, _sizes_or_own(output_size, input, 2))
+    return umbra._C._nn.adaptive_avg_pool2d(input, _sizes_or_own(output_size, input))
 
 
 def adaptive_avg_pool3d(input, output_size):
     """Means, down to a given size."""
-    return umbra._C._nn.adaptive_avg_pool3d(input, _sizes_or_own(output_size, input, 3))
+    return umbra._C._nn.adaptive_avg_pool3d(input, _sizes_or_own(output_size, input))
 
 
 def _adaptive_max_pool(dims):
     name = f"adaptive_max_pool{dims}d"
 
     def with_indices(input, output_size, return_indices=False):
-        return getattr(umbra._C._nn, name)(input, _sizes_or_own(output_size, input, dims))
+        return getattr(umbra._C._nn, name)(input, _sizes_or_own(output_size, input))
 
     def adaptive_max_pool(input, output_size, return_indices=False):
         out, indices = with_indices(input, output_size)
