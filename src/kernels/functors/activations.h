@@ -144,7 +144,7 @@ struct EluBackward : Binary {  // is_result: the second input is what Elu gave, 
     return [below = constant<T>(alpha) * constant<T>(scale), above = constant<T>(scale),
             inner = constant<T>(input_scale), is_result = is_result](auto grad, auto x) {
       auto slope = is_result ? x + below : exp(x * inner) * below;
-      return select(x > 0, grad * above, grad * inner * slope);  // of what is no number, none
+      return select(x <= 0, grad * inner * slope, grad * above);
     };
   }
 };
@@ -200,7 +200,7 @@ UMBRA_FUNCTOR_BINARY(HardsigmoidBackward, "hardsigmoid_backward", Floating,
                      select((b > T(-3)) & (b < T(3)), a / T(6), T(0)));
 UMBRA_FUNCTOR_UNARY(Hardswish, "hardswish_cpu", Floating, x* minimum(maximum(x + T(3), T(0)), T(6)) / T(6));
 UMBRA_FUNCTOR_BINARY(HardswishBackward, "hardswish_backward_cpu", Floating,
-                     select(b <= T(-3), T(0), select(b >= T(3), a, a*(b / T(3) + T(0.5)))));
+                     select(b <= T(-3), T(0), select(b < T(3), a*(b / T(3) + T(0.5)), a)));
 
 // log(sigmoid(x)) from exp(-|x|), which never overflows.
 UMBRA_FUNCTOR_UNARY(LogSigmoidBuffer, "log_sigmoid_cpu", Floating, exp(-abs(x)));
