@@ -85,7 +85,8 @@ namespace {
 bool read_constant(PyObject* object, SchemaType::Base base, Value& out) {
   if (!PyLong_Check(object) || PyBool_Check(object)) return false;
   constexpr long kLayouts = 3, kFormats = 4;
-  long number = PyLong_AsLong(object);
+  int overflow = 0;
+  long number = PyLong_AsLongAndOverflow(object, &overflow);  // -1 of what is too large
   if (base == SchemaType::Base::Layout && number >= 0 && number < kLayouts) out = Value(static_cast<Layout>(number));
   else if (base == SchemaType::Base::MemoryFormat && number >= 0 && number < kFormats)
     out = Value(static_cast<MemoryFormat>(number));

@@ -123,19 +123,70 @@ PyObject* to(PyObject* self, PyObject* args, PyObject* kwargs) {
   });
 }
 
-template <DType kDType> PyObject* to_dtype(PyObject* self, PyObject*, PyObject*) {
-  return guarded([&] { return wrap(call<"aten::to.dtype">(tensor_of(self), kDType)); });
+/// What a conversion with a name of its own is told: `x.half(memory_format=...)`, `x.cuda(0, non_blocking=True)`.
+/// `places` are the arguments that need no name; a memory format always does.
+Request told_by_name(const char* name, std::vector<std::string_view> places, PyObject* args, PyObject* kwargs) {
+  Request out;
+  auto take = [&](std::string_view argument, PyObject* object) {
+    Device device;
+    auto expect = [&](bool fits, const char* type) {
+      check<TypeError>(fits, name, "(): argument '", std::string(argument), "' must be ", type, ", not ",
+                       short_type_name(Py_TYPE(object)));
+    };
+    if (argument == "non_blocking") {
+      expect(PyBool_Check(object), "bool");
+      out.non_blocking = object == Py_True;
+    } else if (object == Py_None) {
+      return;
+    } else if (argument == "memory_format") {
+      expect(Py_TYPE(object) == g_memory_format_type, "torch.memory_format");
+      out.format = Value(static_cast<MemoryFormat>(constant_of(object)));
+    } else {
+      expect(read_device(object, device), "torch.device");
+      out.device = device;
+    }
+  };
+  auto count = static_cast<size_t>(PyTuple_GET_SIZE(args));
+  check<TypeError>(count <= places.size(), name, "() takes ", places.size(), " positional arguments but ", count,
+                   count == 1 ? " was given" : " were given");
+  for (size_t i = 0; i < count; ++i) take(places[i], PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i)));
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (kwargs && PyDict_Next(kwargs, &position, &key, &value)) {
+    auto place = std::ranges::find(places, text_of(key));
+    bool known = text_of(key) == "memory_format" || place != places.end();
+    check<TypeError>(known, name, "() got an unexpected keyword argument '", std::string(text_of(key)), "'");
+    bool twice = place != places.end() && static_cast<size_t>(place - places.begin()) < count;
+    check<TypeError>(!twice, name, "() got multiple values for argument '", std::string(text_of(key)), "'");
+    take(text_of(key), value);
+  }
+  return out;
 }
-PyObject* to_cpu(PyObject* self, PyObject*, PyObject*) {
-  return guarded([&] { return wrap(convert(tensor_of(self), {.device = Device()})); });
+
+bool is_told_nothing(PyObject* args, PyObject* kwargs) {
+  return PyTuple_GET_SIZE(args) == 0 && (!kwargs || PyDict_GET_SIZE(kwargs) == 0);
 }
-PyObject* to_cuda(PyObject* self, PyObject* args, PyObject*) {
+
+template <DType kDType> PyObject* to_dtype(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
-    Device device(DeviceType::CUDA);
-    if (PyTuple_GET_SIZE(args) > 0 && PyTuple_GET_ITEM(args, 0) != Py_None)
-      check<TypeError>(read_device(PyTuple_GET_ITEM(args, 0), device),
-                       "cuda(): argument 'device' must be torch.device");
-    return wrap(convert(tensor_of(self), {.device = device}));
+    if (is_told_nothing(args, kwargs)) return wrap(call<"aten::to.dtype">(tensor_of(self), kDType));
+    Request request = told_by_name(to_string(kDType).c_str(), {}, args, kwargs);
+    request.dtype = kDType;
+    return wrap(convert(tensor_of(self), request));
+  });
+}
+PyObject* to_cpu(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return guarded([&] {
+    Request request = told_by_name("cpu", {}, args, kwargs);
+    request.device = Device();
+    return wrap(convert(tensor_of(self), request));
+  });
+}
+PyObject* to_cuda(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return guarded([&] {
+    Request request = told_by_name("cuda", {"device", "non_blocking"}, args, kwargs);
+    if (!request.device) request.device = Device(DeviceType::CUDA);
+    return wrap(convert(tensor_of(self), request));
   });
 }
 
@@ -161,8 +212,15 @@ DType dtype_of_legacy_name(std::string_view text) {
 PyObject* type(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     const Tensor& t = tensor_of(self);
-    PyObject* target = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : nullptr;
-    if (!target && kwargs) target = PyDict_GetItemString(kwargs, "dtype");
+    PyObject *target = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : nullptr, *key, *value;
+    Py_ssize_t position = 0;
+    check<TypeError>(PyTuple_GET_SIZE(args) <= 2, "type() takes at most 2 positional arguments");
+    while (kwargs && PyDict_Next(kwargs, &position, &key, &value)) {
+      bool is_dtype = text_of(key) == "dtype" && !target;
+      check<TypeError>(is_dtype || text_of(key) == "non_blocking", "type() got an unexpected keyword argument '",
+                       std::string(text_of(key)), "'");
+      if (is_dtype) target = value;
+    }
     if (!target || target == Py_None) return make_text(legacy_name(t)).release().ptr();
     DType dtype;
     if (PyUnicode_Check(target)) {

@@ -37,8 +37,12 @@ bool is_scalar_form(const Operator& op) {
   return false;
 }
 
-// Python's functions show no overload that another one covers: numbers go to add.Tensor as wrapped tensors.
-bool is_hidden(const Operator& op) { return Matcher::of(op).numbers_as_tensors() && is_scalar_form(op); }
+// Python's functions show no overload that another one covers: numbers go to add.Tensor as wrapped tensors. Nor do they
+// show a draw that is there as the functional form of a write (bernoulli_.Tensor), beside others that are not.
+bool is_hidden(const Operator& op) {
+  static const Operator* const kDraw = find_operator("aten::bernoulli.Tensor");
+  return &op == kDraw || (Matcher::of(op).numbers_as_tensors() && is_scalar_form(op));
+}
 
 /// Variants that are generated for functionalisation are torch.ops' alone, but for those of copies of views.
 bool is_shown(std::string_view name) { return name.ends_with("_copy") || name.ends_with("slice_scatter"); }
@@ -51,8 +55,8 @@ void load(Overloads& o) {
   for (const Operator* op : ops) {
     if (o.reading != Reading::Operator && is_hidden(*op)) continue;
     const auto& arguments = op->schema().arguments;
-    if (o.reading == Reading::Method && (op->has_out() || arguments.empty() || !arguments[0].type.is_tensor()))
-      continue;
+    bool of_self = !arguments.empty() && arguments[0].type.is_tensor() && op->schema().find("self") >= 0;
+    if (o.reading == Reading::Method && (op->has_out() || !of_self)) continue;
     o.frame_size = std::max(o.frame_size, op->frame_size());
     bool is_out = o.reading != Reading::Operator && op->has_out();
     if (is_out && op->has_tag(Tag::Generated) && !is_shown(op->schema().name)) continue;

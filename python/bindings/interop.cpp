@@ -135,6 +135,10 @@ Tensor tensor_from_buffer(PyObject* object) {
                       "Copy the numpy array to reallocate the memory.");
     strides.push_back(view.strides[i] / view.itemsize);
   }
+  // Of an array without elements NumPy tells a buffer's reader other strides than the array's own.
+  if (view.len == 0 && is_numpy_array(object))
+    for (int i = 0; i < view.ndim; ++i)
+      strides[i] = nb::cast<int64_t>(nb::handle(object).attr("strides")[nb::int_(i)]) / view.itemsize;
   return from_memory(view.buf, sizes, strides, dtype, [held] {});
 }
 

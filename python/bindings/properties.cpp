@@ -202,6 +202,9 @@ PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t count,
     Py_ssize_t given = count + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
     MemoryFormat format = MemoryFormat::Contiguous;
     if (given > 0) {
+      bool by_name = keywords && PyTuple_GET_SIZE(keywords) > 0;
+      check<TypeError>(given == 1 && (!by_name || text_of(PyTuple_GET_ITEM(keywords, 0)) == "memory_format"),
+                       "is_contiguous() takes memory_format and nothing else");
       check<TypeError>(Py_TYPE(args[0]) == g_memory_format_type,
                        "is_contiguous(): argument 'memory_format' must be "
                        "torch.memory_format, not ",
@@ -267,12 +270,14 @@ PyObject* tolist(PyObject* self, PyObject*) {
     return to_list(t);
   });
 }
-PyObject* numpy(PyObject* self, PyObject*, PyObject* kwargs) {
+PyObject* numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
   return property(self, [&](const Tensor& t) {
     PyObject* force = kwargs ? PyDict_GetItemString(kwargs, "force") : nullptr;
+    Py_ssize_t others = PyTuple_GET_SIZE(args) + (kwargs ? PyDict_GET_SIZE(kwargs) : 0) - (force ? 1 : 0);
+    check<TypeError>(others == 0 && (!force || PyBool_Check(force)), "numpy() takes force, a bool, and nothing else");
     jit::warn_of_value("a NumPy array");
     end_capture_for(t, "Tensor.numpy()");
-    if (!force || PyObject_IsTrue(force) != 1) return to_numpy(t);
+    if (force != Py_True) return to_numpy(t);
     Tensor plain = call<"aten::resolve_neg">(call<"aten::resolve_conj">(call<"aten::detach">(t)));
     return to_numpy(call<"aten::to.dtype_layout">(plain, plain.dtype(), Layout::Strided, Device()));
   });

@@ -19,7 +19,11 @@ class _FunctionsBehindNn(types.ModuleType):
     def __getattr__(self, name):
         from umbra.nn import functional
         found = vars(functional).get(name)
-        return found if type(found).__name__ == "Function" else getattr(ops.aten, name)
+        if type(found).__name__ != "Function":
+            getattr(ops.aten, name)  # an error where there is no such operator
+            found = _C._find_function("aten::" + name, 1)
+        setattr(self, name, found)
+        return found
 
     _parse_to = staticmethod(_C._parse_to)
 

@@ -141,6 +141,8 @@ _broadcast_tensors = _C._find_function("aten::broadcast_tensors", 1)
 @overridable
 def nonzero(input, *, out=None, as_tuple=False):
     """The places of elements that are not zero: rows of indices, or with as_tuple one tensor of indices for each dimension."""
+    if not isinstance(as_tuple, bool) or not umbra.is_tensor(input):
+        raise TypeError("nonzero() received an invalid combination of arguments: expected (Tensor input, *, bool as_tuple = False, Tensor out = None)")
     if out is not None:
         if as_tuple:
             raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")

@@ -47,12 +47,15 @@ def tensordot(a, b, dims=2, out=None):
 _CDIST_MODES = {"use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": 1, "donot_use_mm_for_euclid_dist": 2}
 
 
+_find_distances = _find_function("aten::cdist", 1)
+
+
 @overridable
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """The p-norm distances between the rows of x1 and those of x2."""
     if compute_mode not in _CDIST_MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
-    return umbra.ops.aten.cdist(x1, x2, p, _CDIST_MODES[compute_mode])
+    return _find_distances(x1, x2, p, _CDIST_MODES[compute_mode])
 
 
 _chain_matmul = _find_function("aten::chain_matmul", 1)
@@ -64,14 +67,16 @@ def chain_matmul(*matrices, out=None):
     return _chain_matmul(list(matrices), out=out)
 
 
+_find_frames = _find_function("aten::stft", 1)
+
+
 @overridable
 def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect", normalized=False,
          onesided=None, return_complex=None, align_to_window=None):
     """Fourier transforms of overlapping frames of a signal."""
     if center and align_to_window is not None:
         raise RuntimeError("stft align_to_window should only be set when center = false")
-    return umbra.ops.aten.stft.center(input, n_fft, hop_length, win_length, window, center, pad_mode, normalized,
-                                      onesided, return_complex, align_to_window)
+    return _find_frames(input, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex, align_to_window)
 
 
 @overridable

@@ -318,7 +318,11 @@ def untyped_storage(self):
 @_overridable
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
     import umbra
-    return umbra.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+    return umbra.tensor(data, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device,
+                        requires_grad=requires_grad)
+
+
+_split = _C._find_function("aten::split", 1)
 
 
 @_overridable
@@ -326,7 +330,7 @@ def split(self, split_size, dim=0):
     import umbra
     if isinstance(split_size, (float, list, tuple)):
         return tuple(umbra.split_with_sizes(self, split_size, dim))
-    return tuple(umbra.ops.aten.split.Tensor(self, split_size, dim))
+    return tuple(_split(self, split_size, dim))
 
 
 def as_subclass(self, cls):

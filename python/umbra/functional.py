@@ -29,7 +29,7 @@ def _overridden(function, tensors, *args, **kwargs):
 _atleast_1d, _atleast_2d, _atleast_3d, _block_diag, _cartesian_prod, _meshgrid, _unique_consecutive = (
     _C._find_function("aten::" + _name, 1)
     for _name in ("atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "meshgrid", "unique_consecutive"))
-_unique_elements, _unique_slices = _C._find_overload("aten::_unique2"), _C._find_overload("aten::unique_dim")
+_unique_elements, _unique_slices = _C._find_function("aten::_unique2", 1), _C._find_function("aten::unique_dim", 1)
 
 
 def _at_least(function, operator, tensors):

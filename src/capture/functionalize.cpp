@@ -2,6 +2,7 @@
 
 #include "autograd/meta.h"
 #include "capture/functional_values.h"
+#include "dispatch/layers.h"
 #include "umbra/capture/effects.h"
 #include "umbra/dispatch/effects.h"
 #include "umbra/dispatch/writes.h"
@@ -205,16 +206,27 @@ void check_writes(const Operator& op, Value* frame, const std::vector<Tensor>& w
   }
 }
 
+/// What only the out form refuses, or makes of its arguments: it may ask for a conversion, which is one of values.
+void ask_out_form(const Operator& op, Value* frame, Value* values) {
+  if (!op.functional() || op.definition().mutate.any() || !op.has_out() || !op.definition().meta) return;
+  size_t arguments = op.functional()->argument_count();
+  for (size_t i = arguments; i < op.argument_count(); ++i) values[i] = frame[i];
+  SpecList unused;
+  op.definition().meta(unused, values);
+  for (size_t i = 0; i < arguments; ++i) {
+    bool holds_tensors = false;
+    values[i].each_tensor([&](TensorImpl*) { holds_tensors = true; });
+    if (!holds_tensors) frame[i] = values[i];
+  }
+}
+
 /// Whether the new contents' look is known before they are computed: as with data, what is refused is refused then.
 bool describe_writes(const Operator& op, Value* frame, SpecList& results) {
   if (op.functional() && !op.definition().mutate.any()) {
-    if (op.has_out() && op.definition().meta) {  // what only the out form refuses
-      SpecList unused;
-      op.definition().meta(unused, frame);
-    }
     // A generated variant is its operator's call and a copy.
     if (op.definition().tags.has(Tag::Generated)) return false;
     const BoxedMeta& meta = op.functional()->definition().meta;
+    OutputsGiven given(op.has_out());
     if (meta) meta(results, frame);
     return static_cast<bool>(meta);
   }
@@ -389,11 +401,12 @@ void call_mutable(const Operator& op, Value* frame) {
     check_apart(op, written);
     check_reads_apart(op, frame, written);
   }
+  Frame inner(std::max(op.frame_size(), functional->frame_size()));
+  for (size_t i = 0; i < functional->argument_count(); ++i) inner[i] = unwrap_value(frame[i]);
+  ask_out_form(op, frame, inner.data());
   SpecList specs;
   bool described = describe_writes(op, frame, specs);
   if (described) check_writes(op, frame, written, specs);
-  Frame inner(std::max(op.frame_size(), functional->frame_size()));
-  for (size_t i = 0; i < functional->argument_count(); ++i) inner[i] = unwrap_value(frame[i]);
   functional->call(inner.data());
   // First the results that are values of their own, then the new contents of what is written.
   size_t own = functional->return_count() - (writes_list(op) ? written_arguments(op) : written.size());

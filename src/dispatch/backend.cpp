@@ -310,11 +310,7 @@ struct Run {
     if (op.definition().meta) describe(op.definition(), specs, frame);  // what only the out form refuses
     // A generated variant is its operator's call and a copy: what the operator refuses comes before what outputs do.
     bool whole = with_data() && generated;
-    struct Given {
-      bool before = with_outputs;
-      ~Given() { with_outputs = before; }
-    } given;
-    with_outputs = make == allocate_meta || (d.meta && !whole);
+    OutputsGiven given(make == allocate_meta || (d.meta && !whole));
     if (d.meta && !whole) describe(d, specs, frame);
     else {
       results = call_functional(base, frame);
@@ -447,6 +443,8 @@ void run_kernel(const Run& run, const Operator& op, Value* frame) {
 
 bool only_metadata_is_asked() { return metadata_alone; }
 bool outputs_are_given() { return with_outputs; }
+OutputsGiven::OutputsGiven(bool given) : before_(std::exchange(with_outputs, given)) {}
+OutputsGiven::~OutputsGiven() { with_outputs = before_; }
 
 void run_definition(const Operator& op, Value* frame, std::optional<Backend> backend, MakeTensor make, void* context) {
   const Definition& d = op.definition();

@@ -19,6 +19,16 @@ void set_own_layer(Operator& op, DispatchKey key, LayerFunction function);
 bool only_metadata_is_asked();
 /// Whether metadata is asked for an out variant: PyTorch's checks of those are not always the functional one's.
 bool outputs_are_given();
+/// Says so for a scope.
+class OutputsGiven {
+ public:
+  explicit OutputsGiven(bool given);
+  ~OutputsGiven();
+  OutputsGiven(const OutputsGiven&) = delete;
+
+ private:
+  bool before_;
+};
 /// Whether an out variant compares its outputs' devices with its first argument's before all else, on the meta device.
 /// ops/ sets it.
 extern bool (*outputs_come_first)(const Operator& op);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -181,10 +182,11 @@ void scale_channels(const Tensor& out, const Tensor& input, const ChannelLayout&
   });
 }
 
-// out = g * a + x * b + c for each channel.
+// out = g * a + x * b + c for each channel; g * a where there is no b, whatever x is.
 template <class T>
 void combine_channels(const Tensor& out, const Tensor& grad, const Tensor& input, const ChannelLayout& layout,
                       std::vector<T> a, std::vector<T> b, std::vector<T> c) {
+  bool reads_input = std::any_of(b.begin(), b.end(), [](T slope) { return slope != T(0); });
   if (!layout.planes) a = spread(a, layout), b = spread(b, layout), c = spread(c, layout);
   int64_t runs = layout.planes ? layout.batch * layout.channels : layout.rows();
   int64_t n = layout.planes ? layout.space : layout.width();
@@ -192,10 +194,12 @@ void combine_channels(const Tensor& out, const Tensor& grad, const Tensor& input
     RowReader<T> reader(input), grads(grad);
     RowWriter<T> writer(out);
     for (int64_t i = from; i < to; ++i) {
-      const T *x = reader.read(i * n, n), *g = grads.read(i * n, n);
+      const T *g = grads.read(i * n, n), *x = reads_input ? reader.read(i * n, n) : nullptr;
       T* y = writer.row(i * n, n);
       int64_t k = i % layout.channels;
-      if (layout.planes) row_functions<T>().combine(y, g, x, a[k], b[k], c[k], n);
+      if (!x && layout.planes) row_functions<T>().affine(y, g, a[k], c[k], n);
+      else if (!x) row_functions<T>().affine_each(y, g, a.data(), c.data(), n);
+      else if (layout.planes) row_functions<T>().combine(y, g, x, a[k], b[k], c[k], n);
       else row_functions<T>().combine_each(y, g, x, a.data(), b.data(), c.data(), n);
       writer.commit(i * n, n);
     }

@@ -54,6 +54,7 @@ template <class C> constexpr C kNone = -std::numeric_limits<C>::infinity();
 /// log(exp(a) + exp(b) + exp(c)).
 template <class C> C log_sum(C a, C b, C c = kNone<C>) {
   C most = std::max({a, b, c});
+  if (a != a || b != b || c != c) return a + b + c;  // what is no number stays none
   if (most == kNone<C>) return kNone<C>;
   return std::log(std::exp(a - most) + std::exp(b - most) + std::exp(c - most)) + most;
 }

@@ -25,13 +25,22 @@ template <class T> T sign(T x) { return static_cast<T>((x > 0) - (x < 0)); }
 template <class T> T distance(const T* a, const T* b, int64_t n, Norm norm, T p) {
   auto gap = [&](int64_t i) { return std::abs(a[i] - b[i]); };
   switch (norm) {
-    case Norm::Zero: return sum_lanes<T>(n, [&](int64_t i) { return static_cast<T>(a[i] != b[i]); });
+    case Norm::Zero: return sum_lanes<T>(n, [&](int64_t i) { return std::isnan(gap(i)) ? gap(i) : T(a[i] != b[i]); });
     case Norm::One: return row_functions<T>().absolute_distance(a, b, n);
     case Norm::Two: return std::sqrt(row_functions<T>().squared_distance(a, b, n));
     case Norm::Infinity: return row_functions<T>().largest_distance(a, b, n);
     case Norm::Other: break;
   }
   return std::pow(sum_lanes<T>(n, [&](int64_t i) { return std::pow(gap(i), p); }), 1 / p);
+}
+
+/// What cdist takes for the largest difference: one that is no number is none. (pdist gives nan.)
+template <class T> T largest_gap(const T* a, const T* b, int64_t n) {
+  T most = row_functions<T>().largest_distance(a, b, n);
+  if (most == most) return most;
+  most = 0;
+  for (int64_t i = 0; i < n; ++i) most = std::max(most, std::abs(a[i] - b[i]));
+  return most;
 }
 
 /// All distances of one row from others that lie side by side, element by element: [n, others].
@@ -46,7 +55,7 @@ void distances_from(T* __restrict to, const T* a, const T* columns, int64_t n, i
     };
     if (norm == Norm::One) each([](T sum, T gap) { return sum + gap; });
     else if (norm == Norm::Two) each([](T sum, T gap) { return sum + gap * gap; });
-    else each([](T most, T gap) { return gap > most || gap != gap ? gap : most; });
+    else each([](T most, T gap) { return gap > most ? gap : most; });
   }
   if (norm == Norm::Two)
     for (int64_t j = 0; j < others; ++j) to[j] = std::sqrt(to[j]);
@@ -103,7 +112,8 @@ void cdist(const Tensor& out, const Tensor& x1, const Tensor& x2, double p) {
       for (int64_t i = from; i < end; ++i) {
         const T* side = b + i / rows * others * n;
         for (int64_t j = 0; j < others; ++j)
-          to[i * others + j] = distance(a + i * n, side + j * n, n, norm_of(p), static_cast<T>(p));
+          to[i * others + j] = norm == Norm::Infinity ? largest_gap(a + i * n, side + j * n, n)
+                                                      : distance(a + i * n, side + j * n, n, norm, static_cast<T>(p));
       }
     });
   });

@@ -42,9 +42,11 @@ template <class C> Coordinate<C> unnormalized(C x, int64_t size, bool align_corn
   return {align_corners ? (x + 1) * scale : (x + 1) * scale - C(0.5), scale};
 }
 
-template <class C> Coordinate<C> clipped(C x, int64_t size) {
-  if (x <= 0) return {C(0), C(0)};
+/// What is no number is the first element of a line in a plane, and the last of one in space.
+template <int N, class C> Coordinate<C> clipped(C x, int64_t size) {
   C last = static_cast<C>(size - 1);
+  if (!(x == x)) return {N == 2 ? C(0) : last, C(0)};
+  if (x <= 0) return {C(0), C(0)};
   return x >= last ? Coordinate<C>{last, C(0)} : Coordinate<C>{x, C(1)};
 }
 
@@ -61,10 +63,10 @@ template <int N, class C> Coordinate<C> reflected(C x, C low, int64_t twice_span
 
 template <int N, class C> Coordinate<C> padded(C x, int64_t size, const GridOptions& options) {
   if (options.padding == GridPadding::Zeros) return {x, C(1)};
-  if (options.padding == GridPadding::Border) return clipped(x, size);
+  if (options.padding == GridPadding::Border) return clipped<N>(x, size);
   auto [mirrored, sign] =
       options.align_corners ? reflected<N>(x, C(0), 2 * (size - 1)) : reflected<N>(x, C(-0.5), 2 * size);
-  auto [inside, slope] = clipped(mirrored, size);
+  auto [inside, slope] = clipped<N>(mirrored, size);
   return {inside, sign * slope};
 }
 
@@ -88,6 +90,9 @@ template <class C, int N> struct Line {
   int count = 0;
   int64_t places[4];
   C weights[4], slopes[4];
+
+  /// Whether it leads nowhere, in a plane: what is made of it is no number, also where nothing is read.
+  bool is_lost() const { return N == 2 && !(weights[0] == weights[0]); }
 
   Line(C x, int64_t size, const GridOptions& options) {
     auto inside = [&](int64_t i) { return i >= 0 && i < size ? i : int64_t{-1}; };
@@ -214,6 +219,12 @@ void sample(const Tensor& out, const Tensor& image, const Tensor& grid, const Gr
               [&](int64_t n, int64_t place, const Line<C, N>* lines, const int64_t* strides) {
                 const T* base = from + n * image.stride(0);
                 T* target = to + n * channels * walk.places + place;
+                bool lost = false;
+                for (int d = 0; d < N; ++d) lost = lost || lines[d].is_lost();
+                if (lost) {
+                  for (int64_t c = 0; c < channels; ++c) target[c * walk.places] = static_cast<T>(std::nan(""));
+                  return;
+                }
                 if (nested) {
                   for (int64_t c = 0; c < channels; ++c)
                     target[c * walk.places] = static_cast<T>(nested_sum<C, N>(lines, strides, base + c * step, 0));

@@ -498,8 +498,9 @@ void check_factors(const Product& p, DType type) {
 // out = beta * self + alpha * a b, for two- and three-dimensional tensors.
 void multiply_add(const Tensor& out, const Tensor* self, const Tensor& a, const Tensor& b, const Scalar& beta,
                   const Scalar& alpha, const char* kernel) {
+  if (out.numel() == 0) return;  // of any type
+  if (a.size(-1) == 0 && (!self || beta.equals(0))) return fill(out, 0);
   visit<NumberTypes>(out.dtype(), kernel, [](auto) {});
-  if (out.numel() == 0) return;
   Product p{matrices(out), matrices(a), matrices(b), out.dim() == 3 ? out.size(0) : 1, self ? beta : Scalar(0), alpha};
   if (p.a.columns > 0) check_factors(p, is_floating(out.dtype()) ? compute_type(out.dtype()) : out.dtype());
   // Of the libraries only oneDNN, which serves these, takes a bias.

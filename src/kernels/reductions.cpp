@@ -255,10 +255,10 @@ void prod(const Tensor& out, const Tensor& self, IntArrayRef dims) {
   reduce(ReduceOp::Prod, "prod_out_cpu", out, self, dims);
 }
 void amax(const Tensor& out, const Tensor& self, IntArrayRef dims) {
-  reduce(ReduceOp::Max, "max_values_cpu", out, self, dims);
+  if (out.numel() != 0) reduce(ReduceOp::Max, "max_values_cpu", out, self, dims);
 }
 void amin(const Tensor& out, const Tensor& self, IntArrayRef dims) {
-  reduce(ReduceOp::Min, "min_values_cpu", out, self, dims);
+  if (out.numel() != 0) reduce(ReduceOp::Min, "min_values_cpu", out, self, dims);
 }
 void any(const Tensor& out, const Tensor& self, IntArrayRef dims) { reduce(ReduceOp::Any, "any_cpu", out, self, dims); }
 void all(const Tensor& out, const Tensor& self, IntArrayRef dims) { reduce(ReduceOp::All, "all_cpu", out, self, dims); }

@@ -238,7 +238,7 @@ namespace {
 std::complex<double> log_add_exp(std::complex<double> a, std::complex<double> b) {
   if (std::isnan(a.real()) || std::isnan(a.imag()) || std::isnan(b.real()) || std::isnan(b.imag()))
     return {std::nan(""), std::nan("")};
-  if (a.real() < b.real()) std::swap(a, b);
+  if (a.real() <= b.real()) std::swap(a, b);  // of two alike the later one
   if (std::isinf(b.real()) && b.real() < 0) return a;
   if (std::isinf(a.real()) && a.real() == b.real()) return std::log(std::exp(a) + std::exp(b));
   return a + std::log(1.0 + std::exp(b - a));

@@ -3,6 +3,7 @@ import math
 
 import pytest
 import umbra as torch
+from umbra.fx.experimental.proxy_tensor import make_fx
 
 aten = torch.ops.aten
 
@@ -447,3 +448,47 @@ def test_a_factor_of_a_product_of_integers_fits_their_type():
     with pytest.raises(RuntimeError, match="value cannot be converted to type int8_t without overflow"):
         torch.addcmul(ones, ones, ones, value=300)
     assert torch.addcmul(ones, ones, ones, value=100).tolist() == [101, 101]
+
+
+def test_truth_into_bytes_counts_elements_as_bytes():
+    bytes_ = torch.empty(0, dtype=torch.uint8)
+    assert torch.any(torch.tensor([[0.5], [0.0], [256.0], [3.0]]), 1, out=bytes_).tolist() == [0, 0, 0, 1]
+    assert torch.all(torch.tensor([[256, 1], [3, 2]]), 1, out=bytes_).tolist() == [0, 1]
+    assert torch.any(torch.tensor([0.5]), 0, out=torch.empty((), dtype=torch.uint8)).item() == 1  # one element alone
+    assert torch.all(torch.tensor([2, 3], dtype=torch.uint8), out=torch.empty((), dtype=torch.bool)).item() is True
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
+        torch.any(torch.ones(2, device="meta"), 0, out=torch.empty((), dtype=torch.uint8, device="meta"))
+
+
+def test_a_captured_truth_into_bytes_counts_them_too():
+    def into_bytes(x):
+        return torch.any(x, 1, out=torch.zeros(2, dtype=torch.uint8))
+
+    x = torch.tensor([[0.5, 0.0], [0.0, 3.0]])
+    captured = make_fx(torch.func.functionalize(into_bytes))(x)
+    assert captured(x).tolist() == into_bytes(x).tolist() == [0, 1]
+    assert captured(x + 1).tolist() == into_bytes(x + 1).tolist() == [1, 1]
+
+
+def test_sums_with_a_relu_of_integers_end_at_their_first_type():
+    small, wide = torch.tensor([100, -3, 2], dtype=torch.int8), torch.tensor([100, 1, 250])
+    assert aten._add_relu(small, wide).tolist() == [127, 0, 127]
+    assert aten._add_relu(wide, small).tolist() == [200, 0, 252]
+
+
+def test_bounds_of_a_half_have_to_be_halves():
+    half = torch.ones(2, dtype=torch.float16)
+    with pytest.raises(RuntimeError, match="cannot be converted to type c10::Half without overflow"):
+        torch.nn.functional.hardtanh(half, -1e6, 1e6)
+    assert torch.nn.functional.hardtanh(half, -3, 300).tolist() == [1, 1]
+
+
+def test_overloads_that_python_does_not_have():
+    p = torch.full((3,), 0.5)
+    for call in (lambda: torch.bernoulli(p, p), lambda: p.bernoulli(p), lambda: torch.bernoulli(p, p=p)):
+        with pytest.raises(TypeError, match="invalid combination of arguments"):
+            call()
+    assert aten.bernoulli.Tensor(p, p).shape == (3,)
+    with pytest.raises(TypeError):
+        torch.tensor([1, 2]).repeat_interleave()
+    assert torch.repeat_interleave(torch.tensor([1, 2])).tolist() == [0, 1, 1]

@@ -23,8 +23,11 @@ struct PositivePart : Unary {
   double most = std::numeric_limits<double>::max();
   bool keeps_nan = false;  // else what is no number is zero
   template <class T> auto bind() const {
-    if constexpr (std::is_integral_v<T>) return [](T x) { return maximum(x, T(0)); };
-    else
+    if constexpr (std::is_integral_v<T>) {
+      constexpr T kLargest = std::numeric_limits<T>::max();
+      T end = most < static_cast<double>(kLargest) ? static_cast<T>(most) : kLargest;
+      return [end](T x) { return std::min(std::max(x, T(0)), end); };
+    } else
       return [most = static_cast<T>(std::min<double>(most, std::numeric_limits<T>::max())),
               kept = static_cast<T>(keeps_nan)](auto x) {
         using V = decltype(x);

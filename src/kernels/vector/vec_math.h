@@ -3,6 +3,7 @@
 
 #include <sleef.h>
 
+#include <cmath>
 #include <utility>
 
 #include "kernels/vector/vec.h"
@@ -48,7 +49,6 @@ UMBRA_SLEEF_UNARY(lgamma, u10)
 UMBRA_SLEEF_BINARY(pow, u10)
 UMBRA_SLEEF_BINARY(atan2, u10)
 UMBRA_SLEEF_BINARY(hypot, u05)
-UMBRA_SLEEF_BINARY(fmod, )
 
 inline Vec<double> exp(Vec<double> a) { return Vec<double>(UMBRA_SLEEF_DOUBLE(exp, u10)(a.raw)); }
 inline Vec<double> tanh(Vec<double> a) { return Vec<double>(UMBRA_SLEEF_DOUBLE(tanh, u10)(a.raw)); }
@@ -57,6 +57,21 @@ inline Vec<double> erf(Vec<double> a) { return Vec<double>(UMBRA_SLEEF_DOUBLE(er
 inline std::pair<Vec<double>, Vec<double>> sine_cosine(Vec<double> a) {
   auto both = UMBRA_SLEEF_DOUBLE(sincos, u35)(a.raw);
   return {Vec<double>(both.x), Vec<double>(both.y)};
+}
+
+inline Vec<float> sleef_fmod(Vec<float> a, Vec<float> b) { return Vec<float>(UMBRA_SLEEF_FLOAT(fmod, )(a.raw, b.raw)); }
+inline Vec<double> sleef_fmod(Vec<double> a, Vec<double> b) {
+  return Vec<double>(UMBRA_SLEEF_DOUBLE(fmod, )(a.raw, b.raw));
+}
+/// What is left of a, however often b goes into it: where that is more often than the type can say, SLEEF gives nan.
+template <class T> Vec<T> fmod(Vec<T> a, Vec<T> b) {
+  Vec<T> rest = sleef_fmod(a, b);
+  if (!any(isnan(rest) & !isnan(a) & !isnan(b) & (b != Vec<T>(0)))) return rest;
+  T left[Vec<T>::size], right[Vec<T>::size];
+  a.store(left);
+  b.store(right);
+  for (int i = 0; i < Vec<T>::size; ++i) left[i] = std::fmod(left[i], right[i]);
+  return Vec<T>::load(left);
 }
 
 /// The neighbour of a in b's direction: one more or less in the bits, which are ordered as sizes are.

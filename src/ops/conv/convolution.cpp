@@ -2,6 +2,7 @@
 #include "kernels/convolution.h"
 
 #include "core/cpp_name.h"
+#include "core/stored_types.h"
 #include "core/type_text.h"
 #include "dispatch/layers.h"
 #include "ops/common/batching.h"
@@ -191,6 +192,28 @@ std::tuple<Batched, Batched, Batched> batch_convolution_backward(const Batched& 
   return {apart(of_input, 1), apart(of_weight, 0), apart(of_bias, 0)};
 }
 
+/// The sizes of an image; PyTorch has one dimension as two.
+std::string image_text(const Tensor& image) {
+  std::string out = image.dim() == 3 ? "1" : "";
+  for (int64_t d = 2; d < image.dim(); ++d) out += (out.empty() ? "" : " x ") + std::to_string(image.size(d));
+  return out;
+}
+
+/// What PyTorch's kernels refuse of a call with elements.
+void check_kernel(const Tensor& out, const Tensor& input, bool transposed) {
+  if (input.numel() == 0) return;
+  bool in_space = input.dim() == 5, integral = is_integral(input.dtype(), true);
+  if (is_float8(input.dtype()) || (transposed && integral && input.dtype() != DType::Int64))
+    kernels::unsupported_dtype(transposed
+                                   ? (in_space ? "slow_conv_transpose3d_out_cpu" : "slow_conv_transpose2d_out_cpu")
+                                   : (in_space ? "compute_columns3d" : "slow_conv2d_cpu"),
+                               input.dtype());
+  bool vanishes = false;
+  for (int64_t d = 2; d < out.dim(); ++d) vanishes = vanishes || out.size(d) < 1;
+  check(!transposed || !vanishes, "Given input size per channel: (", image_text(input),
+        "). Calculated output size per channel: (", image_text(out), "). Output size is too small");
+}
+
 UMBRA_OPERATOR(
     "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool "
     "transposed, SymInt[] output_padding, SymInt groups) -> Tensor")
@@ -206,6 +229,7 @@ UMBRA_OPERATOR(
     .cpu([](const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride,
             SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed, SymIntArrayRef output_padding,
             SymInt groups) {
+      check_kernel(out, input, transposed);
       kernels::convolution(out, input, weight, bias,
                            kernel_options(static_cast<size_t>(weight.dim() - 2), stride, padding, dilation, transposed,
                                           output_padding, groups));

@@ -27,6 +27,11 @@ void check_dtype(const char* kernel, const Tensor& self, bool with_bool) {
   check_kernel_type(!self.is_complex() && (with_bool || self.dtype() != DType::Bool), kernel, self);
 }
 
+/// A number is its own mode, and nothing has none: of any type.
+bool gives_itself(const Tensor& self) {
+  return self.dim() == 0 || (!self.sym_numel().is_symbolic() && self.sym_numel().value() == 0);
+}
+
 Specs reduced_specs(const Tensor& self, int64_t at, bool keepdim) {
   uint64_t mask = self.dim() == 0 ? 0 : uint64_t{1} << at;
   return {reduced_spec(self, mask, keepdim, self.dtype()), reduced_spec(self, mask, keepdim, DType::Int64)};
@@ -91,12 +96,16 @@ UMBRA_OPERATOR("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor val
     .meta([](const Tensor& self, int64_t dim, bool keepdim) {
       int64_t at = wrap_dim(dim, self.dim());
       check_size("mode", self, at);
-      check_dtype("mode_cpu", self, true);
+      if (!gives_itself(self)) check_dtype("mode_cpu", self, true);
       return reduced_specs(self, at, keepdim);
     })
     .cpu<2>([](const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool) {
-      check_dtype("mode_cpu", self, true);
       int64_t at = wrap_dim(dim, self.dim());
+      if (gives_itself(self)) {
+        kernels::copy(values, self.reshape(values.sym_sizes()));
+        return kernels::fill(indices, 0);
+      }
+      check_dtype("mode_cpu", self, true);
       kernels::mode(with_dim(values, self, at), with_dim(indices, self, at), self, at);
     })
     .gradient("self", {"grad", "dim", "indices", "self.sym_sizes", "keepdim"}, scatter_back)

@@ -45,7 +45,9 @@ UMBRA_OPERATOR("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Sca
     })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
             const Scalar& alpha) {
-      check<NotImplementedError>(self.dtype() != DType::Bool, "\"addmv_impl_cpu\" not implemented for 'Bool'");
+      bool computes = out.numel() != 0 && (vec.numel() != 0 || !beta.equals(0));
+      check<NotImplementedError>(self.dtype() != DType::Bool || !computes,
+                                 "\"addmv_impl_cpu\" not implemented for 'Bool'");
       kernels::addmv(out, self, mat, vec, beta, alpha);
     })
     .sparse(sparse::add_matrix_vector_product)

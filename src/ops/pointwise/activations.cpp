@@ -150,6 +150,7 @@ UMBRA_OPERATOR("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor
                                  }))
     .meta([](const Tensor& self, const Scalar& threshold, const Scalar& value) {
       for (const Scalar* number : {&threshold, &value}) check_is_number(self, *number);
+      if (is_reduced_floating(self.dtype()) && !only_metadata_is_asked()) kernels::check_fits(value, self.dtype());
       return pointwise_spec({&self}, Promotion::Default);
     })
     .gradient("self", {"grad", "self", "threshold"},
@@ -447,6 +448,8 @@ UMBRA_OPERATOR("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Te
       check<NotImplementedError>(!self.is_complex() || only_metadata_is_asked(),
                                  "clamp is not supported for complex types");
       if (is_integral(self.dtype(), true)) low.to_int(), high.to_int();  // a limit that is none is refused
+      if (is_reduced_floating(self.dtype()) && !only_metadata_is_asked())
+        for (const Scalar* bound : {&low, &high}) kernels::check_fits(*bound, self.dtype());
       return spec_like(self);
     })
     .gradient("self", {"grad", "self", "min_val", "max_val"},

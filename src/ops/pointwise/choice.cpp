@@ -131,7 +131,7 @@ UMBRA_OPERATOR("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Te
     })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& mask, const Tensor& value) {
       warn_of_expanded(out);
-      if (value.is_complex() && !self.is_complex()) kernels::check_fits(value.item(), self.dtype());
+      kernels::check_fits(value.item(), self.dtype());
       kernels::pointwise(functors::Where{}, out, {&mask, &value, &self}, self.dtype());
     })
     .elementwise()

@@ -85,7 +85,7 @@ UMBRA_OPERATOR("special_xlog1py(Tensor self, Tensor other) -> Tensor")
                 return grad.mul(self).div(other.add(1));
               })
     .tangent(TangentRule::Pointwise)
-    .node("SpecialXlog1PyBackward1")
+    .node("SpecialXlog1PyBackward0")
     .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor")

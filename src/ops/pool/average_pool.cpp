@@ -1,4 +1,5 @@
 // Average pooling over one to three dimensions.
+#include "ops/common/kernel_type.h"
 #include "ops/common/sizes_only.h"
 #include "ops/pool/pool_window.h"
 
@@ -28,7 +29,19 @@ struct AveragePooling {
     Window over = window(kernel, stride, padding);
     check(!divisor || *divisor != 0, "divisor must be not zero");
     if (dims == 2) self.sym_size(-3);  // fewer than three dimensions are told by this one
+    else if (self.dim() > 3) check_covers(self, over);
     return pooled_shape(name, self, over, ceil_mode);
+  }
+  /// In three dimensions the window has to fit into the image itself, whatever is put around it.
+  static void check_covers(const Tensor& self, const Window& over) {
+    bool fits = true;
+    for (int64_t i = 0; i < 3; ++i) fits = fits && self.sym_size(i - 3) >= SymInt(over.kernel[static_cast<size_t>(i)]);
+    check(fits, "input image (T: ", self.sym_size(-3), " H: ", self.sym_size(-2), " W: ", self.sym_size(-1),
+          ") smaller than kernel size (kT: ", over.kernel[0], " kH: ", over.kernel[1], " kW: ", over.kernel[2], ")");
+  }
+  /// PyTorch has no averages of narrow floats in three dimensions.
+  void check_type(const char* kernel, const Tensor& image) const {
+    check_kernel_type(dims == 2 || !is_reduced_floating(image.dtype()) || image.numel() == 0, kernel, image);
   }
   // Three dimensions always come row by row.
   TensorSpec spec(const Tensor& self, SymIntArrayRef shape) const {
@@ -51,6 +64,7 @@ struct AveragePooling {
         .cpu([family](const Tensor& out, const Tensor& self, Ints kernel, Ints stride, Ints padding, bool,
                       bool count_include_pad, Divisor divisor) {
           Window w = family.window(kernel, stride, padding);
+          family.check_type("avg_pool3d_out_frame", self);
           kernels::average_pool(out, self, options(w, count_include_pad, divisor));
         })
         .gradient(
@@ -83,6 +97,7 @@ struct AveragePooling {
         .cpu([family](const Tensor& out, const Tensor& grad, const Tensor&, Ints kernel, Ints stride, Ints padding,
                       bool, bool count_include_pad, Divisor divisor) {
           Window w = family.window(kernel, stride, padding);
+          family.check_type("avg_pool3d_backward_out_frame", grad);
           kernels::average_pool_backward(out, grad, options(w, count_include_pad, divisor));
         })
         .use(SizesOnly{})

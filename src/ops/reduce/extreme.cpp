@@ -52,7 +52,7 @@ TensorSpec extreme_spec(const char* name, const char* kernel, const Tensor& self
   for (int64_t dim : dims) wrap_dim(dim, self.dim());  // all of them before one is found twice
   uint64_t mask = dim_mask(dims, self.dim());
   check_not_empty(name, self, mask);
-  check_ordered(kernel, self);
+  if (!is_empty(self)) check_ordered(kernel, self);
   return reduced_spec(self, mask, keepdim, self.dtype());
 }
 Tensor extreme_gradient(const Tensor& grad, const Tensor& self, const Tensor& result, Ints dims, bool keepdim) {
@@ -307,16 +307,35 @@ UMBRA_OPERATOR("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor
 
 // ---- any and all; of bytes the result is bytes ----
 
-void check_truth(const char* name, const Tensor& out) {
-  check(out.dtype() == DType::Bool || out.dtype() == DType::UInt8, name,
-        " only supports bool tensor for result, got: ", kernel_name(out.dtype()));
+/// An output that is given may be of either type, whatever the argument's is; on the meta device of the result's alone.
+DType truth_dtype(const Tensor& self) {
+  bool of_bytes = self.dtype() == DType::UInt8 && (!outputs_are_given() || only_metadata_is_asked());
+  return of_bytes ? DType::UInt8 : DType::Bool;
 }
 
-DType truth_dtype(const Tensor& self) { return self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool; }
+/// Into bytes elements count as bytes, as in PyTorch: 0.5 and 256 are 0 there. One element alone counts as it is.
+void ask_truth(const void* context, SpecList&, Value* frame) {
+  const Operator& op = *static_cast<const Operator*>(context);
+  const Tensor &self = frame[0].tensor_ref(), &out = frame[op.functional()->argument_count()].tensor_ref();
+  check(out.dtype() == DType::Bool || out.dtype() == DType::UInt8, op.schema().name,
+        " only supports bool tensor for result, got: ", kernel_name(out.dtype()));
+  if (self.is_meta()) return check_out_dtype(truth_dtype(self), out.dtype());
+  bool as_bytes = out.dtype() == DType::UInt8 && self.dtype() != DType::UInt8;
+  if (as_bytes && self.sym_numel() != SymInt(1)) frame[0] = Value(self.to(DType::UInt8));
+}
+
+/// The out variant of that name. Stands behind the variant.
+struct TruthOut {
+  const char* variant;
+  void operator()(OperatorBuilder& builder) const {
+    Operator& out = out_variant(builder.op(), variant);
+    out.mutable_definition().meta = {ask_truth, &out, nullptr};
+  }
+};
 
 UMBRA_OPERATOR("any(Tensor self) -> Tensor")
     .out("any.all_out")
-    .use(out_asks("any.all_out", [](const Tensor&, const Tensor& out) { check_truth("any", out); }))
+    .use(TruthOut{"any.all_out"})
     .meta([](const Tensor& self) { return TensorSpec({}, truth_dtype(self), self.device()); })
     .cpu([](const Tensor& out, const Tensor& self) { kernels::any(out, self, masked_dims(all_dims(self))); })
     .sparse(sparse::any)
@@ -325,7 +344,7 @@ UMBRA_OPERATOR("any(Tensor self) -> Tensor")
     .batch([](const Batched& self) { return Batched(batch_flat(self).any(1), 0); });
 UMBRA_OPERATOR("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
     .out("any.out")
-    .use(out_asks("any.out", [](const Tensor&, int64_t, bool, const Tensor& out) { check_truth("any", out); }))
+    .use(TruthOut{"any.out"})
     .meta([](const Tensor& self, int64_t dim, bool keepdim) {
       return reduced_spec(self, one_dim(self, dim), keepdim, truth_dtype(self));
     })
@@ -337,8 +356,7 @@ UMBRA_OPERATOR("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 UMBRA_OPERATOR("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
     .out("any.dims_out")
-    .use(out_asks("any.dims_out",
-                  [](const Tensor&, OptionalDims, bool, const Tensor& out) { check_truth("any", out); }))
+    .use(TruthOut{"any.dims_out"})
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim) {
       return reduced_spec(self, dims ? dim_mask(*dims, self.dim(), false) : all_dims(self), keepdim, truth_dtype(self));
     })
@@ -350,7 +368,7 @@ UMBRA_OPERATOR("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Te
     .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .scalars = true});
 UMBRA_OPERATOR("all(Tensor self) -> Tensor")
     .out("all.all_out")
-    .use(out_asks("all.all_out", [](const Tensor&, const Tensor& out) { check_truth("all", out); }))
+    .use(TruthOut{"all.all_out"})
     .meta([](const Tensor& self) { return TensorSpec({}, truth_dtype(self), self.device()); })
     .cpu([](const Tensor& out, const Tensor& self) { kernels::all(out, self, masked_dims(all_dims(self))); })
     .not_differentiable()
@@ -358,7 +376,7 @@ UMBRA_OPERATOR("all(Tensor self) -> Tensor")
     .batch([](const Batched& self) { return Batched(batch_flat(self).all(1), 0); });
 UMBRA_OPERATOR("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
     .out("all.out")
-    .use(out_asks("all.out", [](const Tensor&, int64_t, bool, const Tensor& out) { check_truth("all", out); }))
+    .use(TruthOut{"all.out"})
     .meta([](const Tensor& self, int64_t dim, bool keepdim) {
       return reduced_spec(self, one_dim(self, dim), keepdim, truth_dtype(self));
     })
@@ -370,8 +388,7 @@ UMBRA_OPERATOR("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 UMBRA_OPERATOR("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
     .out("all.dims_out")
-    .use(out_asks("all.dims_out",
-                  [](const Tensor&, OptionalDims, bool, const Tensor& out) { check_truth("all", out); }))
+    .use(TruthOut{"all.dims_out"})
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim) {
       return reduced_spec(self, dims ? dim_mask(*dims, self.dim(), false) : all_dims(self), keepdim, truth_dtype(self));
     })

@@ -36,10 +36,10 @@ void check_log_backward_type(const Tensor& grad, int64_t dim) {
   check_softmax_type("log_softmax_backward_kernel_impl", "log_softmax_backward_lastdim_kernel_impl", grad, dim);
 }
 TensorSpec backward_spec(const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
+  wrap_dim(dim, grad.dim());
   check(grad.sym_sizes() == output.sym_sizes(),
         "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'; but ",
         grad.sym_sizes(), " does not equal ", output.sym_sizes(), " (while checking arguments for softmax_backward)");
-  wrap_dim(dim, grad.dim());
   check(grad.dtype() == output.dtype(), "expected scalar type ", kernel_name(output.dtype()), " but found ",
         kernel_name(grad.dtype()));
   bool accelerator = grad.device().type == DeviceType::CUDA;  // which alone takes a half and gives a float

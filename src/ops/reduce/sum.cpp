@@ -129,7 +129,10 @@ UMBRA_OPERATOR("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, Sca
     .cpu([](const Tensor& out, const Tensor& self, OptionalDims dims, bool, std::optional<DType>) {
       auto over = masked_dims(reduced_dims(self, dims));
       if (is_integral(self.dtype(), true)) return kernels::sum(out, in_type(self, out.dtype()), over);
-      if (is_integral(out.dtype(), true)) kernels::unsupported_dtype("nansum_cpu", out.dtype());
+      if (is_integral(out.dtype(), true)) {  // an output may not ask for what the caller can
+        if (outputs_are_given()) kernels::unsupported_dtype("nansum_cpu", out.dtype());
+        return kernels::sum(out, in_type(where(self.isnan(), 0, self), out.dtype()), over);
+      }
       kernels::nansum(out, in_type(self, out.dtype()), over);
     })
     .gradient("self", {"grad", "self", "dim", "keepdim"},

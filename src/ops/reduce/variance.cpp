@@ -1,4 +1,7 @@
 // Variances, deviations, products, logsumexp, running sums.
+#include <cmath>
+#include <limits>
+
 #include "kernels/copy.h"
 #include "kernels/reductions.h"
 #include "kernels/scan.h"
@@ -33,6 +36,10 @@ Tensor variance_gradient(const Tensor& grad, const Tensor& self, const OptionalD
                                            SymFloat(correction_of(correction))));
   Tensor g = restore_dims(grad, self.sym_sizes(), dims, keepdim);
   Tensor mean = dims && !dims->empty() ? self.mean(IntArrayRef(*dims), true) : self.mean();
+  // Of all elements without a degree of freedom the variance is infinite, or none.
+  bool of_all = !dims || self.dim() == 0;
+  if (of_all && !degrees.is_symbolic() && degrees.to_double() <= 0 && !self.is_complex())
+    return g.mul(where(self.eq(mean), std::numeric_limits<double>::quiet_NaN(), HUGE_VAL)).to(self.dtype());
   // The factor goes to the elements: of no elements, there is then no derivative that an infinite factor could spoil.
   return g.mul(self.sub(mean).mul(2.0).div(degrees));
 }

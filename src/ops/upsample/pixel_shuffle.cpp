@@ -1,5 +1,7 @@
 // Channels traded for pixels, and channels in another order.
+#include "core/stored_types.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -13,6 +15,12 @@ void check_pixels(const char* name, const char* argument, const Tensor& self, in
   check(self.dim() >= 3, name, " expects input to have at least 3 dimensions, but got input with ", self.dim(),
         " dimension(s)");
   check(factor > 0, name, " expects a positive ", argument, ", but got ", factor);
+}
+
+/// Types that are only stored are not shuffled.
+void check_shuffled(const char* kernel, const Tensor& self) {
+  bool stored = is_float8(self.dtype()) || is_wide_unsigned(self.dtype()) || self.dtype() == DType::Complex32;
+  check_kernel_type(!stored, kernel, self);
 }
 
 /// Leading sizes, then the given ones.
@@ -43,6 +51,7 @@ UMBRA_OPERATOR("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor")
           "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
           "input.size(-3)=",
           channels, " is not divisible by ", square);
+      if (!self.sym_numel().same(0)) check_shuffled("pixel_shuffle", self);
       SymInt c = channels / square;
       Tensor out = empty(with_tail(self, {c, height * r, width * r}), self.options(), self.suggested_format());
       Tensor apart = self.view(with_tail(self, {c, r, r, height, width}));
@@ -66,6 +75,7 @@ UMBRA_OPERATOR("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor")
       check(width % r == 0,
             "pixel_unshuffle expects width to be divisible by downscale_factor, but input.size(-1)=", width,
             " is not divisible by ", factor);
+      if (!self.sym_numel().same(0)) check_shuffled("pixel_unshuffle", self);
       Tensor out = empty(with_tail(self, {c * r * r, height / r, width / r}), self.options(), self.suggested_format());
       Tensor apart = self.view(with_tail(self, {c, height / r, r, width / r, r}));
       out.view(with_tail(self, {c, r, r, height / r, width / r}))
@@ -84,6 +94,7 @@ Tensor shuffle_channels(const Tensor& self, SymInt groups) {
   check(channels % groups == 0, "Number of channels must be divisible by groups. Got ", channels, " channels and ",
         groups, " groups.");
   if (self.sym_numel().same(0)) return self.new_empty_strided(self.sym_sizes(), self.sym_strides());
+  check_shuffled("channel_shuffle", self);
   Tensor out = empty(self.sym_sizes(), self.options(), self.suggested_format());
   auto split = [&](SymInt outer) {
     SymShape sizes(self.sym_sizes());

@@ -157,6 +157,8 @@ UMBRA_OPERATOR("movedim.intlist(Tensor(a) self, int[] source, int[] destination)
       check(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (",
             IntArrayRef(source), " dims) should contain the same number of dims as destination (",
             IntArrayRef(destination), " dims)");
+      for (const auto* list : {&source, &destination})
+        for (int64_t d : *list) wrap_dim(d, self.dim());  // all of them before one is found twice
       for (const auto* list : {&source, &destination}) {
         std::vector<int64_t> places;
         for (int64_t d : *list) places.push_back(wrap_dim(d, self.dim()));

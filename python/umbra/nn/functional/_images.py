@@ -109,12 +109,12 @@ def affine_grid(theta, size, align_corners=None):
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     """Blocks that slide over an image, as columns."""
-    return umbra.ops.aten.im2col(input, _each(kernel_size, 2), _each(dilation, 2), _each(padding, 2), _each(stride, 2))
+    return umbra._C._nn.im2col(input, _each(kernel_size, 2), _each(dilation, 2), _each(padding, 2), _each(stride, 2))
 
 
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """Columns added up into an image."""
-    return umbra.ops.aten.col2im(input, _each(output_size, 2), _each(kernel_size, 2), _each(dilation, 2), _each(padding, 2), _each(stride, 2))
+    return umbra._C._nn.col2im(input, _each(output_size, 2), _each(kernel_size, 2), _each(dilation, 2), _each(padding, 2), _each(stride, 2))
 
 
 def pad(input, pad, mode="constant", value=None):

@@ -145,7 +145,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
                          "Please ensure they have the same size.")
     if weight is not None:
         weight = weight.expand(umbra.broadcast_shapes(target.size(), weight.size()))
-    return umbra.ops.aten.binary_cross_entropy(input, target, weight, kind)
+    return umbra._C._nn.binary_cross_entropy(input, target, weight, kind)
 
 
 def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
@@ -170,7 +170,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """The logistic loss of targets 1 and -1."""
-    return umbra.ops.aten.soft_margin_loss(input, target, _reduction(reduction, size_average, reduce))
+    return umbra._C._nn.soft_margin_loss(input, target, _reduction(reduction, size_average, reduce))
 
 
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
@@ -194,7 +194,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
 
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """By how much scores of wrong classes come near those of the right ones, several for each sample."""
-    return umbra.ops.aten.multilabel_margin_loss(input, target, _reduction(reduction, size_average, reduce))
+    return umbra._C._nn.multilabel_margin_loss(input, target, _reduction(reduction, size_average, reduce))
 
 
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
@@ -214,7 +214,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
-    return umbra.ops.aten.multi_margin_loss(input, target, p, margin, weight, kind)
+    return umbra._C._nn.multi_margin_loss(input, target, p, margin, weight, kind)
 
 
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"):

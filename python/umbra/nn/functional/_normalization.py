@@ -77,7 +77,7 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     else:
         sizes = input.size()
         padded = pad(squares.view(sizes[0], 1, sizes[1], sizes[2], -1), (0, 0, 0, 0, size // 2, (size - 1) // 2))
-        mean = umbra.ops.aten.avg_pool3d(padded, [size, 1, 1], [1]).squeeze(1).view(sizes)
+        mean = umbra._C._nn.avg_pool3d(padded, [size, 1, 1], [1]).squeeze(1).view(sizes)
     return input / mean.mul(alpha).add(k).pow(beta)
 
 

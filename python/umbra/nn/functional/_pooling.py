@@ -10,7 +10,7 @@ def _max_pool(dims):
     name = f"max_pool{dims}d"
 
     def max_pool(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-        operator = getattr(umbra.ops.aten, name + "_with_indices") if return_indices else getattr(umbra, name)
+        operator = getattr(umbra._C._nn, name + "_with_indices") if return_indices else getattr(umbra, name)
         return operator(input, kernel_size, [] if stride is None else stride, padding, dilation, ceil_mode)
 
     def with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
@@ -27,11 +27,11 @@ max_pool2d, max_pool2d_with_indices = _max_pool(2)
 max_pool3d, max_pool3d_with_indices = _max_pool(3)
 
 
-def _sizes_or_own(output_size, input, dims):
+def _sizes_or_own(output_size, input):
     """`output_size` for each dimension; None stands for the input's own size. Of one number the operator says what is wrong."""
     if isinstance(output_size, int):
         return output_size
-    sizes = list(output_size) if isinstance(output_size, (tuple, list)) else [output_size] * dims
+    sizes = list(output_size) if isinstance(output_size, (tuple, list)) else [output_size] * len(output_size)
     if input.dim() <= len(sizes):
         raise ValueError(f"Input dimension should be at least {len(sizes) + 1}")
     return [own if size is None else size for size, own in zip(sizes, input.shape[-len(sizes):])]
@@ -39,19 +39,19 @@ def _sizes_or_own(output_size, input, dims):
 
 def adaptive_avg_pool2d(input, output_size):
     """Means, down to a given size."""
-    return umbra.ops.aten.adaptive_avg_pool2d(input, _sizes_or_own(output_size, input, 2))
+    return umbra._C._nn.adaptive_avg_pool2d(input, _sizes_or_own(output_size, input))
 
 
 def adaptive_avg_pool3d(input, output_size):
     """Means, down to a given size."""
-    return umbra.ops.aten.adaptive_avg_pool3d(input, _sizes_or_own(output_size, input, 3))
+    return umbra._C._nn.adaptive_avg_pool3d(input, _sizes_or_own(output_size, input))
 
 
 def _adaptive_max_pool(dims):
     name = f"adaptive_max_pool{dims}d"
 
     def with_indices(input, output_size, return_indices=False):
-        return getattr(umbra.ops.aten, name)(input, _sizes_or_own(output_size, input, dims))
+        return getattr(umbra._C._nn, name)(input, _sizes_or_own(output_size, input))
 
     def adaptive_max_pool(input, output_size, return_indices=False):
         out, indices = with_indices(input, output_size)
@@ -84,7 +84,7 @@ def _fractional_max_pool(dims):
         if _random_samples is None:
             batch = 1 if input.dim() == dims + 1 else input.size(0)
             _random_samples = umbra.rand(batch, input.size(-dims - 1), dims, dtype=input.dtype, device=input.device)
-        return getattr(umbra.ops.aten, name)(input, kernel, sizes, _random_samples)
+        return getattr(umbra._C._nn, name)(input, kernel, sizes, _random_samples)
 
     def fractional_max_pool(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
         out, indices = with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)
@@ -129,10 +129,10 @@ def _unpool(dims):
         stride = kernel if stride is None else _each(stride, dims)
         size = _unpooled_size(input, kernel, stride, padding, output_size)
         if dims == 1:
-            return umbra.ops.aten.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), size + [1]).squeeze(-1)
+            return umbra._C._nn.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), size + [1]).squeeze(-1)
         if dims == 2:
-            return umbra.ops.aten.max_unpool2d(input, indices, size)
-        return umbra.ops.aten.max_unpool3d(input, indices, size, stride, padding)
+            return umbra._C._nn.max_unpool2d(input, indices, size)
+        return umbra._C._nn.max_unpool3d(input, indices, size, stride, padding)
     max_unpool.__doc__ = "Maxima put back where they lay, among zeros."
     max_unpool.__name__ = max_unpool.__qualname__ = name
     return max_unpool
@@ -145,7 +145,7 @@ def _lp_pool(dims):
     def lp_pool(input, norm_type, kernel_size, stride=None, ceil_mode=False):
         count = math.prod(_each(kernel_size, dims))
         powers = input.pow(norm_type)
-        average = getattr(umbra.ops.aten, f"avg_pool{dims}d")(powers, _each(kernel_size, dims), [] if stride is None else _each(stride, dims), [0] * dims,
+        average = getattr(umbra._C._nn, f"avg_pool{dims}d")(powers, _each(kernel_size, dims), [] if stride is None else _each(stride, dims), [0] * dims,
                                                               ceil_mode)
         return (umbra.sign(average) * umbra.relu(umbra.abs(average))).mul(count).pow(1.0 / norm_type)
     lp_pool.__doc__ = "The root of the sum of powers in each window."
