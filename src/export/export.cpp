@@ -118,7 +118,7 @@ class Exporter {
     add_calls();
     forget_histories(program_.graph());
     size_t recorded = count_sizes(program_.graph());
-    insert_runtime_asserts(program_.graph(), *env_);
+    insert_runtime_asserts(*program_.graph_module, *env_);
     remove_dead_code();
     remove_unused_constants();
     insert_metadata_asserts(program_.graph());
