@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "export/hinted_ranges.h"
 #include "export/names.h"
 #include "export/used_symbols.h"
 #include "sym/layout_watch.h"
@@ -68,7 +69,6 @@ sym::SymbolOptions symbol_options(const Dim* dim) {
     options.range = dim->range();
   }
   options.marked_dynamic = dim->hint() == Dim::Hint::Dynamic;
-  if (dim->range() != sym::Range{0}) options.range = dim->range();
   return options;
 }
 
@@ -255,7 +255,11 @@ class Exporter {
   // The size that a Dim stands for: one symbol for each name, so that equal Dims are equal sizes.
   SymInt size_for(const std::string& path, int64_t d, int64_t hint, const Dim* dim) {
     std::string text = size_source(path, d);
-    if (!dim || dim->hint() != Dim::Hint::Named) return env_->create_symbol(hint, text, symbol_options(dim));
+    if (!dim || dim->hint() != Dim::Hint::Named) {
+      SymInt size = env_->create_symbol(hint, text, symbol_options(dim));
+      if (dim) hinted_.add(concat("inputs", source_of(path).substr(1), ".shape[", d, "]"), size, hint, *dim);
+      return size;
+    }
     auto found = roots_.find(dim->name());
     if (found == roots_.end()) {
       check<UserError>((hint - dim->offset()) % dim->scale() == 0, "Expected shape[", d, "] = ", hint,
@@ -318,10 +322,13 @@ class Exporter {
 
   // An integer is part of the program unless a Dim says that it may vary.
   SymInt integer_input(int64_t given, const std::string& path) {
-    sym::SymbolOptions options = symbol_options(find_dim(path, 0, 1));
+    const Dim* dim = find_dim(path, 0, 1);
+    sym::SymbolOptions options = symbol_options(dim);
     options.size = false;
     options.keep_zero_one = true;
-    return env_->create_symbol(given, source_of(path), options);
+    SymInt number = env_->create_symbol(given, source_of(path), options);
+    if (dim && number.is_symbolic()) hinted_.add("inputs" + source_of(path).substr(1), number, given, *dim);
+    return number;
   }
 
   // One tensor given several times is one stand-in: programs may ask whether their arguments are one.
@@ -519,8 +526,10 @@ class Exporter {
   // ---- symbols ----
 
   void settle_symbols() {
+    hinted_.refuse_fixed_examples(*env_);
     sym::check_constraints(*env_, {.force_specializations = options_.force_specializations});
     settle_ranges();
+    hinted_.settle(*env_, program_.ranges);
     program_.guards = env_->guard_texts();
     std::vector<std::string> assumptions = env_->assumption_texts();
     program_.guards.insert(program_.guards.end(), assumptions.begin(), assumptions.end());
@@ -593,6 +602,7 @@ class Exporter {
   std::map<std::string, std::string> first_sizes_;  // of Dims: the size that they were met in first
   std::map<std::string, std::string> own_sources_;  // of Dims: a size that is the Dim itself
   std::vector<std::string> derived_guards_;
+  HintedRanges hinted_;
   std::vector<SizePlace> places_;  // sizes of inputs that vary
   fx::Node* last_lifted_ = nullptr;
   size_t inputs_ = 0, lifted_ = 0, unnamed_constants_ = 0;
