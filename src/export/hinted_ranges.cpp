@@ -26,8 +26,8 @@ void HintedRanges::refuse_fixed_examples(sym::ShapeEnv& env) const {
 void HintedRanges::settle(sym::ShapeEnv& env, std::vector<RangeConstraint>& ranges) const {
   std::string conflicts;
   for (const Entry& entry : entries_) {
-    const sym::Expression* e =
-        entry.number.is_symbolic() ? env.simplify(env.expression(entry.number)) : env.table().integer(entry.number.value());
+    const sym::Expression* e = entry.number.is_symbolic() ? env.simplify(env.expression(entry.number))
+                                                          : env.table().integer(entry.number.value());
     bool is_number = e->is(sym::Kind::Integer);
     auto declared = std::ranges::find(ranges, sym::to_text(e), &RangeConstraint::expression);
     if (!is_number && declared == ranges.end()) continue;
@@ -53,8 +53,10 @@ std::string HintedRanges::conflict(const Entry& entry, const sym::Range& found, 
   if (entry.dim.hint() != Dim::Hint::Dynamic || !left.is_point()) return "";
   std::string start = concat("\n- Received user-specified dim hint Dim.DYNAMIC(min=", least, ", max=", most, "), but ");
   bool zero_one = found.is_point() && (entry.example == 0 || entry.example == 1);
-  if (zero_one) return concat(start, "export 0/1 specialized due to hint of ", entry.example, " for dimension ", entry.place, ".");
-  return concat(start, "tracing inferred a static shape of ", integer_text(left.lower), " for dimension ", entry.place, ".");
+  if (zero_one)
+    return concat(start, "export 0/1 specialized due to hint of ", entry.example, " for dimension ", entry.place, ".");
+  return concat(start, "tracing inferred a static shape of ", integer_text(left.lower), " for dimension ", entry.place,
+                ".");
 }
 
 }  // namespace umbra

@@ -234,3 +234,8 @@ def test_bounds_of_hints_that_contradict_the_program_are_named():
         export(Function(lambda x: x), (torch.ones(4),), dynamic_shapes=((Dim.STATIC(min=6, max=8),),))
     with pytest.raises(ValueError, match="tracing inferred a static shape of 32"):
         export(Model(), (torch.ones(32), 256), dynamic_shapes=((Dim.DYNAMIC(min=32),), Dim.AUTO))
+
+
+def test_a_derived_dim_is_a_function_of_its_root():
+    derived = 2 * Dim("d", min=2, max=8) + 1
+    assert (derived.fn(3), derived.min, derived.max) == (7, 5, 17)
