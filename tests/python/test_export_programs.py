@@ -460,3 +460,9 @@ def test_composites_of_users_libraries_come_apart_where_the_table_has_them():
         assert targets(program.run_decompositions()) == ["aten.sin.default", "aten.add.Tensor", "aten.mul.Tensor"]
         whole = ["export_programs.twice.default", "aten.mul.Tensor"]
         assert targets(program.run_decompositions({})) == targets(program.run_decompositions(table)) == targets(program) == whole
+
+
+def test_the_code_of_a_moved_program_names_the_new_device():
+    from umbra.export.passes import move_to_device_pass
+    moved = move_to_device_pass(program(lambda x: torch.cond(x.sum() > 0, lambda x: x + torch.ones(2), lambda x: x.clone(), (x + torch.ones(2),)), torch.ones(2)), "meta")
+    assert "device(type='meta')" in moved.graph_module.code and "device(type='meta')" in moved.graph_module.true_graph_0.code
