@@ -33,18 +33,30 @@ class CustomDecompTable(dict):
         names = [name for name in _C._core_decompositions() if name not in _CORE_COMPOSITES]
         super().__init__((op, _OwnParts(op)) for op in map(_overload, names) if op is not None)
         self.update((op, _LibraryParts(op)) for op in _library_composites())
+        self._removed = set()
 
     has_materialized = True  # it knows all its entries from the start
 
     def pop(self, op, *default):
         if op not in self and not default:
             raise KeyError(f"{op} is not in the table")
+        self._removed.add(op)
         return super().pop(op, *default)
+
+    def __delitem__(self, op):
+        super().__delitem__(op)
+        self._removed.add(op)
 
     def copy(self):
         table = CustomDecompTable.__new__(CustomDecompTable)
         dict.__init__(table, self)
+        table._removed = set(self._removed)
         return table
+
+    def _with_later_composites(self):
+        """The entries, with composites of libraries that were defined after the table was made, unless they were taken out."""
+        later = {op: _LibraryParts(op) for op in _library_composites() if op not in self._removed}
+        return {**later, **self}
 
     def materialize(self):
         return dict(self)

@@ -402,7 +402,8 @@ class ExportedProgram:
         are not in the table stay whole."""
         from umbra.export import decomp_utils
         not_built("ExportedProgram.run_decompositions", decompose_custom_triton_ops=(decompose_custom_triton_ops, False))
-        table = decomp_utils.CustomDecompTable() if decomp_table is None else dict(decomp_table)
+        table = decomp_utils.CustomDecompTable() if decomp_table is None else decomp_table
+        table = table._with_later_composites() if isinstance(table, decomp_utils.CustomDecompTable) else dict(table)
         functions, own = decomp_utils.split_table(table)
         program = self._synchronised().decompose(functions, own, decomp_utils.kept_composites(table))
         result = ExportedProgram(program, self._example_inputs, *self.call_spec, self._state, self._call_specs)
