@@ -119,7 +119,8 @@ int diff(const std::string& first, const std::string& second) {
     differences += compare_lines(lines_of(to_string(load_program(first).graph())),
                                  lines_of(to_string(load_program(second).graph())));
   differences += compare_tensors(load_tensors(first), load_tensors(second));
-  std::printf(differences ? "%d differences\n" : "no differences\n", differences);
+  if (differences) std::printf("%d difference%s\n", differences, differences == 1 ? "" : "s");
+  else std::printf("no differences\n");
   return differences ? 1 : 0;
 }
 

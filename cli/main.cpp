@@ -32,6 +32,13 @@ size_t edit_distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
+/// CLI11's own says "not in range 0.000000 to" a number of three hundred digits.
+std::string positive(const std::string& text) {
+  double number = 0;
+  bool fits = CLI::detail::lexical_cast(text, number) && number > 0;
+  return fits ? "" : "expected a number above 0, got " + text;
+}
+
 class Program {
  public:
   Program() {
@@ -133,8 +140,7 @@ class Program {
     run->add_option("--check", run_.expected, "compare its outputs with those in a file, where they are o0, o1, ...");
     run->add_option("--tolerance", run_.tolerance, "how far outputs may be off, relative to 1 + |expected|");
     run->add_option("--output,-o", run_.output, "write its outputs, as o0, o1, ..., to a file");
-    run->add_option("--repeat", run_.repeat, "run it this many times, and say how long that takes")
-        ->check(CLI::PositiveNumber);
+    run->add_option("--repeat", run_.repeat, "run it this many times, and say how long that takes")->check(positive);
     run->add_flag("--profile", run_.profile, "say where the time goes, by operators");
   }
 
@@ -152,8 +158,8 @@ class Program {
         ->check(CLI::IsMember({"mse", "l1", "cross_entropy"}));
     train->add_option("--optimizer", train_.optimizer, "what changes the parameters")
         ->check(CLI::IsMember({"sgd", "adamw"}));
-    train->add_option("--lr", train_.rate, "the learning rate")->check(CLI::PositiveNumber);
-    train->add_option("--steps", train_.steps, "how many steps")->check(CLI::PositiveNumber);
+    train->add_option("--lr", train_.rate, "the learning rate")->check(positive);
+    train->add_option("--steps", train_.steps, "how many steps")->check(positive);
     train->add_option("--output,-o", train_.output, "write the trained program to this .pt2 file");
   }
 

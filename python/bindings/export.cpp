@@ -79,7 +79,7 @@ Dim read_dim(nb::handle description) {
   Dim::Bounds bounds{least, most.value_or(std::numeric_limits<int64_t>::max())};
   if (hint == "auto") return Dim::automatic(bounds);
   if (hint == "dynamic") return Dim::dynamic(bounds);
-  if (hint == "static") return Dim::fixed();
+  if (hint == "static") return Dim::fixed(bounds);
   return scale * Dim(name, bounds) + offset;
 }
 

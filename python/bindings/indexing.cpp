@@ -47,6 +47,9 @@ struct Prepared {
 SymInt slice_bound(PyObject* object, SymInt none) {
   if (object == Py_None) return none;
   SymInt value;
+  bool number = is_tensor(object) && tensor_of(object).dim() == 0 && is_integral(tensor_of(object).dtype(), false);
+  if (number && active_mode(DispatchKey::PreProxy))  // as PyTorch's programs read it
+    return call_value<"aten::item">(tensor_of(object)).to_scalar().to_sym_int();
   if (PyLong_Check(object)) {
     int overflow;
     long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
@@ -106,10 +109,12 @@ bool read_index(PyObject* item, const Tensor& t, int64_t dim, int64_t shown_dim,
   return read_int(item, out);
 }
 
-Tensor slice(const Tensor& t, int64_t dim, const Slice& s) {
+/// `beside_symbols`: another part of the index is symbolic, and the program is exported. There, and beside a symbolic
+/// end, an end that is not given stays out, as PyTorch's graphs have it.
+Tensor slice(const Tensor& t, int64_t dim, const Slice& s, bool beside_symbols = false) {
   check<IndexError>(t.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
-  // Beside a symbolic end the other one stays out, as PyTorch's graphs have it.
-  bool from_start = s.stop.is_symbolic() && s.start.same(0), to_end = s.start.is_symbolic() && s.stop.same(kToTheEnd);
+  bool from_start = (beside_symbols || s.stop.is_symbolic()) && s.start.same(0),
+       to_end = (beside_symbols || s.start.is_symbolic()) && s.stop.same(kToTheEnd);
   std::optional<SymInt> start = s.start, stop = s.stop;
   if (from_start) start.reset();
   if (to_end) stop.reset();
@@ -168,10 +173,21 @@ int64_t dimensions_of(PyObject* item) {
   return 1;
 }
 
+/// Whether a number of an index is symbolic.
+bool has_symbols(PyObject* const* items, size_t count) {
+  return std::any_of(items, items + count, [](PyObject* item) {
+    if (!PySlice_Check(item)) return is_sym_int(item);
+    auto* s = reinterpret_cast<PySliceObject*>(item);
+    return is_sym_int(s->start) || is_sym_int(s->stop) || is_sym_int(s->step);
+  });
+}
+
 /// Applies the items of an index one after the other.
 class Applier {
  public:
-  explicit Applier(const Tensor& self) : self_(self) { out_.result = self; }
+  explicit Applier(const Tensor& self, bool beside_symbols = false) : self_(self), beside_symbols_(beside_symbols) {
+    out_.result = self;
+  }
 
   Prepared apply(PyObject* const* items, size_t count) {
     int64_t specified = 0;
@@ -190,7 +206,9 @@ class Applier {
       out_.result = select(out_.result, dim_, integer, position);
     } else if (PySlice_Check(item)) {
       Slice s = read_slice(item);
-      if (!skip_whole_ || !is_whole(out_.result, dim_, s)) out_.result = slice(out_.result, dim_, s);
+      bool colon = s.start.same(0) && s.stop.same(kToTheEnd) && s.step == 1;
+      if (!(beside_symbols_ && colon) && (!skip_whole_ || !is_whole(out_.result, dim_, s)))
+        out_.result = slice(out_.result, dim_, s, beside_symbols_);
       ++dim_;
     } else if (item == Py_Ellipsis) {
       dim_ += self_.dim() - specified;
@@ -234,6 +252,7 @@ class Applier {
   }
 
   const Tensor& self_;
+  const bool beside_symbols_;
   Prepared out_;
   int64_t dim_ = 0, covered_ = 0;
   /// `x[:]` is x; a trace has it as it was written.
@@ -273,7 +292,8 @@ Tensor get(const Tensor& self, PyObject* index) {
   if (read_index(index, self, 0, 0, integer)) return select(self, 0, integer, 0);
   if (PySlice_Check(index)) return slice(self, 0, read_slice(index));
   Items items(index);
-  Prepared prepared = Applier(self).apply(items.data, items.count);
+  bool beside_symbols = active_mode(DispatchKey::PreProxy) && has_symbols(items.data, items.count);
+  Prepared prepared = Applier(self, beside_symbols).apply(items.data, items.count);
   if (prepared.any_index()) return call<"aten::index.Tensor">(prepared.result, index_list(prepared.indices));
   return prepared.result.is_same(self) ? call<"aten::alias">(self) : prepared.result;
 }

@@ -83,6 +83,13 @@ def _key_of(kind):
 
 
 _registered = set()  # (operator, key) of all living libraries
+
+
+def _registered_kernels():
+    """(operator, key) of all kernels of living libraries."""
+    return frozenset(_registered)
+
+
 _kept = []  # libraries of the functions below that were given none
 
 

@@ -310,7 +310,7 @@ JointGraph trace_joint(const ValueFunction& function, const CallInfo& info, cons
   }
   refuse_lost_tensors(*joint.module, info.mode.get());
   name_writes(joint.module->graph());
-  if (info.mode->shape_env()) insert_runtime_asserts(joint.module->graph(), *info.mode->shape_env(), false);
+  if (info.mode->shape_env()) insert_runtime_asserts(*joint.module, *info.mode->shape_env(), false);
   fx::eliminate_dead_code(*joint.module);
   joint.module->set_class_name("<lambda>");  // as the text of PyTorch's says
   return joint;

@@ -35,10 +35,16 @@ const sym::Expression* symbol_of_bool(const Value& value) {
   return from_data && !e->arg(0)->has_hint() ? e->arg(0) : nullptr;
 }
 
+/// What the graphs of a program have between them.
+struct Covered {
+  std::unordered_set<const sym::Expression*> symbols, conditions;  // that one of them computes and checks
+};
+
 class Inserter {
  public:
-  Inserter(fx::Graph& graph, sym::ShapeEnv& env, bool first_ranges)
-      : graph_(graph), env_(env), first_ranges_(first_ranges) {
+  /// `inner`: of a function that a call is given, whose inputs' symbols are checked where the call is made.
+  Inserter(fx::Graph& graph, sym::ShapeEnv& env, bool first_ranges, bool inner, Covered& covered)
+      : graph_(graph), env_(env), first_ranges_(first_ranges), inner_(inner), covered_(covered) {
     for (const sym::RuntimeAssert& a : env.runtime_asserts()) {
       if (std::optional<Bound> bound = bound_of(a.condition)) narrow(*bound);
       pending_.push_back(a.condition);
@@ -46,14 +52,19 @@ class Inserter {
   }
 
   void run() {
+    if (inner_) remove_earlier();
     bool any = !pending_.empty();
     for (const sym::Symbol& symbol : env_.symbols()) any |= !symbol.backed;
     if (!any) return;
     bool among_inputs = true;
     for (fx::Node* node : graph_.nodes()) {
       if (among_inputs && node->op() != fx::Op::Placeholder) {
-        check_sizes_of_inputs();
+        if (!inner_) check_sizes_of_inputs();
         among_inputs = false;
+      }
+      if (inner_ && among_inputs) {
+        meet_given(node);
+        continue;
       }
       if (const sym::Expression* e = bare_symbol(node->meta.val)) bind(e, node);
       if (const sym::Expression* e = symbol_of_bool(node->meta.val)) meet_bool(e, node);
@@ -99,8 +110,40 @@ class Inserter {
 
   // ---- where symbols come from ----
 
+  /// A function that was captured before has its assertions, which the capture has made conditions again.
+  void remove_earlier() {
+    for (fx::Node* node : graph_.nodes()) {
+      if (!node->calls(assert_scalar_)) continue;
+      const fx::Argument& holds = node->arg(0);
+      const sym::Expression* condition = holds.is_node() ? expression_of(holds.node()->meta.val) : nullptr;
+      bool known = std::find(pending_.begin(), pending_.end(), condition) != pending_.end();
+      bool trivial = !holds.is_node() && holds.value().to_bool();
+      if (!trivial && !(condition && known)) continue;
+      fx::Node* unused = holds.is_node() ? holds.node() : nullptr;
+      graph_.erase_node(node);
+      while (unused && unused->users().empty() && condition_of_numbers(*unused)) {
+        fx::Node* part = unused->arg(0).is_node() ? unused->arg(0).node() : nullptr;
+        graph_.erase_node(unused);
+        unused = part;
+      }
+    }
+  }
+
+  static bool condition_of_numbers(const fx::Node& node) {
+    return node.op() == fx::Op::CallFunction && node.meta.val.tag() == Value::Tag::SymBool;
+  }
+
+  /// An input of an inner graph.
+  void meet_given(fx::Node* input) {
+    if (const sym::Expression* e = bare_symbol(input->meta.val)) nodes_.try_emplace(e, input);
+    if (!input->meta.val.is_tensor() || !input->meta.val.tensor_ref().defined()) return;
+    const Tensor& tensor = input->meta.val.tensor_ref();
+    for (int64_t d = 0; tensor.is_symbolic() && d < tensor.dim(); ++d)
+      if (const sym::Expression* e = bare_symbol(Value(tensor.sym_sizes()[d]))) sizes_.try_emplace(e, Size{input, d});
+  }
+
   void meet_size(const sym::Expression* symbol, fx::Node* tensor, int64_t dim) {
-    if (nodes_.count(symbol)) return;
+    if (nodes_.count(symbol) || sizes_.count(symbol)) return;
     if (symbol->has_hint()) {
       sizes_.try_emplace(symbol, Size{tensor, dim});
       return;
@@ -142,6 +185,7 @@ class Inserter {
 
   void bind(const sym::Expression* symbol, fx::Node* node) {
     if (!nodes_.emplace(symbol, node).second || symbol->has_hint()) return;
+    covered_.symbols.insert(symbol);
     auto scope = graph_.inserting_after(node);
     place_ = node;
     sym::ExpressionTable& table = env_.table();
@@ -153,6 +197,7 @@ class Inserter {
       if (!condition || !is_computable(condition)) continue;
       std::optional<Bound> bound = bound_of(condition);
       if (!bound || bound->is_equality || first_ranges_) add(condition);
+      covered_.conditions.insert(condition);
       condition = nullptr;
     }
   }
@@ -178,12 +223,20 @@ class Inserter {
   }
 
   bool is_computable(const sym::Expression* condition) const {
-    bool unbacked = false;
+    bool made_here = false;
     for (const sym::Expression* symbol : sym::free_symbols(condition)) {
-      if (!nodes_.count(symbol) && !sizes_.count(symbol)) return false;
-      unbacked |= !symbol->has_hint();
+      auto node = nodes_.find(symbol);
+      if (node == nodes_.end() && !sizes_.count(symbol)) return false;
+      bool given = inner_ && (node == nodes_.end() || is_given(node->second));
+      made_here |= !symbol->has_hint() && !given;
     }
-    return unbacked;
+    return made_here;
+  }
+
+  /// Whether it is an input, or the size of one.
+  bool is_given(const fx::Node* node) const {
+    if (node->op() == fx::Op::Placeholder) return true;
+    return node->calls(sym_size_) && node->arg(0).node()->op() == fx::Op::Placeholder;
   }
 
   // ---- the checks ----
@@ -201,7 +254,7 @@ class Inserter {
     if (!holds) return;
     std::string message =
         concat("Runtime assertion failed for expression ", condition_text(condition), " on node '", holds->name(), "'");
-    describe(graph_.create_node(fx::Op::CallFunction, get_operator("aten::_assert_scalar"), {holds, Value(message)}, {},
+    describe(graph_.create_node(fx::Op::CallFunction, assert_scalar_, {holds, Value(message)}, {},
                                 "_assert_scalar_default"));
   }
 
@@ -240,8 +293,10 @@ class Inserter {
   };
   fx::Graph& graph_;
   sym::ShapeEnv& env_;
-  bool first_ranges_;
+  bool first_ranges_, inner_;
+  Covered& covered_;
   const Operator& sym_size_ = get_operator("aten::sym_size.int");
+  const Operator& assert_scalar_ = get_operator("aten::_assert_scalar");
   std::unordered_map<const sym::Expression*, sym::Range> ranges_;
   std::vector<const sym::Expression*> pending_;  // null once it is checked
   std::unordered_map<const sym::Expression*, fx::Node*> nodes_;
@@ -250,10 +305,36 @@ class Inserter {
   fx::Node* place_ = nullptr;  // the call behind which checks are put
 };
 
+void insert_into_functions(fx::GraphModule& module, sym::ShapeEnv& env, bool first_ranges, Covered& covered) {
+  for (const auto& [path, function] : module.submodules()) {
+    Inserter(function->graph(), env, first_ranges, true, covered).run();
+    insert_into_functions(*function, env, first_ranges, covered);
+  }
+}
+
+/// A condition on numbers of several graphs, none of which has all of them, would be checked by nobody.
+void refuse_scattered(sym::ShapeEnv& env, const Covered& covered) {
+  for (const sym::RuntimeAssert& a : env.runtime_asserts()) {
+    if (covered.conditions.count(a.condition)) continue;
+    size_t unbacked = 0, computed = 0;
+    for (const sym::Expression* symbol : sym::free_symbols(a.condition)) {
+      unbacked += !symbol->has_hint();
+      computed += covered.symbols.count(symbol);
+    }
+    if (unbacked > 0 && computed == unbacked)
+      fail<NotImplementedError>("a check inside a function that is handed to an operator (", sym::to_text(a.condition),
+                                ") is about a number from outside that the function does not use: give it to the "
+                                "function as an operand");
+  }
+}
+
 }  // namespace
 
-void insert_runtime_asserts(fx::Graph& graph, sym::ShapeEnv& env, bool first_ranges) {
-  Inserter(graph, env, first_ranges).run();
+void insert_runtime_asserts(fx::GraphModule& module, sym::ShapeEnv& env, bool first_ranges) {
+  Covered covered;
+  Inserter(module.graph(), env, first_ranges, false, covered).run();
+  insert_into_functions(module, env, first_ranges, covered);
+  if (!module.submodules().empty()) refuse_scattered(env, covered);
 }
 
 void insert_metadata_asserts(fx::Graph& graph) {

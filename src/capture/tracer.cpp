@@ -9,6 +9,7 @@
 #include "umbra/autograd/running.h"
 #include "umbra/autograd/saved_tensor.h"
 #include "umbra/core/wrapped_number.h"
+#include "umbra/sym/draft.h"
 #include "umbra/sym/shape_env.h"
 
 namespace umbra {
@@ -391,6 +392,12 @@ Tensor as_it_is(const Tensor& tensor) {
   return alias_tensor(tensor, tensor.sym_sizes(), tensor.sym_strides(), tensor.sym_storage_offset());
 }
 
+/// Whether it is a composite that gives a bool (is_nonzero), which has no node.
+static bool answers_yes_or_no(const Operator& op) {
+  const auto& returns = op.schema().returns;
+  return op.definition().composite && returns.size() == 1 && returns[0].type.base == SchemaType::Base::Bool;
+}
+
 /// The outputs of an out variant, to which the call may give other sizes.
 class OutputsBefore {
  public:
@@ -430,6 +437,9 @@ void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
     ExcludeKeys off(key);
     return op.redispatch(keys.below(key), frame);
   }
+  // A draft answers by the example, and the program has to compute what it then asserts.
+  if (key == DispatchKey::PreProxy && sym::Draft::current() && answers_yes_or_no(op))
+    return op.definition().composite(frame);
   // Above autograd a write that changes no data counts all the same: detach_ cuts gradients off.
   bool for_gradients = key == DispatchKey::PreProxy && op.is_mutable();
   if (!for_gradients && gives_back_its_input(op, frame)) return;

@@ -5,6 +5,7 @@
 #include "dispatch/layers.h"
 #include "dispatch/library_writes.h"
 #include "umbra/dispatch/dispatcher.h"
+#include "umbra/dispatch/take_composites.h"
 
 namespace umbra {
 
@@ -26,12 +27,11 @@ bool usable(const std::shared_ptr<const LibraryKernel>& kernel) { return kernel 
 /// A composite comes apart where no library has a kernel for the backend that would take it whole.
 bool take_apart(const Operator& op, const KernelTable& table, DispatchKey backend, Value* frame) {
   if (usable(table.find_backend(backend))) return false;
-  if (auto composite = table.find(KernelKey::CompositeImplicitAutograd); usable(composite)) {
-    run_library_kernel(*composite, op, frame);
-    return true;
-  }
-  if (!op.definition().composite) return false;
-  op.definition().composite(frame);
+  auto composite = table.find(KernelKey::CompositeImplicitAutograd);
+  if (!usable(composite) && !op.definition().composite) return false;
+  if (offer_composite(op, frame)) return true;
+  if (usable(composite)) run_library_kernel(*composite, op, frame);
+  else op.definition().composite(frame);
   return true;
 }
 

@@ -94,6 +94,7 @@ thread_local const TakeComposites::Function* g_take = nullptr;
 
 TakeComposites::TakeComposites(Function take) : take_(std::move(take)), before_(std::exchange(g_take, &take_)) {}
 TakeComposites::~TakeComposites() { g_take = before_; }
+bool offer_composite(const Operator& op, Value* frame) { return g_take && (*g_take)(op, frame); }
 
 void Operator::redispatch(DispatchKeySet keys, Value* frame) const {
   DispatchKey key = keys.highest();
@@ -103,7 +104,7 @@ void Operator::redispatch(DispatchKeySet keys, Value* frame) const {
   if (definition_.composite && key <= DispatchKey::Autograd) {
     constexpr DispatchKeySet kNobodyLooks = kBackendKeys | DispatchKey::Fake | DispatchKey::Autograd;
     bool whole = definition_.meta && definition_.not_differentiable && (keys - kNobodyLooks).empty();
-    if (!whole) return g_take && (*g_take)(*this, frame) ? void() : definition_.composite(frame);
+    if (!whole) return offer_composite(*this, frame) ? void() : definition_.composite(frame);
   }
   (takes_functions() ? function_layer : layer_function)(key)(*this, keys, frame);
 }

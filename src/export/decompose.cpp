@@ -71,7 +71,7 @@ class Decomposer {
     record();
     keep_names();
     size_t recorded = sizes_asked_for();
-    if (program_.shape_env) insert_runtime_asserts(program_.graph(), *program_.shape_env);
+    if (program_.shape_env) insert_runtime_asserts(*program_.graph_module, *program_.shape_env);
     take_sources_of_copies();
     remove_dead_code();
     program_.dialect = "ATEN";

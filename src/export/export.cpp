@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "export/flat_inputs.h"
+#include "export/hinted_ranges.h"
 #include "export/names.h"
 #include "export/used_symbols.h"
 #include "sym/layout_watch.h"
@@ -21,43 +23,6 @@ namespace umbra {
 
 namespace {
 
-/// The flat user inputs: what each is called in the graph (parts_b_0), and in guards and dynamic_shapes
-/// (parts['b'][0]).
-struct FlatInputs {
-  std::vector<Value> values;
-  std::vector<std::string> names, paths;
-  TreeSpec spec;
-};
-
-FlatInputs flatten_inputs(const Tree& arguments, const Tree& keywords, const std::vector<std::string>& argument_names) {
-  FlatInputs flat;
-  auto add = [&](const std::string& name, const Tree& tree) {
-    auto [leaves, spec] = flatten(tree);
-    std::vector<std::string> paths = leaf_paths(spec);
-    for (size_t i = 0; i < leaves.size(); ++i) {
-      std::string suffix;
-      for (char c : paths[i]) {
-        if (c == '[' || c == '.') suffix += '_';
-        else if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') suffix += c;
-      }
-      flat.values.push_back(leaves[i]);
-      flat.names.push_back(name + suffix);
-      flat.paths.push_back(name + paths[i]);
-    }
-    return spec;
-  };
-  TreeSpec positional = TreeSpec::tuple({}), named = TreeSpec::dict({}, {});
-  for (size_t i = 0; i < arguments.children.size(); ++i)
-    positional.children.push_back(
-        add(i < argument_names.size() ? argument_names[i] : "arg" + std::to_string(i), arguments.children[i]));
-  for (size_t i = 0; i < keywords.children.size(); ++i) {
-    named.keys.push_back(keywords.keys[i]);
-    named.children.push_back(add(keywords.keys[i], keywords.children[i]));
-  }
-  flat.spec = TreeSpec::tuple({std::move(positional), std::move(named)});
-  return flat;
-}
-
 sym::SymbolOptions symbol_options(const Dim* dim) {
   sym::SymbolOptions options;
   options.policy = sym::Policy::Static;
@@ -68,7 +33,6 @@ sym::SymbolOptions symbol_options(const Dim* dim) {
     options.range = dim->range();
   }
   options.marked_dynamic = dim->hint() == Dim::Hint::Dynamic;
-  if (dim->range() != sym::Range{0}) options.range = dim->range();
   return options;
 }
 
@@ -120,7 +84,7 @@ class Exporter {
     add_calls();
     forget_histories(program_.graph());
     size_t recorded = count_sizes(program_.graph());
-    insert_runtime_asserts(program_.graph(), *env_);
+    insert_runtime_asserts(*program_.graph_module, *env_);
     remove_dead_code();
     remove_unused_constants();
     insert_metadata_asserts(program_.graph());
@@ -265,7 +229,11 @@ class Exporter {
   // The size that a Dim stands for: one symbol for each name, so that equal Dims are equal sizes.
   SymInt size_for(const std::string& path, int64_t d, int64_t hint, const Dim* dim) {
     std::string text = size_source(path, d);
-    if (!dim || dim->hint() != Dim::Hint::Named) return env_->create_symbol(hint, text, symbol_options(dim));
+    if (!dim || dim->hint() != Dim::Hint::Named) {
+      SymInt size = env_->create_symbol(hint, text, symbol_options(dim));
+      if (dim) hinted_.add(concat("inputs", source_of(path).substr(1), ".shape[", d, "]"), size, hint, *dim);
+      return size;
+    }
     auto found = roots_.find(dim->name());
     if (found == roots_.end()) {
       check<UserError>((hint - dim->offset()) % dim->scale() == 0, "Expected shape[", d, "] = ", hint,
@@ -328,10 +296,13 @@ class Exporter {
 
   // An integer is part of the program unless a Dim says that it may vary.
   SymInt integer_input(int64_t given, const std::string& path) {
-    sym::SymbolOptions options = symbol_options(find_dim(path, 0, 1));
+    const Dim* dim = find_dim(path, 0, 1);
+    sym::SymbolOptions options = symbol_options(dim);
     options.size = false;
     options.keep_zero_one = true;
-    return env_->create_symbol(given, source_of(path), options);
+    SymInt number = env_->create_symbol(given, source_of(path), options);
+    if (dim && number.is_symbolic()) hinted_.add("inputs" + source_of(path).substr(1), number, given, *dim);
+    return number;
   }
 
   // One tensor given several times is one stand-in: programs may ask whether their arguments are one.
@@ -529,8 +500,10 @@ class Exporter {
   // ---- symbols ----
 
   void settle_symbols() {
+    hinted_.refuse_fixed_examples(*env_);
     sym::check_constraints(*env_, {.force_specializations = options_.force_specializations});
     settle_ranges();
+    hinted_.settle(*env_, program_.ranges);
     program_.guards = env_->guard_texts();
     std::vector<std::string> assumptions = env_->assumption_texts();
     program_.guards.insert(program_.guards.end(), assumptions.begin(), assumptions.end());
@@ -603,6 +576,7 @@ class Exporter {
   std::map<std::string, std::string> first_sizes_;  // of Dims: the size that they were met in first
   std::map<std::string, std::string> own_sources_;  // of Dims: a size that is the Dim itself
   std::vector<std::string> derived_guards_;
+  HintedRanges hinted_;
   std::vector<SizePlace> places_;  // sizes of inputs that vary
   fx::Node* last_lifted_ = nullptr;
   size_t inputs_ = 0, lifted_ = 0, unnamed_constants_ = 0;

@@ -139,22 +139,22 @@ Scalar answer_element(const char* op, const Tensor& self) {
   if (const Scalar* number = known_number(self); number && !active_mode(DispatchKey::Proxy)) return *number;
   if (!env || !mode.options().allow_scalar_outputs) fail_data_dependent(op);
   DataFakeState* state = make_data_state(mode, self);
-  if (state && state->element) return *state->element;
+  if (state && state->asked().element) return *state->asked().element;
   Scalar element;
   if (is_floating(self.dtype())) element = env->create_unbacked_float();
   else if (self.dtype() == DType::Bool) element = env->create_unbacked_bool();
   else if (is_integral(self.dtype(), false)) element = env->create_unbacked();
   else fail_data_dependent(op);
-  if (state) state->element = element;
+  if (state) state->asked().element = element;
   if (sym::Draft* draft = sym::Draft::current()) draft_element(*draft, *env, self, element);
   return element;
 }
 
 SymInt answer_count(const char* op, const Tensor& self) {
   DataFakeState* state = make_data_state(answering_mode(), self);
-  if (state && state->count) return *state->count;
+  if (state && state->asked().count) return *state->asked().count;
   SymInt count = answer_size(op, self.sym_numel(), MostIs::ItsLargest);
-  if (state) state->count = count;
+  if (state) state->asked().count = count;
   return count;
 }
 

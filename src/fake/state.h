@@ -2,8 +2,10 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "dispatch/data_dependent.h"
+#include "fake/own_numbers.h"
 #include "umbra/fake/fake_mode.h"
 
 namespace umbra {
@@ -50,13 +52,24 @@ class DataFakeState final : public FakeState, public ZeroMark {
   bool is_zero() const override { return zero && current(); }
   bool current() const { return storage_->version() == version_; }
 
-  std::optional<Scalar> number;   // of a converted tensor. It is an input: what is computed from it is unknown
-  std::optional<Scalar> element;  // what item() gave
-  std::optional<SymInt> count;    // of elements that are not zero
-  bool zero = false;              // every element is zero
-  Tensor carried;                 // a real tensor on which operators run beside
+  std::optional<Scalar> number;  // of a converted tensor. It is an input: what is computed from it is unknown
+  bool zero = false;             // every element is zero
+  Tensor carried;                // a real tensor on which operators run beside
+
+  struct Asked {
+    std::optional<Scalar> element;  // what item() gave
+    std::optional<SymInt> count;    // of elements that are not zero
+  };
+  /// What the function that runs now has asked.
+  Asked& asked() {
+    uint64_t function = OwnNumbers::asking();
+    for (auto& [by, answers] : asked_)
+      if (by == function) return answers;
+    return asked_.emplace_back(function, Asked{}).second;
+  }
 
  private:
+  std::vector<std::pair<uint64_t, Asked>> asked_;
   IntrusivePtr<FakeModeImpl> mode_;
   Storage storage_;
   uint32_t version_;
@@ -100,10 +113,10 @@ inline void separate_view(FakeModeImpl& mode, const Tensor& view) {
   DataFakeState* base = view.is_fake() ? dynamic_cast<DataFakeState*>(view.impl()->layer_state().get()) : nullptr;
   if (!base) return;
   view.impl()->set_layer_state(IntrusivePtr<FakeModeImpl>(&mode));
-  if (!base->current() || !(base->number || base->element || base->zero)) return;
+  if (!base->current() || !(base->number || base->asked().element || base->zero)) return;
   DataFakeState* own = make_data_state(mode, view);
   own->number = base->number;
-  own->element = base->element;
+  own->asked().element = base->asked().element;
   own->zero = base->zero;
 }
 

@@ -138,6 +138,10 @@ class TestSeveralPrograms:
 
 
 class TestTraining:
+    def test_a_file_of_one_tensor_has_the_only_output(self, files):
+        umbra("run", files / "net.pt2", "--example", "--output", files / "y.npy")  # and not the buffer that the program writes
+        assert "as expected" in umbra("run", files / "net.pt2", "--example", "--check", files / "y.npy")
+
     def test_a_program_is_trained_and_written(self, files):
         torch.safetensors.save_file({"y": torch.ones(4, 2)}, str(files / "target.safetensors"))
         text = umbra("train", files / "net.pt2", "--input", files / "inputs.safetensors", "--target", files / "target.safetensors",
@@ -193,6 +197,11 @@ class TestChanging:
 class TestCommandLine:
     def test_mistyped_commands_are_named(self):
         assert "there is no command 'inof'; did you mean 'info'?" in umbra("inof", status=2)
+
+    @pytest.mark.parametrize("count", ["0", "-3", "many"])
+    def test_counts_that_are_none_are_named(self, files, count):
+        text = umbra("run", files / "net.pt2", "--example", "--repeat", count, status=2)
+        assert text.startswith(f"--repeat: expected a number above 0, got {count}\n")
 
     def test_usage_errors_have_a_status_of_their_own(self):
         umbra("run", status=2)

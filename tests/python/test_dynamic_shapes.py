@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import umbra as torch
+from export_functions import Function
 from umbra._dynamo.exc import UserError
 from umbra.export import AdditionalInputs, Dim, ShapesCollection, export
 from umbra.export.dynamic_shapes import _IntWrapper, refine_dynamic_shapes_from_suggested_fixes
@@ -207,3 +208,34 @@ def test_remainders_suggest_a_dimension_to_derive_from(modulus, remainder, fixes
     assert lines[-2:] == fixes
     program = export(Branch(), (torch.ones(8),), dynamic_shapes=refine_dynamic_shapes_from_suggested_fixes(text, shapes))
     assert program.module()(torch.ones(modulus * 3 + remainder)).shape == (modulus * 3 + remainder,)
+
+
+@pytest.mark.parametrize("hint", [Dim.AUTO, Dim.DYNAMIC], ids=["auto", "dynamic"])
+def test_bounds_of_hints_count_for_the_program_and_not_for_its_example(hint):
+    program = export(Function(lambda x: x * 2), (torch.ones(4),), dynamic_shapes=({0: hint(max=3)},))
+    assert [str(r) for r in program.range_constraints.values()] == ["VR[2, 3]"]
+    assert program.module()(torch.ones(3)).shape == (3,)
+    with pytest.raises(AssertionError, match="<= 3"):
+        program.module()(torch.ones(4))
+
+
+def test_bounds_of_hints_that_contradict_the_program_are_named():
+    class Model(torch.nn.Module):
+        def forward(self, x, n):
+            assert x.shape[0] <= 32 and n >= 128
+            return x * n
+
+    with pytest.raises(ValueError) as error:
+        export(Model(), (torch.ones(16), 256), dynamic_shapes=((Dim.DYNAMIC(min=33),), Dim.DYNAMIC(max=127)))
+    assert str(error.value).split("\n")[1:3] == [
+        "- Received user-specified min/max range of [33, None], conflicting with the inferred min/max range of [2, 32], for inputs['x'].shape[0].",
+        "- Received user-specified min/max range of [None, 127], conflicting with the inferred min/max range of [128, int_oo], for inputs['n']."]
+    with pytest.raises(ValueError, match=r"\[6, 8\], conflicting with the inferred min/max range of \[4, 4\]"):
+        export(Function(lambda x: x), (torch.ones(4),), dynamic_shapes=((Dim.STATIC(min=6, max=8),),))
+    with pytest.raises(ValueError, match="tracing inferred a static shape of 32"):
+        export(Model(), (torch.ones(32), 256), dynamic_shapes=((Dim.DYNAMIC(min=32),), Dim.AUTO))
+
+
+def test_a_derived_dim_is_a_function_of_its_root():
+    derived = 2 * Dim("d", min=2, max=8) + 1
+    assert (derived.fn(3), derived.min, derived.max) == (7, 5, 17)

@@ -6,6 +6,7 @@ import pytest
 import umbra
 from umbra import nn
 from umbra._dynamo.exc import UserError
+from umbra._subclasses.fake_tensor import MetadataMismatchError
 from umbra.export import Dim, draft_export, export, load, unflatten
 from umbra.export.pt2_archive._package import load_pt2, package_pt2
 
@@ -297,3 +298,37 @@ def test_a_constant_that_is_written_is_named():
 
     with pytest.raises(RuntimeError, match="Constant count is written"):
         export(Module(), (umbra.ones(2),)).run_decompositions()
+
+
+@pytest.mark.parametrize("question", [umbra.is_nonzero, lambda x: x.is_nonzero(), bool], ids=["function", "method", "bool"])
+def test_what_a_draft_answered_by_the_example_is_asserted(question):
+    with pytest.warns(UserWarning, match="1 issue"):
+        program = draft_export(Function(lambda x: x + 1 if question(x) else x - 1), (umbra.tensor(1),))
+    assert program.module()(umbra.tensor(1)).item() == 2
+    with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+        program.module()(umbra.tensor(0))
+
+
+def test_export_beside_real_tensors_answers_by_them_and_checks_fake_kernels():
+    @umbra.library.custom_op("outcomes::writes", mutates_args={})
+    def writes(x: umbra.Tensor) -> umbra.Tensor:
+        x.add_(1)
+        return x.clone()
+
+    writes.register_fake(lambda x: x.clone())
+
+    @umbra.library.custom_op("outcomes::shorter", mutates_args={})
+    def shorter(x: umbra.Tensor) -> umbra.Tensor:
+        return x[:2].clone()
+
+    with umbra._functorch.config.patch(fake_tensor_propagate_real_tensors=True):
+        program = export(Function(lambda x: x * 2 if x.sum() > 3 else x), (umbra.ones(4),))
+        assert program.module()(umbra.ones(4)).tolist() == [2, 2, 2, 2]
+        with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+            program.module()(umbra.zeros(4))
+        with pytest.raises(RuntimeError, match="for argument 'x': the operator's schema"):
+            export(Function(writes), (umbra.ones(4),))
+        assert export(Function(shorter), (umbra.ones(4),)).module()(umbra.ones(4)).shape == (2,)
+        shorter.register_fake(lambda x: x.clone())
+        with pytest.raises(MetadataMismatchError, match=r"fake shape 4 and real shape 2, at output.size\(0\), for func: outcomes.shorter.default"):
+            export(Function(shorter), (umbra.ones(4),))

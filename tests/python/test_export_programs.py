@@ -1,6 +1,8 @@
 """Exported programs as objects: regions of autocast, signatures that are changed, passes, drafts, names."""
 import collections
+import copy
 import io
+import operator
 
 import pytest
 
@@ -9,6 +11,7 @@ from export_functions import Function, reloaded
 from umbra._export.pass_base import _ExportPassBaseDeprecatedDoNotUse
 from umbra._export.verifier import SpecViolationError
 from umbra.export import Dim, export
+from umbra.export.graph_signature import ExportGraphSignature, OutputKind, OutputSpec, TensorArgument
 from umbra.fx.passes.infra.pass_base import PassResult
 from umbra.nn import functional as F
 
@@ -413,3 +416,54 @@ def test_the_tables_of_a_signature_are_to_read():
     assert tables.inputs_to_parameters == {"p_weight": "weight", "p_bias": "bias"}
     with pytest.raises(TypeError):
         tables.inputs_to_parameters["x"] = "weight"
+
+
+def notes(program):
+    return {node.name: node.meta["custom"] for node in program.graph.nodes if "custom" in node.meta}
+
+
+def test_what_users_note_of_nodes_is_there_in_programs_made_of_the_program():
+    program = export(torch.nn.Linear(3, 3), (torch.ones(2, 3),))
+    for node in program.graph.nodes:
+        node.meta["custom"] = {"of": node.name}
+    program.graph_module.meta["custom"] = {"whole": 1}
+    decomposed, again = program.run_decompositions(), export(program.module(), (torch.ones(2, 3),))
+    weights = {name: {"of": name} for name in ("p_weight", "p_bias")}
+    assert notes(decomposed) == {**weights, "input": {"of": "input"}, "permute": {"of": "linear"}, "addmm": {"of": "linear"}, "output": {"of": "output"}}
+    assert notes(again) == {**weights, "linear": {"of": "linear"}}
+    assert decomposed.graph_module.meta["custom"] == again.graph_module.meta["custom"] == {"whole": 1}
+
+
+def test_a_program_takes_another_graph_and_signature():
+    program = export(Function(lambda x: torch.topk(x, 2)), (torch.arange(3.),))
+    module = copy.deepcopy(program.graph_module)
+    output = module.graph.output_node()
+    with module.graph.inserting_before(output):
+        item = module.graph.call_function(operator.getitem, (output.args[0][0].args[0], 0))
+    output.args = ((*output.args[0], item),)
+    specs = program.graph_signature.output_specs
+    signature = ExportGraphSignature(program.graph_signature.input_specs, [*specs, OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(item.name), None)])
+    changed = program._update(module, signature)
+    assert [node.target for node in changed.graph.nodes].count(operator.getitem) == 2
+    assert len(changed.graph_signature.output_specs) == 3 and len(program.graph_signature.output_specs) == 2
+
+
+def test_composites_of_users_libraries_come_apart_where_the_table_has_them():
+    earlier = torch.export.default_decompositions()
+    with torch.library._scoped_library("export_programs", "FRAGMENT") as library:
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x.sin() + 1, "CompositeImplicitAutograd")
+        program = export(Function(lambda x: torch.ops.export_programs.twice(x) * 2), (torch.ones(3),))
+        table = torch.export.default_decompositions()
+        assert table.pop(torch.ops.export_programs.twice.default) is not None
+        with pytest.raises(KeyError, match="export_programs.twice.default"):
+            table.pop(torch.ops.export_programs.twice.default)
+        assert targets(program.run_decompositions()) == targets(program.run_decompositions(earlier)) == ["aten.sin.default", "aten.add.Tensor", "aten.mul.Tensor"]
+        whole = ["export_programs.twice.default", "aten.mul.Tensor"]
+        assert targets(program.run_decompositions({})) == targets(program.run_decompositions(table)) == targets(program) == whole
+
+
+def test_the_code_of_a_moved_program_names_the_new_device():
+    from umbra.export.passes import move_to_device_pass
+    moved = move_to_device_pass(program(lambda x: torch.cond(x.sum() > 0, lambda x: x + torch.ones(2), lambda x: x.clone(), (x + torch.ones(2),)), torch.ones(2)), "meta")
+    assert "device(type='meta')" in moved.graph_module.code and "device(type='meta')" in moved.graph_module.true_graph_0.code

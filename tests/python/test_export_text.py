@@ -189,3 +189,15 @@ def test_own_tensors_stand_as_modules_have_them():
         "c", "lifted_tensor_2", "z.b", "z.lifted_tensor_0", "a.b", "a.lifted_tensor_1", None]
     for one in (program, program.run_decompositions(), reloaded(program.run_decompositions())):
         assert torch.equal(one.module()(torch.ones(2)), Whole()(torch.ones(2)))
+
+
+def test_an_index_with_symbols_leaves_out_what_is_whole():
+    """As PyTorch's programs have it."""
+    def code(function, *inputs):
+        program = export(Function(function), inputs, dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO}, *[None] * (len(inputs) - 1)))
+        return [line.strip() for line in program.graph_module.code.split("\n") if "slice" in line or "item" in line]
+
+    x = torch.ones(4, 5)
+    assert code(lambda x: x[:, :x.shape[0] - 1], x) == ["slice_1 = torch.ops.aten.slice.Tensor(x, 1, None, sub);  x = sub = None", "return (slice_1,)"]
+    assert code(lambda x: x[1:, :x.shape[0] - 1], x)[0].startswith("slice_1 = torch.ops.aten.slice.Tensor(x, 0, 1)")
+    assert code(lambda x, n: x[:n], x, torch.tensor(2))[0].startswith("item = torch.ops.aten.item.default(y)")

@@ -4,6 +4,7 @@ import operator
 import pytest
 
 import umbra
+from export_functions import Function
 from umbra import tensor
 from umbra._higher_order_ops import associative_scan, cond, map, scan, while_loop
 from umbra.fx.experimental.proxy_tensor import make_fx
@@ -496,3 +497,63 @@ def test_foreach_map_applies_a_function_to_each_place_of_lists():
     x, y = umbra.ones(2), umbra.arange(2.)
     assert [t.tolist() for t in foreach_map(umbra.add, [x, y], (y, y))] == [[1, 2], [0, 2]]
     assert [t.tolist() for t in foreach_map(umbra.mul, [x, y], 3)] == [[3, 3], [0, 3]] and foreach_map(umbra.neg, y).tolist() == [0, -1]
+
+
+def _checks_in_branches(x):
+    def large(x):
+        number = x.item()
+        umbra._check(number != 5)
+        return x + 1
+
+    def small(x):
+        number = x.item()
+        umbra._check(number < 3)
+        return x - 1
+
+    return umbra.cond(x.sum() > 4, large, small, (x,))
+
+
+@pytest.mark.parametrize("change", [lambda program: program, lambda program: program.run_decompositions({}), lambda program: umbra.export.export(program.module(), (umbra.tensor(6),))],
+                         ids=["exported", "decomposed", "exported again"])
+def test_what_a_branch_checks_of_its_numbers_is_checked_there_alone(change):
+    module = change(umbra.export.export(Function(_checks_in_branches), (umbra.tensor(6),))).module()
+    assert module(umbra.tensor(6)).item() == 7 and module(umbra.tensor(2)).item() == 1
+    for refused in (5, 3):
+        with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+            module(umbra.tensor(refused))
+
+
+def test_checks_inside_of_a_loop_are_part_of_its_graphs():
+    def loop(index, x):
+        def goes_on(index, x):
+            number = index.item()
+            umbra._check(number != 5)
+            return number <= 9
+
+        def body(index, x):
+            number = index.item()
+            umbra._check(number % 2 == 0)
+            return index + 2, x + number
+
+        return while_loop(goes_on, body, (index, x))
+
+    program = umbra.export.export(Function(loop), (umbra.tensor([0]), umbra.zeros(1)))
+    assert program.module()(umbra.tensor([0]), umbra.zeros(1))[1].item() == 20
+    for graph in (program.graph_module.while_loop_cond_graph_0, program.graph_module.while_loop_body_graph_0):
+        assert graph.code.count("_assert_scalar.default") == 1
+    with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+        program.module()(umbra.tensor([1]), umbra.zeros(1))
+
+
+def test_a_check_of_numbers_of_several_graphs_is_refused():
+    def function(x, n):
+        outside = n.item()
+
+        def branch(x):
+            umbra._check(x.item() != outside)
+            return x + 1
+
+        return umbra.cond(x.sum() > 4, branch, lambda x: x - 1, (x,))
+
+    with pytest.raises(NotImplementedError, match="a number from outside that the function does not use"):
+        umbra.export.export(Function(function), (umbra.tensor(6), umbra.tensor(1)))

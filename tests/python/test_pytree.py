@@ -6,6 +6,7 @@ import pytest
 
 import umbra
 import umbra.utils._pytree as pytree
+from umbra._export.utils import register_dataclass_as_pytree_node
 
 Point = collections.namedtuple("Point", "x y")
 
@@ -55,3 +56,14 @@ def test_prefix():
     spec = pytree.tree_structure(((1, 2), 3))
     assert pytree._broadcast_to_and_flatten((0, 1), spec) == [0, 0, 1]
     assert pytree._broadcast_to_and_flatten((0, 1, 2), spec) is None
+
+
+def test_fields_of_a_dataclass_that_are_none_may_be_leaves():
+    @dataclasses.dataclass
+    class Fields:
+        x: int
+        y: int = None
+
+    register_dataclass_as_pytree_node(Fields, return_none_fields=True, serialized_type_name="test_pytree.Fields")
+    leaves, spec = pytree.tree_flatten(Fields(3))
+    assert leaves == [3, None] and spec.context == [["x", "y"], []] and pytree.tree_unflatten(leaves, spec) == Fields(3)

@@ -22,4 +22,7 @@ class TakeComposites {
   const Function* before_;
 };
 
+/// Whether one that lasts has taken the call.
+bool offer_composite(const Operator& op, Value* frame);
+
 }  // namespace umbra

@@ -29,6 +29,7 @@ class Dim {
   static Dim automatic() { return Dim(Hint::Auto, {}); }
   static Dim dynamic(Bounds bounds) { return Dim(Hint::Dynamic, bounds); }
   static Dim dynamic() { return Dim(Hint::Dynamic, {}); }
+  static Dim fixed(Bounds bounds) { return Dim(Hint::Static, bounds); }
   static Dim fixed() { return Dim(Hint::Static, {}); }
 
   Hint hint() const { return hint_; }

@@ -70,13 +70,24 @@ def _of_unknown_sizes(leaf):
 
 
 def _mismatch(fake, real):
-    """How a fake result differs from what the operator gave; None where it does not."""
+    """How a fake result differs from what the operator gave: (the two values, what differs); None where it does not."""
+    def tensors(*values):
+        described = [f"{tensor.dtype} of {tuple(tensor.shape)}" for tensor in (fake, real)]
+        return values, f"a metadata mismatch between fake tensor {described[0]} and real tensor {described[1]},  at output"
+
     if fake.dtype != real.dtype:
-        return f"mismatch between fake value {fake.dtype} and real value {real.dtype} "
-    for a, b in zip(fake.shape, real.shape):
-        if type(a) is int and a != b:
-            return f"mismatch between fake value {a} and real value {b} "
-    return None if fake.dim() == real.dim() else f"mismatch between fake value {fake.dim()} and real value {real.dim()} "
+        return tensors(fake.dtype, real.dtype)
+    for d, (a, b) in enumerate(zip(fake.shape, real.shape)):
+        if (a if type(a) is int else a.node.hint) not in (None, b):  # a size that only the run tells may be any
+            return (a, b), f"an output size mismatch between fake shape {a} and real shape {b}, at output.size({d})"
+    return None if fake.dim() == real.dim() else tensors(fake.dim(), real.dim())
+
+
+def refuse_mismatch(kind, data):
+    """What `drafting` is told where a wrong fake kernel is an error."""
+    from umbra._subclasses.fake_tensor import MetadataMismatchError
+    if kind == "MISMATCHED_FAKE_KERNEL":
+        raise MetadataMismatchError(f"Real tensor propagation found {data['difference']}, for func: {data['op']}")
 
 
 class CustomOpDef:
@@ -133,8 +144,21 @@ class CustomOpDef:
         real = tree_map(lambda leaf: leaf.real_tensor if isinstance(leaf, FakeTensor) else leaf, (args, kwargs))
         if any(isinstance(a, FakeTensor) and b is None for a, b in zip(tree_leaves((args, kwargs)), tree_leaves(real))):
             return None
+        versions = [(name, leaf, leaf._version) for name, leaf in self._read_tensors(*real)]
         with no_dispatch():
-            return self._opoverload(*real[0], **real[1])
+            result = self._opoverload(*real[0], **real[1])
+        for name, leaf, version in versions:
+            if leaf._version != version:
+                raise RuntimeError(f"{self._qualname}: for argument '{name}': the operator's schema {self._opoverload._schema} specified that the operator does "
+                                   "not mutate the argument, but it wrote to it. Declare the write in the schema, as in 'Tensor(a!) name'.")
+        return result
+
+    def _read_tensors(self, args, kwargs):
+        """The tensors that the schema does not let the operator write, with the names of their arguments."""
+        written = dict(self._written)
+        arguments = self._opoverload._schema.arguments
+        given = [(a.name, args[i] if i < len(args) else kwargs.get(a.name)) for i, a in enumerate(arguments) if i not in written]
+        return [(name, leaf) for name, value in given for leaf in tree_leaves(value) if isinstance(leaf, Tensor) and not leaf.is_inference()]
 
     def _as_real_run(self, result, report, args, kwargs):
         """The fake result, or one of unknown sizes where the operator itself gives other sizes."""
@@ -142,7 +166,9 @@ class CustomOpDef:
         for fake, actual in zip(tree_leaves(result), tree_leaves(real)):
             wrong = _mismatch(fake, actual) if isinstance(fake, Tensor) and isinstance(actual, Tensor) else None
             if wrong:
-                report("MISMATCHED_FAKE_KERNEL", {"op": str(self._opoverload), "reason": wrong})
+                (expected, given), difference = wrong
+                reason = f"mismatch between fake value {expected} and real value {given} "
+                report("MISMATCHED_FAKE_KERNEL", {"op": str(self._opoverload), "reason": reason, "difference": difference})
                 return tree_map(_of_unknown_sizes, real)
         return result
 

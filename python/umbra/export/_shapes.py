@@ -4,7 +4,7 @@ import re
 
 from umbra._C import ConstraintViolationError, Tensor
 from umbra._dynamo.exc import user_error
-from umbra.export.dynamic_shapes import Dim, _DimHint, _DimHintType, _IntWrapper
+from umbra.export.dynamic_shapes import Dim, _DimHint, _IntWrapper
 from umbra.utils import _pytree as pytree
 
 _DIMENSIONS = "an int, a Dim, Dim.AUTO, Dim.STATIC, or Dim.DYNAMIC"
@@ -143,7 +143,7 @@ def _dimensions(shape, tensor, path, where):
     else:
         raise _user_error(f"Unexpected input tensor shape {shape} specified at `dynamic_shapes{where}` (expected either a list/tuple of dimensions, or "
                           f"a dict mapping indices to dimensions, where each dimension is {_DIMENSIONS})")
-    out, rank, conflicts = {}, tensor.dim(), []
+    out, rank = {}, tensor.dim()
     for position, dim in entries.items():
         if type(position) is not int:
             raise AssertionError(f"Expected index to be int, list, or tuple, got {type(position)}")
@@ -157,16 +157,11 @@ def _dimensions(shape, tensor, path, where):
             raise IndexError("list assignment index out of range")
         position %= rank
         size = tensor.shape[position]
-        if isinstance(dim, _DimHint) and dim.type is _DimHintType.DYNAMIC and size in (0, 1):
-            conflicts.append(f"- Received user-specified dim hint Dim.DYNAMIC(min={dim.min}, max={dim.max}), but export 0/1 specialized due to hint of "
-                             f"{size} for dimension inputs{where}.shape[{position}].")
         if isinstance(dim, (Dim, _DimHint)):
             out[position] = dim
         elif dim is not None and dim != size:
             raise ConstraintViolationError(f"Static shape constraint of {dim} does not match input size of {size}, for "
                                            f"{_source(path)}.size()[{position}]")
-    if conflicts:
-        raise ValueError("\n".join(["Found the following conflicts between user-specified ranges and inferred ranges from model tracing:", *conflicts]))
     return out
 
 

@@ -14,11 +14,13 @@ from umbra._dynamo.decorators import marked_sizes
 from umbra._dynamo.exc import TorchDynamoException, Unsupported, user_error
 from umbra._export.builtins import symbolic_builtins
 from umbra._export.functions import NotedFunctions
+from umbra._functorch import config as functorch_config
+from umbra._library.custom_ops import drafting, refuse_mismatch
 from umbra.compiler import _capturing, is_exporting
-from umbra.export import _tree
+from umbra.export import _custom_meta, _tree
 from umbra.export._shapes import read_dynamic_shapes, shapes_by_leaf
 from umbra.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, _IntWrapper
-from umbra.export.exported_program import ExportedProgram
+from umbra.export.exported_program import ExportedModule, ExportedProgram
 from umbra.nn import parameter as nn_parameter
 from umbra.nn.modules import _capture, module as nn_module
 from umbra.utils import _pytree as pytree
@@ -282,8 +284,14 @@ def run_export(mod, args, kwargs=None, *, dynamic_shapes, strict, preserve_modul
         if strict:
             strictly.enter_context(_strict_errors())
             strictly.enter_context(_without_logging())
-        return capture(_ModuleSource(mod, preserve_module_call_signature), tuple(args), dict(kwargs or {}), dynamic_shapes=dynamic_shapes, draft=draft,
-                       defer_guards=prefer_deferred_runtime_asserts_over_guards, force_specializations=force_specializations)
+        if draft is None and functorch_config.fake_tensor_propagate_real_tensors:
+            draft = []  # questions about data are answered all the same, and wrong fake kernels are errors
+            strictly.enter_context(drafting(refuse_mismatch))
+        program = capture(_ModuleSource(mod, preserve_module_call_signature), tuple(args), dict(kwargs or {}), dynamic_shapes=dynamic_shapes, draft=draft,
+                          defer_guards=prefer_deferred_runtime_asserts_over_guards, force_specializations=force_specializations)
+    if isinstance(mod, ExportedModule):
+        _custom_meta.carry_over(program, mod, _custom_meta.nodes_of_weights(program, mod))
+    return program
 
 
 class _ModuleSource:

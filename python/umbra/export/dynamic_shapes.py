@@ -120,6 +120,10 @@ class _DerivedDim(Dim):
 
     max = property(lambda self: None if self.root.max is None else self.root.max * self._scale + self._offset)
 
+    def fn(self, root):
+        """This dimension where the root is such a number."""
+        return root * self._scale + self._offset
+
     def _describe(self):
         return "named", self.root.__name__, self.root.min, self.root.max, self._scale, self._offset
 

@@ -5,13 +5,14 @@ import copy
 import html
 import inspect
 import io
+import operator
 import re
 import warnings
 
 from umbra import _C
 from umbra._C import Size
 from umbra._options import not_built
-from umbra.export import _tree
+from umbra.export import _custom_meta, _tree
 from umbra.export.graph_signature import (  # noqa: F401 (kinds by their names in PyTorch's module)
     ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument, argument, describe_signature, read_signature)
 from umbra.fx._codegen import PytreeCodeGen
@@ -87,6 +88,8 @@ class ExportedModule(GraphModule):
             setattr(owner, leaf, constant.detach() if constant.requires_grad else constant)  # it learns nothing
         if check_guards:
             self._add_guards()
+        if "custom" in program.graph_module.meta:
+            self.meta["custom"] = program.graph_module.meta["custom"]
         return self
 
     def _add_guards(self):
@@ -165,6 +168,17 @@ def _from_bytes(file):
     """A program that was pickled."""
     from umbra.export import load
     return load(io.BytesIO(file))
+
+
+def _merge_repeated_items(graph):
+    """An item that is taken out of a result several times is taken once."""
+    taken = {}
+    for node in list(graph.nodes):
+        if node.op == "call_function" and node.target is operator.getitem:
+            first = taken.setdefault(node.args, node)
+            if first is not node:
+                node.replace_all_uses_with(first)
+                graph.erase_node(node)
 
 
 class ExportedProgram:
@@ -388,10 +402,13 @@ class ExportedProgram:
         are not in the table stay whole."""
         from umbra.export import decomp_utils
         not_built("ExportedProgram.run_decompositions", decompose_custom_triton_ops=(decompose_custom_triton_ops, False))
-        table = decomp_utils.CustomDecompTable() if decomp_table is None else dict(decomp_table)
+        table = decomp_utils.CustomDecompTable() if decomp_table is None else decomp_table
+        table = table._with_later_composites() if isinstance(table, decomp_utils.CustomDecompTable) else dict(table)
         functions, own = decomp_utils.split_table(table)
         program = self._synchronised().decompose(functions, own, decomp_utils.kept_composites(table))
-        return ExportedProgram(program, self._example_inputs, *self.call_spec, self._state, self._call_specs)
+        result = ExportedProgram(program, self._example_inputs, *self.call_spec, self._state, self._call_specs)
+        _custom_meta.carry_over(result, self.graph_module)
+        return result
 
     def _without_composites(self):
         """The program as autograd sees it from below: without writes, and with composites in their parts."""
@@ -437,6 +454,22 @@ class ExportedProgram:
         return ExportedProgram(program, self._example_inputs, *self.call_spec, self._state, self._call_specs)
 
     _transform = _transform_do_not_use
+
+    def _update(self, graph_module, graph_signature, *, state_dict=None, constants=None, verifiers=None):
+        """The program with another graph, and a signature that fits it."""
+        not_built("ExportedProgram._update", verifiers=(verifiers, None))
+        module = copy.deepcopy(graph_module)
+        _merge_repeated_items(module.graph)
+        module.recompile()
+        program = self._synchronised().copy()
+        program.set_signature(*describe_signature(graph_signature))
+        result = ExportedProgram(program.with_graph(module._handle), self._example_inputs, *self.call_spec,
+                                 self._state if state_dict is None else dict(state_dict), self._call_specs)
+        if constants is not None:
+            result._program.set_constants(list(constants.items()))
+        result.graph_module.meta.update(graph_module.meta)
+        result._validate()
+        return result
 
     def validate(self):
         """Raises a SpecViolationError where graph, signature and state do not fit together."""

@@ -1,5 +1,6 @@
 """Passes over whole programs."""
 from umbra import _C
+from umbra.fx import GraphModule
 from umbra.nn import Parameter
 from umbra.utils import _pytree as pytree
 
@@ -20,16 +21,15 @@ def move_to_device_pass(ep, location):
     if ep.example_inputs is not None:
         ep.example_inputs = pytree.tree_map(moved, ep.example_inputs)
     for module in ep.graph_module.modules():
-        for node in getattr(module, "graph", _NO_GRAPH).nodes:
+        if not isinstance(module, GraphModule):
+            continue
+        for node in module.graph.nodes:
             _move_node(node, place)
             if "val" in node.meta:
                 node.meta["val"] = pytree.tree_map(lambda value: _moved_look(value, place), node.meta["val"])
+        module.recompile()
     ep.validate()
     return ep
-
-
-class _NO_GRAPH:
-    nodes = ()
 
 
 def _move_node(node, place):

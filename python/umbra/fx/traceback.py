@@ -115,7 +115,7 @@ def has_preserved_node_meta():
 @contextlib.contextmanager
 def annotate(annotation_dict):
     """Within it, what is traced has these entries in `node.meta["custom"]`; inner ones come before outer ones."""
-    if _C._is_tracing():
+    if _C._is_tracing() and _state.preserve:  # a capture that does not preserve metadata takes nothing over
         raise NotImplementedError("fx.traceback.annotate inside a capture (make_fx, export) is not in Umbra yet")
     before = _state.custom
     _state.custom = {**before, **annotation_dict}

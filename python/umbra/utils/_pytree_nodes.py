@@ -108,14 +108,15 @@ def _register_namedtuple(cls, *, serialized_type_name):
     SERIALIZED_TYPE_TO_PYTHON_TYPE[serialized_type_name] = cls
 
 
-def register_dataclass(cls, *, field_names=None, drop_field_names=None, serialized_type_name=None):
+def register_dataclass(cls, *, field_names=None, drop_field_names=None, serialized_type_name=None, return_none_fields=False):
+    """Makes a dataclass a container of its fields. Those that are None are part of the structure, unless `return_none_fields`: then they are leaves."""
     if not field_names and not dataclasses.is_dataclass(cls):
         raise ValueError(f"field_names must be specified with a list of all fields used to initialize {cls}, as it is not a dataclass.")
     names = field_names or [f.name for f in dataclasses.fields(cls) if f.init]
     names = [name for name in names if name not in (drop_field_names or ())]
 
     def present(obj):
-        return [name for name in names if getattr(obj, name) is not None]
+        return [name for name in names if return_none_fields or getattr(obj, name) is not None]
 
     def flatten(obj):
         kept = present(obj)

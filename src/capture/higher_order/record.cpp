@@ -4,6 +4,7 @@
 
 #include "capture/higher_order/layers.h"
 #include "core/per_thread.h"
+#include "fake/own_numbers.h"
 #include "umbra/capture/operand_order.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/dispatch/effects.h"
@@ -79,6 +80,7 @@ Recorded record_one(Tracer& outer, const Value& function, const std::vector<Valu
   {
     WithoutMode without(outer.key());
     EnterMode scope(inner);
+    OwnNumbers own_numbers;
     out.results = call_function(function, {inputs.begin(), inputs.begin() + static_cast<ptrdiff_t>(own)});
   }
   inner->set_output(out.results);
