@@ -217,7 +217,8 @@ TEST(Location, FilesAsCompilersNameThem) {
   std::filesystem::remove(file);
   EXPECT_EQ(source_file("/somewhere/build/" + file), "/somewhere/build/" + file);
 
-  for (const char* header : {"include/umbra/core/sym_int.h", "/usr/include/umbra/umbra.h", "/usr/include/c++/12/vector"})
+  for (const char* header :
+       {"include/umbra/core/sym_int.h", "/usr/include/umbra/umbra.h", "/usr/include/c++/12/vector"})
     EXPECT_TRUE(is_library_header(header)) << header;
   for (const char* source : {"model.cpp", "/home/include/model.h", "my_include/umbra/model.cpp"})
     EXPECT_FALSE(is_library_header(source)) << source;
