@@ -1,15 +1,21 @@
 # Everything a developer calls, by name. The work is done by CMake, Ninja, ctest and pytest.
-#   BUILD=folder   another build folder, e.g. for a second working session in one checkout (without the Python module)
+#   BUILD=folder   another build folder, e.g. for a second working session in one checkout, with a Python module of its own
+#   OPTIONS=...    options of CMake for a build folder that is made anew, such as another compiler or library
 #   JOBS=n         parallel jobs
+#   CLANG=name     the compiler of `make clang`
 #   PREFIX=folder  where `make install` puts headers, library, command line and CMake package
 # A build holds its folder's lock, since two Ninjas in one folder would spoil its records.
 BUILD ?= build
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
+CLANG ?= clang-16
 PYTHON := .venv/bin/python
-CONFIGURE_release := $(if $(filter-out build,$(BUILD)),-B $(BUILD) -DUMBRA_PYTHON=OFF)
+ifneq ($(BUILD),build)
+  export UMBRA_BUILD := $(BUILD)
+  export PYTHONPATH := $(abspath $(BUILD))/python
+endif
 
-.PHONY: build programs setup install standalone demo test test-cpp test-python golden bench compare interop asan tsan debug fuzz format clean help
+.PHONY: build programs setup install standalone demo test test-cpp test-python golden bench compare interop clang asan tsan debug fuzz format clean help
 
 build: setup $(BUILD)/build.ninja ## set up, then build library, command line and Python module (the default)
 	@flock $(BUILD) cmake --build $(BUILD) -j $(JOBS)
@@ -21,7 +27,7 @@ setup: ## install what is missing and make .venv
 	@tools/setup
 
 $(BUILD)/build.ninja: | setup
-	@cmake --preset release $(CONFIGURE_release)
+	@cmake --preset release -B $(BUILD) $(OPTIONS)
 
 standalone: setup $(BUILD)/build.ninja ## the command line as a folder of its own, build/standalone
 	@flock $(BUILD) cmake --build $(BUILD) -j $(JOBS) --target standalone
@@ -55,6 +61,9 @@ compare: programs ## measure against PyTorch and others
 interop: programs ## exchange files with PyTorch
 	tools/interop
 
+clang: ## all tests of a build by clang, in build-clang
+	@$(MAKE) test BUILD=build-clang OPTIONS='-DCMAKE_C_COMPILER=$(CLANG) -DCMAKE_CXX_COMPILER=$(subst clang,clang++,$(CLANG))'
+
 # Leaks are left out: oneDNN's and OpenMP's pools live as long as the process. A refused allocation is null, as malloc's is, and one that
 # runs away is refused.
 asan debug: setup ## C++ tests under the sanitizers; C++ tests of a debug build
@@ -76,7 +85,7 @@ format: ## format the C++ sources
 	@git ls-files '*.h' '*.cpp' | xargs --no-run-if-empty clang-format -i
 
 clean: ## remove build folders and the built Python module
-	rm -rf build build-debug build-asan build-tsan build-fuzz python/umbra/*.so
+	rm -rf build build-clang build-debug build-asan build-tsan build-fuzz python/umbra/*.so
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z -]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

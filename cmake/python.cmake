@@ -1,4 +1,5 @@
-# The Python module umbra._C, built in place: python/umbra is the package, and .venv's path file points to it.
+# The Python module umbra._C. The folder `build` has it in place: python/umbra is the package, and .venv's path file points to it.
+# Another build folder keeps its own, which is taken instead where PYTHONPATH has <build folder>/python.
 file(GLOB_RECURSE binding_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python/bindings/*.cpp)
 if(NOT binding_sources)
   return()
@@ -20,9 +21,28 @@ target_include_directories(_C PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR
 target_compile_definitions(_C PRIVATE UMBRA_INTERNAL)
 add_dependencies(_C generate_operators)
 umbra_precompile(_C precompiled_bindings.h)
-set_target_properties(_C PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_SOURCE_DIR}/python/umbra)
+if(CMAKE_BINARY_DIR STREQUAL CMAKE_SOURCE_DIR/build)
+  set(module_folder ${CMAKE_SOURCE_DIR}/python/umbra)
+else()
+  set(module_folder ${CMAKE_BINARY_DIR}/python/umbra)
+  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/python/sitecustomize.py CONTENT [[
+"""Made by cmake/python.cmake: the package's compiled module is that of this build folder."""
+import importlib.util
+import sys
+
+
+class ThisBuild:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return importlib.util.spec_from_file_location(name, "$<TARGET_FILE:_C>") if name == "umbra._C" else None
+
+
+sys.meta_path.insert(0, ThisBuild)
+]])
+endif()
+set_target_properties(_C PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${module_folder})
 
 # Type stubs for editors and checkers, from the schemas of the operators that were built.
 add_custom_command(TARGET _C POST_BUILD
-  COMMAND ${Python_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/generate_stubs.py --out ${CMAKE_SOURCE_DIR}/python/umbra
+  COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${CMAKE_BINARY_DIR}/python ${Python_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/generate_stubs.py --out ${CMAKE_SOURCE_DIR}/python/umbra
   VERBATIM)

@@ -5,6 +5,7 @@
     .venv/bin/python tools/operator_table.py --check    say whether what it says of definitions is up to date (scores are not measured)
 """
 import collections
+import os
 import pathlib
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "operators.md"
-BUILD = ROOT / "build"
+BUILD = ROOT / os.environ.get("UMBRA_BUILD", "build")
 
 HEAD = """# Operators
 

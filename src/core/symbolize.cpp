@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <mutex>
@@ -67,12 +68,6 @@ std::string demangle(const char* name) {
   return short_function_name(text ? text.get() : name);
 }
 
-/// Whether a file is a header of ours or of the standard library: what it holds was called by the user's line further
-/// out.
-bool is_library_header(std::string_view file) {
-  return file.find("/include/umbra/") != std::string_view::npos || file.find("/include/c++/") != std::string_view::npos;
-}
-
 std::string trimmed(const std::string& line) {
   size_t from = line.find_first_not_of(" \t\r");
   return from == std::string::npos ? "" : line.substr(from, line.find_last_not_of(" \t\r") - from + 1);
@@ -112,7 +107,8 @@ class Symbolizer {
   static int add_line(void* data, uintptr_t, const char* file, int line, const char* function) {
     auto& found = *static_cast<Lines*>(data);
     if (!file || is_library_header(file)) return 0;
-    found.frames.push_back({file, line, demangle(function), found.owner->code(file, line)});
+    std::string name = source_file(file);
+    found.frames.push_back({name, line, demangle(function), found.owner->code(name, line)});
     return 0;
   }
 
@@ -205,6 +201,18 @@ std::string short_function_name(std::string name) {
     if (name[i] == ' ' && depth == 0) start = i + 1;
   }
   return name.substr(start);
+}
+
+std::string source_file(const std::string& name) {
+  size_t slashes = name.rfind("//");
+  if (slashes == std::string::npos || std::filesystem::exists(name)) return name;
+  std::string from_root = name.substr(slashes + 1);
+  return std::filesystem::exists(from_root) ? from_root : name;
+}
+
+bool is_library_header(std::string_view file) {
+  return file.starts_with("include/umbra/") || file.find("/include/umbra/") != std::string_view::npos ||
+         file.find("/include/c++/") != std::string_view::npos;
 }
 
 std::vector<SourceFrame> symbolize(const void* return_address) {

@@ -21,5 +21,11 @@ std::vector<SourceFrame> symbolize(const void* return_address);
 SourceFrame describe_address(const void* return_address);
 /// A demangled name without return type and parameters: `Mlp::forward`, `<lambda>`.
 std::string short_function_name(std::string name);
+/// The file that debug information means by a name. Its reader puts the folder of the compilation before names, also
+/// before those from the root that clang writes: `/build//home/model.cpp`.
+std::string source_file(const std::string& name);
+/// Whether a file is a header of ours or of the standard library: what it holds was called by the user's line further
+/// out.
+bool is_library_header(std::string_view file);
 
 }  // namespace umbra

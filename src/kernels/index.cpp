@@ -333,7 +333,6 @@ void fill_in(const Tensor& self, const Scalar& number, IndexedPair pair) {
 // to += from, n elements side by side.
 template <class T> void add_run(T* to, const T* from, int64_t n) {
   if constexpr (std::is_same_v<T, Compute<T>>) {
-#pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) to[i] = add_elements(to[i], from[i]);
   } else {
     constexpr int64_t kChunk = 512;

@@ -156,7 +156,6 @@ void refill(Generator::Engine& engine) {
     return far ^ joined >> 1 ^ ((0 - (low & 1)) & 0x9908b0dfu);
   };
   // Each loop reads what lies ahead of it, or far enough behind: the compiler makes vectors of them.
-#pragma GCC ivdep
   for (int i = 0; i < n - distance; ++i) words[i] = mixed(words[i], words[i + 1], words[i + distance]);
   for (int i = n - distance; i < n - 1; ++i) words[i] = mixed(words[i], words[i + 1], words[i + distance - n]);
   words[n - 1] = mixed(words[n - 1], words[0], words[distance - 1]);
@@ -169,7 +168,6 @@ void draw_words(Generator& g, uint32_t* words, int64_t n) {
     if (engine.next == Generator::Engine::kWords) refill(engine);
     int64_t count = std::min<int64_t>(n, Generator::Engine::kWords - engine.next);
     const uint32_t* from = engine.words + engine.next;
-#pragma GCC ivdep
     for (int64_t i = 0; i < count; ++i) words[i] = tempered(from[i]);
     engine.next += static_cast<int>(count);
     words += count;

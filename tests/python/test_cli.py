@@ -4,10 +4,10 @@ import subprocess
 
 import pytest
 import umbra as torch
+from built import PROGRAM
 from umbra.export import Dim, export, save
 
-UMBRA = pathlib.Path(__file__).parents[2] / "build" / "umbra"
-pytestmark = pytest.mark.skipif(not UMBRA.exists(), reason="the command-line program is not built")
+pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason="the command-line program is not built")
 
 
 class Net(torch.nn.Module):
@@ -37,7 +37,7 @@ class Rows(torch.nn.Module):
 
 
 def umbra(*arguments, status=0):
-    done = subprocess.run([str(UMBRA), *map(str, arguments)], capture_output=True, text=True)
+    done = subprocess.run([str(PROGRAM), *map(str, arguments)], capture_output=True, text=True)
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout + done.stderr
 

@@ -1,13 +1,12 @@
 """The examples of the documentation run: blocks of Python as they stand, those of C++ as part of an example program."""
 import os
-import pathlib
 import re
 import subprocess
 
 import numpy
 import pytest
+from built import BUILD, PROGRAM, ROOT
 
-ROOT = pathlib.Path(__file__).parents[2]
 FAKES, PROGRAMS = "fakes.cpp", "programs.cpp"
 PAGES = {  # and the program that has their examples in C++
     "fake_tensors": FAKES, "symbolic_shapes": FAKES, "shape_errors": FAKES,
@@ -48,12 +47,12 @@ def test_cpp_examples_are_part_of_a_program_that_is_run(page):
         assert source in (ROOT / "examples" / "cpp" / PAGES[page]).read_text(), f"docs/{page}.md, line {line}"
 
 
-@pytest.mark.skipif(not (ROOT / "build" / "umbra").exists(), reason="the command-line program is not built")
+@pytest.mark.skipif(not PROGRAM.exists(), reason="the command-line program is not built")
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "sh")])
 def test_commands_run(page, files):
     for line, source in blocks(page, "sh"):
         done = subprocess.run(["bash", "-euo", "pipefail", "-c", source], capture_output=True, text=True, check=False,
-                              env={**os.environ, "PATH": f"{ROOT / 'build'}:{os.environ['PATH']}", "DISPLAY": ""})
+                              env={**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}", "DISPLAY": ""})
         assert done.returncode == 0, f"docs/{page}.md, line {line}:\n{done.stdout}{done.stderr}"
 
 

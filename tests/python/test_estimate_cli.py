@@ -1,14 +1,13 @@
 """`umbra estimate` on files that were exported here."""
-import os
 import subprocess
 
 import pytest
 
 import umbra
+from built import PROGRAM
 from umbra import nn
 
-PROGRAM = os.path.join(os.path.dirname(__file__), "..", "..", "build", "umbra")
-pytestmark = pytest.mark.skipif(not os.path.exists(PROGRAM), reason="the command-line program is not built")
+pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason="the command-line program is not built")
 
 
 def run(*arguments):

@@ -1,15 +1,14 @@
 """What operators do at the edges of their arguments, as PyTorch does it; found by random calls."""
 import math
-import pathlib
 import subprocess
 import sys
 
 import pytest
 
 import umbra as torch
+from built import PROGRAM, ROOT
 
 aten = torch.ops.aten
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 META = torch.zeros(3, device="meta")
 
 
@@ -131,7 +130,7 @@ def test_one_number_for_a_list_of_tensors_has_no_dimensions():
 
 
 def test_the_page_of_operators_is_up_to_date():
-    if not (ROOT / "build" / "umbra").exists():
+    if not PROGRAM.exists():
         pytest.skip("the command-line program is not built")
     done = subprocess.run([sys.executable, ROOT / "tools/operator_table.py", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout

@@ -9,10 +9,9 @@ import subprocess
 
 import pytest
 import umbra as torch
+from built import PROGRAM, ROOT
 from umbra.export import Dim, export, save
 
-ROOT = pathlib.Path(__file__).parents[2]
-UMBRA = ROOT / "build" / "umbra"
 PLAYWRIGHT = next((str(p) for p in (ROOT / "viewer", pathlib.Path("/opt/viewer")) if (p / "node_modules" / "playwright-core").exists()), None)
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
@@ -111,11 +110,11 @@ def test_notebooks_show_the_page_in_a_frame(program):
     assert data_of(html.unescape(text))["title"] == "ExportedProgram"
 
 
-@pytest.mark.skipif(not UMBRA.exists(), reason="the command-line program is not built")
+@pytest.mark.skipif(not PROGRAM.exists(), reason="the command-line program is not built")
 def test_the_command_writes_the_page(program, tmp_path):
     save(program, tmp_path / "net.pt2")
     def umbra(*arguments):
-        return subprocess.run([str(UMBRA), "view", *map(str, arguments)], capture_output=True, text=True, env={**os.environ, "TMPDIR": str(tmp_path), "DISPLAY": "", "WAYLAND_DISPLAY": ""}, check=False)
+        return subprocess.run([str(PROGRAM), "view", *map(str, arguments)], capture_output=True, text=True, env={**os.environ, "TMPDIR": str(tmp_path), "DISPLAY": "", "WAYLAND_DISPLAY": ""}, check=False)
     done = umbra(tmp_path / "net.pt2", "--size", "batch=32", "-o", tmp_path / "page.html")
     assert done.returncode == 0 and done.stdout.strip() == str(tmp_path / "page.html"), done.stderr
     data = data_of((tmp_path / "page.html").read_text())

@@ -100,7 +100,6 @@ class CostTrace final : public DispatchMode, private MemoryObserver {
 
   Counts counts_;
   bool running_ = false;
-  MemoryObserver* before_ = nullptr;
   std::mutex mutex_;  // storages may go on any thread
   std::unordered_map<const void*, int64_t> storages_;
   int64_t in_use_ = 0;

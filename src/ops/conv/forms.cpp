@@ -239,8 +239,8 @@ UMBRA_OPERATOR("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> 
     .generated_out("conv_tbc.out")
     .all_backends([](const Tensor& self, const Tensor& weight, const Tensor& bias, int64_t pad) {
       check_tbc(self, weight, bias);
-      Tensor out = convolution(self.permute({1, 2, 0}), weight.permute({2, 1, 0}), bias, {SymInt(1)}, {SymInt(pad)},
-                               {SymInt(1)}, false, {SymInt(0)}, 1);
+      Tensor x = self.permute({1, 2, 0}), w = weight.permute({2, 1, 0});
+      Tensor out = convolution(x, w, bias, {SymInt(1)}, {SymInt(pad)}, {SymInt(1)}, false, {SymInt(0)}, 1);
       return out.permute({2, 0, 1}).contiguous();
     })
     .gradient("self, weight, bias", {"grad", "self", "weight", "bias", "pad"},
@@ -252,10 +252,11 @@ UMBRA_OPERATOR(
     "conv_tbc_backward(Tensor self, Tensor input, Tensor weight, Tensor bias, int pad) -> (Tensor, Tensor, Tensor)")
     .composite([](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t pad) {
       if (!fits_tbc(input, weight, bias)) return tbc_gradients(grad, input, weight, bias, pad);
-      auto [of_input, of_weight, of_bias] = convolution_backward(
-          grad.permute({1, 2, 0}), input.permute({1, 2, 0}), weight.permute({2, 1, 0}), bias.sym_sizes(), {SymInt(1)},
-          {SymInt(pad)}, {SymInt(1)}, false, {SymInt(0)}, 1, {true, true, true});
-      return std::tuple(of_input.permute({2, 0, 1}).contiguous(), of_weight.permute({2, 1, 0}).contiguous(), of_bias);
+      Tensor g = grad.permute({1, 2, 0}), x = input.permute({1, 2, 0}), w = weight.permute({2, 1, 0});
+      auto [of_input, of_weight, of_bias] =
+          convolution_backward(g, x, w, bias.sym_sizes(), {SymInt(1)}, {SymInt(pad)}, {SymInt(1)}, false, {SymInt(0)},
+                               1, {true, true, true});
+      return std::tuple{of_input.permute({2, 0, 1}).contiguous(), of_weight.permute({2, 1, 0}).contiguous(), of_bias};
     });
 
 }  // namespace

@@ -69,8 +69,9 @@ UMBRA_OPERATOR("polar(Tensor abs, Tensor angle) -> Tensor")
     })
     .gradient("abs, angle", {"grad", "result"},
               [](const Tensor& grad, const Tensor& result) {
-                Tensor turned = grad.conj().mul(result.mul(std::complex<double>(0, 1)));
-                return std::tuple(real_part(grad.conj().mul(result.sgn())), real_part(turned));
+                Tensor mirrored = grad.conj();
+                return std::tuple{real_part(mirrored.mul(result.sgn())),
+                                  real_part(mirrored.mul(result.mul(std::complex<double>(0, 1))))};
               })
     .tangents_through([](const Tensor& abs, const Tensor& angle) {
       return umbra::complex(abs.mul(angle.cos()), abs.mul(angle.sin()));

@@ -22,8 +22,8 @@ void check_window(const char* name, int64_t length, const TensorOptions& options
 template <class Make>
 Tensor window(const char* name, int64_t length, bool periodic, const TensorOptions& options, const Make& make) {
   check_window(name, length, options);
-  if (length == 0) return empty(SymShape{0}, options);
-  if (length == 1) return ones(SymShape{1}, options);
+  if (length == 0) return empty({0}, options);
+  if (length == 1) return ones({1}, options);
   TensorOptions known = options;
   known.dtype = options.dtype.value_or(default_dtype());
   check(length < std::numeric_limits<int64_t>::max(), name, " requires a smaller window_length, got ", length);

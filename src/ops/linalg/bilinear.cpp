@@ -79,9 +79,9 @@ UMBRA_OPERATOR(
               [](const Tensor& grad, const Tensor& i1, const Tensor& i2, const Tensor& i3, std::vector<int64_t> expand1,
                  std::vector<int64_t> expand2, std::vector<int64_t> expand3, std::vector<int64_t> sumdim) {
                 auto fit = [](const Tensor& t, const Tensor& like) { return ops::sum_to_size(t, like.sym_sizes()); };
-                return std::make_tuple(fit(trilinear_gradient(grad, i2, expand2, i3, expand3, expand1, sumdim), i1),
-                                       fit(trilinear_gradient(grad, i1, expand1, i3, expand3, expand2, sumdim), i2),
-                                       fit(trilinear_gradient(grad, i1, expand1, i2, expand2, expand3, sumdim), i3));
+                return std::tuple{fit(trilinear_gradient(grad, i2, expand2, i3, expand3, expand1, sumdim), i1),
+                                  fit(trilinear_gradient(grad, i1, expand1, i3, expand3, expand2, sumdim), i2),
+                                  fit(trilinear_gradient(grad, i1, expand1, i2, expand2, expand3, sumdim), i3)};
               })
     .use(batch_through(trilinear_parts));
 

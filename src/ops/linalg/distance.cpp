@@ -46,9 +46,9 @@ UMBRA_OPERATOR("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor")
     .gradient("x1, x2", {"grad", "x1", "x2", "result"},
               [](const Tensor& grad, const Tensor& x1, const Tensor& x2, const Tensor& result) {
                 Tensor ratio = grad.div(result).masked_fill(result.eq(0), 0);
-                return std::make_tuple(
+                return std::tuple{
                     x1.mul(ratio.sum(IntArrayRef{-1}, true)).sub(ratio.matmul(x2)),
-                    x2.mul(ratio.sum(IntArrayRef{-2}).unsqueeze(-1)).sub(ratio.transpose(-2, -1).matmul(x1)));
+                    x2.mul(ratio.sum(IntArrayRef{-2}).unsqueeze(-1)).sub(ratio.transpose(-2, -1).matmul(x1))};
               });
 
 UMBRA_OPERATOR("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor")
@@ -144,13 +144,14 @@ UMBRA_OPERATOR("_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float 
     .gradient("grad_output, x1, x2, cdist", {"grad", "grad_output", "x1", "x2", "p", "cdist"},
               [](const Tensor& grad, const Tensor& weights, const Tensor& x1, const Tensor& x2, double p,
                  const Tensor& distances) {
-                Slopes s(x1.unsqueeze(-2).sub(x2.unsqueeze(-3)), distances.unsqueeze(-1), p);
+                Tensor gap = x1.unsqueeze(-2).sub(x2.unsqueeze(-3));
+                Slopes s(gap, distances.unsqueeze(-1), p);
                 Tensor along = grad.unsqueeze(-2), spread = weights.unsqueeze(-1).mul(along);
                 auto fit = [](const Tensor& t, const Tensor& like) { return ops::sum_to_size(t, like.sym_sizes()); };
                 Tensor turned = spread.mul(s.by_gap);
-                return std::make_tuple(fit(along.mul(s.slope).sum(IntArrayRef{-1}), weights),
-                                       fit(turned.sum(IntArrayRef{-2}), x1), fit(turned.sum(IntArrayRef{-3}).neg(), x2),
-                                       fit(spread.mul(s.by_distance).sum(IntArrayRef{-1}), distances));
+                return std::tuple{fit(along.mul(s.slope).sum(IntArrayRef{-1}), weights),
+                                  fit(turned.sum(IntArrayRef{-2}), x1), fit(turned.sum(IntArrayRef{-3}).neg(), x2),
+                                  fit(spread.mul(s.by_distance).sum(IntArrayRef{-1}), distances)};
               });
 
 UMBRA_OPERATOR("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor")
@@ -220,11 +221,12 @@ UMBRA_OPERATOR("_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor
                     triu_indices(n.guard_int(), n.guard_int(), 1, {.dtype = DType::Int64, .device = self.device()});
                 Tensor i = pairs.select(0, 0), j = pairs.select(0, 1);
                 auto gap = [&](const Tensor& t) { return t.index_select(0, i).sub(t.index_select(0, j)); };
-                Slopes s(gap(self), distances.unsqueeze(-1), p);
+                Tensor apart = gap(self);
+                Slopes s(apart, distances.unsqueeze(-1), p);
                 Tensor along = gap(grad), spread = weights.unsqueeze(-1).mul(along), turned = spread.mul(s.by_gap);
                 Tensor to_rows = zeros_like(self).index_add(0, i, turned).index_add(0, j, turned.neg());
-                return std::make_tuple(along.mul(s.slope).sum(IntArrayRef{-1}), to_rows,
-                                       spread.mul(s.by_distance).sum(IntArrayRef{-1}));
+                return std::tuple{along.mul(s.slope).sum(IntArrayRef{-1}), to_rows,
+                                  spread.mul(s.by_distance).sum(IntArrayRef{-1})};
               });
 
 UMBRA_OPERATOR("pdist(Tensor self, float p=2) -> Tensor").composite([](const Tensor& self, double p) {

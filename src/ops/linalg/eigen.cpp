@@ -115,7 +115,8 @@ Tensor eig_gradient(const Tensor& grad_values, const Tensor& grad_vectors, const
   } else {
     inner = diagonal_matrix(grad_values);
   }
-  return std::get<0>(linalg_solve_ex(adjoint_of(v), inner.matmul(adjoint_of(v))));
+  Tensor product = inner.matmul(adjoint_of(v));
+  return std::get<0>(linalg_solve_ex(adjoint_of(v), product));
 }
 
 UMBRA_OPERATOR("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)")

@@ -63,7 +63,8 @@ Tensor lu_gradient(const Tensor& grad_l, const Tensor& grad_u, const Tensor& p, 
 Tensor lu_factor_gradient(const Tensor& grad, const Tensor& lu, const Tensor& pivots) {
   auto [p, l, u] = lu_unpack(lu, pivots);
   SymInt k = l.sym_size(-1);
-  return lu_gradient(grad.narrow(-1, 0, k), grad.narrow(-2, 0, k), p, l, u);
+  Tensor grad_l = grad.narrow(-1, 0, k), grad_u = grad.narrow(-2, 0, k);
+  return lu_gradient(grad_l, grad_u, p, l, u);
 }
 
 /// The gradient of the packed factors from the gradient of P L U.

@@ -250,8 +250,8 @@ UMBRA_OPERATOR("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor")
     .gradient("self, other", {"grad", "self", "other", "result", "p"},
               [](const Tensor& grad, const Tensor& self, const Tensor& other, const Tensor& result, const Scalar& p) {
                 Tensor g = vector_norm_gradient(grad, self.sub(other), result, p.to_double(), {}, false);
-                return std::make_tuple(ops::sum_to_size(g, self.sym_sizes()),
-                                       ops::sum_to_size(g.neg(), other.sym_sizes()));
+                Tensor of_other = ops::sum_to_size(g.neg(), other.sym_sizes());
+                return std::make_tuple(ops::sum_to_size(g, self.sym_sizes()), of_other);
               })
     .use(batch_through([](const Tensor& self, const Tensor& other, const Scalar& p) {
       return norm(self.sub(other), p);

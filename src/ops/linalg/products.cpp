@@ -436,7 +436,8 @@ UMBRA_OPERATOR("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims
       // Where the elements do not lie one after another, to copy them costs more than to add up the products.
       if (!a.is_contiguous() || !b.is_contiguous()) return a.squeeze().mul(b.squeeze()).sum(a.dtype()).view(result);
       auto flat = [&](const Tensor& t) { return t.dim() == 1 ? t : t.view({inner}); };
-      return dot(flat(a), flat(b)).view(result);
+      Tensor right = flat(b);
+      return dot(flat(a), right).view(result);
     })
     .use(OutCopied{});
 

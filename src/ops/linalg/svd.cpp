@@ -106,7 +106,8 @@ UMBRA_OPERATOR(
                 auto columns = [&](const Tensor& t) { return full && t.defined() ? t.narrow(-1, 0, k) : t; };
                 auto rows = [&](const Tensor& t) { return full && t.defined() ? t.narrow(-2, 0, k) : t; };
                 Tensor grad_v = grad_vh.defined() ? adjoint_of(rows(grad_vh)) : grad_vh;
-                return svd_gradient(columns(grad_u), grad_s, grad_v, columns(u), s, rows(vh));
+                Tensor right = rows(vh), left = columns(u);
+                return svd_gradient(columns(grad_u), grad_s, grad_v, left, s, right);
               })
     .batch([](const Batched& a, bool full, bool compute_uv, const OptionalText& driver) {
       check(a.rank() >= 2, "linalg.svd: The input tensor A must have at least 2 dimensions.");
@@ -218,7 +219,8 @@ Tolerances tolerances(const Tensor& a, const Tensor& atol, const Tensor& rtol, c
 
 /// The values that count, given the largest of each matrix.
 Tensor above_tolerance(const Tensor& sizes, const Tensor& largest, const Tolerances& t) {
-  return sizes.gt(maximum(t.absolute.unsqueeze(-1), t.relative.unsqueeze(-1).mul(largest)));
+  Tensor relative = t.relative.unsqueeze(-1).mul(largest);
+  return sizes.gt(maximum(t.absolute.unsqueeze(-1), relative));
 }
 
 // ---- rank ----

@@ -221,7 +221,8 @@ UMBRA_OPERATOR("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor
       std::vector<int64_t> dims = all_but(wrap_dim(dim, self.dim()), self.dim());
       bool narrow = self.dtype() == DType::Float16 || self.dtype() == DType::BFloat16;
       Tensor norm = linalg_vector_norm(self, p, dims, true, narrow ? std::optional(DType::Float32) : std::nullopt);
-      Tensor factor = where(norm.gt(most), norm.add(1e-7).reciprocal().mul(most), ones_like(norm));
+      Tensor one = ones_like(norm), least = norm.add(1e-7).reciprocal().mul(most);
+      Tensor factor = where(norm.gt(most), least, one);
       return self.mul(factor.to(self.is_complex() ? factor.dtype() : self.dtype())).contiguous();
     })
     .gradient("self", {"grad", "self", "p", "dim", "maxnorm"},
@@ -232,7 +233,8 @@ UMBRA_OPERATOR("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor
                 if (along.is_complex()) along = along.real();
                 Tensor inverse = norm.add(1e-7).reciprocal();
                 Tensor through = norm_gradient(along, self, p.to_double(), norm, dims).mul(inverse);
-                return where(norm.gt(most), grad.sub(through).mul(inverse).mul(most), grad);
+                Tensor scaled = grad.sub(through).mul(inverse).mul(most);
+                return where(norm.gt(most), scaled, grad);
               });
 
 }  // namespace

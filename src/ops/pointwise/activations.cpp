@@ -431,8 +431,8 @@ UMBRA_OPERATOR("softplus_backward(Tensor grad_output, Tensor self, Scalar beta, 
     .gradient("self", {"grad", "grad_output", "self", "beta", "threshold"},
               [](const Tensor& grad, const Tensor& grad_output, const Tensor& self, const Scalar& beta,
                  const Scalar& threshold) {
-                Tensor x = self.mul(beta);
-                return sigmoid_backward(grad.mul(grad_output), x.sigmoid()).mul(beta).masked_fill(x.gt(threshold), 0);
+                Tensor weight = grad.mul(grad_output), x = self.mul(beta);
+                return sigmoid_backward(weight, x.sigmoid()).mul(beta).masked_fill(x.gt(threshold), 0);
               })
     .tangent(TangentRule::Pointwise);
 

@@ -10,7 +10,8 @@ namespace {
 Tensor with_half_at_zero(const Tensor& self, const std::function<Tensor(const Tensor& x)>& slope) {
   double least = self.dtype() == DType::Float64 ? 0x1p-52 : 0x1p-23;
   Tensor near = self.abs().le(least), safe = where(near, full({}, least, self.options()), self);
-  return where(near, full({}, 0.5, self.options()), slope(safe));
+  Tensor elsewhere = slope(safe);
+  return where(near, full({}, 0.5, self.options()), elsewhere);
 }
 
 // ---- of the first and second kind ----

@@ -22,7 +22,8 @@ template <class Functor> TensorSpec real_spec(const Tensor& self, const Tensor& 
 }
 /// Equal numbers share the gradient.
 Tensor shared(const Tensor& grad, const Tensor& self, const Tensor& other) {
-  return where(self.eq(other), grad.div(2), grad);
+  Tensor share = grad.div(2);
+  return where(self.eq(other), share, grad);
 }
 
 UMBRA_OPERATOR("fmax(Tensor self, Tensor other) -> Tensor")

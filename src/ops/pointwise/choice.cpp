@@ -166,7 +166,8 @@ template <class Functor> void extremum(OperatorBuilder& builder) {
 
 // The gradient goes to the one chosen; equal ones share it.
 Tensor to_the_larger(const Tensor& grad, const Tensor& self, const Tensor& other) {
-  return where(self.eq(other), grad.div(2), grad).masked_fill(self.lt(other), 0);
+  Tensor share = grad.div(2);
+  return where(self.eq(other), share, grad).masked_fill(self.lt(other), 0);
 }
 
 UMBRA_OPERATOR("maximum(Tensor self, Tensor other) -> Tensor")
@@ -176,7 +177,8 @@ UMBRA_OPERATOR("maximum(Tensor self, Tensor other) -> Tensor")
     .gradient("other", {"grad", "other", "self"}, to_the_larger);
 
 Tensor to_the_smaller(const Tensor& grad, const Tensor& self, const Tensor& other) {
-  return where(self.eq(other), grad.div(2), grad).masked_fill(self.gt(other), 0);
+  Tensor share = grad.div(2);
+  return where(self.eq(other), share, grad).masked_fill(self.gt(other), 0);
 }
 
 UMBRA_OPERATOR("minimum(Tensor self, Tensor other) -> Tensor")
@@ -324,12 +326,14 @@ Tensor clamp_self(const Tensor& grad, const Tensor& self, const Tensor& low, con
 Tensor clamp_low(const Tensor& grad, const Tensor& self, const Tensor& low, const Tensor& high) {
   if (!high.defined()) return to_the_larger(grad, low, self);
   Tensor below = self.lt(low).logical_and(low.le(high)), at_bound = self.eq(low).logical_and(low.lt(high));
-  return where(at_bound, grad.div(2), where(below, grad, 0));
+  Tensor elsewhere = where(below, grad, 0);
+  return where(at_bound, grad.div(2), elsewhere);
 }
 Tensor clamp_high(const Tensor& grad, const Tensor& self, const Tensor& low, const Tensor& high) {
   if (!low.defined()) return to_the_smaller(grad, high, self);
   Tensor above = self.gt(high).logical_and(low.le(high)), at_bound = self.eq(high).logical_and(low.lt(high));
-  return where(at_bound, grad.div(2), where(above.logical_or(high.lt(low)), grad, 0));
+  Tensor elsewhere = where(above.logical_or(high.lt(low)), grad, 0);
+  return where(at_bound, grad.div(2), elsewhere);
 }
 
 UMBRA_OPERATOR("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")

@@ -74,7 +74,8 @@ UMBRA_OPERATOR("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
     .gradient("self", {"grad", "self", "exponent"},
               [](const Tensor& grad, const Tensor& self, const Tensor& exponent) {
                 Tensor slope = exponent.mul(self.pow(exponent.sub(1)));
-                return where(exponent.eq(0), zeros_like(slope), grad.mul(slope.conj()));
+                Tensor elsewhere = grad.mul(slope.conj()), nothing = zeros_like(slope);
+                return where(exponent.eq(0), nothing, elsewhere);
               })
     .gradient("exponent", {"grad", "self", "exponent", "result"},
               [](const Tensor& grad, const Tensor& self, const Tensor& exponent, const Tensor& result) {

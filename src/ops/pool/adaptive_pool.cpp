@@ -271,7 +271,8 @@ UMBRA_OPERATOR("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor,
       check_not_empty("adaptive_max_pool1d(): Expected input", "input", self, 1);
       auto [out, indices] =
           adaptive_max_pool2d(self.unsqueeze(-2), {1, only("adaptive_max_pool1d", "output_size", size)});
-      return std::tuple(out.squeeze(-2), indices.squeeze(-2));
+      Tensor places = indices.squeeze(-2);
+      return std::tuple(out.squeeze(-2), places);
     });
 
 }  // namespace

@@ -226,7 +226,8 @@ Tensor product_gradient(const Tensor& grad, const Tensor& self, const OptionalDi
   auto over = [&](const Tensor& t) { return dims ? t.sum(IntArrayRef(*dims), true) : t.sum(); };
   Tensor zero = self.eq(0), rest = self.masked_fill(zero, 1);
   Tensor whole = dims ? rest.prod((*dims)[0], true) : rest.prod(), zeros = over(zero);
-  Tensor slope = where(zeros.eq(0), whole.div(rest), where(zero.logical_and(zeros.eq(1)), whole, zeros_like(rest)));
+  Tensor nothing = zeros_like(rest), at_zero = where(zero.logical_and(zeros.eq(1)), whole, nothing);
+  Tensor over_rest = whole.div(rest), slope = where(zeros.eq(0), over_rest, at_zero);
   return restore_dims(grad, self.sym_sizes(), dims, keepdim).mul(slope.conj());
 }
 

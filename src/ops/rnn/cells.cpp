@@ -62,7 +62,7 @@ template <bool kWrites> CellPair parts_of_step(const Tensor& past, const Tensor&
   std::vector<Tensor> gates = (input.defined() ? plus<kWrites>(past, input) : past).unsafe_chunk(4, 1);
   Tensor in = squashed<kWrites>(gates[0]), forget = squashed<kWrites>(gates[1]);
   Tensor candidate = bent<kWrites>(gates[2]), out = squashed<kWrites>(gates[3]);
-  Tensor next = plus<kWrites>(forget.mul(cell), in.mul(candidate));
+  Tensor kept = forget.mul(cell), next = plus<kWrites>(kept, in.mul(candidate));
   return {out.mul(next.tanh()), next};
 }
 

@@ -93,7 +93,8 @@ struct GridRules {
       Tensor from_low = x.sub(low), distance = from_low.abs(), extra = distance.fmod(Scalar(span));
       Tensor back = extra.rsub(Scalar(span)), flips = extra.gt(back);
       inside = where(flips, back, extra).add(low);
-      sign = where(from_low.lt(0).ne(flips), sign.neg(), sign);
+      Tensor opposite = sign.neg();
+      sign = where(from_low.lt(0).ne(flips), opposite, sign);
     }
     Tensor moves = inside.gt(0).logical_and(inside.lt(Scalar(size - 1)));
     return {inside.clamp(0, Scalar(size - 1)), sign.masked_fill(moves.logical_not(), 0)};

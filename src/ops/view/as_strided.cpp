@@ -54,8 +54,12 @@ Tensor as_strided_backward(Tensor grad, std::vector<SymInt> input_size, std::vec
   bool added = view.overlap(), shared = input.overlap();
   Tensor places;
   if (added || shared) places = arange(0, Scalar(flat.sym_numel()), {.dtype = DType::Int64, .device = grad.device()});
-  if (added) flat.index_add_(0, view.positions(places, at - from), grad.reshape({-1}));
-  else as_strided(flat, view.sizes, view.strides, at - from).copy_(grad);
+  if (added) {
+    Tensor values = grad.reshape({-1});
+    flat.index_add_(0, view.positions(places, at - from), values);
+  } else {
+    as_strided(flat, view.sizes, view.strides, at - from).copy_(grad);
+  }
   if (shared) {
     Tensor held = input.positions(places, base - from);
     Tensor count = zeros_like(flat, {}, MemoryFormat::Contiguous);

@@ -41,6 +41,29 @@ TEST(MakeFx, SymbolicModeHoldsForOtherSizes) {
   EXPECT_EQ(values(y)[0], 5);
 }
 
+// Compilers evaluate arguments in orders of their own: definitions leave none of them to choose.
+TEST(MakeFx, OperatorsAreCalledInTheSameOrderWhoeverCompiledThem) {
+  auto chosen = [](const Tensor& a, const Tensor& b) {
+    Tensor x = a.detach().requires_grad_();
+    return autograd::grad({maximum(x, b)}, {x}, {b}).at(0);
+  };
+  std::vector<std::string> calls = calls_of(*make_fx(chosen, {ones({2}), ones({2})}));
+  ASSERT_GE(calls.size(), 5u);
+  EXPECT_THAT(std::vector<std::string>(calls.end() - 5, calls.end()),
+              ElementsAre("aten::div.Scalar", "aten::eq.Tensor", "aten::where.self", "aten::lt.Tensor",
+                          "aten::masked_fill.Scalar"));
+
+  auto cell = [](const Tensor& x, const Tensor& h, const Tensor& c, const Tensor& w, const Tensor& u) {
+    return std::get<1>(lstm_cell(x, {h, c}, w, u));
+  };
+  auto module = make_fx(cell, {ones({2, 3}), ones({2, 4}), ones({2, 4}), ones({16, 3}), ones({16, 4})});
+  const fx::Node* product = nullptr;
+  for (const fx::Node* node : module->graph().nodes())
+    if (!product && node->name().starts_with("mul")) product = node;
+  ASSERT_NE(product, nullptr);
+  EXPECT_EQ(product->inputs().back(), module->graph().placeholders()[2]);  // what is kept of the old state
+}
+
 TEST(MakeFx, DecompositionsReplaceOperators) {
   DecompositionTable table;
   table.add("aten::silu", [](const Tensor& x) { return x * x.sigmoid(); });

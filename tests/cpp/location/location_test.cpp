@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "core/symbolize.h"
@@ -204,6 +205,23 @@ TEST(Location, FunctionNames) {
   EXPECT_EQ(short_function_name("(anonymous namespace)::helper(int, char)"), "(anonymous namespace)::helper");
   EXPECT_EQ(short_function_name("Functor::operator()(int)"), "Functor::operator()");
   EXPECT_EQ(short_function_name("main"), "main");
+}
+
+TEST(Location, FilesAsCompilersNameThem) {
+  std::filesystem::path folder = std::filesystem::temp_directory_path();
+  std::string file = folder / "umbra_location_test.cpp";
+  std::ofstream(file) << "int main() {}\n";
+  EXPECT_EQ(source_file(file), file);
+  EXPECT_EQ(source_file("/somewhere/build/" + file), file);
+  EXPECT_EQ(source_file(folder.string() + "//umbra_location_test.cpp"), folder.string() + "//umbra_location_test.cpp");
+  std::filesystem::remove(file);
+  EXPECT_EQ(source_file("/somewhere/build/" + file), "/somewhere/build/" + file);
+
+  for (const char* header :
+       {"include/umbra/core/sym_int.h", "/usr/include/umbra/umbra.h", "/usr/include/c++/12/vector"})
+    EXPECT_TRUE(is_library_header(header)) << header;
+  for (const char* source : {"model.cpp", "/home/include/model.h", "my_include/umbra/model.cpp"})
+    EXPECT_FALSE(is_library_header(source)) << source;
 }
 
 }  // namespace
