@@ -82,6 +82,7 @@ IntrusivePtr<fx::GraphModule> make_fx(const ValueFunction& function, const std::
   auto tracer = make_counted<Tracer>(options.pre_dispatch ? DispatchKey::PreProxy : DispatchKey::Proxy, module);
   tracer->decompositions = options.decompositions;
   tracer->locations = options.locations;
+  tracer->is_parameter = options.is_parameter;
   tracer->keeps_switches = options.pre_dispatch;
   tracer->sizes_after_inputs = false;
   tracer->refuses_data = options.mode == TracingMode::Real;
