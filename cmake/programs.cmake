@@ -126,7 +126,7 @@ if(golden_sources)
   add_test(NAME second COMMAND golden_report --level second --floor ${CMAKE_SOURCE_DIR}/tests/golden/floor.txt)
   add_test(NAME calls COMMAND golden_report --level calls --floor ${CMAKE_SOURCE_DIR}/tests/golden/floor.txt)
   add_test(NAME aot_records COMMAND golden_report --level aot --floor ${CMAKE_SOURCE_DIR}/tests/golden/floor.txt)
-  add_test(NAME properties COMMAND golden_report --level variants,layout,replay --floor ${CMAKE_SOURCE_DIR}/tests/golden/floor.txt)
+  add_test(NAME properties COMMAND golden_report --level variants,layout,replay,hooks --floor ${CMAKE_SOURCE_DIR}/tests/golden/floor.txt)
 endif()
 
 # ---- interop: build/interop_models and interop_train, used by tools/interop

@@ -179,7 +179,11 @@ PyMemberDef g_members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(PyCompiledCall, attributes), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
 };
+/// What `inspect` says of a call that names no function it was made of.
+PyObject* text_signature(PyObject*, void*) { return PyUnicode_FromString("(*args, **kwargs)"); }
+
 PyGetSetDef g_properties[] = {
+    {"__text_signature__", text_signature, nullptr, nullptr, nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };

@@ -271,9 +271,14 @@ bool is_one_lstm(const Operator& op, const Value* frame) {
          is_eligible(frame[0].tensor_ref());
 }
 
-void autocast_layer(const Operator& op, DispatchKeySet keys, Value* frame) {
+std::optional<Cast> cast_of(const Operator& op, const Value* frame) {
   std::optional<Cast> found = casts().find(op);
   if (!found && is_one_lstm(op, frame)) found = Cast{CastPolicy::Short, std::nullopt};
+  return found;
+}
+
+void autocast_layer(const Operator& op, DispatchKeySet keys, Value* frame) {
+  std::optional<Cast> found = cast_of(op, frame);
   // A composite comes apart further in, and its parts are cast there.
   if (!found && op.definition().composite) return op.redispatch(keys.below(DispatchKey::Autocast), frame);
   ExcludeKeys off(DispatchKey::Autocast);
@@ -291,6 +296,16 @@ const RegisterLayer kAutocast(DispatchKey::Autocast, autocast_layer);
 const RegisterFunctionLayer kAutocastFunctions(DispatchKey::Autocast, autocast_functions);
 
 }  // namespace
+
+bool autocast_ahead(const Operator& op, Value* frame) {
+  if (!op.keys(frame).has(DispatchKey::Autocast)) return false;
+  std::optional<Cast> found = cast_of(op, frame);
+  if (found) {
+    ExcludeKeys off(DispatchKey::Autocast);
+    cast_arguments(op, target(*found, op, frame), frame);
+  }
+  return found.has_value();
+}
 
 AutocastState autocast_state(DeviceType device) {
   if (device == DeviceType::CPU) return g_cpu;

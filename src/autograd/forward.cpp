@@ -3,6 +3,7 @@
 // gradient, and differentiating it with respect to the gradient, weighted by the tangents, gives the derivative along
 // them.
 #include "autograd/forward_state.h"
+#include "autograd/hooks_off.h"
 #include "autograd/layer.h"
 #include "autograd/meta.h"
 #include "autograd/operator_node.h"
@@ -209,6 +210,9 @@ class TangentCall {
       for (const Tensor& t : list) add(t);
     }
     node->set_needed(needed);
+    // It is gone with the call: hooks of the user's would see tensors that are kept for no backward pass, and what they
+    // give back has no history.
+    WithoutSavedTensorHooks own;
     node->save_arguments(arguments_.data());
     node->save_results(frame_, false);
     each_output(

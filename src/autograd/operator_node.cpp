@@ -184,7 +184,8 @@ std::vector<std::string> OperatorNode::saved_names() const {
 
 std::optional<Value> OperatorNode::saved(std::string_view name) const {
   Found found = find(name);
-  if (found.kept) return found.is_tensor ? restore(values_[found.slot]) : values_[found.slot];
+  Unpacked unpacked;
+  if (found.kept) return found.is_tensor ? restore(values_[found.slot], unpacked) : values_[found.slot];
   return found.named ? std::optional(Value()) : std::nullopt;
 }
 
@@ -214,9 +215,15 @@ bool OperatorNode::needs_argument(int argument) const {
   return false;
 }
 
-Value OperatorNode::restore(const Value& saved) const {
+Value OperatorNode::restore(const Value& saved, Unpacked& unpacked) const {
   IntrusivePtr<Node> self(const_cast<OperatorNode*>(this));
-  auto tensor = [&](int64_t position) { return position < 0 ? Tensor() : tensors_[position].unpack(self); };
+  auto tensor = [&](int64_t position) {
+    if (position < 0) return Tensor();
+    if (!tensors_[position].is_packed()) return tensors_[position].unpack(self);
+    auto found = unpacked.find(position);
+    if (found == unpacked.end()) found = unpacked.emplace(position, tensors_[position].unpack(self)).first;
+    return found->second;
+  };
   if (saved.is_int()) return Value(tensor(saved.to_int()));
   if (saved.is_int_list()) {
     std::vector<Tensor> tensors;
@@ -225,7 +232,7 @@ Value OperatorNode::restore(const Value& saved) const {
   }
   if (saved.is_list()) {
     std::vector<Value> items;
-    for (const Value& v : saved.list()) items.push_back(restore(v));
+    for (const Value& v : saved.list()) items.push_back(restore(v, unpacked));
     return items;
   }
   return Value();
@@ -243,8 +250,8 @@ Value OperatorNode::incoming_value(const Gradients& incoming, int index) const {
   return gradients;
 }
 
-Value OperatorNode::source_value(const Gradient& gradient, size_t source, size_t slot,
-                                 const Gradients& incoming) const {
+Value OperatorNode::source_value(const Gradient& gradient, size_t source, size_t slot, const Gradients& incoming,
+                                 Unpacked& unpacked) const {
   const GradientSource& s = gradient.sources[source];
   if (s.kind == Kind::Grad) return incoming_value(incoming, s.index);
   if (s.kind == Kind::NeedsInput) {
@@ -252,12 +259,14 @@ Value OperatorNode::source_value(const Gradient& gradient, size_t source, size_t
     for (int argument : gradient.inputs) needed.push_back(needs_argument(argument));
     return needed;
   }
-  return holds_tensors(op_, s) ? restore(values_[slot]) : Value::borrow(values_[slot]);
+  return holds_tensors(op_, s) ? restore(values_[slot], unpacked) : Value::borrow(values_[slot]);
 }
 
-void OperatorNode::run(const Gradient& gradient, size_t first_slot, const Gradients& incoming, Gradients& out) const {
+void OperatorNode::run(const Gradient& gradient, size_t first_slot, const Gradients& incoming, Unpacked& unpacked,
+                       Gradients& out) const {
   Frame frame(std::max(gradient.sources.size(), gradient.inputs.size()));
-  for (size_t i = 0; i < gradient.sources.size(); ++i) frame[i] = source_value(gradient, i, first_slot + i, incoming);
+  for (size_t i = 0; i < gradient.sources.size(); ++i)
+    frame[i] = source_value(gradient, i, first_slot + i, incoming, unpacked);
   gradient.function(frame.data());
   for (size_t i = 0; i < gradient.inputs.size(); ++i) {
     Range range = edges_of(gradient.inputs[i]);
@@ -285,11 +294,12 @@ Gradients OperatorNode::apply(Gradients incoming) {
   const std::vector<Gradient>& gradients = plan_.definition->gradients;
   SmallVector<size_t, 8> slots(plan_.gradient_count, kNotNeeded);
   each_needed([&](const Gradient& g, size_t slot) { slots[&g - gradients.data()] = slot; });
+  Unpacked unpacked;
   for (size_t f : plan_.order) {
     const Gradient& g = gradients[f];
     if (slots[f] == kNotNeeded) continue;
     bool wanted = std::any_of(g.inputs.begin(), g.inputs.end(), [&](int i) { return needs_argument(i); });
-    if (wanted && std::any_of(g.sources.begin(), g.sources.end(), arrives)) run(g, slots[f], incoming, out);
+    if (wanted && std::any_of(g.sources.begin(), g.sources.end(), arrives)) run(g, slots[f], incoming, unpacked, out);
   }
   return out;
 }

@@ -1,6 +1,8 @@
 // The node of an operator: runs the gradient formulas of its definition on what they asked to have saved.
 #pragma once
 
+#include <map>
+
 #include "autograd/plan.h"
 #include "umbra/autograd/saved_tensor.h"
 
@@ -56,10 +58,14 @@ class OperatorNode final : public Node {
   };
   Found find(std::string_view name) const;
   Value save(const Value& value, bool is_output);
-  Value restore(const Value& saved) const;
-  Value source_value(const Gradient& gradient, size_t source, size_t slot, const Gradients& incoming) const;
+  /// What hooks gave back in one pass: they are asked once for a tensor, also where several formulas take it.
+  using Unpacked = std::map<int64_t, Tensor>;
+  Value restore(const Value& saved, Unpacked& unpacked) const;
+  Value source_value(const Gradient& gradient, size_t source, size_t slot, const Gradients& incoming,
+                     Unpacked& unpacked) const;
   Value incoming_value(const Gradients& incoming, int index) const;
-  void run(const Gradient& gradient, size_t first_slot, const Gradients& incoming, Gradients& out) const;
+  void run(const Gradient& gradient, size_t first_slot, const Gradients& incoming, Unpacked& unpacked,
+           Gradients& out) const;
 
   const Operator& op_;
   const Plan& plan_;

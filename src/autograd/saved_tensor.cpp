@@ -37,6 +37,8 @@ bool is_recorded() {
 
 }  // namespace
 
+void (*saved_tensor_taken)(const Tensor& tensor) = [](const Tensor&) {};
+
 bool has_saved_tensor_hooks() { return g_has_hooks; }
 
 WithoutSavedTensorHooks::WithoutSavedTensorHooks() : before_(std::exchange(hook_stack().hooks, {})) {
@@ -165,9 +167,11 @@ Tensor SavedTensor::unpack(const IntrusivePtr<Node>& owner) const {
   // What a transform that has ended kept is its value: nothing is recorded on its tape any more.
   if (data_.keys().has(DispatchKey::Tracked))
     if (Tensor value = value_of_ended(data_); !value.is_same(data_)) return value;
-  if (!is_output_) return data_;
-  if (!is_grad_enabled()) return active_mode(DispatchKey::UserMode) && !is_recorded() ? share_data(data_) : data_;
-  return with_history(share_data(data_), owner);
+  Tensor tensor = data_;
+  if (is_output_ && is_grad_enabled()) tensor = with_history(share_data(data_), owner);
+  else if (is_output_ && active_mode(DispatchKey::UserMode) && !is_recorded()) tensor = share_data(data_);
+  if (active_mode(DispatchKey::PreProxy)) saved_tensor_taken(tensor);
+  return tensor;
 }
 
 Tensor SavedTensor::with_history(Tensor data, const IntrusivePtr<Node>& owner) const {

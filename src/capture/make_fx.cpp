@@ -76,10 +76,11 @@ void remove_unused_sizes(fx::Graph& graph) {
 std::vector<Value> detail::as_values(Tensor result) { return {Value(std::move(result))}; }
 std::vector<Value> detail::as_values(const std::vector<Tensor>& results) { return {results.begin(), results.end()}; }
 
-IntrusivePtr<fx::GraphModule> make_fx(const ValueFunction& function, const std::vector<Value>& inputs,
+namespace {
+
+IntrusivePtr<fx::GraphModule> capture(Tracer* tracer, const ValueFunction& function, const std::vector<Value>& inputs,
                                       const CaptureOptions& options) {
-  auto module = make_counted<fx::GraphModule>(make_counted<fx::Graph>());
-  auto tracer = make_counted<Tracer>(options.pre_dispatch ? DispatchKey::PreProxy : DispatchKey::Proxy, module);
+  const auto& module = tracer->module();
   tracer->decompositions = options.decompositions;
   tracer->locations = options.locations;
   tracer->is_parameter = options.is_parameter;
@@ -97,7 +98,7 @@ IntrusivePtr<fx::GraphModule> make_fx(const ValueFunction& function, const std::
   {
     std::optional<EnterMode> fake_scope;
     if (mode) fake_scope.emplace(mode);
-    EnterMode scope(tracer);
+    EnterMode scope{IntrusivePtr<Mode>(tracer)};
     CallBoundary boundary;
     tracer->set_output(function(stand_ins));
   }
@@ -105,6 +106,25 @@ IntrusivePtr<fx::GraphModule> make_fx(const ValueFunction& function, const std::
   remove_unused_sizes(module->graph());
   if (!mode) forget_data(module->graph());
   return module;
+}
+
+}  // namespace
+
+IntrusivePtr<fx::GraphModule> make_fx(const ValueFunction& function, const std::vector<Value>& inputs,
+                                      const CaptureOptions& options) {
+  auto new_tracer = [&] {
+    auto module = make_counted<fx::GraphModule>(make_counted<fx::Graph>());
+    return make_counted<Tracer>(options.pre_dispatch ? DispatchKey::PreProxy : DispatchKey::Proxy, module);
+  };
+  auto whole = new_tracer();
+  try {
+    return capture(whole.get(), function, inputs, options);
+  } catch (...) {
+    if (!whole->needs_split_composites) throw;
+  }
+  auto split = new_tracer();
+  split->splits_composites = true;
+  return capture(split.get(), function, inputs, options);
 }
 
 }  // namespace umbra

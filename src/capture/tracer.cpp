@@ -4,8 +4,10 @@
 #include <optional>
 
 #include "core/per_thread.h"
+#include "umbra/autograd/autograd.h"
 #include "umbra/autograd/grad_mode.h"
 #include "umbra/autograd/running.h"
+#include "umbra/autograd/saved_tensor.h"
 #include "umbra/core/wrapped_number.h"
 #include "umbra/sym/shape_env.h"
 
@@ -77,6 +79,24 @@ void note_numel(const Tensor& tensor, SymInt value) {
 fx::Node* Tracer::node_of(const Tensor& tensor) const {
   auto found = tensors_.find(tensor.impl());
   return found == tensors_.end() ? nullptr : found->second.node;
+}
+
+void Tracer::take_saved(const Tensor& tensor) {
+  if (tensor.impl()->is_wrapped_number() || tensor.keys().has(DispatchKey::Tracked) || node_of(tensor)) return;
+  auto same_value = [&](const Tensor& known) {
+    bool same_memory = known.storage() == tensor.storage() && known.dtype() == tensor.dtype() &&
+                       known.is_conj() == tensor.is_conj() && known.is_neg() == tensor.is_neg() &&
+                       known_equal(known.sym_storage_offset(), tensor.sym_storage_offset()) &&
+                       std::ranges::equal(known.sym_sizes(), tensor.sym_sizes(), known_equal) &&
+                       std::ranges::equal(known.sym_strides(), tensor.sym_strides(), known_equal);
+    return same_memory && (!tensor.requires_grad() || autograd::grad_fn(known) == autograd::grad_fn(tensor));
+  };
+  auto found = std::ranges::find_if(tensors_, [&](const auto& item) { return same_value(item.second.tensor); });
+  if (found != tensors_.end()) return alias(tensor, found->second.node);
+  needs_split_composites = !splits_composites;
+  fail(
+      "the program takes a gradient that needs a value which the operators it calls keep to themselves: there is no "
+      "node for it in the captured graph");
 }
 
 void Tracer::track(fx::Node* node, const Value& result) {
@@ -433,6 +453,7 @@ void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
     } catch (const DecompositionDeclined&) {
     }
   }
+  if (tracer->splits_composites && op.is_composite()) return op.definition().composite(frame);
   if (op.has_tag(Tag::SizeOnDemand)) {  // sizes are values, not calls: they get a node when something needs one
     ExcludeKeys off(key);
     return op.redispatch(keys.below(key), frame);
@@ -465,6 +486,12 @@ void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
 
 namespace {
 const RegisterLayer kProxy(DispatchKey::Proxy, record_operator);
+const bool kTakesSaved = [] {
+  autograd::saved_tensor_taken = [](const Tensor& tensor) {
+    if (!dispatch_state().exclude.has(DispatchKey::PreProxy)) active_tracer(DispatchKey::PreProxy)->take_saved(tensor);
+  };
+  return true;
+}();
 const RegisterLayer kPreProxy(DispatchKey::PreProxy, record_operator);
 
 // ---- modules ----

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "dispatch/layers.h"
+#include "umbra/core/wrapped_number.h"
 
 namespace umbra {
 
@@ -121,12 +122,25 @@ std::vector<const TensorImpl*> tensors_of(const Value* values, size_t count) {
   return out;
 }
 
+/// Whether a mode passed this argument on. A number that stands for a tensor is a tensor of its own in each call, and
+/// a function that went through Python a new object.
+bool passed_on(const Value& given, const Value& seen) {
+  if (given.equals(seen)) return true;
+  if (given.tag() != seen.tag()) return false;
+  if (given.tag() == Value::Tag::Object) return tensors_of(&given, 1) == tensors_of(&seen, 1);
+  auto is_number = [](const Value& value) {
+    return value.tag() == Value::Tag::Tensor && value.tensor().impl()->is_wrapped_number();
+  };
+  return is_number(given) && is_number(seen) &&
+         Value(wrapped_scalar(given.tensor())).equals(Value(wrapped_scalar(seen.tensor())));
+}
+
 /// Sees what a user's mode makes of one call.
 class Watch final : public DispatchMode {
  public:
-  Watch(const Operator& op, const Value* frame) : op_(op), arguments_(tensors_of(frame, op.argument_count())) {}
+  Watch(const Operator& op, const Value* frame) : op_(op), arguments_(frame, frame + op.argument_count()) {}
   bool handle(const Operator& op, Value* frame) override {
-    bool same = &op == &op_ && tensors_of(frame, op.argument_count()) == arguments_;
+    bool same = &op == &op_ && std::equal(arguments_.begin(), arguments_.end(), frame, passed_on);
     op.call(frame);
     if (same) results_ = tensors_of(frame, op.return_count());
     return true;
@@ -140,7 +154,8 @@ class Watch final : public DispatchMode {
 
  private:
   const Operator& op_;
-  std::vector<const TensorImpl*> arguments_, results_;
+  std::vector<Value> arguments_;
+  std::vector<const TensorImpl*> results_;
 };
 
 bool handle_watched(DispatchMode& mode, const Operator& op, Value* frame) {

@@ -85,7 +85,8 @@ class WithoutAutocastCache {
 /// One capture in progress: the pieces of `export_program` share its state.
 class Exporter {
  public:
-  Exporter(const ExportSource& source, const ExportOptions& options) : source_(source), options_(options) {
+  Exporter(const ExportSource& source, const ExportOptions& options, bool splits_composites)
+      : source_(source), options_(options) {
     FakeOptions fake;
     fake.shape_env =
         make_counted<sym::ShapeEnv>(sym::ShapeEnvOptions{.duck_shape = false, .naming = sym::Naming::BySource});
@@ -99,6 +100,7 @@ class Exporter {
     program_.argument_names = options.argument_names;
     program_.module_calls = source.modules;
     tracer_ = make_counted<Tracer>(DispatchKey::PreProxy, program_.graph_module);
+    tracer_->splits_composites = splits_composites;
     tracer_->on_constant = [this](const Tensor& t) { return lift_constant(t); };
     tracer_->decompositions.add("aten::conj", [](const Tensor& t) { return t.is_complex() ? _conj(t) : t; });
   }
@@ -130,6 +132,8 @@ class Exporter {
     settle_symbols();
     return std::move(program_);
   }
+
+  bool needs_split_composites() const { return tracer_->needs_split_composites; }
 
  private:
   // ---- inputs ----
@@ -173,7 +177,13 @@ class Exporter {
   }
 
   fx::Node* lift_constant(const Tensor& tensor) {
-    if (!tensor.storage()->has_data()) return nullptr;
+    auto is_tensor = [&](const auto& attribute) { return attribute.second.is_same(tensor); };
+    if (!tensor.storage()->has_data()) {
+      check(!tensor.is_fake() || std::ranges::any_of(source_.attributes, is_tensor),
+            "We found a fake tensor in the exported program constant's list. This typically means our tracing system "
+            "encountered an op that we can't trace through.");
+      return nullptr;
+    }
     std::string name;  // the first of those it has; the program knows it by all
     for (const auto& [path, attribute] : source_.attributes) {
       if (!attribute.is_same(tensor)) continue;
@@ -603,7 +613,13 @@ class Exporter {
 
 ExportedProgram export_program(const ExportSource& source, const Tree& arguments, const Tree& keywords,
                                const ExportOptions& options) {
-  return Exporter(source, options).run(arguments, keywords);
+  Exporter whole(source, options, false);
+  try {
+    return whole.run(arguments, keywords);
+  } catch (...) {
+    if (!whole.needs_split_composites()) throw;
+  }
+  return Exporter(source, options, true).run(arguments, keywords);
 }
 
 }  // namespace umbra

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "jit/trace_convolution.h"
+#include "umbra/autograd/autocast.h"
 #include "umbra/generated/functions.h"
 #include "umbra/jit/interpreter.h"
 #include "umbra/jit/objects.h"
@@ -400,6 +401,8 @@ Variables Trace::inputs_of(const Operator& op, const Operator& form, const Value
 }
 
 void Trace::call(const Operator& op, Value* frame) {
+  std::optional<ExcludeKeys> cast;
+  if (autocast_ahead(op, frame)) cast.emplace(DispatchKey::Autocast);
   if (call_convolution(*this, op, frame)) return;
   bool tensors = returns_tensors(op);
   bool recorded = on && (tensors || (op.is_mutable() && op.return_count() == 0));

@@ -38,6 +38,9 @@ bool check_layout(const Operator& op, const Group& group, const Json& record);
 /// A captured call gives what the call gave.
 bool check_replay(const Operator& op, const Group& group, const Json& record);
 
+/// Derivatives are the same where hooks keep copies of what is saved, and hooks are asked once for each.
+bool check_hooks(const Operator& op, const Group& group, const Json& record);
+
 /// Throws a Mismatch where elements differ by more than [relative, absolute].
 void check_close(const Tensor& got, const Tensor& want, const Json& tolerance, const std::string& what);
 

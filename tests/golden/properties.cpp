@@ -2,6 +2,7 @@
 // depend neither on how inputs lie in memory nor on the number of threads, beyond rounding; a captured call gives what
 // the call gave.
 #include "levels.h"
+#include "umbra/autograd/saved_tensor.h"
 #include "umbra/capture/make_fx.h"
 
 namespace umbra::golden {
@@ -142,6 +143,24 @@ bool check_replay(const Operator& op, const Group& group, const Json& record) {
   check_same(got, want, record, "replayed");
   if (record.value("skip_outputs", Json::array()).empty()) check_same(given, tensors, record, "inputs afterwards");
   return true;
+}
+
+bool check_hooks(const Operator& op, const Group& group, const Json& record) {
+  std::vector<Tensor> kept;
+  std::vector<int> asked;
+  autograd::WithSavedTensorHooks hooks({[&](const Tensor& t) {
+                                          kept.push_back(t.clone());
+                                          asked.push_back(0);
+                                          return Value(static_cast<int64_t>(kept.size()) - 1);
+                                        },
+                                        [&](const Value& place) {
+                                          ++asked[static_cast<size_t>(place.to_int())];
+                                          return kept[static_cast<size_t>(place.to_int())];
+                                        }});
+  bool checked = check_gradient(op, group, record);
+  for (int times : asked)
+    if (times > 1) throw Mismatch(concat("a saved tensor is unpacked ", times, " times in one backward pass"));
+  return check_tangent(op, group, record) || checked;
 }
 
 }  // namespace umbra::golden

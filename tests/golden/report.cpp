@@ -34,7 +34,8 @@ const std::vector<std::pair<std::string, Check>> kLevels = {
     {"fake", check_fake},       {"errors", check_error},  {"functional", check_functional},
     {"robust", check_robust},   {"vmap", check_vmap},     {"symbolic", check_symbolic},
     {"second", check_second},   {"calls", check_calls},   {"variants", check_variants},
-    {"layout", check_layout},   {"replay", check_replay}, {"aot", check_aot}};
+    {"layout", check_layout},   {"replay", check_replay}, {"aot", check_aot},
+    {"hooks", check_hooks}};
 
 struct Options {
   std::string folder = UMBRA_GOLDEN_DATA, op, group, floor, scores;

@@ -146,3 +146,37 @@ def test_a_policy_is_asked_once_for_each_call():
     function(y).sum().backward()
     assert torch.allclose(x.grad, y.grad)
     assert asked == [("aten.mm.default", False), ("aten.sin.default", False)] * 2
+
+
+def test_a_tensor_that_two_gradients_need_is_computed_again_once():
+    """`where` gives both of its values a gradient by one condition."""
+    def function(x):
+        return umbra.where(x > 0, x.sin(), x * 2)
+    x = umbra.randn(3, requires_grad=True)
+    function(x).sum().backward()
+    expected, x.grad = x.grad, None
+    checkpoint(function, x, use_reentrant=False).sum().backward()
+    assert umbra.equal(x.grad, expected)
+
+
+def test_tangents_keep_their_history_where_hooks_keep_copies():
+    def tangent(x):
+        return umbra.func.jvp(lambda z: z.sin() * z.sum(-1, keepdim=True), (x,), (umbra.ones_like(x),))[1]
+    x = umbra.randn(2, 3, requires_grad=True)
+    expected, = umbra.autograd.grad(tangent(x).sum(), x)
+    with umbra.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+        result = tangent(x)
+    assert umbra.allclose(umbra.autograd.grad(result.sum(), x)[0], expected)
+    assert umbra.allclose(umbra.autograd.grad(checkpoint(tangent, x, use_reentrant=False).sum(), x)[0], expected)
+
+
+def test_a_checkpointed_function_may_take_gradients_of_its_own():
+    layer = umbra.nn.Linear(3, 3)
+
+    def forces(x):
+        z = x.detach().requires_grad_()
+        return x + umbra.autograd.grad(layer(z).tanh().square().sum(), z, create_graph=True)[0]
+    x = umbra.randn(2, 3, requires_grad=True)
+    expected = umbra.autograd.grad(forces(x).sin().sum(), [x, layer.weight])
+    found = umbra.autograd.grad(checkpoint(forces, x, use_reentrant=False).sin().sum(), [x, layer.weight])
+    assert all(umbra.allclose(a, b) for a, b in zip(found, expected))

@@ -285,6 +285,54 @@ def test_gradients_that_the_program_takes_are_part_of_it():
     assert umbra.allclose(module(umbra.tensor([2.0, 3.0])), umbra.tensor([12.0, 27.0]))
 
 
+class Forces(umbra.nn.Module):
+    """An energy and its gradient with respect to the input, as models of forces between atoms have them."""
+
+    def __init__(self):
+        super().__init__()
+        self.inside, self.outside = umbra.nn.Linear(3, 8), umbra.nn.Linear(8, 1)
+
+    def forward(self, x):
+        x = x.detach().requires_grad_()
+        energy = self.outside(self.inside(x).tanh()).sum()
+        return energy, -umbra.autograd.grad(energy, x, create_graph=True)[0]
+
+
+def test_gradients_that_the_program_takes_through_layers_follow_the_input():
+    model, x = Forces(), umbra.randn(4, 3)
+    captured = make_fx(lambda x: model(x)[1], pre_dispatch=True)(umbra.randn(4, 3))
+    program = export(model, (umbra.randn(4, 3),), dynamic_shapes=({0: umbra.export.Dim.DYNAMIC},))
+    assert not program.constants
+    expected = model(x)
+    assert umbra.allclose(captured(x), expected[1])
+    for size in (4, 7):
+        y = umbra.randn(size, 3)
+        assert all(umbra.allclose(a, b) for a, b in zip(program.module()(y), model(y)))
+
+
+def test_gradients_that_the_program_takes_can_be_trained_through():
+    model, x = Forces(), umbra.randn(4, 3)
+    module = export(model, (umbra.randn(4, 3),)).module()
+    model(x)[1].square().sum().backward()
+    module(x)[1].square().sum().backward()
+    for name in ("inside", "outside"):
+        assert umbra.allclose(getattr(module, name).weight.grad, getattr(model, name).weight.grad, atol=1e-6)
+
+
+def test_a_compiled_function_is_a_part_of_what_is_captured_around_it():
+    from umbra._functorch.aot_autograd import aot_function, aot_module
+    compiled = aot_function(lambda x, w: (x * w).sin(), lambda graph, _: graph)
+    x, w = umbra.randn(2, 3), umbra.randn(3, requires_grad=True)
+    for options in ({}, {"pre_dispatch": True}, {"tracing_mode": "symbolic"}):
+        graph = make_fx(lambda x, w: compiled(x, w) * 2, **options)(x, w).graph
+        assert [node.name for node in graph.nodes if node.op == "call_function"] == ["mul", "sin", "mul_1"]
+    model = umbra.nn.Linear(3, 3)
+    for wrapped in (aot_module(model, lambda graph, _: graph), umbra.compile(model, backend="aot_eager")):
+        program = export(wrapped, (x,))
+        assert [node.target for node in program.graph.nodes if node.op == "call_function"] == [umbra.ops.aten.linear.default]
+        assert program.module()(x.clone().requires_grad_()).requires_grad
+
+
 def test_attention_takes_its_weights_apart_before_its_biases():
     x = umbra.ones(1, 3, 4)
     program = umbra.export.export(umbra.nn.MultiheadAttention(4, 2), (x, x.clone(), x.clone()))

@@ -1,5 +1,6 @@
 """Graphs written in Python: nodes and their arguments, symbolic tracing, interpreters and transformers."""
 import copy
+import inspect
 import math
 import operator
 import pickle
@@ -536,3 +537,26 @@ def test_lists_that_a_module_gives_may_be_changed():
 
     given = fx.symbolic_trace(listed)(umbra.ones(1))
     assert type(given) is list and type(given[1]) is dict
+
+
+def test_the_signature_of_forward_is_that_of_its_text():
+    class Model(umbra.nn.Module):
+        def forward(self, x, y=2, *rest, scale: float = 1.0):
+            return x * y * scale
+    traced = fx.symbolic_trace(Model(), concrete_args={"scale": 1.0})
+    assert list(inspect.signature(traced.forward).parameters)[:2] == ["x", "y"]
+    assert inspect.signature(traced.forward).parameters["y"].default == 2
+    exported = umbra.export.export(umbra.nn.Bilinear(2, 2, 2), (umbra.ones(1, 2), umbra.zeros(1, 2))).module()
+    transformed = fx.Transformer(exported).transform()
+    for module in (exported, transformed):
+        assert str(inspect.signature(module.forward)) == "(input1, input2)"
+    again = fx.symbolic_trace(transformed)
+    assert umbra.equal(again(umbra.ones(1, 2), umbra.ones(1, 2)), exported(umbra.ones(1, 2), umbra.ones(1, 2)))
+
+
+def test_a_transformed_program_with_branches_gives_what_the_program_gives():
+    class Model(umbra.nn.Module):
+        def forward(self, x):
+            return umbra.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
+    exported = umbra.export.export(Model(), (umbra.ones(2),)).module()
+    assert umbra.equal(fx.Transformer(exported).transform()(umbra.ones(2)), umbra.ones(2).sin())

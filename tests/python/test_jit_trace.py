@@ -219,3 +219,21 @@ def test_an_example_that_is_given_twice_is_two_inputs():
     traced = torch.jit.trace(lambda a, b: (seen.append((a is x, b is x)), a - b)[1], (x, x), check_trace=False)
     assert seen == [(True, False)]
     assert traced(torch.ones(2), torch.zeros(2)).tolist() == [1, 1]
+
+
+def test_casts_of_autocast_are_part_of_a_trace():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(3, 3)
+
+        def forward(self, x):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                y = self.layer(self.layer(x))
+                return y, x @ x.t(), torch.nn.functional.mse_loss(y, x)
+    model = Model()
+    traced = torch.jit.trace(model, (torch.randn(2, 3),))
+    assert sum(node.kind() == "aten::to" for node in traced.inlined_graph.nodes()) == 6  # weight and bias once
+    x = torch.randn(2, 3)
+    for found, expected in zip(traced(x), model(x)):
+        assert found.dtype == expected.dtype and torch.equal(found, expected)

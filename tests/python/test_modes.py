@@ -227,6 +227,43 @@ def test_export_refuses_a_mode_that_changes_what_it_records_and_lets_one_look():
         umbra.export.export(Model(Swap()), (x, w))
 
 
+def test_export_knows_a_mode_that_changes_a_number_from_one_that_looks():
+    class Other(TorchDispatchMode):
+        def __init__(self, change):
+            super().__init__()
+            self.change = change
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*[a if isinstance(a, umbra.Tensor) else self.change(a) for a in args], **(kwargs or {}))
+
+    class Model(umbra.nn.Module):
+        def __init__(self, mode, function):
+            super().__init__()
+            self.mode, self.function = mode, function
+
+        def forward(self, x):
+            with self.mode:
+                return self.function(x)
+    for function in (lambda x: x.clone().add_(1), lambda x: x * 2.5, lambda x: x.sum(1)):
+        program = umbra.export.export(Model(Other(lambda a: a), function), (umbra.ones(2, 2),))
+        assert umbra.equal(program.module()(umbra.full((2, 2), 3.)), function(umbra.full((2, 2), 3.)))
+        with pytest.raises(RuntimeError, match="a dispatch mode inside the captured function changes what aten::"):
+            umbra.export.export(Model(Other(lambda a: [0] if isinstance(a, list) else a + 1), function), (umbra.ones(2, 2),))
+
+
+def test_a_checkpoint_of_a_layer_that_counts_is_exported():
+    class Model(umbra.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = umbra.nn.BatchNorm1d(3)
+
+        def forward(self, x):
+            return umbra.utils.checkpoint.checkpoint(self.norm, x, use_reentrant=False)
+    x, model = umbra.randn(4, 3), Model()
+    module = umbra.export.export(model, (x,)).module()
+    assert umbra.allclose(module(x), model(x)) and model.norm.num_batches_tracked == 2  # of one buffer
+
+
 def test_a_result_is_what_the_schema_says():
     class Wrong(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):

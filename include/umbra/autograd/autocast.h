@@ -14,6 +14,7 @@
 namespace UMBRA_API umbra {
 
 class Operator;
+class Value;
 
 /// What autocast does on this thread with tensors of one type of device.
 struct AutocastState {
@@ -73,6 +74,9 @@ enum class CastPolicy : uint8_t {
   Full,    // float
   Widest,  // float if one argument is, else the region's type
 };
+/// Casts the arguments of a call before it comes to the layer, for what records calls further out. False where the
+/// layer has to see the call all the same: autocast is off, or the operator is none that it casts for.
+bool autocast_ahead(const Operator& op, Value* frame);
 /// For an operator of the user's: its floating arguments become `dtype` while autocast is on.
 void set_autocast_inputs(const Operator& op, DType dtype);
 

@@ -34,6 +34,8 @@ class SavedTensor {
   /// Hands the tensor to hooks after all; an error where some have it, or where it was released.
   void register_hooks(SavedTensorHooks hooks);
   bool defined() const { return defined_; }
+  /// Whether hooks have it.
+  bool is_packed() const { return packed_ != nullptr; }
 
  private:
   struct Packed;
@@ -48,6 +50,10 @@ class SavedTensor {
   uint32_t version_ = 0;
   bool is_output_ = false, defined_ = false, released_ = false, requires_grad_ = false, is_rebased_ = false;
 };
+
+/// Told of each saved tensor that a backward pass takes while a program is recorded above autograd: what stands for it
+/// there is for the layer that records to say.
+extern void (*saved_tensor_taken)(const Tensor& tensor);
 
 /// Applies to every tensor that this thread saves while the scope stands.
 ///

@@ -68,6 +68,9 @@ class Tracer final : public Mode {
   void note_symbol_call(const fx::Function& function, std::vector<Value> arguments, const Value& result);
   /// Makes another tensor stand for what `node` stands for.
   void alias(const Tensor& tensor, fx::Node* node) { tensors_[tensor.impl()] = {tensor, node}; }
+  /// Says that a gradient takes a tensor that the forward run saved: an output, which autograd keeps by another handle,
+  /// or something inside of a composite, of which the graph knows nothing unless `splits_composites`.
+  void take_saved(const Tensor& tensor);
   /// Asked for the node of a tensor that is not known; without it, or where it gives null, the tensor becomes an
   /// attribute.
   std::function<fx::Node*(const Tensor& tensor)> on_constant;
@@ -85,6 +88,10 @@ class Tracer final : public Mode {
   bool sizes_after_inputs = true;
   /// The function runs on its inputs' data: a number read from them would be taken for a part of the program.
   bool refuses_data = false;
+  /// Composites are recorded as their parts: gradients that the program takes need what is inside of them.
+  bool splits_composites = false;
+  /// Whether a gradient failed for the want of that.
+  bool needs_split_composites = false;
   /// Every switch of the grad mode is a call, not only those that change it.
   bool keeps_switches = false;
 

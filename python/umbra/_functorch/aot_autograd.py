@@ -185,7 +185,9 @@ class _Compiled:
         self.call = _C._CompiledCall(self.run) if call is None else call
 
     def run(self, *args, **kwargs):
-        """The function's result, captured if need be."""
+        """The function's result, captured if need be. Where something around it is captured the function is a part of that."""
+        if _C._is_tracing():
+            return self.function(*args, **kwargs) if self.module is None else self.function(self.module.named(), *args, **kwargs)
         graphs, inputs = self._find(args, kwargs)
         return _arranged(graphs(inputs))
 

@@ -26,9 +26,9 @@ from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
 
 
 def _signature(mod):
-    if hasattr(mod, "_forward_signature"):
-        return mod._forward_signature()
-    return inspect.signature(mod.forward if isinstance(mod, nn_module.Module) else mod)
+    if isinstance(mod, nn_module.Module):
+        return inspect.signature(mod.forward)
+    return mod._forward_signature() if hasattr(mod, "_forward_signature") else inspect.signature(mod)
 
 
 def bind_arguments(mod, args, kwargs):

@@ -15,6 +15,7 @@ from umbra.export import _tree
 from umbra.export.graph_signature import (  # noqa: F401 (kinds by their names in PyTorch's module)
     ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument, argument, describe_signature, read_signature)
 from umbra.fx._codegen import PytreeCodeGen
+from umbra.fx._forward import forward_of_graph
 from umbra.fx.graph_module import GraphModule
 from umbra.fx.proxy import Proxy
 from umbra.nn import Module, Parameter
@@ -100,6 +101,7 @@ class ExportedModule(GraphModule):
         if first is not None:
             node.meta["nn_module_stack"] = dict(list(first.meta["nn_module_stack"].items())[:1])
 
+    @forward_of_graph
     def forward(self, *args, **kwargs):
         if pytree.tree_any(lambda leaf: isinstance(leaf, Proxy), (args, kwargs)):
             return self._forward_function()(self, *args, **kwargs)

@@ -7,6 +7,7 @@ from umbra import _C
 from umbra._C import Tensor
 from umbra._options import not_built
 from umbra.fx._codegen import PytreeCodeGen, code_of, compiled, typed_parameters
+from umbra.fx._forward import forward_of_graph, signature_of_placeholders
 from umbra.fx.graph import PythonCode, graph_of, nodes_of
 from umbra.fx.proxy import Proxy
 from umbra.nn import Module, Parameter
@@ -165,6 +166,8 @@ class GraphModule(Module):
             object.__setattr__(self, "_source", None)
             object.__setattr__(self, "_known_plan", None)
             object.__setattr__(self, "_known_function", None)
+        if isinstance(graph._own_codegen, PytreeCodeGen):  # whose text takes arguments apart by these
+            self.__dict__.update(_in_spec=graph._own_codegen._in_spec, _out_spec=graph._own_codegen.out_spec)
 
     def _compile(self):
         """What runs is the graph as it is now: edits take effect when it is compiled again."""
@@ -282,20 +285,16 @@ class GraphModule(Module):
         return inputs
 
     def _bind_starred(self, args, kwargs):
-        kinds = {"": inspect.Parameter.POSITIONAL_OR_KEYWORD, "*": inspect.Parameter.VAR_POSITIONAL, "**": inspect.Parameter.VAR_KEYWORD}
-        parameters = []
-        for node in self._parameters_of_forward():
-            name = node.target.lstrip("*")
-            default = node.args[0] if node.args else inspect.Parameter.empty
-            parameters.append(inspect.Parameter(name, kinds[node.target[:len(node.target) - len(name)]], default=default))
-        bound = inspect.Signature(parameters).bind(*args, **kwargs)
+        bound = signature_of_placeholders(self._parameters_of_forward()).bind(*args, **kwargs)
         bound.apply_defaults()
         return list(bound.arguments.values())
 
     def _run_in_python(self, inputs):
         from umbra.fx.interpreter import SourceInterpreter
-        return SourceInterpreter(self, graph=self._compiled).run(initial_env=dict(zip(self._parameters_of_forward(), inputs)))
+        values = dict(zip(self._parameters_of_forward(), inputs))
+        return SourceInterpreter(self, graph=self._compiled).run(initial_env=values, enable_io_processing=False)
 
+    @forward_of_graph
     def forward(self, *args, **kwargs):
         if self._source is not None:
             return self._forward_function()(self, *args, **kwargs)
@@ -335,10 +334,12 @@ class GraphModule(Module):
         self._update_handle()
         return self._handle
 
-    @property
-    def __signature__(self):
-        return inspect.Signature([inspect.Parameter(node.target, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-                                  for node in self._parameters_of_forward() if node.target.isidentifier()])
+    def _forward_signature(self):
+        """What `forward` takes, as its text says."""
+        if self._source is None and self._specs[0] is None and not isinstance(self._compiled._own_codegen, PytreeCodeGen):
+            return signature_of_placeholders(self._parameters_of_forward())
+        parameters = list(inspect.signature(self._forward_function()).parameters.values())
+        return inspect.Signature(parameters[1:])
 
     # ---- source ----
 

@@ -180,7 +180,8 @@ UMBRA_OPERATOR("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> 
     .cpu([](const Tensor& out, const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
       double low = min.to_double(), high = max.to_double();
       auto check_type = [&] {
-        if (!is_floating(self.dtype()) || self.item_size() == 1) kernels::unsupported_dtype("histogram_cpu", self.dtype());
+        if (!is_floating(self.dtype()) || self.item_size() == 1)
+          kernels::unsupported_dtype("histogram_cpu", self.dtype());
       };
       if (low == high && self.numel() > 0) check_type();
       Tensor points = as_points(self), edges = kernels::scratch(std::vector<int64_t>{bins + 1}, self.dtype());
