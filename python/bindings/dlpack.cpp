@@ -79,13 +79,13 @@ void release_capsule(PyObject* capsule) {
   if (managed->deleter) managed->deleter(managed);
 }
 
+void refuse(bool good, const std::string& why) {
+  if (good) return;
+  PyErr_SetString(PyExc_BufferError, why.c_str());
+  throw nb::python_error();
+}
+
 nb::object to_dlpack(const Tensor& t) {
-  auto refuse = [](bool good, const std::string& why) {
-    if (good) return;
-    PyErr_SetString(PyExc_BufferError, why.c_str());
-    throw nb::python_error();
-  };
-  refuse(!t.requires_grad(), "Can't export tensors that require gradient, use tensor.detach()");
   refuse(!t.is_conj(), "Can't export tensors with the conjugate bit set");
   refuse(!t.is_neg(), "Can't export tensors with the negative bit set");
   refuse(t.device().type == DeviceType::CPU, concat("Cannot pack tensors on ", t.device()));
@@ -130,10 +130,18 @@ Tensor from_capsule(PyObject* capsule) {
 
 void bind_dlpack(nb::module_& m) {
   m.def("_to_dlpack", &to_dlpack);
-  m.def("from_dlpack", [](nb::object source) {
-    if (nb::hasattr(source, "__dlpack__")) source = source.attr("__dlpack__")();
-    return call<"aten::lift_fresh">(from_capsule(source.ptr()));
-  });
+  m.def(
+      "from_dlpack",
+      [](nb::object source, nb::object device, std::optional<bool> copy) {
+        if (!device.is_none()) {
+          std::string place = str_of(device.ptr());
+          refuse(place == "cpu", concat("Cannot pack tensors on ", place));
+        }
+        if (nb::hasattr(source, "__dlpack__")) source = source.attr("__dlpack__")();
+        Tensor taken = from_capsule(source.ptr());
+        return call<"aten::lift_fresh">(copy.value_or(false) ? taken.clone() : taken);
+      },
+      nb::arg("ext_tensor"), nb::kw_only(), nb::arg("device") = nb::none(), nb::arg("copy") = nb::none());
 }
 
 }  // namespace umbra::python

@@ -123,8 +123,9 @@ std::string str_of(PyObject* object) { return std::string(text_of(owned(PyObject
 std::string repr_of(PyObject* object) { return std::string(text_of(owned(PyObject_Repr(object)).ptr())); }
 
 std::string short_type_name(PyTypeObject* type) {
-  const char* dot = std::strrchr(type->tp_name, '.');
-  return dot ? dot + 1 : type->tp_name;
+  std::string_view name = type->tp_name;
+  if (!name.starts_with("umbra.")) return std::string(name);  // numpy.float32
+  return std::string(name.substr(name.rfind('.') + 1));
 }
 
 PyTypeObject* add_type(PyObject* module, PyType_Spec& spec, PyTypeObject* base) {

@@ -2,6 +2,7 @@
 
 #include "arguments.h"
 #include "autograd/meta.h"
+#include "core/type_text.h"
 #include "tensor_type.h"
 
 namespace umbra::python {
@@ -20,10 +21,6 @@ namespace {
 std::string name_of(const Callable& hook) {
   nb::object name = nb::getattr(nb::handle(hook.get()), "__name__", nb::none());
   return name.is_none() ? "<unknown>" : str_of(name.ptr());
-}
-
-std::string type_text(const Tensor& t) {
-  return concat("torch.", t.device().type == DeviceType::CUDA ? "cuda." : "", kernel_name(t.dtype()), "Tensor");
 }
 
 /// The tensor that a hook gave in the place of another; undefined for None.
@@ -70,7 +67,10 @@ struct OnLeaf {
     nb::gil_scoped_acquire lock;
     nb::object given = nb::steal(wrap(leaf)), result = nb::handle(function.get())(given);
     // The tensor itself is what an in-place operator at the end of a lambda gives.
-    check(result.is_none() || result.is(given), "Tensor post accumulate grad hooks should return None.");
+    if (result.is_none() || result.is(given)) return;
+    if (!is_tensor(result.ptr()))
+      fail<TypeError>("expected Variable, but hook returned '", short_type_name(Py_TYPE(result.ptr())), "'");
+    fail("Tensor post accumulate grad hooks should return None.");
   }
 };
 

@@ -66,6 +66,7 @@ Slice read_slice(PyObject* object) {
   Slice out;
   SymInt step = slice_bound(s->step, 1);
   out.step = step.guard_int();
+  check<ValueError>(out.step != 0, "slice step cannot be zero");
   check<ValueError>(out.step > 0, "step must be greater than zero");
   out.start = slice_bound(s->start, 0);
   out.stop = slice_bound(s->stop, kToTheEnd);
@@ -307,8 +308,8 @@ Assigned read_assigned(const Tensor& self, PyObject* value) {
   bool array = !PyFloat_Check(value) && !PyLong_Check(value) && is_numpy_array(value);
   if (!array && read_scalar(value, number))
     return {{}, number.kind() == Scalar::Kind::Bool ? Scalar(number.to_int()) : number};
-  fail<TypeError>("can't assign a ", array ? "numpy.ndarray" : short_type_name(Py_TYPE(value)), " to a torch.",
-                  kernel_name(self.dtype()), "Tensor");
+  fail<TypeError>("can't assign a ", short_type_name(Py_TYPE(value)), " to a torch.", kernel_name(self.dtype()),
+                  "Tensor");
 }
 
 /// The index of a tensor that is written through one index alone.

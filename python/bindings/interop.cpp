@@ -14,8 +14,27 @@ namespace umbra::python {
 
 namespace {
 
+[[noreturn]] void fail_of_elements(const std::string& what) {
+  fail<TypeError>("can't convert ", what,
+                  ". The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, "
+                  "int16, int8, uint64, uint32, uint16, uint8, and bool.");
+}
+
+/// The class of a NumPy array's elements, or of a number of NumPy's: "numpy.longdouble"; empty for what is not NumPy's.
+std::string numpy_element_name(PyObject* object) {
+  if (!is_numpy_array(object) && !std::string_view(Py_TYPE(object)->tp_name).starts_with("numpy.")) return "";
+  nb::handle type = nb::handle(object).attr("dtype").attr("type");
+  return concat("numpy.", nb::cast<std::string>(type.attr("__name__")));
+}
+
+/// Times have no format: NumPy refuses the buffers of arrays of them, and those of single ones have no shape.
+void refuse_times(const std::string& element) {
+  if (element == "numpy.datetime64" || element == "numpy.timedelta64")
+    fail_of_elements("np.ndarray of type " + element);
+}
+
 /// The dtype of a buffer's format, in struct's notation.
-DType dtype_of_format(const char* format, Py_ssize_t item) {
+DType dtype_of_format(const char* format, Py_ssize_t item, const std::string& element) {
   std::string_view f = format ? format : "B";
   if (!f.empty() && (f[0] == '@' || f[0] == '=' || f[0] == '<')) f.remove_prefix(1);
   check<ValueError>(
@@ -33,10 +52,8 @@ DType dtype_of_format(const char* format, Py_ssize_t item) {
   if (is_signed) return item == 1 ? DType::Int8 : item == 2 ? DType::Int16 : item == 4 ? DType::Int32 : DType::Int64;
   if (is_unsigned)
     return item == 1 ? DType::UInt8 : item == 2 ? DType::UInt16 : item == 4 ? DType::UInt32 : DType::UInt64;
-  fail<TypeError>(
-      "can't convert an array of format '", std::string(f),
-      "'. The only supported types are: float64, float32, "
-      "float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.");
+  fail_of_elements(element.empty() ? concat("an array of format '", std::string(f), "'")
+                                   : "np.ndarray of type " + element);
 }
 
 /// A buffer of Python's, held until the memory is no longer used; let go under the interpreter lock.
@@ -102,15 +119,17 @@ Tensor frombuffer(nb::handle object, DType dtype, int64_t count, int64_t offset,
 }  // namespace
 
 Tensor tensor_from_buffer(PyObject* object) {
+  std::string element = numpy_element_name(object);
+  refuse_times(element);
   auto held = hold(object);
   const Py_buffer& view = held->view;
-  DType dtype = dtype_of_format(view.format, view.itemsize);
+  DType dtype = dtype_of_format(view.format, view.itemsize, element);
   std::vector<int64_t> sizes(view.shape, view.shape + view.ndim), strides;
   for (int i = 0; i < view.ndim; ++i) {
     check<ValueError>(view.strides[i] >= 0,
-                      "At least one of the strides is negative: tensors with negative strides are not "
-                      "currently supported. (You can probably work around this by making a copy of your array with "
-                      "array.copy().)");
+                      "At least one stride in the given numpy array is negative, and tensors with negative strides are "
+                      "not currently supported. (You can probably work around this by making a copy of your array "
+                      " with array.copy().) ");
     check<ValueError>(view.strides[i] % view.itemsize == 0,
                       "given numpy array strides not a multiple of the element byte size. "
                       "Copy the numpy array to reallocate the memory.");

@@ -62,7 +62,7 @@ std::string str_of(PyObject* object);
 std::string repr_of(PyObject* object);
 /// The name of an object's type, as messages give it.
 inline const char* type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
-/// The same without the module: "Tensor" for umbra.Tensor.
+/// The same without the module where it is this package: "Tensor" for umbra.Tensor, but "numpy.float32".
 std::string short_type_name(PyTypeObject* type);
 
 /// A new heap type, kept for the life of the process and added to the module under its short name.

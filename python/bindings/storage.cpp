@@ -139,7 +139,12 @@ void bind_storage(nb::module_& m) {
       .def("_shared_descriptor", [](const StorageObject& s) { return shared_descriptor(*s.storage); })
       .def_prop_ro("device", [](const StorageObject& s) { return s.storage->device(); })
       .def_prop_ro("_cdata", [](const StorageObject& s) { return reinterpret_cast<uintptr_t>(s.storage.get()); })
-      .def("__eq__", [](const StorageObject& a, const StorageObject& b) { return a.storage == b.storage; })
+      .def(
+          "__eq__",
+          [](const StorageObject& a, nb::handle b) {
+            return nb::isinstance<StorageObject>(b) && a.storage == nb::cast<const StorageObject&>(b).storage;
+          },
+          nb::arg().none())
       .def("__hash__", [](const StorageObject& s) { return reinterpret_cast<uintptr_t>(s.storage.get()); })
       .def("__getitem__",
            [](const StorageObject& s, int64_t i) {

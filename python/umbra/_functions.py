@@ -1,6 +1,7 @@
 """Functions of the package that are no operators: data in, seeds, threads, dtypes, checks of symbolic sizes."""
 import builtins
 import math
+from collections.abc import Sequence
 
 import umbra
 from umbra import _C
@@ -208,16 +209,20 @@ def broadcast_tensors(*tensors):
 
 
 def broadcast_shapes(*shapes):
-    result = []
+    shapes = [(shape,) if isinstance(shape, (builtins.int, SymInt)) else shape for shape in shapes]
     for shape in shapes:
-        shape = (shape,) if isinstance(shape, (builtins.int, SymInt)) else tuple(shape)
-        if len(shape) > len(result):
-            result = [1] * (len(shape) - len(result)) + result
+        if not isinstance(shape, Sequence):
+            raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape}")
+    result = [1] * max((len(shape) for shape in shapes), default=0)
+    for place, shape in enumerate(shapes):
         for i in range(-1, -1 - len(shape), -1):
             if shape[i] == 1 or result[i] == shape[i]:
                 continue
             if result[i] != 1:
-                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
+                raise RuntimeError(f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching argument at index {place} had "
+                                   f"{shape}; but expected shape should be broadcastable to {result}")
+            if shape[i] < 0:
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
             result[i] = shape[i]
     return umbra.Size(result)
 

@@ -277,6 +277,12 @@ def _array_wrap(self, array, context=None, return_scalar=False):
 
 @_overridable
 def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    if self.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if self.is_conj():
+        raise BufferError("Can't export tensors with the conjugate bit set")
+    if self.layout is not _C.strided:
+        raise BufferError("Can't export tensors with layout other than torch.strided")
     if stream is not None and not isinstance(stream, int):
         raise TypeError("stream must be ``int`` or ``none``")
     if stream is not None:

@@ -7,6 +7,7 @@
 #include "autograd/accumulate.h"
 #include "autograd/hooks_off.h"
 #include "autograd/meta.h"
+#include "umbra/autograd/function.h"
 #include "umbra/autograd/running.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/generated/functions.h"
@@ -36,7 +37,13 @@ Tensor fit_gradient(const Node& node, size_t index, Tensor gradient, const Input
   }
   if (gradient.dtype() == expected.dtype || expected.dtype == DType::Undefined) return gradient;
   check(is_differentiable(expected.dtype), "gradients cannot be of type ", expected.dtype);
-  if (gradient.is_complex() && !is_complex(expected.dtype)) gradient = real(gradient);
+  if (gradient.is_complex() && !is_complex(expected.dtype)) {
+    // Formulas of the library leave the imaginary part to this place; a function of the user's has no business with
+    // one.
+    check(!dynamic_cast<const FunctionNode*>(&node), "Function ", node.name(), " returned a complex gradient at index ",
+          index, " for an input of type ", expected.dtype);
+    gradient = real(gradient);
+  }
   if (gradient.dtype() != expected.dtype) gradient = gradient.to(expected.dtype);
   return gradient;
 }

@@ -182,6 +182,9 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent, int level) {
   int at = checked_level(level);
   check(!tangent_at(tangent.impl(), at), "Setting a forward grad that itself has a forward gradient at the same level",
         at - 1, " is not supported.");
+  check(!tangent_at(primal.impl(), at),
+        "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level ", at - 1,
+        " is not supported.");
   ShowLevels lower(at - 1);
   Tensor dual = alias(primal);
   set_tangent(dual, tangent, at);

@@ -4,6 +4,7 @@
 #include "autograd/meta.h"
 #include "autograd/user_code.h"
 #include "core/per_thread.h"
+#include "core/type_text.h"
 #include "dispatch/layers.h"
 #include "umbra/generated/functions.h"
 
@@ -141,10 +142,9 @@ void SavedTensor::check_version(const IntrusivePtr<Node>& owner) const {
   IntrusivePtr<Node> node = is_output_ ? owner : grad_fn(data_);
   uint32_t number = is_output_ ? output_number_ : output_number(data_);
   if (node) history = concat(", which is output ", number, " of ", forward_name(*node), ",");
-  const char* kind = data_.device().type == DeviceType::CUDA ? "torch.cuda." : "torch.";
-  fail("one of the variables needed for gradient computation has been modified by an inplace operation: [", kind,
-       kernel_name(data_.dtype()), "Tensor ", to_string(data_.sym_sizes()), "]", history, " is at version ",
-       data_.version(), "; expected version ", version_,
+  fail("one of the variables needed for gradient computation has been modified by an inplace operation: [",
+       type_text(data_), " ", to_string(data_.sym_sizes()), "]", history, " is at version ", data_.version(),
+       "; expected version ", version_,
        " instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
        "torch.autograd.set_detect_anomaly(True, check_nan=False).");
 }

@@ -394,3 +394,28 @@ def test_inputs_by_name():
     assert list(found) == ["x", "y"] and found["x"].tolist() == [3, 3]
     (x * y).sum().backward(inputs={"y": y})
     assert x.grad is None and y.grad.tolist() == [1, 1]
+
+
+def test_what_is_given_in_the_place_of_tensors_and_switches():
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(TypeError, match="gradients can be either Tensors or None, but got float"):
+        (x * 2).backward([1.0, 2.0])
+    with pytest.raises(RuntimeError, match="all inputs have to be Tensors or GradientEdges, but got str"):
+        torch.autograd.grad(x.sum(), "a")
+    with pytest.raises(TypeError, match=r"requires_grad_\(\): argument 'requires_grad' \(position 1\) must be bool, not str"):
+        x.requires_grad_("a")
+    with pytest.raises(TypeError, match=r"set_grad_enabled\(\): argument 'enabled' \(position 1\) must be bool, not int"):
+        torch.set_grad_enabled(1)
+    with pytest.raises(TypeError, match=r"Tensor.register_hook\(\) missing 1 required positional argument: 'hook'"):
+        x.register_hook()
+    x.register_post_accumulate_grad_hook(lambda leaf: 5)
+    with pytest.raises(TypeError, match="expected Variable, but hook returned 'int'"):
+        x.sum().backward()
+
+
+def test_types_that_are_younger_than_their_classes():
+    x, mask = torch.ones(3, requires_grad=True), torch.tensor([True, False, True])
+    y = torch.where(mask, x, x * 2)
+    mask.logical_not_()
+    with pytest.raises(RuntimeError, match=r"\[CPUBoolType \[3\]\] is at version 1"):
+        y.sum().backward()

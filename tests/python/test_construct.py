@@ -138,3 +138,26 @@ def test_storage_is_of_the_default_type():
         assert umbra.Storage is umbra.DoubleStorage
     finally:
         umbra.set_default_dtype(umbra.float32)
+
+
+@pytest.mark.parametrize("data", [numpy.datetime64("2020"), numpy.timedelta64(3), numpy.array("2020", dtype="M8[s]")])
+def test_times_are_refused(data):
+    for make in (umbra.tensor, umbra.as_tensor, umbra.asarray):
+        with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy.(datetime|timedelta)64. The only supported"):
+            make(data)
+
+
+def test_messages_name_the_classes_of_numpy():
+    with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy.longdouble"):
+        umbra.tensor(numpy.longdouble(1))
+    with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy.object_"):
+        umbra.from_numpy(numpy.array([None]))
+    with pytest.raises(TypeError, match="expected np.ndarray .got numpy.float32."):
+        umbra.from_numpy(numpy.float32(1))
+    with pytest.raises(ValueError, match="At least one stride in the given numpy array is negative"):
+        umbra.from_numpy(numpy.arange(3)[::-1])
+
+
+def test_a_storage_is_no_number():
+    storage = umbra.ones(2).untyped_storage()
+    assert storage == storage and not storage == 3 and storage != None  # noqa: E711

@@ -268,3 +268,18 @@ def test_dimensions_of_a_vmap_rule_that_do_not_fit_its_results(out_dims):
 
     with pytest.raises(RuntimeError, match=r"returned an incompatible \(output, out_dims\) tuple"):
         torch.vmap(Twice.apply)(torch.ones(2, 3))
+
+
+def test_a_complex_gradient_of_a_real_input_is_refused():
+    turning = type("Turning", (Function,), {"forward": staticmethod(lambda ctx, x: x * 1), "backward": staticmethod(lambda ctx, g: g * 1j)})
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="TurningBackward returned a complex gradient at index 0"):
+        turning.apply(x).sum().backward()
+    assert x.grad is None
+
+
+def test_a_tensor_has_one_tangent_of_a_level():
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(torch.ones(2), torch.ones(2))
+        with pytest.raises(RuntimeError, match="already has a forward gradient at the same level 0"):
+            forward_ad.make_dual(dual, torch.ones(2))

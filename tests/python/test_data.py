@@ -296,3 +296,25 @@ def test_a_length_that_was_said_between_two_passes_counts_for_the_second():
     assert len(loader) == 3
     with pytest.warns(UserWarning, match="4 samples have been fetched"):
         list(loader)
+
+
+def test_what_samplers_and_splits_are_asked_for():
+    with pytest.raises(ValueError, match="num_samples should be a positive integer value, but got num_samples=1.5"):
+        umbra.utils.data.RandomSampler(range(3), num_samples=1.5)
+    with pytest.warns(UserWarning, match="Length of split at index 2 is 0"):
+        umbra.utils.data.random_split(range(4), [0.5, 0.5, 0.0])
+
+
+def test_streams_come_in_their_own_order():
+    class Stream(IterableDataset):
+        def __iter__(self):
+            return iter(range(3))
+
+    for option in ({"sampler": [1], "shuffle": True}, {"batch_sampler": [[1]], "batch_size": 2}):
+        with pytest.raises(ValueError, match="DataLoader with IterableDataset: expected unspecified"):
+            DataLoader(Stream(), **option)
+
+
+def test_batches_of_sparse_tensors_are_the_users():
+    with pytest.raises(RuntimeError, match="Batches of sparse tensors are not currently supported"):
+        umbra.utils.data.default_collate([umbra.eye(2).to_sparse()] * 2)

@@ -129,3 +129,21 @@ def test_mixtures_weigh_their_components():
     torch.testing.assert_close(mix.mean, T(3.5))
     torch.testing.assert_close(mix.variance, T(0.3 * (1 + 3.5**2) + 0.7 * (0.25 + 1.5**2)))
     torch.testing.assert_close(mix.cdf(T(2.5)), T(0.3 * 0.99379), rtol=1e-4, atol=1e-5)
+
+
+def test_moments_that_do_not_exist():
+    heavy = D.GeneralizedPareto(T([0.0, 0.0]), T([1.0, 1.0]), T([0.7, 1.5]))
+    assert heavy.variance.isnan().all() and heavy.mean.isnan().tolist() == [False, True]
+
+
+def test_messages_of_shapes_and_old_names():
+    with pytest.warns(FutureWarning, match="`sample_n\\(n\\)` will be deprecated"):
+        D.Normal(0.0, 1.0).sample_n(2)
+    with pytest.raises(RuntimeError, match="dimension of length 3 at -1! Mismatching argument at index 1 had torch.Size\\(\\[3\\]\\)"):
+        torch.broadcast_shapes((2,), torch.Size([3]))
+    with pytest.raises(ValueError, match="negative length"):
+        torch.broadcast_shapes((-1,))
+    with pytest.raises(RuntimeError, match="Input shapes should be"):
+        torch.broadcast_shapes(torch.ones(2))
+    with pytest.raises(RuntimeError, match="expanded size of the tensor \\(5\\) must match the existing size \\(2\\) at non-singleton dimension 1"):
+        torch.ones(3, 2).expand(7, 5)

@@ -127,3 +127,64 @@ def test_milestones_are_counted():
     other = torch.optim.lr_scheduler.MultiStepLR(optimizer, [1])
     other.load_state_dict(scheduler.state_dict())
     assert other._factor(2) == pytest.approx(0.01)
+
+
+def test_a_group_that_has_no_rate_is_an_error():
+    o = optimizer(0.1)
+    schedule = lr_scheduler.LambdaLR(o, lambda epoch: 0.5)
+    o.add_param_group({"params": [torch.nn.Parameter(torch.zeros(1))], "lr": 1.0})
+    o.step()
+    with pytest.raises(ValueError, match="zip"):
+        schedule.step()
+
+
+def test_rates_that_are_asked_for_between_steps():
+    seen = []
+
+    class Halving(lr_scheduler.LRScheduler):
+        def get_lr(self):
+            seen.append(self._get_lr_called_within_step)
+            return [group["lr"] / 2 for group in self.optimizer.param_groups]
+
+    o = optimizer(0.1)
+    schedule = Halving(o)
+    o.step()
+    schedule.step()
+    schedule.get_lr()
+    assert seen == [True, True, False]
+    with pytest.warns(UserWarning, match="please use `get_last_lr"):
+        lr_scheduler.LinearLR(o).get_lr()
+
+
+def test_members_of_a_schedule_of_schedules():
+    o = optimizer(0.1)
+    for owner in (lambda members: lr_scheduler.SequentialLR(o, members, [2]), lr_scheduler.ChainedScheduler):
+        with pytest.raises(ValueError, match="does not support `ReduceLROnPlateau`.* at index 1"):
+            owner([lr_scheduler.StepLR(o, 2), lr_scheduler.ReduceLROnPlateau(o)])
+        with pytest.raises(TypeError, match="at index 1 should have `optimizer`"):
+            owner([lr_scheduler.StepLR(o, 2), 3])
+    first_at_once = lr_scheduler.SequentialLR(o, [lr_scheduler.ConstantLR(o, 0.5), lr_scheduler.LinearLR(o, 0.25)], [0])
+    assert first_at_once.get_last_lr() == pytest.approx([0.025])
+    with pytest.raises(TypeError, match="int is not an Optimizer"):
+        lr_scheduler.CyclicLR(1, 0.1, 0.2)
+    with pytest.raises(ValueError, match="Expected float or int eta_min"):
+        lr_scheduler.CosineAnnealingWarmRestarts(o, 2, eta_min="a")
+
+
+def test_a_plateau_cools_down():
+    o = optimizer(0.1)
+    schedule = lr_scheduler.ReduceLROnPlateau(o, patience=0, cooldown=1)
+    cooling = []
+    for loss in (1.0, 1.0, 1.0, 1.0):
+        schedule.step(loss)
+        cooling.append(schedule.in_cooldown)
+    assert cooling == [False, True, False, True]
+
+
+def test_schedules_of_no_iterations_stay_where_they_start():
+    for make, rate in ((lambda o: lr_scheduler.LinearLR(o, 0.5, total_iters=0), 0.05), (lambda o: lr_scheduler.PolynomialLR(o, 0), 0.1)):
+        o = optimizer(0.1)
+        schedule = make(o)
+        o.step()
+        schedule.step()
+        assert schedule.get_last_lr() == [rate]

@@ -146,3 +146,40 @@ def test_what_is_uninitialised_on_both_sides_stays_so():
     layer = nn.LazyLinear(2)
     layer.load_state_dict(nn.LazyLinear(2).state_dict())
     assert layer.has_uninitialized_params() and layer(torch.ones(1, 3)).shape == (1, 2)
+
+
+def test_hooks_after_a_state_dict():
+    module = nn.Linear(1, 1)
+    handle = module.register_state_dict_post_hook(lambda *args: {})
+    with pytest.raises(RuntimeError, match="state_dict post-hook must return None"):
+        module.state_dict()
+    handle.remove()
+    module._register_state_dict_hook(lambda *args: {"all": 1})
+    assert module.state_dict() == {"all": 1}
+    with pytest.warns(FutureWarning, match="Positional args are being deprecated"):
+        nn.Linear(1, 1).state_dict({}, "a.")
+
+
+def test_types_by_their_old_names():
+    assert nn.Linear(1, 1).double().type("torch.FloatTensor").weight.dtype is torch.float32
+    module = nn.Linear(1, 1)
+    with pytest.raises(TypeError, match="cannot assign 'torch.DoubleTensor' as parameter 'weight'"):
+        module.weight = torch.ones(1, dtype=torch.float64)
+
+
+def test_containers_say_what_they_take():
+    with pytest.raises(TypeError, match="ModuleList.extend should be called with an iterable, but got int"):
+        nn.ModuleList(3)
+    with pytest.raises(TypeError, match="ModuleDict.update should be called with an iterable of key/value pairs, but got int"):
+        nn.ModuleDict().update(3)
+    with pytest.raises(TypeError, match="element #0 should be Iterable"):
+        nn.ModuleDict([1])
+    with pytest.raises(ValueError, match="element #0 has length 3; 2 is required"):
+        nn.ModuleDict([("a", 1, 2)])
+
+
+def test_full_hooks_where_no_input_has_a_gradient():
+    module = nn.Linear(1, 1)
+    module.register_full_backward_hook(lambda *args: None)
+    with pytest.warns(UserWarning, match="Full backward hook is firing when gradients are computed with respect to module outputs"):
+        module(torch.ones(1, 1)).sum().backward()

@@ -563,3 +563,57 @@ def test_capturable_steps_are_for_accelerators():
     weight.grad = umbra.ones(2)
     with pytest.raises(AssertionError, match="must be on supported devices"):
         optimizer.step()
+
+
+def test_gradients_set_to_zero_stay_the_same_tensors():
+    weight = nn.Parameter(umbra.ones(2))
+    optimizer = optim.SGD([weight], lr=0.1)
+    (weight * 2).sum().backward()
+    gradient = weight.grad
+    optimizer.zero_grad(set_to_none=False)
+    assert weight.grad is gradient and gradient.tolist() == [0.0, 0.0]
+    weight.grad = (weight * 2).requires_grad_()
+    optimizer.zero_grad(set_to_none=False)
+    assert weight.grad.grad_fn is None and not weight.grad.requires_grad and weight.grad.tolist() == [0.0, 0.0]
+
+
+def test_an_optimiser_without_a_step():
+    class Bare(optim.Optimizer):
+        def __init__(self, params):
+            super().__init__(params, {"rate": optim.optimizer.required})
+
+    with pytest.raises(ValueError, match="required optimization parameter rate"):
+        Bare([nn.Parameter(umbra.ones(1))])
+    with pytest.raises(NotImplementedError):
+        Bare([{"params": [nn.Parameter(umbra.ones(1))], "rate": 1}]).step()
+
+
+def test_averages_of_integer_buffers():
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    seen = []
+    for average in (optim.swa_utils.AveragedModel(model, use_buffers=True),
+                    optim.swa_utils.AveragedModel(model, use_buffers=True, multi_avg_fn=lambda own, others, count: seen.append({t.dtype for t in own}))):
+        for tracked in (2, 4):
+            model[1].num_batches_tracked.fill_(tracked)
+            average.update_parameters(model)
+        assert average.module[1].num_batches_tracked == (3 if average.multi_avg_fn is None else 2)
+    assert seen == [{umbra.float32}, {umbra.int64}]  # a function of lists is given tensors of one type
+
+
+def test_sparse_gradients_elsewhere():
+    with pytest.raises(ValueError, match="Complex params at indices \\[\\[0, 0\\]\\]"):
+        optim.SparseAdam([nn.Parameter(umbra.ones(2, dtype=umbra.complex64))])
+    table = nn.Embedding(4, 2, sparse=True)
+    optimizer = optim.SparseAdam(table.parameters())
+    table(umbra.tensor([1])).sum().backward()
+    optimizer.step()
+    optimizer.load_state_dict(optimizer.state_dict())
+    assert optimizer.state[table.weight]["step"] == 1 and isinstance(optimizer.state[table.weight]["step"], int)
+
+    def closure():
+        table.zero_grad()
+        loss = table(umbra.tensor([1, 1])).pow(2).sum()
+        loss.backward()
+        return loss
+    optim.LBFGS(table.parameters()).step(closure)
+    assert closure() < 1e-6

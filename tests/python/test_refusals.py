@@ -581,3 +581,37 @@ def test_what_is_drawn_or_copied_is_not_written_where_gradients_are_required():
 def test_a_product_says_its_type_before_it_is_computed():
     refused(RuntimeError, lambda: aten.cumprod.out(torch.rand(2), 0, dtype=torch.bool, out=torch.zeros(0)), "dtype")
     refused(NotImplementedError, lambda: torch.cumprod(torch.rand(2), 0, dtype=torch.bool))
+
+
+def test_types_of_matrix_products():
+    a, b, bias = torch.ones(2, 3, dtype=torch.float64), torch.ones(3, 2), torch.ones(2)
+    for call in (lambda: torch.nn.functional.linear(a, b.t(), bias), lambda: torch.addmm(bias, a, b)):
+        refused(RuntimeError, call, "^mat1 and mat2 must have the same dtype, but got Double and Float$")
+    refused(RuntimeError, lambda: torch.addmm(bias.double(), a, b), "^self and mat2 must have the same dtype, but got Double and Float$")
+    refused(RuntimeError, lambda: a @ b[:, 0], "^addmv input tensors must have the same dtype, but got Float, Double, and Float$")
+    refused(RuntimeError, lambda: torch.baddbmm(b[None], a[None], b[None]), "expanded size of the tensor .2. must match the existing size .3.")
+    refused(RuntimeError, lambda: torch.baddbmm(bias, a[None], b[None]), "^Input dtypes must be the same, got: input float, batch1: double, batch2: float$")
+    refused(RuntimeError, lambda: torch.nn.functional.linear(a, a[:2], torch.ones(3).double()),
+            "^The expanded size of the tensor .2. must match the existing size .3. at non-singleton dimension 1.  Target sizes: .2, 2..  Tensor sizes: .3.$")
+
+
+def test_types_of_parameters():
+    F, x = torch.nn.functional, torch.ones(2, 3, dtype=torch.float64)
+    wrong = "^expected scalar type Double but found Float$"
+    refused(RuntimeError, lambda: F.conv1d(x[None], torch.ones(1, 2, 1)), wrong)
+    refused(RuntimeError, lambda: F.conv1d(x[None], torch.ones(1, 3, 1)), "to have 3 channels, but got 2 channels")  # sizes come first
+    refused(RuntimeError, lambda: F.cross_entropy(x, torch.tensor([0, 1]), weight=torch.ones(3)), wrong)
+    refused(RuntimeError, lambda: F.nll_loss(x[None, :, :, None], torch.zeros(1, 3, 1, dtype=torch.int64), weight=torch.ones(2)), wrong)
+    refused(RuntimeError, lambda: F.multi_margin_loss(x, torch.tensor([0, 1]), weight=torch.ones(3)), wrong)
+    refused(RuntimeError, lambda: F.batch_norm(x, torch.zeros(3), torch.ones(3), x[0]), wrong)
+    refused(RuntimeError, lambda: F.group_norm(x, 1, torch.ones(3)), "all inputs must share same datatype")
+    half = torch.ones(2, 3, dtype=torch.bfloat16)
+    refused(RuntimeError, lambda: F.batch_norm(half, torch.zeros(3), torch.ones(3), half[0]), "^expected scalar type BFloat16 but found Float$")
+    assert F.batch_norm(half, torch.zeros(3), torch.ones(3), torch.ones(3)).dtype is torch.bfloat16
+
+
+def test_sizes_and_steps_that_mean_nothing():
+    x = torch.ones(2, 3)
+    refused(RuntimeError, lambda: x.view(2, -3), "^invalid shape dimension -3 at index 1 of shape .2, -3.$")
+    refused(ValueError, lambda: x[::0], "^slice step cannot be zero$")
+    refused(ValueError, lambda: x[::-1], "^step must be greater than zero$")

@@ -329,3 +329,18 @@ def test_like_functions_keep_the_strides_of_single_elements():
 def test_arithmetic_without_elements_is_row_major():
     assert (umbra.empty(2, 0, 3) + 1).stride() == (3, 3, 1)
     assert (umbra.empty(2, 0, 3).permute(2, 1, 0) + 1).stride() == (1, 3, 0)
+
+
+def test_dlpack_copies_and_gradients():
+    array = np.arange(3)
+    copied, shared = umbra.from_dlpack(array, copy=True), umbra.from_dlpack(array, device="cpu")
+    array[0] = 9
+    assert copied[0] == 0 and shared[0] == 9
+    with pytest.raises(BufferError, match="Cannot pack tensors on meta"):
+        umbra.from_dlpack(array, device="meta")
+    weight = umbra.ones(2, requires_grad=True)
+    with pytest.raises(BufferError, match="require gradient"):
+        umbra.from_dlpack(weight)
+    assert not umbra.utils.dlpack.from_dlpack(umbra.utils.dlpack.to_dlpack(weight)).requires_grad  # a capsule is made of anything
+    with pytest.raises(BufferError, match="layout other than torch.strided"):
+        umbra.eye(2).to_sparse().__dlpack__()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from umbra import _C
 from umbra._C import Tensor
 from umbra._modules import lazy_submodules
+from umbra._options import checked_bool
 from umbra.autograd.function import Function, once_differentiable  # noqa: F401
 from umbra.autograd.grad_mode import (  # noqa: F401
     enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled)
@@ -39,7 +40,9 @@ class Variable(metaclass=_VariableType):
 
     _execution_engine = _Engine()
 
-    def __new__(cls, data=None, requires_grad=None):
+    def __new__(cls, data=None, requires_grad=None, volatile=None):
+        if volatile is not None:
+            warnings.warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", UserWarning, stacklevel=2)
         value = Tensor() if data is None else data
         return value if requires_grad is None else value.detach().requires_grad_(requires_grad)
 
@@ -81,7 +84,11 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
     if not inputs:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    for value in inputs:
+        if not isinstance(value, (Tensor, graph.GradientEdge)):
+            raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(value).__name__}")
     weights = _as_tuple(grad_outputs)
+    _check_weights(weights)
     weights += (None,) * (len(outputs) - len(weights))
     retain_graph = create_graph if retain_graph is None else retain_graph
     allow_unused = materialize_grads if allow_unused is None else allow_unused
@@ -101,6 +108,12 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
         gradients = tuple(umbra.zeros_like(i, requires_grad=create_graph) if g is None else g for g, i in zip(gradients, inputs))
     return gradients
+
+
+def _check_weights(weights):
+    for weight in weights:
+        if weight is not None and not isinstance(weight, Tensor):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(weight).__name__}")
 
 
 def _check_batched(outputs, weights):
@@ -179,6 +192,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     if inputs is not None and len(inputs) == 0:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     weights = _as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(tensors)
+    _check_weights(weights)
     if len(weights) != len(tensors):
         raise RuntimeError(f"got {len(tensors)} tensors and {len(weights)} gradients")
     retain_graph = create_graph if retain_graph is None else retain_graph
@@ -193,7 +207,7 @@ class set_detect_anomaly:
 
     def __init__(self, mode, check_nan=True):
         self._before = _C.is_anomaly_enabled(), _C.is_anomaly_check_nan_enabled()
-        _C._set_anomaly_detection(mode, check_nan)
+        _C._set_anomaly_detection(checked_bool("set_anomaly_enabled", "enabled", mode), check_nan)
 
     def __enter__(self):
         pass
@@ -243,7 +257,7 @@ def _retain_grad(self):
 
 def _requires_grad_(self, requires_grad=True):
     _refuse_inside_transform("requires_grad_")
-    _C._requires_grad_(self, requires_grad)
+    _C._requires_grad_(self, checked_bool("requires_grad_", "requires_grad", requires_grad))
     return self
 
 
@@ -259,6 +273,8 @@ def _register_post_accumulate_grad_hook(self, hook):
 
 def _add_method(name, method):
     """A method of tensors that a `__torch_function__` may take over."""
+    method.__qualname__ = f"Tensor.{name}"  # what Python calls it where arguments are missing
+
     def call(self, *args, **kwargs):
         if _C._has_torch_function(self):
             from umbra.overrides import handle_torch_function

@@ -6,6 +6,7 @@ import warnings
 
 from umbra import _C
 from umbra._C import is_grad_enabled, is_inference_mode_enabled  # noqa: F401
+from umbra._options import checked_bool
 
 
 class _Context:
@@ -85,9 +86,12 @@ class set_grad_enabled(_Context):
     """Takes effect at once; as a context it is put back at the end."""
 
     def __init__(self, mode):
-        self.mode = mode
+        self.mode = checked_bool("set_grad_enabled", "enabled", mode)
         self._before = _C.is_grad_enabled()
-        _C._set_grad_enabled(mode)
+        _C._set_grad_enabled(self.mode)
+
+    def __repr__(self):
+        return f"{self.__class__.__module__}.{self.__class__.__qualname__}(mode={self.mode})"
 
     def __call__(self, function):
         _C._set_grad_enabled(self._before)

@@ -325,7 +325,7 @@ class _Cat(Constraint):
 
     def check(self, value):
         if not -value.dim() <= self.dim < value.dim():
-            raise AssertionError(f"dim {self.dim} not in range [{-value.dim()}, {value.dim()})")
+            raise AssertionError(f"dim {self.dim} out of range for value with {value.dim()} dimensions")
         checks, start = [], 0
         for constraint, length in zip(self.cseq, self.lengths):
             checks.append(constraint.check(value.narrow(self.dim, start, length)))
@@ -353,7 +353,7 @@ class _Stack(Constraint):
 
     def check(self, value):
         if not -value.dim() <= self.dim < value.dim():
-            raise AssertionError(f"dim {self.dim} not in range [{-value.dim()}, {value.dim()})")
+            raise AssertionError(f"dim {self.dim} out of range for value with {value.dim()} dimensions")
         pieces = [value.select(self.dim, i) for i in range(value.size(self.dim))]
         return umbra.stack([c.check(v) for v, c in zip(pieces, self.cseq)], self.dim)
 

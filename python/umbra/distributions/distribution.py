@@ -85,7 +85,7 @@ class Distribution:
             return self.rsample(sample_shape)
 
     def sample_n(self, n):
-        warnings.warn("sample_n will be deprecated. Use .sample((n,)) instead", UserWarning, stacklevel=2)
+        warnings.warn("`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", FutureWarning, stacklevel=2)
         return self.sample(umbra.Size((n,)))
 
     rsample = _not_built("rsample")

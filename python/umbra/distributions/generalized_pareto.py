@@ -2,7 +2,7 @@
 from numbers import Number
 
 import umbra
-from umbra import inf
+from umbra import inf, nan
 from umbra.distributions import constraints
 from umbra.distributions.distribution import Distribution
 from umbra.distributions.utils import broadcast_all
@@ -66,13 +66,13 @@ class GeneralizedPareto(Distribution):
     def mean(self):
         exists = self.concentration < 1
         safe = umbra.where(exists, self.concentration, 0.5)
-        return umbra.where(exists, self.loc + self.scale / (1 - safe), inf)
+        return umbra.where(exists, self.loc + self.scale / (1 - safe), nan)
 
     @property
     def variance(self):
         exists = self.concentration < 0.5
         safe = umbra.where(exists, self.concentration, 0.25)
-        return umbra.where(exists, self.scale**2 / ((1 - safe) ** 2 * (1 - 2 * safe)), inf)
+        return umbra.where(exists, self.scale**2 / ((1 - safe) ** 2 * (1 - 2 * safe)), nan)
 
     def entropy(self):
         return (umbra.log(self.scale) + self.concentration + 1).expand(self._batch_shape)

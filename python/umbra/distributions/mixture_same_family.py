@@ -18,7 +18,7 @@ class MixtureSameFamily(Distribution):
         if not isinstance(mixture_distribution, Categorical):
             raise ValueError(" The Mixture distribution needs to be an  instance of torch.distributions.Categorical")
         if not isinstance(component_distribution, Distribution):
-            raise ValueError("The Component distribution need to be an instance of torch.distributions.Distribution")
+            raise ValueError("The Component distribution needs to be an instance of torch.distributions.Distribution")
         batch, components = mixture_distribution.batch_shape, component_distribution.batch_shape[:-1]
         for size1, size2 in zip(reversed(batch), reversed(components)):
             if size1 != 1 and size2 != 1 and size1 != size2:

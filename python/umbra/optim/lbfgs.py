@@ -28,7 +28,7 @@ class LBFGS(Optimizer):
 
     def _gradient(self):
         """The gradients of all parameters as one vector of real numbers, of what is to become smaller."""
-        parts = [umbra.zeros_like(p) if p.grad is None else p.grad for p in self._params]
+        parts = [umbra.zeros_like(p) if p.grad is None else p.grad.to_dense() if p.grad.is_sparse else p.grad for p in self._params]
         gradient = umbra.cat([(umbra.view_as_real(g) if g.is_complex() else g).reshape(-1) for g in parts])
         return -gradient if self.param_groups[0]["maximize"] else gradient
 

@@ -7,6 +7,7 @@
 """
 import bisect
 import collections
+import functools
 import math
 import types
 import warnings
@@ -22,7 +23,10 @@ _STEP_REPLACED = ("Seems like `optimizer.step()` has been overridden after learn
                   "`optimizer.step()` before `lr_scheduler.step()`. See more details at "
                   "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate")
 _EPOCH_GIVEN = ("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
-                "`scheduler.step()` to step the scheduler.")
+                "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed form is used instead of "
+                "the new chainable form, where available. Please open an issue if you are unable to replicate your use case: "
+                "https://github.com/pytorch/pytorch/issues/new/choose.")
+_RATES_ASKED = "To get the last learning rate computed by the scheduler, please use `get_last_lr()`."
 
 
 def _copied(value):
@@ -43,12 +47,26 @@ def _plain_step(optimizer):
     return getattr(optimizer.step, "__func__", optimizer.step)
 
 
+def _for_steps(get_lr):
+    """`get_lr` is what a step asks for the next rates. Who calls it between steps is told that these are not the present ones."""
+    @functools.wraps(get_lr)
+    def rates(self):
+        if not self._get_lr_called_within_step:
+            warnings.warn(_RATES_ASKED, UserWarning, stacklevel=2)
+        return get_lr(self)
+    return rates
+
+
+def _check_optimizer(optimizer):
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+
+
 class LRScheduler:
     """Sets the rate of each group of an optimizer, at once and at every step()."""
 
     def __init__(self, optimizer, last_epoch=-1):
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        _check_optimizer(optimizer)
         self.optimizer = optimizer
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
@@ -87,14 +105,22 @@ class LRScheduler:
     def _move(self, epoch=None):
         """To the next epoch, or to the one given."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        self._set(self.get_lr() if epoch is None else self._get_closed_form_lr())
+        self._set(self._within_step(self.get_lr if epoch is None else self._get_closed_form_lr))
+
+    def _within_step(self, get_lr):
+        """The rates that `get_lr` gives while it can see that a step asks."""
+        self._get_lr_called_within_step = True
+        try:
+            return get_lr()
+        finally:
+            self._get_lr_called_within_step = False
 
     def _take_back(self):
         """The step that was taken when the scheduler was made."""
         self.last_epoch -= 1
 
     def _set(self, rates):
-        for group, rate in zip(self.optimizer.param_groups, rates):
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):  # a group that came later may have no rate
             _set_value(group, "lr", rate)
         self._last_lr = self._rates()
 
@@ -156,6 +182,7 @@ class _FunctionLR(LRScheduler):
 class LambdaLR(_FunctionLR):
     """The initial rate times `lr_lambda(epoch)`; one function, or one for each group."""
 
+    @_for_steps
     def get_lr(self):
         return [base * factor(self.last_epoch) for base, factor in zip(self.base_lrs, self.lr_lambdas)]
 
@@ -166,6 +193,7 @@ class _FactorLR(LRScheduler):
     def _factor(self, epoch):
         raise NotImplementedError
 
+    @_for_steps
     def get_lr(self):
         before, now = self._factor(self.last_epoch - 1) if self.last_epoch > 0 else 1.0, self._factor(self.last_epoch)
         return self._rates() if now == before else [rate * (now / before) for rate in self._rates()]
@@ -213,6 +241,7 @@ class ExponentialLR(_FactorLR):
     def _factor(self, epoch):
         return self.gamma ** epoch
 
+    @_for_steps
     def get_lr(self):
         return self._rates() if self.last_epoch == 0 or self._resumes() else [rate * self.gamma for rate in self._rates()]
 
@@ -229,6 +258,8 @@ class LinearLR(_GradualLR):
         super().__init__(optimizer, last_epoch)
 
     def _factor(self, epoch):
+        if self.total_iters == 0:
+            return self.start_factor
         return self.start_factor + (self.end_factor - self.start_factor) * min(epoch, self.total_iters) / self.total_iters
 
 
@@ -255,6 +286,7 @@ class CosineAnnealingLR(LRScheduler):
     def _height(self, epoch):
         return 1 + math.cos(math.pi * epoch / self.T_max)
 
+    @_for_steps
     def get_lr(self):
         if self.last_epoch == 0 or self._resumes():
             return self._rates()
@@ -270,6 +302,7 @@ class CosineAnnealingLR(LRScheduler):
 class MultiplicativeLR(_FunctionLR):
     """The rate of the epoch before times `lr_lambda(epoch)`; one function, or one for each group."""
 
+    @_for_steps
     def get_lr(self):
         if self.last_epoch == 0 or self._resumes():
             return self._rates()
@@ -284,7 +317,7 @@ class PolynomialLR(_GradualLR):
         super().__init__(optimizer, last_epoch)
 
     def _factor(self, epoch):
-        return (1.0 - min(epoch, self.total_iters) / self.total_iters) ** self.power
+        return (1.0 - min(epoch, self.total_iters) / self.total_iters) ** self.power if self.total_iters else 1.0
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
@@ -295,9 +328,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             raise ValueError(f"Expected positive integer T_0, but got {T_0}")
         if T_mult < 1 or not isinstance(T_mult, int):
             raise ValueError(f"Expected integer T_mult >= 1, but got {T_mult}")
+        if not isinstance(eta_min, (float, int)):
+            raise ValueError(f"Expected float or int eta_min, but got {eta_min} of type {type(eta_min)}")
         self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = T_0, T_0, T_mult, eta_min, last_epoch
         super().__init__(optimizer, last_epoch)
 
+    @_for_steps
     def get_lr(self):
         height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
@@ -318,13 +354,16 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 raise ValueError(f"Expected non-negative epoch, but got {epoch}")
             self._find_cycle(epoch)
         self.last_epoch = math.floor(epoch)
-        self._set(self.get_lr())
+        self._set(self._within_step(self.get_lr))
 
     def _find_cycle(self, epoch):
-        if self.T_mult == 1:
-            self.T_cur, self.T_i = epoch % self.T_0, self.T_0
+        self.T_cur, self.T_i = epoch, self.T_0
+        if epoch < self.T_0:
             return
-        cycle = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult)) if epoch >= self.T_0 else 0
+        if self.T_mult == 1:
+            self.T_cur = epoch % self.T_0
+            return
+        cycle = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
         self.T_cur = epoch - self.T_0 * (self.T_mult ** cycle - 1) / (self.T_mult - 1)
         self.T_i = self.T_0 * self.T_mult ** cycle
 
@@ -351,6 +390,7 @@ class CyclicLR(_MomentumLR):
 
     def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0, scale_fn=None,
                  scale_mode="cycle", cycle_momentum=True, base_momentum=0.8, max_momentum=0.9, last_epoch=-1):
+        _check_optimizer(optimizer)
         if mode not in _CYCLE_SCALES and scale_fn is None:
             raise ValueError("mode is invalid and scale_fn is None")
         base_lrs = _for_each_group(optimizer, base_lr, "base_lr")
@@ -377,6 +417,7 @@ class CyclicLR(_MomentumLR):
     def scale_fn(self, x):
         return self._scale_fn_custom(x) if self._scale_fn_custom is not None else _CYCLE_SCALES[self.mode](self.gamma, x)
 
+    @_for_steps
     def get_lr(self):
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
@@ -458,6 +499,7 @@ class OneCycleLR(_MomentumLR):
             return (end - start) * part + start
         return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
 
+    @_for_steps
     def get_lr(self):
         step = self.last_epoch
         if step > self.total_steps:
@@ -475,6 +517,20 @@ class OneCycleLR(_MomentumLR):
         return [self._between(group[phase["start_lr"]], group[phase["end_lr"]], part) for group in self.optimizer.param_groups]
 
 
+def _check_members(owner, schedulers, optimizer):
+    """Schedulers that are stepped as one set the rates of one optimizer, and their steps take nothing."""
+    name = type(owner).__name__
+    for i, scheduler in enumerate(schedulers):
+        if not hasattr(scheduler, "optimizer"):
+            raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
+        if isinstance(scheduler, ReduceLROnPlateau):
+            raise ValueError(f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be specified when calling "
+                             f"`step`, but got one at index {i} in the given schedulers sequence.")
+        if scheduler.optimizer is not optimizer:
+            raise ValueError(f"{name} expects all schedulers to belong to the same optimizer, but got scheduler {type(scheduler).__name__} at index "
+                             f"{i} has {scheduler.optimizer}, which is different from {type(optimizer).__name__}.")
+
+
 class ChainedScheduler(LRScheduler):
     """Several schedulers at once: each changes what the one before has set."""
 
@@ -482,10 +538,7 @@ class ChainedScheduler(LRScheduler):
         if len(schedulers) < 1:
             raise ValueError("ChainedScheduler expects at least one scheduler to be chained, but got no scheduler.")
         optimizer = optimizer or schedulers[0].optimizer
-        for i, scheduler in enumerate(schedulers):
-            if scheduler.optimizer is not optimizer:
-                raise ValueError(f"ChainedScheduler expects all schedulers to belong to the same optimizer, but got scheduler "
-                                 f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, which is different from {optimizer}.")
+        _check_members(self, schedulers, optimizer)
         self.optimizer, self._schedulers = optimizer, list(schedulers)
         self._last_lr = self._rates()
 
@@ -518,10 +571,7 @@ class SequentialLR(LRScheduler):
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
         if len(schedulers) < 1:
             raise ValueError("SequentialLR expects at least one scheduler, but got no scheduler.")
-        for i, scheduler in enumerate(schedulers):
-            if scheduler.optimizer is not optimizer:
-                raise ValueError(f"SequentialLR expects all schedulers to belong to the same optimizer, but got scheduler "
-                                 f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, which is different from {optimizer}.")
+        _check_members(self, schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone points, but got "
                              f"number of schedulers {len(schedulers)} and the number of milestones to be equal to {len(milestones)}")
@@ -532,8 +582,9 @@ class SequentialLR(LRScheduler):
             _set_value(group, "lr", group["initial_lr"])
         for scheduler in schedulers:
             scheduler._take_back()
-        schedulers[0]._move()
-        self._last_lr = schedulers[0].get_last_lr()
+        first = schedulers[bisect.bisect_right(self._milestones, 0)]
+        first._move()
+        self._last_lr = first.get_last_lr()
 
     def step(self):
         self.last_epoch += 1
@@ -565,8 +616,7 @@ class ReduceLROnPlateau(LRScheduler):
             raise ValueError(f"mode {mode} is unknown!")
         if threshold_mode not in ("rel", "abs"):
             raise ValueError(f"threshold mode {threshold_mode} is unknown!")
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        _check_optimizer(optimizer)
         if isinstance(min_lr, (list, tuple)) and len(min_lr) != len(optimizer.param_groups):
             raise ValueError(f"expected {len(optimizer.param_groups)} min_lrs, got {len(min_lr)}")
         self.optimizer, self.factor, self.default_min_lr = optimizer, factor, None if isinstance(min_lr, (list, tuple)) else min_lr
@@ -576,6 +626,11 @@ class ReduceLROnPlateau(LRScheduler):
         self.mode, self.threshold, self.threshold_mode, self.best = mode, threshold, threshold_mode, self.mode_worse
         self.cooldown_counter = self.num_bad_epochs = 0
         self._last_lr = self._rates()
+
+    @property
+    def in_cooldown(self):
+        """Whether the rate was reduced so lately that no epoch counts as bad."""
+        return self.cooldown_counter > 0
 
     def _improves(self, value):
         sign = 1 if self.mode == "max" else -1  # a relative threshold moves a best value below zero towards zero, as in PyTorch
@@ -591,7 +646,7 @@ class ReduceLROnPlateau(LRScheduler):
             self.best, self.num_bad_epochs = value, 0
         else:
             self.num_bad_epochs += 1
-        if self.cooldown_counter > 0:
+        if self.in_cooldown:
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:

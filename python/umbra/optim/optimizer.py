@@ -218,6 +218,8 @@ class Optimizer:
                           "see github.com/pytorch/pytorch/issues/40967 for more information", stacklevel=3)
         group["params"] = members
         for name, default in self.defaults.items():
+            if default is required and name not in group:
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
             group.setdefault(name, default)
         if group.get("fused") and group.get("foreach"):
             raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
@@ -229,11 +231,16 @@ class Optimizer:
     def zero_grad(self, set_to_none=True):
         for group in self.param_groups:
             for parameter in group["params"]:
-                if parameter.grad is None:
+                if set_to_none or parameter.grad is None:
+                    parameter.grad = None
                     continue
-                parameter.grad = None if set_to_none else parameter.grad.detach().zero_()
+                gradient = parameter.grad  # stays the tensor that others may hold
+                gradient.requires_grad_(False) if gradient.grad_fn is None else gradient.detach_()
+                gradient.zero_()
 
     def step(self, closure=None):
+        if type(self)._update is Optimizer._update:
+            raise NotImplementedError
         loss = None
         if closure is not None:
             with umbra.enable_grad():

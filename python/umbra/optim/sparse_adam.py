@@ -8,6 +8,7 @@ class SparseAdam(Optimizer):
     """Updates those elements alone, and the moments of those, that a sparse gradient has. Dense gradients are refused."""
 
     _sparse_refusal = None
+    _counts = ()  # the number of steps is a number
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False):
         check_rate(lr)
@@ -20,6 +21,9 @@ class SparseAdam(Optimizer):
         sparse = [[g, p] for g, group in enumerate(self.param_groups) for p, parameter in enumerate(group["params"]) if parameter.is_sparse]
         if sparse:
             raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")
+        complex_ones = [[g, p] for g, group in enumerate(self.param_groups) for p, parameter in enumerate(group["params"]) if parameter.is_complex()]
+        if complex_ones:
+            raise ValueError(f"Complex params at indices {complex_ones}: SparseAdam does not support complex parameters")
 
     def _update(self, parameter, gradient, group, state):
         if not gradient.is_sparse:

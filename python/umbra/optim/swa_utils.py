@@ -12,7 +12,8 @@ import math
 
 import umbra
 from umbra import nn
-from umbra.optim.lr_scheduler import LRScheduler, _for_each_group
+from umbra.optim.lr_scheduler import LRScheduler, _for_each_group, _for_steps
+from umbra.utils._foreach_utils import _group_tensors_by_device_and_dtype
 
 
 def get_ema_multi_avg_fn(decay=0.999):
@@ -34,7 +35,7 @@ def get_swa_multi_avg_fn():
     @umbra.no_grad()
     def update(averages, currents, count):
         for average, current in zip(averages, currents):
-            average.add_((current - average) / (count + 1).to(average.device))
+            average.copy_(average + (current - average) / (count + 1))
     return update
 
 
@@ -90,11 +91,13 @@ class AveragedModel(nn.Module):
         if self.n_averaged == 0:
             for average, current in zip(averages, currents):
                 average.copy_(current)
-        elif self.avg_fn is not None:
-            for average, current in zip(averages, currents):
-                average.copy_(self.avg_fn(average, current, self.n_averaged.to(average.device)))
+        elif self.multi_avg_fn is not None:
+            for (device, _), ((own, others), _) in _group_tensors_by_device_and_dtype([averages, currents]).items():
+                self.multi_avg_fn(own, others, self.n_averaged.to(device))
         else:
-            (self.multi_avg_fn or get_swa_multi_avg_fn())(averages, currents, self.n_averaged)
+            mean = self.avg_fn or get_swa_avg_fn()
+            for average, current in zip(averages, currents):
+                average.copy_(mean(average, current, self.n_averaged.to(average.device)))
         if not self.use_buffers:
             for own, current in zip(self.module.buffers(), model.buffers()):
                 own.detach().copy_(current.detach().to(own.device))
@@ -138,6 +141,7 @@ class SWALR(LRScheduler):
         part = min(1, step / self.anneal_epochs) if self.anneal_epochs else 1
         return part if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * part)) / 2
 
+    @_for_steps
     def get_lr(self):
         # The way begins where this schedule does, whatever `last_epoch` says. Each step starts from the rate that is set, which may be another
         # than the one of the step before.

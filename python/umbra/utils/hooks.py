@@ -1,5 +1,6 @@
 """Hooks: the handle that takes one away, and hooks on the gradients that pass through a module."""
 import itertools
+import warnings
 import weakref
 
 from umbra import _C
@@ -85,6 +86,10 @@ class BackwardHook:
                 grad_outputs = _expect_count(replaced, len(grad_outputs), "Backward pre hook returned an invalid number of grad_output")
         self.grad_outputs = grad_outputs
         if not self.watches_inputs:
+            if self.hooks:
+                warnings.warn("Full backward hook is firing when gradients are computed with respect to module outputs since no inputs require "
+                              "gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module."
+                              "register_full_backward_hook for more details.", stacklevel=5)
             for hook in self.hooks:
                 replaced = hook(self.module, (None,) * self.input_count, grad_outputs)
                 if replaced is not None and not (isinstance(replaced, tuple) and all(part is None for part in replaced)):

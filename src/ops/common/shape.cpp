@@ -55,7 +55,8 @@ SymShape infer_size(SymIntArrayRef shape, SymInt numel) {
       check(unknown < 0, "only one dimension can be inferred");
       unknown = static_cast<int>(i);
     } else {
-      if (!shape[i].is_symbolic() && shape[i].value() < 0) fail("invalid shape dimension ", shape[i]);
+      if (!shape[i].is_symbolic() && shape[i].value() < 0) 
+        fail("invalid shape dimension ", shape[i], " at index ", i, " of shape ", to_string(shape));
       known *= shape[i];
     }
   }

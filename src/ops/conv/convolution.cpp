@@ -2,6 +2,7 @@
 #include "kernels/convolution.h"
 
 #include "core/cpp_name.h"
+#include "core/type_text.h"
 #include "dispatch/layers.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
@@ -43,8 +44,8 @@ void check_shapes(const Tensor& input, const Tensor& weight, const Tensor& bias,
   check(input.dim() == weight.dim(), "Expected ", weight.dim(), "-dimensional input for ", weight.dim(),
         "-dimensional weight ", weight.sym_sizes(), ", but got ", input.dim(), "-dimensional input of size ",
         input.sym_sizes(), " instead");
-  check(input.dtype() == weight.dtype(), "Input type (", input.dtype(), ") and weight type (", weight.dtype(),
-        ") should be the same");
+  check(is_complex(input.dtype()) == is_complex(weight.dtype()), "Input type (", type_text(input),
+        ") and weight type (", type_text(weight), ") should be the same");
   check(weight.sym_sizes()[0] >= groups, "Given groups=", groups, ", expected weight to be at least ", groups,
         " at dimension 0, but got weight of size ", weight.sym_sizes(), " instead");
   SymInt wanted = transposed ? weight.sym_sizes()[0] : weight.sym_sizes()[1] * groups;
@@ -56,6 +57,8 @@ void check_shapes(const Tensor& input, const Tensor& weight, const Tensor& bias,
   check(!bias.defined() || (bias.dim() == 1 && bias.sym_numel() == produced), "Given weight of size ",
         weight.sym_sizes(), ", expected bias to be 1-dimensional with ", produced, " elements, but got bias of size ",
         bias.defined() ? bias.sym_sizes() : SymIntArrayRef(), " instead");
+  check(input.dtype() == weight.dtype(), "expected scalar type ", kernel_name(input.dtype()), " but found ",
+        kernel_name(weight.dtype()));
 }
 
 Geometry checked_geometry(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride,

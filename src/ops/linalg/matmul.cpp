@@ -3,6 +3,7 @@
 
 #include "core/cpp_name.h"
 #include "ops/common/batching.h"
+#include "ops/common/expand_rank.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
@@ -79,13 +80,12 @@ UMBRA_OPERATOR("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, S
     .inplace("addmm_")
     .out("addmm.out")
     .meta([](const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar&, const Scalar&) {
-      TensorSpec spec = mm_spec("addmm", mat1, mat2);
-      SymShape shape = broadcast_shapes(self.sym_sizes(), spec.sizes);
-      if (!(SymIntArrayRef(shape) == SymIntArrayRef(spec.sizes)))
-        fail("The expanded size of the tensor (", spec.sizes, ") must match the existing size (", self.sym_sizes(),
-             ")");
-      check(self.dtype() == mat1.dtype(), "self and mat2 must have the same dtype, but got ", kernel_name(self.dtype()),
+      check(self.dtype() == mat2.dtype(), "self and mat2 must have the same dtype, but got ", kernel_name(self.dtype()),
             " and ", kernel_name(mat2.dtype()));
+      check(mat1.dtype() == mat2.dtype(), "mat1 and mat2 must have the same dtype, but got ", kernel_name(mat1.dtype()),
+            " and ", kernel_name(mat2.dtype()));
+      TensorSpec spec = mm_spec("addmm", mat1, mat2);
+      check_expands(self, spec.sizes);
       common_device({&self, &mat1});
       return spec;
     })
@@ -133,11 +133,11 @@ UMBRA_OPERATOR("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar bet
     .out("baddbmm.out")
     .meta([](const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar&, const Scalar&) {
       SymShape sizes{batch1.sym_size(0), batch1.sym_size(1), batch2.sym_size(2)};
-      TensorSpec spec = bmm_spec(batch1, batch2);
-      broadcast_shapes(self.sym_sizes(), sizes);
-      check(self.dtype() == batch1.dtype(), "Input dtypes must be the same, got: input: ", kernel_name(self.dtype()),
-            ", batch1: ", kernel_name(batch1.dtype()), ", batch2: ", kernel_name(batch2.dtype()));
-      return spec;
+      check_expands(self, sizes);
+      check(self.dtype() == batch1.dtype() && self.dtype() == batch2.dtype(),
+            "Input dtypes must be the same, got: input ", cpp_name(self.dtype()),
+            ", batch1: ", cpp_name(batch1.dtype()), ", batch2: ", cpp_name(batch2.dtype()));
+      return bmm_spec(batch1, batch2);
     })
     .cpu(kernels::baddbmm)
     .gradient("self", {"grad", "beta"}, scaled)
@@ -159,8 +159,8 @@ UMBRA_OPERATOR("mv(Tensor self, Tensor vec) -> Tensor")
             vec.dim());
       check(expect_equal(self.sym_sizes()[1], vec.sym_sizes()[0]), "size mismatch, got input (", self.sym_sizes()[0],
             "), mat (", self.sym_sizes()[0], "x", self.sym_sizes()[1], "), vec (", vec.sym_sizes()[0], ")");
-      check(self.dtype() == vec.dtype(), "expected scalar type ", kernel_name(self.dtype()), " but found ",
-            kernel_name(vec.dtype()));
+      check(self.dtype() == vec.dtype(), "addmv input tensors must have the same dtype, but got ",
+            kernel_name(vec.dtype()), ", ", kernel_name(self.dtype()), ", and ", kernel_name(vec.dtype()));
       return TensorSpec({self.sym_sizes()[0]}, self.dtype(), common_device({&self, &vec}));
     })
     .cpu(kernels::mv)

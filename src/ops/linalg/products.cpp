@@ -147,18 +147,6 @@ std::pair<Tensor, Tensor> joined_batches(const Tensor& batch1, const Tensor& bat
   return {batch1.transpose(0, 1).reshape({n, k}), batch2.reshape({k, p})};
 }
 
-/// That a term of a sum is as large as the sum, or can be expanded to it.
-void check_expands(const Tensor& self, SymIntArrayRef sizes) {
-  int64_t lead = static_cast<int64_t>(sizes.size()) - self.dim();
-  check_expand_rank(self, self.dim(), sizes);
-  for (int64_t d = 0; d < self.dim(); ++d) {
-    SymInt have = self.sym_size(d), wanted = sizes[lead + d];
-    check(have == wanted || have == 1, "The expanded size of the tensor (", wanted, ") must match the existing size (",
-          have, ") at non-singleton dimension ", lead + d, ".  Target sizes: ", sizes,
-          ".  Tensor sizes: ", self.sym_sizes());
-  }
-}
-
 TensorSpec addbmm_spec(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar&, const Scalar&) {
   SymShape sizes{batch1.sym_size(1), batch2.sym_size(2)};
   check(batch1.dim() == 3, "batch1 must be a 3D tensor");

@@ -83,6 +83,7 @@ UMBRA_OPERATOR(
     .meta([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt) -> LossSpecs {
       check_target(self, target, weight);
       common_device({&self, &target, &weight});
+      if (weight.defined()) check_read_as(self.dtype(), weight);
       TensorSpec total({}, self.dtype(), self.device());
       if (reduction == 0 && self.dim() == 2)
         return {TensorSpec({self.sym_sizes()[0]}, self.dtype(), self.device()), total};

@@ -38,6 +38,7 @@ void check_multi_margin(const Tensor& self, const Tensor& target, const Scalar& 
   bool made_for = self.dtype() == DType::Float32 || self.dtype() == DType::Float64;
   check_kernel_type(made_for || self.sym_numel() == 0, "multi_margin_loss_cpu_kernel", self);
   check(target.dtype() == DType::Int64, "expected scalar type Long but found ", kernel_name(target.dtype()));
+  if (weight.defined()) check_read_as(self.dtype(), weight);
 }
 
 kernels::MarginOptions margin_options(const Scalar& p, const Scalar& margin, const Tensor& weight, int64_t reduction) {

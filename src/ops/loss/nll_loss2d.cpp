@@ -1,6 +1,7 @@
 // The negative log likelihood over images: scores [batch, classes, height, width], targets [batch, height, width].
 #include "dispatch/layers.h"
 #include "kernels/loss.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
 #include "ops/common/sizes_only.h"
@@ -37,6 +38,7 @@ UMBRA_OPERATOR(
     .meta([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt) -> LossSpecs {
       check_images(self, target, weight);
       common_device({&self, &target, &weight});
+      if (weight.defined()) check_read_as(self.dtype(), weight);
       TensorSpec total({}, self.dtype(), self.device());
       return {reduction == 0 ? TensorSpec(target.sym_sizes(), self.dtype(), self.device()) : total, total};
     })

@@ -26,6 +26,14 @@ void check_channels(SymInt channels, NamedTensors tensors) {
             t->sym_numel());
 }
 
+/// The type that a kernel reads running statistics as is that of the first parameter; without one, their own.
+void check_statistics_types(const Tensor& input, const Tensor& parameter, const Tensor& mean, const Tensor& var) {
+  if (!parameter.defined()) return check_kernel_parameters(input, {mean.defined() ? &mean : &var});
+  if (parameter.dtype() != input.dtype()) return check_kernel_parameters(input, {&mean, &var});
+  for (const Tensor* t : {&mean, &var})
+    if (t->defined()) check_read_as(input.dtype(), *t);
+}
+
 /// What the fused kernels ask of their arguments, in PyTorch's order. Its kernels read on past the end of a parameter
 /// that is too short; ours refuse it.
 void check_normalized(const Tensor& input, NamedTensors tensors, bool training) {
@@ -159,8 +167,7 @@ UMBRA_OPERATOR(
              bool training, double, double) {
       check_running_statistics(input, mean, var, training);
       check_kernel_parameters(input, {&weight, &bias});
-      // Statistics are asked for their type where there is no parameter.
-      if (!weight.defined() && !bias.defined()) check_kernel_parameters(input, {mean.defined() ? &mean : &var});
+      check_statistics_types(input, weight.defined() ? weight : bias, mean, var);
       check_normalized(input, {{"weight", &weight}, {"bias", &bias}, {"running_mean", &mean}, {"running_var", &var}},
                        training);
       return norm_specs(input, {&weight, &bias, &mean, &var}, training);
@@ -229,8 +236,7 @@ UMBRA_OPERATOR(
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
              double, double) {
       check_kernel_parameters(input, {&weight, &bias});
-      // Statistics are asked for their type where there is no parameter.
-      if (!weight.defined() && !bias.defined()) check_kernel_parameters(input, {mean.defined() ? &mean : &var});
+      check_statistics_types(input, weight.defined() ? weight : bias, mean, var);
       check_normalized(input, {{"weight", &weight}, {"bias", &bias}, {"running_mean", &mean}, {"running_var", &var}},
                        false);
       return norm_specs(input, {&weight, &bias, &mean, &var}, false);

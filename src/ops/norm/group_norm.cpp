@@ -22,10 +22,8 @@ void check_group_norm(const Tensor& input, const Tensor& weight, const Tensor& b
     check(t->dim() == 1 && t->sym_size(0) == channels, "Expected ", name,
           " to be a vector of size equal to the number of channels in input, but got ", name, " of shape ",
           t->sym_sizes(), " and input of shape ", input.sym_sizes());
-    if (input.device().type == DeviceType::CUDA) continue;
-    bool mixed = is_reduced_floating(input.dtype()) && t->dtype() == DType::Float32;
-    check(t->dtype() == input.dtype() || mixed, "mixed dtype (CPU): expect parameter to have scalar type of Float");
   }
+  if (input.device().type != DeviceType::CUDA) check_parameter_types(input, {&weight, &bias});
 }
 
 using NormSpecs = std::tuple<TensorSpec, TensorSpec, TensorSpec>;

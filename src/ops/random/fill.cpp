@@ -200,19 +200,6 @@ UMBRA_OPERATOR("random(Tensor self, *, Generator? generator=None) -> Tensor")
 
 // ---- yes or no; by tensors first: a number may be given as a tensor of one element ----
 
-/// `p` has to fit the tensor it is used for.
-void check_expands(const Tensor& p, SymIntArrayRef sizes) {
-  auto rank = static_cast<int64_t>(sizes.size());
-  check_expand_rank(p, p.dim(), sizes);
-  for (int64_t d = rank - p.dim(); d < rank; ++d) {
-    SymInt have = p.sym_sizes()[d - rank + p.dim()];
-    if (!have.same(sizes[d]) && have != 1 && have != sizes[d])
-      fail("The expanded size of the tensor (", sizes[d], ") must match the existing size (", have,
-           ") at non-singleton dimension ", d, ".  Target sizes: ", to_string(sizes),
-           ".  Tensor sizes: ", p.sym_sizes());
-  }
-}
-
 UMBRA_OPERATOR("bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor")
     .inplace("bernoulli_.Tensor")
     .generated_out("bernoulli.Tensor_out")

@@ -219,7 +219,7 @@ Tensor expand_to(const Tensor& self, SymIntArrayRef size, bool) {
   int64_t rank = static_cast<int64_t>(size.size()), lead = rank - self.dim();
   check_expand_rank(self, self.dim(), size);
   SymShape sizes(size), strides(size.size(), 0);
-  for (int64_t d = 0; d < rank; ++d) {
+  for (int64_t d = rank - 1; d >= 0; --d) {  // of several sizes that do not fit, the last is the one to name
     bool keep = !size[d].is_symbolic() && size[d].value() == -1;
     if (d < lead) {
       check(!keep, "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension ", d);

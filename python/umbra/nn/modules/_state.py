@@ -21,6 +21,17 @@ class _IncompatibleKeys(NamedTuple):
         return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
+class _ChangesInPlace:
+    """A hook on state dicts that gives nothing back."""
+
+    def __init__(self, hook):
+        self.hook = hook
+
+    def __call__(self, *args):
+        if self.hook(*args) is not None:
+            raise RuntimeError("state_dict post-hook must return None")
+
+
 class HasState:
     """The part of a Module that knows its state: parameters and persistent buffers by their names, here and below."""
 
@@ -45,6 +56,9 @@ class HasState:
 
     def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
         if args:
+            warnings.warn("Positional args are being deprecated, use kwargs instead. Refer to "
+                          "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.",
+                          FutureWarning, stacklevel=2)
             destination, prefix, keep_vars = (*args, *(destination, prefix, keep_vars)[len(args):])
         if destination is None:
             destination = collections.OrderedDict()
@@ -65,9 +79,11 @@ class HasState:
         return destination
 
     def register_state_dict_post_hook(self, hook):
-        return add_hook(self._state_dict_hooks, hook)
+        """`hook(module, state_dict, prefix, local_metadata)`, which may change the dict but not put another in its place."""
+        return add_hook(self._state_dict_hooks, _ChangesInPlace(hook))
 
-    _register_state_dict_hook = register_state_dict_post_hook
+    def _register_state_dict_hook(self, hook):
+        return add_hook(self._state_dict_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook):
         return add_hook(self._state_dict_pre_hooks, hook)

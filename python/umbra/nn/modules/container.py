@@ -151,6 +151,11 @@ class ModuleList(_Sequence):
     def _like(self, modules):
         return type(self)(modules)
 
+    def extend(self, modules):
+        if not isinstance(modules, collections.abc.Iterable):
+            raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
+        return super().extend(modules)
+
     def __iadd__(self, modules):
         return self.extend(modules)
 
@@ -200,9 +205,16 @@ class ModuleDict(Module):
         return parts_by_name(self).values()
 
     def update(self, modules):
-        is_mapping = isinstance(modules, (collections.abc.Mapping, ModuleDict))
-        for key, module in modules.items() if is_mapping else modules:
-            self[key] = module
+        if isinstance(modules, (collections.abc.Mapping, ModuleDict)):
+            modules = modules.items()
+        elif not isinstance(modules, collections.abc.Iterable):
+            raise TypeError(f"ModuleDict.update should be called with an iterable of key/value pairs, but got {type(modules).__name__}")
+        for i, pair in enumerate(modules):
+            if not isinstance(pair, collections.abc.Iterable):
+                raise TypeError(f"ModuleDict update sequence element #{i} should be Iterable; is{type(pair).__name__}")
+            if len(pair) != 2:
+                raise ValueError(f"ModuleDict update sequence element #{i} has length {len(pair)}; 2 is required")
+            self[pair[0]] = pair[1]
 
 
 class ParameterList(Module):

@@ -403,7 +403,7 @@ class Module(HasState):
         return self._cast(umbra.bfloat16)
 
     def type(self, dst_type):
-        return self._apply(lambda t: t.to(dst_type))
+        return self._apply(lambda t: t.type(dst_type))
 
     def to_empty(self, *, device, recurse=True):
         """On the device, without contents: what comes off the meta device has none."""
@@ -466,6 +466,8 @@ _C._set_module_class(Module, _hooks.AROUND_CALLS, _hooks.call_with_hooks, _captu
 
 
 def _type_name(value):
+    if isinstance(value, Tensor):
+        return value.type()
     cls = type(value)
     name = f"{cls.__module__}.{cls.__qualname__}" if cls.__module__ != "builtins" else cls.__name__
-    return "torch" + name.removeprefix("umbra") if name.startswith("umbra.") else {"Tensor": "torch.FloatTensor"}.get(cls.__name__, name)
+    return "torch" + name.removeprefix("umbra") if name.startswith("umbra.") else name

@@ -56,6 +56,9 @@ class DataLoader(Generic[_T_co]):
         if timeout < 0:
             raise ValueError("timeout option should be non-negative")
         self._check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers)
+        self._dataset_kind = _DatasetKind.Iterable if isinstance(dataset, IterableDataset) else _DatasetKind.Map
+        if self._iterable:
+            self._check_stream_options(shuffle, sampler, batch_sampler)
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
@@ -64,9 +67,6 @@ class DataLoader(Generic[_T_co]):
             batch_size, drop_last = None, False
         elif batch_size is None and drop_last:
             raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
-        self._dataset_kind = _DatasetKind.Iterable if isinstance(dataset, IterableDataset) else _DatasetKind.Map
-        if self._iterable:
-            self._check_stream_options(shuffle, sampler, batch_sampler)
         if sampler is None:
             sampler = _InfiniteConstantSampler() if self._iterable else RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(
                 dataset)

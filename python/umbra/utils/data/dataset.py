@@ -2,6 +2,7 @@
 import bisect
 import itertools
 import math
+import warnings
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
@@ -147,6 +148,9 @@ def random_split(dataset, lengths, generator=None):
         for i in range(len(dataset) - sum(counts)):
             counts[i % len(counts)] += 1
         lengths = counts
+        for i, length in enumerate(lengths):
+            if length == 0:
+                warnings.warn(f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=2)
     if sum(lengths) != len(dataset):
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
     order = umbra.randperm(sum(lengths), generator=generator).tolist()

@@ -14,6 +14,9 @@ np_str_obj_array_pattern = re.compile(r"[SaUO]")
 
 
 def collate_tensor_fn(batch, *, collate_fn_map=None):
+    if batch[0].layout is not umbra.strided and batch[0].layout is not umbra.jagged:
+        raise RuntimeError("Batches of sparse tensors are not currently supported by the default collate_fn; please provide a custom collate_fn to "
+                           "handle them appropriately.")
     return umbra.stack(list(batch))
 
 
