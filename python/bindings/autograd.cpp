@@ -273,6 +273,8 @@ void bind_modes(nb::module_& m) {
 void bind_forward_mode(nb::module_& m) {
   m.def("_enter_dual_level", &autograd::enter_dual_level);
   m.def("_exit_dual_level", &autograd::exit_dual_level, nb::arg("level") = -1);
+  m.def("_is_fwd_grad_enabled", &autograd::forward_mode_enabled);
+  m.def("_set_fwd_grad_enabled", &autograd::set_forward_mode_enabled);
   m.def("_make_dual", &autograd::make_dual, nb::arg("primal"), nb::arg("tangent"), nb::arg("level") = -1);
   m.def(
       "_unpack_dual",

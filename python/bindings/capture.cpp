@@ -10,6 +10,7 @@
 #include "umbra/capture/effects.h"
 #include "umbra/capture/higher_order.h"
 #include "umbra/capture/operand_order.h"
+#include "umbra/capture/out_dtype.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/dispatch/effects.h"
 #include "umbra/transform/transform.h"
@@ -86,6 +87,11 @@ GraphModuleObject capture(nb::handle function, nb::handle inputs, std::vector<st
   options.names = std::move(names);
   if (fake) options.fake_mode = fake->mode;
   options.locations = locations;
+  nb::object parameter = nb::module_::import_("umbra.nn.parameter").attr("Parameter");
+  options.is_parameter = [&](const Tensor& tensor) {
+    nb::object object = nb::steal(checked(wrap(tensor)));
+    return PyObject_IsInstance(object.ptr(), parameter.ptr()) == 1;
+  };
   return {make_fx(value_function(function), read_values(inputs), options)};
 }
 
@@ -149,6 +155,15 @@ nb::object call_with_effects(const Tensor& token, nb::handle which, nb::tuple ar
   });
 }
 
+nb::object call_out_dtype(nb::handle which, nb::handle dtype, nb::tuple args, nb::dict kwargs) {
+  const Operator* op = operator_of(which.ptr());
+  check<TypeError>(op, "out_dtype takes an operator");
+  return with_frame(*op, args, kwargs, [&](Value* frame) {
+    return nb::steal(checked(wrap(
+        out_dtype(*op, read_any(dtype.ptr()).to_dtype(), std::vector<Value>(frame, frame + op->argument_count())))));
+  });
+}
+
 /// Python's order of operands, or None; gives the one before.
 nb::object set_operand_order(nb::object order) {
   static thread_local nb::object* current = new nb::object(nb::none());
@@ -167,6 +182,7 @@ void bind_capture(nb::module_& m) {
   m.def("_set_operand_order", &set_operand_order, nb::arg("order").none());
   m.def("_run_core_decomposition", &run_core_decomposition);
   m.def("_with_effects", &call_with_effects);
+  m.def("_out_dtype", &call_out_dtype);
   m.def("_call_below_autograd", &call_below_autograd);
   m.def("_set_effect", &set_effect);
   m.def("_is_effectful", &is_effectful);
@@ -181,7 +197,12 @@ void bind_capture(nb::module_& m) {
     return wrap_values(functionalize(value_function(function), options)(read_values(inputs)));
   });
   m.def("_call_higher_order", &call_higher_order);
-  m.def("_enter_module", [](const std::string& path, std::string type) { enter_module(path, std::move(type)); });
+  m.def(
+      "_enter_module",
+      [](const std::string& path, std::string type, const std::string& prefix) {
+        enter_module(path, std::move(type), prefix);
+      },
+      nb::arg("path"), nb::arg("type"), nb::arg("prefix") = "L__self__");
   m.def("_leave_module", [] { leave_module(); });
   m.def("_is_tracing", [] { return active_tracer(DispatchKey::Proxy) || active_tracer(DispatchKey::PreProxy); });
 }

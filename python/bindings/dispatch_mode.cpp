@@ -4,6 +4,7 @@
 #include "misc.h"
 #include "operators.h"
 #include "tensor_type.h"
+#include "umbra/capture/tracer.h"
 #include "umbra/core/callable.h"
 #include "umbra/core/wrapped_number.h"
 #include "umbra/dispatch/dispatcher.h"
@@ -72,15 +73,56 @@ struct PythonCall {
 
 PyObject* g_rules;  // {operator's name: {class: function}}: what libraries registered instead of a class's own handler
 
-/// The handler of a mode or tensor class for an operator: its own, or what a library registered for both, with `first`
-/// for its first argument.
-nb::object handler_of(const Operator& op, PyTypeObject* type, PyObject* first) {
+/// The handler of a mode or tensor class for an operator: its own, as the object has it, or what a library registered
+/// for both, with `first` for its first argument.
+nb::object handler_of(const Operator& op, PyObject* object, PyObject* first) {
+  PyTypeObject* type = Py_TYPE(object);
   if (PyDict_GET_SIZE(g_rules) > 0)
     if (PyObject* rules = PyDict_GetItemString(g_rules, op.name().c_str()))
       if (PyObject* rule = PyDict_GetItem(rules, reinterpret_cast<PyObject*>(type)))
         return owned(PyMethod_New(rule, first));
-  return owned(PyObject_GetAttr(first, g_method_name));
+  return owned(PyObject_GetAttr(object, g_method_name));
 }
+
+// Whether code that calls operators now would be differentiated: false inside handlers, which stand below autograd.
+constinit thread_local bool g_above_autograd = true;
+
+/// A handler runs below autograd; what `enable_reentrant_dispatch` goes back to is what was on when its operator was
+/// called.
+class InsideHandler {
+ public:
+  InsideHandler() : before_(std::exchange(g_above_autograd, false)), outer_(std::exchange(current_, this)) {}
+  ~InsideHandler() {
+    g_above_autograd = before_;
+    current_ = outer_;
+  }
+  InsideHandler(const InsideHandler&) = delete;
+  static bool called_above_autograd() { return current_ ? current_->before_ : false; }
+
+ private:
+  static constinit thread_local InsideHandler* current_;
+  bool before_;
+  InsideHandler* outer_;
+};
+constinit thread_local InsideHandler* InsideHandler::current_ = nullptr;
+
+/// `with _C._RestorePythonTLSSnapshot():` inside a handler: calls are differentiated again, as where the handler's
+/// operator was called.
+struct ReentrantDispatch {
+  DispatchState before;
+  bool above_before = false;
+  void enter() {
+    before = dispatch_state();
+    above_before = g_above_autograd;
+    if (!InsideHandler::called_above_autograd()) return;
+    dispatch_state().exclude = dispatch_state().exclude - DispatchKey::Autograd - DispatchKey::Autocast;
+    g_above_autograd = true;
+  }
+  void leave(nb::args) {
+    dispatch_state() = before;
+    g_above_autograd = above_before;
+  }
+};
 
 /// A mode written in Python, on the thread's stack of modes.
 class PythonMode final : public DispatchMode {
@@ -94,8 +136,14 @@ class PythonMode final : public DispatchMode {
   PyObject* object() const { return object_; }
   bool handle(const Operator& op, Value* frame) override {
     nb::gil_scoped_acquire lock;
+    InsideHandler inside;
     if (op.takes_functions()) return handle_functions(op, frame);
-    return PythonCall(op, frame).ask(handler_of(op, Py_TYPE(object_), object_), op, frame);
+    nb::object handler = handler_of(op, object_, object_);
+    // A method of the class would be the handler of a tensor class: it does not know which mode it is.
+    check(!PyMethod_Check(handler.ptr()) ||
+              PyMethod_GET_SELF(handler.ptr()) != reinterpret_cast<PyObject*>(Py_TYPE(object_)),
+          "Defining a mode's `__torch_dispatch__` as a classmethod is not supported, please make it a plain method");
+    return PythonCall(op, frame).ask(handler, op, frame);
   }
 
  private:
@@ -135,9 +183,9 @@ void subclass_layer(const Operator& op, DispatchKeySet, Value* frame) {
   // What the handler calls starts afresh below autograd, for all the modes to see.
   SaveDispatchState saved;
   dispatch_state().exclude |= DispatchKey::Autograd;
+  InsideHandler inside;
   for (PyObject* handler : call.handlers.objects) {
-    PyTypeObject* type = Py_TYPE(handler);
-    if (call.ask(handler_of(op, type, reinterpret_cast<PyObject*>(type)), op, frame)) return;
+    if (call.ask(handler_of(op, handler, reinterpret_cast<PyObject*>(Py_TYPE(handler))), op, frame)) return;
   }
   const Schema& schema = op.schema();
   std::string text = concat("Multiple dispatch failed for 'torch._ops.", schema.space, ".", schema.name, ".",
@@ -151,13 +199,12 @@ const RegisterLayer kSubclass(DispatchKey::Subclass, subclass_layer);
 // A tensor class without a handler of its own: calls go on below.
 PyObject* disabled(PyObject*, PyObject* args, PyObject*) {
   return guarded([&] {
-    PyObject *function, *types, *call_args = nullptr, *kwargs = nullptr;
-    if (!PyArg_ParseTuple(args, "OO|O!O", &function, &types, &PyTuple_Type, &call_args, &kwargs))
-      throw nb::python_error();
+    PyObject *function, *types, *given = nullptr, *kwargs = nullptr;
+    if (!PyArg_ParseTuple(args, "OO|OO", &function, &types, &given, &kwargs)) throw nb::python_error();
+    nb::object call_args = given ? owned(PySequence_Tuple(given)) : owned(PyTuple_New(0));
     check<TypeError>(!kwargs || kwargs == Py_None || PyDict_Check(kwargs), "expected a dict of keyword arguments");
     ExcludeKeys below(DispatchKey::Subclass);
-    nb::object empty = owned(PyTuple_New(0));
-    return checked(PyObject_Call(function, call_args ? call_args : empty.ptr(), kwargs == Py_None ? nullptr : kwargs));
+    return checked(PyObject_Call(function, call_args.ptr(), kwargs == Py_None ? nullptr : kwargs));
   });
 }
 PyMethodDef g_disabled_definition = {"_disabled_torch_dispatch_impl",
@@ -179,16 +226,26 @@ struct DisableDispatch {
   void leave(nb::args) { dispatch_state() = before; }
 };
 
-/// Takes every mode off the stack for a scope.
+/// Takes every mode off the stack for a scope, or those that record.
 struct NoModes {
+  explicit NoModes(bool only_tracers = false) : only_tracers(only_tracers) {}
+  bool only_tracers;
   std::vector<IntrusivePtr<Mode>> modes;
-  void enter() {
+  void take_off() {
     while (!mode_stack().empty()) {
       modes.push_back(mode_stack().back());
       pop_mode(modes.back().get());
     }
   }
+  void enter() {
+    take_off();
+    if (!only_tracers) return;
+    for (size_t i = modes.size(); i-- > 0;)
+      if (!dynamic_cast<Tracer*>(modes[i].get())) push_mode(modes[i]);
+  }
   void leave(nb::args) {
+    if (only_tracers)
+      while (!mode_stack().empty()) pop_mode(mode_stack().back().get());
     while (!modes.empty()) {
       push_mode(modes.back());
       modes.pop_back();
@@ -274,8 +331,12 @@ void bind_dispatch(nb::module_& m) {
       .def(nb::init<bool>(), nb::arg("below_captures") = false)
       .def("__enter__", &DisableDispatch::enter)
       .def("__exit__", &DisableDispatch::leave);
-  nb::class_<NoModes>(m, "_NoModes")
+  nb::class_<ReentrantDispatch>(m, "_RestorePythonTLSSnapshot")
       .def(nb::init<>())
+      .def("__enter__", &ReentrantDispatch::enter)
+      .def("__exit__", &ReentrantDispatch::leave);
+  nb::class_<NoModes>(m, "_NoModes")
+      .def(nb::init<bool>(), nb::arg("only_tracers") = false)
       .def("__enter__", &NoModes::enter)
       .def("__exit__", &NoModes::leave);
 }

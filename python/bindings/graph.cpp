@@ -6,6 +6,7 @@
 
 #include "graph_objects.h"
 #include "operators.h"
+#include "umbra/capture/tracer.h"
 #include "umbra/core/at_location.h"
 #include "umbra/graph/origin.h"
 #include "umbra/graph/passes.h"
@@ -297,9 +298,11 @@ void bind_node(nb::module_& m) {
           },
           nb::arg("key"), nb::arg("arg").none())
       .def("_call_here",
-           [](const NodeHandle& n, nb::handle function, nb::args args) {
-             IntrusivePtr<fx::SourceLocation> source = n->meta.source;
-             AtLocation at(source.get());
+           [](const NodeHandle& n, bool inherit, nb::handle function, nb::args args) {
+             fx::Meta meta = n->meta;  // the function may change the node
+             AtLocation at(meta.source.get());
+             std::optional<InheritMeta> inherited;
+             if (inherit) inherited.emplace(meta);
              return function(*args);
            })
       .def("_meta_get", &meta_get)

@@ -132,9 +132,16 @@ void bind_library(nb::module_& m) {
       .def("fall_through",
            [](Library& self, const std::string& name, const std::string& key) { self.fall_through(name, key_of(key)); })
       .def("reset", &Library::reset);
+  // Gives what takes the rule back.
   m.def("_register_batch_rule", [](const std::string& name, nb::handle function) {
     const Operator& op = get_operator(name);
-    const_cast<Operator&>(op).mutable_definition().batch = {run_batch_rule, new BatchRule{&op, Callable(function)}};
+    auto& batch = const_cast<Operator&>(op).mutable_definition().batch;
+    auto before = batch;
+    batch = {run_batch_rule, new BatchRule{&op, Callable(function)}};
+    return nb::cpp_function([name, before] {
+      if (const Operator* found = find_operator(name))
+        const_cast<Operator&>(*found).mutable_definition().batch = before;
+    });
   });
   m.def("_is_differentiable", [](const std::string& name) {
     const Operator& op = get_operator(name);

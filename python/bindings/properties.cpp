@@ -25,13 +25,34 @@ namespace umbra::python {
 
 namespace {
 
+// ---- tensor classes that say how they look ----
+
+PyObject* g_answers = nullptr;  // {name: function}, once there is such a tensor (python/umbra/_metadata_policy.py)
+
+/// Whether a tensor's class answers for it; `out` is then the answer, or null for an error.
+bool answered(PyObject* self, const char* name, PyObject*& out, PyObject* const* args = nullptr, Py_ssize_t count = 0,
+              PyObject* keywords = nullptr) {
+  if (!g_answers || is_plain_tensor_type(Py_TYPE(self))) return false;
+  std::vector<PyObject*> given{self};
+  given.insert(given.end(), args, args + count + (keywords ? PyTuple_GET_SIZE(keywords) : 0));
+  out = PyObject_Vectorcall(PyDict_GetItemString(g_answers, name), given.data(), static_cast<size_t>(count) + 1,
+                            keywords);
+  if (out != Py_NotImplemented) return true;
+  Py_DECREF(out);
+  return false;
+}
+
 // ---- attributes ----
 
 PyObject* get_dtype(PyObject* self, void*) { return wrap(tensor_of(self).dtype()); }
 PyObject* get_device(PyObject* self, void*) {
+  if (PyObject * out; answered(self, "device", out)) return out;
   return property(self, [](const Tensor& t) { return wrap(t.device()); });
 }
-PyObject* get_layout(PyObject* self, void*) { return wrap(tensor_of(self).layout()); }
+PyObject* get_layout(PyObject* self, void*) {
+  if (PyObject * out; answered(self, "layout", out)) return out;
+  return wrap(tensor_of(self).layout());
+}
 /// The trace that wants to know where numbers of this tensor go, or null.
 jit::Trace* watching(const Tensor& t) {
   jit::Trace* trace = jit::active_trace();
@@ -46,9 +67,13 @@ PyObject* size_object(const Tensor& t) {
   return size;
 }
 PyObject* get_shape(PyObject* self, void*) {
+  if (PyObject * out; answered(self, "size", out)) return out;
   return property(self, [](const Tensor& t) { return size_object(t); });
 }
-PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).dim()); }
+PyObject* get_ndim(PyObject* self, void*) {
+  if (PyObject * out; answered(self, "dim", out)) return out;
+  return PyLong_FromLongLong(tensor_of(self).dim());
+}
 PyObject* get_item_size(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).item_size()); }
 PyObject* get_nbytes(PyObject* self, void*) {
   return property(self, [](const Tensor& t) {
@@ -143,6 +168,7 @@ PyObject* list_or_entry(PyObject* const* args, Py_ssize_t count, PyObject* keywo
   return one(dim.guard_int());
 }
 PyObject* size(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  if (PyObject * out; answered(self, "size", out, args, count, keywords)) return out;
   return property(self, [&](const Tensor& t) {
     return list_or_entry(
         args, count, keywords, "size", [&] { return size_object(t); },
@@ -154,6 +180,7 @@ PyObject* size(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject
   });
 }
 PyObject* stride(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  if (PyObject * out; answered(self, "stride", out, args, count, keywords)) return out;
   return property(self, [&](const Tensor& t) {
     check(!is_compressed(t.layout()), "Sparse CSR tensors do not have strides");
     ops::rely_on_layout(t);
@@ -162,8 +189,9 @@ PyObject* stride(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObje
         [&](int64_t d) { return wrap(t.sym_stride(d)); });
   });
 }
-PyObject* dim(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self).dim()); }
+PyObject* dim(PyObject* self, PyObject*) { return get_ndim(self, nullptr); }
 PyObject* numel(PyObject* self, PyObject*) {
+  if (PyObject * out; answered(self, "numel", out)) return out;
   return property(self, [](const Tensor& t) {
     SymInt count = t.sym_numel();
     if (jit::Trace* trace = watching(t)) return wrap(trace->numel(t));
@@ -172,6 +200,7 @@ PyObject* numel(PyObject* self, PyObject*) {
   });
 }
 PyObject* storage_offset(PyObject* self, PyObject*) {
+  if (PyObject * out; answered(self, "storage_offset", out)) return out;
   return property(self, [](const Tensor& t) {
     ops::rely_on_layout(t);
     return wrap(t.sym_storage_offset());
@@ -197,6 +226,7 @@ PyObject* data_ptr(PyObject* self, PyObject*) {
   });
 }
 PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  if (PyObject * out; answered(self, "is_contiguous", out, args, count, keywords)) return out;
   return property(self, [&](const Tensor& t) {
     check(!is_compressed(t.layout()), "Sparse CSR tensors do not have is_contiguous");
     Py_ssize_t given = count + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
@@ -410,6 +440,7 @@ std::string dispatch_key_set(nb::handle object) {
 
 void bind_properties(nb::module_& m) {
   m.def("_dispatch_key_set", &dispatch_key_set);
+  m.def("_set_metadata_answers", [](nb::dict answers) { g_answers = answers.inc_ref().ptr(); });
   add_operator_methods();
   m.def("_set_conj", [](const Tensor& t, bool value) { t.impl()->set_conj(value); });
   m.def("_set_neg", [](const Tensor& t, bool value) { t.impl()->set_neg(value); });

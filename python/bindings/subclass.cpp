@@ -92,6 +92,17 @@ nb::object make_wrapper_subclass(nb::handle cls, nb::handle size, nb::dict optio
 void bind_subclass(nb::module_& m) {
   m.def("_make_subclass", &make_subclass, nb::arg("cls"), nb::arg("data"), nb::arg("require_grad") = false);
   m.def("_make_wrapper_subclass", &make_wrapper_subclass, nb::arg("cls"), nb::arg("size"), nb::arg("options"));
+  m.def("_own_geometry", [](const Tensor& t) {
+    return nb::make_tuple(nb::steal(wrap_size(t.sym_sizes())), nb::steal(wrap_tuple(t.sym_strides())));
+  });
+  // What the handler of a wrapper says of its sizes and strides (_metadata_policy.py).
+  m.def("_set_wrapper_geometry", [](const Tensor& t, nb::handle sizes, nb::handle strides) {
+    std::vector<SymInt> size = read_ints(sizes, "size"), stride = read_ints(strides, "strides");
+    check(size.size() == stride.size(), "a tensor class gives ", size.size(), " sizes and ", stride.size(), " strides");
+    check(!t.storage()->has_data(),
+          "a tensor class with memory of its own says that its sizes are others than those of its memory");
+    t.impl()->set_geometry(size, stride, t.sym_storage_offset());
+  });
   // The same memory as a tensor of no class, which calls on it do not come back to.
   m.def("_plain_alias", [](const Tensor& t) {
     ExcludeKeys below(DispatchKeySet(DispatchKey::UserMode) | DispatchKey::Subclass | DispatchKey::Autograd);

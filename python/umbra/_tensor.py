@@ -394,14 +394,27 @@ def _wrapper_subclass(cls, size, strides=None, storage_offset=None, memory_forma
                       pin_memory=False, requires_grad=False, dispatch_sizes_strides_policy=None, dispatch_device=False,
                       dispatch_layout=False, _extra_dispatch_keys=None, storage_size=None):
     """A tensor of a user's class that has metadata and no memory; what is done with it goes to its `__torch_dispatch__`."""
-    refused = {"memory_format": memory_format, "pin_memory": pin_memory, "dispatch_sizes_strides_policy": dispatch_sizes_strides_policy,
-               "dispatch_device": dispatch_device, "dispatch_layout": dispatch_layout, "_extra_dispatch_keys": _extra_dispatch_keys,
-               "storage_size": storage_size}
+    refused = {"memory_format": memory_format, "pin_memory": pin_memory, "_extra_dispatch_keys": _extra_dispatch_keys, "storage_size": storage_size}
     for name, given in refused.items():
         if given is not None and given is not False:
             raise NotImplementedError(f"_make_wrapper_subclass({name}=...) is not in Umbra yet")
-    return _C._make_wrapper_subclass(cls, size, {"strides": strides, "storage_offset": storage_offset, "dtype": dtype, "layout": layout,
+    made = _C._make_wrapper_subclass(cls, size, {"strides": strides, "storage_offset": storage_offset, "dtype": dtype, "layout": layout,
                                                  "device": device, "requires_grad": requires_grad})
+    return _with_policy(made, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
+
+
+def _with_policy(tensor, sizes_strides, device, layout):
+    if sizes_strides is not None or device or layout:
+        from umbra import _metadata_policy
+        _metadata_policy.follow(tensor, sizes_strides, device, layout)
+    return tensor
+
+
+def _subclass(cls, data, require_grad=False, *, dispatch_sizes_strides_policy=None, dispatch_device=False, dispatch_layout=False, device_for_backend_keys=None):
+    """A tensor of a user's class over the memory of another one."""
+    if device_for_backend_keys is not None:
+        raise NotImplementedError("_make_subclass(device_for_backend_keys=...) is not in Umbra yet")
+    return _with_policy(_C._make_subclass(cls, data, require_grad), dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
 
 
 @_overridable
@@ -544,7 +557,7 @@ Tensor.__torch_function__ = classmethod(_torch_function)
 Tensor.__torch_dispatch__ = _C._disabled_torch_dispatch_impl
 Tensor.__init_subclass__ = classmethod(_init_subclass)
 Tensor.__array_priority__ = 1000
-Tensor._make_subclass = staticmethod(lambda cls, data, require_grad=False, **_: _C._make_subclass(cls, data, require_grad))
+Tensor._make_subclass = staticmethod(_subclass)
 Tensor._make_wrapper_subclass = staticmethod(_wrapper_subclass)
 
 

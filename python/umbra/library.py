@@ -106,8 +106,8 @@ class Library:
             raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self.m = _C._Library(ns, kind)
-        self._op_defs, self._op_impls, self._dispatch_rules, self._effects = set(), set(), [], set()
-        self._finalizer = weakref.finalize(self, _take_back, self.m, self._op_defs, self._op_impls, self._dispatch_rules, self._effects)
+        self._op_defs, self._op_impls, self._dispatch_rules, self._effects, self._batch_rules = set(), set(), [], set(), []
+        self._finalizer = weakref.finalize(self, _take_back, self.m, self._op_defs, self._op_impls, self._dispatch_rules, self._effects, self._batch_rules)
         self._finalizer.atexit = False
 
     def __repr__(self):
@@ -182,7 +182,9 @@ def _scoped_library(*args, **kwargs):
         library._destroy()
 
 
-def _take_back(module, definitions, implementations, dispatch_rules, effectful):
+def _take_back(module, definitions, implementations, dispatch_rules, effectful, batch_rules):
+    for take_back in reversed(batch_rules):
+        take_back()
     module.reset()
     for name in effectful:
         effects.register(name, None)
@@ -287,13 +289,13 @@ def register_vmap(op, func=None, /, *, lib=None):
     """What vmap does with the operator: `func(info, in_dims, *args, **kwargs)` gives (output, out_dims)."""
     if func is None:
         return lambda function: register_vmap(op, function, lib=lib)
-    if lib is not None:
-        raise NotImplementedError("torch.library.register_vmap(lib=...) is not in Umbra yet: the rule stays with the operator")
     overload = _overload(op)
     if has_tensors_by_name(overload._schema):
         raise NotImplementedError("register_vmap with kwarg-only Tensor args. In the original definition of the op, please make your tensors not kwarg-only. "
                                   f"Got: {overload._schema}")
-    register_rule(overload, func)
+    take_back = register_rule(overload, func)
+    if lib is not None:
+        lib._batch_rules.append(take_back)
     return func
 
 

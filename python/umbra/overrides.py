@@ -1,4 +1,5 @@
 """`__torch_function__`: seeing calls of functions and methods before they are made."""
+import contextlib
 import functools
 import inspect
 
@@ -41,6 +42,13 @@ def has_torch_function_unary(tensor):
 
 def has_torch_function_variadic(*tensors):
     return _C._has_torch_function(*tensors)
+
+
+@contextlib.contextmanager
+def enable_reentrant_dispatch():
+    """Inside a `__torch_dispatch__`: what is called here is differentiated again, as it was where the handler's operator was called."""
+    with _C._RestorePythonTLSSnapshot():
+        yield
 
 
 def is_tensor_like(inp):

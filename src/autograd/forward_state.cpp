@@ -13,9 +13,15 @@ namespace {
 // Read by every call that passes autograd.
 constinit thread_local int g_visible __attribute__((tls_model("initial-exec"))) = 0;
 
-/// The tensors that were given tangents, level by level, so that those end with it.
-std::vector<std::vector<WeakPtr<TensorImpl>>>& levels() {
-  static PerThread<std::vector<std::vector<WeakPtr<TensorImpl>>>> stack;
+// Whether levels that are open are hidden, until another is opened.
+constinit thread_local bool g_hidden __attribute__((tls_model("initial-exec"))) = false;
+
+struct Level {
+  std::vector<WeakPtr<TensorImpl>> tensors;  // those that were given tangents, so that these end with it
+  bool hidden_before;
+};
+std::vector<Level>& levels() {
+  static PerThread<std::vector<Level>> stack;
   return *stack;
 }
 
@@ -131,13 +137,20 @@ void set_tangent(const Tensor& tensor, const Tensor& tangent, int level) {
       return;
     }
   tangents.push_back({level, std::move(kept)});
-  levels().at(level - 1).emplace_back(tensor.pointer());
+  levels().at(level - 1).tensors.emplace_back(tensor.pointer());
 }
 
 int enter_dual_level() {
-  levels().emplace_back();
+  levels().push_back({{}, std::exchange(g_hidden, false)});
   g_visible = static_cast<int>(levels().size());
   return g_visible - 1;
+}
+
+bool forward_mode_enabled() { return !g_hidden; }
+
+void set_forward_mode_enabled(bool enabled) {
+  g_hidden = !enabled;
+  g_visible = enabled ? static_cast<int>(levels().size()) : 0;
 }
 
 void exit_dual_level(int level) {
@@ -146,9 +159,10 @@ void exit_dual_level(int level) {
   int count = static_cast<int>(stack.size());
   check(level < 0 || level == count - 1,
         "Trying to exit a forward AD level that was not the last one that was created.");
-  std::vector<WeakPtr<TensorImpl>> tensors = std::move(stack.back());
+  std::vector<WeakPtr<TensorImpl>> tensors = std::move(stack.back().tensors);
+  g_hidden = stack.back().hidden_before;
   stack.pop_back();
-  g_visible = std::min(g_visible, count - 1);
+  g_visible = g_hidden ? 0 : std::min(g_visible, count - 1);
   for (const WeakPtr<TensorImpl>& weak : tensors)
     if (IntrusivePtr<TensorImpl> t = weak.lock())
       std::erase_if(meta_of(t.get())->rarely().tangents,

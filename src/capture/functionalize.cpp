@@ -234,7 +234,8 @@ bool describe_writes(const Operator& op, Value* frame, SpecList& results) {
   return true;
 }
 
-void write_results(const Operator& op, const std::vector<Tensor>& written, Value* contents, bool counted) {
+/// `counted`: how many of the writes count, the first ones.
+void write_results(const Operator& op, const std::vector<Tensor>& written, Value* contents, size_t counted) {
   for (size_t i = 0; i < written.size(); ++i) {
     FunctionalBase& base = *state_of(written[i].impl()).base;
     Tensor value = contents[i].take_tensor();
@@ -247,7 +248,7 @@ void write_results(const Operator& op, const std::vector<Tensor>& written, Value
     }
     write_value(written[i], std::move(value));
     current_value(state_of(written[i].impl()));
-    if (counted) written[i].impl()->bump_version();
+    if (i < counted) written[i].impl()->bump_version();
     renew_history(written[i]);
   }
 }
@@ -421,8 +422,10 @@ void call_mutable(const Operator& op, Value* frame) {
   }
   std::vector<Value> results;
   for (size_t i = 0; i < own; ++i) results.push_back(wrap_value(inner[i]));
-  // As with data: batch_norm, which returns values of its own, changes its running statistics without counting.
-  write_results(op, written, contents.data(), own == 0);
+  // As with data: batch_norm, which returns values of its own, changes its running statistics without counting, and
+  // rrelu_with_noise_ the slopes that it does not return.
+  bool returns_one = op.is_inplace() && op.return_count() == 1 && !writes_list(op);
+  write_results(op, written, contents.data(), own > 0 ? 0 : returns_one ? 1 : written.size());
   for (size_t i = 0; results.size() < op.return_count(); ++i) results.push_back(Value(written[i]));
   for (size_t i = 0; i < results.size(); ++i) frame[i] = std::move(results[i]);
 }

@@ -83,6 +83,7 @@ IntrusivePtr<fx::GraphModule> capture(Tracer* tracer, const ValueFunction& funct
   const auto& module = tracer->module();
   tracer->decompositions = options.decompositions;
   tracer->locations = options.locations;
+  tracer->is_parameter = options.is_parameter;
   tracer->keeps_switches = options.pre_dispatch;
   tracer->sizes_after_inputs = false;
   tracer->refuses_data = options.mode == TracingMode::Real;

@@ -198,10 +198,30 @@ IntrusivePtr<CalledFunction> set_called_function(IntrusivePtr<CalledFunction> fu
 }
 void forget_called_functions() { called_functions().counts.clear(); }
 
+namespace {
+thread_local const fx::Meta* g_inherited = nullptr;
+// What nodes take over from the one that is run again, besides its line and its modules.
+constexpr const char* kInheritedKeys[] = {"source_fn_stack",       "original_aten",     "recompute",
+                                          "ac_graph_id",           "has_backward_hook", "quantization_tag",
+                                          "_numeric_debug_handle", "partitioner_tag"};
+
+void inherit(fx::Meta& meta) {
+  if (!meta.source) meta.source = g_inherited->source;
+  if (!meta.modules) meta.modules = g_inherited->modules;
+  meta.custom = g_inherited->custom;
+  for (const char* key : kInheritedKeys)
+    if (const Value* value = g_inherited->find(key)) meta.set(key, *value);
+}
+}  // namespace
+
+InheritMeta::InheritMeta(const fx::Meta& meta) : before_(std::exchange(g_inherited, &meta)) {}
+InheritMeta::~InheritMeta() { g_inherited = before_; }
+
 void Tracer::finish(fx::Node* node, const Value& result) {
   node->meta.val = result;
   if (locations) node->meta.source = line();
   node->meta.modules = current_modules();
+  if (g_inherited) inherit(node->meta);
   CalledFunction* called = called_functions().current.get();
   if (!called) return;
   if (called->number == 0) called->number = ++called_functions().counts[called->identity];
@@ -234,12 +254,20 @@ fx::Node* Tracer::constant_node(const Tensor& tensor) {
       "that is not taken apart: that would fix its value. Give the tensors inside it instead.");
   if (on_constant)
     if (fx::Node* node = on_constant(tensor)) return node;
-  std::string path = "_tensor_constant" + std::to_string(constants_++);
-  module_->set(path, Value(tensor), fx::AttributeKind::Constant);
-  fx::Node* node = graph().get_attr(path);
+  fx::Node* node = graph().get_attr(constant_path(tensor));
   finish(node, Value(tensor));
-  tensors_[tensor.impl()] = {tensor, node};
+  if (!is_parameter) tensors_[tensor.impl()] = {tensor, node};
   return node;
+}
+
+std::string Tracer::constant_path(const Tensor& tensor) {
+  if (auto known = constant_paths_.find(tensor.impl()); known != constant_paths_.end()) return known->second.path;
+  bool parameter = is_parameter && is_parameter(tensor);
+  std::string path =
+      parameter ? "_param_constant" + std::to_string(parameters_++) : "_tensor_constant" + std::to_string(constants_++);
+  module_->set(path, Value(tensor), parameter ? fx::AttributeKind::Parameter : fx::AttributeKind::Constant);
+  if (is_parameter) constant_paths_[tensor.impl()] = {tensor, path};
+  return path;
 }
 
 fx::Argument Tracer::argument(const Value& value) {
@@ -489,8 +517,8 @@ ModuleFrames& modules() {
 thread_local IntrusivePtr<fx::ModuleStack> g_given_modules;
 }  // namespace
 
-void enter_module(const std::string& path, std::string type) {
-  std::string key = "L__self__" + path;
+void enter_module(const std::string& path, std::string type, std::string_view prefix) {
+  std::string key = concat(prefix, path);
   Tracer* tracer = active_tracer(DispatchKey::PreProxy);
   if (!tracer) tracer = active_tracer(DispatchKey::Proxy);
   if (int earlier = tracer ? tracer->count_call(path) : 0) key += "@" + std::to_string(earlier);

@@ -223,3 +223,18 @@ def test_what_exports_of_joint_graphs_refuse():
         aot_export_joint_simple(function, [[torch.ones(2)]], trace_joint=False)
     with config.patch(functionalize_rng_ops=True), pytest.raises(RuntimeError, match="Functionalized RNG is not currently supported"):
         aot_export_joint_simple(lambda x: (x + 1,), [torch.ones(2)], trace_joint=True)
+
+
+def test_graphs_become_scripts():
+    from umbra.functorch.compile import ts_compile
+    x = torch.tensor([1., 2.], requires_grad=True)
+    y = aot_function(lambda x: x.double().sin() * 2, ts_compile)(x)
+    y.sum().backward()
+    assert torch.allclose(y, x.double().sin() * 2) and torch.allclose(x.grad, 2 * x.cos())
+
+
+def test_a_randomised_activation_in_place_is_captured():
+    x = torch.tensor([-1., 2.], requires_grad=True)
+    y = aot_function(lambda x: torch.nn.functional.rrelu(x * 1, 0.2, 0.8, training=True, inplace=True), nop)(x)
+    y.sum().backward()
+    assert -0.8 <= y[0] <= -0.2 and y[1] == 2 and torch.allclose(x.grad, y.detach() / x.detach())

@@ -403,3 +403,27 @@ def test_an_attribute_that_constants_and_the_rest_use_comes_first():
     module = split_const_subgraphs(fx.symbolic_trace(Net()))
     assert module(torch.ones(2)).tolist() == [2, 3]
     assert [n.name for n in module.graph.nodes][:3] == ["x", "w", "_fx_const_folded_attrs"]
+
+
+def test_attributes_stand_where_the_first_part_needs_them_in_the_original_order():
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("shift", torch.ones(2))
+
+        def forward(self, x):
+            return x.relu() + self.shift
+    block = Block()
+    module, parts = fx.symbolic_trace(block), iter("ab")
+    split = split_module(module, block, lambda node: next(parts), keep_original_order=True)
+    assert [node.name for node in split.graph.nodes] == ["x", "submod_a", "shift", "submod_b", "output"]
+    assert split(torch.tensor([-1., 1.])).tolist() == [1, 2]
+
+
+def test_submodules_are_added_where_there_is_nothing_else():
+    module = fx.symbolic_trace(torch.nn.ReLU())
+    module.register_buffer("shift", torch.ones(1))
+    assert module.add_submodule("a.b", torch.nn.Tanh()) and isinstance(module.a.b, torch.nn.Tanh)
+    assert not module.add_submodule("shift.b", torch.nn.Tanh())
+    with pytest.raises(KeyError, match="attribute 'shift' already exists"):
+        module.add_submodule("shift", torch.nn.Tanh())

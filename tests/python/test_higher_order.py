@@ -7,7 +7,9 @@ import umbra
 from export_functions import Function
 from umbra import tensor
 from umbra._higher_order_ops import associative_scan, cond, map, scan, while_loop
+from umbra.functorch.compile import aot_function, nop
 from umbra.fx.experimental.proxy_tensor import make_fx
+from umbra.utils import _pytree as pytree
 from umbra.utils._python_dispatch import TorchDispatchMode
 
 
@@ -557,3 +559,27 @@ def test_a_check_of_numbers_of_several_graphs_is_refused():
 
     with pytest.raises(NotImplementedError, match="a number from outside that the function does not use"):
         umbra.export.export(Function(function), (umbra.tensor(6), umbra.tensor(1)))
+
+
+# ---- out_dtype in captures ----
+
+def test_captures_keep_out_dtype_as_one_call():
+    out_dtype, x = umbra.ops.higher_order.out_dtype, umbra.full((2, 2), 100, dtype=umbra.int8)
+
+    def f(x, y):
+        return out_dtype(umbra.ops.aten.mul.Tensor, umbra.int32, out_dtype(umbra.ops.aten.mm.default, umbra.int32, x, y), 2)
+    graphs = []
+    assert aot_function(f, lambda module, _: graphs.append(module) or module)(x, x.clone()).tolist() == [[40000, 40000]] * 2
+    for module in (*graphs, *(make_fx(f, **options)(x, x + 1) for options in ({}, {"tracing_mode": "symbolic"}, {"pre_dispatch": True}))):
+        assert module.code.count("torch.ops.higher_order.out_dtype(torch.ops.aten.") == 2 and "_to_copy" not in module.code
+        (result,) = pytree.tree_leaves(module(x, x.clone()))
+        assert result.tolist() == [[40000, 40000]] * 2 and result.dtype is umbra.int32
+
+
+def test_out_dtype_comes_apart_for_gradients_and_transforms():
+    out_dtype, w = umbra.ops.higher_order.out_dtype, umbra.ones(2, dtype=umbra.float32, requires_grad=True)
+
+    def f(w):
+        return out_dtype(umbra.ops.aten.mul.Tensor, umbra.float64, w, w)
+    aot_function(f, nop)(w).sum().backward()
+    assert w.grad.tolist() == [2, 2] and umbra.vmap(f)(w.detach()).dtype is umbra.float64

@@ -569,3 +569,18 @@ def test_a_rule_of_vmap_takes_no_tensors_by_name():
         own.define("foo(Tensor x, *, Tensor y) -> Tensor")
         with pytest.raises(NotImplementedError, match="register_vmap with kwarg-only Tensor args"):
             library.register_vmap("named_tensors::foo", lambda info, in_dims, x, *, y: (x, 0))
+
+
+def test_a_batching_rule_lives_as_long_as_its_library():
+    with library._scoped_library("ruled", "DEF") as owner:
+        owner.define("scale(Tensor x, *, float by) -> Tensor")
+        owner.impl("scale", lambda x, by: x * by, "CPU")
+        seen, x = [], torch.ones(3, 2)
+
+        def rule(info, in_dims, x, *, by):
+            seen.append((info.batch_size, in_dims))
+            return x * by, in_dims[0]
+        with library._scoped_library("ruled", "FRAGMENT") as guest:
+            library.register_vmap("ruled::scale", rule, lib=guest)
+            assert torch.vmap(lambda x: torch.ops.ruled.scale(x, by=2.))(x).sum() == 12 and seen == [(3, (0,))]
+        assert torch.vmap(lambda x: torch.ops.ruled.scale(x, by=2.))(x).sum() == 12 and len(seen) == 1

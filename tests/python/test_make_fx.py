@@ -345,3 +345,95 @@ def test_var_and_std_are_the_overloads_that_pytorch_picks():
     assert targets(make_fx(f, pre_dispatch=True)(umbra.ones(2, 3)))[:3] == ["aten.var.dim", "aten.var.correction", "aten.std.correction"]
     captured = make_fx(f)(umbra.ones(2, 3)).code
     assert "var.correction(x_1, [0], correction = 1, keepdim = True)" in captured
+
+
+# ---- attributes, modules and what nodes take over ----
+
+def test_each_use_of_a_closed_over_tensor_is_a_node():
+    weight, shift = umbra.nn.Parameter(umbra.ones(2)), umbra.ones(2)
+    module = make_fx(lambda x: (x * weight + shift) * weight + shift)(umbra.ones(2))
+    nodes = [(node.name, node.target) for node in module.graph.find_nodes(op="get_attr")]
+    assert nodes == [("_param_constant0", "_param_constant0"), ("_tensor_constant0", "_tensor_constant0"), ("_param_constant0_1", "_param_constant0"),
+                     ("_tensor_constant0_1", "_tensor_constant0")]
+    assert module._param_constant0 is weight and [name for name, _ in module.named_parameters()] == ["_param_constant0"]
+    shift.fill_(5)
+    assert module(umbra.ones(2)).tolist() == [11, 11]
+
+
+def test_a_closed_over_tensor_that_is_written_is_read_after_the_write():
+    state = umbra.zeros(1)
+
+    def f(x):
+        state.add_(x)
+        return state * 2
+    module = make_fx(f)(umbra.ones(1))
+    assert module(umbra.ones(1)).item() == 4 and state.item() == 2
+
+
+class _Outer(umbra.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = umbra.nn.Sequential(umbra.nn.ReLU(), umbra.nn.Tanh())
+
+    def forward(self, x):
+        return self.parts(x) + self.parts[0](x)
+
+
+def test_nodes_know_the_modules_that_a_wrapped_function_calls():
+    root = _Outer()
+
+    def f(x):
+        return root(x) * 2
+    assert all("nn_module_stack" not in node.meta for node in make_fx(root, record_module_stack=True)(umbra.ones(2)).graph.nodes)
+    f._orig_mod = root
+    assert all("nn_module_stack" not in node.meta for node in make_fx(f)(umbra.ones(2)).graph.nodes)
+    stacks = {node.name: list(node.meta.get("nn_module_stack", {}).items()) for node in make_fx(f, record_module_stack=True)(umbra.ones(2)).graph.nodes}
+    assert [key for key, _ in stacks["tanh"]] == ["", "parts", "parts.1"] and stacks["tanh"][-1][1] == ("parts.1", "torch.nn.modules.activation.Tanh")
+    assert [key for key, _ in stacks["relu_1"]] == ["", "parts.0@1"] and not stacks["mul"]
+
+
+def test_a_graph_that_is_run_again_keeps_what_is_known_of_its_nodes():
+    from umbra.fx.traceback import preserve_node_meta
+    module = umbra.fx.symbolic_trace(lambda x: (x + 1).relu())
+    for node in module.graph.nodes:
+        node.stack_trace, node.meta["quantization_tag"], node.meta["other"] = f"line of {node.name}", node.name, 1
+
+    def again(x):
+        return umbra.fx.Interpreter(module).run(x)
+    with preserve_node_meta():
+        found = {node.name: (node.stack_trace, node.meta.get("quantization_tag"), node.meta.get("other")) for node in make_fx(again)(umbra.ones(1)).graph.nodes}
+    assert found["add"] == ("line of add", "add", None) and found["relu"] == ("line of relu", "relu", None)
+    assert all(node.stack_trace is None for node in make_fx(again)(umbra.ones(1)).graph.nodes)
+
+
+def test_a_graph_recorded_anew_with_operators_taken_apart():
+    from umbra._decomp import get_decompositions
+    from umbra.fx.experimental.proxy_tensor import DecompositionInterpreter
+    weight = umbra.ones(2)
+    module, graph = make_fx(lambda x: umbra.nn.functional.silu(x) * weight)(umbra.ones(2)), umbra.fx.Graph()
+    result = DecompositionInterpreter(module, graph, get_decompositions([umbra.ops.aten.silu.default])).run(umbra.ones(2))
+    again = umbra.fx.GraphModule(module, graph)
+    assert [node.name for node in graph.nodes] == ["x_1", "sigmoid", "mul", "_tensor_constant0", "mul_1", "output"]
+    assert umbra.equal(result, module(umbra.ones(2))) and umbra.equal(again(umbra.ones(2)), result)
+
+
+def test_a_graph_inside_a_capture_that_does_not_see_it():
+    from umbra.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_isolated_graphmodule
+    inner = []
+
+    def f(x, factor=2):
+        inner.append(get_isolated_graphmodule(lambda y, *, by: y * by, (x,), {"by": 3}))
+        with disable_proxy_modes_tracing():
+            two = umbra.ones(1) + 1
+        return x + two
+    module = make_fx(f)(umbra.ones(1), 2)
+    assert [node.name for node in module.graph.nodes] == ["x_1", "factor_1", "_tensor_constant0", "add", "output"]
+    assert inner[0]([umbra.ones(1), 3]).item() == 3 and [node.name for node in inner[0].graph.nodes if node.op == "call_function"] == ["mul"]
+
+
+def test_regions_of_autocast_keep_no_casts_in_captures():
+    def f(x):
+        with umbra.autocast("cpu"):
+            return x @ x
+    assert "('cpu', torch.bfloat16, True, False)" in make_fx(f, pre_dispatch=True)(umbra.ones(2, 2)).code
+    assert umbra.is_autocast_cache_enabled()

@@ -391,3 +391,43 @@ def test_parameters_are_made_unseen():
     with Watches():
         umbra.nn.init.zeros_(umbra.nn.Parameter(umbra.empty(2)))
     assert seen == ["aten.empty.memory_format", "aten.zero_.default"]
+
+
+def test_a_mode_whose_handler_is_a_class_method_is_refused():
+    class OfClass(TorchDispatchMode):
+        @classmethod
+        def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+            return function(*args, **(kwargs or {}))
+    with pytest.raises(RuntimeError, match="please make it a plain method"), OfClass():
+        umbra.ones(1)
+
+
+def test_whether_a_mode_is_entered():
+    from umbra.utils._python_dispatch import is_in_torch_dispatch_mode
+
+    class Machinery(TorchDispatchMode):
+        @classmethod
+        def is_infra_mode(cls):
+            return True
+    assert not is_in_torch_dispatch_mode()
+    with Machinery():
+        assert is_in_torch_dispatch_mode() and not is_in_torch_dispatch_mode(include_infra_modes=False)
+        with TorchDispatchMode():
+            assert is_in_torch_dispatch_mode(include_infra_modes=False)
+
+
+def test_a_mode_compares_what_operators_do_with_their_schemas():
+    from umbra._subclasses.schema_check_mode import Mutation, SchemaCheckMode
+    with umbra.library._scoped_library("checked", "DEF") as library:
+        for name, function in (("writes", lambda x: x.add_(1).clone()), ("views", lambda x: x.view(-1)), ("gives", lambda x: x), ("copies", lambda x: x.clone())):
+            library.define(f"{name}(Tensor x) -> Tensor")
+            library.impl(name, function, "CPU")
+        x = umbra.ones(2)
+        with SchemaCheckMode() as mode:
+            for name, error in (("writes", "not defined as mutable but was mutated"), ("views", "not defined to alias output"), ("gives", "not defined to alias")):
+                with pytest.raises(RuntimeError, match=error):
+                    getattr(umbra.ops.checked, name)(x)
+            mode.reset_cache()
+            umbra.ops.checked.copies(x).add_(1).view(2, 1).sum()
+    assert mode.ops == ["checked::copies", "aten::add_", "aten::view", "aten::sum"] and mode.mutated == [Mutation("aten::add_", "input")]
+    assert [one.op_name for one in mode.aliasing] == ["aten::add_", "aten::view"]

@@ -452,3 +452,105 @@ def test_a_deep_copy_of_a_class_around_a_tensor_without_data():
     value = OnMeta(umbra.ones(2))
     copied = copy.deepcopy(value)
     assert type(copied) is OnMeta and copied.inner is not value.inner and copied.inner.tolist() == [1, 1]
+
+
+# ---- what handlers call, and what they are asked ----
+
+class Inner(umbra.Tensor):
+    """A wrapper that differentiates what is inside."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        made = umbra.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+        made.inner = inner
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        with umbra.overrides.enable_reentrant_dispatch():
+            return cls(func(*tree_map(lambda leaf: leaf.inner if isinstance(leaf, Inner) else leaf, args), **(kwargs or {})))
+
+
+def test_a_handler_may_go_back_above_autograd():
+    x = umbra.ones(2, requires_grad=True)
+    y = Inner(x) * 3 + 1
+    assert not y.requires_grad and y.inner.requires_grad
+    y.inner.sum().backward()
+    assert x.grad.tolist() == [3, 3]
+
+
+def test_a_handler_below_autograd_stays_there():
+    class Plain_(Inner):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return cls(func(*tree_map(lambda leaf: leaf.inner if isinstance(leaf, Inner) else leaf, args), **(kwargs or {})))
+    assert not (Plain_(umbra.ones(2, requires_grad=True)) * 3).inner.requires_grad
+
+
+def test_a_handler_that_is_a_plain_method_is_that_of_the_object():
+    class Own(Inner):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return self.inner * 10
+    assert Own(umbra.ones(2)).neg().tolist() == [10, 10]
+
+
+def test_a_handler_may_hand_on_its_arguments_in_a_list():
+    class Listed(umbra.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return super().__torch_dispatch__(func, types, list(args), kwargs)
+    assert Listed(umbra.ones(2)).neg().tolist() == [-1, -1]
+
+
+asked = []
+
+
+class Asked(umbra.Tensor):
+    """A wrapper of which only its handler knows how it looks."""
+
+    @staticmethod
+    def __new__(cls, inner, **policy):
+        made = umbra.Tensor._make_wrapper_subclass(cls, (1,), dtype=inner.dtype, **policy)
+        made.inner = inner
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        asked.append(str(func))
+        if func is umbra.ops.prim.device.default:
+            return umbra.device("meta")
+        if func is umbra.ops.prim.layout.default:
+            return umbra.sparse_coo
+        return func(*tree_map(lambda leaf: leaf.inner if isinstance(leaf, Asked) else leaf, args), **(kwargs or {}))
+
+
+def test_a_handler_says_which_sizes_and_strides_its_tensor_has():
+    x = Asked(umbra.arange(6.).reshape(2, 3).t(), dispatch_sizes_strides_policy="sizes")
+    asked.clear()
+    assert (x.shape, x.size(0), x.dim(), x.numel(), x.stride(), x.is_contiguous()) == ((3, 2), 3, 2, 6, (1, 3), False)
+    assert asked == [f"aten.{name}.default" for name in ("sym_size", "dim", "sym_size", "dim", "sym_numel", "sym_stride", "is_contiguous")]
+    assert (x @ umbra.ones(2)).tolist() == [3, 5, 7] and len(x) == 3  # a product of a matrix: the library goes by what the handler says
+    strides = Asked(umbra.ones(2, 2), dispatch_sizes_strides_policy="strides")
+    assert strides.shape == (1,) and strides.stride() == (2, 1)
+
+
+def test_a_handler_says_where_and_how_its_tensor_lies():
+    x = Asked(umbra.ones(2), dispatch_device=True, dispatch_layout=True)
+    assert x.device.type == "meta" and x.layout is umbra.sparse_coo and x.shape == (1,)
+    assert Asked(umbra.ones(2)).device.type == "cpu"
+    with pytest.raises(RuntimeError, match="dispatch_sizes_strides_policy"):
+        Asked(umbra.ones(2), dispatch_sizes_strides_policy="all")
+
+
+def test_a_handler_that_does_not_know_a_size_is_an_error_and_none_is_the_tensors_own():
+    class Declines(Asked):
+        answer = NotImplemented
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return cls.answer
+    x = Declines(umbra.ones(2, 3), dispatch_sizes_strides_policy="sizes")
+    with pytest.raises(TypeError, match="Multiple dispatch failed for 'torch.ops.aten.sym_size'"):
+        x.size()
+    Declines.answer = None
+    assert x.size() == (1,) and x.stride() == (1,) and x.dim() == 1

@@ -774,3 +774,49 @@ def test_data_inside_transforms():
     with pytest.raises(RuntimeError, match="mutating directly with `.data` inside functorch transform"):
         torch.func.grad(lambda x: assigned(x * 2, torch.ones(3)))(torch.ones(3))
     assert torch.func.grad(lambda x: (x.data * x).sum())(torch.full((2,), 3.0)).tolist() == [3, 3]
+
+
+# ---- chunks and switches ----
+
+def test_chunks_of_the_same_randomness_draw_the_same_numbers():
+    torch.manual_seed(0)
+    drawn = vmap(lambda x: x * 0 + torch.rand(2), randomness="same", chunk_size=2)(torch.zeros(5))
+    after = torch.rand(1)
+    torch.manual_seed(0)
+    assert drawn.tolist() == [torch.rand(2).tolist()] * 5 and after.tolist() == torch.rand(1).tolist()
+
+
+def test_chunk_vmap_takes_the_number_of_chunks():
+    from umbra.functorch.experimental import chunk_vmap
+    sizes = []
+
+    def f(x, y):
+        sizes.append(None)
+        return x * y, {"a": x}
+    x, y = torch.arange(14.).reshape(2, 7), T([1., 2.])
+    got, want = (v(f, in_dims=(1, None), out_dims=(0, 1))(x, y) for v in (lambda *a, **k: chunk_vmap(*a, chunks=3, **k), vmap))
+    assert torch.equal(got[0], want[0]) and torch.equal(got[1]["a"], want[1]["a"]) and len(sizes) == 3 + 1
+    with pytest.raises(RuntimeError, match="greater than 0"):
+        chunk_vmap(f, in_dims=(1, None), chunks=0)(x, y)
+
+
+def test_jacrev_may_write_its_rows_into_one_tensor():
+    def f(x, y):
+        return {"a": x ** 2 * y.sum(), "b": y * 3}
+    x, y = T([1., 2., 3.]), T([4., 5.])
+    want = jacrev(f, argnums=(0, 1))(x, y)
+    for chunk_size in (1, 2, 10, None):
+        got = jacrev(f, argnums=(0, 1), chunk_size=chunk_size, _preallocate_and_copy=True)(x, y)
+        assert all(torch.equal(a, b) for key in want for a, b in zip(got[key], want[key]))
+
+
+def test_forward_mode_can_be_switched_off():
+    from umbra.autograd import forward_ad
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(T([2.]), T([1.]))
+        with forward_ad._set_fwd_grad_enabled(False):
+            assert not forward_ad._is_fwd_grad_enabled()
+            y = x * 3
+        assert forward_ad.unpack_dual(y).tangent is None and forward_ad.unpack_dual(x * 3).tangent == 3
+    with forward_ad._set_fwd_grad_enabled(False):  # a level that is opened inside is followed
+        assert jvp(torch.sin, (T(0.),), (T(1.),))[1] == 1 and not forward_ad._is_fwd_grad_enabled()

@@ -26,6 +26,11 @@ class DualLevel {
 int enter_dual_level();
 void exit_dual_level(int level = -1);
 
+/// Whether operators follow tangents. Switched off, the levels that are open are as if they were not; one that is
+/// opened after that is followed until it ends.
+bool forward_mode_enabled();
+void set_forward_mode_enabled(bool enabled);
+
 struct Dual {
   Tensor primal, tangent;  // the tangent is undefined where there is none
 };

@@ -74,6 +74,8 @@ class Tracer final : public Mode {
   /// Asked for the node of a tensor that is not known; without it, or where it gives null, the tensor becomes an
   /// attribute.
   std::function<fx::Node*(const Tensor& tensor)> on_constant;
+  /// Of a tensor that becomes an attribute: whether it is a parameter. With it, each use is a `get_attr` of its own.
+  std::function<bool(const Tensor& tensor)> is_parameter;
   /// Asked for the node of a symbol that is no size of an input and follows from none.
   std::function<fx::Node*(const Value& symbol)> on_symbol;
   /// Counts the calls of a module; PyTorch tells them apart by keys such as "L__self__layers.0@1".
@@ -104,6 +106,7 @@ class Tracer final : public Mode {
   fx::Node* derived_symbol(const sym::Expression* symbol);
   fx::Node* symbol_call(const fx::Function& function, fx::Arguments arguments, const sym::Expression* result);
   fx::Node* constant_node(const Tensor& tensor);
+  std::string constant_path(const Tensor& tensor);
   void record(const Operator& op, const Value* arguments, Value* results);
   void finish(fx::Node* node, const Value& result);
   IntrusivePtr<SourceLocation> line();
@@ -142,8 +145,13 @@ class Tracer final : public Mode {
   fx::Node* last_input_ = nullptr;
   fx::Node* last_size_ = nullptr;  // sym_size nodes stand after the inputs, in the order they were needed
   std::unordered_map<std::string, int> module_calls_;
-  int constants_ = 0;
-  bool grad_enabled_;  // as the nodes so far leave it
+  int constants_ = 0, parameters_ = 0;  // attributes so far, by kind
+  struct Constant {
+    Tensor tensor;
+    std::string path;
+  };
+  std::unordered_map<const TensorImpl*, Constant> constant_paths_;  // where each use is a node
+  bool grad_enabled_;                                               // as the nodes so far leave it
   /// The line of each call so far, with the number that a node of autograd made for it gets.
   std::vector<std::pair<uint64_t, IntrusivePtr<SourceLocation>>> lines_;
 };
@@ -170,9 +178,21 @@ IntrusivePtr<CalledFunction> set_called_function(IntrusivePtr<CalledFunction> fu
 /// Counts calls from the first again.
 void forget_called_functions();
 
+/// While a node is run again: what is recorded takes over its line, its modules and what users noted of it.
+class InheritMeta {
+ public:
+  explicit InheritMeta(const fx::Meta& meta);
+  ~InheritMeta();
+  InheritMeta(const InheritMeta&) = delete;
+
+ private:
+  const fx::Meta* before_;
+};
+
 /// The modules that are running, for the nodes' module paths: nn::Module enters one around forward, and leaves it
 /// however that ends.
-void enter_module(const std::string& path, std::string type);
+/// Keys of the stack are the paths behind `prefix`.
+void enter_module(const std::string& path, std::string type, std::string_view prefix = "L__self__");
 void leave_module();
 /// The modules running now, outermost first; null outside all.
 IntrusivePtr<fx::ModuleStack> current_modules();

@@ -106,11 +106,11 @@ def _check_loss(outputs, loss):
 
 
 def _start_from_one(module, loss_node):
-    """The gradient of the loss, an input of the joint graph, becomes ones."""
+    """The gradient of the loss, an input of the joint graph, becomes ones: there the backward begins."""
     import umbra
     graph = module.graph
     (tangent,) = [node for node in graph.nodes if node.op == "placeholder" and node.name.startswith("tangents_")]
-    with graph.inserting_after(loss_node):
+    with graph.inserting_before(min(tangent.users)) if tangent.users else graph.inserting_after(loss_node):
         ones = graph.create_node("call_function", umbra.ops.aten.ones_like.default, (loss_node,),
                                  {"pin_memory": False, "memory_format": umbra.preserve_format}, name="ones_like")
     ones.meta["val"] = tangent.meta["val"]

@@ -111,7 +111,10 @@ def _broadcast_out_dims(out_dims, result, spec, func):
 
 def _run_chunks(func, size, dims, leaves, spec, out_dims, randomness, kwargs, chunk_size):
     chunks, result_spec = [], None
+    state = umbra.get_rng_state() if randomness == "same" else None
     for start in range(0, size, chunk_size):
+        if state is not None and start:  # one draw for the whole batch: each chunk draws it again
+            umbra.set_rng_state(state)
         length = min(chunk_size, size - start)
         part = [leaf if dim is None else leaf.narrow(dim, start, length) for leaf, dim in zip(leaves, dims)]
         result = _flat_vmap(func, length, dims, part, spec, out_dims, randomness, **kwargs)

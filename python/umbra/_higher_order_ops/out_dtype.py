@@ -4,7 +4,7 @@ from umbra._higher_order_ops.operator import NamedOperator
 
 
 class OutDtype(NamedOperator):
-    """`out_dtype(operator, dtype, *args)`: the operator on its tensors as `dtype`."""
+    """`out_dtype(operator, dtype, *args)`: the operator on its tensors as `dtype`; captured, it is one node."""
 
     def __call__(self, op, output_dtype, *args):
         if not isinstance(op, umbra._ops.OpOverload):
@@ -13,9 +13,7 @@ class OutDtype(NamedOperator):
             raise ValueError("out_dtype's first argument needs to be a functional operator")
         if len(op._schema.returns) != 1 or str(op._schema.returns[0].type) != "Tensor":
             raise ValueError(f"out_dtype's can only apply to ops that return a single tensor, instead got {[r.type for r in op._schema.returns]}")
-        if op is umbra.ops.aten.mul.Tensor and isinstance(args[1], (int, float)) and not isinstance(args[1], bool):
-            return umbra.mul(args[0].to(output_dtype), args[1]).to(output_dtype)
-        return op(*[a.to(output_dtype) if isinstance(a, umbra.Tensor) else a for a in args]).to(output_dtype)
+        return umbra._C._out_dtype(op, output_dtype, args, {})
 
 
 out_dtype = OutDtype("out_dtype")

@@ -11,7 +11,7 @@ class VmapInfo(NamedTuple):
 
 
 def register_rule(overload, function):
-    """`function(info, in_dims, *args, **kwargs)` gives (output, out_dims): what vmap does with the operator."""
+    """`function(info, in_dims, *args, **kwargs)` gives (output, out_dims): what vmap does with the operator. Gives what takes the rule back."""
     count = len(overload._schema.returns)
 
     def rule(in_dims, size, randomness, args, kwargs):
@@ -22,4 +22,4 @@ def register_rule(overload, function):
         if count == 1:
             return output, (out_dims,)
         return output, tuple(out_dims) if isinstance(out_dims, (tuple, list)) else (out_dims,) * count
-    _C._register_batch_rule(overload.name(), rule)
+    return _C._register_batch_rule(overload.name(), rule)

@@ -8,6 +8,7 @@ from typing import NamedTuple, Optional
 
 from umbra import _C
 from umbra._C import Tensor
+from umbra.utils._contextlib import _DecoratorContextManager
 
 _levels = []
 
@@ -74,3 +75,23 @@ class dual_level:
 
     def __exit__(self, *exception):
         exit_dual_level()
+
+
+_is_fwd_grad_enabled = _C._is_fwd_grad_enabled
+
+
+class _set_fwd_grad_enabled(_DecoratorContextManager):
+    """Whether operators follow tangents: from the call on, or for a scope."""
+
+    def __init__(self, mode):
+        self.mode, self.before = mode, _C._is_fwd_grad_enabled()
+        _C._set_fwd_grad_enabled(mode)
+
+    def __enter__(self):
+        _C._set_fwd_grad_enabled(self.mode)
+
+    def __exit__(self, *exception):
+        _C._set_fwd_grad_enabled(self.before)
+
+    def clone(self):
+        return type(self)(self.mode)

@@ -4,7 +4,6 @@ import contextlib
 import umbra
 from umbra import _C
 from umbra._C import Tensor
-from umbra._options import not_built
 from umbra.autograd import forward_ad
 from umbra.autograd.graph import disable_saved_tensors_hooks
 from umbra.func.vmapping import vmap
@@ -239,9 +238,29 @@ def _check_not_complex(transform, what, leaves):
             raise RuntimeError(f"{transform}: Expected all {what} to be real but received complex tensor at flattened input idx: {i}")
 
 
+def _pulled_rows(pull_back, basis, spec, count, chunk_size, in_place):
+    """`pull_back` of each unit vector, stacked."""
+    if chunk_size is None or count == 0:
+        return vmap(pull_back)(spec.unflatten(basis))
+    if chunk_size == 1:  # one by one: a backward that vmap has no rule for will do
+        chunks = (pytree.tree_map(lambda part: part.unsqueeze(0), pull_back(spec.unflatten([units[i] for units in basis]))) for i in range(count))
+    else:
+        chunks = (vmap(pull_back)(spec.unflatten([units[i:i + chunk_size] for units in basis])) for i in range(0, count, chunk_size))
+    if not in_place:
+        return pytree.tree_map(lambda *parts: umbra.cat(parts), *chunks)
+    rows, start = None, 0
+    for chunk in chunks:
+        if rows is None:
+            rows = pytree.tree_map(lambda part: part.new_zeros((count, *part.shape[1:])), chunk)
+        length = pytree.tree_leaves(chunk)[0].shape[0]
+        pytree.tree_map(lambda whole, part: whole[start:start + length].copy_(part), rows, chunk)
+        start += length
+    return rows
+
+
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
-    """The Jacobian by reverse mode: all elements of the result at once, or `chunk_size` of them at a time."""
-    not_built("torch.func.jacrev", _preallocate_and_copy=(_preallocate_and_copy, False))
+    """The Jacobian by reverse mode: all elements of the result at once, or `chunk_size` of them at a time. With `_preallocate_and_copy` the rows of a chunk go
+    into the place that they have in the end, so that chunks are not kept besides."""
     if not (chunk_size is None or chunk_size > 0):
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
@@ -253,11 +272,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         outputs, output_spec = pytree.tree_flatten(output)
         _check_not_complex("jacrev", "outputs", outputs)
         basis, counts = _basis(outputs)
-        if chunk_size == 1:  # one by one: a backward that vmap has no rule for will do
-            pulled = [pull_back(output_spec.unflatten([row[i] for row in basis])) for i in range(sum(counts))]
-            rows = pytree.tree_map(lambda *parts: umbra.stack(parts), *pulled) if pulled else vmap(pull_back)(output_spec.unflatten(basis))
-        else:
-            rows = vmap(pull_back, chunk_size=chunk_size)(output_spec.unflatten(basis))
+        rows = _pulled_rows(pull_back, basis, output_spec, sum(counts), chunk_size, _preallocate_and_copy)
         inputs, input_spec = pytree.tree_flatten(_selected(args, positions))
         parts = [leaf.split(counts, 0) for leaf in pytree.tree_leaves(rows)]
         jacobian = output_spec.unflatten([

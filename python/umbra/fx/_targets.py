@@ -72,6 +72,8 @@ def name_of(function):
         return function.__qualname__
     module = getattr(function, "__module__", None) or "builtins"
     base = getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or type(function).__name__
+    if "<locals>" in base:
+        base = function.__name__
     if getattr(operator, base, None) is function:
         module = "operator"
     elif base in _OF_NN and getattr(sys.modules["umbra"]._C._nn, base, None) is function:

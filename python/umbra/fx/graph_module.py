@@ -366,7 +366,18 @@ class GraphModule(Module):
         return GraphModule(self, self._graph, self._class_name)
 
     def add_submodule(self, target, m):
-        _set_path(self, target, "module", m)
+        """Puts a module at a dotted path, making modules on the way; whether that was possible: what stands on the way may be no module."""
+        *holders, name = target.split(".")
+        owner = self
+        for part in holders:
+            value = getattr(owner, part, None)
+            if value is None:
+                owner.add_module(part, Module())
+                value = getattr(owner, part)
+            if not isinstance(value, Module):
+                return False
+            owner = value
+        owner.add_module(name, m)
         return True
 
     def delete_submodule(self, target):

@@ -4,7 +4,7 @@ from umbra.fx.graph import Graph
 from umbra.fx.graph_module import GraphModule
 from umbra.fx.node import Node, map_arg, mapped
 from umbra.fx.proxy import Proxy
-from umbra.fx.traceback import preserve_node_meta, set_current_meta
+from umbra.fx.traceback import has_preserved_node_meta, preserve_node_meta, set_current_meta
 from umbra.utils import _pytree as pytree
 
 
@@ -75,7 +75,7 @@ class Interpreter:
     def run_node(self, n):
         with set_current_meta(n, f"Interpreter_{type(self).__name__}"):
             args, kwargs = self.fetch_args_kwargs_from_env(n)
-            return n._call_here(getattr(self, n.op), n.target, args, kwargs)
+            return n._call_here(has_preserved_node_meta(), getattr(self, n.op), n.target, args, kwargs)
 
     def placeholder(self, target, args, kwargs):
         if target.startswith("*"):

@@ -65,6 +65,11 @@ def _get_current_dispatch_mode_stack():
     return list(_C._dispatch_modes())
 
 
+def is_in_torch_dispatch_mode(include_infra_modes=True):
+    """Whether a mode is entered; without `include_infra_modes`, one that does not say of itself that it is machinery."""
+    return any(include_infra_modes or not type(mode).is_infra_mode() for mode in _C._dispatch_modes())
+
+
 def is_traceable_wrapper_subclass(value):
     """A wrapper around tensors that can be taken apart and put together again."""
     cls = type(value)

@@ -110,6 +110,7 @@ UMBRA_OPERATOR(
                  const Scalar& upper, bool training) {
                 return rrelu_with_noise_backward(grad, result, noise, lower, upper, training, true);
               })
+    .functional_form("aten::rrelu_with_noise_functional")
     .random()
     .use(NothingOnMeta{});
 

@@ -1,7 +1,7 @@
 """make_fx: runs a function and records the operators it calls."""
+import contextlib
 import functools
 import inspect
-import itertools
 
 import umbra
 from umbra import _C
@@ -9,8 +9,10 @@ from umbra._C import SymBool, SymFloat, SymInt
 from umbra._options import not_built
 from umbra.fx.experimental.symbolic_shapes import ShapeEnv
 from umbra.fx.graph_module import GraphModule
+from umbra.fx.interpreter import Interpreter
+from umbra.fx.node import map_arg
 from umbra.fx.traceback import current_annotations
-from umbra.nn import Parameter
+from umbra.nn.modules import _capture as _modules
 from umbra.compiler import _fx_tracing
 from umbra.utils import _pytree as pytree
 
@@ -81,7 +83,6 @@ def _capture(function, args, options):
         _C._arrange_output(handle, list(range(out_spec.num_leaves)))
         handle.graph._set_pytree(_argument_names(function, len(args)), None, True)
     handle.class_name = _class_name(function)
-    _name_parameters(handle)
     annotation = getattr(function, "__annotations__", {}).get("return")
     if annotation is not None:
         handle.graph.output_node().type = annotation
@@ -90,30 +91,6 @@ def _capture(function, args, options):
         object.__setattr__(module, "_specs", (in_spec, out_spec))
         module._in_spec, module._out_spec = in_spec, out_spec
     return module
-
-
-def _name_parameters(handle):
-    """Parameters that the function closes over are parameters of the module, and are called so."""
-    renamed = {}
-    for path, kind, value in handle.attributes():
-        if kind == "constant" and isinstance(value, Parameter):
-            renamed[path] = f"_param_constant{len(renamed)}"
-    if not renamed:
-        return
-    others = itertools.count()
-    for path, kind, value in handle.attributes():
-        if path not in renamed and path.startswith("_tensor_constant"):
-            renamed[path] = f"_tensor_constant{next(others)}"
-    values = {path: (kind, value) for path, kind, value in handle.attributes()}
-    for path in renamed:
-        handle.remove(path)
-    for path, name in renamed.items():
-        kind, value = values[path]
-        handle.set(name, value, "parameter" if name.startswith("_param") else kind)
-    for node in handle.graph.nodes:
-        if node.op == "get_attr" and node.target in renamed:
-            node.target = renamed[node.target]
-            node.name = node.target
 
 
 def _pattern(spec):
@@ -139,6 +116,30 @@ def _fake_mode(args, shape_env, allow_non_fake_inputs):
     return _C._FakeMode(shape_env, allow_non_fake_inputs=allow_non_fake_inputs, allow_scalar_outputs=True, allow_dynamic_output_shapes=True)
 
 
+@contextlib.contextmanager
+def _without_cached_casts():
+    """A cast that autocast keeps would be one of another run of the graph."""
+    before = umbra.is_autocast_cache_enabled()
+    umbra.set_autocast_cache_enabled(False)
+    try:
+        yield
+    finally:
+        umbra.set_autocast_cache_enabled(before)
+
+
+@contextlib.contextmanager
+def _module_paths(root):
+    """While it lasts, nodes know the modules of `root` that they come from."""
+    if root is None:
+        yield
+        return
+    before = _modules.set_paths(_modules.ModulePaths(root.named_modules(remove_duplicate=False), prefix=""))
+    try:
+        yield
+    finally:
+        _modules.set_paths(before)
+
+
 def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_inputs=False, *, pre_dispatch=False, record_module_stack=False,
             _allow_fake_constant=False, _error_on_data_dependent_ops=True, record_stack_traces=False, proxy_module_inputs=False,
             _disable_torch_fn_metadata_mode=False, dynamic_shapes=None):
@@ -148,8 +149,7 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
     With stand-ins, other tensors that `f` uses are refused unless `_allow_non_fake_inputs`. What only the run tells (a count, a number read from a tensor) is
     a symbol there. A symbolic capture has its `shape_env`, with the guards that it left.
     """
-    # A stack of modules is recorded for what export has wrapped, and for nothing else.
-    not_built("make_fx", record_module_stack=(record_module_stack and hasattr(f, "_orig_mod"), False), _allow_fake_constant=(_allow_fake_constant, False),
+    not_built("make_fx", _allow_fake_constant=(_allow_fake_constant, False),
               _error_on_data_dependent_ops=(_error_on_data_dependent_ops, True), proxy_module_inputs=(proxy_module_inputs, False),
               dynamic_shapes=(dynamic_shapes, None))
     if tracing_mode not in ("real", "fake", "symbolic"):
@@ -163,7 +163,9 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
         table = {umbra.ops.aten.detach.default: umbra.ops.aten.alias.default} if decomposition_table is None and not pre_dispatch else decomposition_table
         options = {"mode": tracing_mode, "pre_dispatch": pre_dispatch, "decompositions": table, "fake_mode": fake_mode,
                    "locations": record_stack_traces}
-        with _fx_tracing():
+        # A stack of modules is recorded of the module that a function says it wraps, and of nothing else.
+        root = getattr(f, "_orig_mod", None) if record_module_stack else None
+        with _fx_tracing(), _module_paths(root), _without_cached_casts():
             module = _capture(f, args, options)
         if tracing_mode == "symbolic" and fake_mode is not None:
             module.shape_env = ShapeEnv._of(shape_env)
@@ -184,3 +186,50 @@ def get_proxy_mode():
 
 
 get_innermost_proxy_mode = get_proxy_mode
+
+
+@contextlib.contextmanager
+def disable_proxy_modes_tracing():
+    """Within it, nothing is recorded: what is made there is a constant to the capture that is under way."""
+    with _C._NoModes(only_tracers=True):
+        yield
+
+
+def get_isolated_graphmodule(func, args, kwargs, tracing_mode="real", decomposition_table=None):
+    """The graph of a call that the capture that is under way does not see. Its module takes the leaves of the arguments in a list."""
+    leaves, spec = pytree.tree_flatten((args, kwargs))
+
+    def wrapped(flat_args):
+        given, named = pytree.tree_unflatten(flat_args, spec)
+        return func(*given, **named)
+    with disable_proxy_modes_tracing():
+        return make_fx(wrapped, decomposition_table=decomposition_table, tracing_mode=tracing_mode)(leaves)
+
+
+class DecompositionInterpreter(Interpreter):
+    """Runs a graph and records it anew in `new_graph`, with the operators of `decomposition_table` as what they are made of."""
+
+    def __init__(self, module, new_graph, decomposition_table=None, **kwargs):
+        super().__init__(module, **kwargs)
+        self.new_graph, self.decomposition_table = new_graph, decomposition_table or {}
+
+    def run(self, *args, **kwargs):
+        recorded = make_fx(lambda *inputs: super(DecompositionInterpreter, self).run(*inputs, **kwargs), self.decomposition_table)(*args)
+        self._append(recorded)
+        return recorded(*args)
+
+    def _append(self, recorded):
+        names = iter(self.graph.find_nodes(op="placeholder"))
+        paths = {id(self.fetch_attr(node.target)): node.target for node in self.graph.find_nodes(op="get_attr")}
+        values = {}
+        for node in recorded.graph.nodes:
+            if node.op == "output":
+                self.new_graph.output(map_arg(node.args[0], values.__getitem__))
+            elif node.op == "placeholder":
+                values[node] = self.new_graph.placeholder(next(names).target)
+            elif node.op == "get_attr" and id(getattr(recorded, node.target)) in paths:
+                values[node] = self.new_graph.get_attr(paths[id(getattr(recorded, node.target))])
+            else:
+                values[node] = self.new_graph.node_copy(node, values.__getitem__)
+            if node in values:
+                values[node].meta = node.meta

@@ -68,12 +68,16 @@ def split_module(m, root_m, split_callback, qualname_map=None, keep_original_ord
         if any(order.index(d) > i for i, p in enumerate(order) for d in p.depends_on):
             raise RuntimeError("the partitions depend on each other in another order than that of the graph")
     whole, values, targets = Graph(), {}, {}
-    for node in m.graph.nodes:
-        if node.op in ("placeholder", "get_attr"):
-            values[node] = whole.node_copy(node)
-            if node.op == "get_attr":
-                targets[node.target] = _attribute(m, node.target)
+
+    def copy_here(nodes):
+        for node in nodes:
+            if node.op in ("placeholder", "get_attr") and node not in values:
+                values[node] = whole.node_copy(node)
+                if node.op == "get_attr":
+                    targets[node.target] = _attribute(m, node.target)
+    copy_here(m.graph.find_nodes(op="placeholder") if keep_original_order else m.graph.nodes)
     for partition in order:
+        copy_here(partition.inputs)
         targets[partition.name] = _submodule(m, partition, qualname_map, keep_original_node_name, tuple_return)
         call = whole.call_module(partition.name, tuple(values[n] for n in partition.inputs))
         outputs = list(partition.outputs)
@@ -84,6 +88,7 @@ def split_module(m, root_m, split_callback, qualname_map=None, keep_original_ord
                 values[node] = whole.call_function(operator.getitem, (call, i))
     output = m.graph.output_node()
     if output is not None:
+        copy_here(output.all_input_nodes)
         whole.output(map_arg(output.args[0], lambda n: values[n]))
     return GraphModule(targets, whole)
 

@@ -18,9 +18,10 @@ _capture = _Capture()
 class ModulePaths(dict):
     """The paths of a module's parts by their ids; `shared` are the ids of parts that have several, and `named` is what stands for each path of theirs."""
 
-    def __init__(self, parts):
-        """`parts`: pairs of a path and a module, one for each path."""
+    def __init__(self, parts, prefix="L__self__"):
+        """`parts`: pairs of a path and a module, one for each path. `prefix`: what stands before a path in the keys of `nn_module_stack`."""
         super().__init__()
+        self.prefix = prefix
         self.shared, self.named = set(), {}
         for path, part in parts:
             if self.setdefault(id(part), path) is not path:
@@ -73,7 +74,7 @@ def call(module, args, kwargs, forward):
     path = (_capture.paths or {}).get(id(module))
     if path is None:
         return _hooks.call_with_hooks(module, args, kwargs, forward)
-    _C._enter_module(path, type_path(module))
+    _C._enter_module(path, type_path(module), _capture.paths.prefix)
     try:
         note = _capture.noted_calls.get(path) if _capture.noted_calls is not None else None
         return _hooks.call_with_hooks(module, args, kwargs, note and note(module.forward))
