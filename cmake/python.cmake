@@ -21,7 +21,7 @@ target_include_directories(_C PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR
 target_compile_definitions(_C PRIVATE UMBRA_INTERNAL)
 add_dependencies(_C generate_operators)
 umbra_precompile(_C precompiled_bindings.h)
-if(CMAKE_BINARY_DIR STREQUAL CMAKE_SOURCE_DIR/build)
+if("${CMAKE_BINARY_DIR}" STREQUAL "${CMAKE_SOURCE_DIR}/build")
   set(module_folder ${CMAKE_SOURCE_DIR}/python/umbra)
 else()
   set(module_folder ${CMAKE_BINARY_DIR}/python/umbra)
