@@ -121,8 +121,6 @@ def test_a_wrapper_class_says_its_own_layout():
             return NotImplemented
 
     assert Ragged().layout == torch.jagged
-    with pytest.raises(NotImplementedError, match="dispatch_sizes_strides_policy"):
-        torch.Tensor._make_wrapper_subclass(Ragged, (2,), dispatch_sizes_strides_policy="sizes")
     with pytest.raises(TypeError):
         torch.Tensor._make_wrapper_subclass(Ragged, (2,), colour="red")
 
