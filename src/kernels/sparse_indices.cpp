@@ -19,10 +19,16 @@ void row_starts(const Tensor& out, const Tensor& rows) {
   // Where the number of the row grows, the rows up to it begin. What is not in order gives what PyTorch makes of it.
   int64_t current = count > 0 ? row[0] : size;
   std::fill(start, start + current + 1, 0);
-  for (int64_t i = 1; i < count; ++i) {
-    const int64_t next = row[i];
-    if (current < next) start[++current] = i;  // mostly one: nothing for a loop
-    while (current < next) start[++current] = i;
+  constexpr int64_t kBlock = 16;
+  for (int64_t first = 1; first < count; first += kBlock) {
+    const int64_t last = std::min(first + kBlock, count);
+    int64_t grows = 0;  // negative where one does; in long rows most blocks have none
+    for (int64_t i = first; i < last; ++i) grows |= current - row[i];
+    for (int64_t i = first; i < last && grows < 0; ++i) {
+      const int64_t next = row[i];
+      if (current < next) start[++current] = i;  // mostly one: nothing for a loop
+      while (current < next) start[++current] = i;
+    }
   }
   if (count > 0) std::fill(start + row[count - 1] + 1, start + size + 1, count);
   if (!in_place) copy(out, starts);
