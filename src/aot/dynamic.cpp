@@ -152,6 +152,10 @@ sym::Bindings DynamicSizes::bind(ArrayRef<Value> inputs) const {
 }
 
 std::optional<Value> DynamicSizes::evaluate(const Value& value, const sym::Bindings& bindings) const {
+  bool symbolic = value.is_sym_int() || (value.is_int_list() && any_symbolic(value.int_list()));
+  check<NotImplementedError>(env_ || !symbolic,
+                             "a function that was compiled for sizes that are numbers is called with symbolic ones, of "
+                             "fake tensors: call the function itself, or compile it with dynamic=True");
   if (value.is_sym_int()) {
     std::optional<int64_t> number = env_->evaluate(value.to_sym_int(), bindings);
     return number ? std::optional<Value>(*number) : std::nullopt;

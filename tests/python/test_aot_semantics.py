@@ -620,3 +620,19 @@ def test_what_was_detached_stays_so_when_its_input_becomes_a_view_of_itself(func
             sum(t.square().sum() for t in wanted).backward()
         return [(t.requires_grad, t.tolist()) for t in results], x.grad is None or x.grad.tolist()
     assert call(aot_function(function, fw_compiler=nop)) == call(function)
+
+
+def test_a_compiled_function_inside_of_another_is_a_part_of_it_and_refuses_symbolic_sizes_by_itself():
+    import umbra
+    from umbra._functorch.aot_autograd import aot_function
+    from umbra._subclasses.fake_tensor import FakeTensorMode
+    from umbra.fx.experimental.symbolic_shapes import ShapeEnv
+    inner = aot_function(lambda x, w: (x * w).sin(), lambda graph, _: graph)
+    outer = umbra.compile(lambda x, w: inner(x, w) * 2, backend="aot_eager", dynamic=True)
+    w = umbra.randn(3, requires_grad=True)
+    for size in (2, 5):
+        x = umbra.randn(size, 3)
+        assert umbra.allclose(outer(x, w), (x * w).sin() * 2)
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    with pytest.raises(NotImplementedError, match="sizes that are numbers is called with symbolic ones"):
+        inner(mode.from_tensor(umbra.randn(2, 3)), mode.from_tensor(w))

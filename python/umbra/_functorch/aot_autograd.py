@@ -186,7 +186,7 @@ class _Compiled:
 
     def run(self, *args, **kwargs):
         """The function's result, captured if need be. Where something around it is captured the function is a part of that."""
-        if _C._is_tracing():
+        if _C._is_tracing() or _captures.depth:
             return self.function(*args, **kwargs) if self.module is None else self.function(self.module.named(), *args, **kwargs)
         graphs, inputs = self._find(args, kwargs)
         return _arranged(graphs(inputs))
@@ -285,6 +285,13 @@ def _parameters_among(inputs):
     return tuple(i for i, value in enumerate(inputs) if isinstance(value, Parameter))
 
 
+class _Captures(threading.local):
+    depth = 0  # functions that are being captured on this thread, the one inside the other
+
+
+_captures = _Captures()
+
+
 def _run(function, spec, kept, tensors, parameters, inputs):
     """The function on leaves. It is what C++ holds, and has no reference to what holds that. Where its `tensors` are watched, containers that it is given
     stay what they are, and those that it gives come back as what they are."""
@@ -294,7 +301,11 @@ def _run(function, spec, kept, tensors, parameters, inputs):
     watched = tensors(inputs) if tensors is not None else None
     given = _with_kept(inputs, kept)
     args, kwargs = pytree.tree_unflatten(given, spec)
-    result = function(*args, **kwargs)
+    _captures.depth += 1
+    try:
+        result = function(*args, **kwargs)
+    finally:
+        _captures.depth -= 1
     if watched is not None:
         after, spec_after = pytree.tree_flatten((args, kwargs))
         if spec_after != spec or any(a is not b for a, b in zip(after, given)):
