@@ -1,5 +1,6 @@
 #include "umbra/capture/effects.h"
 
+#include "capture/operator_row.h"
 #include "umbra/capture/functionalize.h"
 #include "umbra/dispatch/effects.h"
 #include "umbra/generated/functions.h"
@@ -42,19 +43,10 @@ void change_tensors(std::vector<Value>& values, Tensor (*change)(const Tensor&))
 
 /// A node's arguments without keywords: those of the operator in the order of its schema.
 fx::Arguments positional(const fx::Node& node) {
-  fx::Arguments row = node.args();
+  const fx::Arguments& row = node.args();
   const Operator* op = row.size() > 1 && row[1].is_value() ? fx::operator_in(row[1].value()) : nullptr;
   check<TypeError>(op, "with_effects takes a token, an operator and its arguments");
-  const auto& schema = op->schema().arguments;
-  for (size_t i = row.size() - 2; i < schema.size(); ++i) {
-    const fx::Argument* found = nullptr;
-    for (const auto& [name, value] : node.kwargs())
-      if (name == schema[i].name) found = &value;
-    check<TypeError>(found || schema[i].default_value, op->name(), "() is missing value for argument '", schema[i].name,
-                     "'");
-    row.push_back(found ? *found : fx::Argument(*schema[i].default_value));
-  }
-  return row;
+  return operator_row(node, *op);
 }
 
 [[maybe_unused]] const fx::Function& kFunction = fx::define_function({

@@ -1,5 +1,6 @@
 #include "umbra/capture/out_dtype.h"
 
+#include "capture/operator_row.h"
 #include "umbra/capture/functionalize.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/generated/functions.h"
@@ -50,19 +51,10 @@ Tensor recorded(Tracer& tracer, const Operator& op, DType dtype, const std::vect
 
 /// A node's arguments as `evaluate` takes them: all of the operator's, numbers that stand for tensors among them.
 fx::Arguments positional(const fx::Node& node) {
-  fx::Arguments row = node.args();
+  const fx::Arguments& row = node.args();
   const Operator* op = !row.empty() && row[0].is_value() ? fx::operator_in(row[0].value()) : nullptr;
   check<TypeError>(op && row.size() >= 2, "out_dtype takes an operator, a type and the operator's arguments");
-  const auto& schema = op->schema().arguments;
-  for (size_t i = row.size() - 2; i < schema.size(); ++i) {
-    const fx::Argument* found = nullptr;
-    for (const auto& [name, value] : node.kwargs())
-      if (name == schema[i].name) found = &value;
-    check<TypeError>(found || schema[i].default_value, op->name(), "() is missing value for argument '", schema[i].name,
-                     "'");
-    row.push_back(found ? *found : fx::Argument(*schema[i].default_value));
-  }
-  return row;
+  return operator_row(node, *op);
 }
 
 Value evaluate(ArrayRef<Value> arguments) {
