@@ -22,6 +22,14 @@ def test_quotients_of_narrow_floats_are_rounded_before_they_are_made_whole(dtype
 
 
 @NARROW
+def test_logits_of_narrow_floats_are_rounded_at_each_step(dtype):
+    x = torch.linspace(-0.1, 1.1, 997).to(dtype)
+    assert torch.equal(torch.logit(x).nan_to_num(9), (x / (1 - x)).log().nan_to_num(9))
+    kept = x.clamp(torch.tensor(0.1, dtype=dtype).item(), 1 - torch.tensor(0.1, dtype=dtype).item())
+    assert torch.equal(x.clone().logit_(0.1), (kept / (1 - kept)).log())
+
+
+@NARROW
 def test_narrow_floats_find_their_bins_by_rounded_steps(dtype):
     torch.manual_seed(0)
     x = torch.randn(1000).to(dtype)

@@ -86,7 +86,7 @@ struct LogAddExp2 : Binary {
   }
 };
 
-struct Logit : Unary {  // log(x / (1 - x)); a margin keeps x away from both ends
+struct WithinMargin : Unary {  // x, kept away from 0 and 1
   static constexpr const char* name = "logit_cpu";
   using types = Floating;
   double margin = -1;  // negative: none
@@ -94,8 +94,16 @@ struct Logit : Unary {  // log(x / (1 - x)); a margin keeps x away from both end
   template <class T> auto bind() const {
     return [low = static_cast<T>(margin), high = static_cast<T>(1 - margin), bounded = margin >= 0](auto x) {
       using V = decltype(x);
-      V z = bounded ? select(x < V(low), V(low), select(x > V(high), V(high), x)) : x;
-      return log(z / (V(1) - z));
+      return bounded ? select(x < V(low), V(low), select(x > V(high), V(high), x)) : x;
+    };
+  }
+};
+UMBRA_FUNCTOR_UNARY(OneMinus, "logit_cpu", Floating, T(1) - x);
+struct Logit : WithinMargin {  // log(x / (1 - x))
+  template <class T> auto bind() const {
+    return [within = WithinMargin::bind<T>()](auto x) {
+      auto z = within(x);
+      return log(z / (decltype(x)(1) - z));
     };
   }
 };

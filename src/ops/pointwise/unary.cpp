@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "dispatch/layers.h"
+#include "kernels/copy.h"
 #include "kernels/functors/arithmetic.h"
 #include "kernels/functors/comparison.h"
 #include "kernels/functors/exp_log.h"
@@ -115,11 +116,25 @@ UMBRA_OPERATOR("rad2deg(Tensor self) -> Tensor")
 
 using Margin = std::optional<double>;
 
+/// Narrow floats are rounded at each step: what is left of one, the quotient, its logarithm.
+void run_logit(const Tensor& out, const Tensor& self, Margin eps) {
+  double margin = eps.value_or(-1);
+  DType compute = pointwise_types({&self}, Promotion::IntToFloat).compute;
+  if (!is_reduced_floating(self.dtype()))
+    return kernels::pointwise(functors::Logit{{.margin = margin}}, out, {&self}, compute);
+  Tensor x = kernels::scratch(self.sizes(), self.dtype()), step = kernels::scratch(self.sizes(), self.dtype());
+  kernels::pointwise(functors::WithinMargin{.margin = margin}, x, {&self}, self.dtype());
+  kernels::pointwise(functors::OneMinus{}, step, {&x}, self.dtype());
+  kernels::pointwise(functors::Divide{}, step, {&x, &step}, self.dtype());
+  kernels::pointwise(functors::Log{}, out, {&step}, self.dtype());
+}
+
 UMBRA_OPERATOR("logit(Tensor self, float? eps=None) -> Tensor")
     .inplace("logit_")
     .out("logit.out")
     .use(pointwise<functors::Logit, 1>(Promotion::IntToFloat,
-                                       [](Margin eps) { return functors::Logit{.margin = eps.value_or(-1)}; }))
+                                       [](Margin eps) { return functors::Logit{{.margin = eps.value_or(-1)}}; }))
+    .cpu(run_logit)
     .gradient("self", {"grad", "self", "eps"},
               [](const Tensor& grad, const Tensor& self, Margin eps) {
                 if (!is_grad_enabled()) return logit_backward(grad, self, eps);
@@ -132,6 +147,11 @@ UMBRA_OPERATOR("logit(Tensor self, float? eps=None) -> Tensor")
     .tags({Tag::Pointwise})
     .use(NothingOnMeta{});
 
+/// Before the margin is looked at.
+void check_logit_gradient(DType type) {
+  if (!only_metadata_is_asked() && !is_floating(type)) kernels::unsupported_dtype("logit_backward_cpu", type);
+}
+
 UMBRA_OPERATOR("logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor")
     .out("logit_backward.grad_input", {"grad_input"})
     .use(pointwise<functors::LogitBackward, 2>(Promotion::Default,
@@ -140,9 +160,13 @@ UMBRA_OPERATOR("logit_backward(Tensor grad_output, Tensor self, float? eps=None)
                                                }))
     .meta([](const Tensor& grad, const Tensor& self, Margin) {
       TensorSpec spec = pointwise_spec({&grad, &self}, Promotion::Default);
-      bool read = has_elements(grad) && has_elements(self);
-      if (read && !is_floating(spec.dtype)) kernels::unsupported_dtype("logit_backward_cpu", spec.dtype);
+      if (!outputs_are_given()) check_logit_gradient(spec.dtype);
       return spec;
+    })
+    .cpu([](const Tensor& out, const Tensor& grad, const Tensor& self, Margin eps) {
+      DType compute = pointwise_types({&grad, &self}, Promotion::Default).compute;
+      check_logit_gradient(compute);
+      kernels::pointwise(functors::LogitBackward{.margin = eps.value_or(-1)}, out, {&grad, &self}, compute);
     })
     .tags({Tag::Pointwise});
 
