@@ -22,6 +22,12 @@ def whole(*sizes):
     (lambda x: aten._log_softmax_backward_data.out(whole(2, 0), torch.rand(1), 1, torch.int8, out=whole(1).to(torch.uint8)), RuntimeError, "Expected out tensor to have dtype"),
     (lambda x: aten.hash_tensor(whole(0), [-1, -1]), IndexError, "Expected reduction dim -1 to have non-zero size"),
     (lambda x: aten.hash_tensor(whole(2), [0, 0]), RuntimeError, "appears multiple times"),
+    (lambda x: aten.hash_tensor(whole(2), [0, 0, 5]), IndexError, "but got 5"),
+    (lambda x: aten.any.dims(x, [0, 0, 5]), IndexError, "but got 5"),
+    (lambda x: aten.logit_backward.grad_input(x, x.to(torch.complex64), None, grad_input=whole(2)), RuntimeError, "can't be cast"),
+    (lambda x: aten.log_sigmoid_backward(whole(0, 3), whole(1), whole(2, 0)), RuntimeError, "The size of tensor a"),
+    (lambda x: aten.split_with_sizes(x, [-2 ** 63 + 1], 5), RuntimeError, "stored inline"),
+    (lambda x: aten.reflection_pad2d_backward(x, x, [-2 ** 63 + 1]), RuntimeError, "stored inline"),
     (lambda x: aten.rand.out([-1], out=whole(2)), RuntimeError, "negative dimension"),
     (lambda x: aten.rand.out([2], out=whole(2)), NotImplementedError, "check_uniform_bounds"),
     (lambda x: aten.fractional_max_pool3d_backward(torch.rand(()), torch.rand(2, 3, 5, 4, 1), [2, 3], [2, 0], whole(0)), IndexError, "no dimensions"),
@@ -54,6 +60,8 @@ def test_sizes_that_make_nothing_may_be_negative_where_a_tensor_is_resized():
     x = torch.rand(2).resize_(-1, 0, 3)
     assert (tuple(x.shape), x.stride(), x.numel()) == ((-1, 0, 3), (3, 3, 1), 0)
     assert aten.randn.out([0, -1], out=torch.rand(2)).shape == (0, -1)
+    assert aten.randint.out(4, [0, -1], out=torch.rand(2)).shape == (0, -1)
+    refused(RuntimeError, lambda: aten.randint.out(4, [0, -1], out=torch.rand(2, device="meta")), "negative dimension")
     for sizes in ([-1], [-1, 2], [-1, -1, 0]):  # the last has more elements than can be counted, until the zero
         refused(RuntimeError, lambda: torch.rand(2).resize_(sizes))
     refused(RuntimeError, lambda: torch.empty(0, -1), "negative dimension")

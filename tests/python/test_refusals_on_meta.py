@@ -304,6 +304,11 @@ def test_a_sequence_gives_an_output_without_data_its_shape():
     (lambda: aten.amax(on_meta(1, 0), [1]), RuntimeError, "without identity"),
     (lambda: aten.aminmax(on_meta(1, 0), dim=1), RuntimeError, "without identity"),
     (lambda: aten._unsafe_index.Tensor(on_meta(2), []), RuntimeError, "at least one index"),
+    (lambda: aten._softmax(on_meta(2), 5, True), AssertionError, "expected half or bfloat16"),
+    (lambda: aten.complex.out(torch.rand(2), on_meta((), dtype=torch.int64), out=torch.rand(2)), AssertionError, "imag must be floating point"),
+    (lambda: aten.logaddexp2(on_meta(2, dtype=torch.complex64), on_meta(2)), RuntimeError, "complex"),
+    (lambda: aten.logaddexp(on_meta(2, dtype=torch.bool), on_meta(2, dtype=torch.bool)), NotImplementedError, "Subtraction"),
+    (lambda: aten.igammac_(on_meta(2, dtype=torch.int64), on_meta(2)), RuntimeError, "can't be cast"),
     (lambda: aten.randn([2], dtype=torch.int64, device="meta"), RuntimeError, "expected a floating-point or complex dtype"),
     (lambda: aten._amp_update_scale.out(on_meta(()), on_meta(()), on_meta(()), 2.0, 0.5, 3, out=torch.ones(1, dtype=torch.int64)), RuntimeError, "Expected out tensor to have dtype"),
     (lambda: aten.mkldnn_convolution.out(torch.rand(()), on_meta(1, 1, 3), None, [0], [1], [1], 1, out=torch.rand(1)), RuntimeError, "convolution dimensions"),
@@ -330,3 +335,9 @@ def test_an_output_of_another_type_is_cast_to_where_no_exact_one_is_asked_for():
 
 def test_a_logit_in_place_is_of_any_type_without_data():
     assert on_meta(2, dtype=torch.uint8).logit_().dtype is torch.uint8
+
+
+def test_what_kernels_with_data_alone_would_refuse():
+    assert aten._softmax(on_meta(2, dtype=torch.float16), 0, True).dtype is torch.float32
+    assert aten.igamma(on_meta(2, dtype=torch.int64), on_meta(2, dtype=torch.int64)).dtype is torch.float32
+    assert aten.native_dropout(on_meta(2), 2.0, True)[1].dtype is torch.bool

@@ -9,15 +9,22 @@
 namespace umbra::ops {
 
 namespace {
+constexpr int64_t kLowest = -(int64_t{1} << 62);  // lists hold no lower numbers
 std::optional<uint64_t> counted(SymIntArrayRef sizes) {
   uint64_t count = 1;
   for (SymInt s : sizes)
-    if (!s.is_symbolic() && __builtin_mul_overflow(count, static_cast<uint64_t>(s.value()), &count))
+    if (!s.is_symbolic() && s.value() <= kLowest) return std::nullopt;  // which one it was is not known
+    else if (!s.is_symbolic() && __builtin_mul_overflow(count, static_cast<uint64_t>(s.value()), &count))
       return std::nullopt;
   return count;
 }
 }  // namespace
 
+void check_held(SymIntArrayRef numbers) {
+  for (SymInt n : numbers)
+    check(n.is_symbolic() || n.value() > kLowest, "SymIntArrayRef expected to contain only concrete integers that are ",
+          "stored inline and can be viewed as an IntArrayRef");
+}
 bool make_nothing(SymIntArrayRef sizes) { return counted(sizes) == 0; }
 bool can_be_counted(SymIntArrayRef sizes) {
   return counted(sizes).value_or(UINT64_MAX) <= static_cast<uint64_t>(INT64_MAX);

@@ -15,6 +15,8 @@ SymShape broadcast_shapes(SymIntArrayRef a, SymIntArrayRef b);
 bool make_nothing(SymIntArrayRef sizes);
 /// Whether PyTorch can tell how many elements tensors of the sizes have; negative ones count as large.
 bool can_be_counted(SymIntArrayRef sizes);
+/// Refuses numbers lower than a list holds: which ones they were is not known.
+void check_held(SymIntArrayRef numbers);
 /// Strides of `tensor` seen at a larger shape: 0 where it is expanded.
 SymShape expanded_strides(SymIntArrayRef sizes, SymIntArrayRef strides, SymIntArrayRef target);
 /// Replaces a -1 by what `numel` leaves; "shape '[2, 4]' is invalid for input of size 6" where nothing fits.

@@ -38,7 +38,10 @@ void check_complex_out(const Tensor& first, const Tensor& second, const Tensor& 
 
 UMBRA_OPERATOR("complex(Tensor real, Tensor imag) -> Tensor")
     .out("complex.out")
-    .use(out_asks("complex.out", check_complex_out))
+    .use(out_asks("complex.out",
+                  [](const Tensor& real, const Tensor& imag, const Tensor& out) {
+                    if (!only_metadata_is_asked()) check_complex_out(real, imag, out);
+                  }))
     .meta([](const Tensor& real, const Tensor& imag) {
       for (auto [name, t] : {std::pair("real", &real), {"imag", &imag}})
         check<AssertionError>(!only_metadata_is_asked() || is_floating(t->dtype()), name,

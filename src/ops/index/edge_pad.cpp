@@ -122,6 +122,7 @@ struct EdgePadBackward : EdgePad {
                               " values to unpack (expected ", ends, ", got ", padding.size(), ")");
           // One dimension, and two that are reflected, compare channels first, of too few dimensions some other one.
           if (family.dims == 1 || (family.dims == 2 && reflects)) {
+            if (family.dims == 2 && !only_metadata_is_asked()) check_held(padding);
             if (!reflects) family.check_count(padding);
             if (family.dims == 1 && reflects) {
               SymInt width = self.sym_size(-1);

@@ -180,9 +180,21 @@ Tensor binary_share(const Tensor& grad, const Tensor& self, const Tensor& other)
   return grad.div(pow(2, other.sub(self)).add(1));
 }
 
+/// The meta device has no kernel that would refuse a type; what it is put together of does.
+TensorSpec sum_of_powers_spec(const char* name, const Tensor& self, const Tensor& other, bool complex) {
+  TensorSpec spec = pointwise_spec({&self, &other}, Promotion::Default);
+  if (!only_metadata_is_asked()) return spec;
+  check(complex || !umbra::is_complex(spec.dtype), name, " doesn't support complex dtypes");
+  check<NotImplementedError>(spec.dtype != DType::Bool,
+                             "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or ",
+                             "`logical_xor()` operator instead.");
+  return spec;
+}
+
 UMBRA_OPERATOR("logaddexp(Tensor self, Tensor other) -> Tensor")
     .out("logaddexp.out")
     .use(pointwise<LogAddExp, 2>(Promotion::Default))
+    .meta([](const Tensor& self, const Tensor& other) { return sum_of_powers_spec("logaddexp", self, other, true); })
     .gradient("self", {"grad", "self", "other"}, natural_share)
     .gradient("other", {"grad", "other", "self"}, natural_share)
     .tangent(TangentRule::Pointwise)
@@ -191,6 +203,7 @@ UMBRA_OPERATOR("logaddexp(Tensor self, Tensor other) -> Tensor")
 UMBRA_OPERATOR("logaddexp2(Tensor self, Tensor other) -> Tensor")
     .out("logaddexp2.out")
     .use(pointwise<LogAddExp2, 2>(Promotion::Default))
+    .meta([](const Tensor& self, const Tensor& other) { return sum_of_powers_spec("logaddexp2", self, other, false); })
     .gradient("self", {"grad", "self", "other"}, binary_share)
     .gradient("other", {"grad", "other", "self"}, binary_share)
     .tangent(TangentRule::Pointwise)

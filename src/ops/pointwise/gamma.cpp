@@ -1,6 +1,7 @@
 // The gamma function's relatives: its logarithm, the derivatives of that, zeta, the incomplete gamma functions.
 #include <cmath>
 
+#include "dispatch/layers.h"
 #include "kernels/functors/special.h"
 #include "ops/common/alias.h"
 #include "ops/common/no_derivative.h"
@@ -107,10 +108,16 @@ Tensor gamma_density(const Tensor& self, const Tensor& other) {
   return other.log().mul(self.sub(1)).sub(other).sub(self.lgamma()).exp();
 }
 
+/// Integers have no kernel; the meta device makes floats of them.
+TensorSpec incomplete_spec(const Tensor& self, const Tensor& other) {
+  return pointwise_spec({&self, &other}, only_metadata_is_asked() ? Promotion::IntToFloat : Promotion::Default);
+}
+
 UMBRA_OPERATOR("igamma(Tensor self, Tensor other) -> Tensor")
     .inplace("igamma_")
     .out("igamma.out")
     .use(pointwise<functors::Igamma, 2>(Promotion::Default))
+    .meta(incomplete_spec)
     .gradient("self", {"grad"}, [](const Tensor&) { return no_derivative("igamma: input"); })
     .gradient("other", {"grad", "self", "other"},
               [](const Tensor& grad, const Tensor& self, const Tensor& other) {
@@ -122,6 +129,7 @@ UMBRA_OPERATOR("igammac(Tensor self, Tensor other) -> Tensor")
     .inplace("igammac_")
     .out("igammac.out")
     .use(pointwise<functors::Igammac, 2>(Promotion::Default))
+    .meta(incomplete_spec)
     .gradient("self", {"grad"}, [](const Tensor&) { return no_derivative("igammac: input"); })
     .gradient("other", {"grad", "self", "other"},
               [](const Tensor& grad, const Tensor& self, const Tensor& other) {

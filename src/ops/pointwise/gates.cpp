@@ -109,6 +109,8 @@ UMBRA_OPERATOR("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buf
                                                         const Tensor& out) { check_written_type(self, out); }))
     .meta([](const Tensor& grad, const Tensor& self, const Tensor& buffer) {
       if (only_metadata_is_asked()) common_device({&grad, &self, &buffer});
+      if (has_elements(self))
+        broadcast_shapes(broadcast_shapes(buffer.sym_sizes(), self.sym_sizes()), grad.sym_sizes());
       check_one_type(self, {&grad, &buffer});
       return pointwise_spec({&grad, &self}, Promotion::Default);
     })

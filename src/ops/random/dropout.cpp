@@ -19,7 +19,7 @@ UMBRA_OPERATOR("native_dropout(Tensor input, float p, bool? train) -> (Tensor, T
     .all_backends([](const Tensor& input, double p, std::optional<bool> train) {
       if (input.sym_numel() == 0) return std::tuple(input.clone(), empty_like(input));
       if (train && !*train) return std::tuple(input.clone(), ones_like(input, {.dtype = DType::Bool}));
-      check_probability(p);
+      if (!input.is_meta() || input.is_fake()) check_probability(p);
       check(!is_integral(input.dtype(), true), "result type Float can't be cast to the desired output type ",
             kernel_name(input.dtype()));
       if (p == 1) return std::tuple(zeros_like(input), zeros_like(input, {.dtype = DType::Bool}));

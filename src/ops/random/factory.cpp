@@ -1,6 +1,4 @@
 // Random tensors made from nothing, of given sizes or like another tensor.
-#include <algorithm>
-
 #include "ops/common/number_text.h"
 #include "ops/common/out_variant.h"
 #include "ops/random/random.h"
@@ -71,11 +69,6 @@ UMBRA_OPERATOR(
     "rand.generator(SymInt[] size, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None) -> Tensor")
     .use(OfSizeByGenerator{draw_uniform});
-/// An output may be resized to sizes that make nothing though some be negative. Then nothing is drawn: no new tensor
-/// could be drawn in its place where the call is captured.
-bool any_negative(SymIntArrayRef sizes) {
-  return std::any_of(sizes.begin(), sizes.end(), [](SymInt s) { return !s.is_symbolic() && s.value() < 0; });
-}
 /// Before anything is said about sizes, unless there is no number of elements.
 void check_can_be_uniform(const Tensor& out, SymIntArrayRef sizes) {
   if (!can_be_counted(sizes)) return;
@@ -86,14 +79,13 @@ void check_can_be_uniform(const Tensor& out, SymIntArrayRef sizes) {
 UMBRA_OPERATOR("rand.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](SymIntArrayRef size, const Tensor& out) {
       check_can_be_uniform(out, size);
-      return any_negative(size) ? out.resize_(size) : resized_out(out, size).uniform_(0, 1);
+      return any_negative(out, size) ? out.resize_(size) : resized_out(out, size).uniform_(0, 1);
     })
     .random();
 UMBRA_OPERATOR("rand.generator_out(SymInt[] size, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)")
     .composite([](SymIntArrayRef size, const GeneratorPointer& generator, const Tensor& out) {
       check_can_be_uniform(out, size);
-      out.resize_(size);
-      return any_negative(size) ? out : out.uniform_(0, 1, generator);
+      return any_negative(out, size) ? out.resize_(size) : out.resize_(size).uniform_(0, 1, generator);
     })
     .tags({Tag::NondeterministicSeeded});
 
@@ -108,14 +100,12 @@ UMBRA_OPERATOR(
     .use(OfSizeByGenerator{draw_normal});
 UMBRA_OPERATOR("randn.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
     .composite([](SymIntArrayRef size, const Tensor& out) {
-      out.resize_(size);
-      return any_negative(size) ? out : out.normal_(0, 1);
+      return any_negative(out, size) ? out.resize_(size) : out.resize_(size).normal_(0, 1);
     })
     .tags({Tag::NondeterministicSeeded});
 UMBRA_OPERATOR("randn.generator_out(SymInt[] size, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)")
     .composite([](SymIntArrayRef size, const GeneratorPointer& generator, const Tensor& out) {
-      out.resize_(size);
-      return any_negative(size) ? out : out.normal_(0, 1, generator);
+      return any_negative(out, size) ? out.resize_(size) : out.resize_(size).normal_(0, 1, generator);
     })
     .tags({Tag::NondeterministicSeeded});
 
@@ -138,7 +128,7 @@ UMBRA_OPERATOR(
     "Tensor(a!)")
     .all_backends([](double mean, double std, SymIntArrayRef size, const GeneratorPointer& generator,
                      const Tensor& out) {
-      return any_negative(size) ? out.resize_(size) : resized_out(out, size).normal_(mean, std, generator);
+      return any_negative(out, size) ? out.resize_(size) : resized_out(out, size).normal_(mean, std, generator);
     })
     .random();
 

@@ -81,30 +81,34 @@ Tensor fill_between(const Tensor& out, SymInt low, SymInt high, const GeneratorP
   return generator ? out.random_(low.guard_int(), high.guard_int(), generator)
                    : out.random_(low.guard_int(), high.guard_int());
 }
+Tensor fill_sized(const Tensor& out, SymIntArrayRef size, SymInt low, SymInt high, const GeneratorPointer& generator) {
+  check_bounds(low, high);
+  return any_negative(out, size) ? out.resize_(size) : fill_between(resized_out(out, size), low, high, generator);
+}
 
 UMBRA_OPERATOR("randint.out(SymInt high, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](SymInt high, SymIntArrayRef size, const Tensor& out) {
       check_bounds(0, high);
-      return fill_between(resized_out(out, size), 0, high, nullptr);
+      return fill_sized(out, size, 0, high, nullptr);
     })
     .random();
 UMBRA_OPERATOR(
     "randint.generator_out(SymInt high, SymInt[] size, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](SymInt high, SymIntArrayRef size, const GeneratorPointer& generator, const Tensor& out) {
-      return fill_between(resized_out(out, size), 0, high, generator);
+      return fill_sized(out, size, 0, high, generator);
     })
     .random();
 UMBRA_OPERATOR("randint.low_out(SymInt low, SymInt high, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](const Value& low, SymInt high, SymIntArrayRef size, const Tensor& out) {
       check_bounds(bound(low), high);
-      return fill_between(resized_out(out, size), bound(low), high, nullptr);
+      return fill_sized(out, size, bound(low), high, nullptr);
     })
     .random();
 UMBRA_OPERATOR(
     "randint.low_generator_out(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, Tensor(a!) out) -> "
     "Tensor(a!)")
     .all_backends([](const Value& low, SymInt high, SymIntArrayRef size, const GeneratorPointer& generator,
-                     const Tensor& out) { return fill_between(resized_out(out, size), bound(low), high, generator); })
+                     const Tensor& out) { return fill_sized(out, size, bound(low), high, generator); })
     .random();
 
 // ---- like another tensor ----

@@ -9,6 +9,15 @@
 
 namespace umbra::ops {
 
+bool any_negative(const Tensor& out, SymIntArrayRef sizes) {
+  for (SymInt s : sizes) {
+    if (s.is_symbolic() || s.value() >= 0) continue;
+    check(!out.is_meta(), "Trying to create tensor with negative dimension ", s, ": ", to_string(sizes));
+    return true;
+  }
+  return false;
+}
+
 Generator& generator_or_default(const GeneratorPointer& given) {
   static const GeneratorPointer fallback = default_generator();
   return given ? *given : *fallback;

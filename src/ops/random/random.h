@@ -25,4 +25,8 @@ struct IntegerRange {
 IntegerRange integer_range(int64_t from, std::optional<int64_t> to, DType dtype);
 void draw_integers(const Tensor& out, const IntegerRange& range, Generator& generator);
 
+/// An output may be resized to sizes that make nothing though some be negative, save on the meta device. Then nothing
+/// is drawn: no new tensor could be drawn in its place where the call is captured.
+bool any_negative(const Tensor& out, SymIntArrayRef sizes);
+
 }  // namespace umbra::ops

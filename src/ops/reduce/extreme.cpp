@@ -333,6 +333,13 @@ void ask_truth(const void* context, SpecList&, Value* frame) {
 }
 
 /// The out variant of that name. Stands behind the variant.
+/// All dimensions are looked for before one is found twice.
+uint64_t truth_dims(const Tensor& self, const OptionalDims& dims) {
+  if (!dims) return all_dims(self);
+  for (int64_t d : *dims) wrap_dim(d, self.dim());
+  return dim_mask(*dims, self.dim(), false);
+}
+
 struct TruthOut {
   const char* variant;
   void operator()(OperatorBuilder& builder) const {
@@ -366,10 +373,10 @@ UMBRA_OPERATOR("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Te
     .out("any.dims_out")
     .use(TruthOut{"any.dims_out"})
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim) {
-      return reduced_spec(self, dims ? dim_mask(*dims, self.dim(), false) : all_dims(self), keepdim, truth_dtype(self));
+      return reduced_spec(self, truth_dims(self, dims), keepdim, truth_dtype(self));
     })
     .cpu([](const Tensor& out, const Tensor& self, OptionalDims dims, bool) {
-      kernels::any(out, self, masked_dims(dims ? dim_mask(*dims, self.dim(), false) : all_dims(self)));
+      kernels::any(out, self, masked_dims(truth_dims(self, dims)));
     })
     .not_differentiable()
     .tags({Tag::Reduction, Tag::Core, Tag::CastsToOut})
@@ -398,10 +405,10 @@ UMBRA_OPERATOR("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Te
     .out("all.dims_out")
     .use(TruthOut{"all.dims_out"})
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim) {
-      return reduced_spec(self, dims ? dim_mask(*dims, self.dim(), false) : all_dims(self), keepdim, truth_dtype(self));
+      return reduced_spec(self, truth_dims(self, dims), keepdim, truth_dtype(self));
     })
     .cpu([](const Tensor& out, const Tensor& self, OptionalDims dims, bool) {
-      kernels::all(out, self, masked_dims(dims ? dim_mask(*dims, self.dim(), false) : all_dims(self)));
+      kernels::all(out, self, masked_dims(truth_dims(self, dims)));
     })
     .not_differentiable()
     .tags({Tag::Reduction, Tag::CastsToOut})

@@ -16,8 +16,8 @@ TensorSpec softmax_spec(const Tensor& self, int64_t dim, bool half_to_float, boo
   check<AssertionError>(!only_metadata_is_asked() || !logarithm || !half_to_float || self.dtype() == DType::Float16,
                         "half_to_float is True but x.dtype is ", self.dtype(), ", expected torch.half");
   if (logarithm || !only_metadata_is_asked()) wrap_dim(dim, self.dim());
-  bool accelerator = self.device().type == DeviceType::CUDA;
-  check(!half_to_float || accelerator, "softmax with half to float conversion is not supported on CPU");
+  bool widened = self.device().type == DeviceType::CUDA || only_metadata_is_asked();
+  check(!half_to_float || widened, "softmax with half to float conversion is not supported on CPU");
   check<AssertionError>(!half_to_float || is_reduced_floating(self.dtype()), "half_to_float is True but x.dtype is ",
                         self.dtype(), ", expected half or bfloat16");
   return TensorSpec(self.sym_sizes(), half_to_float ? DType::Float32 : self.dtype(), self.device());

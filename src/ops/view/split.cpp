@@ -17,6 +17,7 @@ namespace {
 }
 
 std::vector<Tensor> split_sizes(const Tensor& self, SymIntArrayRef sizes, int64_t dim) {
+  check_held(sizes);
   check(self.dim() > 0, "split expects at least a 1-dimensional tensor");
   int64_t at = wrap_dim(dim, self.dim());
   SymInt start = 0;
