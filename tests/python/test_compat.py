@@ -32,7 +32,8 @@ def test_modules_answer_what_inspect_asks_of_them():
         import inspect, sys, types
         import umbra
         umbra.compat.install()
-        import torch.nn, torch.ops, torch.jit
+        import torch.nn, torch.jit, torch.ops
+        assert torch.ops is umbra.ops
         umbra._C._nn.gelu
         odd = [name for name, module in sys.modules.items() if isinstance(module, types.ModuleType)
                and not isinstance(getattr(module, "__file__", None), (str, type(None)))]
