@@ -7,6 +7,7 @@
 #include "autograd/layer.h"
 #include "autograd/meta.h"
 #include "autograd/operator_node.h"
+#include "dispatch/lost_tangents.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::autograd {
@@ -107,11 +108,10 @@ class TangentCall {
   }
 
   void refuse_lost_tangents() const {
-    const LostTangents& lost = plan_.definition->lost_tangents;
-    if (lost.unless >= 0 && arguments_[static_cast<size_t>(lost.unless)].to_bool()) return;
-    for (int i : lost.arguments)
-      arguments_[static_cast<size_t>(i)].each_tensor(
-          [&](const TensorImpl* t) { check(!tangent_at(t, level_), lost.error); });
+    const LostTangents* lost = lost_tangents(functional_);
+    if (!lost || (lost->unless >= 0 && arguments_[static_cast<size_t>(lost->unless)].to_bool())) return;
+    for (size_t i : lost->arguments)
+      arguments_[i].each_tensor([&](const TensorImpl* t) { check(!tangent_at(t, level_), lost->error); });
   }
 
   [[noreturn]] void refuse() const {

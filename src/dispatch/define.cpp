@@ -293,26 +293,17 @@ GradientSource resolve_source(const Operator& op, const std::string& name) {
 
 }  // namespace
 
-namespace {
-/// The places of arguments that are named in a list: "self, weight".
-std::vector<int> find_arguments(const Operator& op, const char* names) {
-  std::vector<int> positions;
-  std::stringstream list(names);
-  for (std::string name; std::getline(list, name, ',');) {
-    name.erase(0, name.find_first_not_of(' '));
-    int position = op.schema().find(name);
-    check(position >= 0, op.name(), ": gradient of '", name, "', which the schema does not have");
-    positions.push_back(position);
-  }
-  return positions;
-}
-}  // namespace
-
 OperatorBuilder& OperatorBuilder::add_gradient(const char* inputs, std::initializer_list<const char*> names,
                                                BoxedFunction function) {
   Gradient gradient;
   gradient.function = function;
-  gradient.inputs = find_arguments(*op_, inputs);
+  std::stringstream list(inputs);
+  for (std::string input; std::getline(list, input, ',');) {
+    input.erase(0, input.find_first_not_of(' '));
+    int position = op_->schema().find(input);
+    check(position >= 0, op_->name(), ": gradient of '", input, "', which the schema does not have");
+    gradient.inputs.push_back(position);
+  }
   for (const char* n : names) {
     gradient.names.emplace_back(n);
     gradient.sources.push_back(resolve_source(*op_, n));
@@ -341,13 +332,6 @@ OperatorBuilder& OperatorBuilder::differentiable_outputs(std::vector<bool> outpu
 }
 OperatorBuilder& OperatorBuilder::tangent(TangentRule rule) {
   definition().tangent = rule;
-  return *this;
-}
-OperatorBuilder& OperatorBuilder::refuse_tangents(const char* inputs, const char* unless, const char* error) {
-  LostTangents& lost = definition().lost_tangents;
-  lost.arguments = find_arguments(*op_, inputs);
-  lost.unless = unless ? op_->schema().find(unless) : -1;
-  lost.error = error;
   return *this;
 }
 OperatorBuilder& OperatorBuilder::elementwise() {

@@ -124,9 +124,6 @@ class OperatorBuilder {
   OperatorBuilder& not_differentiable();
   OperatorBuilder& differentiable_outputs(std::vector<bool> outputs);
   OperatorBuilder& tangent(TangentRule rule);
-  /// Refuses tangents of the arguments named in `inputs` ("mean, var"), which results are made of without a derivative;
-  /// `unless`, where it is given, names a bool argument that says that they are not.
-  OperatorBuilder& refuse_tangents(const char* inputs, const char* unless, const char* error);
   OperatorBuilder& linear() { return tangent(TangentRule::Linear); }
   /// Each output element depends only on the input elements at its place: in-place variants write directly.
   OperatorBuilder& elementwise();

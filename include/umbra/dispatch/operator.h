@@ -89,13 +89,6 @@ enum class TangentRule : uint8_t {
   Pointwise,    // the gradient formula with the tangent in the place of the gradient
 };
 
-/// Arguments that results are made of without a derivative: a tangent of one would be left out, and is refused.
-struct LostTangents {
-  std::vector<int> arguments;
-  int unless = -1;  // a bool argument: where it is true, no result is made of them
-  const char* error = nullptr;
-};
-
 struct HigherOrder;
 /// Where kernels run.
 enum class Backend : uint8_t { CPU, CUDA, Count };
@@ -152,7 +145,6 @@ struct Definition {
   std::string node_name;  // of its autograd node, where it does not follow from the operator's
   TangentRule tangent = TangentRule::None;
   BoxedFunction tangent_form;  // what forward mode runs instead: the same by operators that have a derivative
-  LostTangents lost_tangents;
   bool not_differentiable = false;
   std::vector<bool> differentiable_outputs;  // empty: all floating ones
   bool elementwise = false;                  // output elements depend on input elements at their place: safe in place

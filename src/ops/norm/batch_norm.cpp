@@ -1,5 +1,6 @@
 // Batch normalisation: the operator that writes running statistics, the one that returns them, and the one that only
 // reads them.
+#include "dispatch/lost_tangents.h"
 #include "kernels/copy.h"
 #include "kernels/normalization.h"
 #include "ops/common/batching.h"
@@ -69,8 +70,8 @@ NormGradients batch_norm_gradients(const Tensor& grad, const Tensor& input, cons
 }
 
 void RunningStatistics::operator()(OperatorBuilder& builder) const {
-  builder.refuse_tangents(
-      "running_mean, running_var", training,
+  refuse_tangents(
+      builder, {"running_mean", "running_var"}, training,
       "batch_norm is not differentiable wrt running_mean and running_var, they cannot have forward grad defined");
 }
 
