@@ -429,13 +429,12 @@ bool run_trivially(const Operator& op, Value* frame) {
   bool gives_written = op.has_tag(Tag::InPlace) || op.has_tag(Tag::Out);
   if (schema.space == "aten" || schema.space == "prims" || !op.is_mutable()) return false;
   if (!schema.returns.empty() && !gives_written) return false;
-  std::vector<Value> written;
+  size_t given = 0;
   for (size_t i = 0; i < op.argument_count(); ++i) {
     if (!schema.arguments[i].alias.write) continue;
     frame[i].each_tensor([](TensorImpl* tensor) { tensor->bump_version(); });
-    written.push_back(frame[i]);
+    if (given < schema.returns.size()) frame[given++] = Value(frame[i]);
   }
-  for (size_t i = 0; i < schema.returns.size() && i < written.size(); ++i) frame[i] = std::move(written[i]);
   return true;
 }
 
