@@ -202,7 +202,7 @@ class TestCommandLine:
     @pytest.mark.parametrize("count", ["0", "-3", "many"])
     def test_counts_that_are_none_are_named(self, files, count):
         text = umbra("run", files / "net.pt2", "--example", "--repeat", count, status=2)
-        assert text.startswith(f"--repeat: expected a number above 0, got {count}\n")
+        assert text.startswith(f"umbra: --repeat: expected a number above 0, got {count}\n")
 
     def test_usage_errors_have_a_status_of_their_own(self):
         umbra("run", status=2)
