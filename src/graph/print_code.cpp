@@ -101,10 +101,12 @@ class CodePrinter {
   }
 
   /// An operator that is there for what it writes, and what sets the thread's state. PyTorch 2.15 lets go of their
-  /// results too, 2.4 did not.
-  static bool gives_nothing(const Node& node) {
+  /// results too, 2.4 did not: code is as 2.4 has it, what is printed to be read as 2.15 has it.
+  bool gives_nothing(const Node& node) const {
+    if (options_.verbose || !node.is_impure()) return false;
     const Function* function = node.target().function();
-    return node.is_impure() && (node.target().op() || (function && function->name.starts_with("torch._C.")));
+    return node.target().op() ? node.target().op()->schema().is_mutable()
+                              : function && function->name.starts_with("torch._C.");
   }
 
   /// Which values are dead after each node.
