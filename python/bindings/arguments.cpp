@@ -247,8 +247,8 @@ void Matcher::fill_factory_options(Value* frame) const {
 }
 
 std::string Matcher::parameter_name(size_t i, Reading reading) const {
-  const std::string& name = op_.schema().arguments[i].name;
-  return reading == Reading::Function && name == "self" ? "input" : name;
+  const SchemaArgument& a = op_.schema().arguments[i];
+  return reading == Reading::Function && a.name == "self" && a.type.is_tensor() ? "input" : a.name;
 }
 
 }  // namespace umbra::python

@@ -574,3 +574,12 @@ def test_a_leaf_that_is_a_view_is_not_written_to():
     assert x.is_leaf and x._version == 0
     (x * x).sum().backward()
     assert x.grad.tolist() == [[0, 2], [4, 6]]
+
+
+def test_nodes_of_custom_functions_say_where_their_class_is():
+    class Twice(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+    y = Twice.apply(umbra.ones(1, requires_grad=True))
+    assert repr(y.grad_fn).startswith("<torch.autograd.function.TwiceBackward object at ") and repr(y) == "tensor([2.], grad_fn=<TwiceBackward>)"

@@ -23,4 +23,10 @@ def __getattr__(name):
         function = _C._find_function("aten::" + name, 1)
         globals()[name] = function
         return function
+    if name == "__all__":
+        return [name for name in __dir__() if not name.startswith("_")]
     raise_missing(__name__, name)
+
+
+def __dir__():
+    return sorted({*globals(), *_OPERATORS})
