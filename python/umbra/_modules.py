@@ -79,29 +79,18 @@ def lazy_submodules(package):
     return getattr_module
 
 
-def names_of_torch(module, has):
-    """A module's `__dir__`, and what `import *` takes from it, where names appear when they are asked for: torch's names that `has` finds."""
-    names = sorted(name for name in torch_names().get(torch_name(module), ()) if has(name))
-    return names, sorted({*vars(sys.modules[module]), *names})
+def add_operators(module, names, prefix=""):
+    """Puts the operators `prefix` + name into a module, under their names."""
+    for name in names:
+        if _C._overload_names(f"aten::{prefix}{name}"):
+            setattr(sys.modules[module], name, _C._find_function(f"aten::{prefix}{name}", 1))
 
 
-def operators_named(module, prefix):
-    """A module's `__getattr__` and `__dir__` that find the operators `prefix` + name."""
-    def is_operator(name):
-        return bool(_C._overload_names(f"aten::{prefix}{name}"))
-
-    def getattr_operator(name):
-        if not name.startswith("__") and is_operator(name):
-            function = _C._find_function(f"aten::{prefix}{name}", 1)
-            setattr(sys.modules[module], name, function)
-            return function
-        if name == "__all__":
-            return names_of_torch(module, is_operator)[0]
+def only_missing_names(module):
+    """A module's `__getattr__` where all that is there is there from the beginning."""
+    def getattr_missing(name):
         raise_missing(module, name)
-
-    def directory():
-        return names_of_torch(module, is_operator)[1]
-    return getattr_operator, directory
+    return getattr_missing
 
 
 class _MissingMethod:
