@@ -62,8 +62,10 @@ Matcher::Matcher(const Operator& op) : op_(op), numbers_as_tensors_(takes_number
   if (op.has_out())
     for (const Operator* overload : operator_overloads(op.schema().space + "::" + op.schema().name))
       factory_out_ |= is_factory(overload->schema());
-  function_ints_ = positional_ == 1 && is_int_list(parameters_[0].type);
-  method_ints_ = positional_ == 2 && is_int_list(parameters_[1].type);
+  // Where the list may be left out, two ints are two arguments: std(dim, unbiased).
+  auto takes_ints = [](const SchemaType& type) { return is_int_list(type) && !type.optional; };
+  function_ints_ = positional_ == 1 && takes_ints(parameters_[0].type);
+  method_ints_ = positional_ == 2 && takes_ints(parameters_[1].type);
 }
 
 Matcher& Matcher::of(const Operator& op) {

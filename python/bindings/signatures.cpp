@@ -117,9 +117,15 @@ std::string given_text(const CallArguments& call, Reading reading) {
   size_t skipped = reading == Reading::Method ? 1 : 0;
   switch (why.reason) {
     case Mismatch::Reason::TooMany: {
-      size_t takes = matcher.positional_count() - skipped;
-      fail<TypeError>(name, "() takes ", takes, " positional argument", takes == 1 ? "" : "s", " but ",
-                      call.positional - skipped, call.positional - skipped == 1 ? " was" : " were", " given");
+      const auto& arguments = matcher.op().schema().arguments;
+      size_t takes = matcher.positional_count() - skipped, given = call.positional - skipped, needs = 0;
+      for (size_t i = skipped; i < matcher.positional_count(); ++i) needs += !arguments[i].default_value;
+      if (arguments.size() == skipped)
+        fail<TypeError>("TensorBase.", name, "() takes no arguments (", given, " given)");
+      const char* were = given == 1 ? " was given" : " were given";
+      if (needs < takes)
+        fail<TypeError>(name, "() takes from ", needs, " to ", takes, " positional arguments but ", given, were);
+      fail<TypeError>(name, "() takes ", takes, " positional argument", takes == 1 ? "" : "s", " but ", given, were);
     }
     case Mismatch::Reason::UnknownKeyword:
       fail<TypeError>(name, "() got an unexpected keyword argument '", std::string(text_of(why.object)), "'");

@@ -222,3 +222,19 @@ def test_messages_of_single_signatures():
         with pytest.raises(TypeError) as caught:
             call()
         assert text in str(caught.value)
+
+
+def test_two_ints_are_dimensions_only_where_there_is_nothing_else_to_give():
+    x = umbra.ones(2, 3, 1)
+    assert x.flip(0, 1).shape == x.shape and x.permute(2, 0, 1).shape == (1, 2, 3) and x.squeeze(0, 2).shape == (2, 3)
+    for call in (lambda: x.std(0, 1), lambda: x.var(1, 0), lambda: umbra.std(x, 0, 1)):
+        with pytest.raises(TypeError, match="invalid combination of arguments"):
+            call()
+
+
+def test_messages_of_too_many_arguments():
+    x = umbra.ones(2)
+    for call, text in ((lambda: x.abs(1), r"TensorBase.abs\(\) takes no arguments \(1 given\)"), (lambda: x.diag(1, 0), r"diag\(\) takes from 0 to 1 positional arguments but 2 were given"),
+                       (lambda: x.float(1), r"^float\(\) takes 0 positional arguments but 1 was given"), (lambda: x.mul(1, 2), r"mul\(\) takes 1 positional argument but 2 were given")):
+        with pytest.raises(TypeError, match=text):
+            call()
