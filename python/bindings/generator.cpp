@@ -133,6 +133,8 @@ void bind_generator(nb::module_& m) {
       .def("manual_seed",
            [](nb::object self, nb::handle seed) {
              end_capture("torch.Generator.manual_seed()", kSeeds);
+             check(PyIndex_Check(seed.ptr()), "manual_seed expected a long, but got ",
+                   short_type_name(Py_TYPE(seed.ptr())));
              nb::cast<GeneratorObject&>(self).pointer->manual_seed(seed_of(seed));
              return self;
            })

@@ -3,6 +3,7 @@
 #include "kernels/loss.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/number_text.h"
 #include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
 #include "ops/common/sizes_only.h"
@@ -189,7 +190,7 @@ UMBRA_OPERATOR(
     });
 
 void check_smoothing(double smoothing) {
-  check(smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
+  check(smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", number_text(smoothing));
 }
 void check_reduction(int64_t reduction) {
   check(reduction >= kReduceNone && reduction <= kReduceSum,
