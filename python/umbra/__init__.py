@@ -41,6 +41,7 @@ _modules.install_finder()
 from umbra import _tensor  # noqa: E402, F401  (completes the Tensor class)
 
 _modules.mark_missing_methods(_sys.modules[__name__])
+_modules.hide_other_methods(Tensor, "torch.Tensor")  # noqa: F821
 from umbra._ops import Tag, ops  # noqa: E402, F401
 
 from umbra._functions import *  # noqa: E402, F401, F403
