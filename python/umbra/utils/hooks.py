@@ -146,3 +146,9 @@ def _expect_count(gradients, count, complaint):
     if len(gradients) != count:
         raise RuntimeError(f"{complaint}, got {len(gradients)}, but expected {count}")
     return gradients
+
+
+def unserializable_hook(function):
+    """Marks a hook that is not saved with its tensor: `warn_if_has_hooks` says so."""
+    function.__torch_unserializable__ = True
+    return function
