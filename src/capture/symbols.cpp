@@ -166,8 +166,13 @@ void Tracer::note_symbol_call(const fx::Function& function, std::vector<Value> a
                 noted_.try_emplace(made, NotedCall{&function, std::move(arguments)}).second;
   if (!in_order) return;
   if (is_new) return void(argument(result));
-  bool is_root = made && !has_node(result);  // of a derived Dim: no input has it by itself
-  if (is_root) {
+  // A root of a derived Dim, which no input has by itself, or a number that is computed again: the calls that stay are
+  // merged later.
+  auto computed = [&] {
+    auto at = result.is_sym_int() ? symbols_.find(result.to_sym_int().raw()) : symbols_.end();
+    return at != symbols_.end() && at->second->target().function();
+  };
+  if (made && !is_known && (!has_node(result) || computed())) {
     fx::Arguments items;
     for (const Value& a : used) items.push_back(argument(a));
     symbol_call(function, std::move(items), static_cast<const sym::Expression*>(made));
