@@ -466,6 +466,7 @@ void bind_graph(nb::module_& m) {
                if (std::ranges::find(kinds, fx::to_string(node->op())) != kinds.end()) out.append(wrap(node));
              return out;
            })
+      .def_prop_ro("_root", [](const GraphHandle& g) { return wrap(g->root()); })
       .def_prop_ro("_first", [](const GraphHandle& g) { return g->first() ? wrap(g->first()) : nb::none(); })
       .def_prop_ro("_last", [](const GraphHandle& g) { return g->last() ? wrap(g->last()) : nb::none(); })
       .def_prop_ro("_has_statements", [](const GraphHandle& g) { return fx::has_statements(*g.get()); })

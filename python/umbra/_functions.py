@@ -27,6 +27,14 @@ def is_tensor(obj):
     return isinstance(obj, Tensor)
 
 
+def _has_buffer(obj):
+    try:
+        memoryview(obj)
+    except TypeError:
+        return False
+    return type(obj).__module__ != "numpy"
+
+
 def _is_numpy_array(obj):
     """Whether it is an array of NumPy's, or of a class derived from it (np.matrix)."""
     return any(cls.__module__ == "numpy" and cls.__name__ == "ndarray" for cls in type(obj).__mro__)
@@ -56,8 +64,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
         result = umbra.from_dlpack(obj)
     elif _is_numpy_array(obj):
         result = umbra.from_numpy(obj)
-    elif isinstance(obj, (bytes, bytearray, memoryview)):
-        result = umbra.frombuffer(obj, dtype=dtype or umbra.get_default_dtype())
+    elif _has_buffer(obj):
+        result = umbra.frombuffer(obj, dtype=dtype) if dtype else _C._tensor_from_buffer(obj)
     else:
         if copy is False and type(obj).__module__ == "numpy":
             raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. ")
