@@ -325,8 +325,10 @@ Assigned read_assigned(const Tensor& self, PyObject* value) {
     PyLong_AsLongLongAndOverflow(value, &overflow);
     check<ValueError>(!overflow, "Overflow when unpacking long long");
   }
-  bool array = !PyFloat_Check(value) && !PyLong_Check(value) && is_numpy_array(value);
-  if (!array && read_scalar(value, number))
+  // Of NumPy's numbers torch assigns integers, and those that are Python's floats and complex numbers too.
+  bool kind = PyLong_Check(value) || PyFloat_Check(value) || PyComplex_Check(value) || is_int_like(value) ||
+              is_sym_int(value) || is_sym_float(value) || is_sym_bool(value);
+  if (kind && read_scalar(value, number))
     return {{}, number.kind() == Scalar::Kind::Bool ? Scalar(number.to_int()) : number};
   fail<TypeError>("can't assign a ", short_type_name(Py_TYPE(value)), " to a torch.", kernel_name(self.dtype()),
                   "Tensor");

@@ -79,15 +79,18 @@ def lazy_submodules(package):
     return getattr_module
 
 
-def operators_named(module, prefix):
-    """A module's `__getattr__` that finds the operators `prefix` + name."""
-    def getattr_operator(name):
-        if not name.startswith("__") and _C._overload_names(f"aten::{prefix}{name}"):
-            function = _C._find_function(f"aten::{prefix}{name}", 1)
-            setattr(sys.modules[module], name, function)
-            return function
+def add_operators(module, names, prefix=""):
+    """Puts the operators `prefix` + name into a module, under their names."""
+    for name in names:
+        if _C._overload_names(f"aten::{prefix}{name}"):
+            setattr(sys.modules[module], name, _C._find_function(f"aten::{prefix}{name}", 1))
+
+
+def only_missing_names(module):
+    """A module's `__getattr__` where all that is there is there from the beginning."""
+    def getattr_missing(name):
         raise_missing(module, name)
-    return getattr_operator
+    return getattr_missing
 
 
 class _MissingMethod:

@@ -45,7 +45,7 @@ class _Meta(collections.abc.MutableMapping):
         keys = self._node._meta_keys()
         if "val" not in keys or "unbacked_bindings" in keys:
             return None
-        from umbra.fx.experimental.symbolic_shapes import _bindings_of_node
+        from umbra.fx.experimental._unbacked_bindings import _bindings_of_node
         return _bindings_of_node(self._node)
 
     def __setitem__(self, key, value):
