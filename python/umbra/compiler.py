@@ -154,6 +154,13 @@ def allow_in_graph(fn):
     return fn
 
 
+def nonstrict_trace(traceable_fn):
+    """A function that is captured by running it, whatever it does in Python: every function is."""
+    if not callable(traceable_fn):
+        raise AssertionError("nonstrict_trace expects a callable")
+    return traceable_fn
+
+
 def assume_constant_result(fn):
     """What is captured runs as it is: the result that the function gives at capture is the program's."""
     return fn

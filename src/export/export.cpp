@@ -545,7 +545,8 @@ class Exporter {
     for (const sym::Expression* number : declared_numbers()) {
       if (number->is(sym::Kind::Integer) || !seen.insert(number).second) continue;
       if (!number->is(sym::Kind::Symbol)) {
-        program_.ranges.push_back({sym::to_text(number), sym::exported_range(*env_, number)});
+        sym::Range range = sym::exported_range(*env_, number).intersect({0});  // no input is smaller
+        program_.ranges.push_back({sym::to_text(number), range});
         continue;
       }
       const sym::Symbol& symbol = env_->symbol(number);

@@ -178,6 +178,9 @@ IntrusivePtr<CalledFunction> set_called_function(IntrusivePtr<CalledFunction> fu
 /// Counts calls from the first again.
 void forget_called_functions();
 
+/// What the user notes of all that this thread records from now on; null: nothing.
+void set_annotations(IntrusivePtr<fx::Annotations> annotations);
+
 /// While a node is run again: what is recorded takes over its line, its modules and what users noted of it.
 class InheritMeta {
  public:
