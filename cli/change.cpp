@@ -37,7 +37,7 @@ int convert(const std::string& from, const std::string& to, const std::vector<st
     std::printf("%s: %zu nodes\n", to.c_str(), program.graph().size());
     return 0;
   }
-  io::NamedTensors tensors = load_tensors(from);
+  NamedTensors tensors = load_tensors(from);
   save_tensors(to, tensors);
   std::printf("%s: %zu %s\n", to.c_str(), tensors.size(), tensors.size() == 1 ? "tensor" : "tensors");
   return 0;
@@ -54,9 +54,9 @@ bool same_bytes(const Tensor& a, const Tensor& b) {
   return bytes == 0 || std::memcmp(first.raw_data(), second.raw_data(), bytes) == 0;
 }
 
-int compare_tensors(const io::NamedTensors& first, const io::NamedTensors& second) {
+int compare_tensors(const NamedTensors& first, const NamedTensors& second) {
   int differences = 0;
-  auto find = [](const io::NamedTensors& list, const std::string& name) {
+  auto find = [](const NamedTensors& list, const std::string& name) {
     return std::ranges::find(list, name, [](const auto& t) { return t.first; });
   };
   auto look = [](const Tensor& t) { return concat(name(t.dtype()), to_string(t.sizes())); };

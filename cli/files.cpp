@@ -70,11 +70,11 @@ struct Checkpoint {
       others.push_back(concat(path, " (", value.kind_name(), ")"));
     }
   }
-  io::NamedTensors tensors;
+  NamedTensors tensors;
   std::vector<std::string> others;
 };
 
-io::NamedTensors load_checkpoint(const std::string& path) {
+NamedTensors load_checkpoint(const std::string& path) {
   Checkpoint found;
   found.add(io::load_pickle(path), "");
   check<ValueError>(!found.tensors.empty(), path, ": it holds no tensors");
@@ -87,7 +87,7 @@ io::NamedTensors load_checkpoint(const std::string& path) {
 
 }  // namespace
 
-io::NamedTensors load_tensors(const std::string& path) {
+NamedTensors load_tensors(const std::string& path) {
   if (has_extension(path, ".safetensors")) return io::load_safetensors(path);
   if (has_extension(path, ".npz")) return io::load_npz(path);
   if (has_extension(path, ".npy")) return {{std::filesystem::path(path).stem().string(), io::load_npy(path)}};
@@ -98,12 +98,12 @@ io::NamedTensors load_tensors(const std::string& path) {
   check<ValueError>(has_extension(path, ".pt2"), path,
                     ": not a file of tensors that is known (.pt2, .safetensors, .npz, .npy, .pt, .pth, .bin)");
   ExportedProgram program = load_program(path);
-  io::NamedTensors tensors = program.state;
+  NamedTensors tensors = program.state;
   tensors.insert(tensors.end(), program.constants.begin(), program.constants.end());
   return tensors;
 }
 
-void save_tensors(const std::string& path, const io::NamedTensors& tensors) {
+void save_tensors(const std::string& path, const NamedTensors& tensors) {
   if (has_extension(path, ".safetensors")) return io::save_safetensors(path, tensors);
   if (has_extension(path, ".npz")) return io::save_npz(path, tensors);
   if (has_extension(path, ".npy")) {
@@ -149,7 +149,7 @@ std::optional<int64_t> number_behind_letter(const std::string& name) {
 
 /// Tensors of a file in the order of the program's inputs: by their names, by numbers, or as they stand.
 void add_file(const ExportedProgram& program, const std::string& path, std::vector<Value>& values) {
-  io::NamedTensors tensors = load_tensors(path);
+  NamedTensors tensors = load_tensors(path);
   std::vector<std::string> names = program.signature.user_inputs();
   auto place = [&](const std::string& name) { return std::find(names.begin(), names.end(), name) - names.begin(); };
   bool named = std::ranges::all_of(

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "umbra/io/named_tensors.h"
+#include "umbra/core/named.h"
 #include "umbra/umbra.h"
 
 namespace umbra::cli {
@@ -16,9 +16,9 @@ bool has_extension(const std::string& path, const char* extension);
 ExportedProgram load_program(const std::string& place);
 
 /// Tensors of a .safetensors, .npz, .npy, .pt or .pth file, or the weights of a .pt2 file.
-io::NamedTensors load_tensors(const std::string& path);
+NamedTensors load_tensors(const std::string& path);
 /// The same, written.
-void save_tensors(const std::string& path, const io::NamedTensors& tensors);
+void save_tensors(const std::string& path, const NamedTensors& tensors);
 
 /// The flat inputs that a program was saved with; an error where there are none.
 std::vector<Value> example_inputs(const ExportedProgram& program);

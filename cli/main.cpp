@@ -53,6 +53,11 @@ class Program {
         "  umbra convert weights.pt weights.safetensors\n"
         "  umbra diff before.pt2 after.pt2\n"
         "  source <(umbra completion bash)");
+    app_.failure_message([](const CLI::App* app, const CLI::Error& error) {
+      std::string command = app->get_name();
+      for (const CLI::App* given : app->get_subcommands()) command += " " + given->get_name();
+      return "umbra: " + std::string(error.what()) + "\n`" + command + " --help` shows how it is called.\n";
+    });
     add_looks();
     add_run();
     add_train();
@@ -227,7 +232,8 @@ class Program {
   /// `umbra help run` is `umbra run --help`.
   int help(const std::string& command) const {
     if (!command.empty() && !actions_.count(command)) return unknown(command);
-    std::fputs((command.empty() ? &app_ : app_.get_subcommand(command))->help().c_str(), stdout);
+    std::string text = command.empty() ? app_.help() : app_.get_subcommand(command)->help(app_.get_name());
+    std::fputs(text.c_str(), stdout);
     return 0;
   }
 

@@ -14,6 +14,7 @@ std::vector<const Operator*> operators_named(const std::string& text) {
   std::vector<const Operator*> found;
   for (const Operator* op : all_operators())
     if (op->name().find(text) != std::string::npos) found.push_back(op);
+  check<ValueError>(!found.empty(), "no operator of this build has '", text, "' in its name");
   std::ranges::sort(found, {}, [](const Operator* op) { return op->name(); });
   return found;
 }

@@ -57,9 +57,9 @@ std::vector<Watched> watch(const ExportedProgram& program, const std::vector<Val
 }
 
 /// What a run gives: outputs as o0, o1, ..., gradients as gradient:NAME, and what it wrote.
-io::NamedTensors results_of(const ExportedProgram& program, const std::vector<Value>& outputs,
-                            const std::vector<Watched>& watched) {
-  io::NamedTensors results;
+NamedTensors results_of(const ExportedProgram& program, const std::vector<Value>& outputs,
+                        const std::vector<Watched>& watched) {
+  NamedTensors results;
   size_t given = 0, tensors = 0;
   for (const OutputSpec& spec : program.signature.outputs) {
     bool gradient = spec.kind == OutputKind::GradientToParameter;
@@ -85,10 +85,10 @@ double distance(const Tensor& got, const Tensor& expected) {
   return std::isnan(largest) ? INFINITY : largest;
 }
 
-bool compare(const io::NamedTensors& results, const std::string& path, double tolerance) {
+bool compare(const NamedTensors& results, const std::string& path, double tolerance) {
   bool fits = true;
   double largest = 0;
-  io::NamedTensors all = load_tensors(path);
+  NamedTensors all = load_tensors(path);
   if (has_extension(path, ".npy")) all[0].first = "o0";  // such a file has one tensor, and no name for it
   for (const auto& [name, expected] : all) {
     auto found = std::ranges::find(results, name, [](const auto& r) { return r.first; });
@@ -166,7 +166,7 @@ int run(const RunOptions& options) {
   NoGrad no_gradients;
   std::vector<Watched> watched = watch(program, inputs);
   std::vector<Value> outputs = module.run(inputs);
-  io::NamedTensors results = results_of(program, outputs, watched);
+  NamedTensors results = results_of(program, outputs, watched);
   if (!options.output.empty()) {
     bool outputs_alone =
         has_extension(options.output, ".npy");  // it holds one tensor: what was written besides is left out

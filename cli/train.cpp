@@ -42,7 +42,7 @@ int train(const TrainOptions& options) {
   std::vector<Tensor> parameters = parameters_of(program);
   ExportedModule module = program.module();
   std::vector<Value> inputs = options.example ? example_inputs(program) : read_inputs(program, options.inputs);
-  io::NamedTensors targets = load_tensors(options.target);
+  NamedTensors targets = load_tensors(options.target);
   check<ValueError>(targets.size() == 1, options.target, ": one tensor is expected, and there are ", targets.size());
   std::unique_ptr<optim::Optimizer> optimizer = make_optimizer(options, parameters);
   int every = std::max(1, options.steps / 10);

@@ -54,6 +54,20 @@ void train() {
   expect(correct > 40, "the model has learned");
 }
 
+struct Squares : torch::utils::data::Dataset<std::pair<torch::Tensor, double>> {
+  size_t size() const override { return 100; }
+  Sample get(size_t index) const override {  // with workers, from several threads at once
+    double x = static_cast<double>(index) / 100;
+    return {torch::full({3}, x), x * x};
+  }
+};
+
+void load_data_of_ones_own() {
+  Squares squares;
+  torch::utils::data::DataLoader loader(squares, {.batch_size = 32, .num_workers = 2});
+  for (auto& [x, target] : loader) expect(x.select(1, 0).square().allclose(target), "samples are stacked");
+}
+
 namespace io = torch::io;
 
 void save_training(const Net& model, const torch::optim::Optimizer& optimizer, int64_t epoch) {
@@ -104,6 +118,7 @@ void gradient_of_ones_own() {
 
 int main() {
   train();
+  load_data_of_ones_own();
   save_and_resume();
   gradient_of_ones_own();
 }

@@ -62,8 +62,10 @@ Matcher::Matcher(const Operator& op) : op_(op), numbers_as_tensors_(takes_number
   if (op.has_out())
     for (const Operator* overload : operator_overloads(op.schema().space + "::" + op.schema().name))
       factory_out_ |= is_factory(overload->schema());
-  function_ints_ = positional_ == 1 && is_int_list(parameters_[0].type);
-  method_ints_ = positional_ == 2 && is_int_list(parameters_[1].type);
+  // Where the list may be left out, two ints are two arguments: std(dim, unbiased).
+  auto takes_ints = [](const SchemaType& type) { return is_int_list(type) && !type.optional; };
+  function_ints_ = positional_ == 1 && takes_ints(parameters_[0].type);
+  method_ints_ = positional_ == 2 && takes_ints(parameters_[1].type);
 }
 
 Matcher& Matcher::of(const Operator& op) {
@@ -247,8 +249,8 @@ void Matcher::fill_factory_options(Value* frame) const {
 }
 
 std::string Matcher::parameter_name(size_t i, Reading reading) const {
-  const std::string& name = op_.schema().arguments[i].name;
-  return reading == Reading::Function && name == "self" ? "input" : name;
+  const SchemaArgument& a = op_.schema().arguments[i];
+  return reading == Reading::Function && a.name == "self" && a.type.is_tensor() ? "input" : a.name;
 }
 
 }  // namespace umbra::python

@@ -1,5 +1,8 @@
 #include "construct.h"
 
+#include <algorithm>
+#include <atomic>
+
 #include "call.h"
 #include "core/stored_types.h"
 #include "kernels/fits.h"
@@ -70,162 +73,150 @@ constexpr bool is_complex_type =
     std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>> || std::is_same_v<T, ComplexHalf>;
 
 bool is_nested(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object); }
-bool is_array(PyObject* object) { return PyObject_CheckBuffer(object) && !PyBytes_Check(object) && !is_tensor(object); }
-/// An array among other data; NumPy's single numbers have buffers too.
-bool is_array_of_dims(PyObject* object) {
-  if (!is_array(object) || !PySequence_Check(object)) return false;
-  if (PyObject_Size(object) >= 0) return true;
-  PyErr_Clear();  // an array of no dimensions
-  return false;
-}
-/// A range, a storage, an object of a user's class with a length and items.
-bool is_other_sequence(PyObject* object) {
-  if (is_tensor(object) || !PySequence_Check(object) || is_array(object)) return false;
-  if (PyObject_Size(object) >= 0) return true;
-  PyErr_Clear();
-  return false;
-}
-/// NumPy's array of no dimensions as the number that it holds.
-nb::object unboxed(PyObject* object) {
-  if (!is_numpy_array(object)) return nb::borrow(object);
-  return owned(PyObject_CallMethod(object, "__getitem__", "(())"));
+bool is_sequence_of_data(PyObject* object) {
+  return is_nested(object) || (PySequence_Check(object) && !is_tensor(object));
 }
 
-/// Anything else that can be counted through: ranges, other sequences.
-nb::object as_list(PyObject* object) {
-  nb::object list = nb::steal(PySequence_List(object));
-  if (list.is_valid()) return list;
-  PyErr_Clear();
-  fail<ValueError>("could not determine the shape of object type '", short_type_name(Py_TYPE(object)), "'");
-}
-
-/// One walk over the data: its sizes and the dtype that holds all elements.
-class Survey {
- public:
-  explicit Survey(PyObject* data) { visit(data, 0); }
-  const std::vector<int64_t>& sizes() const { return sizes_; }
-  DType dtype() const { return found_ ? dtype_ : default_dtype(); }
-  /// Whether a number among the data is one that a captured program computes.
-  bool symbolic() const { return symbolic_; }
-
- private:
-  void visit(PyObject* object, size_t depth) {
-    if (PyUnicode_Check(object)) {
-      check<ValueError>(depth == 0 || closed_, "too many dimensions 'str'");
-      fail<TypeError>("new(): invalid data type 'str'");
+/// The sizes that the first element of each level tells; the others are compared with them when they are read.
+std::vector<int64_t> sizes_of(PyObject* data) {
+  std::vector<int64_t> sizes;
+  nb::object level = nb::borrow(data);
+  while (is_sequence_of_data(level.ptr())) {
+    Py_ssize_t length = PySequence_Size(level.ptr());
+    if (length < 0) throw nb::python_error();
+    sizes.push_back(length);
+    check<ValueError>(sizes.size() <= 128, "too many dimensions '", short_type_name(Py_TYPE(level.ptr())), "'");
+    if (length == 0) break;
+    nb::object first = nb::steal(PySequence_GetItem(level.ptr(), 0));
+    if (!first.is_valid()) {
+      PyErr_Clear();
+      fail<ValueError>("could not determine the shape of object type '", short_type_name(Py_TYPE(level.ptr())), "'");
     }
-    if (PyBytes_Check(object)) fail<TypeError>("new(): invalid data type 'bytes'");
-    if (is_nested(object) || is_array_of_dims(object) || is_other_sequence(object)) return sequence(object, depth);
-    check<TypeError>(depth == sizes_.size() || !closed_, "not a sequence");
-    closed_ = true;
-    check<ValueError>(depth == sizes_.size(), "expected sequence of length ", depth < sizes_.size() ? sizes_[depth] : 0,
-                      " at dim ", depth);
-    element(object);
+    level = std::move(first);
   }
+  return sizes;
+}
 
-  void sequence(PyObject* object, size_t depth) {
-    check<ValueError>(depth < 128, "too many dimensions '", short_type_name(Py_TYPE(object)), "'");
-    nb::object list = is_nested(object) ? nb::borrow(object) : as_list(object);
-    auto length = static_cast<int64_t>(PySequence_Fast_GET_SIZE(list.ptr()));
-    if (depth == sizes_.size()) {
-      check<TypeError>(!closed_, "not a sequence");
-      sizes_.push_back(length);
-    } else {
-      check<ValueError>(sizes_[depth] == length, "expected sequence of length ", sizes_[depth], " at dim ", depth,
-                        " (got ", length, ")");
-    }
-    if (length == 0) closed_ = true;
-    for (Py_ssize_t i = 0; i < length; ++i) {
-      PyObject* item = PySequence_Fast_GET_ITEM(list.ptr(), i);
-      // One that begins with itself has too many dimensions.
-      check<TypeError>(i == 0 || item != object, "new(): self-referential lists are incompatible");
-      visit(item, depth + 1);
-    }
-  }
+bool is_symbol(PyObject* object) { return is_sym_int(object) || is_sym_float(object) || is_sym_bool(object); }
 
-  void element(PyObject* boxed) {
-    nb::object number = unboxed(boxed);
-    DType t = dtype_of_element(number.ptr());
-    Scalar value;
-    symbolic_ |= is_symbol(number.ptr()) && read_scalar(number.ptr(), value) && value.is_symbolic();
-    dtype_ = found_ ? promote_types(dtype_, t) : t;
-    found_ = true;
-  }
+/// Whether a number among the data is one that a captured program computes.
+bool has_symbol(PyObject* data) {
+  Scalar value;
+  if (!is_nested(data)) return is_symbol(data) && read_scalar(data, value) && value.is_symbolic();
+  PyObject** items = PySequence_Fast_ITEMS(data);
+  return std::any_of(items, items + PySequence_Fast_GET_SIZE(data),
+                     [&](PyObject* item) { return item != data && has_symbol(item); });
+}
 
-  static bool is_symbol(PyObject* object) { return is_sym_int(object) || is_sym_float(object) || is_sym_bool(object); }
+/// The type of NumPy's arrays and numbers; nothing where it is of another kind.
+std::optional<DType> numpy_dtype(PyObject* object) {
+  std::string_view name = type_name(object);
+  bool array = is_numpy_array(object);
+  if (!array && !name.starts_with("numpy.")) return std::nullopt;
+  if (DType t = dtype_from_name(std::string(name.substr(6))); !array && t != DType::Undefined) return t;
+  if (name.starts_with("numpy.bool")) return DType::Bool;
+  return tensor_from_buffer(object).dtype();
+}
 
-  static DType dtype_of_element(PyObject* object) {
-    if (is_tensor(object)) {
-      check<ValueError>(tensor_of(object).sym_numel().same(1),
-                        "only one element tensors can be converted to Python scalars");
-      return tensor_of(object).dtype();
-    }
+/// The type that holds all elements.
+DType inferred_dtype(PyObject* object) {
+  if (PyFloat_CheckExact(object)) return default_dtype();
+  if (PyLong_CheckExact(object)) return DType::Int64;
+  if (PyBool_Check(object) || is_sym_bool(object)) return DType::Bool;
+  if (is_tensor(object)) return tensor_of(object).dtype();
+  if (PyUnicode_Check(object) || PyBytes_Check(object))
+    fail<TypeError>("new(): invalid data type '", short_type_name(Py_TYPE(object)), "'");
+  if (!is_nested(object)) {
     if (std::optional<DType> own = numpy_dtype(object)) return *own;
-    if (PyLong_Check(object)) return PyBool_Check(object) ? DType::Bool : DType::Int64;
-    Scalar number;
-    if (!read_scalar(object, number)) fail("Could not infer dtype of ", short_type_name(Py_TYPE(object)));
-    if (number.is_complex()) return complex_type(default_dtype());
-    return number.is_floating() ? default_dtype() : number.dtype();
+    if (PyComplex_Check(object)) return complex_type(default_dtype());
+    if (PyFloat_Check(object) || is_sym_float(object)) return default_dtype();
+    if (PyLong_Check(object) || is_sym_int(object)) return DType::Int64;
+    if (!is_sequence_of_data(object)) fail("Could not infer dtype of ", short_type_name(Py_TYPE(object)));
   }
-
-  static std::optional<DType> numpy_dtype(PyObject* object) {
-    std::string_view name = type_name(object);
-    if (!name.starts_with("numpy.")) return std::nullopt;
-    DType t = dtype_from_name(std::string(name.substr(6)));
-    if (t == DType::Undefined && name.starts_with("numpy.bool")) t = DType::Bool;
-    return t == DType::Undefined ? std::nullopt : std::optional(t);
+  nb::object list = owned(PySequence_Fast(object, "not a sequence"));
+  Py_ssize_t length = PySequence_Fast_GET_SIZE(list.ptr());
+  if (length == 0) return default_dtype();
+  DType common = DType::Undefined;
+  for (Py_ssize_t i = 0; i < length; ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(list.ptr(), i);
+    check<TypeError>(item != object, "new(): self-referential lists are incompatible");
+    DType t = inferred_dtype(item);
+    common = common == DType::Undefined || t == common ? t : promote_types(common, t);
   }
-
-  std::vector<int64_t> sizes_;
-  bool closed_ = false, found_ = false, symbolic_ = false;
-  DType dtype_ = DType::Bool;
-};
-
-/// A number that is to become an element of the dtype. Integers beyond 64 bits fit into floats.
-Scalar element_of(PyObject* object, DType dtype) {
-  Scalar number;
-  if (PyLong_CheckExact(object)) {
-    int overflow;
-    long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
-    if (!overflow && (dtype != DType::UInt64 || value >= 0)) return Scalar(static_cast<int64_t>(value));
-    if (dtype == DType::UInt64) {  // its bits, in a signed integer
-      unsigned long long wide = PyLong_AsUnsignedLongLong(object);
-      if (PyErr_Occurred()) throw nb::python_error();
-      return Scalar(static_cast<int64_t>(wide));
-    }
-    if (dtype == DType::Bool) return Scalar(true);
-    check<ValueError>(!is_integral(dtype, false), "Overflow when unpacking long long");
-    double real = PyLong_AsDouble(object);
-    if (PyErr_Occurred()) throw nb::python_error();
-    return Scalar(real);
-  }
-  if (is_tensor(object)) return call_value<"aten::item">(tensor_of(object)).to_scalar();
-  if (!read_scalar(unboxed(object).ptr(), number)) fail("Could not infer dtype of ", short_type_name(Py_TYPE(object)));
-  return number;
+  return common;
 }
 
-/// Integers take numbers that fit; floats take all, as infinity if they must.
-void check_fits(PyObject* object, DType dtype, const Scalar& value) {
-  if (value.is_complex() && !is_complex(dtype) && dtype != DType::Bool) {
-    if (is_floating(dtype)) fail<TypeError>("must be real number, not ", short_type_name(Py_TYPE(object)));
-    fail<TypeError>("'", short_type_name(Py_TYPE(object)), "' object cannot be interpreted as an integer");
+/// A Python integer of 64 bits; the bits of one without a sign are those of the signed one.
+Scalar integer_element(PyObject* object, DType dtype) {
+  if (dtype == DType::UInt64) {
+    check<TypeError>(PyLong_Check(object), "an integer is required");
+    unsigned long long wide = PyLong_AsUnsignedLongLong(object);
+    if (PyErr_Occurred()) throw nb::python_error();
+    return Scalar(static_cast<int64_t>(wide));
   }
-  if (!is_integral(dtype, false)) return;
-  if (dtype == DType::UInt64) return check<TypeError>(value.is_integral(true), "an integer is required");
-  check(kernels::fits(value, dtype), "value cannot be converted to type ", name(dtype), " without overflow");
+  if (PyFloat_Check(object)) return Scalar(PyFloat_AS_DOUBLE(object));
+  nb::object number = owned(PyNumber_Index(object));
+  int overflow;
+  long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  check<ValueError>(!overflow, "Overflow when unpacking long long");
+  return Scalar(static_cast<int64_t>(value));
+}
+
+Scalar bool_element(PyObject* object) {
+  if (PyFloat_Check(object)) return Scalar(PyFloat_AS_DOUBLE(object) != 0);
+  bool has_truth =
+      PyBool_Check(object) || PyComplex_Check(object) || std::string_view(type_name(object)).starts_with("numpy.bool");
+  nb::object number = has_truth ? nb::borrow(object) : owned(PyNumber_Index(object));
+  return Scalar(PyObject_IsTrue(number.ptr()) == 1);
+}
+
+/// What is to become an element of the type, by the protocol that the type asks for: `__index__`, `__float__` or
+/// `__complex__`.
+Scalar element_of(PyObject* object, DType dtype) {
+  Scalar symbol;
+  if (is_symbol(object) && read_scalar(object, symbol)) return symbol;
+  if (is_tensor(object) && tensor_of(object).is_fake()) return call_value<"aten::item">(tensor_of(object)).to_scalar();
+  if (dtype == DType::Bool) return bool_element(object);
+  if (is_integral(dtype, false)) return integer_element(object, dtype);
+  check<ValueError>(!is_tensor(object) || tensor_of(object).sym_numel().same(1),
+                    "only one element tensors can be converted to Python scalars");
+  if (is_complex(dtype)) {
+    Py_complex value = PyComplex_AsCComplex(object);
+    if (PyErr_Occurred()) throw nb::python_error();
+    return Scalar(std::complex<double>(value.real, value.imag));
+  }
+  double value = PyFloat_AsDouble(object);
+  if (value == -1 && PyErr_Occurred()) throw nb::python_error();
+  return Scalar(value);
+}
+
+void warn_of_arrays() {
+  static std::atomic<bool> told = false;
+  if (!told.exchange(true))
+    warn(
+        "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a "
+        "single numpy.ndarray with numpy.array() before converting to a tensor.");
 }
 
 /// Writes the elements in row-major order.
-char* fill(PyObject* object, size_t depth, size_t rank, DType dtype, char* to) {
-  if (depth == rank) {
+char* fill(PyObject* object, size_t depth, const std::vector<int64_t>& sizes, DType dtype, char* to) {
+  if (depth == sizes.size()) {
     Scalar value = element_of(object, dtype);
-    check_fits(object, dtype, value);
+    // Integers take numbers that fit; floats take all, as infinity if they must.
+    check(!is_integral(dtype, false) || dtype == DType::UInt64 || kernels::fits(value, dtype),
+          "value cannot be converted to type ", name(dtype), " without overflow");
     store_scalar(to, dtype, value);
     return to + item_size(dtype);
   }
-  nb::object list = is_nested(object) ? nb::borrow(object) : as_list(object);
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.ptr()); ++i)
-    to = fill(PySequence_Fast_GET_ITEM(list.ptr(), i), depth + 1, rank, dtype, to);
+  nb::object list = owned(PySequence_Fast(object, "not a sequence"));
+  auto length = static_cast<int64_t>(PySequence_Fast_GET_SIZE(list.ptr()));
+  check<ValueError>(length == sizes[depth], "expected sequence of length ", sizes[depth], " at dim ", depth, " (got ",
+                    length, ")");
+  for (Py_ssize_t i = 0; i < length; ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(list.ptr(), i);
+    if (is_numpy_array(item)) warn_of_arrays();
+    to = fill(item, depth + 1, sizes, dtype, to);
+  }
   return to;
 }
 
@@ -260,7 +251,7 @@ PyObject* list_of_items(const Tensor& t) {
 /// Data with numbers that a captured program computes: operators that put them together.
 Tensor stack_elements(PyObject* object, size_t depth, size_t rank, DType dtype) {
   if (depth == rank) return call<"aten::scalar_tensor">(element_of(object, dtype), dtype);
-  nb::object list = is_nested(object) ? nb::borrow(object) : as_list(object);
+  nb::object list = owned(PySequence_Fast(object, "not a sequence"));
   std::vector<Tensor> parts;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.ptr()); ++i)
     parts.push_back(stack_elements(PySequence_Fast_GET_ITEM(list.ptr(), i), depth + 1, rank, dtype));
@@ -284,10 +275,10 @@ std::optional<DType> dtype_option(nb::handle object, const char* function) {
   return dtype;
 }
 
-Tensor copy_elements(PyObject* data, const Survey& survey, DType dtype) {
-  SymIntArrayRef sizes = as_sym(survey.sizes());
-  Tensor out = allocate_tensor(sizes, contiguous_strides(sizes), dtype, Device());
-  if (out.numel() > 0) fill(data, 0, survey.sizes().size(), dtype, static_cast<char*>(out.raw_data()));
+Tensor copy_elements(PyObject* data, const std::vector<int64_t>& sizes, DType dtype) {
+  SymIntArrayRef shape = as_sym(sizes);
+  Tensor out = allocate_tensor(shape, contiguous_strides(shape), dtype, Device());
+  if (out.numel() > 0) fill(data, 0, sizes, dtype, static_cast<char*>(out.raw_data()));
   return out;
 }
 
@@ -316,13 +307,15 @@ Tensor copy_exchanged(nb::handle data, std::optional<DType> dtype) {
 Tensor make_literal(PyObject* data, std::optional<DType> dtype) {
   bool usual = is_nested(data) || PyNumber_Check(data);
   if (!usual && nb::hasattr(nb::handle(data), "untyped")) return lift(copy_storage(data, dtype));
-  if (is_array(data)) return lift(tensor_from_data(data, dtype));
-  if (!usual && !is_other_sequence(data) && nb::hasattr(nb::handle(data), "__dlpack__"))
+  if (PyUnicode_Check(data) || PyBytes_Check(data))
+    fail<TypeError>("new(): invalid data type '", short_type_name(Py_TYPE(data)), "'");
+  if (is_numpy_array(data)) return lift(tensor_from_data(data, dtype));
+  if (!usual && !is_sequence_of_data(data) && nb::hasattr(nb::handle(data), "__dlpack__"))
     return lift(copy_exchanged(data, dtype));
-  Survey survey(data);
-  DType type = dtype.value_or(survey.dtype());
-  if (survey.symbolic()) return stack_elements(data, 0, survey.sizes().size(), type);
-  return lift(copy_elements(data, survey, type));
+  std::vector<int64_t> sizes = sizes_of(data);
+  DType type = dtype ? *dtype : inferred_dtype(data);
+  if (has_symbol(data)) return stack_elements(data, 0, sizes.size(), type);
+  return lift(copy_elements(data, sizes, type));
 }
 
 Tensor make_tensor(nb::handle data, nb::handle dtype_object, nb::handle device, bool requires_grad) {
@@ -380,13 +373,13 @@ void store_scalar(void* to, DType dtype, const Scalar& value) {
 }
 
 Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
-  if (is_array(data)) {
+  if (is_numpy_array(data)) {
     BelowLayers scope;
     Tensor shared = tensor_from_buffer(data);
     return dtype && *dtype != shared.dtype() ? call<"aten::_to_copy">(shared, *dtype) : call<"aten::clone">(shared);
   }
-  Survey survey(data);
-  return copy_elements(data, survey, dtype.value_or(survey.dtype()));
+  std::vector<int64_t> sizes = sizes_of(data);
+  return copy_elements(data, sizes, dtype ? *dtype : inferred_dtype(data));
 }
 
 PyObject* to_list(const Tensor& tensor) {

@@ -167,10 +167,20 @@ bool is_told_nothing(PyObject* args, PyObject* kwargs) {
   return PyTuple_GET_SIZE(args) == 0 && (!kwargs || PyDict_GET_SIZE(kwargs) == 0);
 }
 
+/// "bool", "half", "cfloat": the method that converts to a type.
+std::string name_of_conversion(DType dtype) {
+  if (dtype == DType::Complex64) return "cfloat";
+  if (dtype == DType::Complex128) return "cdouble";
+  if (dtype == DType::Complex32) return "chalf";
+  std::string name(kernel_name(dtype));
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
+}
+
 template <DType kDType> PyObject* to_dtype(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     if (is_told_nothing(args, kwargs)) return wrap(call<"aten::to.dtype">(tensor_of(self), kDType));
-    Request request = told_by_name(to_string(kDType).c_str(), {}, args, kwargs);
+    Request request = told_by_name(name_of_conversion(kDType).c_str(), {}, args, kwargs);
     request.dtype = kDType;
     return wrap(convert(tensor_of(self), request));
   });

@@ -17,16 +17,19 @@ namespace {
 
 using Base = SchemaType::Base;
 
+bool is_numpy_number(PyObject* object) {
+  return std::string_view(type_name(object)).starts_with("numpy.") && !is_numpy_array(object);
+}
 bool is_numpy_bool(PyObject* object) { return std::string_view(type_name(object)).starts_with("numpy.bool"); }
 
-// A number that C++ sees through Python's protocols: numpy's scalars, fractions and the like.
+// A number that C++ sees through Python's protocols: NumPy's scalars; for sizes, anything with an index.
 bool has_index(PyObject* object) {
   PyNumberMethods* number = Py_TYPE(object)->tp_as_number;
   return number && number->nb_index;
 }
 bool has_float(PyObject* object) {
   PyNumberMethods* number = Py_TYPE(object)->tp_as_number;
-  return number && number->nb_float && std::string_view(type_name(object)).starts_with("numpy.");
+  return number && number->nb_float;
 }
 
 Scalar item_of(const Tensor& tensor) {
@@ -268,8 +271,8 @@ bool read_scalar(PyObject* object, Scalar& out) {
   else if (is_single(object)) {
     jit::Trace* trace = jit::active_trace();
     out = trace && trace->on ? trace->scalar(tensor_of(object)) : item_of(tensor_of(object));
-  } else if (is_numpy_bool(object)) out = Scalar(PyObject_IsTrue(object) == 1);
-  else if (is_tensor(object) || is_numpy_array(object)) return false;
+  } else if (!is_numpy_number(object)) return false;  // others may have an operator of their own for tensors
+  else if (is_numpy_bool(object)) out = Scalar(PyObject_IsTrue(object) == 1 ? 1.0 : 0.0);  // as torch reads it
   else if (has_index(object)) out = Scalar(operand_value(owned(PyNumber_Index(object)).ptr()));
   else if (std::string_view(type_name(object)).starts_with("numpy.complex")) {
     Py_complex c = PyComplex_AsCComplex(object);

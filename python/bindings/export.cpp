@@ -308,7 +308,7 @@ void bind_export(nb::module_& m) {
   });
   m.def("_save_programs",
         [](const std::string& path, const std::vector<std::pair<std::string, ProgramObject>>& programs,
-           io::NamedTexts extra_files) {
+           NamedTexts extra_files) {
           io::Pt2Archive archive;
           for (const auto& [name, program] : programs) {
             archive.programs.push_back(io::to_pt2(*program.program));

@@ -69,7 +69,7 @@ void load_state(Generator& g, const std::string& bytes) {
   for (uint64_t word : saved.words) valid = valid && word <= std::numeric_limits<uint32_t>::max();
   check(valid, "Invalid mt19937 state");
   std::lock_guard lock(g.engine().mutex);
-  g.set_seed(saved.seed);
+  g.manual_seed(saved.seed);
   Generator::Engine& engine = g.engine();
   for (size_t i = 0; i < kWords; ++i) engine.words[i] = static_cast<uint32_t>(saved.words[i]);
   engine.next = static_cast<int>(saved.left == 1 ? kWords : saved.next);
@@ -133,7 +133,9 @@ void bind_generator(nb::module_& m) {
       .def("manual_seed",
            [](nb::object self, nb::handle seed) {
              end_capture("torch.Generator.manual_seed()", kSeeds);
-             nb::cast<GeneratorObject&>(self).pointer->set_seed(seed_of(seed));
+             check(PyIndex_Check(seed.ptr()), "manual_seed expected a long, but got ",
+                   short_type_name(Py_TYPE(seed.ptr())));
+             nb::cast<GeneratorObject&>(self).pointer->manual_seed(seed_of(seed));
              return self;
            })
       .def("initial_seed", [](const GeneratorObject& g) { return g.pointer->seed(); })
@@ -141,7 +143,7 @@ void bind_generator(nb::module_& m) {
            [](const GeneratorObject& g) {
              end_capture("torch.Generator.seed()", kSeeds);
              uint64_t seed = std::random_device{}();
-             g.pointer->set_seed(seed);
+             g.pointer->manual_seed(seed);
              return seed;
            })
       .def("get_state", [](const GeneratorObject& g) { return to_bytes(save_state(*g.pointer)); })

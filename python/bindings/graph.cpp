@@ -187,7 +187,39 @@ IntrusivePtr<fx::ModuleStack> read_modules(nb::handle stack, bool& by_name) {
   }
   return make_counted<fx::ModuleStack>(std::move(frames));
 }
-constexpr const char *kModules = "nn_module_stack", *kOrigins = "from_node";
+constexpr const char *kModules = "nn_module_stack", *kOrigins = "from_node", *kNotes = "custom";
+
+/// What a program in Python notes of nodes: an object that it may go on changing.
+class PythonAnnotations final : public fx::Annotations {
+ public:
+  explicit PythonAnnotations(nb::handle notes) : notes_(make_counted<PythonObject>(notes.ptr())) {}
+  nb::object notes() const { return nb::borrow(notes_->get()); }
+  std::string json() const override { return text_by("annotations_json"); }
+  std::string shown() const override { return text_by("annotations_text"); }
+  IntrusivePtr<fx::Annotations> copy() const override {
+    nb::gil_scoped_acquire gil;
+    return make_counted<PythonAnnotations>(nb::module_::import_("copy").attr("copy")(notes()));
+  }
+
+ private:
+  std::string text_by(const char* function) const {
+    nb::gil_scoped_acquire gil;
+    return nb::cast<std::string>(nb::module_::import_("umbra.fx.traceback").attr(function)(notes()));
+  }
+  IntrusivePtr<PythonObject> notes_;
+};
+
+/// What is noted of a node, as an object of Python from now on.
+nb::object notes_of(fx::Meta& meta) {
+  auto* own = dynamic_cast<PythonAnnotations*>(meta.custom.get());
+  if (!own) {
+    auto read = make_counted<PythonAnnotations>(nb::module_::import_("json").attr("loads")(meta.custom->json()));
+    own = read.get();
+    meta.custom = std::move(read);
+  }
+  return own->notes();
+}
+
 /// What is no stack of names is kept as it is besides: symbolic tracing has the classes themselves.
 void set_modules(fx::Meta& meta, nb::handle stack) {
   bool by_name = true;
@@ -204,7 +236,8 @@ bool holds_value(const fx::Node& node) {
 }
 
 nb::object meta_get(const NodeHandle& node, const std::string& key) {
-  const fx::Meta& meta = node->meta;
+  fx::Meta& meta = node->meta;
+  if (key == kNotes && meta.custom) return notes_of(meta);
   if (key == "val" && holds_value(*node.get())) return nb::steal(wrap(meta.val));
   if (key == "stack_trace" && meta.source) return make_text(meta.source->text());
   if (key == kOrigins)
@@ -224,6 +257,7 @@ void meta_set(const NodeHandle& node, const std::string& key, nb::handle value) 
                       ? nullptr
                       : IntrusivePtr<fx::SourceLocation>(make_counted<fx::TextLocation>(nb::cast<std::string>(value)));
   else if (key == kModules) set_modules(meta, value);
+  else if (key == kNotes) meta.custom = make_counted<PythonAnnotations>(value);
   else if (key == kOrigins && PyUnicode_Check(value.ptr())) fx::set_origins_text(meta, nb::cast<std::string>(value));
   else meta.set(key, Value::object(make_counted<PythonObject>(value.ptr())));
 }
@@ -233,6 +267,7 @@ void meta_delete(const NodeHandle& node, const std::string& key) {
   if (key == "val") meta.val = Value();
   else if (key == "stack_trace") meta.source = nullptr;
   else if (key == kModules) meta.modules = nullptr;
+  else if (key == kNotes && meta.custom) meta.custom = nullptr;
   else if (erased == 0) throw nb::key_error(key.c_str());
 }
 std::vector<std::string> meta_keys(const NodeHandle& node) {
@@ -240,6 +275,7 @@ std::vector<std::string> meta_keys(const NodeHandle& node) {
   const fx::Meta& meta = node->meta;
   if (meta.source) keys.push_back("stack_trace");
   if (meta.modules && !meta.find(kModules)) keys.push_back(kModules);
+  if (meta.custom) keys.push_back(kNotes);
   if (holds_value(*node.get())) keys.push_back("val");
   for (const auto& [key, value] : meta.extra) keys.push_back(key);
   return keys;
@@ -251,6 +287,13 @@ std::function<bool(const fx::Node&)> impurity(nb::handle callable) {
 }
 
 void bind_node(nb::module_& m) {
+  m.def(
+      "_set_annotations",
+      [](nb::handle notes) {
+        set_annotations(notes.is_none() ? nullptr
+                                        : IntrusivePtr<fx::Annotations>(make_counted<PythonAnnotations>(notes)));
+      },
+      nb::arg("notes").none());
   nb::class_<NodeHandle>(m, "Node", nb::dynamic_attr(), nb::is_weak_referenceable(), nb::type_slots(node_slots))
       .def_prop_ro("op", [](const NodeHandle& n) { return fx::to_string(n->op()); })
       .def_prop_rw(
@@ -423,6 +466,7 @@ void bind_graph(nb::module_& m) {
                if (std::ranges::find(kinds, fx::to_string(node->op())) != kinds.end()) out.append(wrap(node));
              return out;
            })
+      .def_prop_ro("_root", [](const GraphHandle& g) { return wrap(g->root()); })
       .def_prop_ro("_first", [](const GraphHandle& g) { return g->first() ? wrap(g->first()) : nb::none(); })
       .def_prop_ro("_last", [](const GraphHandle& g) { return g->last() ? wrap(g->last()) : nb::none(); })
       .def_prop_ro("_has_statements", [](const GraphHandle& g) { return fx::has_statements(*g.get()); })

@@ -59,9 +59,12 @@ void bind_misc(nb::module_& m) {
   m.def(
       "can_cast", [](DType from, DType to) { return can_cast(from, to); }, nb::arg("from_"), nb::arg("to"));
   m.def("get_num_threads", [] { return get_num_threads(); });
-  m.def("set_num_threads", [](int count) {
-    check(count > 0, "expected positive number of threads");
-    umbra::set_num_threads(count);
+  m.def("set_num_threads", [](nb::handle count) {
+    check(PyLong_Check(count.ptr()) && !PyBool_Check(count.ptr()), "set_num_threads expects an int, but got ",
+          short_type_name(Py_TYPE(count.ptr())));
+    int threads = nb::cast<int>(count);
+    check(threads > 0, "set_num_threads expects a positive integer");
+    umbra::set_num_threads(threads);
   });
   m.def("set_flush_denormal", [](bool enabled) {
 #ifdef __SSE2__

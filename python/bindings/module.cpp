@@ -42,6 +42,7 @@ NB_MODULE(_C, m) {
   bind_autograd(m);
   bind_autograd_function(m);
   bind_autocast(m);
+  bind_profile(m);
   bind_nn_module(m);
   bind_dispatch(m);
   bind_subclass(m);

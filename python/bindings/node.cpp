@@ -8,6 +8,7 @@
 #include "autograd/operator_node.h"
 #include "hooks.h"
 #include "tensor_type.h"
+#include "umbra/autograd/function.h"
 #include "umbra/autograd/running.h"
 #include "umbra/core/warning.h"
 
@@ -44,7 +45,8 @@ void deallocate(PyObject* self) {
 }
 
 PyObject* repr(PyObject* self) {
-  return PyUnicode_FromFormat("<%s object at %p>", node(self).name().c_str(), cast(self)->node);
+  const char* module = dynamic_cast<autograd::FunctionNode*>(&node(self)) ? "torch.autograd.function." : "";
+  return PyUnicode_FromFormat("<%s%s object at %p>", module, node(self).name().c_str(), cast(self)->node);
 }
 
 PyObject* name(PyObject* self, PyObject*) {

@@ -56,19 +56,23 @@ RewrittenCall rewritten(const CallArguments& call, const std::vector<std::string
   return out;
 }
 
+const OldForm* form_of(std::string_view function) {
+  if (function.ends_with('_')) function.remove_suffix(1);
+  for (const OldForm& form : old_forms())
+    if (contains(form.functions, function)) return &form;
+  return nullptr;
+}
+
 }  // namespace
+
+bool has_unnamed_factors(const std::string& function) { return form_of(function); }
 
 std::optional<RewrittenCall> with_named_factors(const std::string& function, Reading reading,
                                                 const CallArguments& call) {
-  if (reading == Reading::Operator) return std::nullopt;
-  std::string_view name = function;
-  if (name.ends_with('_')) name.remove_suffix(1);
-  for (const OldForm& form : old_forms()) {
-    if (!contains(form.functions, name)) continue;
-    if (contains(reading == Reading::Method ? form.as_method : form.as_function, spelling(call)))
-      return rewritten(call, form.factors);
-  }
-  return std::nullopt;
+  const OldForm* form = reading == Reading::Operator ? nullptr : form_of(function);
+  if (!form || !contains(reading == Reading::Method ? form->as_method : form->as_function, spelling(call)))
+    return std::nullopt;
+  return rewritten(call, form->factors);
 }
 
 void warn_of_unnamed_factors(const std::string& function) {

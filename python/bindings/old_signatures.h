@@ -20,6 +20,9 @@ struct RewrittenCall {
 std::optional<RewrittenCall> with_named_factors(const std::string& function, Reading reading,
                                                 const CallArguments& call);
 
+/// Whether a function has such a form, which messages do not show.
+bool has_unnamed_factors(const std::string& function);
+
 /// Says, once, that the form is deprecated.
 void warn_of_unnamed_factors(const std::string& function);
 

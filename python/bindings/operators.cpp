@@ -62,6 +62,22 @@ std::string overload_name(const Operator& op) {
   return op.schema().overload.empty() ? "default" : op.schema().overload;
 }
 
+/// What a composite does, once; NotImplemented for others.
+PyObject* decompose(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  return guarded([&] {
+    const Operator& op = *cast(self)->op;
+    if (!op.is_composite()) return Py_NewRef(Py_NotImplemented);
+    CallArguments call{args, static_cast<size_t>(count), keywords};
+    Scratch scratch;
+    Frame frame(op);
+    Mismatch why;
+    if (!Matcher::of(op).read(call, Reading::Operator, frame.data(), scratch, why)) fail_schema(op, call, why);
+    op.definition().composite(frame.data());
+    return wrap_results(op, frame.data());
+  });
+}
+PyObject* can_decompose(PyObject* self, PyObject*) { return PyBool_FromLong(cast(self)->op->is_composite()); }
+
 // ---- attributes ----
 
 template <class F> PyObject* text_property(PyObject* self, F&& text) {
@@ -147,6 +163,9 @@ PyGetSetDef g_properties[] = {
 };
 PyMethodDef g_methods[] = {
     {"name", call_name, METH_NOARGS, nullptr},
+    {"decompose", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(decompose)), METH_FASTCALL | METH_KEYWORDS,
+     nullptr},
+    {"_can_decompose", can_decompose, METH_NOARGS, nullptr},
     {"__reduce__", reduce, METH_NOARGS, nullptr},
     {"__copy__", copy, METH_NOARGS, nullptr},
     {"__deepcopy__", copy, METH_O, nullptr},

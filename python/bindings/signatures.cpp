@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "old_signatures.h"
 #include "tensor_type.h"
 #include "values.h"
 
@@ -86,7 +87,8 @@ std::string given_text(const CallArguments& call, Reading reading) {
   for (size_t k = 0; k < call.keyword_count(); ++k)
     out +=
         (out.empty() ? "" : ", ") + std::string(text_of(call.keyword(k))) + "=" + argument_type(call.keyword_value(k));
-  return "(" + out + ")";
+  bool only_keywords = call.keyword_count() > 0 && call.positional == (reading == Reading::Method ? 1 : 0);
+  return "(" + out + (only_keywords ? ", )" : ")");  // as PyTorch writes it
 }
 
 /// Which element of a list is not of the list's type.
@@ -115,9 +117,15 @@ std::string given_text(const CallArguments& call, Reading reading) {
   size_t skipped = reading == Reading::Method ? 1 : 0;
   switch (why.reason) {
     case Mismatch::Reason::TooMany: {
-      size_t takes = matcher.positional_count() - skipped;
-      fail<TypeError>(name, "() takes ", takes, " positional argument", takes == 1 ? "" : "s", " but ",
-                      call.positional - skipped, call.positional - skipped == 1 ? " was" : " were", " given");
+      const auto& arguments = matcher.op().schema().arguments;
+      size_t takes = matcher.positional_count() - skipped, given = call.positional - skipped, needs = 0;
+      for (size_t i = skipped; i < matcher.positional_count(); ++i) needs += !arguments[i].default_value;
+      if (arguments.size() == skipped)
+        fail<TypeError>("TensorBase.", name, "() takes no arguments (", given, " given)");
+      const char* were = given == 1 ? " was given" : " were given";
+      if (needs < takes)
+        fail<TypeError>(name, "() takes from ", needs, " to ", takes, " positional arguments but ", given, were);
+      fail<TypeError>(name, "() takes ", takes, " positional argument", takes == 1 ? "" : "s", " but ", given, were);
     }
     case Mismatch::Reason::UnknownKeyword:
       fail<TypeError>(name, "() got an unexpected keyword argument '", std::string(text_of(why.object)), "'");
@@ -132,7 +140,8 @@ std::string given_text(const CallArguments& call, Reading reading) {
         if (arguments[i].default_value || arguments[i].is_out()) continue;
         missing += (count++ ? ", \"" : "\"") + matcher.parameter_name(i, reading) + "\"";
       }
-      fail<TypeError>(name, "() missing ", count, " required positional arguments: ", missing);
+      const char* noun = count == 1 ? "arguments" : "argument";  // as PyTorch has them
+      fail<TypeError>(name, "() missing ", count, " required positional ", noun, ": ", missing);
     }
     default: break;
   }
@@ -152,11 +161,101 @@ bool takes_as_many(const Matcher& matcher, const CallArguments& call, bool with_
   if (matcher.op().schema().find("pin_memory") >= 0) ++most;  // requires_grad
   auto needed = [](const SchemaArgument& a) { return !a.default_value && !a.is_out(); };
   auto least = static_cast<size_t>(std::count_if(arguments.begin(), arguments.end(), needed));
-  return matcher.takes_spelt_out_ints(Reading::Function) || (least <= given && given <= most);
+  return least <= given && (given <= most || matcher.takes_spelt_out_ints(Reading::Function));
+}
+
+bool is_factory(const Matcher& matcher) { return matcher.op().schema().find("pin_memory") >= 0; }
+
+/// Whether an argument is one of a factory's options, for which an output needs no say.
+bool is_option(const Matcher& matcher, const SchemaArgument& a) {
+  return is_factory(matcher) &&
+         (a.name == "dtype" || a.name == "layout" || a.name == "device" || a.name == "pin_memory");
 }
 
 /// Whether `out` is the same signature with an out argument more.
-bool is_out_of(const Matcher& out, const Matcher& plain) { return out.op().functional() == &plain.op(); }
+bool is_out_of(const Matcher& out, const Matcher& plain) {
+  if (!is_factory(plain)) return out.op().functional() == &plain.op();
+  std::vector<std::string> wanted, found;
+  for (const SchemaArgument& a : plain.op().schema().arguments)
+    if (!is_option(plain, a)) wanted.push_back(a.name);
+  for (const SchemaArgument& a : out.op().schema().arguments)
+    if (!a.is_out()) found.push_back(a.name);
+  return wanted == found;
+}
+
+std::string default_text(const SchemaArgument& a) {
+  const Value& value = *a.default_value;
+  if (a.name == "pin_memory") return "False";
+  if (a.type.base == Base::String && !a.type.list && !value.is_none()) return "\"" + value.to_string() + "\"";
+  if (is_int_list(a.type) && !value.is_none()) {
+    auto numbers = value.int_list();
+    if (numbers.empty()) return "None";
+    bool one = std::all_of(numbers.begin(), numbers.end(), [&](const SymInt& n) { return n.same(numbers[0]); });
+    if (a.type.list_size > 0 && one) return concat(numbers[0]);
+    std::string text;
+    for (const SymInt& n : numbers) text += (text.empty() ? "" : ",") + concat(n);
+    return "{" + text + "}";
+  }
+  return to_string(value);
+}
+
+/// Whether a signature's parameter takes what stands in its place, as PyTorch's messages judge it: by the name of the
+/// type.
+bool matches_by_name(const SchemaType& type, PyObject* object) {
+  std::string wanted = type_text(type), given = argument_type(object);
+  if (wanted == "float") return given == "float" || given == "int";
+  return wanted == given;
+}
+
+/// "(!str!, dim=int)": what was given, with marks where a parameter does not take it.
+std::string marked_text(const Matcher& matcher, const CallArguments& call, Reading reading) {
+  std::string out;
+  auto add = [&](const SchemaArgument* a, const std::string& prefix, PyObject* object) {
+    std::string text = prefix + argument_type(object);
+    if (PyTuple_Check(object) || PyList_Check(object)) {
+      std::string elements;
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+        elements += (i ? ", " : "") + argument_type(PySequence_Fast_GET_ITEM(object, i));
+      if (PyTuple_Check(object) && PySequence_Fast_GET_SIZE(object) == 1) elements += ",";
+      text += PyTuple_Check(object) ? " of (" + elements + ")" : " of [" + elements + "]";
+    }
+    const char* mark = a && matches_by_name(a->type, object) ? "" : "!";
+    out += (out.empty() ? "" : ", ") + concat(mark, text, mark);
+  };
+  const auto& arguments = matcher.op().schema().arguments;
+  for (size_t i = reading == Reading::Method ? 1 : 0; i < call.positional; ++i)
+    add(i < arguments.size() ? &arguments[i] : nullptr, "", call.values[i]);
+  for (size_t k = 0; k < call.keyword_count(); ++k) {
+    std::string name(text_of(call.keyword(k)));
+    const SchemaArgument* found = nullptr;
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (matcher.parameter_name(i, reading) == name) found = &arguments[i];
+    add(found, name + "=", call.keyword_value(k));
+  }
+  return "(" + out + ")";
+}
+
+/// Why a signature with as many parameters as were given does not fit; nothing for others. Outputs, options and the
+/// star count.
+std::string mismatch_text(const Matcher& matcher, const CallArguments& call, Reading reading, bool with_out) {
+  const auto& arguments = matcher.op().schema().arguments;
+  size_t skipped = reading == Reading::Method ? 1 : 0;
+  bool starred = with_out || std::any_of(arguments.begin(), arguments.end(),
+                                         [](const SchemaArgument& a) { return a.keyword_only && !a.is_out(); });
+  size_t expected = arguments.size() - skipped + with_out + is_factory(matcher) + starred;
+  std::string unknown;
+  for (size_t k = 0; k < call.keyword_count(); ++k) {
+    std::string name(text_of(call.keyword(k)));
+    bool known = (with_out && name == "out") || (is_factory(matcher) && name == "requires_grad");
+    for (size_t i = skipped; i < arguments.size(); ++i) known |= matcher.parameter_name(i, reading) == name;
+    if (!known) unknown += (unknown.empty() ? "" : ", ") + name;
+  }
+  size_t given = call.positional - skipped + call.keyword_count();
+  if (given != std::max<size_t>(expected, 1)) return "";
+  if (!unknown.empty()) return "      didn't match because some of the keywords were incorrect: " + unknown + "\n";
+  return "      didn't match because some of the arguments have invalid types: " + marked_text(matcher, call, reading) +
+         "\n";
+}
 
 }  // namespace
 
@@ -190,20 +289,23 @@ std::string signature_text(const Matcher& matcher, Reading reading, bool with_ou
     separate();
     out += "*";
   };
+  auto add_out = [&] {
+    if (!std::exchange(with_out, false)) return;
+    star();
+    separate();
+    out += matcher.op().schema().returns.size() > 1 ? "tuple of Tensors out = None" : "Tensor out = None";
+  };
   for (size_t i = reading == Reading::Method ? 1 : 0; i < arguments.size(); ++i) {
     const SchemaArgument& a = arguments[i];
     if (a.is_out()) continue;
     if (a.keyword_only) star();
+    if (is_option(matcher, a)) add_out();
     separate();
     out += type_text(a.type) + " " + matcher.parameter_name(i, reading);
-    if (a.default_value) out += " = " + to_string(*a.default_value);
+    if (a.default_value) out += " = " + default_text(a);
   }
-  if (with_out) {
-    star();
-    separate();
-    out += "Tensor out = None";
-  }
-  return out + ")";
+  add_out();
+  return out + (is_factory(matcher) ? ", bool requires_grad = False)" : ")");
 }
 
 void fail_no_signature(const std::string& name, Reading reading, const std::vector<const Matcher*>& plain,
@@ -216,7 +318,8 @@ void fail_no_signature(const std::string& name, Reading reading, const std::vect
   };
   std::vector<const Matcher*> plausible;
   for (const Matcher* m : shown)
-    if (shown.size() == 1 || takes_as_many(*m, call, has_out(*m))) plausible.push_back(m);
+    if ((shown.size() == 1 && !has_unnamed_factors(name)) || takes_as_many(*m, call, has_out(*m)))
+      plausible.push_back(m);
   if (plausible.size() == 1) {
     Scratch scratch;
     const Matcher* matcher = plausible[0];
@@ -228,7 +331,7 @@ void fail_no_signature(const std::string& name, Reading reading, const std::vect
   std::string message = name + "() received an invalid combination of arguments - got " + given_text(call, reading);
   if (shown.size() == 1) fail<TypeError>(message, ", but expected ", text(*shown[0]));
   message += ", but expected one of:\n";
-  for (const Matcher* m : shown) message += " * " + text(*m) + "\n";
+  for (const Matcher* m : shown) message += " * " + text(*m) + "\n" + mismatch_text(*m, call, reading, has_out(*m));
   fail<TypeError>(message);
 }
 

@@ -159,7 +159,8 @@ void bind_storage(nb::module_& m) {
       .def("__repr__", &describe);
   m.def("_untyped_storage", [](const Tensor& t) {
     ops::rely_on_layout(t);
-    bool of_wrapper = t.keys().has(DispatchKey::Subclass) && !t.is_meta() && t.storage() && !t.storage()->has_data();
+    bool of_class = t.keys().has(DispatchKey::Subclass) && !t.is_meta() && t.storage() && !t.storage()->has_data();
+    bool of_wrapper = of_class || t.keys().has(DispatchKey::Level) || t.keys().has(DispatchKey::Functionalize);
     return StorageObject{t.storage(), of_wrapper};
   });
   m.def("_shared_storage",

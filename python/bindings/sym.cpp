@@ -1,11 +1,12 @@
 // SymInt, SymFloat and SymBool in Python: arithmetic gives expressions, a question for a value (bool, int, an index)
 // leaves a guard.
+#include "sym.h"
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "capture_watch.h"
-#include "fake.h"
 #include "tensor_type.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/sym/expression.h"
@@ -21,8 +22,6 @@ PyTypeObject* g_sym_bool_type;
 
 namespace {
 
-sym::ShapeEnv& env_of(const SymNode* node) { return static_cast<const sym::Expression*>(node)->env(); }
-
 PyObject* make(PyTypeObject* type, const SymNode* node) {
   auto* self = PyObject_New(PySym, type);
   if (!self) throw nb::python_error();
@@ -37,21 +36,6 @@ void deallocate(PyObject* self) {
   reinterpret_cast<PySym*>(self)->owner->release();
   PyObject_Free(self);
   Py_DECREF(type);
-}
-
-/// The expression behind a symbolic number; anything else is an error.
-const SymNode* expect_node(nb::handle object) {
-  PyObject* o = object.ptr();
-  if (!is_sym_int(o) && !is_sym_float(o) && !is_sym_bool(o))
-    fail<TypeError>("expected a SymInt, SymFloat or SymBool, not ", short_type_name(Py_TYPE(o)));
-  return node_of(o);
-}
-
-/// Python's truth of an object that is no SymBool.
-bool plain_truth(nb::handle object) {
-  int truth = PyObject_IsTrue(object.ptr());
-  checked(truth);
-  return truth == 1;
 }
 
 /// An operand: an integer or a float, symbolic or not.
@@ -320,12 +304,6 @@ Py_hash_t hash_of_value(PyObject* self) {
 
 // ---- SymBool ----
 
-std::optional<SymBool> read_bool(PyObject* object) {
-  if (is_sym_bool(object)) return SymBool(node_of(object));
-  if (PyBool_Check(object)) return SymBool(object == Py_True);
-  return std::nullopt;
-}
-/// Of two bools; with a number on one side they are the numbers 0 and 1, as in Python.
 template <class F, class G> PyObject* with_bools(PyObject* a, PyObject* b, F&& body, G&& with_numbers) {
   return guarded([&]() -> PyObject* {
     auto x = read_bool(a), y = read_bool(b);
@@ -370,8 +348,7 @@ template <size_t kSize> struct FixedText {
 
 /// The result of a call, which captures are told of: their graphs make the number as the program does.
 PyObject* noted(const char* function, std::initializer_list<PyObject*> operands, PyObject* result) {
-  bool symbolic = result && (is_sym_int(result) || is_sym_float(result) || is_sym_bool(result));
-  if (!symbolic || !are_symbol_calls_noted()) return result;
+  if (!result || result == Py_NotImplemented || !are_symbol_calls_noted()) return result;
   // Powers and extremes of integers that are floats begin with a conversion, which the expression has.
   std::string_view name = function;
   bool converts = name == "operator.pow" || name.starts_with("torch.sym_m");
@@ -381,7 +358,8 @@ PyObject* noted(const char* function, std::initializer_list<PyObject*> operands,
     values.push_back(operand ? plain_or_symbolic(operand) : Value());
     if (operand && values.back().is_none()) return result;
   }
-  note_symbol_call(function, std::move(values), plain_or_symbolic(result));
+  Value value = plain_or_symbolic(result);
+  if (!value.is_none()) note_symbol_call(function, std::move(values), value);
   return result;
 }
 
@@ -468,40 +446,8 @@ void bind_bool(nb::module_& m) {
   g_sym_bool_type = add_type(m.ptr(), spec);
 }
 
-}  // namespace
-
-nb::object integer_object(Integer value) {
-  if (fits_int64(value)) return nb::steal(PyLong_FromLongLong(static_cast<int64_t>(value)));
-  return nb::steal(checked(PyLong_FromString(integer_text(value).c_str(), nullptr, 10)));
-}
-
-PyObject* wrap_symbol(SymInt value) {
-  auto* expression = static_cast<const sym::Expression*>(value.node());
-  if (expression->is(sym::Kind::Integer)) return integer_object(expression->integer()).release().ptr();
-  return make(g_sym_int_type, expression);
-}
-PyObject* wrap(const SymFloat& value) {
-  return value.is_symbolic() ? make(g_sym_float_type, value.node()) : PyFloat_FromDouble(value.value());
-}
-PyObject* wrap(const SymBool& value) {
-  return value.is_symbolic() ? make(g_sym_bool_type, value.node()) : PyBool_FromLong(value.value());
-}
-
-PyObject* wrap(const Scalar& value) {
-  switch (value.kind()) {
-    case Scalar::Kind::Bool: return PyBool_FromLong(value.to_bool());
-    case Scalar::Kind::Int: return PyLong_FromLongLong(value.to_int());
-    case Scalar::Kind::Double: return PyFloat_FromDouble(value.to_double());
-    case Scalar::Kind::Complex: return PyComplex_FromDoubles(value.to_complex().real(), value.to_complex().imag());
-    case Scalar::Kind::SymInt: return wrap(value.to_sym_int());
-    case Scalar::Kind::SymFloat: return wrap(value.to_sym_float());
-    default: return wrap(value.to_sym_bool());
-  }
-}
-
-void bind_sym(nb::module_& m) {
-  bind_numbers(m);
-  bind_bool(m);
+/// What math and operators do to plain numbers.
+void bind_functions(nb::module_& m) {
   auto both = [](nb::handle a, nb::handle b, SymOp op) {
     if (PyLong_CheckExact(a.ptr()) && PyLong_CheckExact(b.ptr())) {  // plain ones of any length
       int less = PyObject_RichCompareBool(a.ptr(), b.ptr(), Py_LT);
@@ -566,41 +512,44 @@ void bind_sym(nb::module_& m) {
     return nb::steal(a.is_float ? wrap(sym_where(*which, a.real, b.real))
                                 : wrap(sym_where(*which, a.integer, b.integer)));
   });
-  m.def("_sym_statically_known_true", [](nb::handle a) {
-    auto x = read_bool(a.ptr());
-    return x && x->known_true();
-  });
-  m.def("_sym_guard_or", [](nb::handle a, bool fallback) {
-    auto x = read_bool(a.ptr());
-    return x ? x->guard_or(fallback) : plain_truth(a);
-  });
-  m.def("_sym_guard_size_oblivious", [](nb::handle a) {
-    auto x = read_bool(a.ptr());
-    if (!x || !x->is_symbolic()) return plain_truth(a);
-    return env_of(x->node()).guard_size_oblivious(static_cast<const sym::Expression*>(x->node()));
-  });
-  m.def("_sym_expect_true", [](nb::handle a, const std::string& message) {
-    auto x = read_bool(a.ptr());
-    return x ? x->expect_true(message.c_str()) : plain_truth(a);
-  });
-  m.def("_sym_has_hint", [](nb::handle a) { return expect_node(a)->has_hint(); });
-  m.def("_sym_hint", [](nb::handle a) -> nb::object {
-    const SymNode* node = expect_node(a);
-    if (is_sym_float(a.ptr())) return nb::float_(node->hint_float());
-    if (is_sym_bool(a.ptr())) return nb::bool_(node->hint_int() != 0);
-    check<Error>(node->has_hint(), "the symbolic value ", node->to_string(), " has no hint");
-    return integer_object(static_cast<const sym::Expression*>(node)->hint().integer);
-  });
-  m.def("_sym_shape_env",
-        [](nb::handle a) { return ShapeEnvObject{IntrusivePtr<sym::ShapeEnv>(&env_of(expect_node(a)))}; });
-  m.def("_sym_free_symbols", [](nb::handle a) {
-    auto* expression = static_cast<const sym::Expression*>(expect_node(a));
-    std::vector<std::string> names;
-    for (const sym::Expression* symbol : sym::free_symbols(expression->env().simplify(expression)))
-      names.push_back(expression->env().symbol(symbol).name);
-    return names;
-  });
-  m.def("_sym_expression", [](nb::handle a) { return expect_node(a)->to_string(); });
+}
+
+}  // namespace
+
+nb::object integer_object(Integer value) {
+  if (fits_int64(value)) return nb::steal(PyLong_FromLongLong(static_cast<int64_t>(value)));
+  return nb::steal(checked(PyLong_FromString(integer_text(value).c_str(), nullptr, 10)));
+}
+
+PyObject* wrap_symbol(SymInt value) {
+  auto* expression = static_cast<const sym::Expression*>(value.node());
+  if (expression->is(sym::Kind::Integer)) return integer_object(expression->integer()).release().ptr();
+  return make(g_sym_int_type, expression);
+}
+PyObject* wrap(const SymFloat& value) {
+  return value.is_symbolic() ? make(g_sym_float_type, value.node()) : PyFloat_FromDouble(value.value());
+}
+PyObject* wrap(const SymBool& value) {
+  return value.is_symbolic() ? make(g_sym_bool_type, value.node()) : PyBool_FromLong(value.value());
+}
+
+PyObject* wrap(const Scalar& value) {
+  switch (value.kind()) {
+    case Scalar::Kind::Bool: return PyBool_FromLong(value.to_bool());
+    case Scalar::Kind::Int: return PyLong_FromLongLong(value.to_int());
+    case Scalar::Kind::Double: return PyFloat_FromDouble(value.to_double());
+    case Scalar::Kind::Complex: return PyComplex_FromDoubles(value.to_complex().real(), value.to_complex().imag());
+    case Scalar::Kind::SymInt: return wrap(value.to_sym_int());
+    case Scalar::Kind::SymFloat: return wrap(value.to_sym_float());
+    default: return wrap(value.to_sym_bool());
+  }
+}
+
+void bind_sym(nb::module_& m) {
+  bind_numbers(m);
+  bind_bool(m);
+  bind_functions(m);
+  bind_sym_questions(m);
 }
 
 }  // namespace umbra::python

@@ -1,7 +1,10 @@
 // umbra.Tensor as CPython sees it, and the way between a C++ Tensor and the Python object that stands for it.
 #pragma once
 
+#include <nanobind/stl/pair.h>
+
 #include "python.h"
+#include "umbra/core/named.h"
 #include "umbra/core/tensor.h"
 
 namespace umbra::python {
@@ -59,5 +62,7 @@ template <> struct type_caster<umbra::Tensor> {
     return umbra::python::guarded([&] { return umbra::python::wrap(source); });
   }
 };
+template <>
+struct type_caster<umbra::NamedTensors> : list_caster<umbra::NamedTensors, std::pair<std::string, umbra::Tensor>> {};
 NAMESPACE_END(detail)
 NAMESPACE_END(NB_NAMESPACE)

@@ -17,6 +17,8 @@ class _FunctionsBehindNn(types.ModuleType):
     """Where torch keeps the functions behind nn.functional; checkpoints name some of them (an activation of gelu)."""
 
     def __getattr__(self, name):
+        if name.startswith("__"):  # what Python asks of every module, `inspect` for one
+            raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
         from umbra.nn import functional
         found = vars(functional).get(name)
         if type(found).__name__ != "Function":

@@ -16,7 +16,7 @@ __all__ = [
     "set_default_device", "set_num_interop_threads", "set_num_threads", "set_rng_state", "split", "sym_fresh_size", "sym_int", "sym_sum",
     "typename", "is_conj", "is_neg", "is_same_size", "is_signed", "is_inference", "_check", "_check_is_size", "_constrain_as_size", "_check_value",
     "_check_index", "_check_type", "_check_not_implemented", "_check_with", "_check_tensor_all", "_check_tensor_all_with", "_assert",
-    "use_deterministic_algorithms", "are_deterministic_algorithms_enabled", "is_deterministic_algorithms_warn_only_enabled", "set_flush_denormal",
+    "while_loop", "use_deterministic_algorithms", "are_deterministic_algorithms_enabled", "is_deterministic_algorithms_warn_only_enabled", "set_flush_denormal",
 ]
 
 
@@ -25,6 +25,14 @@ __all__ = [
 def is_tensor(obj):
     """Whether it is a tensor."""
     return isinstance(obj, Tensor)
+
+
+def _has_buffer(obj):
+    try:
+        memoryview(obj)
+    except TypeError:
+        return False
+    return type(obj).__module__ != "numpy"
 
 
 def _is_numpy_array(obj):
@@ -56,8 +64,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
         result = umbra.from_dlpack(obj)
     elif _is_numpy_array(obj):
         result = umbra.from_numpy(obj)
-    elif isinstance(obj, (bytes, bytearray, memoryview)):
-        result = umbra.frombuffer(obj, dtype=dtype or umbra.get_default_dtype())
+    elif _has_buffer(obj):
+        result = umbra.frombuffer(obj, dtype=dtype) if dtype else _C._tensor_from_buffer(obj)
     else:
         if copy is False and type(obj).__module__ == "numpy":
             raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. ")
@@ -440,7 +448,7 @@ def _check_tensor_all_with(error_type, cond, message=None):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
     if cond.dtype != _C.bool:
         raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
-    _check_with(error_type, builtins.bool(cond.all()), message)
+    _check_with(error_type, cond._is_all_true().item(), message)
 
 
 def _check_tensor_all(cond, message=None):
@@ -464,3 +472,9 @@ def cond(pred, true_fn, false_fn, operands=()):
     """`true_fn(*operands)` where `pred` holds, else `false_fn(*operands)`. Captured, both become graphs."""
     from umbra._higher_order_ops.cond import cond as run
     return run(pred, true_fn, false_fn, operands)
+
+
+def while_loop(cond_fn, body_fn, carried_inputs):
+    """`carried = body_fn(*carried)` while `cond_fn(*carried)`; gives what is carried in the end. Captured, both become graphs."""
+    from umbra._higher_order_ops.while_loop import while_loop as run
+    return run(cond_fn, body_fn, carried_inputs)

@@ -79,15 +79,18 @@ def lazy_submodules(package):
     return getattr_module
 
 
-def operators_named(module, prefix):
-    """A module's `__getattr__` that finds the operators `prefix` + name."""
-    def getattr_operator(name):
-        if not name.startswith("__") and _C._overload_names(f"aten::{prefix}{name}"):
-            function = _C._find_function(f"aten::{prefix}{name}", 1)
-            setattr(sys.modules[module], name, function)
-            return function
+def add_operators(module, names, prefix=""):
+    """Puts the operators `prefix` + name into a module, under their names."""
+    for name in names:
+        if _C._overload_names(f"aten::{prefix}{name}"):
+            setattr(sys.modules[module], name, _C._find_function(f"aten::{prefix}{name}", 1))
+
+
+def only_missing_names(module):
+    """A module's `__getattr__` where all that is there is there from the beginning."""
+    def getattr_missing(name):
         raise_missing(module, name)
-    return getattr_operator
+    return getattr_missing
 
 
 class _MissingMethod:
@@ -114,6 +117,13 @@ def mark_missing_methods(module):
         for name in torch_names()[path]:
             if not hasattr(cls, name):
                 setattr(cls, name, _MissingMethod(path, name))
+
+
+def hide_other_methods(cls, path):
+    """Takes from a class the operators that are no methods in torch: code asks `hasattr(x, "copy")` to tell tensors from arrays."""
+    for name, member in list(vars(cls).items()):
+        if isinstance(member, _C.Method) and not name.startswith("_") and name not in torch_names()[path]:
+            delattr(cls, name)
 
 
 # ---- modules: those that are here, and those that are not ----

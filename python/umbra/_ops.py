@@ -1,5 +1,6 @@
 """`umbra.ops`: namespaces, operators and their overloads."""
 import enum
+import sys
 import types
 
 from umbra import _C
@@ -156,7 +157,7 @@ class _Ops(types.ModuleType):
         self.loaded_libraries.add(path)
 
 
-ops = _Ops()
+ops = sys.modules["umbra.ops"] = _Ops()  # a module without a file
 
 
 def _get_packet(qualified_name):

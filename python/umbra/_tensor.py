@@ -272,7 +272,8 @@ def _array_wrap(self, array, context=None, return_scalar=False):
     """What NumPy computed with a tensor among its operands becomes a tensor."""
     import numpy
     import umbra
-    return umbra.from_numpy(numpy.asarray(array))
+    array = numpy.asarray(array)
+    return umbra.from_numpy(array.astype("uint8") if array.dtype == bool else array)  # truths are bytes, as in torch
 
 
 @_overridable
@@ -296,7 +297,8 @@ def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
 def _dlpack_device(self):
     if self.device.type != "cpu":
         raise ValueError(f"Unknown device type {self.device.type} for Dlpack")
-    return 1, 0
+    from umbra.utils.dlpack import DLDeviceType
+    return DLDeviceType.kDLCPU, 0
 
 
 # ---- the rest ----

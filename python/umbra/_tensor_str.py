@@ -74,7 +74,7 @@ def _wrapper_str(kind, level, dim, value):
 
 def _sparse_facts(tensor, derivatives):
     """What stands behind the size of a sparse tensor: what is not the usual."""
-    usual = (_C.get_default_dtype(), _C.get_default_dtype().to_complex(), _C.int64, _C.bool)
+    usual = (_C.get_default_dtype(), _C.complex128 if _C.get_default_dtype() == _C.float64 else _C.complex64, _C.int64, _C.bool)
     facts = [] if tensor.dtype in usual else [f"dtype={tensor.dtype}"]
     facts.append(f"layout={tensor.layout}")
     return [*facts, *derivatives]

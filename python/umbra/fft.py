@@ -1,4 +1,5 @@
 """Operators of ATen's `fft_` family under their short names."""
-from umbra._modules import operators_named
+from umbra import _modules
 
-__getattr__ = operators_named(__name__, "fft_")
+_modules.add_operators(__name__, _modules.torch_names()["torch.fft"], "fft_")
+__getattr__ = _modules.only_missing_names(__name__)

@@ -1,7 +1,7 @@
 """Linear algebra: operators of ATen's `linalg_` family under their short names, and the error they raise."""
-from umbra import _C
-from umbra._modules import operators_named
+from umbra import _C, _modules
 
 LinAlgError = _C._LinAlgError
 
-__getattr__ = operators_named(__name__, "linalg_")
+_modules.add_operators(__name__, _modules.torch_names()["torch.linalg"], "linalg_")
+__getattr__ = _modules.only_missing_names(__name__)

@@ -142,7 +142,7 @@ void ByteWriter::graph(const fx::Graph& graph) {
     else if (function && function->evaluate) number<uint8_t>(FunctionCall), text(function->name);
     else if (node->op() == fx::Op::GetAttr) number<uint8_t>(Attribute), text(node->target().name());
     else throw NotStorable("a graph that calls modules or has attributes");
-    if (!node->meta.custom.empty()) throw NotStorable("annotations of nodes");
+    if (node->meta.custom) throw NotStorable("annotations of nodes");
     text(node->name());
     number<uint32_t>(static_cast<uint32_t>(node->args().size()));
     for (const fx::Argument& a : node->args()) argument(a, places);

@@ -50,12 +50,10 @@ void check_writes(const CallInfo& info, const std::vector<Tensor>& primals, cons
   for (const MetadataChange& change : info.changes)
     if (change.tracked) changed.push_back(arguments[change.argument]);
   for (const Tensor& t : changed) {
-    check(!t.requires_grad() || !t.is_leaf(),
-          "a leaf Variable that requires grad is being used in an in-place operation.");
-    if (!t.is_view()) continue;
-    Tensor base(t.impl()->view_base());
-    check(!base.requires_grad() || !base.is_leaf(),
+    if (!t.requires_grad()) continue;
+    check(!t.is_view() || !Tensor(t.impl()->view_base()).is_leaf(),
           "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+    check(!t.is_leaf(), "a leaf Variable that requires grad is being used in an in-place operation.");
   }
 }
 

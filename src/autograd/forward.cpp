@@ -7,6 +7,7 @@
 #include "autograd/layer.h"
 #include "autograd/meta.h"
 #include "autograd/operator_node.h"
+#include "dispatch/lost_tangents.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::autograd {
@@ -106,24 +107,11 @@ class TangentCall {
     return transposed();
   }
 
-  /// Whether a normalisation takes its statistics as they were given.
-  bool takes_running_statistics() const {
-    int training = op_.schema().find("training");
-    if (training < 0) return op_.schema().name.ends_with("_no_training") || op_.schema().name.ends_with("_no_update");
-    const Value& flag = arguments_[static_cast<size_t>(training)];
-    return flag.is_bool() && !flag.to_bool();
-  }
-
-  /// Running statistics have no derivative: where a result is made of them, their tangents would be left out.
   void refuse_lost_tangents() const {
-    for (size_t i = 0; i < op_.argument_count(); ++i) {
-      if (!op_.schema().arguments[i].name.starts_with("running_") || !takes_running_statistics()) continue;
-      arguments_[i].each_tensor([&](const TensorImpl* t) {
-        check(!tangent_at(t, level_),
-              "batch_norm is not differentiable wrt running_mean and running_var, they cannot have forward grad "
-              "defined");
-      });
-    }
+    const LostTangents* lost = lost_tangents(functional_);
+    if (!lost || (lost->unless >= 0 && arguments_[static_cast<size_t>(lost->unless)].to_bool())) return;
+    for (size_t i : lost->arguments)
+      arguments_[i].each_tensor([&](const TensorImpl* t) { check(!tangent_at(t, level_), lost->error); });
   }
 
   [[noreturn]] void refuse() const {

@@ -240,8 +240,9 @@ void check_inplace(const Tensor& tensor) {
   TensorImpl* impl = tensor.impl();
   if (impl->view_base()) {
     if (impl->view_kind() != ViewKind::Plain) refuse_view(tensor, false);
+    // A view of what requires nothing may be a leaf itself; so then is what its own views would write to.
     const AutogradMeta* base = meta_of(impl->view_base().get());
-    check(!base || !base->requires_grad,
+    check((base && base->grad_fn) || !requires_grad(impl),
           "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   }
   const AutogradMeta* meta = meta_of(impl);

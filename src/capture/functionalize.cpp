@@ -2,6 +2,7 @@
 
 #include "autograd/meta.h"
 #include "capture/functional_values.h"
+#include "capture/functional_wrappers.h"
 #include "dispatch/layers.h"
 #include "umbra/capture/effects.h"
 #include "umbra/dispatch/effects.h"
@@ -13,70 +14,6 @@ namespace umbra {
 using namespace functional;
 
 namespace {
-
-constexpr DispatchKeySet kKey = DispatchKey::Functionalize;
-
-// Whose wrappers the code means: null are those of FunctionalMode, else those of a level of transforms.
-thread_local IntrusivePtr<RefCounted> g_level;
-class OfLevel {
- public:
-  explicit OfLevel(IntrusivePtr<RefCounted> level) : before_(std::exchange(g_level, std::move(level))) {}
-  ~OfLevel() { g_level = std::move(before_); }
-  OfLevel(const OfLevel&) = delete;
-
- private:
-  IntrusivePtr<RefCounted> before_;
-};
-
-bool is_wrapper(const Tensor& t) {
-  if (!t.defined()) return false;
-  return g_level ? functional_level::owns(t.impl(), g_level.get()) : is_functional(t);
-}
-
-/// After a write, or a change of another view's metadata, PyTorch makes a view once more, of what autograd has as its
-/// base, for its history. No one reads the value, but it counts in the names of nodes.
-void renew_history(const Tensor& t) {
-  FunctionalState& state = state_of(t.impl());
-  if (state.history == t.version()) return;
-  state.history = t.version();
-  if (g_level || !t.is_view() || !is_grad_enabled() || !t.requires_grad()) return;
-  Tensor root(t.impl()->view_base());
-  if (!is_wrapper(root)) return;
-  FunctionalState& from = state_of(root.impl());
-  if (from.base != state.base || from.views.size() >= state.views.size()) return;
-  std::vector<ViewStep> steps(state.views.begin() + static_cast<ptrdiff_t>(from.views.size()), state.views.end());
-  const Tensor& value = current_value(from);
-  if (lies_as_shown(*from.base)) replay_views(value, steps);
-}
-
-Tensor unwrap(const Tensor& t) {
-  if (!is_wrapper(t)) return t;
-  renew_history(t);
-  return current_value(state_of(t.impl()));
-}
-
-Value unwrap_value(const Value& v) {
-  if (v.is_tensor()) return Value(unwrap(v.tensor_ref()));
-  if (v.is_tensor_list()) {
-    std::vector<Tensor> list = v.tensor_list().vec();
-    for (Tensor& t : list) t = unwrap(t);
-    return Value(std::move(list));
-  }
-  return v;
-}
-
-bool is_sparse_tensor(const Tensor& t) { return t.defined() && t.keys().has(DispatchKey::Sparse); }
-
-Value wrap_value(const Value& v) {
-  if (v.is_tensor()) return Value(to_functional(v.tensor_ref()));
-  if (v.is_tensor_list()) {
-    std::vector<Tensor> list = v.tensor_list().vec();
-    for (Tensor& t : list)
-      if (t.defined()) t = to_functional(t);
-    return Value(std::move(list));
-  }
-  return v;
-}
 
 // ---- the four kinds of calls ----
 
@@ -168,8 +105,6 @@ bool writes_list(const Operator& op) {
   const auto& arguments = op.schema().arguments;
   return !arguments.empty() && arguments[0].alias.write && arguments[0].type.list;
 }
-
-TensorSpec spec_of(const Tensor& t) { return TensorSpec(t.sym_sizes(), t.sym_strides(), t.dtype(), t.device()); }
 
 /// The new size of an output is that of a tensor of its own.
 void check_resize(const Operator& op, const Tensor& out, const TensorSpec& result) {
@@ -495,7 +430,7 @@ void call_functional(const Operator& op, Value* frame) {
   else if (op.is_view() && !op.has_tag(Tag::LiftsData)) call_view(op, frame);
   else if (op.has_tag(Tag::InPlaceView)) call_metadata(op, frame);
   else if (op.is_mutable()) call_mutable(op, frame);
-  else if (EffectScope* effects = g_level ? nullptr : EffectScope::current(); effects && has_effect(op))
+  else if (EffectScope* effects = current_level() ? nullptr : EffectScope::current(); effects && has_effect(op))
     call_in_order(op, frame, *effects);
   else call_plain(op, frame);
 }
@@ -503,7 +438,7 @@ void call_functional(const Operator& op, Value* frame) {
 void functionalize_layer(const Operator& op, DispatchKeySet keys, Value* frame) {
   // A user's tensor class is taken apart by its own handler, whose calls come back here.
   if (keys.has(DispatchKey::Subclass)) return pass_to_subclass(op, keys, frame);
-  ExcludeKeys off(kKey | DispatchKey::Autograd);
+  ExcludeKeys off(DispatchKeySet(DispatchKey::Functionalize) | DispatchKey::Autograd);
   OfLevel mode(nullptr);
   call_functional(op, frame);
 }
@@ -512,64 +447,6 @@ const RegisterLayer kFunctionalize(DispatchKey::Functionalize, functionalize_lay
 
 }  // namespace
 
-bool is_functional(const Tensor& tensor) {
-  return tensor.defined() && tensor.impl()->keys().has(DispatchKey::Functionalize);
-}
-
-void FunctionalBase::show(const Tensor& wrapper, const Tensor& first_value) {
-  origin = first_value;
-  shown = spec_of(wrapper);
-  offset = wrapper.sym_storage_offset();
-  conj = wrapper.is_conj();
-  neg = wrapper.is_neg();
-}
-
-// A wrapper shows the geometry of its first value. Views of it share its empty storage: aliasing can be told as for any
-// tensor.
-Tensor to_functional(const Tensor& value) {
-  if (is_sparse_tensor(value)) return value;  // its parts are never written, so it is its own value
-  auto impl = make_counted<TensorImpl>(
-      StorageImpl::without_data(value.storage()->bytes(), value.device()), value.dtype(), value.device(),
-      (g_level ? DispatchKeySet(DispatchKey::Level) : kKey) | backend_key(value.device()));
-  impl->set_geometry(value.sym_sizes(), value.sym_strides(), value.sym_storage_offset());
-  impl->set_conj(value.is_conj());
-  impl->set_neg(value.is_neg());
-  Tensor wrapper(std::move(impl));
-  auto state = make_counted<FunctionalState>();
-  state->base = make_counted<FunctionalBase>(value);
-  state->base->show(wrapper, value);
-  state->value = value;
-  state->level = g_level;
-  wrapper.impl()->set_layer_state(std::move(state));
-  return wrapper;
-}
-
-Tensor from_functional(const Tensor& wrapper) {
-  ExcludeKeys off(kKey);
-  return unwrap(wrapper);
-}
-
-Tensor from_functional_as_shown(const Tensor& wrapper) {
-  ExcludeKeys off(kKey);
-  Tensor value = unwrap(wrapper);
-  if (value.sym_strides() == wrapper.sym_strides() || !wrapper.is_non_overlapping_and_dense()) return value;
-  return value.new_empty_strided(wrapper.sym_sizes(), wrapper.sym_strides()).copy(value);
-}
-
-void set_contents(const Tensor& wrapper, const Tensor& value) {
-  ExcludeKeys off(kKey);
-  write_value(wrapper, value);
-}
-
-bool was_written(const Tensor& wrapper) {
-  return is_functional(wrapper) && state_of(wrapper.impl()).base->generation > 0;
-}
-
-const FunctionalState& functional_state(const Tensor& wrapper) {
-  check(is_functional(wrapper), "not a functional tensor");
-  return state_of(wrapper.impl());
-}
-
 void write_contents(const Tensor& to, const TensorSpec& shown, const Tensor& contents) {
   resize_output(to, shown);
   autograd::write_once(to, contents);
@@ -577,29 +454,10 @@ void write_contents(const Tensor& to, const TensorSpec& shown, const Tensor& con
 
 namespace functional_level {
 
-Tensor wrap(const Tensor& value, const IntrusivePtr<RefCounted>& level) {
-  OfLevel scope(level);
-  return to_functional(value);
-}
-
-bool owns(const TensorImpl* tensor, const RefCounted* level) {
-  if (!tensor->keys().has(DispatchKey::Level) || tensor->keys().has(DispatchKey::Tracked)) return false;
-  auto* state = dynamic_cast<const FunctionalState*>(tensor->layer_state().get());
-  return state && state->level.get() == level;
-}
-
-Tensor unwrap(const Tensor& tensor, const IntrusivePtr<RefCounted>& level) {
-  OfLevel scope(level);
-  return umbra::unwrap(tensor);
-}
-
 void call(const Operator& op, Value* frame, const IntrusivePtr<RefCounted>& level) {
   OfLevel scope(level);
   call_functional(op, frame);
 }
-
-bool was_written(const Tensor& wrapper) { return state_of(wrapper.impl()).base->generation > 0; }
-bool became_view(const Tensor& wrapper) { return !state_of(wrapper.impl()).views.empty(); }
 
 }  // namespace functional_level
 

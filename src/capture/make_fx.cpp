@@ -75,6 +75,11 @@ void remove_unused_sizes(fx::Graph& graph) {
 
 std::vector<Value> detail::as_values(Tensor result) { return {Value(std::move(result))}; }
 std::vector<Value> detail::as_values(const std::vector<Tensor>& results) { return {results.begin(), results.end()}; }
+std::vector<Tensor> detail::as_tensors(const std::vector<Value>& values) {
+  std::vector<Tensor> tensors;
+  for (const Value& value : values) tensors.push_back(value.tensor());
+  return tensors;
+}
 
 namespace {
 

@@ -278,7 +278,8 @@ class Inserter {
                         node->meta.val = symbol_value(result);
                         describe(node);
                         return nodes_[result] = node;
-                      }};
+                      },
+                      true};
     return calls.compute(e);
   }
 
@@ -344,9 +345,13 @@ void insert_metadata_asserts(fx::Graph& graph) {
     fx::Node* input = node->arg(0).node();
     if (!input || !input->meta.val.is_tensor()) continue;
     const Tensor& tensor = input->meta.val.tensor_ref();
+    const Operator& check = get_operator("aten::_assert_tensor_metadata");
+    fx::Node* before = node->previous();
+    if (before->target().op() == &check && before->arg(0).node() == input)
+      continue;  // of a program that is captured again
     auto scope = graph.inserting_before(node);
     fx::Node* assertion = graph.create_node(
-        fx::Op::CallFunction, get_operator("aten::_assert_tensor_metadata"), {input},
+        fx::Op::CallFunction, check, {input},
         {{"dtype", Value(tensor.dtype())}, {"device", Value(tensor.device())}, {"layout", Value(Layout::Strided)}},
         "_assert_tensor_metadata_default");
     assertion->meta.source = node->meta.source;

@@ -200,6 +200,7 @@ void forget_called_functions() { called_functions().counts.clear(); }
 
 namespace {
 thread_local const fx::Meta* g_inherited = nullptr;
+thread_local IntrusivePtr<fx::Annotations> g_annotations;
 // What nodes take over from the one that is run again, besides its line and its modules.
 constexpr const char* kInheritedKeys[] = {"source_fn_stack",       "original_aten",     "recompute",
                                           "ac_graph_id",           "has_backward_hook", "quantization_tag",
@@ -208,7 +209,7 @@ constexpr const char* kInheritedKeys[] = {"source_fn_stack",       "original_ate
 void inherit(fx::Meta& meta) {
   if (!meta.source) meta.source = g_inherited->source;
   if (!meta.modules) meta.modules = g_inherited->modules;
-  meta.custom = g_inherited->custom;
+  meta.custom = g_inherited->custom ? g_inherited->custom->copy() : nullptr;
   for (const char* key : kInheritedKeys)
     if (const Value* value = g_inherited->find(key)) meta.set(key, *value);
 }
@@ -217,8 +218,11 @@ void inherit(fx::Meta& meta) {
 InheritMeta::InheritMeta(const fx::Meta& meta) : before_(std::exchange(g_inherited, &meta)) {}
 InheritMeta::~InheritMeta() { g_inherited = before_; }
 
+void set_annotations(IntrusivePtr<fx::Annotations> annotations) { g_annotations = std::move(annotations); }
+
 void Tracer::finish(fx::Node* node, const Value& result) {
   node->meta.val = result;
+  if (g_annotations) node->meta.custom = g_annotations->copy();
   if (locations) node->meta.source = line();
   node->meta.modules = current_modules();
   if (g_inherited) inherit(node->meta);

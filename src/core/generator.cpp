@@ -13,10 +13,10 @@ void Generator::Engine::seed(uint32_t seed) {
   next = kWords;
 }
 
-Generator::Generator(uint64_t seed) : engine_(std::make_unique<Engine>()) { set_seed(seed); }
+Generator::Generator(uint64_t seed) : engine_(std::make_unique<Engine>()) { manual_seed(seed); }
 Generator::~Generator() = default;
 
-void Generator::set_seed(uint64_t seed) {
+void Generator::manual_seed(uint64_t seed) {
   seed_ = seed;
   engine_->seed(static_cast<uint32_t>(seed));
   cached_normal.reset();
@@ -39,7 +39,7 @@ IntrusivePtr<Generator> default_generator() {
 void manual_seed(uint64_t seed) {
   auto generator = default_generator();
   std::lock_guard lock(generator->engine().mutex);
-  generator->set_seed(seed);
+  generator->manual_seed(seed);
 }
 
 }  // namespace umbra

@@ -215,8 +215,8 @@ std::string size_fact(const Tensor& t) {
 
 /// A type that elements show by themselves.
 bool is_usual(DType type) {
-  return type == default_dtype() || type == complex_type(default_dtype()) || type == DType::Int64 ||
-         type == DType::Bool;
+  DType usual_complex = default_dtype() == DType::Float64 ? DType::Complex128 : DType::Complex64;
+  return type == default_dtype() || type == usual_complex || type == DType::Int64 || type == DType::Bool;
 }
 
 /// What the elements alone do not tell: device, size, dtype.

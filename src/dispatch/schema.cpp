@@ -1,5 +1,6 @@
 #include "umbra/dispatch/schema.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <limits>
@@ -250,7 +251,13 @@ std::string float_text(double value) {
   return out.find_first_not_of("-0123456789") == std::string::npos ? out + "." : out;
 }
 
-std::string default_text(const Value& v) {
+std::string default_text(const SchemaType& type, const Value& v) {
+  // `int[2] stride=1` stands for a list of equal numbers; symbols are written out.
+  if (type.base == Base::Int && v.is_int_list()) {
+    SymIntArrayRef numbers = v.int_list();
+    bool equal = std::all_of(numbers.begin(), numbers.end(), [&](const SymInt& n) { return n.same(numbers[0]); });
+    if (numbers.size() > 1 && equal) return to_string(numbers[0]);
+  }
   switch (v.tag()) {
     case Value::Tag::String: return "\"" + v.to_string() + "\"";
     case Value::Tag::Double: return float_text(v.to_double());
@@ -326,7 +333,7 @@ std::string to_string(const Schema& schema) {
       star = true;
     }
     out += to_string(a.type, a.alias) + " " + a.name;
-    if (a.default_value) out += "=" + default_text(*a.default_value);
+    if (a.default_value) out += "=" + default_text(a.type, *a.default_value);
   }
   out += ") -> ";
   auto one = [](const SchemaReturn& r) { return to_string(r.type, r.alias) + (r.name.empty() ? "" : " " + r.name); };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "umbra/core/error.h"
+#include "umbra/sym/constraints.h"
 #include "umbra/sym/print.h"
 
 namespace umbra {
@@ -37,6 +38,13 @@ void HintedRanges::settle(sym::ShapeEnv& env, std::vector<RangeConstraint>& rang
     if (is_number || left.empty() || left == found) continue;
     declared->range = left;
     env.constrain_range(e, left);
+  }
+  for (const Entry& entry : entries_) {  // sizes that are made of others, now that those are known
+    if (!entry.number.is_symbolic()) continue;
+    const sym::Expression* e = env.simplify(env.expression(entry.number));
+    auto declared = std::ranges::find(ranges, sym::to_text(e), &RangeConstraint::expression);
+    if (e->is(sym::Kind::Symbol) || declared == ranges.end()) continue;
+    declared->range = declared->range.intersect(sym::exported_range(env, e));
   }
   check<ValueError>(conflicts.empty(),
                     "Found the following conflicts between user-specified ranges and inferred ranges from model "

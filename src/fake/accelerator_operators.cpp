@@ -64,6 +64,7 @@ UMBRA_OPERATOR(
                                                    needs);
                 return backward(input, grad.contiguous(), weight, mean, var, save_mean, save_var, eps, reserve);
               })
+    .use(ops::RunningStatistics{"training"})
     .differentiable_outputs({true, false, false, false})
     .use([](OperatorBuilder& builder) { set_own_layer(builder.op(), DispatchKey::Meta, describe_norm); });
 

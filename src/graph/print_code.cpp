@@ -101,10 +101,11 @@ class CodePrinter {
   }
 
   /// An operator that is there for what it writes, and what sets the thread's state. PyTorch 2.15 lets go of their
-  /// results too, 2.4 did not.
-  static bool gives_nothing(const Node& node) {
-    const Function* function = node.target().function();
-    return node.is_impure() && (node.target().op() || (function && function->name.starts_with("torch._C.")));
+  /// results too, 2.4 did not: code is as 2.4 has it, what is printed to be read as 2.15 has it.
+  bool gives_nothing(const Node& node) const {
+    if (options_.verbose || !node.is_impure()) return false;
+    if (const Operator* op = node.target().op()) return op->schema().is_mutable() || op->schema().name.ends_with('_');
+    return node.target().function() && node.target().function()->name.starts_with("torch._C.");
   }
 
   /// Which values are dead after each node.
@@ -130,7 +131,8 @@ class CodePrinter {
   void add_origin(const Node& node) {
     if (node.op() == Op::Placeholder || node.op() == Op::Output) return;
     std::string text = "#";
-    if (!node.meta.custom.empty()) text += " Annotation: " + custom_text(node);
+    if (std::string notes = node.meta.custom ? node.meta.custom->shown() : ""; !notes.empty())
+      text += " Annotation: " + notes;
     text += " ";
     std::vector<SourceFrame> frames = node.meta.source ? node.meta.source->frames() : std::vector<SourceFrame>();
     SourceFrame inner = frames.empty() ? SourceFrame() : frames.back();
@@ -148,16 +150,6 @@ class CodePrinter {
     if (text == last_origin_) return;
     last_origin_ = text;
     body_ += "\n" + painted(text, Color::Dim, options_.colored) + "\n";
-  }
-
-  static std::string custom_text(const Node& node) {
-    std::string out = "{";
-    for (const auto& [key, value] : node.meta.custom) {
-      std::string shown = python_repr(value), plain = python_str(value);
-      if (plain.size() > 40) shown = python_repr(Value(concat(std::string_view(plain).substr(0, 40), "...")));
-      out += (out.size() > 1 ? ", " : "") + python_repr(Value(key)) + ": " + shown;
-    }
-    return out + "}";
   }
 
   void add_node(const Node& node) {

@@ -1,6 +1,7 @@
 // From the plain data of a .pt2 file to an ExportedProgram.
 #include <unordered_map>
 
+#include "annotations.h"
 #include "umbra/fake/fake_mode.h"
 #include "umbra/graph/operator_value.h"
 #include "umbra/graph/origin.h"
@@ -105,6 +106,7 @@ class GraphReader {
       else if (key == "nn_module_stack") node->meta.modules = module_stack(text);
       else if (key == "torch_fn") node->meta.set(key, function_called(text));
       else if (key == "from_node") fx::set_origins_text(node->meta, text);
+      else if (key == "custom") node->meta.custom = read_annotations(text);
     }
     auto share = [&](fx::Node* other) {
       Value value = std::move(other->meta.val);

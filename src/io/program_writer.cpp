@@ -269,8 +269,17 @@ class Writer {
       for (const Value& part : called->list()) text += (text.empty() ? "" : ";") + part.to_string();
       out.metadata.emplace_back("torch_fn", text);
     }
+    if (std::string notes = annotations(node); !notes.empty()) out.metadata.emplace_back("custom", notes);
     if (std::optional<std::string> origins = fx::origins_text(node.meta))
       out.metadata.emplace_back("from_node", *origins);
+  }
+
+  static std::string annotations(const fx::Node& node) {
+    try {
+      return node.meta.custom ? node.meta.custom->json() : "";
+    } catch (const std::exception& error) {
+      fail("Failed to serialize custom metadata for node ", node.name(), " with error ", error.what());
+    }
   }
 
   // ---- arguments ----

@@ -96,9 +96,11 @@ class ArchiveReader {
                       " bytes, which is no whole number of ", umbra::name(meta.dtype), " elements");
     Storage& storage = storages_[path];
     if (!storage && entry->size > 0) storage = storage_over(zip_.read_lazily(*entry), meta.dtype);
-    // No bytes: zeros of the stated size, as fake weights are saved. They take memory only when touched.
+    // No bytes: of the meta device, or zeros of the stated size, as fake weights are saved. They take memory only when
+    // touched.
     Tensor tensor = storage ? tensor_over(storage, meta.dtype, sizes, strides, offset, what)
                             : zeros_of(meta.dtype, sizes, strides, offset, what);
+    if (!storage && meta.device.type == DeviceType::Meta) tensor = without_data(tensor);
     return {name, std::move(tensor), payload.is_param, meta.requires_grad};
   }
 

@@ -16,6 +16,7 @@ pt2::TensorMeta meta_of(const Pt2Tensor& item) {
   for (int64_t size : tensor.sizes()) meta.sizes.emplace_back(size);
   for (int64_t stride : tensor.strides()) meta.strides.emplace_back(stride);
   meta.storage_offset = tensor.storage_offset();
+  if (tensor.device().type == DeviceType::Meta) meta.device = tensor.device();  // all others are read into memory
   return meta;
 }
 

@@ -85,6 +85,14 @@ Tensor zeros_of(DType dtype, IntArrayRef sizes, IntArrayRef strides, int64_t off
   return tensor_over(storage, dtype, sizes, strides, offset, what);
 }
 
+Tensor without_data(const Tensor& tensor) {
+  Device meta(DeviceType::Meta);
+  auto impl = make_counted<TensorImpl>(StorageImpl::without_data(tensor.storage()->bytes(), meta), tensor.dtype(), meta,
+                                       DispatchKey::Meta);
+  impl->set_geometry(tensor.sym_sizes(), tensor.sym_strides(), tensor.sym_storage_offset());
+  return Tensor(std::move(impl));
+}
+
 Tensor tensor_over(const Bytes& bytes, DType dtype, IntArrayRef sizes, const std::string& what) {
   int64_t numel = checked_numel(sizes, what), size = 0;
   bool fits = !__builtin_mul_overflow(numel, item_size(dtype), &size) && static_cast<uint64_t>(size) == bytes.size();

@@ -24,6 +24,9 @@ Tensor tensor_over(const Storage& storage, DType dtype, IntArrayRef sizes, IntAr
 /// A row-major tensor that fills the bytes exactly.
 Tensor tensor_over(const Bytes& bytes, DType dtype, IntArrayRef sizes, const std::string& what);
 
+/// The meta tensor of a tensor's geometry.
+Tensor without_data(const Tensor& tensor);
+
 /// A tensor of zeros of that geometry, whose memory is taken from the system only where it is touched.
 Tensor zeros_of(DType dtype, IntArrayRef sizes, IntArrayRef strides, int64_t offset, const std::string& what);
 

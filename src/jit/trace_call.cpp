@@ -61,9 +61,8 @@ FunctionPtr trace(const Traced& function, const std::vector<Value>& examples, co
   return made;
 }
 
-Value trace_module(const Traced& function, const std::vector<Value>& examples,
-                   const std::vector<std::pair<std::string, Tensor>>& parameters,
-                   const std::vector<std::pair<std::string, Tensor>>& buffers, const std::string& class_name) {
+Value trace_module(const Traced& function, const std::vector<Value>& examples, const NamedTensors& parameters,
+                   const NamedTensors& buffers, const std::string& class_name) {
   Draft root;
   for (const auto& [path, tensor] : parameters) root.add(path, tensor, true);
   for (const auto& [path, tensor] : buffers) root.add(path, tensor, false);

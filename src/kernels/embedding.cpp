@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "kernels/copy.h"
 #include "kernels/index.h"
@@ -19,8 +20,8 @@ Tensor flattened(const Tensor& t) {
   return alias_tensor(dense, {dense.numel()}, {1}, dense.storage_offset());
 }
 
-// Adds the rows of one part of the table. Each thread owns a range of rows, so that no two write to the same one and
-// sums come out in the same order with any number of threads.
+// Adds the rows of one part of the table, which starts at zero. Each thread owns a range of rows, so that no two write
+// to the same one and sums come out in the same order with any number of threads.
 template <class T> struct RowSums {
   const int64_t* positions;
   const int64_t* counts;  // null unless sums are scaled
@@ -30,14 +31,22 @@ template <class T> struct RowSums {
   int64_t row_stride, column_stride;
 
   void operator()(int64_t first, int64_t last) const {
+    if (column_stride == 1) sum_rows(first, last, std::integral_constant<int64_t, 1>());  // loops that become vectors
+    else sum_rows(first, last, column_stride);
+  }
+
+ private:
+  template <class Stride> void sum_rows(int64_t first, int64_t last, Stride stride) const {
+    for (int64_t row = first; row < last; ++row)
+      for (int64_t j = 0; j < width; ++j) table[row * row_stride + j * stride] = T(0);
     for (int64_t i = 0; i < count; ++i) {
       int64_t row = positions[i];
       if (row < first || row >= last || row == padding) continue;
       auto scale = counts ? Compute<T>(1) / static_cast<Compute<T>>(counts[row]) : Compute<T>(1);
-      const T* from = grad + i * width;
-      T* to = table + row * row_stride;
+      const T* __restrict from = grad + i * width;
+      T* __restrict to = table + row * row_stride;
       for (int64_t j = 0; j < width; ++j) {
-        T& target = to[j * column_stride];
+        T& target = to[j * stride];
         target = static_cast<T>(static_cast<Compute<T>>(target) + scale * static_cast<Compute<T>>(from[j]));
       }
     }
@@ -121,11 +130,7 @@ void embedding_dense_backward(const Tensor& grad_weight, const Tensor& grad_outp
                     grad_weight.stride(0),
                     grad_weight.stride(1)};
     int64_t work = positions.numel() * sums.width;
-    parallel_for(0, rows, work < kGrain ? rows : 1, [&](int64_t from, int64_t to) {
-      for (int64_t row = from; row < to; ++row)
-        for (int64_t j = 0; j < sums.width; ++j) sums.table[row * sums.row_stride + j * sums.column_stride] = T(0);
-      sums(from, to);
-    });
+    parallel_for(0, rows, work < kGrain ? rows : 1, sums);
   });
 }
 

@@ -76,12 +76,17 @@ template <class T> class RankSelector {
  public:
   /// `found` gets the elements at `ranks`, each below n.
   void select(const T* row, int64_t n, const int64_t* ranks, int64_t count, T* found) {
+    keys_.resize(n);
+    for (int64_t i = 0; i < n; ++i) keys_[i] = order_key(row[i]);
+    if (count >= n) {  // nearly all are asked for
+      std::sort(keys_.begin(), keys_.end());
+      for (int64_t k = 0; k < count; ++k) found[k] = from_order_key<T>(keys_[ranks[k]]);
+      return;
+    }
     order_.resize(count);
     std::iota(order_.begin(), order_.end(), 0);
     std::sort(order_.begin(), order_.end(), [&](int64_t a, int64_t b) { return ranks[a] < ranks[b]; });
     skipped_.assign(count, 0);
-    keys_.resize(n);
-    for (int64_t i = 0; i < n; ++i) keys_[i] = order_key(row[i]);
     if (keys_.size() >= kShort) narrow_down(ranks);
     auto begin = keys_.begin();
     for (int64_t k : order_) {

@@ -1,8 +1,8 @@
 #include "kernels/recurrent.h"
 
 #include "kernels/copy.h"
-#include "kernels/matmul.h"
 #include "kernels/parallel.h"
+#include "kernels/repeated_matrix.h"
 #include "kernels/vector/rows.h"
 #include "kernels/visit.h"
 
@@ -64,10 +64,18 @@ void add_into(const Tensor& sum, const Tensor& x) {
 /// So many samples make a product that is worth a thread of its own: a weight is read once for all of them.
 constexpr int64_t kSamples = 8;
 
-/// Calls `run(from, to)` for parts of the samples. Fewer than there is work for stay together, and the products of each
-/// step are shared out.
+/// Whether threads share the samples out. Fewer than there is work for stay together, and the products of each step are
+/// shared out.
+bool is_shared(int64_t samples) { return samples >= kSamples * num_threads(); }
+
+/// Calls `run(from, to)` for parts of the samples.
 template <class Run> void share_samples(int64_t count, const Run& run) {
-  count >= kSamples* num_threads() ? parallel_for(0, count, kSamples, run) : run(0, count);
+  is_shared(count) ? parallel_for(0, count, kSamples, run) : run(0, count);
+}
+
+/// The weight by which hidden states of all steps are multiplied, on its right side.
+RepeatedMatrix weight_of(const Tensor& weight, int64_t samples, int64_t steps) {
+  return RepeatedMatrix(weight, is_shared(samples) ? kSamples : samples, steps);
 }
 
 /// The order in which steps are taken.
@@ -84,14 +92,13 @@ void lstm_layer(const Tensor& hidden, const Tensor& cells, const Tensor& sums, c
   Steps steps{gates.size(0), reverse};
   Tensor turned = alias_tensor(weight, {weight.size(1), weight.size(0)}, {weight.stride(1), weight.stride(0)},
                                weight.storage_offset());
-  // A product with a weight that lies the other way round turns it first: once for all steps is enough.
-  if (steps.count > 2) turned = contiguous(turned);
+  RepeatedMatrix of_hidden = weight_of(turned, gates.size(1), steps.count);
   share_samples(gates.size(1), [&](int64_t from, int64_t to) {
     Tensor before = samples(first_hidden, from, to), cell_before = samples(first_cell, from, to);
     for (int64_t k = 0; k < steps.count; ++k) {
       auto part = [&](const Tensor& t) { return samples(t, steps[k], from, to); };
       Tensor sum = part(sums), next = part(hidden), cell = part(cells);
-      addmm(sum, part(gates), before, turned, 1, 1);
+      of_hidden.add_product(sum, part(gates), before);
       lstm_cell(next, cell, sum, {}, cell_before);
       before = next;
       cell_before = cell;
@@ -103,6 +110,7 @@ void lstm_layer_gradient(const Tensor& grad_gates, const Tensor& grad_first_hidd
                          const Tensor& grad_hidden, const Tensor& grad_cells, const Tensor& cells, const Tensor& sums,
                          const Tensor& first_cell, const Tensor& weight, bool reverse) {
   Steps steps{sums.size(0), reverse};
+  RepeatedMatrix to_hidden = weight_of(weight, sums.size(1), steps.count);
   Tensor all_given = grad_hidden.defined() ? contiguous(grad_hidden) : Tensor();
   Tensor all_given_cells = grad_cells.defined() ? contiguous(grad_cells) : Tensor();
   share_samples(sums.size(1), [&](int64_t from, int64_t to) {
@@ -117,7 +125,7 @@ void lstm_layer_gradient(const Tensor& grad_gates, const Tensor& grad_first_hidd
       Tensor cell_before = k > 0 ? samples(cells, steps[k - 1], from, to) : samples(first_cell, from, to);
       lstm_cell_gradient(of_gates, of_cell, last ? given : of_hidden, last ? given_cell : of_cell, part(sums), {},
                          cell_before, part(cells));
-      mm(of_hidden, of_gates, weight);
+      to_hidden.product(of_hidden, of_gates);
     }
   });
 }

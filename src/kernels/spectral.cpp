@@ -1,9 +1,12 @@
 // Eigenvalues, singular values, least squares.
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "kernels/batched_matrices.h"
+#include "kernels/copy.h"
+#include "kernels/lanes.h"
 #include "kernels/lapack.h"
 #include "kernels/linear_algebra.h"
 #include "kernels/tridiagonal.h"
@@ -19,16 +22,16 @@ double cube(double n) { return n * n * n; }
 template <class T> bool needs_no_scaling(const T* a, int n) {
   const T least = std::numeric_limits<T>::min() / std::numeric_limits<T>::epsilon();
   const T lower = std::sqrt(least), upper = std::sqrt(1 / least);
-  T largest = 0, sum = 0;
-  for (int64_t i = 0; i < int64_t{n} * n; ++i) {
-    largest = std::max(largest, std::abs(a[i]));
-    sum += a[i] * 0;  // NaN where one is there, or an infinite one
-  }
-  return sum == 0 && largest > 2 * lower && largest < upper / 2;
+  const int64_t count = int64_t{n} * n;
+  // NaN where one is there, or an infinite one.
+  if (sum_lanes<T>(count, [&](int64_t i) { return a[i] * 0; }) != 0) return false;
+  T largest = 0;
+  for (int64_t i = 0; i < count; ++i) largest = std::abs(a[i]) > largest ? std::abs(a[i]) : largest;
+  return largest > 2 * lower && largest < upper / 2;
 }
 
 template <class T>
-int reduce_to_tridiagonal(char triangle, int n, T* a, T* diagonal, T* beside, T* scales, std::vector<T>& work) {
+int reduce_to_tridiagonal(char triangle, int n, T* a, T* diagonal, T* beside, T* scales, std::span<T> work) {
   constexpr int kUnblocked = 128;  // larger ones gain by products of matrices
   if constexpr (std::is_same_v<T, float>) {
     if (triangle == 'L' && n <= kUnblocked) {
@@ -44,21 +47,25 @@ int reduce_to_tridiagonal(char triangle, int n, T* a, T* diagonal, T* beside, T*
 template <class T> int symmetric_vectors(char triangle, int n, T* a, T* values) {
   constexpr int kBlock = 64;    // LAPACK's blocks are no larger
   constexpr int kShared = 128;  // the vectors of smaller ones are turned before another thread has begun
-  std::vector<T> beside(n), scales(n), vectors(static_cast<size_t>(n) * n);
-  std::vector<T> work(std::max<size_t>(size_t{kBlock} * n, 1 + 4 * size_t(n) + size_t(n) * n));
+  std::vector<T> beside(n), scales(n);
+  const int64_t square = int64_t{n} * n;
+  // Memory that is kept for reuse: fresh pages would cost a tenth of the whole.
+  Tensor memory = scratch({square + std::max<int64_t>(int64_t{kBlock} * n, 1 + 4 * int64_t{n} + square)}, dtype_of<T>);
+  T* vectors = memory.data<T>();
+  std::span<T> work(vectors + square, static_cast<size_t>(memory.numel() - square));
   std::vector<int> places(3 + 5 * static_cast<size_t>(n));
   int info = reduce_to_tridiagonal(triangle, n, a, values, beside.data(), scales.data(), work);
   if (info == 0)
-    info = lapack::stedc_work<T>('I', n, values, beside.data(), vectors.data(), n, work.data(),
-                                 static_cast<int>(work.size()), places.data(), static_cast<int>(places.size()));
+    info = lapack::stedc_work<T>('I', n, values, beside.data(), vectors, n, work.data(), static_cast<int>(work.size()),
+                                 places.data(), static_cast<int>(places.size()));
   if (info != 0) return info;
   int64_t grain = n < kShared ? n : (n + num_threads() - 1) / num_threads();
   parallel_for(0, n, grain, [&](int64_t from, int64_t to) {
     std::vector<T> own(static_cast<size_t>(kBlock) * (to - from) + kBlock * (kBlock + 1));
-    lapack::ormtr_work<T>('L', triangle, 'N', n, static_cast<int>(to - from), a, n, scales.data(),
-                          vectors.data() + from * n, n, own.data(), static_cast<int>(own.size()));
+    lapack::ormtr_work<T>('L', triangle, 'N', n, static_cast<int>(to - from), a, n, scales.data(), vectors + from * n,
+                          n, own.data(), static_cast<int>(own.size()));
   });
-  std::copy(vectors.begin(), vectors.end(), a);
+  std::copy_n(vectors, square, a);
   return 0;
 }
 

@@ -317,8 +317,8 @@ std::vector<Module*> Module::modules(bool include_self) const {
   return out;
 }
 
-NamedParameters Module::named_parameters() const {
-  NamedParameters out;
+NamedTensors Module::named_parameters() const {
+  NamedTensors out;
   std::unordered_set<const TensorImpl*> seen;
   state_->each_once([&](const std::string& prefix, const State& state) {
     for (const auto& [name, tensor] : state.parameters)
@@ -327,8 +327,8 @@ NamedParameters Module::named_parameters() const {
   return out;
 }
 
-NamedParameters Module::named_buffers() const {
-  NamedParameters out;
+NamedTensors Module::named_buffers() const {
+  NamedTensors out;
   std::unordered_set<const TensorImpl*> seen;
   state_->each_once([&](const std::string& prefix, const State& state) {
     for (const State::Buffer& b : state.buffers) {
@@ -340,7 +340,7 @@ NamedParameters Module::named_buffers() const {
 }
 
 namespace {
-Tensor find(const Module& module, const char* kind, const NamedParameters& among, const std::string& path) {
+Tensor find(const Module& module, const char* kind, const NamedTensors& among, const std::string& path) {
   if (const Tensor* found = among.find(path)) return *found;
   fail<KeyError>(short_name(module.type_name()), " has no ", kind, " '", path, "'");
 }

@@ -236,6 +236,7 @@ class Checker {
     auto roots = free_symbols(form);
     if (!all_named(roots)) return;
     if (roots.size() != 1 || !affine_in(form, roots[0])) return;  // kept as a run-time check
+    if (is_hidden(leader(roots[0])) && !form->is(Kind::Symbol)) return;
     violate(one.dim, concat("The values of ", one.dim, " = ", source(one), " must always be related to the values of ",
                             shown(leader(roots[0])), " by ", one.dim, " = ", in_dims(form), "."));
     related_.push_back(&one);

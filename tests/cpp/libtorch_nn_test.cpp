@@ -205,6 +205,8 @@ TEST(Nn, ModuleDict) {
   for (const auto& module : *dict) EXPECT_FALSE(module.key().empty());
   EXPECT_EQ(dict->size(), 3u);
   EXPECT_TRUE(dict->contains("conv"));
+  dict->update({{"relu", torch::nn::ReLU().ptr()}});
+  EXPECT_TRUE(dict->contains("relu"));
   auto linear = dict["linear"]->as<torch::nn::Linear>();
   EXPECT_EQ(linear->forward(torch::ones({1, 10})).size(1), 3);
 }

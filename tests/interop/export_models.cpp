@@ -54,7 +54,7 @@ void write(const std::string& folder, const std::string& name, Model& model, Inp
       export_program(model, {input(4)}, {.dynamic_shapes = {{"x", {{0, batch}}}}, .argument_names = {"x"}});
   double exported = milliseconds_since(start);
   save(program, folder + "/" + name + ".pt2");
-  io::NamedTensors tensors;
+  NamedTensors tensors;
   NoGrad no_grad;
   for (int64_t size : {2, 7}) {
     Tensor x = input(size);

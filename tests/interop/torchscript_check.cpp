@@ -39,7 +39,7 @@ double difference(const std::vector<Tensor>& got, const std::vector<Tensor>& exp
 
 bool check_archive(const std::filesystem::path& path, size_t& converted) {
   std::string base = path.string().substr(0, path.string().size() - 3);
-  io::NamedTensors tensors = io::load_state_dict(base + ".tensors.pth");
+  NamedTensors tensors = io::load_state_dict(base + ".tensors.pth");
   std::vector<Tensor> expected;
   for (size_t i = 1; i < tensors.size(); ++i) expected.push_back(tensors[i].second);
   Value module = io::load_torchscript(path.string());

@@ -11,7 +11,7 @@ namespace umbra {
 namespace {
 
 std::vector<Value> read_inputs(const std::string& path) {
-  io::NamedTensors tensors = io::load_safetensors(path);
+  NamedTensors tensors = io::load_safetensors(path);
   std::vector<Value> inputs;
   for (size_t i = 0; i < tensors.size(); ++i)
     for (const auto& [name, tensor] : tensors)

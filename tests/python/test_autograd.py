@@ -564,3 +564,22 @@ def test_a_result_that_a_function_saved_has_its_history_in_backward():
     x = umbra.ones(2, requires_grad=True)
     Double.apply(x).sum().backward()
     assert seen == [(True, "DoubleBackward", True)] and x.grad.tolist() == [4.0, 4.0]
+
+
+def test_a_leaf_that_is_a_view_is_not_written_to():
+    x = umbra.arange(4.).reshape(2, 2).requires_grad_()
+    for write in (lambda: x.add_(1), lambda: x[0].add_(1), lambda: x.__setitem__(0, 1), lambda: x.__setitem__([0, 1], 1)):
+        with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place operation."):
+            write()
+    assert x.is_leaf and x._version == 0
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [[0, 2], [4, 6]]
+
+
+def test_nodes_of_custom_functions_say_where_their_class_is():
+    class Twice(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+    y = Twice.apply(umbra.ones(1, requires_grad=True))
+    assert repr(y.grad_fn).startswith("<torch.autograd.function.TwiceBackward object at ") and repr(y) == "tensor([2.], grad_fn=<TwiceBackward>)"

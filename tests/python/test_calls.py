@@ -196,3 +196,45 @@ def test_a_copied_or_pickled_function_is_the_function(function):
 def test_old_tensor_types_have_no_subclasses():
     with pytest.raises(TypeError, match="type 'torch.FloatTensor' is not an acceptable base type"):
         type("Own", (umbra.FloatTensor,), {})
+
+
+@pytest.mark.parametrize("call, lines", [
+    (lambda x: x.view("a"), [" * (torch.dtype dtype)", "      didn't match because some of the arguments have invalid types: (!str!)",
+                             " * (tuple of ints size)", "      didn't match because some of the arguments have invalid types: (!str!)"]),
+    (lambda x: umbra.squeeze(x, out=x), [" * (Tensor input)", " * (Tensor input, int dim)", "      didn't match because some of the keywords were incorrect: out",
+                                         " * (Tensor input, tuple of ints dim)", "      didn't match because some of the keywords were incorrect: out"]),
+    (lambda x: umbra.max(x, "a"), [" * (Tensor input, *, Tensor out = None)", " * (Tensor input, Tensor other, *, Tensor out = None)",
+                                   " * (Tensor input, int dim, bool keepdim = False, *, tuple of Tensors out = None)"]),
+])
+def test_messages_show_signatures_and_what_does_not_fit(call, lines):
+    with pytest.raises(TypeError) as caught:
+        call(umbra.ones(2))
+    assert str(caught.value).splitlines()[1:] == lines
+
+
+def test_messages_of_single_signatures():
+    x = umbra.ones(2)
+    options = "torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False)"
+    for call, text in ((lambda: x.sub(), "sub() received an invalid combination of arguments - got (), but expected (Tensor other, *, Number alpha = 1)"),
+                       (lambda: umbra.rand("a"), "rand(): argument 'size' (position 1) must be tuple of ints, not str"),
+                       (lambda: umbra.renorm(x, 1), 'renorm() missing 2 required positional argument: "dim", "maxnorm"'),
+                       (lambda: umbra.arange(), f" * (Number end, *, Tensor out = None, {options}\n")):
+        with pytest.raises(TypeError) as caught:
+            call()
+        assert text in str(caught.value)
+
+
+def test_two_ints_are_dimensions_only_where_there_is_nothing_else_to_give():
+    x = umbra.ones(2, 3, 1)
+    assert x.flip(0, 1).shape == x.shape and x.permute(2, 0, 1).shape == (1, 2, 3) and x.squeeze(0, 2).shape == (2, 3)
+    for call in (lambda: x.std(0, 1), lambda: x.var(1, 0), lambda: umbra.std(x, 0, 1)):
+        with pytest.raises(TypeError, match="invalid combination of arguments"):
+            call()
+
+
+def test_messages_of_too_many_arguments():
+    x = umbra.ones(2)
+    for call, text in ((lambda: x.abs(1), r"TensorBase.abs\(\) takes no arguments \(1 given\)"), (lambda: x.diag(1, 0), r"diag\(\) takes from 0 to 1 positional arguments but 2 were given"),
+                       (lambda: x.float(1), r"^float\(\) takes 0 positional arguments but 1 was given"), (lambda: x.mul(1, 2), r"mul\(\) takes 1 positional argument but 2 were given")):
+        with pytest.raises(TypeError, match=text):
+            call()

@@ -180,3 +180,17 @@ def test_a_checkpointed_function_may_take_gradients_of_its_own():
     expected = umbra.autograd.grad(forces(x).sin().sum(), [x, layer.weight])
     found = umbra.autograd.grad(checkpoint(forces, x, use_reentrant=False).sin().sum(), [x, layer.weight])
     assert all(umbra.allclose(a, b) for a, b in zip(found, expected))
+
+
+def test_a_selective_checkpoint_inside_another_gets_its_inputs_before_it_counts_calls():
+    def inner(y):
+        z = y.clone()
+        z[0] = 0
+        return checkpoint(lambda q: (q * q).exp(), z, use_reentrant=False, context_fn=lambda: create_selective_checkpoint_contexts([torch.ops.aten.mul.Tensor]))
+
+    def gradient(call):
+        x = torch.arange(3.0).requires_grad_()
+        call(x).sum().backward()
+        return x.grad.tolist()
+    whole = lambda x: checkpoint(inner, x, use_reentrant=False)  # noqa: E731
+    assert gradient(whole) == gradient(inner) == gradient(aot_function(whole, nop))

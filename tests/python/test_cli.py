@@ -82,6 +82,7 @@ class TestLooking:
 
     def test_operators(self):
         assert "aten::relu(Tensor self) -> Tensor" in umbra("operators", "relu")
+        assert "no operator of this build has 'rleu' in its name" in umbra("operators", "rleu", status=1)
 
 
 class TestRunning:
@@ -201,7 +202,7 @@ class TestCommandLine:
     @pytest.mark.parametrize("count", ["0", "-3", "many"])
     def test_counts_that_are_none_are_named(self, files, count):
         text = umbra("run", files / "net.pt2", "--example", "--repeat", count, status=2)
-        assert text.startswith(f"--repeat: expected a number above 0, got {count}\n")
+        assert text.startswith(f"umbra: --repeat: expected a number above 0, got {count}\n")
 
     def test_usage_errors_have_a_status_of_their_own(self):
         umbra("run", status=2)
@@ -235,6 +236,10 @@ class TestCommandLine:
         script = f"{umbra('completion', 'bash')}\nCOMP_WORDS=({line}) COMP_CWORD={len(words) - 1}; _umbra; echo ${{COMPREPLY[@]}}"
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
         assert done.stdout.split() == expected
+
+    def test_help_of_a_command_is_how_it_is_called(self):
+        assert umbra("help", "run") == umbra("run", "--help") and "Usage: umbra run " in umbra("help", "run")
+        assert umbra("info", status=2) == "umbra: file is required\n`umbra info --help` shows how it is called.\n"
 
     @pytest.mark.parametrize("command", ["info", "show", "weights", "check", "run", "view", "train", "estimate", "decompose", "diff", "convert", "operators", "completion"])
     def test_every_command_has_examples_in_its_help(self, command):

@@ -27,6 +27,20 @@ def test_torch_names_lead_to_umbra():
     """) == "torch.no_such_module"
 
 
+def test_modules_answer_what_inspect_asks_of_them():
+    assert run("""
+        import inspect, sys, types
+        import umbra
+        umbra.compat.install()
+        import torch.nn, torch.jit, torch.ops
+        assert torch.ops is umbra.ops
+        umbra._C._nn.gelu
+        odd = [name for name, module in sys.modules.items() if isinstance(module, types.ModuleType)
+               and not isinstance(getattr(module, "__file__", None), (str, type(None)))]
+        print(odd, len(inspect.stack()))
+    """) == "[] 1"
+
+
 def test_import_is_light():
     assert run("""
         import sys

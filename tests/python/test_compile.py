@@ -1,4 +1,6 @@
 """torch.compile: captured calls give what the function gives, and another kind of call is captured anew."""
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -367,3 +369,73 @@ def test_a_view_that_is_given_twice_is_one_tensor():
         return view, {"again": [view]}, x.t(), view
     first, again, other, last = torch.compile(f, backend="aot_eager")(torch.ones(2, 2))
     assert first is last and first is again["again"][0] and first is not other
+
+
+def test_numbers_and_sizes_that_only_data_tell_are_symbols_where_the_whole_function_is_asked_for():
+    compiled = torch.compile(lambda x: x[x > 0] * x.sum().item(), fullgraph=True)
+    for values in ([1.0, 2.0], [1.0, -2.0, 3.0, 4.0]):
+        x = torch.tensor(values)
+        assert torch.equal(compiled(x), x[x > 0] * x.sum())
+    assert torch.compiler.cache_info(compiled).misses == 1
+    with torch._dynamo.config.patch(capture_scalar_outputs=True), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x = torch.ones(3, requires_grad=True)
+        torch.compile(lambda x: x * x.sum().item())(x).sum().backward()
+        assert x.grad.tolist() == [3.0] * 3
+
+
+def test_a_limit_that_was_set_before_the_first_compilation_holds():
+    code = ("import umbra as torch, warnings; warnings.simplefilter('ignore'); torch._dynamo.config.recompile_limit = 2; "
+            "f = torch.compile(lambda x, s: x * len(s)); [f(torch.ones(1), 'a' * i) for i in range(5)]; print(torch.compiler.cache_info(f).size)")
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "2\n"
+
+
+def test_a_backend_of_compilers_gets_the_graphs_of_forward_and_backward():
+    from umbra._dynamo.backends.common import aot_autograd
+    seen = []
+
+    def compiler(kind):
+        def compile(module, inputs):
+            seen.append((kind, [str(node.target) for node in module.graph.nodes if node.op == "call_function"]))
+            return module.forward
+        return compile
+    backend = aot_autograd(fw_compiler=compiler("forward"), bw_compiler=compiler("backward"), inference_compiler=compiler("inference"),
+                           decompositions=lambda: torch._decomp.get_decompositions([torch.ops.aten.silu]))
+    compiled = torch.compile(torch.nn.functional.silu, backend=backend)
+    x = torch.ones(2, requires_grad=True)
+    compiled(x).sum().backward()
+    compiled(x.detach())
+    assert [kind for kind, _ in seen] == ["forward", "backward", "inference"]
+    assert seen[0][1] == seen[2][1] == ["aten.sigmoid.default", "aten.mul.Tensor"]
+    with pytest.raises(NotImplementedError, match="pre_grad_passes"):
+        aot_autograd(fw_compiler=compiler("forward"), pre_grad_passes=print)
+
+
+def test_backends_are_registered_by_name():
+    backend, graphs = counting()
+    torch._dynamo.register_backend(backend, name="counting_for_a_test")
+    assert torch.compile(lambda x: x + 1, backend="counting_for_a_test")(torch.ones(1)).item() == 2 and len(graphs) == 1
+    assert "counting_for_a_test" in torch._dynamo.list_backends() and torch._dynamo.lookup_backend("counting_for_a_test") is backend
+    with pytest.raises(AssertionError, match="duplicate name"):
+        torch._dynamo.register_backend(backend, name="counting_for_a_test")
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="did not return callable"):
+        torch.compile(lambda x: x + 1, backend=lambda module, inputs: 3)(torch.ones(1))
+
+
+def test_another_backend_may_be_the_default():
+    backend, graphs = counting()
+    torch.compiler.set_default_backend(backend)
+    try:
+        assert torch.compile(lambda x: x + 1)(torch.ones(1)).item() == 2 and len(graphs) == 1 and torch.compiler.get_default_backend() is backend
+    finally:
+        torch.compiler.set_default_backend(None)
+    assert torch.compiler.get_default_backend() == "inductor"
+
+
+def test_a_function_of_arrays_takes_and_gives_tensors():
+    import numpy
+    double = torch.compiler.wrap_numpy(lambda a, by=2: {"result": numpy.multiply(a, by)})
+    assert torch.equal(double(torch.ones(2))["result"], torch.full((2,), 2.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert torch.equal(torch.compile(lambda x: double(x, by=3)["result"] + 1)(torch.ones(2)), torch.full((2,), 4.0))

@@ -1,4 +1,7 @@
 """Tensors out of Python's and NumPy's numbers, and the two libraries' values in one expression."""
+import array
+import decimal
+
 import numpy
 import pytest
 
@@ -25,7 +28,11 @@ def test_integers_beyond_64_bits():
     ([numpy.float32(1), 2], umbra.float32, [1, 2]),
     ([numpy.float64(1), 2], umbra.float64, [1, 2]),
     ([numpy.ones(2), numpy.ones(2)], umbra.float64, [[1, 1], [1, 1]]),
-    ([numpy.array(3), 2], umbra.int64, [3, 2]),
+    ([2, numpy.array(3)], umbra.int64, [2, 3]),
+    (bytearray(b"ab"), umbra.int64, [97, 98]),
+    (array.array("d", [1.5]), umbra.float32, [1.5]),
+    ([[], [1]], umbra.float32, [[], []]),
+    ([[1, 2], umbra.tensor([3, 4])], umbra.int64, [[1, 2], [3, 4]]),
     ([numpy.int64(1), 2.5], umbra.float32, [1, 2.5]),
     ([umbra.tensor(1), 2.0], umbra.float32, [1, 2]),
     ([umbra.ones(1), 2.0], umbra.float32, [1, 2]),
@@ -161,3 +168,52 @@ def test_messages_name_the_classes_of_numpy():
 def test_a_storage_is_no_number():
     storage = umbra.ones(2).untyped_storage()
     assert storage == storage and not storage == 3 and storage != None  # noqa: E711
+
+
+class Index:
+    def __index__(self):
+        return 3
+
+    def __rmul__(self, tensor):
+        return "its own product"
+
+
+@pytest.mark.parametrize("value, dtype, made", [
+    (Index(), umbra.int8, 3), (Index(), umbra.float32, 3.0), (decimal.Decimal("1.5"), umbra.float32, 1.5), (2.5, umbra.int64, 2), (-1, umbra.uint8, 255),
+])
+def test_elements_are_read_by_the_protocol_of_their_type(value, dtype, made):
+    assert umbra.tensor(value, dtype=dtype).item() == made and umbra.tensor([value], dtype=dtype).tolist() == [made]
+
+
+@pytest.mark.parametrize("value, dtype, message", [
+    (numpy.float32(1), umbra.int64, "'numpy.float32' object cannot be interpreted as an integer"),
+    (decimal.Decimal("1.5"), umbra.bool, "'decimal.Decimal' object cannot be interpreted as an integer"),
+    (None, umbra.float32, "must be real number, not NoneType"),
+    (1.5, umbra.uint64, "an integer is required"),
+    (umbra.tensor(1.5), umbra.int64, "only integer tensors of a single element can be converted to an index"),
+    ([1, [2]], umbra.int64, "'list' object cannot be interpreted as an integer"),
+])
+def test_elements_without_the_protocol_are_refused(value, dtype, message):
+    with pytest.raises(TypeError, match=message):
+        umbra.tensor([value] if not isinstance(value, list) else value, dtype=dtype)
+
+
+def test_what_only_has_an_index_is_no_operand():
+    x = umbra.ones(2)
+    assert x * Index() == "its own product"
+    with pytest.raises(TypeError):
+        x.fill_(Index())
+    for value in (Index(), numpy.float32(2), numpy.bool_(True)):
+        with pytest.raises(TypeError, match="can't assign a .* to a torch.FloatTensor"):
+            x[0] = value
+    x[0] = numpy.int8(2)
+    x[1] = numpy.float64(0.5)
+    assert x.tolist() == [2, 0.5] and (umbra.arange(2) + numpy.bool_(True)).dtype == umbra.float32
+    with pytest.raises(RuntimeError, match="Could not infer dtype of Index"):
+        umbra.tensor([Index()])
+
+
+def test_asarray_of_buffers_has_their_type():
+    assert umbra.asarray(b"ab").dtype == umbra.uint8 and umbra.asarray(array.array("d", [1.5])).tolist() == [1.5]
+    assert umbra.asarray(array.array("d", [1.5])).dtype == umbra.float64
+    assert umbra.asarray(b"\0\0\x80?", dtype=umbra.float32).tolist() == [1]

@@ -11,7 +11,7 @@ FAKES, PROGRAMS = "fakes.cpp", "programs.cpp"
 PAGES = {  # and the program that has their examples in C++
     "fake_tensors": FAKES, "symbolic_shapes": FAKES, "shape_errors": FAKES,
     "run_in_cpp": PROGRAMS, "train_in_cpp": PROGRAMS, "export_from_cpp": PROGRAMS, "given_a_pt2": None, "from_torch_export": None,
-    "from_libtorch": "from_libtorch.cpp", "jit": "torchscript.cpp", "compiled_functions": "mlp.cpp",
+    "from_libtorch": "from_libtorch.cpp", "functions_in_cpp": "functions.cpp", "jit": "torchscript.cpp", "compiled_functions": "mlp.cpp",
 }
 
 

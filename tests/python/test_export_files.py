@@ -225,3 +225,23 @@ def test_a_file_object_is_read_wherever_it_stands():
     file = saved(export(Function(torch.sin), (torch.ones(2),)))
     file.seek(0, io.SEEK_END)
     assert torch.equal(torch.export.load(file).module()(torch.ones(2)), torch.ones(2).sin())
+
+
+def test_a_file_keeps_what_users_have_noted_of_nodes():
+    program = export(Function(lambda x: x.sin() + 1), (X,))
+    notes = {"quantised": True, "bits": 8, "scales": [0.5, None], "long": "x" * 50}
+    for node in program.graph.nodes:
+        if node.name == "sin":
+            node.meta["custom"] = notes
+    again = reloaded(program)
+    shown = "Annotation: {'quantised': True, 'bits': 8, 'scales': [0.5, None], 'long': '" + "x" * 40 + "...'} "
+    assert shown in str(program) and shown in str(again)  # before and after the notes have become objects of Python
+    assert {node.name: node.meta["custom"] for node in again.graph.nodes if "custom" in node.meta} == {"sin": notes}
+    assert shown in str(again) and shown in str(reloaded(again))
+
+
+def test_notes_that_a_file_has_no_form_for_are_refused_by_name():
+    program = export(Function(torch.sin), (X,))
+    next(node for node in program.graph.nodes if node.name == "sin").meta["custom"] = {"object": object()}
+    with pytest.raises(RuntimeError, match="Failed to serialize custom metadata for node sin with error"):
+        saved(program)

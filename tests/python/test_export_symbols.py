@@ -186,3 +186,28 @@ def test_a_root_that_no_input_has_shows_as_what_is_derived_from_it():
 def test_every_hint_that_an_example_contradicts_is_told_of():
     with pytest.raises(ValueError, match=r"hint of 0 for dimension inputs\['input'\].shape\[0\](.*\n)*.*hint of 1 for dimension inputs\['input'\].shape\[1\]"):
         export(torch.nn.ReLU(), (torch.ones(0, 1),), dynamic_shapes={"input": {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}})
+
+
+class Two(Function):
+    def forward(self, x, y):
+        return self.function(x, y)
+
+
+def ranges(function, *examples, dynamic):
+    return {str(k): str(r) for k, r in export(Two(function), examples, dynamic_shapes=dynamic).range_constraints.items()}
+
+
+def test_sizes_that_are_made_of_bounded_ones_are_bounded():
+    four, five = torch.ones(4), torch.ones(5)
+    found = ranges(lambda x, y: x + y[1:], four, five, dynamic=({0: Dim.AUTO(min=4, max=20)}, {0: Dim.AUTO(max=11)}))
+    assert found == {"s77": "VR[4, 20]", "s77 + 1": "VR[5, 11]"}
+
+
+def test_a_dim_may_equal_one_that_is_derived_from_a_dim_of_no_input():
+    m, k = Dim("m", max=20), Dim("k", max=10)
+    examples, dynamic = (torch.ones(5), torch.ones(5)), ({0: m + 1}, {0: k})
+    assert list(ranges(torch.add, *examples, dynamic=dynamic).values()) == ["VR[1, 10]", "VR[2, 9]"]
+    module = export(Two(torch.add), examples, dynamic_shapes=dynamic).module()
+    assert module(torch.ones(10), torch.ones(10)).shape == (10,)
+    with pytest.raises(AssertionError):
+        module(torch.ones(11), torch.ones(11))

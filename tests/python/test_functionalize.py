@@ -242,3 +242,11 @@ def test_an_exported_input_keeps_the_shape_it_was_given_with():
     assert program.module()(a, torch.ones(3)).tolist() == [3.0] * 3 and a.tolist() == [2.0] * 3
     with pytest.raises(NotImplementedError, match=r"changes the shape of its input a from \[2\] to \[3\]"):
         program.run_decompositions()
+
+
+@pytest.mark.parametrize("way", [*WAYS.values(), torch.func.vmap, torch.func.grad])
+def test_the_storage_of_a_wrapper_is_not_resized(way):
+    x = torch.ones(3, 3)
+    with pytest.raises(RuntimeError, match=r"resize_\(\) on an invalid python storage"):
+        way(lambda x: (x.untyped_storage().resize_(0), x.sum())[1])(x)
+    assert x.untyped_storage().nbytes() == 36

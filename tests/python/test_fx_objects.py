@@ -2,6 +2,8 @@
 import gc
 import weakref
 
+import pytest
+
 import umbra
 from umbra import fx, nn
 
@@ -131,3 +133,20 @@ def test_capture_makes_no_objects_for_nodes():
     program = umbra.export.export(nn.TransformerEncoderLayer(16, 2, batch_first=True).eval(), (umbra.randn(2, 5, 16),))
     assert _objects_of_nodes() == before
     assert len(program.graph.nodes) > 20
+
+
+def test_the_root_stands_before_the_first_node_and_after_the_last():
+    graph = fx.symbolic_trace(lambda x: umbra.sin(x)).graph
+    first, *_, last = graph.nodes
+    assert first.prev is last.next and first.prev.op == "root" and first.prev.name == ""
+    assert last.next.next is first and first.prev.prev is last and last.next not in list(graph.nodes)
+    node, names = first, []
+    while node.op != "root":
+        names.append(node.name)
+        node = node.next
+    assert names == ["x", "sin", "output"]
+
+
+def test_a_bound_method_is_no_function_to_trace():
+    with pytest.raises(AssertionError, match="Expected FunctionType, got <class 'method'>"):
+        fx.symbolic_trace(nn.ReLU().forward)

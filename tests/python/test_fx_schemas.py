@@ -149,3 +149,29 @@ def test_passes_run_in_an_order_that_constraints_allow():
     assert PassManager([first, second], [this_before_that_pass_constraint(first, second)])(3) == 3 and ran == ["first", "second"]
     with pytest.raises(RuntimeError, match="pass schedule constraint violated"):
         PassManager([second, first], [this_before_that_pass_constraint(first, second)])(3)
+
+
+def test_types_that_do_not_fit_a_call_leave_it_as_it_is():
+    node = next(n for n in torch.fx.symbolic_trace(lambda x: torch.add(x, 1)).graph.nodes if n.op == "call_function")
+    assert node.normalized_arguments(torch.nn.Module(), (torch.Tensor,), {}) is None
+    assert node.normalized_arguments(torch.nn.Module(), (torch.Tensor, torch.Tensor), {}) is not None
+
+
+def test_equal_numbers_of_a_list_are_written_as_one():
+    text = str(torch.ops.aten.avg_pool2d.default._schema)
+    assert "int[2] stride=[]" in text and "int[2] padding=0," in text
+    assert "SymInt[2] stride=[1, 1]" in str(torch.ops.aten.conv2d.default._schema)
+
+
+def test_a_composite_operator_does_what_it_is_made_of():
+    linear, seen = torch.ops.aten.linear.default, []
+
+    class Seen(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **kwargs or {})
+    assert linear._can_decompose() and not torch.ops.aten.sin.default._can_decompose()
+    with Seen():
+        assert torch.equal(linear.decompose(torch.ones(1, 2), weight=torch.ones(3, 2)), torch.full((1, 3), 2.0))
+    assert seen == ["aten.ones.default", "aten.ones.default", "aten.t.default", "aten.mm.default"] + seen[4:]
+    assert torch.ops.aten.sin.default.decompose(torch.ones(1)) is NotImplemented

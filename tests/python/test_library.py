@@ -6,7 +6,7 @@ import pytest
 
 import umbra as torch
 from umbra import Tensor, library
-from umbra._subclasses.fake_tensor import FakeTensorMode
+from umbra._subclasses.fake_tensor import FakeTensorMode, UnsupportedOperatorException
 from umbra.functorch.compile import aot_function, nop
 from umbra.fx.experimental.proxy_tensor import make_fx
 
@@ -26,6 +26,22 @@ def increment_operator():
 
 
 # ---- kernels by key ----
+
+def test_an_operator_that_writes_and_gives_nothing_needs_no_fake_kernel(lib):
+    lib.define("write_(Tensor(a!) x) -> ()")
+    lib.define("filled_(Tensor(a!) x) -> Tensor(a!)", tags=torch.Tag.inplace)
+    lib.define("other_(Tensor(a!) x) -> Tensor(a!)")
+    for name in ("write_", "filled_", "other_"):
+        lib.impl(name, lambda x: None, "CPU")
+    with FakeTensorMode():
+        x = torch.empty(2)
+        version = x._version
+        assert torch.ops.testlib.write_(x) is None and x._version == version + 1
+        assert torch.ops.testlib.filled_(x) is x
+        with pytest.raises(UnsupportedOperatorException):
+            torch.ops.testlib.other_(x)
+
+
 
 def test_a_kernel_for_cuda_leaves_the_cpu_alone(lib):
     lib.define("k(Tensor x) -> Tensor")

@@ -361,3 +361,26 @@ def test_products_of_several_types_are_refused_by_their_names(call, text):
     with pytest.raises(RuntimeError) as error:
         call(torch.ones(1, 2, dtype=torch.int64), torch.ones(2, 3), torch.ones(3))
     assert str(error.value) == text
+
+
+def test_lobpcg_finds_some_eigenvalues_and_their_gradients():
+    torch.manual_seed(0)
+    m = torch.randn(20, 20, dtype=torch.float64)
+    a, b = m @ m.mT, torch.eye(20, dtype=torch.float64) * 2 + 0.1
+    values, vectors = torch.linalg.eigh(a)
+    for options, wanted in (({"k": 2}, values[[19, 18]]), ({"k": 2, "largest": False, "iK": torch.linalg.inv(a)}, values[:2]), ({"X": m[:, :3]}, values[[19, 18, 17]])):
+        found, directions = torch.lobpcg(a, **options)
+        torch.testing.assert_close(found, wanted, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(a @ directions, directions * found, rtol=1e-4, atol=1e-4)
+    found, directions = torch.lobpcg(torch.stack([a, 2 * a]), k=1, B=torch.stack([b, b]))
+    torch.testing.assert_close(a @ directions[0], b @ directions[0] * found[0], rtol=1e-4, atol=1e-4)
+    assert found[1].item() == pytest.approx(2 * found[0].item())
+    leaf = a.clone().requires_grad_()
+    found, directions = torch.lobpcg(leaf, k=2, tol=1e-12)
+    (found.sum() + (directions ** 4).sum()).backward()
+    same = a.clone().requires_grad_()
+    values, vectors = torch.linalg.eigh(same)
+    (values[-2:].sum() + (vectors[:, -2:] ** 4).sum()).backward()
+    torch.testing.assert_close(leaf.grad, (same.grad + same.grad.mT) / 2, rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match="smaller than 3 x the number of requested eigenpairs"):
+        torch.lobpcg(a, k=7)

@@ -188,3 +188,29 @@ def test_schedules_of_no_iterations_stay_where_they_start():
         o.step()
         schedule.step()
         assert schedule.get_last_lr() == [rate]
+
+
+@pytest.mark.parametrize("make, rates", [
+    (lambda o: lr_scheduler.StepLR(o, 1), [0.010000000000000002, 0.0010000000000000002, 0.00010000000000000003]),
+    (lambda o: lr_scheduler.MultiStepLR(o, [1, 1, 3]), [0.0010000000000000002, 0.0010000000000000002, 0.00010000000000000003]),
+    (lambda o: lr_scheduler.LinearLR(o, total_iters=3), [0.05555555555555556, 0.07777777777777778, 0.1]),
+    (lambda o: lr_scheduler.CosineAnnealingLR(o, 2, eta_min=0.01), [0.05500000000000001, 0.01, 0.055]),
+])
+def test_rates_are_products_of_changes_to_the_last_bit(make, rates):
+    o = optimizer(0.1)
+    schedule, found = make(o), []
+    for _ in range(3):
+        o.step()
+        schedule.step()
+        found += schedule.get_last_lr()
+    assert found == rates
+
+
+def test_a_rate_that_was_changed_by_hand_goes_on_from_there():
+    o = optimizer(0.5)
+    schedule = lr_scheduler.StepLR(o, 2, gamma=0.0)
+    o.param_groups[0]["lr"] = 8.0
+    for expected in (8.0, 0.0, 0.0, 0.0):
+        o.step()
+        schedule.step()
+        assert schedule.get_last_lr() == [expected]

@@ -437,3 +437,29 @@ def test_regions_of_autocast_keep_no_casts_in_captures():
             return x @ x
     assert "('cpu', torch.bfloat16, True, False)" in make_fx(f, pre_dispatch=True)(umbra.ones(2, 2)).code
     assert umbra.is_autocast_cache_enabled()
+
+
+def test_what_is_noted_while_a_program_is_captured_stays_with_its_nodes():
+    from export_functions import Function
+    from umbra.fx import traceback
+
+    @traceback.annotate_fn({"who": "double"})
+    def double(x):
+        return x * 2
+
+    def f(x):
+        with traceback.annotate({"stage": 1}):
+            y = double(x + 1)
+        return y.sin()
+
+    def notes(graph):
+        return {node.name: node.meta.get("custom") for node in graph.nodes if node.op == "call_function"}
+    expected = {"add": {"stage": 1}, "mul": {"stage": 1, "who": "double"}, "sin": None}
+    with traceback.preserve_node_meta():
+        assert notes(make_fx(f)(umbra.ones(2)).graph) == expected
+        program = umbra.export.export(Function(f), (umbra.ones(2),))
+        assert notes(program.graph) == notes(program.run_decompositions().graph) == expected
+    assert not any(notes(make_fx(f)(umbra.ones(2)).graph).values())
+    first = next(node for node in program.graph.nodes if node.name == "add")
+    first.meta["custom"]["more"] = True
+    assert notes(program.graph)["mul"] == {"stage": 1, "who": "double"}

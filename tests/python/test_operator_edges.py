@@ -343,3 +343,11 @@ def test_targets_of_bytes_keep_their_sign_in_a_soft_margin_loss():
     target = torch.tensor([0, 3], dtype=torch.uint8)
     slopes = aten.soft_margin_loss_backward(torch.ones(2), torch.tensor([0.5, 2.0], dtype=torch.float64), target, 0)
     assert slopes.tolist() == [0, -3]
+
+
+def test_a_weight_without_dimensions_takes_part_in_the_type_of_lerp():
+    ends = torch.tensor([1, 2]), torch.tensor([3, 4])
+    assert torch.lerp(*ends, torch.tensor(0.5)).tolist() == [2.0, 3.0] and torch.lerp(*ends, torch.tensor(0.5)).dtype == torch.float32
+    assert torch.lerp(torch.ones(2), torch.zeros(2), torch.tensor(1j)).tolist() == [1 - 1j, 1 - 1j]
+    with pytest.raises(RuntimeError, match="expected dtype long int for `weight` but got dtype float"):
+        torch.lerp(*ends, torch.tensor([0.5]))

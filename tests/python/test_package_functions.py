@@ -21,3 +21,33 @@ def test_resize_keeps_elements_and_gradients():
     with pytest.raises(RuntimeError, match="requested resize to 7 \\(7 elements in total\\)"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         x.resize(7)
+
+
+def test_modules_of_operators_list_their_names():
+    names = {}
+    for module in ("special", "linalg", "fft", "nn.functional"):
+        exec(f"from umbra.{module} import *", names)
+    assert all(name in names for name in ("expit", "cholesky", "rfft", "conv2d", "relu")) and "expit" in dir(torch.special)
+
+
+def test_what_is_said_of_numbers_that_do_not_fit():
+    x, labels = torch.arange(4.), torch.tensor([0, 1])
+    for call, text in ((lambda: x.quantile(2.0), "q must be in the range .0, 1. but got 2$"), (lambda: torch.isclose(x, x, rtol=-1.0), "but got -1$"),
+                       (lambda: F.cross_entropy(torch.ones(2, 3), labels, label_smoothing=2.0), "Got: 2$"), (lambda: x.normal_(0, -1), "normal expects std >= 0.0, but found std -1"),
+                       (lambda: x.masked_select(torch.ones(5, dtype=torch.bool)), r"tensor a \(5\) must match the size of tensor b \(4\)"),
+                       (lambda: torch.set_num_threads(0), "set_num_threads expects a positive integer"), (lambda: torch.set_num_threads("a"), "expects an int, but got str"),
+                       (lambda: torch.Generator().manual_seed("a"), "manual_seed expected a long, but got str")):
+        with pytest.raises(RuntimeError, match=text):
+            call()
+
+
+def test_what_numpy_makes_of_tensors():
+    import numpy
+    assert numpy.isnan(torch.ones(2)).dtype == torch.uint8  # its truths come back as bytes, as in torch
+    assert torch.ones(1).__dlpack_device__() == (torch.utils.dlpack.DLDeviceType.kDLCPU, 0)
+
+
+def test_names_that_torch_has_in_two_places():
+    assert torch.to_dlpack is torch.utils.dlpack.to_dlpack and torch.while_loop.__module__ == "umbra._higher_order_ops.while_loop"
+    hook = torch.utils.hooks.unserializable_hook(lambda grad: grad)
+    assert hook(1) == 1 and hook.__torch_unserializable__

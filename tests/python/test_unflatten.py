@@ -270,3 +270,41 @@ def test_buffers_share_memory_as_they_did():
     flat = unflatten(program)
     assert flat(torch.ones(4)).tolist() == [1, 1] and flat(torch.ones(4)).tolist() == [2, 2]
     assert program.state_dict["whole"].tolist() == [0] * 4
+
+
+class Mixed(torch.nn.Module):
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = x @ x
+        return y.float() + 1
+
+
+def test_a_region_of_autocast_may_be_unflattened_and_exported_again():
+    x = torch.eye(2) * 2
+    program = export(Mixed(), (x,))
+    for _ in range(3):
+        program = export(unflatten(program), (x,))
+        assert torch.equal(unflatten(program)(x), Mixed()(x))
+    assert [str(node.target) for node in program.graph.nodes].count("aten._assert_tensor_metadata.default") == 1
+
+
+def test_calls_of_graphs_are_part_of_their_caller():
+    class Outer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.traced = torch.fx.symbolic_trace(Leaf())
+
+        def forward(self, x):
+            return self.traced(x) * 2
+    program = export(Outer(), (torch.ones(4),))
+    paths = {node.name: [path for path, _ in node.meta["nn_module_stack"].values()] for node in program.graph.nodes if node.op == "call_function"}
+    assert paths == {"linear": ["", "traced.linear"], "mul": [""]}
+
+
+def test_parts_show_their_graphs():
+    unflattened = unflatten(export(torch.nn.Sequential(torch.nn.Linear(2, 3)), (torch.ones(4, 2),)))
+    assert '_0: "f32[4, 3]" = getattr(self, "0")(input_1);' in unflattened.print_readable(print_output=False)
+    part = unflattened.get_submodule("0")
+    assert torch.equal(part.graph_module(torch.ones(4, 2)), part(torch.ones(4, 2)))
+    with pytest.raises(ValueError, match="keyword mismatch"):
+        unflattened(torch.ones(4, 2), y=1)

@@ -1,13 +1,21 @@
 // Operators that take functions. Captured, the functions become graphs of their own.
 //
-//     auto sine = [](const std::vector<Value>& v) { return std::vector<Value>{sin(v[0].tensor())}; };
-//     auto cosine = [](const std::vector<Value>& v) { return std::vector<Value>{cos(v[0].tensor())}; };
-//     Tensor y = cond(x.sum() > 0, sine, cosine, {x})[0].tensor();
+//     auto sine = [](const Tensor& x) { return x.sin(); };
+//     auto cosine = [](const Tensor& x) { return x.cos(); };
+//     Tensor y = cond(x.sum() > 0, sine, cosine, {x});
+//
+//     auto below = [](const Tensor& i, const Tensor& x) { return i < 10; };
+//     auto twice = [](const Tensor& i, const Tensor& x) { return std::vector{i + 1, x * 2}; };
+//     std::vector<Tensor> last = while_loop(below, twice, {zeros({}), x});
+//
+// Functions take tensors and give one, or a std::vector or std::tuple of them; or they take and give lists of values,
+// numbers among them.
 #pragma once
 
 #include <vector>
 
 #include "umbra/capture/make_fx.h"
+#include "umbra/core/only_result.h"
 
 namespace UMBRA_API umbra {
 
@@ -28,6 +36,37 @@ std::vector<Value> map(const ValueFunction& function, const std::vector<Value>& 
 /// Calls `combine` on what is carried and on each row of the inputs in turn; it gives what is carried on, and then what
 /// is collected. Gives what is carried in the end, and what was collected, stacked.
 std::vector<Value> scan(const ValueFunction& combine, const std::vector<Value>& init, const std::vector<Value>& rows);
+
+namespace detail {
+template <class F>
+concept FunctionOfTensors = !std::is_convertible_v<F, ValueFunction>;
+
+/// What an operator gave, in the form in which the function F gives it.
+template <class F> auto results_like(const std::vector<Value>& results) {
+  if constexpr (gives_one_tensor<F>()) return only_result(results);
+  else return as_tensors(results);
+}
+}  // namespace detail
+
+// The same for functions of tensors. `cond` and `map` give one tensor where their functions do, else a list.
+template <detail::FunctionOfTensors F, detail::FunctionOfTensors G>
+auto cond(const Value& predicate, F true_function, G false_function, const std::vector<Tensor>& operands) {
+  return detail::results_like<F>(cond(predicate, detail::value_function(std::move(true_function)),
+                                      detail::value_function(std::move(false_function)), detail::as_values(operands)));
+}
+template <detail::FunctionOfTensors F, detail::FunctionOfTensors G>
+std::vector<Tensor> while_loop(F condition, G body, const std::vector<Tensor>& carried) {
+  return detail::as_tensors(while_loop(detail::value_function(std::move(condition)),
+                                       detail::value_function(std::move(body)), detail::as_values(carried)));
+}
+template <detail::FunctionOfTensors F> auto map(F function, const std::vector<Tensor>& inputs) {
+  return detail::results_like<F>(map(detail::value_function(std::move(function)), detail::as_values(inputs)));
+}
+template <detail::FunctionOfTensors F>
+std::vector<Tensor> scan(F combine, const std::vector<Tensor>& init, const std::vector<Tensor>& rows) {
+  return detail::as_tensors(
+      scan(detail::value_function(std::move(combine)), detail::as_values(init), detail::as_values(rows)));
+}
 
 // ---- how one is defined ----
 //

@@ -47,6 +47,7 @@ void remove_unused_sizes(fx::Graph& graph);
 namespace detail {
 std::vector<Value> as_values(Tensor result);
 std::vector<Value> as_values(const std::vector<Tensor>& results);
+std::vector<Tensor> as_tensors(const std::vector<Value>& values);
 template <class... Ts> std::vector<Value> as_values(std::tuple<Ts...> results) {
   return std::apply([](auto&... items) { return std::vector<Value>{Value(std::move(items))...}; }, results);
 }
@@ -68,6 +69,16 @@ template <class F> constexpr size_t input_count() {
   else if constexpr (kTakesTensors<F, std::make_index_sequence<3>>) return 3;
   else if constexpr (kTakesTensors<F, std::make_index_sequence<4>>) return 4;
   else static_assert(kTakesTensors<F, std::make_index_sequence<0>>, "a function of tensors is captured");
+}
+
+/// Whether a function of tensors gives a tensor, not several.
+template <class F> constexpr bool gives_one_tensor() {
+  if constexpr (Signed<F>) return std::is_same_v<std::decay_t<typename boxing::Signature<F>::Return>, Tensor>;
+  else return []<size_t... I>(std::index_sequence<I...>) {
+      using Result = std::invoke_result_t<const F&, decltype((void(I), std::declval<const Tensor&>()))...>;
+      return std::is_same_v<std::decay_t<Result>, Tensor>;
+    }
+  (std::make_index_sequence<input_count<F>()>());
 }
 
 /// A typed function of tensors as one of values. Functions whose parameters are deduced, as those that `grad` and its

@@ -104,6 +104,7 @@ class Tracer final : public Mode {
   fx::Argument expression_argument(const SymNode* node, int64_t key);
   fx::Argument unknown_symbol(const sym::Expression* symbol);
   fx::Node* derived_symbol(const sym::Expression* symbol);
+  fx::Node* equal_symbol(const sym::Expression* symbol);
   fx::Node* symbol_call(const fx::Function& function, fx::Arguments arguments, const sym::Expression* result);
   fx::Node* constant_node(const Tensor& tensor);
   std::string constant_path(const Tensor& tensor);
@@ -177,6 +178,9 @@ struct CalledFunction final : RefCounted {
 IntrusivePtr<CalledFunction> set_called_function(IntrusivePtr<CalledFunction> function);
 /// Counts calls from the first again.
 void forget_called_functions();
+
+/// What the user notes of all that this thread records from now on; null: nothing.
+void set_annotations(IntrusivePtr<fx::Annotations> annotations);
 
 /// While a node is run again: what is recorded takes over its line, its modules and what users noted of it.
 class InheritMeta {

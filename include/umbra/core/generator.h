@@ -18,7 +18,7 @@ class Generator final : public RefCounted {
 
   explicit Generator(uint64_t seed = 67280421310721ull);
   ~Generator() override;
-  void set_seed(uint64_t seed);
+  void manual_seed(uint64_t seed);
   uint64_t seed() const { return seed_; }
   Engine& engine() { return *engine_; }
   /// A half-used draw of the normal distribution, kept as PyTorch keeps it.

@@ -15,14 +15,13 @@
 #include <vector>
 
 #include "umbra/capture/pytree.h"
+#include "umbra/core/named.h"
 #include "umbra/core/only_result.h"
 #include "umbra/export/signature.h"
 #include "umbra/graph/graph_module.h"
 #include "umbra/sym/shape_env.h"
 
 namespace UMBRA_API umbra {
-
-using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 /// The range of a symbol, or of an expression where a derived dimension is promised.
 struct RangeConstraint {

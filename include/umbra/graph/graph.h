@@ -139,6 +139,8 @@ class Graph final : public RefCounted {
   Range<false> reversed() const { return {root_}; }
   size_t size() const { return size_; }
   uint32_t id_bound() const { return next_id_; }
+  /// Stands before the first node and after the last one.
+  Node* root() const { return root_; }
   Node* first() const { return root_->next() == root_ ? nullptr : root_->next(); }
   Node* last() const { return root_->previous() == root_ ? nullptr : root_->previous(); }
   std::vector<Node*> placeholders() const;

@@ -3,6 +3,7 @@
 //     auto module = make_counted<fx::GraphModule>(graph);
 //     module->set("linear.weight", weight, fx::AttributeKind::Parameter);
 //     std::vector<Value> results = module->run({x});
+//     Tensor y = (*module)(x);
 #pragma once
 
 #include <iosfwd>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "umbra/core/callable.h"
+#include "umbra/core/only_result.h"
 #include "umbra/graph/graph.h"
 
 namespace UMBRA_API umbra {
@@ -65,6 +67,10 @@ class GraphModule final : public Callable {
   /// Runs the graph. Gives its results: the elements of the output where that is a tuple or list, else the one.
   std::vector<Value> run(std::vector<Value> inputs) const;
   Value call(std::vector<Value> inputs) const override;
+  /// The same for a graph of one result.
+  template <class... Tensors> Tensor operator()(const Tensors&... inputs) const {
+    return detail::only_result(run({Value(inputs)...}));
+  }
 
   // ---- text ----
   /// The Python code: "def forward(self, x): ...".

@@ -45,13 +45,25 @@ class Target {
   std::string name_;
 };
 
+/// What the user has noted of a node: `node.meta["custom"]`. Programs in Python note objects of their own, files have
+/// JSON.
+class Annotations : public RefCounted {
+ public:
+  /// As files have them; empty where there is nothing to keep. What JSON has no form for is an error.
+  virtual std::string json() const = 0;
+  /// As readable printing shows them; empty where there is nothing to show.
+  virtual std::string shown() const = 0;
+  /// For another node: what is noted there later does not reach this one.
+  virtual IntrusivePtr<Annotations> copy() const = 0;
+};
+
 /// What is known about a node besides what it computes. Copied with the node.
 struct Meta {
   Value val;                            // the fake tensor, the list of them or the symbolic number that it produces
   IntrusivePtr<SourceLocation> source;  // null: not known
   IntrusivePtr<ModuleStack> modules;    // null: not known
-  std::vector<std::pair<std::string, Value>> custom;  // the user's annotations; shown by readable printing
-  std::vector<std::pair<std::string, Value>> extra;   // what passes leave for one another ("partitioner_tag", "seq_nr")
+  IntrusivePtr<Annotations> custom;     // null: none
+  std::vector<std::pair<std::string, Value>> extra;  // what passes leave for one another ("partitioner_tag", "seq_nr")
 
   const Value* find(std::string_view key) const;
   void set(std::string_view key, Value value);

@@ -6,8 +6,8 @@
 
 #include <string>
 
+#include "umbra/core/named.h"
 #include "umbra/io/file.h"
-#include "umbra/io/named_tensors.h"
 
 namespace UMBRA_API umbra {
 namespace io {

@@ -10,7 +10,7 @@
 
 #include <string>
 
-#include "umbra/io/named_tensors.h"
+#include "umbra/core/named.h"
 #include "umbra/io/pickle_value.h"
 
 namespace UMBRA_API umbra {

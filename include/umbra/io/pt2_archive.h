@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "umbra/core/named.h"
 #include "umbra/io/file.h"
-#include "umbra/io/named_tensors.h"
 #include "umbra/io/pt2_json.h"
 
 namespace UMBRA_API umbra {

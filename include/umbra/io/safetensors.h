@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "umbra/io/named_tensors.h"
+#include "umbra/core/named.h"
 
 namespace UMBRA_API umbra {
 namespace io {

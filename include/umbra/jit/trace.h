@@ -17,6 +17,7 @@
 #include <array>
 #include <deque>
 
+#include "umbra/core/named.h"
 #include "umbra/jit/objects.h"
 #include "umbra/sym/shape_env.h"
 #include "umbra/transform/level.h"
@@ -212,10 +213,8 @@ FunctionPtr trace(const Traced& function, const std::vector<Value>& examples, co
 ///
 ///     Value module = jit::trace_module([&](const auto& in) { return Value(model(in[0].tensor())); }, {Value(x)},
 ///                                      model.named_parameters());
-Value trace_module(const Traced& function, const std::vector<Value>& examples,
-                   const std::vector<std::pair<std::string, Tensor>>& parameters,
-                   const std::vector<std::pair<std::string, Tensor>>& buffers = {},
-                   const std::string& class_name = "__torch__.Module");
+Value trace_module(const Traced& function, const std::vector<Value>& examples, const NamedTensors& parameters,
+                   const NamedTensors& buffers = {}, const std::string& class_name = "__torch__.Module");
 
 /// What a front end knows of the line that is running and of its variables' names; the Python binding sets it.
 struct TraceFrontEnd {

@@ -93,11 +93,14 @@ class ModuleDictImpl : public native::Layer {
  public:
   using Modules = OrderedDict<std::string, std::shared_ptr<Module>>;
   explicit ModuleDictImpl(const Modules& modules = {}) : Layer("torch.nn.modules.container.ModuleDict") {
-    for (const auto& [name, module] : modules) insert(name, module);
+    update(modules);
   }
   void insert(const std::string& name, AnyModule module) {
     register_module(name, module.ptr());
     modules_.insert(name, module.ptr());
+  }
+  void update(const Modules& modules) {
+    for (const auto& [name, module] : modules) insert(name, module);
   }
   size_t size() const { return modules_.size(); }
   bool contains(const std::string& name) const { return modules_.contains(name); }

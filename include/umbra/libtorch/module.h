@@ -123,7 +123,7 @@ template <class Derived> class Cloneable : public Module {
     auto copy = std::make_shared<Derived>(static_cast<const Derived&>(*this));
     copy->start_anew();
     copy->reset();
-    NamedParameters parameters = this->named_parameters(), buffers = this->named_buffers();
+    NamedTensors parameters = this->named_parameters(), buffers = this->named_buffers();
     NoGradGuard no_grad;
     for (auto& [name, to] : copy->named_parameters()) to.copy_(parameters[name]);
     for (auto& [name, to] : copy->named_buffers()) to.copy_(buffers[name]);

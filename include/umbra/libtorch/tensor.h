@@ -143,7 +143,7 @@ class Generator : public IntrusivePtr<umbra::Generator> {
  public:
   using IntrusivePtr<umbra::Generator>::IntrusivePtr;
   Generator(IntrusivePtr<umbra::Generator> generator) : IntrusivePtr<umbra::Generator>(std::move(generator)) {}
-  void set_current_seed(uint64_t seed) { get()->set_seed(seed); }
+  void set_current_seed(uint64_t seed) { get()->manual_seed(seed); }
   uint64_t current_seed() const { return get()->seed(); }
 };
 struct CPUGeneratorImpl {};
@@ -176,6 +176,7 @@ class AutoDispatchBelowAutograd {
   DispatchState before_;
 };
 using AutoDispatchBelowADInplaceOrView = AutoDispatchBelowAutograd;
+using AutoNonVariableTypeMode = AutoDispatchBelowAutograd;
 
 // ---- threads ----
 

@@ -1,8 +1,10 @@
 // Modules made of modules.
 //
 //     nn::Sequential net{nn::Linear(8, 16), nn::ReLU(), nn::Linear(16, 2)};
-//     nn::ModuleList<Block> layers = add("layers", nn::ModuleList<Block>());   // a member; then
+//     nn::ModuleList<Block> layers = add("layers", nn::ModuleList{Block(8), Block(8)});   // a member; then
 //     for (Block& layer : layers) x = layer(x);
+//     nn::ModuleList<> mixed = add("mixed", nn::ModuleList<>{nn::Linear(8, 8), nn::ReLU()});
+//     for (nn::Module& layer : mixed) x = layer(x);
 //     nn::ModuleDict<nn::Linear> heads = add("heads", nn::ModuleDict<nn::Linear>());
 //     heads.insert("left", nn::Linear(8, 2));
 //     y = heads["left"](x);
@@ -31,13 +33,21 @@ class Sequential : public Layer {
   Tensor forward(Tensor x) override;
 };
 
-/// A list of modules of one type, called by its owner.
-template <std::derived_from<Module> M> class ModuleList : public Layer {
+/// A list of modules of one type, or (`ModuleList<>`) of any types, called by its owner.
+template <std::derived_from<Module> M = Module> class ModuleList : public Layer {
  public:
   ModuleList() : Layer("torch.nn.modules.container.ModuleList") {}
+  template <std::derived_from<M>... Modules>
+  requires(sizeof...(Modules) > 0 &&
+           !(std::same_as<Modules, ModuleList> || ...)) explicit ModuleList(Modules... modules)
+      : ModuleList() {
+    (push_back(std::move(modules)), ...);
+  }
 
   /// The module that stands in the list from here on.
-  M& push_back(M module) { return *add(std::to_string(size()), std::make_shared<M>(std::move(module))); }
+  template <std::derived_from<M> Actual = M> Actual& push_back(Actual module) {
+    return *add(std::to_string(size()), std::make_shared<Actual>(std::move(module)));
+  }
   size_t size() const { return children().size(); }
   M& operator[](size_t i) const { return static_cast<M&>(child(i)); }
 
@@ -57,13 +67,17 @@ template <std::derived_from<Module> M> class ModuleList : public Layer {
   Iterator end() const { return {nullptr, size()}; }
 };
 
-/// Modules of one type by their names, called by its owner.
-template <std::derived_from<Module> M> class ModuleDict : public Layer {
+template <std::derived_from<Module> M, std::same_as<M>... Same> ModuleList(M, Same...) -> ModuleList<M>;
+
+/// Modules of one type, or (`ModuleDict<>`) of any types, by their names, called by its owner.
+template <std::derived_from<Module> M = Module> class ModuleDict : public Layer {
  public:
   ModuleDict() : Layer("torch.nn.modules.container.ModuleDict") {}
 
   /// The module that stands under the name from here on. A name that is taken is a KeyError.
-  M& insert(const std::string& name, M module) { return *add(name, std::make_shared<M>(std::move(module))); }
+  template <std::derived_from<M> Actual = M> Actual& insert(const std::string& name, Actual module) {
+    return *add(name, std::make_shared<Actual>(std::move(module)));
+  }
   bool contains(const std::string& name) const { return find(name) != nullptr; }
   /// Throws a KeyError where there is none of the name.
   M& operator[](const std::string& name) const {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "umbra/core/tensor.h"
+#include "umbra/ops/tensor_of.h"
 
 namespace UMBRA_API umbra {
 namespace utils::data {
@@ -56,9 +57,12 @@ template <class SampleType> class Subset final : public Dataset<SampleType> {
   std::vector<size_t> indices_;
 };
 
-/// Samples to a batch: tensors are stacked, pairs are gone into. Other samples need an overload of their own, in
-/// their namespace.
+/// Samples to a batch: tensors are stacked, numbers become a tensor, pairs and tuples are gone into. Other samples need
+/// an overload of their own, in their namespace.
 Tensor collate(const std::vector<Tensor>& samples);
+template <class Number>
+requires std::is_arithmetic_v<Number> Tensor collate(const std::vector<Number>& samples) { return tensor(samples); }
+template <class... Parts> auto collate(const std::vector<std::tuple<Parts...>>& samples);
 template <class A, class B> auto collate(const std::vector<std::pair<A, B>>& samples) {
   std::vector<A> first;
   std::vector<B> second;
@@ -68,11 +72,23 @@ template <class A, class B> auto collate(const std::vector<std::pair<A, B>>& sam
   }
   return std::pair(collate(first), collate(second));
 }
+template <class... Parts> auto collate(const std::vector<std::tuple<Parts...>>& samples) {
+  auto column = [&]<size_t I>(std::integral_constant<size_t, I>) {
+    std::vector<std::tuple_element_t<I, std::tuple<Parts...>>> parts;
+    for (const auto& sample : samples) parts.push_back(std::get<I>(sample));
+    return collate(parts);
+  };
+  return [&]<size_t... I>(std::index_sequence<I...>) {
+    return std::tuple(column(std::integral_constant<size_t, I>())...);
+  }
+  (std::index_sequence_for<Parts...>());
+}
 
 struct DataLoaderOptions {
   size_t batch_size = 1;
-  bool shuffle = false, drop_last = false;
+  bool shuffle = false;
   size_t num_workers = 0;      // threads; none: batches are made by who asks for them
+  bool drop_last = false;      // the last batch, where it is smaller than the others
   size_t prefetch_factor = 2;  // batches that are made ahead, for each worker
 };
 

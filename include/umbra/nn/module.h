@@ -21,15 +21,15 @@
 #include <utility>
 #include <vector>
 
+#include "umbra/core/named.h"
 #include "umbra/core/tensor.h"
-#include "umbra/nn/named.h"
 
 namespace UMBRA_API umbra {
 namespace nn {
 
 class Module;
 
-using StateDict = std::vector<std::pair<std::string, Tensor>>;
+using StateDict = NamedTensors;
 struct NamedModule {
   std::string name;
   Module* module;
@@ -40,17 +40,6 @@ struct NamedModule {
   Module& operator*() const { return *module; }
 };
 using NamedModules = NamedList<NamedModule>;
-
-/// Tensors by their paths; as good as a StateDict where one is wanted.
-class NamedParameters : public NamedList<NamedItem<Tensor>> {
- public:
-  using NamedList::NamedList;
-  operator StateDict() const {
-    StateDict out;
-    for (const auto& [name, tensor] : *this) out.emplace_back(name, tensor);
-    return out;
-  }
-};
 
 /// What load_state_dict found amiss; with `strict` it throws instead.
 struct LoadResult {
@@ -95,8 +84,8 @@ class Module {
 
   /// All parameters below, each once.
   std::vector<Tensor> parameters() const;
-  NamedParameters named_parameters() const;
-  NamedParameters named_buffers() const;
+  NamedTensors named_parameters() const;
+  NamedTensors named_buffers() const;
   std::vector<Tensor> buffers() const;
   /// One of them by its path, "layers.0.weight"; a KeyError where there is none.
   Tensor get_parameter(const std::string& path) const;

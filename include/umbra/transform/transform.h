@@ -134,6 +134,12 @@ template <class F, size_t N> transform::PushForward jvp(F f, const Tensor (&prim
                         {tangents, tangents + N});
 }
 
+/// For a function of one tensor that gives one: `auto [y, dy] = jvp(f, x, dx);`
+template <class F, std::same_as<Tensor> T> std::pair<Tensor, Tensor> jvp(F f, const T& primal, const T& tangent) {
+  auto both = transform::jvp(transform::detail::over_lists<1>(std::move(f)), {primal}, {tangent});
+  return {std::move(both.outputs.at(0)), std::move(both.tangents.at(0))};
+}
+
 template <class F> auto jacrev(F f, int64_t argument = 0) {
   return [ f = std::move(f), argument ]<class... T>(const T&... inputs) requires std::invocable<const F&, const T&...> {
     constexpr bool one = transform::detail::kReturnsTensor<F, T...>;

@@ -18,6 +18,18 @@ def list_backends(exclude_tags=("debug", "experimental")):
     return optimize.list_backends(exclude_tags)
 
 
+def register_backend(compiler_fn=None, name=None, tags=()):
+    """`torch.compile` takes the function by its name, or by another one. May be used as a decorator."""
+    from umbra._dynamo.backends import registry
+    return registry.register_backend(compiler_fn, name, tags)
+
+
+def lookup_backend(compiler_fn):
+    """The function that the name of a backend stands for."""
+    from umbra._dynamo.backends import registry
+    return registry.lookup_backend(compiler_fn)
+
+
 def reset():
     """Lets all graphs of functions that `torch.compile` made go: their next calls are captured."""
     from umbra._dynamo import optimize
@@ -31,11 +43,6 @@ def is_dynamo_supported():
 
 def is_dynamo_compiling():
     return False
-
-
-def is_dynamo_supported():
-    """Whether `torch.compile` works here."""
-    return True
 
 
 is_inductor_supported = is_dynamo_supported  # the backend of that name runs as "aot_eager"

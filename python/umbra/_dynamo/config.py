@@ -6,11 +6,13 @@ fake_tensor_cache_crosscheck_enabled = False  # calls that were seen before are 
 
 suppress_errors = False
 verbose = False
-cache_size_limit = recompile_limit = 8  # kinds of calls that one function is captured for; whichever of the two names is set counts
+_DEFAULT_LIMIT = 8
+cache_size_limit = recompile_limit = _DEFAULT_LIMIT  # kinds of calls that one function is captured for; whichever of the two names is set counts
 error_on_recompile = False  # a call of a second kind raises RecompileError
 fail_on_recompile_limit_hit = False  # beyond the limit a call raises FailOnRecompileLimitHit; otherwise the function runs as it is
 error_on_nested_fx_trace = True  # a compiled function inside of make_fx, symbolic tracing or torch.jit.trace is refused; otherwise it is a part of the trace
 automatic_dynamic_shapes = True
-capture_scalar_outputs = False
+capture_scalar_outputs = False  # numbers that only data tell are captured as symbols, as with `fullgraph`; otherwise the function runs as it is
+capture_dynamic_output_shape_ops = False  # so are sizes
 
 patch = patcher(__name__)

@@ -15,13 +15,13 @@ import weakref
 from umbra import _C
 from umbra._C import ConstraintViolationError, DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, Tensor
 from umbra._dynamo import breaks, config, inductor
+from umbra._dynamo.backends.registry import get_default_backend, graphs_of, list_backends
 from umbra._dynamo.decorators import marked_sizes
 from umbra._dynamo.exc import (
-    BackendCompilerFailed, FailOnRecompileLimitHit, InvalidBackend, RecompileError, TorchDynamoException, Unsupported, operator_refusal,
+    BackendCompilerFailed, FailOnRecompileLimitHit, RecompileError, TorchDynamoException, Unsupported, operator_refusal,
     refused_without_data)
 from umbra._dynamo.reachable import Caches, Functions
 from umbra._functorch.aot_autograd import KNOWN_TYPES, ChangesArguments, _compile, _compile_module, _in_graph, _names_of
-from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition
 from umbra._library.custom_ops import NoFakeKernel
 from umbra._options import not_built
 from umbra.compiler import _capturing, _stance, _tracer, is_compiling
@@ -31,43 +31,13 @@ from umbra.overrides import has_torch_function_unary
 from umbra.utils import _pytree as pytree
 from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
 
-RECOMPILE_LIMIT = config.recompile_limit  # kinds of calls that one function is captured for, unless the configuration is changed
 
-
-def _interpret(module, _):
-    return module.forward
-
-
-# How the forward and backward graphs are made to run, and how the joint graph is cut.
-_BACKENDS = {
-    "eager": (_interpret, default_partition),
-    "aot_eager": (_interpret, min_cut_rematerialization_partition),
-    "aot_eager_default_partitioner": (_interpret, default_partition),
-    "inductor": (_interpret, min_cut_rematerialization_partition),
-}
-
-
-def list_backends(exclude_tags=("debug", "experimental")):
-    """The names that `compile` takes as its backend; all but "inductor" are for looking at graphs, and tagged "debug"."""
-    return ["inductor"] if "debug" in (exclude_tags or ()) else sorted(_BACKENDS)
-
-
-def _backend(backend):
-    if callable(backend):
-        return backend, default_partition
-    if backend in ("cudagraphs", "openxla", "tvm", "onnxrt"):
-        raise NotImplementedError(f"torch.compile: the backend {backend!r} is not in Umbra; take the default, \"eager\", \"aot_eager\" or a function of "
-                                  "(graph module, example inputs)")
-    if backend not in _BACKENDS:
-        raise InvalidBackend(f"Invalid backend: {backend!r}. See `torch._dynamo.list_backends()` for available backends.")
-    return _BACKENDS[backend]
-
-
-def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, name=None, disable=False, recompile_limit=None,
+def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None, name=None, disable=False, recompile_limit=None,
             isolate_recompiles=False, dynamic_shapes=None):
-    """`model` captured at its calls and run by a backend: a function of (graph module, example inputs), "eager", "aot_eager", or "inductor", which here runs
-    graphs operator by operator as "aot_eager" does, whatever its `mode` and `options` say. `dynamic`: sizes are symbols from the start (True), never (False),
-    or from the second size on. Where capture meets a decision by data the function runs as it is, unless `fullgraph` asks for an error."""
+    """`model` captured at its calls and run by a backend: a function of (graph module, example inputs), "eager", "aot_eager", or "inductor" (the default,
+    unless `torch.compiler.set_default_backend` names another), which here runs graphs operator by operator as "aot_eager" does, whatever its `mode` and
+    `options` say. `dynamic`: sizes are symbols from the start (True), never (False), or from the second size on. Where capture meets a decision by data the
+    function runs as it is, unless `fullgraph` asks for an error."""
     not_built("torch.compile", isolate_recompiles=(isolate_recompiles, False), dynamic_shapes=(dynamic_shapes, None), name=(name, None))
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
@@ -79,15 +49,13 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     if disable:
         return model
-    backend = backend or "inductor"
-    chosen, partition = _backend(backend)
+    backend = backend or get_default_backend()
     if backend == "inductor":
         inductor.check(mode, options)
-    elif options is not None or mode not in (None, "default"):
-        if not callable(backend):
-            raise NotImplementedError(f"torch.compile: mode={mode!r}, options={options!r} have no meaning for the backend {backend!r}")
-        chosen = functools.partial(chosen, **({"mode": mode} if mode is not None else {}), **({"options": options} if options is not None else {}))
-    chosen_settings = chosen, partition, fullgraph, dynamic, recompile_limit
+        passed = {}
+    else:
+        passed = {**({"mode": mode} if mode not in (None, "default") else {}), **({"options": options} if options is not None else {})}
+    chosen_settings = graphs_of(backend, **passed), fullgraph, dynamic, recompile_limit
     if isinstance(model, Module):
         return OptimizedModule(model, chosen_settings)
     call = _Optimized(model, *chosen_settings).call
@@ -111,7 +79,7 @@ def compile_in_place(module, *args, **kwargs):
 
 def optimized(model, backend):
     """The captures of a function or module, for whoever looks into them."""
-    return _Optimized(model, backend, default_partition, False, None, None)
+    return _Optimized(model, graphs_of(backend), False, None, None)
 
 
 _OWN_ATTRIBUTES = ("_orig_mod", "forward", "training")  # of an OptimizedModule
@@ -173,21 +141,30 @@ class _Backend:
         self.backend, self.calls, self.error = backend, 0, None
 
     def __call__(self, module, inputs):
+        return self._compiled(self.backend, module, inputs)
+
+    def instead(self, backend):
+        """Another backend's calls counted with these."""
+        return functools.partial(self._compiled, backend)
+
+    def _compiled(self, backend, module, inputs):
         self.calls += 1
         try:
             with breaks.paused():
-                return self.backend(module, inputs)
+                compiled = backend(module, inputs)
+            assert callable(compiled), "compiler_fn did not return callable"
+            return compiled
         except Exception as error:
-            self.error = BackendCompilerFailed(self.backend, error)
+            self.error = BackendCompilerFailed(backend, error)
             raise self.error from error
 
 
 class _Optimized:
     """The captures of one function, and which of them a call takes. `call` is what users have; calls whose graphs are not known come to `run`."""
 
-    def __init__(self, model, backend, partition, fullgraph, dynamic, limit):
+    def __init__(self, model, graphs, fullgraph, dynamic, limit):
         self.model, self.fullgraph, self.dynamic, self.limit = model, fullgraph, dynamic, limit
-        self.backend, self.partition = _Backend(backend), partition
+        self.graphs, self.backend = graphs, _Backend(graphs.forward)
         self.owners = [] if isinstance(model, types.FunctionType) else [getattr(model, "__self__", model)]
         self.call = _C._CompiledCall(self.run)
         self.call._compiled = self
@@ -199,7 +176,7 @@ class _Optimized:
         self.backend.calls = 0
         self.gave_up, self.why_not = False, None
         self.effects = self.prepared = 0  # calls that changed what they read; captures that the next lookup finds, which is no hit
-        self.at_limit = self.has_run = False
+        self.at_limit = self.has_run = self.asks_data = False
         self.first_numbers = {}
         self.reasons = collections.Counter()
         self.static.reset()
@@ -217,11 +194,13 @@ class _Optimized:
         return total, reasons
 
     def _captures(self, moving):
-        options = {"partition_fn": self.partition, "decompositions": None, "inference_compiler": None, "dynamic": moving,
+        graphs = self.graphs
+        inference = None if graphs.inference is None else self.backend.instead(graphs.inference)
+        options = {"partition_fn": graphs.partition, "decompositions": graphs.decompositions, "inference_compiler": inference, "dynamic": moving,
                    "reads": self._reads, "tensors": breaks.Tensors, "call": self.call}
         if isinstance(self.model, Module):
-            return _compile_module(self.model, self.backend, _interpret, **options)
-        return _compile(self.model, self.backend, _interpret, fixed_inputs=0, keep_writes=False, **options)
+            return _compile_module(self.model, self.backend, graphs.backward, keep_inference_input_mutations=graphs.keep_writes, **options)
+        return _compile(self.model, self.backend, graphs.backward, fixed_inputs=0, keep_writes=graphs.keep_writes, **options)
 
     def _functions(self, objects):
         return Functions([self.model, *self.owners, *objects])
@@ -232,7 +211,7 @@ class _Optimized:
     def _limit(self):
         if self.limit is not None:
             return self.limit
-        return config.recompile_limit if config.recompile_limit != RECOMPILE_LIMIT else config.cache_size_limit
+        return config.recompile_limit if config.recompile_limit != config._DEFAULT_LIMIT else config.cache_size_limit
 
     def run(self, *args, **kwargs):
         """A call whose graphs are not known to C++. Beyond the limit nothing more is captured: the function runs as it is, and calls that have graphs
@@ -281,6 +260,11 @@ class _Optimized:
         except ChangesArguments:
             why = "what it is given"
         except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode) as error:
+            if captures is self.static and self._takes_symbols_for(error):
+                before.restore()
+                captures.reset()
+                self.asks_data = True
+                return self.run(*args, **kwargs)
             if self.fullgraph:
                 raise Unsupported(f"Data-dependent branching\n  {error}") from error
             return self._give_up(before, f"data decide what it does: {error}", args, kwargs)
@@ -302,6 +286,11 @@ class _Optimized:
         self.prepared += 1
         with _capturing():
             return captures.run(*args, **kwargs)
+
+    def _takes_symbols_for(self, error):
+        """Whether a number or a size that only data tell is to be a symbol: captures whose sizes are symbols have them too."""
+        allowed = {DataDependentOutputException: config.capture_scalar_outputs, DynamicOutputShapeException: config.capture_dynamic_output_shape_ops}
+        return type(error) in allowed and (self.fullgraph or allowed[type(error)])
 
     def _give_up(self, before, why, args, kwargs):
         before.restore()
@@ -357,7 +346,9 @@ class _Optimized:
         warnings.warn(f"torch.compile: {self._name()} runs as it is: {why}", stacklevel=4)
 
     def _moves(self, leaves, spec):
-        """Whether sizes and integers are symbols: automatically so from the second ones on."""
+        """Whether sizes and integers are symbols: automatically so from the second ones on, and where data tell some of them."""
+        if self.asks_data:
+            return True
         if self.dynamic is not None:
             return self.dynamic
         if not config.automatic_dynamic_shapes:

@@ -11,7 +11,8 @@ _DIMENSIONS = "an int, a Dim, Dim.AUTO, Dim.STATIC, or Dim.DYNAMIC"
 
 
 def _user_error(text):
-    return user_error("INVALID_INPUT", f"{text}\nFor more information about this error, see: "
+    end = " " if text.endswith(".") else "\n"
+    return user_error("INVALID_INPUT", f"{text}{end}For more information about this error, see: "
                                        "https://pytorch.org/docs/main/generated/exportdb/index.html#dynamic-shapes-validation")
 
 
@@ -182,4 +183,4 @@ def _check_names(shapes):
             dim.min  # an error where it would be negative
             first = seen.setdefault(root.__name__, root)
             if (first.min, first.max) != (root.min, root.max):
-                raise _user_error(f"Found different definitions {first} and {root} for the same symbolic dimension {root}!")
+                raise user_error("INVALID_INPUT", f"Found different definitions {first} and {root} for the same symbolic dimension {root}!")

@@ -21,6 +21,7 @@ from umbra.export import _custom_meta, _tree
 from umbra.export._shapes import read_dynamic_shapes, shapes_by_leaf
 from umbra.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, _IntWrapper
 from umbra.export.exported_program import ExportedModule, ExportedProgram
+from umbra.fx.graph_module import GraphModule
 from umbra.nn import parameter as nn_parameter
 from umbra.nn.modules import _capture, module as nn_module
 from umbra.utils import _pytree as pytree
@@ -192,10 +193,10 @@ class _KeptCalls:
     def __init__(self, mod, paths):
         for path in paths:
             mod.get_submodule(path)  # an error where there is none
-        self._paths, self._calls = paths, []
+        self.paths, self._calls = paths, []
 
     def __enter__(self):
-        _capture.set_noted_calls({path: self._noting(path) for path in self._paths})
+        _capture.set_noted_calls({path: self._noting(path) for path in self.paths})
 
     def __exit__(self, *exception):
         _capture.set_noted_calls({})
@@ -234,10 +235,11 @@ class _KeptCalls:
 
 
 class _Paths:
-    """While it lasts, calls of the module's parts are noted in the graph by their paths."""
+    """While it lasts, calls of the module's parts are noted in the graph by their paths; those of graphs are not, as in PyTorch: what they call belongs to
+    their caller."""
 
-    def __init__(self, parts):
-        self.paths = _capture.ModulePaths(parts)
+    def __init__(self, parts, kept):
+        self.paths = _capture.ModulePaths((path, part) for path, part in parts if not path or path in kept or not isinstance(part, GraphModule))
 
     def __enter__(self):
         self._before = _capture.set_paths(self.paths)
@@ -342,7 +344,7 @@ class _ModuleSource:
     @contextlib.contextmanager
     def running(self):
         """While it lasts the source may be called once; afterwards it is what it was."""
-        with self._kept, _Paths(self._parts), self._attributes, NotedFunctions():
+        with self._kept, _Paths(self._parts, self._kept.paths), self._attributes, NotedFunctions():
             yield
 
 

@@ -8,6 +8,7 @@ from umbra import _C
 from umbra._subclasses.fake_tensor import FakeTensor
 from umbra._options import not_built
 from umbra.export import _calls
+from umbra.export._tree_utils import reorder_kwargs
 from umbra.export.exported_program import ExportedProgram
 from umbra.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from umbra.fx.graph import Graph
@@ -42,6 +43,11 @@ class InterpreterModule(Module):
             args = (*args, *(kwargs[name] for name in self.arg_names[len(args):] if name in kwargs))
         return Interpreter(self, graph=self.graph).run(*args, enable_io_processing=False)
 
+    @property
+    def graph_module(self):
+        """The graph as a module of its own, over the attributes of this one."""
+        return GraphModule(self, self.graph)
+
     def type_name(self):
         return self._ty
 
@@ -51,7 +57,7 @@ class InterpreterModule(Module):
     def print_readable(self, print_output=True, include_stride=False, include_device=False, colored=False):
         """The module's graph as code; printed, unless that is not wanted."""
         not_built("print_readable", include_stride=(include_stride, False), include_device=(include_device, False), colored=(colored, False))
-        text = f"class {self._get_name()}(torch.nn.Module):\n" + "".join(f"    {line}\n" for line in str(self.graph.python_code("self").src).splitlines())
+        text = f"class {self._get_name()}(torch.nn.Module):\n" + "".join(f"    {line}\n" for line in self.graph._code(verbose=True).strip().splitlines())
         if print_output:
             print(text)
         return text
@@ -151,10 +157,11 @@ class UnflattenedModule(Module):
                                     f"{self._specs[0].num_leaves}")
                 program._check_leaves(leaves, check_guards=False)
                 return leaves
+        kwargs = reorder_kwargs(kwargs, self._specs[0])
         try:
             leaves = program._flatten_inputs(args, kwargs)
         except ValueError as error:
-            raise TypeError("There is no flat args adapter specified. Are you sure you are calling this with the right arguments?\n"
+            raise TypeError("There is no flat args adapter specified. Are you sure you are calling this with the right arguments? \n"
                             f"{error}") from error
         program._check_leaves(leaves, check_guards=False)
         return leaves

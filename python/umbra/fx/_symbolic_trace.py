@@ -313,7 +313,7 @@ class Tracer(TracerBase):
     def create_args_for_root(self, root_fn, is_module, concrete_args=None):
         """The function to run, and what to call it with: the module itself, and placeholders for the function's parameters."""
         analysed = inspect.unwrap(root_fn)
-        assert hasattr(analysed, "__code__"), f"Expected FunctionType, got {type(analysed)}"
+        assert isinstance(analysed, types.FunctionType), f"Expected FunctionType, got {type(analysed)}"
         code, parameters = analysed.__code__, inspect.signature(analysed).parameters
         count, has_stars = code.co_argcount + code.co_kwonlyargcount, code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
         if is_module and count == 0:

@@ -45,7 +45,7 @@ class _Meta(collections.abc.MutableMapping):
         keys = self._node._meta_keys()
         if "val" not in keys or "unbacked_bindings" in keys:
             return None
-        from umbra.fx.experimental.symbolic_shapes import _bindings_of_node
+        from umbra.fx.experimental._unbacked_bindings import _bindings_of_node
         return _bindings_of_node(self._node)
 
     def __setitem__(self, key, value):
@@ -196,8 +196,9 @@ Node.__le__ = lambda self, other: self is other or self < other
 Node.__ge__ = lambda self, other: self is other or self > other
 Node.meta = property(_Meta, _set_meta)
 Node.users = property(lambda self: dict.fromkeys(self._users))
-Node.next = property(lambda self: self._next)
-Node.prev = property(lambda self: self._previous)
+# Beside the first node and the last one stands the root, which is none of the graph's nodes.
+Node.next = property(lambda self: self._next or self.graph._root)
+Node.prev = property(lambda self: self._previous or self.graph._root)
 Node.type = property(lambda self: self._meta_get(_TYPE) if _TYPE in self._meta_keys() else None, lambda self, type_expr: self._meta_set(_TYPE, type_expr))
 Node._format_node = Node.format_node
 Node.format_node = _format_node

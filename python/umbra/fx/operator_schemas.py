@@ -137,6 +137,8 @@ def _fits(signature, args, kwargs):
 
 
 def _types_fit(signature, arg_types, kwarg_types):
+    if not _fits(signature, arg_types, kwarg_types):
+        return False
     bound = signature.bind(*arg_types, **kwarg_types)
     return all(type_matches(signature.parameters[name].annotation, given) for name, given in bound.arguments.items())
 

@@ -102,10 +102,12 @@ def preserve_node_meta(enable=True):
     """Within it, nodes that are recorded take over the current metadata."""
     before = _state.preserve, _state.meta
     _state.preserve, _state.meta = enable, dict(_state.meta)
+    _publish()
     try:
         yield
     finally:
         _state.preserve, _state.meta = before
+        _publish()
 
 
 def has_preserved_node_meta():
@@ -115,14 +117,31 @@ def has_preserved_node_meta():
 @contextlib.contextmanager
 def annotate(annotation_dict):
     """Within it, what is traced has these entries in `node.meta["custom"]`; inner ones come before outer ones."""
-    if _C._is_tracing() and _state.preserve:  # a capture that does not preserve metadata takes nothing over
-        raise NotImplementedError("fx.traceback.annotate inside a capture (make_fx, export) is not in Umbra yet")
     before = _state.custom
     _state.custom = {**before, **annotation_dict}
+    _publish()
     try:
         yield
     finally:
         _state.custom = before
+        _publish()
+
+
+def _publish():
+    """Tells the tracers of captures what is noted; one that does not preserve metadata takes nothing over."""
+    _C._set_annotations(_state.custom if _state.preserve and _state.custom else None)
+
+
+def annotations_json(notes):
+    """What is noted of a node, as files have it."""
+    return json.dumps(notes) if notes else ""
+
+
+def annotations_text(notes):
+    """The same as readable printing shows it: long values are cut."""
+    if not isinstance(notes, dict):
+        return repr(notes) if notes else ""
+    return repr({key: text[:40] + "..." if len(text := str(value)) > 40 else value for key, value in notes.items()}) if notes else ""
 
 
 def current_annotations():

@@ -52,25 +52,22 @@ class LambdaLR(_FunctionLR):
 
 
 class _FactorLR(LRScheduler):
-    """The initial rate times a factor of the epoch. Each step multiplies, so that several schedulers of one optimizer add up."""
+    """The initial rate times a factor of the epoch. Each step multiplies by a change, so that several schedulers of one optimizer add up."""
 
     def _factor(self, epoch):
         raise NotImplementedError
 
+    def _change(self, epoch):
+        """What the rates are multiplied with when `epoch` begins; None where they stay."""
+        raise NotImplementedError
+
     @for_steps
     def get_lr(self):
-        before, now = self._factor(self.last_epoch - 1) if self.last_epoch > 0 else 1.0, self._factor(self.last_epoch)
-        return self._rates() if now == before else [rate * (now / before) for rate in self._rates()]
+        change = self._change(self.last_epoch)
+        return self._rates() if change is None else [rate * change for rate in self._rates()]
 
     def _get_closed_form_lr(self):
         return [base * self._factor(self.last_epoch) for base in self.base_lrs]
-
-
-class _GradualLR(_FactorLR):
-    """A factor that changes with every epoch."""
-
-    def get_lr(self):
-        return self._rates() if self._resumes() else super().get_lr()
 
 
 class StepLR(_FactorLR):
@@ -83,6 +80,9 @@ class StepLR(_FactorLR):
     def _factor(self, epoch):
         return self.gamma ** (epoch // self.step_size)
 
+    def _change(self, epoch):
+        return None if epoch == 0 or epoch % self.step_size else self.gamma
+
 
 class MultiStepLR(_FactorLR):
     """Times gamma at each milestone."""
@@ -93,6 +93,9 @@ class MultiStepLR(_FactorLR):
 
     def _factor(self, epoch):
         return self.gamma ** bisect.bisect_right(sorted(self.milestones.elements()), epoch)
+
+    def _change(self, epoch):
+        return self.gamma ** self.milestones[epoch] if epoch in self.milestones else None
 
 
 class ExponentialLR(_FactorLR):
@@ -105,12 +108,11 @@ class ExponentialLR(_FactorLR):
     def _factor(self, epoch):
         return self.gamma ** epoch
 
-    @for_steps
-    def get_lr(self):
-        return self._rates() if self.last_epoch == 0 or self._resumes() else [rate * self.gamma for rate in self._rates()]
+    def _change(self, epoch):
+        return None if epoch == 0 or self._resumes() else self.gamma
 
 
-class LinearLR(_GradualLR):
+class LinearLR(_FactorLR):
     """From start_factor to end_factor in `total_iters` epochs, then constant."""
 
     def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
@@ -126,6 +128,14 @@ class LinearLR(_GradualLR):
             return self.start_factor
         return self.start_factor + (self.end_factor - self.start_factor) * min(epoch, self.total_iters) / self.total_iters
 
+    def _change(self, epoch):
+        if epoch == 0:
+            return self.start_factor
+        if self._resumes() or epoch > self.total_iters:
+            return None
+        slope = self.end_factor - self.start_factor
+        return 1.0 + slope / (self.total_iters * self.start_factor + (epoch - 1) * slope)
+
 
 class ConstantLR(_FactorLR):
     """Times `factor` during the first `total_iters` epochs."""
@@ -138,6 +148,11 @@ class ConstantLR(_FactorLR):
 
     def _factor(self, epoch):
         return self.factor if epoch < self.total_iters else 1.0
+
+    def _change(self, epoch):
+        if epoch == 0:
+            return self.factor
+        return 1.0 / self.factor if epoch == self.total_iters else None
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -154,10 +169,13 @@ class CosineAnnealingLR(LRScheduler):
     def get_lr(self):
         if self.last_epoch == 0 or self._resumes():
             return self._rates()
-        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # the epoch before stood at the bottom
+        if self._step_count == 1:
             return self._get_closed_form_lr()
+        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # the epoch before stood at the bottom
+            rise = 1 - math.cos(math.pi / self.T_max)
+            return [rate + (base - self.eta_min) * rise / 2 for rate, base in zip(self._rates(), self.base_lrs)]
         change = self._height(self.last_epoch) / self._height(self.last_epoch - 1)
-        return [self.eta_min + (rate - self.eta_min) * change for rate in self._rates()]
+        return [change * (rate - self.eta_min) + self.eta_min for rate in self._rates()]
 
     def _get_closed_form_lr(self):
         return [self.eta_min + (base - self.eta_min) * self._height(self.last_epoch) / 2 for base in self.base_lrs]
@@ -173,7 +191,7 @@ class MultiplicativeLR(_FunctionLR):
         return [rate * factor(self.last_epoch) for rate, factor in zip(self._rates(), self.lr_lambdas)]
 
 
-class PolynomialLR(_GradualLR):
+class PolynomialLR(_FactorLR):
     """Down to 0 in `total_iters` epochs, along a power of what is left of them."""
 
     def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
@@ -182,6 +200,11 @@ class PolynomialLR(_GradualLR):
 
     def _factor(self, epoch):
         return (1.0 - min(epoch, self.total_iters) / self.total_iters) ** self.power if self.total_iters else 1.0
+
+    def _change(self, epoch):
+        if epoch == 0 or self._resumes() or epoch > self.total_iters:
+            return None
+        return ((1.0 - epoch / self.total_iters) / (1.0 - (epoch - 1) / self.total_iters)) ** self.power
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):

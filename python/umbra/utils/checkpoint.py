@@ -142,8 +142,8 @@ def _kept(args):
 class _Part:
     """One call of a checkpointed function: what it kept, by number, and how to compute it again."""
 
-    def __init__(self, run, context, surroundings, check, early_stop):
-        self.run, self.context, self.surroundings, self.check, self.early_stop = run, context, surroundings, check, early_stop
+    def __init__(self, run, inputs, context, surroundings, check, early_stop):
+        self.run, self.inputs, self.context, self.surroundings, self.check, self.early_stop = run, inputs, context, surroundings, check, early_stop
         self.kept, self.again, self.log = [], {}, None
 
     def pack(self, tensor):
@@ -173,10 +173,11 @@ class _Part:
             if self.early_stop and len(found) == len(self.kept):
                 raise _StopRecomputation
             return tensor
+        inputs = self.inputs()  # which a checkpoint around this one may have to compute: that is no call of this one's
         logged = self.log.recomputation() if self.log else contextlib.nullcontext()
         with self.surroundings.again(), self.context, logged, umbra.enable_grad(), saved_tensors_hooks(collect, lambda tensor: tensor):
             try:
-                self.run()
+                self.run(inputs)
             except _StopRecomputation:
                 pass
         self.compare(found)
@@ -291,7 +292,7 @@ def checkpoint(function=None, *args, use_reentrant=None, preserve_rng_state=True
         with forward_context:
             return function(*args, **kwargs)
     inputs = _kept(args)
-    part = _Part(lambda: function(*inputs(), **kwargs), recompute_context, surroundings, determinism_check == "default",
+    part = _Part(lambda values: function(*values, **kwargs), inputs, recompute_context, surroundings, determinism_check == "default",
                  early_stop and _early_stop)
     if debug if _debug is None else _debug:
         part.log = _Log()

@@ -270,10 +270,14 @@ Tensor sum_to_size(const Tensor& grad, SymIntArrayRef sizes) {
     for (size_t i = 0; i < sizes.size(); ++i) same &= sizes[i].same(grad.sym_sizes()[i]);
     if (same) return grad;
   }
+  if (sizes.empty()) return grad.sum();
   std::vector<int64_t> dims;
   int64_t lead = grad.dim() - static_cast<int64_t>(sizes.size());
+  // A size that only the run tells was broadcast unless it is the same one; the sum of a single element is that
+  // element.
   for (int64_t d = 0; d < grad.dim(); ++d)
-    if (d < lead || (sizes[d - lead] == 1 && grad.sym_sizes()[d] != 1)) dims.push_back(d);
+    if (d < lead || (equal_or(sizes[d - lead], 1, false) && !equal_or(grad.sym_sizes()[d], 1, false)))
+      dims.push_back(d);
   Tensor out = dims.empty() ? grad : grad.sum(dims, true);
   return lead > 0 ? out.view(sizes) : out;
 }

@@ -3,6 +3,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/shape.h"
+#include "ops/common/unbacked.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -89,7 +90,7 @@ UMBRA_OPERATOR("repeat(Tensor self, SymInt[] repeats) -> Tensor")
     })
     .gradient("self", {"grad", "repeats", "self.sym_sizes"},
               [](const Tensor& grad, std::vector<SymInt> repeats, SymIntArrayRef sizes) {
-                if (grad.sym_numel() == 0) return grad.new_zeros(sizes);
+                if (equal_or(grad.sym_numel(), 0, false)) return grad.new_zeros(sizes);
                 SymShape wide;
                 Ints copies;
                 size_t lead = repeats.size() - sizes.size();

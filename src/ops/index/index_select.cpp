@@ -14,10 +14,7 @@
 namespace umbra::ops {
 namespace {
 
-void check_vector(const char* name, const Tensor& index) {
-  check<IndexError>(index.dim() <= 1, name, "(): Index is supposed to be a vector, but got dim: ", index.dim(),
-                    " with type: ", kernel_name(index.dtype()), " and size: ", index.sym_sizes());
-}
+void check_vector(int64_t rank) { check<IndexError>(rank <= 1, "index_select(): Index is supposed to be a vector"); }
 bool is_position(const Tensor& index) { return index.dtype() == DType::Int32 || index.dtype() == DType::Int64; }
 
 /// An index along `dim` for each element of the batch, at every place of `like` ([batch, ...]): what gather takes.
@@ -36,7 +33,7 @@ UMBRA_OPERATOR("index_select(Tensor self, int dim, Tensor index) -> Tensor")
                   [](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
                     if (only_metadata_is_asked()) return;
                     wrap_dim(dim, self.dim());
-                    check_vector("index_select", index);
+                    check_vector(index.dim());
                     check_no_overlap(get_operator("aten::index_select"), out);  // as it was given
                   }))
     .meta([](const Tensor& self, int64_t dim, const Tensor& index) {
@@ -47,7 +44,7 @@ UMBRA_OPERATOR("index_select(Tensor self, int dim, Tensor index) -> Tensor")
         shape[at] = index.sym_numel();
         return TensorSpec(shape, self.dtype(), self.device());
       }
-      check_vector("index_select", index);
+      check_vector(index.dim());
       check(is_position(index), "index_select(): Expected dtype int32 or int64 for index");
       SymShape shape(self.sym_sizes());
       if (self.dim() > 0) shape[at] = index.sym_numel();
@@ -66,9 +63,7 @@ UMBRA_OPERATOR("index_select(Tensor self, int dim, Tensor index) -> Tensor")
               })
     .tags({Tag::Core})
     .batch([](const Batched& self, int64_t dim, const Batched& index) {
-      check<IndexError>(index.rank() <= 1,
-                        "index_select(): Index is supposed to be a vector, but got dim: ", index.rank(),
-                        " with type: ", kernel_name(index.value.dtype()), " and size: ", index.value.sym_sizes());
+      check_vector(index.rank());
       int64_t at = wrap_dim(dim, self.rank()) + 1;
       bool scalar = self.rank() == 0;
       if (!index.is_batched() && !scalar) return Batched(batch_first(self).index_select(at, index.value), 0);
@@ -99,7 +94,8 @@ UMBRA_OPERATOR("index_add(Tensor self, int dim, Tensor index, Tensor source, *, 
       check(!only_metadata_is_asked() || (index.device() == self.device() && source.device() == self.device()),
             "index_add(): self, index and source expected to be in the same device, but got (self) ", self.device(),
             ", (index) ", index.device(), ", and (source) ", source.device());
-      check_vector("index_add_", index);
+      check<IndexError>(index.dim() <= 1, "index_add_(): Index is supposed to be a vector, but got dim: ", index.dim(),
+                        " with type: ", kernel_name(index.dtype()), " and size: ", index.sym_sizes());
       check(is_position(index) || only_metadata_is_asked(),
             "index_add_(): Expected dtype int32/int64 for index but got: ", kernel_name(index.dtype()));
       check(self.dtype() == source.dtype(), "index_add_(): self (", kernel_name(self.dtype()), ") and source (",

@@ -17,7 +17,7 @@ UMBRA_OPERATOR("masked_select(Tensor self, Tensor mask) -> Tensor")
     .real([](const Tensor& self, const Tensor& mask) {
       check(mask.dtype() == DType::Bool, "masked_select: expected BoolTensor for mask");
       check_kernel_type(!is_wide_unsigned(self.dtype()), "masked_select", self);
-      Tensor wide = mask.expand(broadcast_shapes(self.sym_sizes(), mask.sym_sizes()));
+      Tensor wide = mask.expand(broadcast_shapes(mask.sym_sizes(), self.sym_sizes()));
       Tensor out = empty({kernels::count_nonzero(wide)}, {.dtype = self.dtype()});
       kernels::masked_select(out, self, mask);
       return out;

@@ -3,15 +3,29 @@
 #include "kernels/loss.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/number_text.h"
 #include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
 #include "ops/common/sizes_only.h"
 #include "ops/common/unbacked.h"
+#include "ops/loss/nll_loss.h"
 #include "ops/loss/reduction.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::ops {
+
+void NllBackward::operator()(OperatorBuilder& builder) const {
+  builder
+      .cpu([](const Tensor& out, const Tensor& grad, const Tensor&, const Tensor& target, const Tensor& weight,
+              int64_t reduction, SymInt ignore, const Tensor& total) {
+        kernels::nll_loss_backward(out, grad, target, weight, static_cast<kernels::Reduction>(reduction),
+                                   ignore.guard_int(), total);
+      })
+      .use(SizesOnly{})
+      .gradient("grad_output", {"grad", "target", "weight", "reduction", "ignore_index"}, loss);
+}
+
 namespace {
 
 using LossSpecs = std::tuple<TensorSpec, TensorSpec>;
@@ -95,10 +109,7 @@ UMBRA_OPERATOR(
                         ignore.guard_int());
     })
     .gradient("self", {"grad", "self", "target", "weight", "reduction", "ignore_index", "total_weight"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
-                 SymInt ignore, const Tensor& total) {
-                return nll_loss_backward(grad, self, target, weight, reduction, ignore, total);
-              })
+              nll_loss_backward)
     .differentiable_outputs({true, false})
     .node("NllLossBackward0")
     .use(batch_through(nll_loss_by_parts));
@@ -140,16 +151,7 @@ UMBRA_OPERATOR(
       check(fits, wanted, grad.sym_sizes());
       return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })
-    .cpu([](const Tensor& out, const Tensor& grad, const Tensor&, const Tensor& target, const Tensor& weight,
-            int64_t reduction, SymInt ignore, const Tensor& total) {
-      kernels::nll_loss_backward(out, grad, target, weight, static_cast<kernels::Reduction>(reduction),
-                                 ignore.guard_int(), total);
-    })
-    .use(SizesOnly{})
-    .gradient("grad_output", {"grad", "target", "weight", "reduction", "ignore_index"},
-              [](const Tensor& grad, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
-                return nll_loss(grad, target, weight, reduction, ignore);
-              })
+    .use(NllBackward{nll_loss})
     .tangents_through(nll_loss_backward_by_parts);
 
 UMBRA_OPERATOR(
@@ -189,7 +191,7 @@ UMBRA_OPERATOR(
     });
 
 void check_smoothing(double smoothing) {
-  check(smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
+  check(smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", number_text(smoothing));
 }
 void check_reduction(int64_t reduction) {
   check(reduction >= kReduceNone && reduction <= kReduceSum,

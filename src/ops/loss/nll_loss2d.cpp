@@ -4,7 +4,7 @@
 #include "ops/common/kernel_type.h"
 #include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
-#include "ops/common/sizes_only.h"
+#include "ops/loss/nll_loss.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -50,10 +50,7 @@ UMBRA_OPERATOR(
                         ignore.guard_int());
     })
     .gradient("self", {"grad", "self", "target", "weight", "reduction", "ignore_index", "total_weight"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
-                 SymInt ignore, const Tensor& total) {
-                return nll_loss2d_backward(grad, self, target, weight, reduction, ignore, total);
-              })
+              nll_loss2d_backward)
     .differentiable_outputs({true, false})
     .node("NllLoss2DBackward0");
 
@@ -91,16 +88,7 @@ UMBRA_OPERATOR(
               "Expected a single element grad_output tensor, but got: ", grad.sym_sizes());
       return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })
-    .cpu([](const Tensor& out, const Tensor& grad, const Tensor&, const Tensor& target, const Tensor& weight,
-            int64_t reduction, SymInt ignore, const Tensor& total) {
-      kernels::nll_loss_backward(out, grad, target, weight, static_cast<kernels::Reduction>(reduction),
-                                 ignore.guard_int(), total);
-    })
-    .use(SizesOnly{})
-    .gradient("grad_output", {"grad", "target", "weight", "reduction", "ignore_index"},
-              [](const Tensor& grad, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
-                return nll_loss2d(grad, target, weight, reduction, ignore);
-              })
+    .use(NllBackward{nll_loss2d})
     .tangents_through(backward_by_parts);
 
 UMBRA_OPERATOR(

@@ -1,5 +1,6 @@
 // Batch normalisation: the operator that writes running statistics, the one that returns them, and the one that only
 // reads them.
+#include "dispatch/lost_tangents.h"
 #include "kernels/copy.h"
 #include "kernels/normalization.h"
 #include "ops/common/batching.h"
@@ -71,6 +72,24 @@ NormGradients batch_norm_gradients(const Tensor& grad, const Tensor& input, cons
   if (!wants_derivative({&grad, &input, &weight}))
     return native_batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
   return batch_norm_by_parts(grad, input, weight, mean, var, training, eps, needs);
+}
+
+void RunningStatistics::operator()(OperatorBuilder& builder) const {
+  refuse_tangents(
+      builder, {"running_mean", "running_var"}, training,
+      "batch_norm is not differentiable wrt running_mean and running_var, they cannot have forward grad defined");
+}
+
+void BatchNormDerivative::operator()(OperatorBuilder& builder) const {
+  builder
+      .gradient(
+          "input, weight, bias",
+          {"grad", "input", "weight", "running_mean", "running_var", "result1", "result2", "training", "eps", "needs"},
+          [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
+             const Tensor& save_mean, const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
+            return batch_norm_gradients(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
+          })
+      .use(RunningStatistics{"training"});
 }
 
 Tensor normalized_nothing(const Tensor& input, const Tensor& weight, const Tensor& bias) {
@@ -154,13 +173,7 @@ UMBRA_OPERATOR(
           _native_batch_norm_legit(input, weight, bias, new_mean, new_var, training, momentum, eps);
       return std::tuple(out, save_mean, save_invstd, new_mean, new_var);
     })
-    .gradient(
-        "input, weight, bias",
-        {"grad", "input", "weight", "running_mean", "running_var", "result1", "result2", "training", "eps", "needs"},
-        [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
-           const Tensor& save_mean, const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
-          return batch_norm_gradients(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
-        })
+    .use(BatchNormDerivative{})
     .differentiable_outputs({true, false, false, false, false})
     .tags({Tag::Generated})
     .use(BatchNormOnMeta{});
@@ -184,13 +197,7 @@ UMBRA_OPERATOR(
       kernels::batch_norm(out, save_mean, save_invstd, input, {weight, bias, mean, var}, training, momentum, eps);
     })
     .functional_form("aten::_native_batch_norm_legit_functional")
-    .gradient(
-        "input, weight, bias",
-        {"grad", "input", "weight", "running_mean", "running_var", "result1", "result2", "training", "eps", "needs"},
-        [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
-           const Tensor& save_mean, const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
-          return batch_norm_gradients(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
-        })
+    .use(BatchNormDerivative{})
     .differentiable_outputs({true, false, false})
     .node("NativeBatchNormBackward0")
     .tags({Tag::Core})
@@ -257,6 +264,7 @@ UMBRA_OPERATOR(
                  double eps, std::vector<bool> needs) {
                 return batch_norm_gradients(grad, input, weight, mean, var, {}, {}, false, eps, needs);
               })
+    .use(RunningStatistics{})
     .differentiable_outputs({true, false, false})
     .node("NativeBatchNormBackward0")
     .tags({Tag::Core})

@@ -48,13 +48,7 @@ UMBRA_OPERATOR(
                     check_kernel_type(is_floating(input.dtype()), "batch_norm", input);
                   }))
     .all_backends(normalized)
-    .gradient(
-        "input, weight, bias",
-        {"grad", "input", "weight", "running_mean", "running_var", "result1", "result2", "training", "eps", "needs"},
-        [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
-           const Tensor& save_mean, const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
-          return batch_norm_gradients(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
-        })
+    .use(BatchNormDerivative{})
     .differentiable_outputs({true, false, false})
     .use(BatchNormOnMeta{});
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "umbra/core/tensor.h"
+#include "umbra/dispatch/define.h"
 
 namespace umbra::ops {
 
@@ -52,5 +52,15 @@ void check_running_statistics(const Tensor& input, const Tensor& mean, const Ten
 NormGradients batch_norm_gradients(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
                                    const Tensor& var, const Tensor& save_mean, const Tensor& save_invstd, bool training,
                                    double eps, const std::vector<bool>& needs);
+/// Running statistics have no tangents where a result is made of them: unless the bool argument `training` is true, if
+/// there is one.
+struct RunningStatistics {
+  const char* training = nullptr;
+  void operator()(OperatorBuilder& builder) const;
+};
+/// The derivative of a batch normalisation that takes running statistics and is told whether it is in training.
+struct BatchNormDerivative {
+  void operator()(OperatorBuilder& builder) const;
+};
 
 }  // namespace umbra::ops

@@ -3,6 +3,7 @@
 #include "kernels/functors/arithmetic.h"
 #include "kernels/functors/exp_log.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/number_text.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
 #include "ops/pointwise/family.h"
@@ -312,8 +313,8 @@ UMBRA_OPERATOR("float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(
 UMBRA_OPERATOR("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor")
     .composite([](const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
       check(self.dtype() == other.dtype(), kernel_name(self.dtype()), " did not match ", kernel_name(other.dtype()));
-      check(rtol >= 0, "rtol must be greater than or equal to zero, but got ", rtol);
-      check(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);
+      check(rtol >= 0, "rtol must be greater than or equal to zero, but got ", number_text(rtol));
+      check(atol >= 0, "atol must be greater than or equal to zero, but got ", number_text(atol));
       Tensor close = self.eq(other);
       bool fractional = self.is_floating_point() || self.is_complex();
       if (equal_nan && fractional) {

@@ -103,12 +103,11 @@ UMBRA_OPERATOR("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor")
                                         const Tensor& out) { check_written_type(self, out); }))
     .meta([](const Tensor& self, const Tensor& end, const Tensor& weight) {
       check_same_type(self, end, "end");
-      if (weight.dim() > 0 || is_complex(weight.dtype()) != is_complex(self.dtype()))
-        check_same_type(self, weight, "weight");
-      return pointwise_spec({&self, &end, &weight}, self.dtype());
+      if (weight.dim() > 0) check_same_type(self, weight, "weight");
+      return pointwise_spec({&self, &end, &weight}, Promotion::Default);
     })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& end, const Tensor& weight) {
-      kernels::pointwise(Lerp{}, out, {&self, &end, &weight}, self.dtype());
+      kernels::pointwise(Lerp{}, out, {&self, &end, &weight}, out.dtype());
     })
     .elementwise()
     .gradient("self", {"grad", "weight"},

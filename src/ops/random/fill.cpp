@@ -82,7 +82,7 @@ UMBRA_OPERATOR("normal_functional(Tensor self, float mean=0., float std=1., *, G
 
 UMBRA_OPERATOR("normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor(a!)")
     .meta([](const Tensor& self, double, double std, const GeneratorPointer&) {
-      check(std >= 0, "normal_ expects std >= 0.0, but found std ", number_text(std));
+      check(std >= 0, "normal expects std >= 0.0, but found std ", number_text(std));
       check_normal(self);
       return spec_like(self);
     })

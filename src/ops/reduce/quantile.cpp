@@ -3,6 +3,7 @@
 #include "kernels/order_statistics.h"
 #include "ops/common/batching.h"
 #include "ops/common/may_read.h"
+#include "ops/common/number_text.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
@@ -135,7 +136,7 @@ Tensor one_quantile_under_vmap(const Tensor& self, double q, std::optional<int64
 
 Tensor as_tensor(double q, const Tensor& self) { return scalar_tensor(q, self.options()); }
 void check_one(const char* name, double q) {
-  check(q >= 0 && q <= 1, name, "() q must be in the range [0, 1] but got ", q);
+  check(q >= 0 && q <= 1, name, "() q must be in the range [0, 1] but got ", number_text(q));
 }
 
 /// What out variants ask of their output; `Q` is a tensor or a number.

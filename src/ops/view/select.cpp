@@ -189,9 +189,17 @@ UMBRA_OPERATOR("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> 
       check<IndexError>(expect_at_most(-size, start) && expect_at_most(start, size),
                         "start out of range (expected to be in range of [", -size, ", ", size, "], but got ", start,
                         ")");
-      if (start < 0) start = start + size;
-      check(expect_at_most(length, size - start), "start (", start, ") + length (", length,
-            ") exceeds dimension size (", size, ").");
+      auto check_end = [&] {
+        check(expect_at_most(length, size - start), "start (", start, ") + length (", length,
+              ") exceeds dimension size (", size, ").");
+      };
+      if (is_open(start, 0)) {  // whether it counts from the end only the run will tell
+        check_end();
+        start = start % size;
+      } else if (start < 0) {
+        start = start + size;
+      }
+      check_end();
       return slice(self, dim, start, start + length, 1);
     });
 

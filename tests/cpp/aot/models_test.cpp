@@ -39,7 +39,7 @@ template <class F> void check_model(nn::Module& model, F loss_of, const Tensor& 
     auto compiled = aot::compile(loss_of, {.partitioner = min_cut ? aot::min_cut_partition : aot::default_partition});
     Run run = run_once(model, [&] { return compiled(x); });
     EXPECT_LT(difference(run.loss, eager.loss), 1e-6);
-    std::vector<std::pair<std::string, Tensor>> names = model.named_parameters();
+    NamedTensors names = model.named_parameters();
     for (size_t i = 0; i < names.size(); ++i)
       EXPECT_LT(difference(run.gradients[i], eager.gradients[i]), 1e-5) << names[i].first;
     nn::StateDict state = model.state_dict();  // buffers were written alike

@@ -114,5 +114,31 @@ TEST(HigherOrder, AModeSeesTheCallWhole) {
   EXPECT_EQ(mode->seen, 1);
 }
 
+TEST(FunctionsOfTensors, StandWhereFunctionsOfValuesDo) {
+  auto f = [](const Tensor& x) {
+    Tensor y = cond(
+        x.sum() > 0, [](const Tensor& x) { return x.sin(); }, [](const Tensor& x) { return x.cos(); }, {x});
+    std::vector<Tensor> grown =
+        while_loop([](const Tensor& i, const Tensor&) { return i < 3; },
+                   [](const Tensor& i, const Tensor& y) { return std::tuple(i + 1, y * 2); }, {zeros({}), y});
+    auto [last, sums] = [&] {
+      auto out = scan(
+          [](const Tensor& sum, const Tensor& row) {
+            return std::vector{sum + row, sum.clone()};
+          },
+          {zeros({})}, {grown[1]});
+      return std::pair(out[0], out[1]);
+    }();
+    return map([](const Tensor& row) { return row * 2; }, {sums}) + last;
+  };
+  auto expected = [](const Tensor& y) { return (y.cumsum(0) - y) * 2 + y.sum(); };
+  auto graph = make_fx(f, {tensor({1., 2.})});
+  for (double sign : {1., -1.}) {
+    Tensor x = tensor({1., 2.}) * sign, y = (sign > 0 ? x.sin() : x.cos()) * 8;
+    EXPECT_TRUE(f(x).allclose(expected(y)));
+    EXPECT_TRUE((*graph)(x).allclose(expected(y))) << graph->code();
+  }
+}
+
 }  // namespace
 }  // namespace umbra

@@ -98,5 +98,23 @@ TEST(CustomOperator, AFormulaCannotNameWhatTheSchemaLacks) {
   EXPECT_THROW(library.gradient("other", "y", {"grad"}, [](const Tensor& grad) { return grad; }), Error);
 }
 
+TEST(CustomOperator, ThatWritesAndGivesNothingNeedsNoFakeFunction) {
+  Library library("customwrites");
+  library.define("shift_(Tensor(a!) x, float by) -> ()");
+  library.implement("shift_", [](const Tensor& x, double by) { x.add_(by); });
+  library.define("look(Tensor x) -> ()");
+  library.implement("look", [](const Tensor&) {});
+  auto shift = typed<void(const Tensor&, double)>("customwrites::shift_");
+  auto compiled = aot::compile([&](const Tensor& x) {
+    Tensor copy = x.clone();
+    shift(copy, 2);
+    return copy * 2;
+  });
+  EXPECT_EQ(distance(compiled(ones({2})), full({2}, 6.0)), 0);
+  FakeMode fake;
+  auto scope = fake.enter();
+  EXPECT_THROW(typed<void(const Tensor&)>("customwrites::look")(empty({2})), UnsupportedOperatorException);
+}
+
 }  // namespace
 }  // namespace umbra

@@ -14,8 +14,8 @@ std::string printed(const char* text) { return to_string(parse_schema(text)); }
 TEST(Schema, ReadsAndWritesTheSameText) {
   for (const char* text : {"aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
                            "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
-                           "aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=[0, 0], "
-                           "int[2] dilation=[1, 1], bool ceil_mode=False) -> Tensor",
+                           "aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, "
+                           "int[2] dilation=1, SymInt[2] offset=[1, 1], bool ceil_mode=False) -> Tensor",
                            "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
                            "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
                            "ignore_index) -> (Tensor output, Tensor total_weight)"})

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "kernels/kernel_tensors.h"
+#include "kernels/repeated_matrix.h"
 
 namespace umbra::kernels {
 namespace {
@@ -99,6 +100,27 @@ TEST(Matmul, VectorsAndDots) {
   EXPECT_THAT(values(out), ElementsAre(-4, -4));
   dot(sum, v, v);
   EXPECT_THAT(values(sum), ElementsAre(2));
+}
+
+// A matrix large enough to be packed, one that is not, either way round; more rows than it was packed for.
+TEST(Matmul, ARepeatedMatrixGivesThePlainProducts) {
+  for (int64_t k : {136, 24}) {
+    int64_t n = 520;
+    Tensor by_rows = waves({k, n}, 1.3), by_columns = transposed(waves({n, k}, 0.9));
+    for (const Tensor& matrix : {by_rows, by_columns}) {
+      RepeatedMatrix repeated(matrix, 8, 10);
+      for (int64_t rows : {1, 8, 21}) {
+        Tensor left = waves({rows, k}, 0.7), start = waves({rows, n}, 0.3);
+        Tensor expected = empty_tensor({rows, n}), out = empty_tensor({rows, n});
+        mm(expected, left, matrix);
+        repeated.product(out, left);
+        EXPECT_THAT(values(out), Pointwise(FloatNear(1e-4), values(expected)));
+        addmm(expected, start, left, matrix, 1, 1);
+        repeated.add_product(out, start, left);
+        EXPECT_THAT(values(out), Pointwise(FloatNear(1e-4), values(expected)));
+      }
+    }
+  }
 }
 
 TEST(Matmul, BoolIsRefused) {

@@ -80,5 +80,18 @@ TEST(Containers, SoftmaxByFrequency) {
   EXPECT_THROW(nn::AdaptiveLogSoftmaxWithLoss(8, 20, {10, 4}), ValueError);
 }
 
+TEST(Containers, ListsOfOneTypeAndOfAny) {
+  nn::ModuleList same{nn::Linear(3, 3), nn::Linear(3, 2)};
+  EXPECT_EQ(same[1].weight.size(0), 2);
+  nn::ModuleList<> mixed;
+  mixed.push_back(nn::Linear(3, 3)).weight.requires_grad_(false);
+  mixed.push_back(nn::ReLU());
+  Tensor x = ones({2, 3});
+  for (nn::Module& layer : mixed) x = layer(x);
+  EXPECT_GE(x.min().item<float>(), 0);
+  EXPECT_TRUE(mixed[0].as<nn::Linear>() && !mixed[1].as<nn::Linear>());
+  EXPECT_FALSE(mixed.named_parameters()["0.weight"].requires_grad());
+}
+
 }  // namespace
 }  // namespace umbra

@@ -45,7 +45,7 @@ TEST(DataLoader, BatchesComeInOrder) {
   for (size_t workers : {0, 1, 2, 5})
     EXPECT_EQ(batches(numbers, {.batch_size = 4, .num_workers = workers}), expected) << workers;
   expected.pop_back();
-  EXPECT_EQ(batches(numbers, {.batch_size = 4, .drop_last = true, .num_workers = 2}), expected);
+  EXPECT_EQ(batches(numbers, {.batch_size = 4, .num_workers = 2, .drop_last = true}), expected);
   EXPECT_EQ(DataLoader(numbers, {.batch_size = 4}).size(), 3);
 }
 
@@ -108,6 +108,24 @@ TEST(DataLoader, PartsOfADataset) {
   Numbers numbers;
   Subset<Tensor> subset(numbers, {7, 3});
   EXPECT_EQ(batches(subset, {.batch_size = 2}), (std::vector<std::vector<double>>{{7, 3}}));
+}
+
+struct Rows final : Dataset<std::tuple<Tensor, int64_t, std::pair<double, Tensor>>> {
+  size_t size() const override { return 3; }
+  Sample get(size_t index) const override {
+    auto i = static_cast<int64_t>(index);
+    return {full({2}, i), i, {0.5 * static_cast<double>(i), tensor(i)}};
+  }
+};
+
+TEST(DataLoader, StacksNumbersAndGoesIntoTuples) {
+  Rows rows;
+  for (auto& [tensors, labels, pairs] : DataLoader(rows, {.batch_size = 3})) {
+    EXPECT_EQ(tensors.sizes(), IntArrayRef({3, 2}));
+    EXPECT_EQ(labels.dtype(), DType::Int64);
+    EXPECT_EQ(values(pairs.first), (std::vector<double>{0, 0.5, 1}));
+    EXPECT_TRUE(pairs.second.equal(labels));
+  }
 }
 
 }  // namespace

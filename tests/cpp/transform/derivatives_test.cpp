@@ -102,6 +102,9 @@ TEST(Vjp, OfPlainInputsGivesPlainGradients) {
 TEST(Jvp, FollowsATangent) {
   auto f = [](const Tensor& x, const Tensor& y) { return x.mul(y).sum(); };
   auto [outputs, tangents] = jvp(f, {vector_of({1, 0}), vector_of({0, 1})})(vector_of({1, 2}), vector_of({3, 4}));
+  auto [y, dy] = jvp([](const Tensor& x) { return x * x; }, vector_of({3}), vector_of({2}));
+  EXPECT_EQ(values(y), std::vector<double>{9});
+  EXPECT_EQ(values(dy), std::vector<double>{12});
   EXPECT_EQ(number(outputs[0]), 11);
   EXPECT_EQ(number(tangents[0]), 5);
 }

@@ -1,6 +1,5 @@
 """Functions of neural networks. Most are operators of the library under their own names."""
-from umbra import _C
-from umbra._modules import raise_missing
+from umbra import _modules
 from umbra.nn._attention import multi_head_attention_forward  # noqa: F401
 from umbra.nn.functional._activations import *  # noqa: F401, F403
 from umbra.nn.functional._dropout import *  # noqa: F401, F403
@@ -16,11 +15,5 @@ adaptive_avg_pool1d linear bilinear relu_ celu_ selu_ gelu softplus hardshrink s
 native_channel_shuffle one_hot pairwise_distance pdist cosine_similarity scaled_dot_product_attention pad prelu hardtanh_ elu_ leaky_relu_ rrelu_
 threshold_""".split()
 
-
-def __getattr__(name):
-    """Operators that the build has under torch.nn.functional's names."""
-    if name in _OPERATORS and _C._overload_names("aten::" + name):
-        function = _C._find_function("aten::" + name, 1)
-        globals()[name] = function
-        return function
-    raise_missing(__name__, name)
+_modules.add_operators(__name__, _OPERATORS)
+__getattr__ = _modules.only_missing_names(__name__)

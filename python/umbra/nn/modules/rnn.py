@@ -121,9 +121,8 @@ class RNNBase(Module):
                 out += f", {name}={getattr(self, name)}"
         return out
 
-    def _zeros(self, input, batch, size):
-        count = self.num_layers * (2 if self.bidirectional else 1)
-        return umbra.zeros(count, batch, size, dtype=input.dtype, device=input.device)
+    def _zeros(self, input, size):
+        return umbra.zeros(size, dtype=input.dtype, device=input.device)
 
     def _options(self):
         return [self.bias, self.num_layers, self.dropout, self.training, self.bidirectional]
@@ -138,42 +137,42 @@ class RNNBase(Module):
     def _name(self):
         return type(self).__name__
 
-    def _run(self, operator, input, hx, batch_sizes):
+    def forward(self, input, hx=None):
+        packed, batched = isinstance(input, PackedSequence), True
+        batch_sizes = sorted_indices = unsorted_indices = None
+        if packed:
+            input, batch_sizes, sorted_indices, unsorted_indices = input
+        else:
+            batched, input = self._batch_of(input)
+            hx = None if hx is None else self._batch_of_states(hx, batched)
+        hx = self._zero_states(input, batch_sizes) if hx is None else self.permute_hidden(hx, sorted_indices)
+        self.check_forward_args(input, hx, batch_sizes)
+        output, *states = self._run(input, hx, batch_sizes)
+        if not batched:
+            output, states = output.squeeze(0 if self.batch_first else 1), [state.squeeze(1) for state in states]
+        if packed:
+            output = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
+        return output, self.permute_hidden(states[0] if len(states) == 1 else tuple(states), unsorted_indices)
+
+    def _run(self, input, hx, batch_sizes):
+        operators = getattr(umbra.ops.aten, self.mode.lower())
+        hx = hx if isinstance(hx, umbra.Tensor) else list(hx)
         if batch_sizes is not None:
-            return operator(input, batch_sizes, hx, self._flat_weights, *self._options())
-        return operator(input, hx, self._flat_weights, *self._options(), self.batch_first)
+            return operators.data(input, batch_sizes, hx, self._flat_weights, *self._options())
+        return operators.input(input, hx, self._flat_weights, *self._options(), self.batch_first)
 
 
 class _SimpleRNN(RNNBase):
     """Networks whose cells keep one state."""
 
-    def _operator(self, packed):
-        return getattr(getattr(umbra.ops.aten, self.mode.lower()), "data" if packed else "input")
+    def _zero_states(self, input, batch_sizes):
+        return self._zeros(input, self.get_expected_hidden_size(input, batch_sizes))
 
-    def forward(self, input, hx=None):
-        packed = isinstance(input, PackedSequence)
-        batch_sizes = sorted_indices = unsorted_indices = None
-        batched = True
-        original = input
-        if packed:
-            input, batch_sizes, sorted_indices, unsorted_indices = input
-            batch = int(batch_sizes[0])
-        else:
-            batched, input = self._batch_of(input)
-            if hx is not None:
-                if hx.dim() != (3 if batched else 2):
-                    kind = "batched 3-D" if batched else "unbatched 2-D"
-                    raise RuntimeError(f"For {kind} input, hx should also be {3 if batched else 2}-D but got {hx.dim()}-D tensor")
-                hx = hx if batched else hx.unsqueeze(1)
-            batch = input.size(0) if self.batch_first else input.size(1)
-        hx = self._zeros(input, batch, self.hidden_size) if hx is None else self.permute_hidden(hx, sorted_indices)
-        self.check_forward_args(input, hx, batch_sizes)
-        output, hidden = self._run(self._operator(packed), input, hx, batch_sizes)
-        if packed:
-            return PackedSequence(output, batch_sizes, original.sorted_indices, unsorted_indices), self.permute_hidden(hidden, unsorted_indices)
-        if not batched:
-            return output.squeeze(0 if self.batch_first else 1), hidden.squeeze(1)
-        return output, self.permute_hidden(hidden, unsorted_indices)
+    def _batch_of_states(self, hx, batched):
+        if hx.dim() != (3 if batched else 2):
+            kind = "batched 3-D" if batched else "unbatched 2-D"
+            raise RuntimeError(f"For {kind} input, hx should also be {3 if batched else 2}-D but got {hx.dim()}-D tensor")
+        return hx if batched else hx.unsqueeze(1)
 
 
 def _refuse_options(kind, unknown):
@@ -225,36 +224,16 @@ class LSTM(RNNBase):
     def permute_hidden(self, hx, permutation):
         return hx if permutation is None else tuple(apply_permutation(state, permutation) for state in hx)
 
-    def forward(self, input, hx=None):
-        packed = isinstance(input, PackedSequence)
-        batch_sizes = sorted_indices = unsorted_indices = None
-        batched = True
-        original = input
-        if packed:
-            input, batch_sizes, sorted_indices, unsorted_indices = input
-            batch = int(batch_sizes[0])
-        else:
-            batched, input = self._batch_of(input)
-            if hx is not None:
-                for state in hx:
-                    if state.dim() != (3 if batched else 2):
-                        kind, rank = ("batched 3-D", 3) if batched else ("unbatched 2-D", 2)
-                        raise RuntimeError(f"For {kind} input, hx and cx should also be {rank}-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors")
-                hx = tuple(hx) if batched else tuple(state.unsqueeze(1) for state in hx)
-            batch = input.size(0) if self.batch_first else input.size(1)
-        if hx is None:
-            hx = (self._zeros(input, batch, self.proj_size or self.hidden_size), self._zeros(input, batch, self.hidden_size))
-        else:
-            hx = self.permute_hidden(hx, sorted_indices)
-        self.check_forward_args(input, hx, batch_sizes)
-        operator = umbra.ops.aten.lstm.data if packed else umbra.ops.aten.lstm.input
-        output, hidden, cell = self._run(operator, input, list(hx), batch_sizes)
-        if packed:
-            packed_output = PackedSequence(output, batch_sizes, original.sorted_indices, unsorted_indices)
-            return packed_output, self.permute_hidden((hidden, cell), unsorted_indices)
-        if not batched:
-            return output.squeeze(0 if self.batch_first else 1), (hidden.squeeze(1), cell.squeeze(1))
-        return output, self.permute_hidden((hidden, cell), unsorted_indices)
+    def _zero_states(self, input, batch_sizes):
+        count, batch, shown = self.get_expected_hidden_size(input, batch_sizes)
+        return self._zeros(input, (count, batch, shown)), self._zeros(input, (count, batch, self.hidden_size))
+
+    def _batch_of_states(self, hx, batched):
+        rank = 3 if batched else 2
+        if any(state.dim() != rank for state in hx):
+            kind = "batched 3-D" if batched else "unbatched 2-D"
+            raise RuntimeError(f"For {kind} input, hx and cx should also be {rank}-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors")
+        return tuple(state if batched else state.unsqueeze(1) for state in hx)
 
 
 # ---- single steps ----

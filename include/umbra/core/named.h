@@ -1,5 +1,7 @@
-// Things by their names, in the order in which they came: what `named_parameters()` and its like give.
+// Things by their names, in the order in which they came: what `named_parameters()`, state dicts and readers of files
+// give.
 //
+//     model.state_dict()["fc.weight"];
 //     for (auto& [name, parameter] : model.named_parameters()) ...
 //     for (auto& item : model.named_parameters()) ... item.key(), item.value() ...
 //     model.named_parameters()["fc.weight"].requires_grad_(false);
@@ -10,17 +12,18 @@
 #include <vector>
 
 #include "umbra/core/error.h"
+#include "umbra/core/tensor.h"
 
 namespace UMBRA_API umbra {
-namespace nn {
 
-template <class T> struct NamedItem {
-  std::string first;
-  T second;
+template <class T> struct NamedItem : std::pair<std::string, T> {
+  using std::pair<std::string, T>::pair;
+  NamedItem() = default;
+  NamedItem(std::pair<std::string, T> item) : std::pair<std::string, T>(std::move(item)) {}
 
-  const std::string& key() const { return first; }
-  T& value() { return second; }
-  const T& value() const { return second; }
+  const std::string& key() const { return this->first; }
+  T& value() { return this->second; }
+  const T& value() const { return this->second; }
 };
 
 /// A list of items with a key() and a value() each. Names are looked for from the front: these lists are short, or
@@ -64,5 +67,9 @@ template <class Item> class NamedList : public std::vector<Item> {
   }
 };
 
-}  // namespace nn
+/// Tensors by their paths: parameters, a state dict, what a file holds.
+using NamedTensors = NamedList<NamedItem<Tensor>>;
+/// Text by name: metadata of files, extra files of archives.
+using NamedTexts = std::vector<std::pair<std::string, std::string>>;
+
 }  // namespace umbra
