@@ -221,9 +221,28 @@ void note_symbol_call(const char* function, std::vector<Value> arguments, const 
     if (Tracer* tracer = active_tracer(key)) tracer->note_symbol_call(fx::function(function), arguments, result);
 }
 
+/// The node of a symbol that was found to be the same number later.
+fx::Node* Tracer::equal_symbol(const sym::Expression* symbol) {
+  SymInt wanted = symbol_value(symbol).to_sym_int(), found;
+  fx::Node* first = nullptr;
+  auto consider = [&](int64_t raw, fx::Node* node) {
+    SymInt known = SymInt::from_raw(raw);
+    if (!known.is_symbolic() || known.same(wanted) || !symbol->env().simplify(known).same(wanted)) return;
+    if (first && first->id() <= node->id()) return;
+    first = node;
+    found = known;
+  };
+  for (const auto& [raw, node] : symbols_) consider(raw, node);
+  for (const auto& [raw, source] : sources_)
+    if (source.dim != SymbolSource::kNumel) consider(raw, source.input);
+  return first ? symbol_argument(found).node() : nullptr;
+}
+
 fx::Argument Tracer::unknown_symbol(const sym::Expression* symbol) {
   if (symbol->type() == sym::Type::Int)
     if (fx::Node* node = derived_symbol(symbol)) return node;
+  if (symbol->type() == sym::Type::Int)
+    if (fx::Node* node = equal_symbol(symbol)) return node;
   if (on_symbol)
     if (fx::Node* node = on_symbol(symbol_value(symbol))) return node;
   fail("the symbol ", symbol->to_string(), " is the size of no input of the graph, so the graph cannot compute it");
