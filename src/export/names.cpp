@@ -37,6 +37,12 @@ class Names {
   std::unordered_map<std::string, int64_t> counts_;
 };
 
+/// Placeholders have no capitals, as in PyTorch.
+std::string in_small_letters(std::string name) {
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
+}
+
 /// What a module's nodes are to be called: inputs as given, others by what does not collide with them.
 std::vector<std::string> new_names(const fx::Graph& graph, const std::vector<std::string>& inputs, Names& names) {
   std::vector<std::string> out;
@@ -180,7 +186,7 @@ void name_nodes(ExportedProgram& program) {
   for (bool users : {true, false})
     for (InputSpec& spec : specs)
       if ((spec.kind == InputKind::UserInput || spec.kind == InputKind::ConstantInput) == users)
-        spec.name = names.input(spec.name);
+        spec.name = names.input(in_small_letters(spec.name));
   std::vector<std::string> inputs;
   for (const InputSpec& spec : specs) inputs.push_back(spec.name);
   auto renamed = rename(*program.graph_module, inputs, names);

@@ -245,3 +245,12 @@ def test_notes_that_a_file_has_no_form_for_are_refused_by_name():
     next(node for node in program.graph.nodes if node.name == "sin").meta["custom"] = {"object": object()}
     with pytest.raises(RuntimeError, match="Failed to serialize custom metadata for node sin with error"):
         saved(program)
+
+
+def test_weights_of_the_meta_device_stay_there():
+    with torch.device("meta"):
+        layer = torch.nn.Linear(3, 2)
+    again = reloaded(export(layer, (torch.empty(4, 3, device="meta"),)))
+    weight = again.state_dict["weight"]
+    assert weight.is_meta and weight.shape == (2, 3) and isinstance(weight, torch.nn.Parameter)
+    assert again.module()(torch.empty(4, 3, device="meta")).shape == (4, 2)

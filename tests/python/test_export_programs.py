@@ -467,3 +467,32 @@ def test_the_code_of_a_moved_program_names_the_new_device():
     from umbra.export.passes import move_to_device_pass
     moved = move_to_device_pass(program(lambda x: torch.cond(x.sum() > 0, lambda x: x + torch.ones(2), lambda x: x.clone(), (x + torch.ones(2),)), torch.ones(2)), "meta")
     assert "device(type='meta')" in moved.graph_module.code and "device(type='meta')" in moved.graph_module.true_graph_0.code
+
+
+def test_what_is_computed_of_weights_alone_is_computed_once():
+    from umbra._export.passes.constant_folding import constant_fold
+
+    class Folded(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight, self.shift, self.count = torch.nn.Parameter(torch.ones(2, 2)), torch.nn.Buffer(torch.ones(2)), torch.nn.Buffer(torch.zeros(2))
+
+        def forward(self, x):
+            self.count.add_(1)
+            return x @ (self.weight.t() * 2 + self.shift) + self.count + self.shift.exp() * torch.rand(2)
+    module = export(Folded(), (torch.ones(2, 2),)).module()
+    torch.manual_seed(0)
+    expected = Folded()(torch.ones(2, 2))
+    constant_fold(module)
+    assert [name for name, _ in module.named_buffers()] == ["count", "_frozen_param0", "_frozen_param1"] and not list(module.parameters())
+    assert [str(node.target) for node in module.graph.nodes if node.op == "call_function"] == [
+        "aten.add_.Tensor", "aten.matmul.default", "aten.add.Tensor", "aten.rand.default", "aten.mul.Tensor", "aten.add.Tensor"]
+    torch.manual_seed(0)
+    assert torch.equal(module(torch.ones(2, 2)), expected)
+    assert torch.equal(module.count, torch.ones(2))  # the written buffer goes on
+
+
+def test_passes_name_nodes_as_exported_graphs_do():
+    from umbra._export.pass_base import _ExportPassBaseDeprecatedDoNotUse as Pass
+    program = export(Function(lambda x: (x + 2).relu_()), (torch.ones(2),))
+    assert [node.name for node in Pass()(program.graph_module).graph_module.graph.nodes] == [node.name for node in program.graph.nodes]

@@ -259,3 +259,19 @@ def test_readable_text_lets_go_of_what_checks_and_writes_give():
         return x
     text = str(export(Function(f), (torch.ones(3),)))
     assert "add_ = None" in text and "_assert_async = None" in text
+
+
+def test_placeholders_have_no_capitals_and_no_signs():
+    class Named(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.W = torch.nn.Parameter(torch.ones(2))
+
+        def forward(self, X, x, Given):
+            return X * self.W + x + Given["my-key"] + Given["a.B"]
+    program = export(Named(), (torch.ones(2), torch.ones(2), {"my-key": torch.ones(2), "a.B": torch.ones(2)}))
+    assert [node.name for node in program.graph.nodes if node.op == "placeholder"] == ["p_w", "x", "x_1", "given_my_key", "given_a_b"]
+    assert program.graph_signature.inputs_to_parameters == {"p_w": "W"}
+    module = reloaded(program).module()
+    assert "def forward(self, X, x, Given):" in program.module().code
+    assert module(torch.ones(2), torch.ones(2), {"my-key": torch.ones(2), "a.B": torch.ones(2)}).tolist() == [4, 4]

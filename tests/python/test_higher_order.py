@@ -583,3 +583,7 @@ def test_out_dtype_comes_apart_for_gradients_and_transforms():
         return out_dtype(umbra.ops.aten.mul.Tensor, umbra.float64, w, w)
     aot_function(f, nop)(w).sum().backward()
     assert w.grad.tolist() == [2, 2] and umbra.vmap(f)(w.detach()).dtype is umbra.float64
+
+
+def test_loops_have_a_name_of_their_own():
+    assert [int(v) for v in umbra.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (umbra.tensor(0), umbra.tensor(1)))] == [3, 8]

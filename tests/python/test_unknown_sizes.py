@@ -183,3 +183,30 @@ def test_identity_of_an_unknown_size():
 def test_lengths_of_parts_are_one_division():
     traced = make_fx(lambda x: x.chunk(2, 1), tracing_mode="symbolic")(umbra.ones(2, 4))
     assert "add = sym_size_int + 1" in traced.code and "floordiv = add // 2" in traced.code
+
+
+def test_narrow_from_a_place_that_the_run_tells():
+    class Window(umbra.nn.Module):
+        def forward(self, x, start):
+            return x.narrow(0, start.item(), 2)
+    x = umbra.arange(5.0)
+    program = umbra.export.export(Window(), (x, umbra.tensor(1)))
+    for form in (program, program.run_decompositions()):
+        module = form.module()
+        for start in range(-5, 4):
+            if start not in (-1, 4):
+                assert umbra.equal(module(x, umbra.tensor(start)), x.narrow(0, start, 2))
+        for start in (-6, -1, 4, 5):
+            with pytest.raises(RuntimeError):
+                module(x, umbra.tensor(start))
+
+
+def test_a_check_of_all_elements_is_made_when_the_program_runs():
+    class Checked(umbra.nn.Module):
+        def forward(self, x):
+            umbra._check_tensor_all(x > 0)
+            return x * 2
+    module = umbra.export.export(Checked(), (umbra.ones(2),)).module()
+    assert module(umbra.ones(2)).tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+        module(-umbra.ones(2))

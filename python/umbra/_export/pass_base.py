@@ -142,7 +142,9 @@ class _ExportPassBaseDeprecatedDoNotUse(PassBase):
         return self._record(target, args, kwargs, meta, target(*plain_args, **plain_kwargs))
 
     def _record(self, target, args, kwargs, meta, value):
-        node = self._graph.call_function(target, self._nodes(args), self._nodes(kwargs))
+        # An operator's node has the name of all its overloads, as in exported graphs.
+        name = target.overloadpacket.__name__.removeprefix("__").removesuffix("__") if isinstance(target, _C.OpOverload) else None
+        node = self._graph.create_node("call_function", target, self._nodes(args), self._nodes(kwargs), name=name)
         node.meta = {**meta.data, "val": value}
         return ProxyValue(value, node)
 

@@ -42,6 +42,9 @@ def package_pt2(f, *, exported_programs=None, aoti_files=None, extra_files=None,
     stored = [(name, program._synchronised()) for name, program in programs.items()]
     extra = list((extra_files or {}).items())
     if isinstance(f, (str, os.PathLike)):
+        folder = os.path.dirname(os.fspath(f))
+        if folder and not os.path.isdir(folder):
+            raise RuntimeError(f"Parent directory {folder} does not exist.")
         _C._save_programs(os.fspath(f), stored, extra)
         return f
     with tempfile.TemporaryDirectory() as folder:
