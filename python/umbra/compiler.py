@@ -82,6 +82,35 @@ def list_backends(exclude_tags=("debug", "experimental")):
     return backends(exclude_tags)
 
 
+def get_default_backend():
+    """The backend of `compile` where none is named: "inductor", unless `set_default_backend` names another."""
+    from umbra._dynamo.backends import registry
+    return registry.get_default_backend()
+
+
+def set_default_backend(backend):
+    """Names the backend of `compile` where none is named, by its name or as a function; None: "inductor" again."""
+    from umbra._dynamo.backends import registry
+    registry.set_default_backend(backend)
+
+
+def wrap_numpy(fn):
+    """A function of NumPy's arrays as one of tensors. What it computes is no part of graphs: a compiled function that calls it runs as it is."""
+    import numpy
+    from umbra.utils import _pytree as pytree
+
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        args, kwargs = pytree.tree_map_only(_C.Tensor, lambda t: t.numpy(), (args, kwargs))
+        return pytree.tree_map_only(numpy.ndarray, _as_tensor, fn(*args, **kwargs))
+    return call
+
+
+def _as_tensor(array):
+    import umbra
+    return umbra.as_tensor(array)
+
+
 _STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile")
 _current = ["default"]
 

@@ -1,5 +1,6 @@
 #include "umbra/aot/joint.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "umbra/autograd/autograd.h"
@@ -156,9 +157,31 @@ class Joint {
     sym::ShapeEnv& env = *mode->shape_env();
     for (int64_t d = 0; d < output.dim(); ++d) {
       SymInt a = tangent.sym_sizes()[d], b = output.sym_sizes()[d];
-      if (a.raw() == b.raw()) continue;
-      env.assume(env.table().relation(sym::Kind::Eq, env.expression(a), env.expression(b)));
+      if (a.raw() != b.raw()) equate(env, env.expression(a), env.expression(b));
     }
+  }
+
+  /// Both runs met their unknown numbers in one order. Where the sizes are the same expressions of them, each is the
+  /// other run's; else all that is known is that the sizes are equal.
+  static void equate(sym::ShapeEnv& env, const sym::Expression* before, const sym::Expression* now) {
+    std::vector<const sym::Expression*> old = unknown_symbols(before), fresh = unknown_symbols(now);
+    auto fresh_of = [&](const sym::Expression* symbol) {
+      auto found = std::ranges::find(old, symbol);
+      return found == old.end() ? symbol : fresh[static_cast<size_t>(found - old.begin())];
+    };
+    auto assume_equal = [&](const sym::Expression* a, const sym::Expression* b) {
+      env.assume(env.table().relation(sym::Kind::Eq, a, b));
+    };
+    if (old.size() != fresh.size() || env.substitute(before, fresh_of) != now) return assume_equal(before, now);
+    for (size_t i = 0; i < old.size(); ++i)
+      if (old[i] != fresh[i]) assume_equal(old[i], fresh[i]);
+  }
+
+  static std::vector<const sym::Expression*> unknown_symbols(const sym::Expression* size) {
+    std::vector<const sym::Expression*> symbols = sym::free_symbols(size);
+    std::erase_if(symbols, [](const sym::Expression* symbol) { return !symbol->unbacked(); });
+    std::ranges::sort(symbols, {}, &sym::Expression::symbol_index);
+    return symbols;
   }
 
   /// One gradient for each primal, undefined where none is needed.

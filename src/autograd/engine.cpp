@@ -7,6 +7,7 @@
 #include "autograd/accumulate.h"
 #include "autograd/hooks_off.h"
 #include "autograd/meta.h"
+#include "ops/common/unbacked.h"
 #include "umbra/autograd/function.h"
 #include "umbra/autograd/running.h"
 #include "umbra/dispatch/dispatcher.h"
@@ -19,21 +20,22 @@ Tensor fit_gradient(const Node& node, size_t index, Tensor gradient, const Input
   SymIntArrayRef sizes = expected.sizes, have = gradient.sym_sizes();
   bool same = sizes.size() == have.size() &&
               std::equal(sizes.begin(), sizes.end(), have.begin(), [](SymInt a, SymInt b) { return a.same(b); });
-  if (!same && !(sizes == have)) {
+  if (!same) {
     size_t leading = have.size() - std::min(have.size(), sizes.size());
     bool expandable = sizes.size() <= have.size();
     std::vector<int64_t> summed;
     for (size_t d = 0; expandable && d < have.size(); ++d) {
       if (d < leading) summed.push_back(static_cast<int64_t>(d));
-      else if (sizes[d - leading] == have[d]) continue;
-      else if (sizes[d - leading] == 1) summed.push_back(static_cast<int64_t>(d));
-      else expandable = false;
+      else if (ops::equal_or(sizes[d - leading], have[d], false)) continue;
+      else if (ops::equal_or(sizes[d - leading], 1, false)) summed.push_back(static_cast<int64_t>(d));
+      else expandable = ops::expect_equal(sizes[d - leading], have[d]);
     }
     if (!expandable)
       fail("Function ", node.name(), " returned an invalid gradient at index ", index, " - got ", to_string(have),
            " but expected shape compatible with ", to_string(sizes));
-    gradient = sum(gradient, IntArrayRef(summed), true);
-    if (leading > 0) gradient = gradient.view(sizes);
+    if (sizes.empty() && !have.empty()) gradient = gradient.sum();
+    else if (!summed.empty()) gradient = sum(gradient, IntArrayRef(summed), true);
+    if (leading > 0 && !sizes.empty()) gradient = gradient.view(sizes);
   }
   if (gradient.dtype() == expected.dtype || expected.dtype == DType::Undefined) return gradient;
   check(is_differentiable(expected.dtype), "gradients cannot be of type ", expected.dtype);

@@ -3,6 +3,7 @@ import pytest
 
 import umbra as torch
 from umbra._functorch.aot_autograd import aot_function, aot_module, aot_module_simplified
+from umbra.functorch.compile import nop
 from umbra.functorch.compile import default_partition, min_cut_rematerialization_partition
 
 
@@ -275,3 +276,16 @@ def test_a_compiler_that_asks_for_a_size_gets_calls_of_that_kind():
     compiled = aot_function(lambda x: x + 1, compiler, dynamic=True)
     assert [compiled(torch.ones(size)).sum().item() / size for size in (3, 7, 4, 9)] == [2, 20, 2, 20]
     assert seen == [False, True]
+
+
+def test_gradients_of_sizes_that_only_data_tell():
+    def f(x, v, s):
+        y = x.clone()
+        y[y > 0.5] *= v
+        return torch.cat([y[y > 1.5] * s, y, y[y > 2.5].repeat(2)])
+
+    def gradients(call):
+        inputs = [torch.arange(4.0).requires_grad_(), torch.full((1,), 2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)]
+        call(*inputs).sum().backward()
+        return [x.grad.tolist() for x in inputs]
+    assert gradients(aot_function(f, nop, dynamic=True)) == gradients(f)

@@ -420,3 +420,22 @@ def test_backends_are_registered_by_name():
         torch._dynamo.register_backend(backend, name="counting_for_a_test")
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="did not return callable"):
         torch.compile(lambda x: x + 1, backend=lambda module, inputs: 3)(torch.ones(1))
+
+
+def test_another_backend_may_be_the_default():
+    backend, graphs = counting()
+    torch.compiler.set_default_backend(backend)
+    try:
+        assert torch.compile(lambda x: x + 1)(torch.ones(1)).item() == 2 and len(graphs) == 1 and torch.compiler.get_default_backend() is backend
+    finally:
+        torch.compiler.set_default_backend(None)
+    assert torch.compiler.get_default_backend() == "inductor"
+
+
+def test_a_function_of_arrays_takes_and_gives_tensors():
+    import numpy
+    double = torch.compiler.wrap_numpy(lambda a, by=2: {"result": numpy.multiply(a, by)})
+    assert torch.equal(double(torch.ones(2))["result"], torch.full((2,), 2.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert torch.equal(torch.compile(lambda x: double(x, by=3)["result"] + 1)(torch.ones(2)), torch.full((2,), 4.0))

@@ -104,6 +104,7 @@ class Tracer final : public Mode {
   fx::Argument expression_argument(const SymNode* node, int64_t key);
   fx::Argument unknown_symbol(const sym::Expression* symbol);
   fx::Node* derived_symbol(const sym::Expression* symbol);
+  fx::Node* equal_symbol(const sym::Expression* symbol);
   fx::Node* symbol_call(const fx::Function& function, fx::Arguments arguments, const sym::Expression* result);
   fx::Node* constant_node(const Tensor& tensor);
   std::string constant_path(const Tensor& tensor);

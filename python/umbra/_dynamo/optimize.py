@@ -15,7 +15,7 @@ import weakref
 from umbra import _C
 from umbra._C import ConstraintViolationError, DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, Tensor
 from umbra._dynamo import breaks, config, inductor
-from umbra._dynamo.backends.registry import graphs_of, list_backends
+from umbra._dynamo.backends.registry import get_default_backend, graphs_of, list_backends
 from umbra._dynamo.decorators import marked_sizes
 from umbra._dynamo.exc import (
     BackendCompilerFailed, FailOnRecompileLimitHit, RecompileError, TorchDynamoException, Unsupported, operator_refusal,
@@ -32,11 +32,12 @@ from umbra.utils import _pytree as pytree
 from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
 
 
-def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, name=None, disable=False, recompile_limit=None,
+def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None, name=None, disable=False, recompile_limit=None,
             isolate_recompiles=False, dynamic_shapes=None):
-    """`model` captured at its calls and run by a backend: a function of (graph module, example inputs), "eager", "aot_eager", or "inductor", which here runs
-    graphs operator by operator as "aot_eager" does, whatever its `mode` and `options` say. `dynamic`: sizes are symbols from the start (True), never (False),
-    or from the second size on. Where capture meets a decision by data the function runs as it is, unless `fullgraph` asks for an error."""
+    """`model` captured at its calls and run by a backend: a function of (graph module, example inputs), "eager", "aot_eager", or "inductor" (the default,
+    unless `torch.compiler.set_default_backend` names another), which here runs graphs operator by operator as "aot_eager" does, whatever its `mode` and
+    `options` say. `dynamic`: sizes are symbols from the start (True), never (False), or from the second size on. Where capture meets a decision by data the
+    function runs as it is, unless `fullgraph` asks for an error."""
     not_built("torch.compile", isolate_recompiles=(isolate_recompiles, False), dynamic_shapes=(dynamic_shapes, None), name=(name, None))
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
@@ -48,7 +49,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     if disable:
         return model
-    backend = backend or "inductor"
+    backend = backend or get_default_backend()
     if backend == "inductor":
         inductor.check(mode, options)
         passed = {}

@@ -8,6 +8,21 @@
 
 namespace umbra::ops {
 
+namespace {
+std::optional<uint64_t> counted(SymIntArrayRef sizes) {
+  uint64_t count = 1;
+  for (SymInt s : sizes)
+    if (!s.is_symbolic() && __builtin_mul_overflow(count, static_cast<uint64_t>(s.value()), &count))
+      return std::nullopt;
+  return count;
+}
+}  // namespace
+
+bool make_nothing(SymIntArrayRef sizes) { return counted(sizes) == 0; }
+bool can_be_counted(SymIntArrayRef sizes) {
+  return counted(sizes).value_or(UINT64_MAX) <= static_cast<uint64_t>(INT64_MAX);
+}
+
 bool is_one(SymInt size) {
   if (!size.is_symbolic()) return size.value() == 1;
   if (sym_eq(size, 1).guard_or(false)) return true;
@@ -55,7 +70,7 @@ SymShape infer_size(SymIntArrayRef shape, SymInt numel) {
       check(unknown < 0, "only one dimension can be inferred");
       unknown = static_cast<int>(i);
     } else {
-      if (!shape[i].is_symbolic() && shape[i].value() < 0) 
+      if (!shape[i].is_symbolic() && shape[i].value() < 0)
         fail("invalid shape dimension ", shape[i], " at index ", i, " of shape ", to_string(shape));
       known *= shape[i];
     }
@@ -248,10 +263,14 @@ Tensor sum_to_size(const Tensor& grad, SymIntArrayRef sizes) {
     for (size_t i = 0; i < sizes.size(); ++i) same &= sizes[i].same(grad.sym_sizes()[i]);
     if (same) return grad;
   }
+  if (sizes.empty()) return grad.sum();
   std::vector<int64_t> dims;
   int64_t lead = grad.dim() - static_cast<int64_t>(sizes.size());
+  // A size that only the run tells was broadcast unless it is the same one; the sum of a single element is that
+  // element.
   for (int64_t d = 0; d < grad.dim(); ++d)
-    if (d < lead || (sizes[d - lead] == 1 && grad.sym_sizes()[d] != 1)) dims.push_back(d);
+    if (d < lead || (equal_or(sizes[d - lead], 1, false) && !equal_or(grad.sym_sizes()[d], 1, false)))
+      dims.push_back(d);
   Tensor out = dims.empty() ? grad : grad.sum(dims, true);
   return lead > 0 ? out.view(sizes) : out;
 }

@@ -30,6 +30,17 @@ _OWN = {
 }
 _ELSEWHERE = ("cudagraphs", "openxla", "tvm", "onnxrt")
 _registered = {}  # of users: name to (backend, tags)
+_default = ["inductor"]
+
+
+def get_default_backend():
+    """The backend of `torch.compile` where none is named."""
+    return _default[0]
+
+
+def set_default_backend(backend):
+    """Names another one, by its name or as a function; None: "inductor" again."""
+    _default[0] = "inductor" if backend is None else backend
 
 
 def register_backend(compiler_fn=None, name=None, tags=()):
