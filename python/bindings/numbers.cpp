@@ -58,7 +58,7 @@ PyObject* subtract(PyObject* a, PyObject* b) {
   if (is_tensor(a)) return forward(function<"sub">(), "__rsub__", a, b);
   PyObject* result = nullptr;
   if (offer_reversed("__rsub__", a, b, &result)) return result;
-  return call_operand(function<"rsub">(), b, a);
+  return call_operand(function<"rsub", Reading::Method, "__rsub__">(), b, a);
 }
 PyObject* true_divide(PyObject* a, PyObject* b) {
   if (is_tensor(a)) return forward(function<"div">(), "__rtruediv__", a, b);

@@ -73,7 +73,7 @@ del _value, _name
 from umbra import multiprocessing  # noqa: E402, F401  (queues of Python's multiprocessing share tensors)
 
 _LAZY = {
-    "lobpcg": "umbra._lobpcg", "while_loop": "umbra._higher_order_ops", "to_dlpack": "umbra.utils.dlpack",
+    "lobpcg": "umbra._lobpcg", "to_dlpack": "umbra.utils.dlpack",
     "compile": "umbra._dynamo.optimize", "estimate": "umbra._estimate", "from_torch": "umbra._from_torch", "vmap": "umbra.func", "Future": "umbra.futures",
     "load": "umbra.serialization", "save": "umbra.serialization", "PyTorchFileReader": "umbra._checkpoint", "GradScaler": "umbra.amp", "ScriptModule": "umbra.jit", "ScriptFunction": "umbra.jit", "ScriptMethod": "umbra.jit",
     **dict.fromkeys((

@@ -46,3 +46,13 @@ def test_operators_that_are_no_methods_in_torch_are_none_here():
     for name in ("copy", "fill", "gelu", "softplus", "view_as_real", "rsub", "exponential", "empty_like", "permute_copy"):
         assert not hasattr(x, name), name
     assert x.fill_(2).clone().tolist() == [2, 2] and umbra.ops.aten.copy(x, x).tolist() == [2, 2]
+
+
+def test_classes_of_users_are_asked_for_a_number_less_a_tensor():
+    class Heard(umbra.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            heard.append(function.__name__)
+            return super().__torch_function__(function, types, args, kwargs)
+    heard = []
+    assert (2 - umbra.ones(1).as_subclass(Heard)).tolist() == [1] and heard[0] == "__rsub__"
