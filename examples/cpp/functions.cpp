@@ -72,7 +72,7 @@ void operator_of_ones_own() {
 void walk_and_change() {
   auto graph = make_fx([](const Tensor& x) { return x.relu() * 2; }, {randn({3})});
   for (fx::Node* node : graph->graph().nodes()) {
-    std::printf("%s: %s\n", node->name().c_str(), to_string(*node).c_str());
+    std::printf("%s: %s\n", node->name().c_str(), node->text().c_str());
     if (node->calls(get_operator("aten::relu"))) node->set_target(get_operator("aten::tanh"));
   }
   fx::lint(*graph);

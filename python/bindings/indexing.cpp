@@ -10,6 +10,7 @@
 #include "overridable.h"
 #include "properties.h"
 #include "tensor_type.h"
+#include "umbra/capture/tracer.h"
 #include "umbra/core/warning.h"
 #include "umbra/jit/trace.h"
 #include "umbra/transform/vmap.h"
@@ -87,6 +88,11 @@ bool is_int_like(PyObject* object) {
   fail<IndexError>("index ", index, " is out of bounds for dimension ", shown_dim, " with size ", size);
 }
 
+/// What PyTorch asks of a size, by a call that has a name in graphs.
+void note_question(const char* function, SymInt size, SymInt bound) {
+  if (size.is_symbolic() && are_symbol_calls_noted()) note_symbol_call(function, {size, bound}, true);
+}
+
 Tensor select(const Tensor& t, int64_t dim, SymInt index, int64_t shown_dim) {
   if (t.dim() == 0 && !index.is_symbolic() && index.value() != 0) fail_bounds(index.value(), shown_dim, 0);
   check<IndexError>(t.dim() > 0,
@@ -96,6 +102,11 @@ Tensor select(const Tensor& t, int64_t dim, SymInt index, int64_t shown_dim) {
   if (!size.is_symbolic() && !index.is_symbolic()) {
     int64_t i = index.value(), n = size.value();
     if (i < -n || i >= n) fail_bounds(i, shown_dim, size);
+  }
+  if (size.is_symbolic() && !index.is_symbolic() && are_symbol_calls_noted()) {
+    note_question("operator.gt", size, -1 - index.value());
+    note_question("operator.gt", size, index);
+    note_symbol_call("operator.and_", {true, true}, true);
   }
   return call<"aten::select.int">(t, dim, index);
 }
@@ -122,10 +133,12 @@ Tensor slice(const Tensor& t, int64_t dim, const Slice& s, bool beside_symbols =
 }
 
 bool is_whole(const Tensor& t, int64_t dim, const Slice& s) {
-  if (!s.start.same(0) || s.step != 1) return false;
+  if (!s.start.same(0)) return false;
   SymInt size = t.sym_sizes()[static_cast<size_t>(dim)];
-  // As in PyTorch, `:` over a size that is not known stays in graphs.
-  return s.stop.same(kToTheEnd) ? !size.is_symbolic() : known_equal(s.stop, size);
+  note_question("operator.le", size, s.stop);
+  if (s.step != 1) return false;
+  // As in PyTorch, `:` over a size without bounds stays in graphs.
+  return s.stop.same(kToTheEnd) ? sym_le(size, s.stop).known_true() : known_equal(s.stop, size);
 }
 
 Tensor bool_index(const Tensor& like, bool value) {

@@ -47,9 +47,12 @@ PyObject* forward(PyObject* function, const char* reversed, PyObject* a, PyObjec
 
 // ---- binary operators; the left operand is a tensor, or else the right one is ----
 
-template <Name kName, Name kMember = kName> PyObject* commutative(PyObject* a, PyObject* b) {
-  return is_tensor(a) ? call_operand(function<kName, Reading::Method, kMember>(), a, b)
-                      : call_operand(function<kName>(), b, a);
+template <Name kName> PyObject* commutative(PyObject* a, PyObject* b) {
+  return is_tensor(a) ? call_operand(function<kName>(), a, b) : call_operand(function<kName>(), b, a);
+}
+/// Operators that are composites of a tensor on the left, and the function itself of a number there.
+template <Name kName, Name kReversed> PyObject* bitwise(PyObject* a, PyObject* b) {
+  return is_tensor(a) ? call_operand(function<kName>(), a, b) : call_operand(function<kReversed>(), b, a);
 }
 PyObject* subtract(PyObject* a, PyObject* b) {
   if (is_tensor(a)) return forward(function<"sub">(), "__rsub__", a, b);
@@ -208,9 +211,9 @@ void add_number_slots(std::vector<PyType_Slot>& slots) {
       slot(Py_nb_remainder, either_side<"remainder", "remainder", "__rmod__">),
       slot(Py_nb_power, power),
       slot(Py_nb_matrix_multiply, either_side<"matmul", "matmul", "__rmatmul__">),
-      slot(Py_nb_and, commutative<"bitwise_and", "__and__">),
-      slot(Py_nb_or, commutative<"bitwise_or", "__or__">),
-      slot(Py_nb_xor, commutative<"bitwise_xor", "__xor__">),
+      slot(Py_nb_and, bitwise<"__and__", "bitwise_and">),
+      slot(Py_nb_or, bitwise<"__or__", "bitwise_or">),
+      slot(Py_nb_xor, bitwise<"__xor__", "bitwise_xor">),
       slot(Py_nb_lshift, lifted<"__lshift__", "__rlshift__">),
       slot(Py_nb_rshift, lifted<"__rshift__", "__rrshift__">),
       slot(Py_nb_inplace_add, in_place<"add_">),
@@ -220,9 +223,9 @@ void add_number_slots(std::vector<PyType_Slot>& slots) {
       slot(Py_nb_inplace_floor_divide, in_place<"floor_divide_">),
       slot(Py_nb_inplace_remainder, in_place<"remainder_">),
       slot(Py_nb_inplace_power, in_place_power),
-      slot(Py_nb_inplace_and, in_place<"bitwise_and_", "__iand__">),
-      slot(Py_nb_inplace_or, in_place<"bitwise_or_", "__ior__">),
-      slot(Py_nb_inplace_xor, in_place<"bitwise_xor_", "__ixor__">),
+      slot(Py_nb_inplace_and, in_place<"__iand__">),
+      slot(Py_nb_inplace_or, in_place<"__ior__">),
+      slot(Py_nb_inplace_xor, in_place<"__ixor__">),
       slot(Py_nb_inplace_lshift, in_place<"__ilshift__">),
       slot(Py_nb_inplace_rshift, in_place<"__irshift__">),
       slot(Py_nb_negative, unary<"neg">),

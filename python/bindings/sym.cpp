@@ -348,8 +348,7 @@ template <size_t kSize> struct FixedText {
 
 /// The result of a call, which captures are told of: their graphs make the number as the program does.
 PyObject* noted(const char* function, std::initializer_list<PyObject*> operands, PyObject* result) {
-  bool symbolic = result && (is_sym_int(result) || is_sym_float(result) || is_sym_bool(result));
-  if (!symbolic || !are_symbol_calls_noted()) return result;
+  if (!result || result == Py_NotImplemented || !are_symbol_calls_noted()) return result;
   // Powers and extremes of integers that are floats begin with a conversion, which the expression has.
   std::string_view name = function;
   bool converts = name == "operator.pow" || name.starts_with("torch.sym_m");
@@ -359,7 +358,8 @@ PyObject* noted(const char* function, std::initializer_list<PyObject*> operands,
     values.push_back(operand ? plain_or_symbolic(operand) : Value());
     if (operand && values.back().is_none()) return result;
   }
-  note_symbol_call(function, std::move(values), plain_or_symbolic(result));
+  Value value = plain_or_symbolic(result);
+  if (!value.is_none()) note_symbol_call(function, std::move(values), value);
   return result;
 }
 

@@ -41,6 +41,7 @@ _modules.install_finder()
 from umbra import _tensor  # noqa: E402, F401  (completes the Tensor class)
 
 _modules.mark_missing_methods(_sys.modules[__name__])
+_modules.hide_other_methods(Tensor, "torch.Tensor")  # noqa: F821
 from umbra._ops import Tag, ops  # noqa: E402, F401
 
 from umbra._functions import *  # noqa: E402, F401, F403
@@ -72,7 +73,7 @@ del _value, _name
 from umbra import multiprocessing  # noqa: E402, F401  (queues of Python's multiprocessing share tensors)
 
 _LAZY = {
-    "lobpcg": "umbra._lobpcg",
+    "lobpcg": "umbra._lobpcg", "while_loop": "umbra._higher_order_ops", "to_dlpack": "umbra.utils.dlpack",
     "compile": "umbra._dynamo.optimize", "estimate": "umbra._estimate", "from_torch": "umbra._from_torch", "vmap": "umbra.func", "Future": "umbra.futures",
     "load": "umbra.serialization", "save": "umbra.serialization", "PyTorchFileReader": "umbra._checkpoint", "GradScaler": "umbra.amp", "ScriptModule": "umbra.jit", "ScriptFunction": "umbra.jit", "ScriptMethod": "umbra.jit",
     **dict.fromkeys((

@@ -18,6 +18,12 @@ class _LegacyType(type):
             raise TypeError(f"expected torch.{cls.__name__} (got {args[0].type()})")
         return Tensor(*args, device=device, dtype=cls._legacy_dtype).to(cls._legacy_dtype)
 
+    def __getattr__(cls, name):
+        """Methods are those of all tensors: `torch.FloatTensor.add(x, y)`."""
+        if name.startswith("__"):
+            raise AttributeError(f"type object 'torch.{cls.__name__}' has no attribute '{name}'")
+        return getattr(Tensor, name)
+
     dtype = property(lambda cls: cls._legacy_dtype)
     layout = property(lambda cls: umbra.strided)
     is_cuda = is_sparse = property(lambda cls: False)

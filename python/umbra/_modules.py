@@ -119,6 +119,13 @@ def mark_missing_methods(module):
                 setattr(cls, name, _MissingMethod(path, name))
 
 
+def hide_other_methods(cls, path):
+    """Takes from a class the operators that are no methods in torch: code asks `hasattr(x, "copy")` to tell tensors from arrays."""
+    for name, member in list(vars(cls).items()):
+        if isinstance(member, _C.Method) and not name.startswith("_") and name not in torch_names()[path]:
+            delattr(cls, name)
+
+
 # ---- modules: those that are here, and those that are not ----
 
 def _getattr_of(module):

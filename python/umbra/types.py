@@ -1,6 +1,7 @@
 """Names of types, for annotations."""
 import builtins
-from typing import Any, Sequence, Union
+import os
+from typing import IO, Any, Sequence, Union
 
 from umbra._C import Size, SymInt, Tensor, device, dtype
 
@@ -14,4 +15,5 @@ _size = Union[Size, list, tuple]
 _int = builtins.int
 _float = builtins.float
 _bool = builtins.bool
+FileLike = Union[str, os.PathLike, IO[bytes]]
 IntLikeType = Union[builtins.int, SymInt]

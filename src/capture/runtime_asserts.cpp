@@ -278,7 +278,8 @@ class Inserter {
                         node->meta.val = symbol_value(result);
                         describe(node);
                         return nodes_[result] = node;
-                      }};
+                      },
+                      true};
     return calls.compute(e);
   }
 

@@ -16,6 +16,7 @@ Value symbol_value(const sym::Expression* e);
 struct SymbolCalls {
   std::function<fx::Argument(const sym::Expression* part)> part;
   std::function<fx::Node*(const char* function, fx::Arguments arguments, const sym::Expression* result)> call;
+  bool as_written = false;  // `2 * size`, as the expression has it
 
   fx::Argument compute(const sym::Expression* e) const;
 };

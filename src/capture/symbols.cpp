@@ -92,8 +92,9 @@ fx::Argument SymbolCalls::compute(const sym::Expression* e) const {
   if (takes_all_at_once(e->kind()) || e->args().size() <= 2) {
     fx::Arguments arguments;
     for (const sym::Expression* a : e->args()) arguments.push_back(part(a));
-    // A coefficient stands first in an expression and last in code: `size * 2`.
-    if (e->is(sym::Kind::Mul) && e->arg(0)->is(sym::Kind::Integer)) std::swap(arguments[0], arguments[1]);
+    // A coefficient stands first in an expression, and last in the code of operators: `size * 2`.
+    if (!as_written && e->is(sym::Kind::Mul) && e->arg(0)->is(sym::Kind::Integer))
+      std::swap(arguments[0], arguments[1]);
     if (e->is(sym::Kind::RoundToInt)) arguments.push_back(fx::Argument());  // round(size, None), as PyTorch writes it
     return call(name, std::move(arguments), e);
   }
@@ -155,14 +156,32 @@ void Tracer::note_symbol_call(const fx::Function& function, std::vector<Value> a
     return value.tag() == Value::Tag::SymBool ? value.to_sym_bool().node() : nullptr;
   };
   const SymNode* made = node_in(result);
-  if (!made || static_cast<const sym::Expression*>(made)->is(sym::Kind::Symbol)) return;
-  for (const Value& a : arguments)
-    if (node_in(a) == made) return;  // the number is one of those that it was made of
-  std::vector<Value> used = arguments;
-  if (!noted_.try_emplace(made, NotedCall{&function, std::move(arguments)}).second) return;
   // A program's arithmetic stands where it is made, as in PyTorch; what nobody uses is removed later.
-  bool in_order = key() == DispatchKey::PreProxy && sizes_after_inputs;
-  if (in_order && std::ranges::all_of(used, [this](const Value& v) { return has_node(v); })) argument(result);
+  bool in_order = key() == DispatchKey::PreProxy && sizes_after_inputs &&
+                  std::ranges::all_of(arguments, [this](const Value& v) { return has_node(v); });
+  std::vector<Value> used = arguments;
+  bool is_known = std::ranges::any_of(arguments, [&](const Value& a) { return node_in(a) == made; });
+  bool is_new = made && !static_cast<const sym::Expression*>(made)->is(sym::Kind::Symbol) && !is_known &&
+                !(in_order && has_node(result)) &&
+                noted_.try_emplace(made, NotedCall{&function, std::move(arguments)}).second;
+  if (!in_order) return;
+  if (is_new) return void(argument(result));
+  // A root of a derived Dim, which no input has by itself, or a number that is computed again: the calls that stay are
+  // merged later.
+  auto computed = [&] {
+    auto at = result.is_sym_int() ? symbols_.find(result.to_sym_int().raw()) : symbols_.end();
+    return at != symbols_.end() && at->second->target().function();
+  };
+  if (made && !is_known && (!has_node(result) || computed())) {
+    fx::Arguments items;
+    for (const Value& a : used) items.push_back(argument(a));
+    symbol_call(function, std::move(items), static_cast<const sym::Expression*>(made));
+    return;
+  }
+  // What is known already is no call here, and one in PyTorch, which has taken a name; but for products with 1.
+  if (is_known && function.name == "operator.mul") return;
+  for (const Value& a : used) argument(a);
+  graph().names().create(function.short_name());
 }
 
 bool Tracer::has_node(const Value& value) const {
@@ -259,7 +278,8 @@ fx::Argument Tracer::expression_argument(const SymNode* node, int64_t key) {
   SymbolCalls calls{[this](const sym::Expression* part) { return argument(symbol_value(part)); },
                     [this](const char* function, fx::Arguments arguments, const sym::Expression* result) {
                       return symbol_call(fx::function(function), std::move(arguments), result);
-                    }};
+                    },
+                    Tracer::key() == DispatchKey::PreProxy};
   return calls.compute(e);
 }
 

@@ -32,6 +32,8 @@ class OutputsGiven {
 /// Whether an out variant compares its outputs' devices with its first argument's before all else, on the meta device.
 /// ops/ sets it.
 extern bool (*outputs_come_first)(const Operator& op);
+/// Whether an out variant takes outputs of exactly the type it describes on the meta device. ops/ sets it.
+extern bool (*outputs_are_exact_on_meta)(const Operator& op);
 /// Refuses lists whose tensors are written and are conjugated or negated lazily.
 void refuse_lazy_lists(const Operator& op, const Value* frame);
 /// Adds an operator; an error if the name is taken.

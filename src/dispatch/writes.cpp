@@ -71,6 +71,7 @@ void fail_two_devices(Device one, Device other, bool fake) {
 }
 
 bool (*outputs_come_first)(const Operator& op) = [](const Operator&) { return true; };
+bool (*outputs_are_exact_on_meta)(const Operator& op) = [](const Operator&) { return false; };
 
 void refuse_lazy_lists(const Operator& op, const Value* frame) {
   for (size_t i = 0; i < op.argument_count(); ++i) {
@@ -133,6 +134,8 @@ void check_output_type(const Operator& op, const Value* frame, const Tensor& out
   // The meta device's variants copy what they described, unless they are generated: those copy to the same type.
   bool generated = op.definition().tags.has(Tag::Generated);
   bool on_meta = out.is_meta() && !out.is_fake() && (!generated || outputs_come_first(op));
+  check(!on_meta || spec.dtype == out.dtype() || !outputs_are_exact_on_meta(op), "Expected out tensor to have dtype ",
+        spec.dtype, " but got ", out.dtype(), " instead");
   check(!exact || on_meta || spec.dtype == out.dtype(), "Found dtype ", kernel_name(out.dtype()), " but expected ",
         kernel_name(spec.dtype));
   if (!casts && !on_meta) check_out_dtype(spec.dtype, out.dtype());

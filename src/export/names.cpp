@@ -103,7 +103,7 @@ std::unordered_map<std::string, std::string> rename(fx::GraphModule& module, con
   return renamed;
 }
 
-/// A subgraph and the nodes whose values its inputs are; empty where they keep their names.
+/// A subgraph and what its inputs are called.
 struct Use {
   std::string path;
   std::vector<std::string> inputs;
@@ -115,7 +115,8 @@ void add_names(const fx::Argument& argument, std::vector<std::string>& names) {
     for (const fx::Argument& item : argument.items()) add_names(item, names);
 }
 
-/// The subgraphs that a node of cond, map or a region of another grad mode calls.
+/// The subgraphs that a node of cond, map or a region of another grad mode calls have inputs by the names of the nodes
+/// whose values they are, those of a loop by number.
 std::vector<Use> subgraphs_of(const fx::Node& node) {
   const fx::Function* function = node.target().function();
   if (!function) return {};
@@ -124,9 +125,14 @@ std::vector<Use> subgraphs_of(const fx::Node& node) {
   if (name == "cond" && node.args().size() == 4) first = 1, last = 3, operands = 3;
   else if (name == "map_impl" && node.args().size() == 3) first = 0, last = 1, operands = 1;
   else if (name == "wrap_with_set_grad_enabled") first = 1, last = 2, operands = 2;
+  else if (name == "while_loop" && node.args().size() == 4) first = 0, last = 2, operands = 2;
   else return {};
   std::vector<std::string> inputs;
-  for (size_t i = operands; i < node.args().size(); ++i) add_names(node.arg(i), inputs);
+  if (name == "while_loop")
+    for (size_t i = 0; i < node.arg(2).items().size() + node.arg(3).items().size(); ++i)
+      inputs.push_back(concat("arg", i, "_1"));
+  else
+    for (size_t i = operands; i < node.args().size(); ++i) add_names(node.arg(i), inputs);
   std::vector<Use> uses;
   for (size_t i = first; i < last; ++i)
     if (node.arg(i).node() && node.arg(i).node()->op() == fx::Op::GetAttr)

@@ -104,9 +104,8 @@ class CodePrinter {
   /// results too, 2.4 did not: code is as 2.4 has it, what is printed to be read as 2.15 has it.
   bool gives_nothing(const Node& node) const {
     if (options_.verbose || !node.is_impure()) return false;
-    const Function* function = node.target().function();
-    return node.target().op() ? node.target().op()->schema().is_mutable()
-                              : function && function->name.starts_with("torch._C.");
+    if (const Operator* op = node.target().op()) return op->schema().is_mutable() || op->schema().name.ends_with('_');
+    return node.target().function() && node.target().function()->name.starts_with("torch._C.");
   }
 
   /// Which values are dead after each node.

@@ -412,12 +412,20 @@ void index_put(const Tensor& self, TensorList indices, const Tensor& values, boo
   else move_in(self, values, std::move(pair));
 }
 
+/// Rows of nothing are no IndexError.
+static void check_selected(const Tensor& self, int64_t dim, const Tensor& index) {
+  bool any = self.dim() < 2 || self.sizes()[dim] > 0 || index.numel() == 0;
+  check(any, "index_select(): self indexing axis dim should be positive");
+}
+
 void index_select(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index) {
+  check_selected(self, dim, index);
   Tensor target = at_least_1d(out), source = at_least_1d(self);
   move_out(target, source, pair_up(source, along(dim, at_least_1d(index)), target.strides(), kSelectRule));
 }
 
 void select_rows(const Tensor& out, const Tensor& self, const Tensor& index) {
+  check_selected(self, 0, index);
   move_out(out, self, pair_up(self, along(0, index), out.strides(), kSelectRule));
 }
 

@@ -147,3 +147,9 @@ def test_messages_of_shapes_and_old_names():
         torch.broadcast_shapes(torch.ones(2))
     with pytest.raises(RuntimeError, match="expanded size of the tensor \\(5\\) must match the existing size \\(2\\) at non-singleton dimension 1"):
         torch.ones(3, 2).expand(7, 5)
+
+
+def test_gamma_draws_from_a_generator():
+    gamma = D.Gamma(torch.tensor([2.0]), torch.tensor([1.0]))
+    draws = [gamma.sample((3,), generator=torch.Generator().manual_seed(1)) for _ in range(2)] + [gamma.rsample((3,), torch.Generator().manual_seed(1))]
+    assert torch.equal(draws[0], draws[1]) and torch.equal(draws[0], draws[2])

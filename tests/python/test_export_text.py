@@ -201,3 +201,61 @@ def test_an_index_with_symbols_leaves_out_what_is_whole():
     assert code(lambda x: x[:, :x.shape[0] - 1], x) == ["slice_1 = torch.ops.aten.slice.Tensor(x, 1, None, sub);  x = sub = None", "return (slice_1,)"]
     assert code(lambda x: x[1:, :x.shape[0] - 1], x)[0].startswith("slice_1 = torch.ops.aten.slice.Tensor(x, 0, 1)")
     assert code(lambda x, n: x[:n], x, torch.tensor(2))[0].startswith("item = torch.ops.aten.item.default(y)")
+
+
+def named(function, *examples, dynamic):
+    """The names of calls, and what they call."""
+    graph = export(Function(function), examples, dynamic_shapes=dynamic).graph
+    return {node.name: str(node.target) for node in graph.nodes if node.op == "call_function"}
+
+
+def test_what_is_known_of_a_size_has_taken_a_name():
+    def f(x):
+        rows = x.shape[0]
+        assert rows > 0 and rows * 2 > 3
+        return (x > 1) * (rows * 2)
+    assert list(named(f, torch.ones(4, 3), dynamic=({0: Dim.AUTO},))) == ["sym_size_int_1", "gt_2", "mul_1", "mul_2"]
+
+
+@pytest.mark.parametrize("index, name", [((slice(None), 1), "sym_size_int_2"), ((slice(None), None), "sym_size_int_1"), (slice(1, None), "sym_size_int_1"),
+                                         ((slice(None), slice(None, -1)), "sym_size_int_2"), (-1, "sym_size_int_1"), ((..., slice(1, None)), "sym_size_int_1")])
+def test_an_index_reads_the_sizes_that_pytorchs_reads(index, name):
+    assert name in named(lambda x: (x[index], x.new_zeros(x.shape[0])), torch.ones(4, 8), dynamic=({0: Dim.AUTO, 1: Dim.AUTO},))
+
+
+def test_a_colon_over_a_bounded_size_is_no_call():
+    assert "slice_1" in named(lambda x: x[:, 0], torch.ones(4, 3), dynamic=({0: Dim("n")},))
+    assert "slice_1" not in named(lambda x: x[:, 0], torch.ones(4, 3), dynamic=({0: Dim("n", max=64)},))
+
+
+def test_python_operators_of_bits_are_composites():
+    def f(x):
+        y = (x & x) | ~x
+        y ^= x
+        return y & True, True & y
+    masks = torch.tensor([True, False])
+    assert list(named(f, masks, dynamic=None).values()) == ["aten.__and__.Tensor", "aten.bitwise_not.default", "aten.__or__.Tensor", "aten.__ixor__.Tensor",
+                                                            "aten.__and__.Scalar", "aten.bitwise_and.Scalar"]
+    taken_apart = export(Function(f), (masks,)).run_decompositions()
+    assert "aten.bitwise_xor.Tensor" in {str(node.target) for node in taken_apart.graph.nodes}
+
+
+def test_inputs_of_a_loops_graphs_are_numbered_in_order():
+    class Loop(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear, self.shift = torch.nn.Linear(2, 2), torch.nn.Buffer(torch.ones(2))
+
+        def forward(self, x):
+            return torch.while_loop(lambda i, x: i < 4, lambda i, x: (i + 1, self.linear(x) + self.shift), (torch.tensor(0), x))
+    body = export(Loop(), (torch.ones(2),)).graph_module.while_loop_body_graph_0
+    assert [node.name for node in body.graph.nodes if node.op == "placeholder"] == [f"arg{i}_1" for i in range(5)]
+
+
+def test_readable_text_lets_go_of_what_checks_and_writes_give():
+    def f(x):
+        x[0].add_(1)
+        torch._assert(x.sum() > 0, "positive")
+        return x
+    text = str(export(Function(f), (torch.ones(3),)))
+    assert "add_ = None" in text and "_assert_async = None" in text

@@ -534,3 +534,12 @@ def test_values_of_one_dimensional_pools_lie_together():
 def test_layouts_of_weights_of_one_channel():
     convert = torch.nn.utils.convert_conv2d_weight_memory_format
     assert convert(torch.nn.Conv2d(1, 1, 2), torch.channels_last).weight.stride() == (4, 1, 2, 1)
+
+
+def test_names_of_arguments_are_torchs():
+    assert nn.RMSNorm(3)(x=torch.ones(2, 3)).shape == (2, 3) and nn.SyncBatchNorm(3, bias=False).bias is None
+    hooks, marks = {}, {}
+    handle = torch.utils.hooks.RemovableHandle(hooks, extra_dict=marks)
+    hooks[handle.id] = marks[handle.id] = True
+    handle.remove()
+    assert not hooks and not marks

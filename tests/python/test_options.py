@@ -62,11 +62,11 @@ NOTHING_TO_CHANGE = {
     "fx/_symbolic_trace.py Tracer.is_leaf_module": "for subclasses", "fx/_symbolic_trace.py Tracer.getattr": "for subclasses",
     "fx/experimental/proxy_tensor.py make_fx": "_disable_torch_fn_metadata_mode: there is no such metadata",
     "fx/experimental/symbolic_shapes.py ShapeEnv.create_symintnode": "a symbol is its own node",
-    "fx/experimental/symbolic_shapes.py resolve_unbacked_bindings": "symbols keep their names",
+    "fx/experimental/_unbacked_bindings.py resolve_unbacked_bindings": "symbols keep their names",
     **{f"fx/experimental/sym_node.py SymNode.{name}": "file and line: where it is asked is found out anyway"
        for name in ("guard_int", "guard_float", "guard_bool", "guard_size_oblivious", "guard_or_false", "guard_or_true", "expect_true",
                     "statically_known_true")},
-    "fx/experimental/symbolic_shapes.py ShapeEnv.format_guards": "guards have one form", "fx/experimental/symbolic_shapes.py expect_true": "of stacks",
+    "fx/experimental/symbolic_shapes.py ShapeEnv.format_guards": "guards have one form", "fx/experimental/_size_questions.py expect_true": "of stacks",
     "fx/graph.py find_nodes": "the order is the graph's always", "fx/passes/split_module.py split_module": "root_m: attributes are the graph module's",
     "nn/functional/_pooling.py with_indices": "the places are always given",
     "fx/interpreter.py Interpreter.placeholder": "for subclasses", "fx/interpreter.py Interpreter.get_attr": "for subclasses",

@@ -39,3 +39,10 @@ def test_names_that_the_package_uses_are_there():
     assert len(used) > 1000
     absent = [f"{path.relative_to(folder)}:{line}: umbra.{name}" for path, names, line in used if (name := missing(names))]
     assert not absent
+
+
+def test_operators_that_are_no_methods_in_torch_are_none_here():
+    x = umbra.ones(2)
+    for name in ("copy", "fill", "gelu", "softplus", "view_as_real", "rsub", "exponential", "empty_like", "permute_copy"):
+        assert not hasattr(x, name), name
+    assert x.fill_(2).clone().tolist() == [2, 2] and umbra.ops.aten.copy(x, x).tolist() == [2, 2]

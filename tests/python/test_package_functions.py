@@ -45,3 +45,9 @@ def test_what_numpy_makes_of_tensors():
     import numpy
     assert numpy.isnan(torch.ones(2)).dtype == torch.uint8  # its truths come back as bytes, as in torch
     assert torch.ones(1).__dlpack_device__() == (torch.utils.dlpack.DLDeviceType.kDLCPU, 0)
+
+
+def test_names_that_torch_has_in_two_places():
+    assert torch.to_dlpack is torch.utils.dlpack.to_dlpack and torch.while_loop.__module__ == "umbra._higher_order_ops.while_loop"
+    hook = torch.utils.hooks.unserializable_hook(lambda grad: grad)
+    assert hook(1) == 1 and hook.__torch_unserializable__

@@ -233,7 +233,8 @@ def test_attention_of_the_meta_device_takes_sizes_as_they_come():
 
 def test_generated_variants_copy_to_outputs_of_the_same_type():
     refused(RuntimeError, lambda: aten.detach_copy.out(on_meta(2), out=on_meta(2, dtype=torch.float64)), "Expected out tensor to have dtype")
-    assert aten.alias_copy.out(on_meta(2), out=on_meta(2, dtype=torch.float64)).dtype == torch.float64
+    refused(RuntimeError, lambda: aten.alias_copy.out(on_meta(2), out=on_meta(2, dtype=torch.float64)), "torch.float32 but got torch.float64")
+    assert aten.clone.out(on_meta(2), out=on_meta(2, dtype=torch.float64)).dtype == torch.float64
 
 
 def test_types_of_masks_and_positions_are_asked_for_first():
@@ -289,3 +290,43 @@ def test_a_sequence_gives_an_output_without_data_its_shape():
     assert aten.arange.out(1.0, out=on_meta(())).shape == (1,)
     assert aten.linspace.out(0, 1, 4, out=on_meta(2, 2)).shape == (4,)
     assert aten.range.out(0, 0, out=on_meta(())).shape == ()
+
+
+@pytest.mark.parametrize("call, kind, text", [
+    (lambda: aten.nll_loss_backward(on_meta(2, 3), on_meta(5), on_meta((), dtype=torch.int64), None, 1, 3, on_meta(())), AssertionError, "single element grad_output"),
+    (lambda: aten.max_pool2d_with_indices_backward(on_meta(()), on_meta(2), [1], [1], [0], [1], False, on_meta(2, dtype=torch.int64)), IndexError, "but got -3"),
+    (lambda: aten.log_sigmoid_forward(on_meta((), dtype=torch.bool)), NotImplementedError, "Negation"),
+    (lambda: aten.flip(on_meta(2), [0, 0, 9]), IndexError, "but got 9"),
+    (lambda: aten.var_mean.dim(on_meta(2, dtype=torch.int32), [3]), IndexError, "but got 3"),
+    (lambda: aten._fft_r2c(on_meta(2, dtype=torch.int64), [0], 0, True), RuntimeError, "Expected cond to be True"),
+    (lambda: aten.segment_reduce(torch.rand(5, 3), "", lengths=on_meta(()), axis=1), IndexError, "tuple index out of range"),
+    (lambda: aten.glu_backward(on_meta(()), torch.rand(()), 0), AssertionError, "0-dimensional"),
+    (lambda: aten.amax(on_meta(1, 0), [1]), RuntimeError, "without identity"),
+    (lambda: aten.aminmax(on_meta(1, 0), dim=1), RuntimeError, "without identity"),
+    (lambda: aten._unsafe_index.Tensor(on_meta(2), []), RuntimeError, "at least one index"),
+    (lambda: aten.randn([2], dtype=torch.int64, device="meta"), RuntimeError, "expected a floating-point or complex dtype"),
+    (lambda: aten._amp_update_scale.out(on_meta(()), on_meta(()), on_meta(()), 2.0, 0.5, 3, out=torch.ones(1, dtype=torch.int64)), RuntimeError, "Expected out tensor to have dtype"),
+    (lambda: aten.mkldnn_convolution.out(torch.rand(()), on_meta(1, 1, 3), None, [0], [1], [1], 1, out=torch.rand(1)), RuntimeError, "convolution dimensions"),
+])
+def test_what_the_meta_device_says_first(call, kind, text):
+    refused(kind, call, text)
+
+
+@pytest.mark.parametrize("call", [
+    lambda out: aten.sgn.out(on_meta(2), out=out),
+    lambda out: aten.t_copy.out(on_meta(2), out=out),
+    lambda out: aten.mm.out(on_meta(2, 2), on_meta(2, 2), out=out),
+    lambda out: aten.linalg_vector_norm.out(on_meta(2), 2, [0], out=out),
+    lambda out: aten.upsample_nearest1d.out(on_meta(1, 1, 2), [3], out=out),
+])
+def test_outputs_of_exactly_the_described_type(call):
+    assert call(on_meta(0)).dtype is torch.float32
+    refused(RuntimeError, lambda: call(on_meta(0, dtype=torch.float64)), "Expected out tensor to have dtype torch.float32 but got torch.float64 instead")
+
+
+def test_an_output_of_another_type_is_cast_to_where_no_exact_one_is_asked_for():
+    assert aten.sin.out(on_meta(2), out=on_meta(0, dtype=torch.float64)).dtype is torch.float64
+
+
+def test_a_logit_in_place_is_of_any_type_without_data():
+    assert on_meta(2, dtype=torch.uint8).logit_().dtype is torch.uint8

@@ -344,3 +344,10 @@ def test_dlpack_copies_and_gradients():
     assert not umbra.utils.dlpack.from_dlpack(umbra.utils.dlpack.to_dlpack(weight)).requires_grad  # a capsule is made of anything
     with pytest.raises(BufferError, match="layout other than torch.strided"):
         umbra.eye(2).to_sparse().__dlpack__()
+
+
+def test_types_of_old_programs_have_the_methods_of_tensors():
+    x = umbra.FloatTensor([1, 2])
+    assert umbra.FloatTensor.add(x, x).tolist() == [2, 4] and umbra.LongTensor.dtype == umbra.int64
+    with pytest.raises(AttributeError):
+        umbra.FloatTensor.no_such_method

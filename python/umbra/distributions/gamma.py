@@ -28,9 +28,13 @@ class Gamma(ExponentialFamily):
         return self._expanded(Gamma, batch_shape, _instance, {
             "concentration": self.concentration.expand(batch_shape), "rate": self.rate.expand(batch_shape)})
 
-    def rsample(self, sample_shape=umbra.Size()):
+    def sample(self, sample_shape=umbra.Size(), *, generator=None):
+        with umbra.no_grad():
+            return self.rsample(sample_shape, generator)
+
+    def rsample(self, sample_shape=umbra.Size(), generator=None):
         shape = self._extended_shape(sample_shape)
-        value = umbra._standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
+        value = umbra._standard_gamma(self.concentration.expand(shape), generator=generator) / self.rate.expand(shape)
         value.detach().clamp_(min=umbra.finfo(value.dtype).tiny)  # 0 has no density
         return value
 

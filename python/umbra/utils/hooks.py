@@ -12,8 +12,9 @@ class RemovableHandle:
     """Takes a hook away again."""
     _ids = itertools.count()
 
-    def __init__(self, hooks, marks=()):
-        self.hooks, self.id, self.marks = hooks, next(self._ids), marks
+    def __init__(self, hooks_dict, *, extra_dict=None):
+        self.hooks, self.id = hooks_dict, next(self._ids)
+        self.marks = (extra_dict,) if isinstance(extra_dict, dict) else tuple(extra_dict or ())
 
     @property
     def hooks_dict_ref(self):
@@ -47,7 +48,7 @@ def handle_of(hook):
 
 def add_hook(hooks, hook, prepend=False, marks=()):
     """Adds a hook to an ordered dict of them, and its number to each of the dicts that mark what it is; gives the handle that takes it away."""
-    handle = RemovableHandle(hooks, marks)
+    handle = RemovableHandle(hooks, extra_dict=list(marks))
     hooks[handle.id] = hook
     for marked in marks:
         marked[handle.id] = True
@@ -146,3 +147,9 @@ def _expect_count(gradients, count, complaint):
     if len(gradients) != count:
         raise RuntimeError(f"{complaint}, got {len(gradients)}, but expected {count}")
     return gradients
+
+
+def unserializable_hook(function):
+    """Marks a hook that is not to be saved with its tensor."""
+    function.__torch_unserializable__ = True
+    return function

@@ -1,6 +1,7 @@
 // The order of refusals of out variants on the meta device, where PyTorch has kernels of two kinds. Those written in
 // Python compare their outputs' device with the first argument's before all else. Those in C++ describe their result
-// first, and so do the variants that PyTorch generates as a call and a copy.
+// first, and so do the variants that PyTorch generates as a call and a copy. Which types outputs may have is told here
+// as well.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -201,16 +202,102 @@ constexpr std::string_view kDescribeFirst[] = {
     "upsample_trilinear3d_backward.grad_input",
 };
 
-bool outputs_first(const Operator& op) {
+/// Those written in Python that take outputs of exactly the type they describe; the others cast.
+constexpr std::string_view kExact[] = {
+    "__lshift__.Scalar_out",
+    "__lshift__.Tensor_out",
+    "__rshift__.Scalar_out",
+    "__rshift__.Tensor_out",
+    "_log_softmax.out",
+    "_upsample_nearest_exact1d.out",
+    "_upsample_nearest_exact2d.out",
+    "_upsample_nearest_exact3d.out",
+    "abs.out",
+    "addbmm.out",
+    "addmm.dtype_out",
+    "addmm.out",
+    "addmv.out",
+    "alias_copy.out",
+    "all.all_out",
+    "all.dims_out",
+    "all.out",
+    "aminmax.out",
+    "any.all_out",
+    "any.dims_out",
+    "any.out",
+    "as_strided_copy.out",
+    "baddbmm.dtype_out",
+    "baddbmm.out",
+    "bmm.dtype_out",
+    "bmm.out",
+    "ceil.out",
+    "conj_physical.out",
+    "diagonal_copy.out",
+    "dot.out",
+    "expand_copy.out",
+    "floor.out",
+    "frac.out",
+    "frexp.Tensor_out",
+    "histc.out",
+    "index_add.out",
+    "index_copy.out",
+    "index_select.out",
+    "isneginf.out",
+    "isposinf.out",
+    "linalg_vector_norm.out",
+    "max.dim_max",
+    "min.dim_min",
+    "mm.dtype_out",
+    "mm.out",
+    "mv.out",
+    "nan_to_num.out",
+    "narrow_copy.out",
+    "norm.ScalarOpt_dtype_out",
+    "norm.Scalar_out",
+    "norm.dtype_out",
+    "norm.out",
+    "permute_copy.out",
+    "polar.out",
+    "sgn.out",
+    "sign.out",
+    "signbit.out",
+    "silu.out",
+    "squeeze_copy.dim_out",
+    "squeeze_copy.dims_out",
+    "squeeze_copy.out",
+    "t_copy.out",
+    "topk.values",
+    "transpose_copy.int_out",
+    "triangular_solve.X",
+    "tril.out",
+    "triu.out",
+    "trunc.out",
+    "unbind_copy.int_out",
+    "unsqueeze_copy.out",
+    "upsample_nearest1d.out",
+    "upsample_nearest2d.out",
+    "upsample_nearest3d.out",
+    "vdot.out",
+    "view_copy.dtype_out",
+    "view_copy.out",
+    "where.self_out",
+};
+
+template <size_t kCount> bool lists(const std::string_view (&names)[kCount], const Operator& op) {
   std::string full = op.name();
   std::string_view name = full;
   name.remove_prefix(std::min(name.size(), std::string_view("aten::").size()));
-  if (op.has_tag(Tag::Generated)) return std::ranges::binary_search(kGeneratedInPython, name);
-  return !std::ranges::binary_search(kDescribeFirst, name);
+  return std::ranges::binary_search(names, name);
 }
+
+bool outputs_first(const Operator& op) {
+  return op.has_tag(Tag::Generated) ? lists(kGeneratedInPython, op) : !lists(kDescribeFirst, op);
+}
+bool outputs_exact(const Operator& op) { return lists(kExact, op); }
 
 [[maybe_unused]] const bool kSet = [] {
   outputs_come_first = outputs_first;
+  outputs_are_exact_on_meta = outputs_exact;
   return true;
 }();
 

@@ -8,6 +8,21 @@
 
 namespace umbra::ops {
 
+namespace {
+std::optional<uint64_t> counted(SymIntArrayRef sizes) {
+  uint64_t count = 1;
+  for (SymInt s : sizes)
+    if (!s.is_symbolic() && __builtin_mul_overflow(count, static_cast<uint64_t>(s.value()), &count))
+      return std::nullopt;
+  return count;
+}
+}  // namespace
+
+bool make_nothing(SymIntArrayRef sizes) { return counted(sizes) == 0; }
+bool can_be_counted(SymIntArrayRef sizes) {
+  return counted(sizes).value_or(UINT64_MAX) <= static_cast<uint64_t>(INT64_MAX);
+}
+
 bool is_one(SymInt size) {
   if (!size.is_symbolic()) return size.value() == 1;
   if (sym_eq(size, 1).guard_or(false)) return true;

@@ -10,6 +10,11 @@ namespace umbra::ops {
 
 /// The shape that two shapes broadcast to, in PyTorch's words where they do not.
 SymShape broadcast_shapes(SymIntArrayRef a, SymIntArrayRef b);
+/// Whether the numbers of elements, multiplied as 64 bits, make none: PyTorch takes such sizes where a tensor is
+/// resized, though some be negative.
+bool make_nothing(SymIntArrayRef sizes);
+/// Whether PyTorch can tell how many elements tensors of the sizes have; negative ones count as large.
+bool can_be_counted(SymIntArrayRef sizes);
 /// Strides of `tensor` seen at a larger shape: 0 where it is expanded.
 SymShape expanded_strides(SymIntArrayRef sizes, SymIntArrayRef strides, SymIntArrayRef target);
 /// Replaces a -1 by what `numel` leaves; "shape '[2, 4]' is invalid for input of size 6" where nothing fits.

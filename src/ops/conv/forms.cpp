@@ -1,5 +1,7 @@
 // Other names of convolution: by the kind of padding, by library, and over sequences with the channels last.
+#include "dispatch/layers.h"
 #include "ops/common/needs_data.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
 #include "ops/conv/any_input.h"
 #include "umbra/dispatch/define.h"
@@ -93,6 +95,13 @@ UMBRA_OPERATOR(
     "dilation, "
     "SymInt groups) -> Tensor")
     .generated_out("mkldnn_convolution.out")
+    .use(out_asks("mkldnn_convolution.out",
+                  [](const Tensor& self, const Tensor&, const Tensor&, SymIntArrayRef padding, SymIntArrayRef,
+                     SymIntArrayRef, SymInt, const Tensor&) {
+                    if (only_metadata_is_asked())
+                      check(self.dim() >= 2, "expected padding to be a single integer value or a list of ",
+                            self.dim() - 2, " values to match the convolution dimensions, but got padding=", padding);
+                  }))
     .composite([](const Tensor& self, const Tensor& weight, const Tensor& bias, SymIntArrayRef padding,
                   SymIntArrayRef stride, SymIntArrayRef dilation, SymInt groups) {
       int64_t spatial = weight.dim() - 2;

@@ -174,6 +174,9 @@ UMBRA_OPERATOR("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forw
 UMBRA_OPERATOR("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor")
     .out("_fft_r2c.out")
     .meta([](const Tensor& self, std::vector<int64_t> dim, int64_t, bool onesided) {
+      check(self.is_floating_point() || !only_metadata_is_asked(),
+            "Expected cond to be True, but got False. (Could this error message be improved? If so, please report an ",
+            "enhancement request to PyTorch.)");
       check<TypeError>(self.is_floating_point(),
                        "Only supports floating-point dtypes, but found: ", kernel_name(self.dtype()));
       check_signal(self, dim);

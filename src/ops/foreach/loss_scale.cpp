@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/cpp_name.h"
 #include "kernels/vector/rows.h"
 #include "ops/common/may_read.h"
 #include "umbra/dispatch/define.h"
@@ -112,6 +113,7 @@ UMBRA_OPERATOR(
                      int64_t interval, const Tensor& out) {
       // As in PyTorch the tracker stays as it was, whatever the schema says.
       Tensor scale = std::get<0>(_amp_update_scale(self, tracker, found_inf, growth, backoff, interval));
+      check_out_dtype(scale.dtype(), out.dtype());
       if (!(out.sym_sizes() == scale.sym_sizes())) out.resize_(scale.sym_sizes());
       return out.copy_(scale);
     })

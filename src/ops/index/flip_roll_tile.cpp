@@ -1,6 +1,7 @@
 // The same elements elsewhere: flip, roll, rot90, repeat.
 #include "kernels/concatenate.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
 #include "umbra/dispatch/define.h"
@@ -23,6 +24,8 @@ Ints wrap_all(const Ints& dims, int64_t rank) {
 UMBRA_OPERATOR("flip(Tensor self, int[] dims) -> Tensor")
     .generated_out("flip.out")
     .meta([](const Tensor& self, Ints dims) {
+      if (only_metadata_is_asked())  // dimensions are looked at before repetitions
+        for (int64_t d : dims) wrap_dim(d, self.dim());
       wrap_all(dims, self.dim());
       return spec_like(self);
     })
@@ -73,14 +76,14 @@ UMBRA_OPERATOR("repeat(Tensor self, SymInt[] repeats) -> Tensor")
       // Each dimension becomes a pair, the first of which is expanded; joined again they are the repetition.
       SymShape apart, wide, joined;
       for (size_t d = 0; d < repeats.size(); ++d) {
-        check(repeats[d].is_symbolic() || repeats[d].value() >= 0, "Trying to create tensor with negative dimension ",
-              repeats[d]);
         SymInt size = static_cast<int64_t>(d) < lead ? SymInt(1) : self.sym_sizes()[d - static_cast<size_t>(lead)];
+        SymInt times = size.same(0) && has_elements(self) ? SymInt(1) : repeats[d];  // nothing, however often
+        check(times.is_symbolic() || times.value() >= 0, "Trying to create tensor with negative dimension ", times);
         apart.push_back(1);
         apart.push_back(size);
-        wide.push_back(repeats[d]);
+        wide.push_back(times);
         wide.push_back(size);
-        joined.push_back(repeats[d] * size);
+        joined.push_back(times * size);
       }
       Tensor parts = self.reshape(apart).expand(wide);
       return parts.clone(MemoryFormat::Contiguous).view(joined);

@@ -287,6 +287,7 @@ UMBRA_OPERATOR("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
     });
 
 void check_unsafe(const char* name, TensorList indices, bool masks) {
+  check(!indices.empty() || !only_metadata_is_asked(), "at least one index must be provided");
   check<IndexError>(!indices.empty(), "at least one index must be provided");
   for (const Tensor& index : indices)
     check(!index.defined() || index.dtype() == DType::Int64 || index.dtype() == DType::Int32 ||

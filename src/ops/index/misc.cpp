@@ -56,11 +56,12 @@ UMBRA_OPERATOR("hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, i
           !dims.empty() || self.sym_numel().is_symbolic() || self.sym_numel().value() != 0,
           "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with "
           "the 'dim' argument.");
+      if (self.sym_numel().same(0))
+        for (int64_t d : dims)
+          check<IndexError>(self.sym_size(wrap_dim(d, self.dim())) != 0, "hash_tensor: Expected reduction dim ", d,
+                            " to have non-zero size.");
       uint64_t mask = dim_mask(dims, self.dim());
-      for (int64_t d = 0; !dims.empty() && d < self.dim(); ++d)
-        check<IndexError>(!(mask >> d & 1) || self.sym_sizes()[d] != 0, "hash_tensor: Expected reduction dim ", d,
-                          " to have non-zero size.");
-      check(mode == 0 || only_metadata_is_asked(), "Unknown hash_tensor mode: ", mode);
+      check(static_cast<int32_t>(mode) == 0 || only_metadata_is_asked(), "Unknown hash_tensor mode: ", mode);
       check<NotImplementedError>(!self.is_complex() && !is_float8(self.dtype()) && !is_wide_unsigned(self.dtype()),
                                  "\"xor_sum_cpu\" not implemented for '", kernel_name(self.dtype()), "'");
       return reduced_spec(self, mask, keepdim, DType::UInt64);

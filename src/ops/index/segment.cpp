@@ -109,7 +109,11 @@ UMBRA_OPERATOR(
              const Tensor& offsets, int64_t axis, bool, const OptionalScalar&) {
       check<NotImplementedError>(!only_metadata_is_asked() || !indices.defined(),
                                  "segment_reduce(): indices based reduction is not supported yet.");
-      if (only_metadata_is_asked()) check_any_bounds(lengths, offsets);
+      if (only_metadata_is_asked()) {
+        check_any_bounds(lengths, offsets);
+        int64_t rank = (lengths.defined() ? lengths : offsets).dim();
+        check<IndexError>(axis >= -rank && axis < rank, "tuple index out of range");
+      }
       wrap_dim(axis, data.dim());
       reduction(reduce);
       for (const Tensor* t : {&lengths, &offsets})

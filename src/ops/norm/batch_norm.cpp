@@ -20,15 +20,20 @@ namespace {
 
 using NamedTensors = std::initializer_list<std::pair<const char*, const Tensor*>>;
 
-void check_channels(SymInt channels, NamedTensors tensors) {
+void check_counts(SymInt channels, NamedTensors tensors) {
   for (const auto& [name, t] : tensors)
     if (t->defined())
-      check(t->dim() <= 1 && t->sym_numel() == channels, name, " should contain ", channels, " elements not ",
-            t->sym_numel());
+      check(t->sym_numel() == channels, name, " should contain ", channels, " elements not ", t->sym_numel());
+}
+void check_channels(SymInt channels, NamedTensors tensors) {
+  check_counts(channels, tensors);
+  for (const auto& [name, t] : tensors)
+    if (t->defined()) check(t->dim() <= 1, "TensorAccessor expected 1 dims but tensor has ", t->dim(), " dims");
 }
 
 /// The type that a kernel reads running statistics as is that of the first parameter; without one, their own.
 void check_statistics_types(const Tensor& input, const Tensor& parameter, const Tensor& mean, const Tensor& var) {
+  if (!is_floating(input.dtype())) return;  // which the kernel refuses
   if (!parameter.defined()) return check_kernel_parameters(input, {mean.defined() ? &mean : &var});
   if (parameter.dtype() != input.dtype()) return check_kernel_parameters(input, {&mean, &var});
   for (const Tensor* t : {&mean, &var})
@@ -101,9 +106,9 @@ void check_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& b
   SymInt channels = input.dim() > 1 ? input.sym_size(1) : SymInt(0);
   for (const auto& [name, t] : {std::pair("running_mean", &mean), std::pair("running_var", &var)}) {
     check(training || t->defined(), name, " must be defined in evaluation mode");
-    check_channels(channels, {{name, t}});
+    check_counts(channels, {{name, t}});
   }
-  check_channels(channels, {{"weight", &weight}, {"bias", &bias}});
+  check_counts(channels, {{"weight", &weight}, {"bias", &bias}});
   check_running_statistics(input, mean, var, training);
 }
 
@@ -282,9 +287,9 @@ UMBRA_OPERATOR(
       check<AssertionError>(input.dim() >= 2 || !only_metadata_is_asked(), "rank of the input must be at least 2, got ",
                             input.dim());
       check_kernel_type(is_floating(input.dtype()), "batch_norm_backward_cpu", input);
+      SymInt channels = input.sym_size(1);
       check(grad.sym_sizes() == input.sym_sizes(), "Expected grad_out of size ", input.sym_sizes(), ", but got ",
             grad.sym_sizes());
-      SymInt channels = input.sym_size(1);
       check_channels(channels, {{"weight", &weight}});
       if (train) check_channels(channels, {{"save_mean", &save_mean}, {"save_invstd", &save_invstd}});
       else check_channels(channels, {{"running_mean", &mean}, {"running_var", &var}});

@@ -136,9 +136,9 @@ UMBRA_OPERATOR("_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> T
     .use(NothingOnMeta{});
 
 /// Of integers a parameter has to be a number of their type.
-void check_is_number(const Tensor& self, const Scalar& parameter) {
-  bool asked = is_integral(self.dtype(), false) && !parameter.is_symbolic() && !only_metadata_is_asked();
-  if (asked) kernels::check_fits(parameter, self.dtype());
+void check_is_number(DType type, const Scalar& parameter) {
+  bool asked = is_integral(type, false) && !parameter.is_symbolic() && !only_metadata_is_asked();
+  if (asked) kernels::check_fits(parameter, type);
 }
 
 UMBRA_OPERATOR("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor")
@@ -149,7 +149,7 @@ UMBRA_OPERATOR("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor
                                    return Threshold{.threshold = threshold, .value = value};
                                  }))
     .meta([](const Tensor& self, const Scalar& threshold, const Scalar& value) {
-      for (const Scalar* number : {&threshold, &value}) check_is_number(self, *number);
+      for (const Scalar* number : {&threshold, &value}) check_is_number(self.dtype(), *number);
       if (is_reduced_floating(self.dtype()) && !only_metadata_is_asked()) kernels::check_fits(value, self.dtype());
       return pointwise_spec({&self}, Promotion::Default);
     })
@@ -168,8 +168,8 @@ UMBRA_OPERATOR("threshold_backward(Tensor grad_output, Tensor self, Scalar thres
                                            return ThresholdBackward{.threshold = threshold};
                                          }))
     .meta([](const Tensor& grad, const Tensor& self, const Scalar& threshold) {
-      check_is_number(self, threshold);
       TensorSpec spec = pointwise_spec({&self, &grad}, Promotion::Default);
+      check_is_number(spec.dtype, threshold);
       if (only_metadata_is_asked()) spec.dtype = grad.dtype();  // what is kept there is the gradient
       return spec;
     })

@@ -75,6 +75,9 @@ UMBRA_OPERATOR("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffe
     .use(out_asks("log_sigmoid_forward.output",
                   [](const Tensor& self, const Tensor& output, const Tensor&) { check_log_sigmoid(self, output); }))
     .meta([](const Tensor& self) {
+      check<NotImplementedError>(self.dtype() != DType::Bool || !only_metadata_is_asked(),
+                                 "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to ",
+                                 "invert a mask, use the `~` or `logical_not()` operator instead.");
       // The kernel writes row by row, however its input lies.
       TensorSpec spec =
           has_elements(self) ? TensorSpec(self.sym_sizes(), self.dtype(), self.device()) : spec_like(self);
@@ -139,7 +142,8 @@ UMBRA_OPERATOR("log_sigmoid(Tensor self) -> Tensor")
 struct Halves {
   Tensor first, gate;
   Halves(const Tensor& self, int64_t dim, bool of_gradient_on_meta = false) {
-    if (self.is_meta()) check<AssertionError>(self.dim() > 0, "glu does not support 0-dimensional tensors");
+    if (self.is_meta() || of_gradient_on_meta)
+      check<AssertionError>(self.dim() > 0, "glu does not support 0-dimensional tensors");
     check(self.dim() > 0, "glu does not support 0-dimensional tensors");
     int64_t at = wrap_dim(dim, self.dim());
     SymInt size = self.sym_sizes()[at];

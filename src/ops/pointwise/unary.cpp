@@ -7,6 +7,8 @@
 #include "kernels/functors/exp_log.h"
 #include "kernels/functors/trigonometry.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
 #include "ops/pointwise/family.h"
@@ -127,7 +129,8 @@ UMBRA_OPERATOR("logit(Tensor self, float? eps=None) -> Tensor")
                 return where(self.ge(low).logical_and(self.le(1 - low)), slope, outside);
               })
     .tangent(TangentRule::Pointwise)
-    .tags({Tag::Pointwise});
+    .tags({Tag::Pointwise})
+    .use(NothingOnMeta{});
 
 UMBRA_OPERATOR("logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor")
     .out("logit_backward.grad_input", {"grad_input"})
@@ -135,6 +138,12 @@ UMBRA_OPERATOR("logit_backward(Tensor grad_output, Tensor self, float? eps=None)
                                                [](Margin eps) {
                                                  return functors::LogitBackward{.margin = eps.value_or(-1)};
                                                }))
+    .meta([](const Tensor& grad, const Tensor& self, Margin) {
+      TensorSpec spec = pointwise_spec({&grad, &self}, Promotion::Default);
+      bool read = has_elements(grad) && has_elements(self);
+      if (read && !is_floating(spec.dtype)) kernels::unsupported_dtype("logit_backward_cpu", spec.dtype);
+      return spec;
+    })
     .tags({Tag::Pointwise});
 
 /// A question about real numbers only.

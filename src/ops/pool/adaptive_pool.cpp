@@ -1,4 +1,5 @@
 // Pooling to a given size, over one to three dimensions.
+#include "core/cpp_name.h"
 #include "dispatch/layers.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/out_asks.h"
@@ -140,8 +141,12 @@ Tensor whole_mean(const Tensor& self, const Ints& dims, MemoryFormat channels_la
 
 UMBRA_OPERATOR("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor")
     .out("adaptive_avg_pool2d.out")
-    .use(out_asks("adaptive_avg_pool2d.out", [](const Tensor& self, SymIntArrayRef,
-                                                const Tensor&) { check_images("adaptive_avg_pool2d", self, 2); }))
+    .use(out_asks("adaptive_avg_pool2d.out",
+                  [](const Tensor& self, SymIntArrayRef, const Tensor& out) {
+                    check_images("adaptive_avg_pool2d", self, 2);
+                    check(self.dtype() == out.dtype(), "expected dtype ", cpp_name(self.dtype()),
+                          " for `output` but got dtype ", cpp_name(out.dtype()));
+                  }))
     .composite([](const Tensor& self, SymIntArrayRef size) {
       check(size.size() == 2, "adaptive_avg_pool2d: output_size must be 2");
       if (size[0].same(1) && size[1].same(1)) return whole_mean(self, {-1, -2}, MemoryFormat::ChannelsLast);
@@ -150,8 +155,12 @@ UMBRA_OPERATOR("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tenso
     .use(NeedsData{"adaptive_avg_pool2d.out"});
 UMBRA_OPERATOR("adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor")
     .out("adaptive_avg_pool3d.out")
-    .use(out_asks("adaptive_avg_pool3d.out", [](const Tensor& self, SymIntArrayRef,
-                                                const Tensor&) { check_images("adaptive_avg_pool3d", self, 3); }))
+    .use(out_asks("adaptive_avg_pool3d.out",
+                  [](const Tensor& self, SymIntArrayRef, const Tensor& out) {
+                    check_images("adaptive_avg_pool3d", self, 3);
+                    check(self.dtype() == out.dtype(), "expected dtype ", cpp_name(self.dtype()),
+                          " for `output` but got dtype ", cpp_name(out.dtype()));
+                  }))
     .composite([](const Tensor& self, SymIntArrayRef size) {
       check(size.size() == 3, "adaptive_avg_pool3d: output_size must be 3");
       if (size[0].same(1) && size[1].same(1) && size[2].same(1))

@@ -93,11 +93,12 @@ struct FractionalPooling {
     builder
         .meta([family](const Tensor& grad, const Tensor& self, Ints kernel, Ints size, const Tensor& indices) {
           for (int64_t d = 0; d <= family.dims; ++d) self.sym_size(d);  // too few dimensions are an IndexError
+          for (size_t d = 0; family.dims == 3 && d < 3; ++d) {
+            SymInt given = grad.sym_size((self.dim() == 5 ? 2 : 1) + static_cast<int64_t>(d));
+            check(d < size.size() && given == size[d], "fractional_max_pool3d_backward_out(): gradOutput ", kSides[d],
+                  " unexpected");
+          }
           family.check_counts(kernel, size);
-          if (family.dims == 3)
-            for (size_t d = 0; d < 3; ++d)
-              check(grad.sym_size(self.dim() - 3 + static_cast<int64_t>(d)) == size[d],
-                    "fractional_max_pool3d_backward_out(): gradOutput ", kSides[d], " unexpected");
           SymShape shape = family.shape(self, kernel, size);
           check_pooled(grad, shape, "grad_output");
           check_pooled(indices, shape, "indices");

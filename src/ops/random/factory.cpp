@@ -1,4 +1,6 @@
 // Random tensors made from nothing, of given sizes or like another tensor.
+#include <algorithm>
+
 #include "ops/common/number_text.h"
 #include "ops/common/out_variant.h"
 #include "ops/random/random.h"
@@ -13,8 +15,15 @@ void draw_uniform(const Tensor& out, const GeneratorPointer& g) { uniform(out, 0
 void draw_normal(const Tensor& out, const GeneratorPointer& g) { normal(out, 0, 1, generator_or_default(g)); }
 using Draw = void (*)(const Tensor& out, const GeneratorPointer& generator);
 
-TensorSpec random_spec(SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device) {
+/// Without data only numbers that have a normal distribution are described.
+void check_drawn_type(Draw draw, DType type, Device device) {
+  bool fits = is_floating(type) || is_complex(type) || draw != draw_normal;
+  check(fits || device.type != DeviceType::Meta, "expected a floating-point or complex dtype, but got dtype=", type);
+}
+TensorSpec random_spec(Draw draw, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout,
+                       OptionalDevice device) {
   check_strided(layout);
+  check_drawn_type(draw, dtype.value_or(default_dtype()), device.value_or(Device()));
   return TensorSpec(size, dtype.value_or(default_dtype()), device.value_or(Device()));
 }
 TensorSpec random_spec(const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
@@ -29,9 +38,8 @@ struct OfSize {
   Draw draw;
   void operator()(OperatorBuilder& builder) const {
     builder
-        .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool) {
-          return random_spec(size, dtype, layout, device);
-        })
+        .meta([draw = draw](SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
+                            OptionalBool) { return random_spec(draw, size, dtype, layout, device); })
         .cpu([draw = draw](const Tensor& out, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
                            OptionalBool) { draw(out, nullptr); })
         .random()
@@ -43,8 +51,9 @@ struct OfSizeByGenerator {
   Draw draw;
   void operator()(OperatorBuilder& builder) const {
     builder
-        .meta([](SymIntArrayRef size, const GeneratorPointer&, OptionalDType dtype, OptionalLayout layout,
-                 OptionalDevice device, OptionalBool) { return random_spec(size, dtype, layout, device); })
+        .meta([draw = draw](SymIntArrayRef size, const GeneratorPointer&, OptionalDType dtype, OptionalLayout layout,
+                            OptionalDevice device,
+                            OptionalBool) { return random_spec(draw, size, dtype, layout, device); })
         .cpu([draw = draw](const Tensor& out, SymIntArrayRef, const GeneratorPointer& generator, OptionalDType,
                            OptionalLayout, OptionalDevice, OptionalBool) { draw(out, generator); })
         .random()
@@ -62,14 +71,11 @@ UMBRA_OPERATOR(
     "rand.generator(SymInt[] size, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None) -> Tensor")
     .use(OfSizeByGenerator{draw_uniform});
-/// What PyTorch takes for a number of elements: with a zero among them, sizes may be negative.
-bool can_be_counted(SymIntArrayRef sizes) {
-  uint64_t count = 1;
-  for (SymInt s : sizes)
-    if (!s.is_symbolic() && __builtin_mul_overflow(count, static_cast<uint64_t>(s.value()), &count)) return false;
-  return true;
+/// An output may be resized to sizes that make nothing though some be negative. Then nothing is drawn: no new tensor
+/// could be drawn in its place where the call is captured.
+bool any_negative(SymIntArrayRef sizes) {
+  return std::any_of(sizes.begin(), sizes.end(), [](SymInt s) { return !s.is_symbolic() && s.value() < 0; });
 }
-
 /// Before anything is said about sizes, unless there is no number of elements.
 void check_can_be_uniform(const Tensor& out, SymIntArrayRef sizes) {
   if (!can_be_counted(sizes)) return;
@@ -80,13 +86,14 @@ void check_can_be_uniform(const Tensor& out, SymIntArrayRef sizes) {
 UMBRA_OPERATOR("rand.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](SymIntArrayRef size, const Tensor& out) {
       check_can_be_uniform(out, size);
-      return resized_out(out, size).uniform_(0, 1);
+      return any_negative(size) ? out.resize_(size) : resized_out(out, size).uniform_(0, 1);
     })
     .random();
 UMBRA_OPERATOR("rand.generator_out(SymInt[] size, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)")
     .composite([](SymIntArrayRef size, const GeneratorPointer& generator, const Tensor& out) {
       check_can_be_uniform(out, size);
-      return out.resize_(size).uniform_(0, 1, generator);
+      out.resize_(size);
+      return any_negative(size) ? out : out.uniform_(0, 1, generator);
     })
     .tags({Tag::NondeterministicSeeded});
 
@@ -100,11 +107,15 @@ UMBRA_OPERATOR(
     "device=None, bool? pin_memory=None) -> Tensor")
     .use(OfSizeByGenerator{draw_normal});
 UMBRA_OPERATOR("randn.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
-    .composite([](SymIntArrayRef size, const Tensor& out) { return out.resize_(size).normal_(0, 1); })
+    .composite([](SymIntArrayRef size, const Tensor& out) {
+      out.resize_(size);
+      return any_negative(size) ? out : out.normal_(0, 1);
+    })
     .tags({Tag::NondeterministicSeeded});
 UMBRA_OPERATOR("randn.generator_out(SymInt[] size, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)")
     .composite([](SymIntArrayRef size, const GeneratorPointer& generator, const Tensor& out) {
-      return out.resize_(size).normal_(0, 1, generator);
+      out.resize_(size);
+      return any_negative(size) ? out : out.normal_(0, 1, generator);
     })
     .tags({Tag::NondeterministicSeeded});
 
@@ -114,10 +125,7 @@ UMBRA_OPERATOR(
     .meta([](double, double std, SymIntArrayRef size, const GeneratorPointer&, OptionalDType dtype,
              OptionalLayout layout, OptionalDevice device, OptionalBool) {
       check(std >= 0, "normal expects std >= 0.0, but found std ", number_text(std));
-      DType type = dtype.value_or(default_dtype());
-      check(is_floating(type) || is_complex(type) || !device || device->type != DeviceType::Meta,
-            "expected a floating-point or complex dtype, but got dtype=", type);
-      return random_spec(size, dtype, layout, device);
+      return random_spec(draw_normal, size, dtype, layout, device);
     })
     .cpu([](const Tensor& out, double mean, double std, SymIntArrayRef, const GeneratorPointer& generator,
             OptionalDType, OptionalLayout, OptionalDevice,
@@ -129,16 +137,15 @@ UMBRA_OPERATOR(
     "normal.float_float_out(float mean, float std, SymInt[] size, *, Generator? generator=None, Tensor(a!) out) -> "
     "Tensor(a!)")
     .all_backends([](double mean, double std, SymIntArrayRef size, const GeneratorPointer& generator,
-                     const Tensor& out) { return resized_out(out, size).normal_(mean, std, generator); })
+                     const Tensor& out) {
+      return any_negative(size) ? out.resize_(size) : resized_out(out, size).normal_(mean, std, generator);
+    })
     .random();
 
 // ---- like another tensor ----
 
-/// Without data only numbers that have a normal distribution are described.
 TensorSpec like_spec(Draw draw, const TensorSpec& spec) {
-  bool fits = is_floating(spec.dtype) || is_complex(spec.dtype) || draw != draw_normal;
-  check(fits || spec.device.type != DeviceType::Meta,
-        "expected a floating-point or complex dtype, but got dtype=", spec.dtype);
+  check_drawn_type(draw, spec.dtype, spec.device);
   return spec;
 }
 
@@ -236,7 +243,7 @@ UMBRA_OPERATOR(
 
 TensorSpec permutation_spec(SymInt n, OptionalDType dtype, OptionalLayout layout, OptionalDevice device) {
   check(n >= 0, "Trying to create tensor with negative dimension ", n, ": [", n, "]");
-  return random_spec({n}, dtype.value_or(DType::Int64), layout, device);
+  return random_spec(draw_uniform, {n}, dtype.value_or(DType::Int64), layout, device);
 }
 
 void draw_permutation(const Tensor& out, const GeneratorPointer& generator) {

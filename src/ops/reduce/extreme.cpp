@@ -21,8 +21,14 @@ using OptionalInt = std::optional<int64_t>;
 
 void check_not_empty(const char* name, const Tensor& self, uint64_t mask) {
   for (int64_t d = 0; d < self.dim(); ++d)
-    if ((mask >> d & 1) && !self.sym_sizes()[d].is_symbolic() && self.sym_sizes()[d].value() == 0)
+    if ((mask >> d & 1) && self.sym_sizes()[d].same(0))
       fail<IndexError>(name, "(): Expected reduction dim ", d, " to have non-zero size.");
+}
+/// The meta device says less.
+void check_not_empty_on_meta(const Tensor& self, uint64_t mask) {
+  for (int64_t d = 0; only_metadata_is_asked() && d < self.dim(); ++d)
+    check(!(mask >> d & 1) || !self.sym_sizes()[d].same(0),
+          "reducing over zero-size dimension for reduction operation without identity");
 }
 void check_ordered(const char* kernel, const Tensor& self) {
   DType type = self.dtype();
@@ -51,6 +57,7 @@ TensorSpec extreme_spec(const char* name, const char* kernel, const Tensor& self
   if (dims.empty()) check_any_elements(name, self);
   for (int64_t dim : dims) wrap_dim(dim, self.dim());  // all of them before one is found twice
   uint64_t mask = dim_mask(dims, self.dim());
+  check_not_empty_on_meta(self, mask);
   check_not_empty(name, self, mask);
   if (!is_empty(self)) check_ordered(kernel, self);
   return reduced_spec(self, mask, keepdim, self.dtype());
@@ -133,7 +140,8 @@ Both both_specs(const Tensor& self, OptionalInt dim, bool keepdim) {
   if (dim) {
     int64_t at = wrap_dim(*dim, self.dim());
     mask = self.dim() == 0 ? 0 : uint64_t{1} << at;
-    if (self.dim() > 0 && !self.sym_sizes()[at].is_symbolic() && self.sym_sizes()[at].value() == 0)
+    check_not_empty_on_meta(self, mask);
+    if (self.dim() > 0 && self.sym_sizes()[at].same(0))
       fail<IndexError>("aminmax: Expected reduction dim ", at, " to have non-zero size.");
   } else {
     check(self.sym_numel().is_symbolic() || self.sym_numel().value() != 0,

@@ -35,11 +35,19 @@ void check_softmax_type(const char* kernel, const char* last_kernel, const Tenso
 void check_log_backward_type(const Tensor& grad, int64_t dim) {
   check_softmax_type("log_softmax_backward_kernel_impl", "log_softmax_backward_lastdim_kernel_impl", grad, dim);
 }
+/// A gradient without elements is looked at where there is an output that has some.
+void check_log_backward_of_nothing(const Tensor& grad, const Tensor& output, int64_t dim) {
+  if (output.sym_numel() == 0) return;
+  bool last = wrap_dim(dim, grad.dim()) == grad.dim() - 1;
+  check_kernel_type(is_floating(grad.dtype()),
+                    last ? "log_softmax_backward_lastdim_kernel_impl" : "log_softmax_backward_kernel_impl", grad);
+  check_read_as(grad.dtype(), output);
+}
 TensorSpec backward_spec(const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
-  wrap_dim(dim, grad.dim());
   check(grad.sym_sizes() == output.sym_sizes(),
         "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'; but ",
         grad.sym_sizes(), " does not equal ", output.sym_sizes(), " (while checking arguments for softmax_backward)");
+  wrap_dim(dim, grad.dim());
   check(grad.dtype() == output.dtype(), "expected scalar type ", kernel_name(output.dtype()), " but found ",
         kernel_name(grad.dtype()));
   bool accelerator = grad.device().type == DeviceType::CUDA;  // which alone takes a half and gives a float
@@ -108,13 +116,7 @@ UMBRA_OPERATOR(
     .meta([](const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
       wrap_dim(dim, grad.dim());
       if (has_elements(grad) && grad.sym_numel() == 0) {  // nothing is read that could fit or not
-        if (output.sym_numel() != 0) {
-          bool last = wrap_dim(dim, grad.dim()) == grad.dim() - 1;
-          check_kernel_type(is_floating(grad.dtype()),
-                            last ? "log_softmax_backward_lastdim_kernel_impl" : "log_softmax_backward_kernel_impl",
-                            grad);
-          check_read_as(grad.dtype(), output);
-        }
+        if (!outputs_are_given()) check_log_backward_of_nothing(grad, output, dim);
         return contiguous(backward_spec(grad, grad, dim, input_dtype));
       }
       // An output of another type is refused before the kernel is asked.
@@ -122,7 +124,7 @@ UMBRA_OPERATOR(
       return backward_spec(grad, output, dim, input_dtype);
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& output, int64_t dim, DType) {
-      if (grad.numel() == 0) return;
+      if (grad.numel() == 0) return check_log_backward_of_nothing(grad, output, dim);
       check_log_backward_type(grad, dim);
       kernels::log_softmax_backward(out, grad, output, wrap_dim(dim, grad.dim()));
     })

@@ -20,7 +20,8 @@ using OptionalScalar = std::optional<Scalar>;
 
 double correction_of(const OptionalScalar& c) { return c ? c->to_double() : 1.0; }
 
-void check_variance_type(const char* name, const Tensor& self) {
+void check_variance_type(const char* name, const Tensor& self, const OptionalDims& dims) {
+  if (only_metadata_is_asked()) reduced_dims(self, dims);  // a dimension that is not there comes first
   // On the meta device a mean is asked for as well, and first.
   check(!self.is_meta() || self.is_floating_point() || self.is_complex() || !std::string_view(name).ends_with("_mean"),
         "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: ",
@@ -54,7 +55,7 @@ UMBRA_OPERATOR(
     "var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
     .out("var.correction_out")
     .meta([](const Tensor& self, OptionalDims dims, const OptionalScalar&, bool keepdim) {
-      check_variance_type("std and var", self);
+      check_variance_type("std and var", self, dims);
       return reduced_spec(self, reduced_dims(self, dims), keepdim, real_type(self.dtype()));
     })
     .cpu([](const Tensor& out, const Tensor& self, OptionalDims dims, const OptionalScalar& correction, bool) {
@@ -69,7 +70,7 @@ UMBRA_OPERATOR(
     "std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
     .out("std.correction_out")
     .meta([](const Tensor& self, OptionalDims dims, const OptionalScalar&, bool keepdim) {
-      check_variance_type("std and var", self);
+      check_variance_type("std and var", self, dims);
       return reduced_spec(self, reduced_dims(self, dims), keepdim, real_type(self.dtype()));
     })
     .cpu([](const Tensor& out, const Tensor& self, OptionalDims dims, const OptionalScalar& correction, bool) {
@@ -90,7 +91,7 @@ UMBRA_OPERATOR(
 using Pair = std::tuple<TensorSpec, TensorSpec>;
 
 Pair spread_and_mean_specs(const char* name, const Tensor& self, const OptionalDims& dims, bool keepdim) {
-  check_variance_type(name, self);
+  check_variance_type(name, self, dims);
   uint64_t mask = reduced_dims(self, dims);
   return {reduced_spec(self, mask, keepdim, real_type(self.dtype())), reduced_spec(self, mask, keepdim, self.dtype())};
 }

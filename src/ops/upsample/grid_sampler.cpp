@@ -52,6 +52,8 @@ void check_grid(const Tensor& input, const Tensor& grid, int64_t rank, int64_t m
   check(input.dim() == rank && grid.dim() == rank, "grid_sampler(): expected ", rank,
         "D input and grid with same number of dimensions, but got input with sizes ", input.sym_sizes(),
         " and grid with sizes ", grid.sym_sizes());
+  check_kernel_type(is_floating(input.dtype()), rank == 4 ? "grid_sampler_2d_cpu_kernel_impl" : "grid_sampler3d_cpu",
+                    input);
   check_modes();
 }
 

@@ -117,7 +117,7 @@ TEST(HigherOrder, AModeSeesTheCallWhole) {
 TEST(FunctionsOfTensors, StandWhereFunctionsOfValuesDo) {
   auto f = [](const Tensor& x) {
     Tensor y = cond(
-        x.sum() > 0, [](const Tensor& x) { return x.sin(); }, [](const auto& x) { return x.cos(); }, {x});
+        x.sum() > 0, [](const Tensor& x) { return x.sin(); }, [](const Tensor& x) { return x.cos(); }, {x});
     std::vector<Tensor> grown =
         while_loop([](const Tensor& i, const Tensor&) { return i < 3; },
                    [](const Tensor& i, const Tensor& y) { return std::tuple(i + 1, y * 2); }, {zeros({}), y});

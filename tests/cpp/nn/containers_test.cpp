@@ -84,7 +84,7 @@ TEST(Containers, ListsOfOneTypeAndOfAny) {
   nn::ModuleList same{nn::Linear(3, 3), nn::Linear(3, 2)};
   EXPECT_EQ(same[1].weight.size(0), 2);
   nn::ModuleList<> mixed;
-  mixed.push_back(nn::Linear(3, 3)).weight.set_requires_grad(false);
+  mixed.push_back(nn::Linear(3, 3)).weight.requires_grad_(false);
   mixed.push_back(nn::ReLU());
   Tensor x = ones({2, 3});
   for (nn::Module& layer : mixed) x = layer(x);

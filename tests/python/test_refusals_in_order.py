@@ -1,0 +1,71 @@
+"""Calls that are wrong in several ways: which of them is said, as PyTorch has it; and what looks wrong and is not."""
+import pytest
+
+import umbra as torch
+
+aten = torch.ops.aten
+
+
+def refused(kind, call, match=""):
+    with pytest.raises(kind, match=match) as caught:
+        call()
+    assert caught.type is kind
+
+
+def whole(*sizes):
+    return torch.ones(sizes, dtype=torch.int64)
+
+
+@pytest.mark.parametrize("call, kind, text", [
+    (lambda x: aten._softmax_backward_data(x, torch.rand(3), 5, torch.float32), RuntimeError, "to have same size"),
+    (lambda x: aten._softmax_backward_data(x, x, 5, torch.float32), IndexError, "out of range"),
+    (lambda x: aten._log_softmax_backward_data.out(whole(2, 0), torch.rand(1), 1, torch.int8, out=whole(1).to(torch.uint8)), RuntimeError, "Expected out tensor to have dtype"),
+    (lambda x: aten.hash_tensor(whole(0), [-1, -1]), IndexError, "Expected reduction dim -1 to have non-zero size"),
+    (lambda x: aten.hash_tensor(whole(2), [0, 0]), RuntimeError, "appears multiple times"),
+    (lambda x: aten.rand.out([-1], out=whole(2)), RuntimeError, "negative dimension"),
+    (lambda x: aten.rand.out([2], out=whole(2)), NotImplementedError, "check_uniform_bounds"),
+    (lambda x: aten.fractional_max_pool3d_backward(torch.rand(()), torch.rand(2, 3, 5, 4, 1), [2, 3], [2, 0], whole(0)), IndexError, "no dimensions"),
+    (lambda x: aten.batch_norm(x, None, None, None, whole(3, 0), True, 0.1, 1e-5, False), IndexError, "out of range"),
+    (lambda x: aten._native_batch_norm_legit(whole(4, 1), None, None, whole(1), torch.rand(1), True, 0.1, 1e-5), NotImplementedError, "batch_norm"),
+    (lambda x: aten.native_batch_norm_backward(torch.rand(1, 5), torch.rand(()), None, None, None, None, None, True, 1e-5, [True] * 3), IndexError, "no dimensions"),
+    (lambda x: aten.logit_backward(whole(1), whole(1), float("nan")), NotImplementedError, "logit_backward_cpu"),
+    (lambda x: aten.grid_sampler_3d(whole(1, 1, 2, 2, 2), torch.rand(1, 1, 1, 1, 3), 0, 9, True), NotImplementedError, "grid_sampler3d_cpu"),
+    (lambda x: aten.adaptive_avg_pool2d.out(whole(1, 3, 1), [3, 2], out=x), RuntimeError, "expected dtype long int for `output` but got dtype float"),
+    (lambda x: aten.adaptive_avg_pool2d.out(torch.rand(1, 3, 1), [3, 2], out=x.double()), RuntimeError, "expected dtype float for `output` but got dtype double"),
+])
+def test_what_is_said_first(call, kind, text):
+    refused(kind, lambda: call(torch.rand(2)), text)
+
+
+def test_rows_of_nothing_are_no_index_error():
+    refused(RuntimeError, lambda: torch.rand(0, 4).index_select(0, whole(1)), "self indexing axis dim should be positive")
+    refused(RuntimeError, lambda: aten.embedding(torch.rand(0, 4), whole(2)), "self indexing axis dim should be positive")
+    refused(IndexError, lambda: torch.rand(0).index_select(0, whole(1)))
+    assert torch.rand(0, 4).index_select(0, whole(0)).shape == (0, 4)
+
+
+def test_nothing_may_be_repeated_however_often():
+    assert torch.rand(3, 0).repeat(1, -2).shape == (3, 0)
+    refused(RuntimeError, lambda: torch.rand(3, 2).repeat(1, -2), "negative dimension")
+    refused(RuntimeError, lambda: torch.rand(3, 0, device="meta").repeat(1, -2))
+
+
+def test_sizes_that_make_nothing_may_be_negative_where_a_tensor_is_resized():
+    x = torch.rand(2).resize_(-1, 0, 3)
+    assert (tuple(x.shape), x.stride(), x.numel()) == ((-1, 0, 3), (3, 3, 1), 0)
+    assert aten.randn.out([0, -1], out=torch.rand(2)).shape == (0, -1)
+    for sizes in ([-1], [-1, 2], [-1, -1, 0]):  # the last has more elements than can be counted, until the zero
+        refused(RuntimeError, lambda: torch.rand(2).resize_(sizes))
+    refused(RuntimeError, lambda: torch.empty(0, -1), "negative dimension")
+    refused(RuntimeError, lambda: x.clone(), "negative dimension")
+
+
+def test_a_threshold_has_to_fit_the_type_that_is_computed_in():
+    inf = float("inf")
+    assert aten.threshold_backward(torch.ones(1, dtype=torch.float16), whole(1), inf).dtype is torch.float16
+    refused(RuntimeError, lambda: aten.threshold_backward(whole(1), whole(1), inf), "without overflow")
+
+
+def test_a_mode_of_hashes_has_32_bits():
+    assert aten.hash_tensor(whole(3), [0], mode=2 ** 32) == aten.hash_tensor(whole(3), [0])
+    refused(RuntimeError, lambda: aten.hash_tensor(whole(3), [0], mode=1), "Unknown hash_tensor mode")
