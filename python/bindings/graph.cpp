@@ -287,6 +287,7 @@ std::function<bool(const fx::Node&)> impurity(nb::handle callable) {
 }
 
 void bind_node(nb::module_& m) {
+  m.def("_set_recomputing", &set_recomputing);
   m.def(
       "_set_annotations",
       [](nb::handle notes) {

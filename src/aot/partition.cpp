@@ -36,20 +36,29 @@ bool is_check(const fx::Node* node) {
 /// A write to an input, which the forward graph carries out at its end.
 bool is_write(const fx::Node* node) { return node->target().op() && node->target().op()->is_mutable(); }
 
+/// What a checkpoint computes once more, since the user would rather not keep it.
+bool is_recomputation(const fx::Node& node) {
+  const Value* tag = node.meta.find(fx::kPartitionerTag);
+  return tag && tag->tag() == Value::Tag::String && tag->to_string() == fx::kBackwardOnly;
+}
+
 /// The joint graph with what every partitioner asks about its nodes.
 class Analysis {
  public:
   explicit Analysis(const JointGraph& joint)
       : joint_(joint), graph_(joint.module->graph()), placeholders_(graph_.placeholders()) {
-    needs_tangent_.resize(graph_.id_bound());
-    for (size_t k = forward_inputs(); k < placeholders_.size(); ++k) needs_tangent_[placeholders_[k]->id()] = true;
-    for (fx::Node* node : graph_.nodes())
-      for (fx::Node* input : node->inputs())
-        if (needs_tangent_[input->id()]) needs_tangent_[node->id()] = true;
     fx::Arguments all = graph_.outputs();
     auto first_gradient = all.begin() + static_cast<ptrdiff_t>(joint.tokens + joint.forward_outputs());
     forward_outputs_.assign(all.begin(), first_gradient);
     gradients_.assign(first_gradient, all.end());
+    needs_tangent_.resize(graph_.id_bound());
+    for (size_t k = forward_inputs(); k < placeholders_.size(); ++k) needs_tangent_[placeholders_[k]->id()] = true;
+    std::vector<bool> forward = ancestors(forward_roots());
+    for (fx::Node* node : graph_.nodes()) {
+      if (is_recomputation(*node) && !forward[node->id()]) needs_tangent_[node->id()] = true;
+      for (fx::Node* input : node->inputs())
+        if (needs_tangent_[input->id()]) needs_tangent_[node->id()] = true;
+    }
   }
 
   fx::Graph& graph() const { return graph_; }
@@ -466,7 +475,7 @@ Partition default_partition(const JointGraph& joint) {
 }
 
 Partition min_cut_partition(const JointGraph& joint) {
-  fx::eliminate_common_subexpressions(joint.module->graph());
+  fx::eliminate_common_subexpressions(joint.module->graph(), is_recomputation);
   Analysis analysis(joint);
   auto again = [](fx::Node* node) { return can_recompute(node) ? 0 : FlowNetwork::kUnlimited; };
   return analysis.cut(CutFinder(analysis, price_of).cut(again), true);
@@ -476,7 +485,7 @@ Partition budget_partition(const JointGraph& joint, double budget) {
   check(budget >= 0 && budget <= 1, "The valid ranges for memory budget are 0 <= m <= 1. The provided value is ",
         budget);
   if (budget == 1) return min_cut_partition(joint);
-  fx::eliminate_common_subexpressions(joint.module->graph());
+  fx::eliminate_common_subexpressions(joint.module->graph(), is_recomputation);
   Analysis analysis(joint);
   return analysis.cut(Budget(analysis, budget).choose(), true);
 }

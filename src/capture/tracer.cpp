@@ -201,6 +201,7 @@ void forget_called_functions() { called_functions().counts.clear(); }
 namespace {
 thread_local const fx::Meta* g_inherited = nullptr;
 thread_local IntrusivePtr<fx::Annotations> g_annotations;
+thread_local bool g_recomputing = false;
 // What nodes take over from the one that is run again, besides its line and its modules.
 constexpr const char* kInheritedKeys[] = {"source_fn_stack",       "original_aten",     "recompute",
                                           "ac_graph_id",           "has_backward_hook", "quantization_tag",
@@ -218,11 +219,14 @@ void inherit(fx::Meta& meta) {
 InheritMeta::InheritMeta(const fx::Meta& meta) : before_(std::exchange(g_inherited, &meta)) {}
 InheritMeta::~InheritMeta() { g_inherited = before_; }
 
+bool set_recomputing(bool recomputing) { return std::exchange(g_recomputing, recomputing); }
+
 void set_annotations(IntrusivePtr<fx::Annotations> annotations) { g_annotations = std::move(annotations); }
 
 void Tracer::finish(fx::Node* node, const Value& result) {
   node->meta.val = result;
   if (g_annotations) node->meta.custom = g_annotations->copy();
+  if (g_recomputing) node->meta.set(fx::kPartitionerTag, Value(std::string(fx::kBackwardOnly)));
   if (locations) node->meta.source = line();
   node->meta.modules = current_modules();
   if (g_inherited) inherit(node->meta);

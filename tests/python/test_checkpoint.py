@@ -194,3 +194,57 @@ def test_a_selective_checkpoint_inside_another_gets_its_inputs_before_it_counts_
         return x.grad.tolist()
     whole = lambda x: checkpoint(inner, x, use_reentrant=False)  # noqa: E731
     assert gradient(whole) == gradient(inner) == gradient(aot_function(whole, nop))
+
+
+def targets(graph):
+    return [str(node.target) for node in graph.graph.nodes if node.op == "call_function"]
+
+
+def test_a_compiled_checkpoint_keeps_its_inputs_alone():
+    graphs = []
+
+    def keep(graph, inputs):
+        graphs.append(graph)
+        return graph
+
+    def f(x, w, v):
+        return checkpoint(lambda x, w, v: ((x @ w).sigmoid().exp() @ v).tanh(), x, w, v, use_reentrant=False).sum()
+
+    def gradients(call):
+        inputs = [torch.full(size, 0.1, requires_grad=True) for size in ((8, 4), (4, 16), (16, 4))]
+        call(*inputs).backward()
+        return [x.grad for x in inputs]
+    expected = gradients(f)
+    found = gradients(aot_function(f, keep, keep, partition_fn=min_cut_rematerialization_partition))
+    assert all(torch.allclose(a, b) for a, b in zip(found, expected))
+    forward, backward = graphs
+    saved = forward.graph.output_node().args[0][1:]
+    assert {str(node) for node in saved} <= {"primals_1", "primals_2", "primals_3"} and targets(forward).count("aten.mm.default") == 2
+    assert targets(backward).count("aten.mm.default") == 6
+
+
+def test_what_a_policy_keeps_is_saved_and_the_rest_is_computed_in_the_backward():
+    graphs = []
+
+    def keep(graph, inputs):
+        graphs.append(graph)
+        return graph
+    contexts = functools.partial(create_selective_checkpoint_contexts, [torch.ops.aten.mm.default])
+    x = torch.full((2, 2), 0.5, requires_grad=True)
+    f = lambda x: checkpoint(lambda x: (x.sin() @ x).sigmoid().exp(), x, use_reentrant=False, context_fn=contexts)  # noqa: E731
+    aot_function(f, keep, keep, partition_fn=min_cut_rematerialization_partition)(x).sum().backward()
+    forward, backward = graphs
+    assert targets(forward).count("aten.sigmoid.default") == targets(backward).count("aten.sigmoid.default") == 1
+    assert targets(backward).count("aten.mm.default") == 2 and "aten.sin.default" in targets(backward)
+
+
+def test_gradients_inside_the_function_leave_a_checkpoint_in_the_forward():
+    def f(x):
+        y = checkpoint(lambda x: (x @ x).sin(), x, use_reentrant=False)
+        return torch.autograd.grad(y.sum(), x, create_graph=True)[0]
+
+    def gradient(call):
+        x = torch.full((2, 2), 0.5, requires_grad=True)
+        call(x).sum().backward()
+        return x.grad
+    assert torch.allclose(gradient(aot_function(f, nop, partition_fn=min_cut_rematerialization_partition)), gradient(f))

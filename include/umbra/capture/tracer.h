@@ -181,6 +181,9 @@ void forget_called_functions();
 
 /// What the user notes of all that this thread records from now on; null: nothing.
 void set_annotations(IntrusivePtr<fx::Annotations> annotations);
+/// Whether this thread computes what a checkpoint did not keep: nodes made meanwhile belong to the backward, where they
+/// are no copies of those in the forward. Gives what held before.
+bool set_recomputing(bool recomputing);
 
 /// While a node is run again: what is recorded takes over its line, its modules and what users noted of it.
 class InheritMeta {

@@ -58,6 +58,11 @@ class Annotations : public RefCounted {
 };
 
 /// What is known about a node besides what it computes. Copied with the node.
+/// The entry that says which part of a joint graph a node belongs to, and what it says of what a checkpoint computes
+/// again.
+inline constexpr const char* kPartitionerTag = "partitioner_tag";
+inline constexpr const char* kBackwardOnly = "must_be_in_backward";
+
 struct Meta {
   Value val;                            // the fake tensor, the list of them or the symbolic number that it produces
   IntrusivePtr<SourceLocation> source;  // null: not known

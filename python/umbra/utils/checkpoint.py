@@ -139,6 +139,16 @@ def _kept(args):
     return read
 
 
+@contextlib.contextmanager
+def _recomputation():
+    """What a capture records within it belongs to its backward graph."""
+    before = umbra._C._set_recomputing(True)
+    try:
+        yield
+    finally:
+        umbra._C._set_recomputing(before)
+
+
 class _Part:
     """One call of a checkpointed function: what it kept, by number, and how to compute it again."""
 
@@ -176,10 +186,8 @@ class _Part:
         inputs = self.inputs()  # which a checkpoint around this one may have to compute: that is no call of this one's
         logged = self.log.recomputation() if self.log else contextlib.nullcontext()
         with self.surroundings.again(), self.context, logged, umbra.enable_grad(), saved_tensors_hooks(collect, lambda tensor: tensor):
-            try:
+            with contextlib.suppress(_StopRecomputation), _recomputation():
                 self.run(inputs)
-            except _StopRecomputation:
-                pass
         self.compare(found)
         return dict(enumerate(found))
 
