@@ -16,7 +16,7 @@ __all__ = [
     "set_default_device", "set_num_interop_threads", "set_num_threads", "set_rng_state", "split", "sym_fresh_size", "sym_int", "sym_sum",
     "typename", "is_conj", "is_neg", "is_same_size", "is_signed", "is_inference", "_check", "_check_is_size", "_constrain_as_size", "_check_value",
     "_check_index", "_check_type", "_check_not_implemented", "_check_with", "_check_tensor_all", "_check_tensor_all_with", "_assert",
-    "use_deterministic_algorithms", "are_deterministic_algorithms_enabled", "is_deterministic_algorithms_warn_only_enabled", "set_flush_denormal",
+    "while_loop", "use_deterministic_algorithms", "are_deterministic_algorithms_enabled", "is_deterministic_algorithms_warn_only_enabled", "set_flush_denormal",
 ]
 
 
@@ -472,3 +472,9 @@ def cond(pred, true_fn, false_fn, operands=()):
     """`true_fn(*operands)` where `pred` holds, else `false_fn(*operands)`. Captured, both become graphs."""
     from umbra._higher_order_ops.cond import cond as run
     return run(pred, true_fn, false_fn, operands)
+
+
+def while_loop(cond_fn, body_fn, carried_inputs):
+    """`carried = body_fn(*carried)` while `cond_fn(*carried)`; gives what is carried in the end. Captured, both become graphs."""
+    from umbra._higher_order_ops.while_loop import while_loop as run
+    return run(cond_fn, body_fn, carried_inputs)
