@@ -449,22 +449,8 @@ class Exporter {
       return node.is_impure() || (computes && node.op() == fx::Op::CallFunction);
     };
     fx::eliminate_dead_code(program_.graph(), stays);
-    merge_repeated_numbers();
     program_.graph().output_node()->set_args({fx::Argument::tuple(std::move(results))});
-  }
-
-  // A number that the program computes several times is computed where it was first.
-  void merge_repeated_numbers() {
-    std::unordered_map<int64_t, fx::Node*> first;
-    std::vector<fx::Node*> repeated;
-    for (fx::Node* node : program_.graph().nodes()) {
-      if (!node->target().function() || !node->meta.val.is_sym_int()) continue;
-      auto [known, added] = first.emplace(node->meta.val.to_sym_int().raw(), node);
-      if (added) continue;
-      node->replace_all_uses_with(known->second);
-      repeated.push_back(node);
-    }
-    for (fx::Node* node : repeated) program_.graph().erase_node(node);
+    merge_repeated_numbers(program_.graph());
   }
 
   // A constant of which the program only needed to know the number.

@@ -355,4 +355,17 @@ void settle_sizes(fx::Graph& graph, sym::ShapeEnv& env, const std::vector<SizePl
   SizeReader(graph, env, places, recorded).run();
 }
 
+void merge_repeated_numbers(fx::Graph& graph) {
+  std::unordered_map<int64_t, fx::Node*> first;
+  std::vector<fx::Node*> repeated;
+  for (fx::Node* node : graph.nodes()) {
+    if (!node->target().function() || !node->meta.val.is_sym_int()) continue;
+    auto [known, added] = first.emplace(node->meta.val.to_sym_int().raw(), node);
+    if (added) continue;
+    node->replace_all_uses_with(known->second);
+    repeated.push_back(node);
+  }
+  for (fx::Node* node : repeated) graph.erase_node(node);
+}
+
 }  // namespace umbra

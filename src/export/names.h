@@ -44,4 +44,7 @@ size_t count_sizes(const fx::Graph& graph);
 /// that place, for every size that varies and then for those of results, after the `recorded` ones of the run.
 void settle_sizes(fx::Graph& graph, sym::ShapeEnv& env, const std::vector<SizePlace>& places, size_t recorded);
 
+/// A number that a graph computes several times is computed where it was first.
+void merge_repeated_numbers(fx::Graph& graph);
+
 }  // namespace umbra
