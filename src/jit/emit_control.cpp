@@ -92,7 +92,7 @@ void Emitter::branches(const Tree& at, const Condition& c, const std::function<v
   auto [env_no, raises_no] = branch(c.if_false, no);
   outer_.pop_back();
   raises_ = raises_before || (raises_yes && raises_no);
-  join(at, node, before, std::move(env_yes), std::move(env_no), raises_yes, raises_no);
+  join(at, node, before, env_yes, env_no, raises_yes, raises_no);
 }
 
 namespace {
@@ -102,70 +102,75 @@ bool other_types(const Sugared& a, const Sugared& b) {
 }
 }  // namespace
 
-void Emitter::join(const Tree& at, Node* node, const Environment& before, Environment yes, Environment no,
+/// A branch that leaves, or that has no part in a name of ours, gives the other one's name a value that is never read.
+void Emitter::fill_in(const Tree& at, Node* node, const std::string& name, const bool (&raises)[2],
+                      SugaredPtr (&values)[2]) {
+  static constexpr std::string_view kLeaving[2] = {"yes", "no"};
+  bool internal = name.starts_with("$"), is_if = at.kind == Syntax::If;
+  bool returns = is_if && !internal && at.text.ends_with(" returns") && values[0] && values[1] &&
+                 other_types(*values[0], *values[1]);
+  for (int branch : {0, 1}) {
+    const SugaredPtr& other = values[1 - branch];
+    bool leaves = raises[branch] || (is_if && at.text.starts_with(kLeaving[branch]));
+    bool unread = !values[branch] || raises[branch] || (returns && leaves);
+    if (!unread || !(internal || leaves) || !other || other->kind != Sugared::Kind::Variable) continue;
+    Block* current = graph_.current();
+    graph_.set_current(node->blocks()[branch].get());
+    values[branch] = sugar(one(at, "prim::Uninitialized", {}, other->variable->type()));
+    graph_.set_current(current);
+  }
+}
+
+/// What a name is behind an if-statement: null where it is not to be read, with the reason in `undefined_`.
+SugaredPtr Emitter::joined(const Tree& at, Node* node, const std::string& name, const SugaredPtr& yes,
+                           const SugaredPtr& no, bool was_defined) {
+  if (!yes || !no) {
+    if (auto deleted = undefined_.find(name); deleted != undefined_.end() && deleted->second.empty()) return nullptr;
+    undefined_[name] =
+        concat("\n", name, " is not defined in the ", yes ? "false" : "true", " branch:\n", whole_range(at).pointed());
+    return nullptr;
+  }
+  if (yes->kind != Sugared::Kind::Variable || no->kind != Sugared::Kind::Variable) return yes == no ? yes : nullptr;
+  TypePtr type = unify(yes->variable->type(), no->variable->type());
+  if (!type) {
+    std::string yes_type = yes->variable->type()->annotation(), no_type = no->variable->type()->annotation();
+    if (name == "$ret")
+      fail_at(last_return_ ? *last_return_ : at, "Previous return statement returned a value of type ", yes_type,
+              " but this return statement returns a value of type ", no_type);
+    std::string mismatch = concat("Type mismatch: ", name, " is set to type ", yes_type,
+                                  " in the true branch and type ", no_type, " in the false branch");
+    if (was_defined) fail_at(at, mismatch);
+    undefined_[name] = concat(mismatch, ":\n", whole_range(at).pointed());
+    return nullptr;
+  }
+  node->blocks()[0]->outputs.push_back(yes->variable);
+  node->blocks()[1]->outputs.push_back(no->variable);
+  Variable* out = node->add_output(type);
+  if (!name.starts_with("$")) out->set_name(name);
+  return sugar(out);
+}
+
+void Emitter::join(const Tree& at, Node* node, const Environment& before, const Environment& yes, const Environment& no,
                    bool yes_raises, bool no_raises) {
   env_ = before;
   std::vector<std::string> names;
   for (const auto& [name, v] : yes) names.push_back(name);
   for (const auto& [name, v] : no)
     if (!yes.contains(name)) names.push_back(name);
-  Block* blocks[2] = {node->blocks()[0].get(), node->blocks()[1].get()};
-  auto in_block = [&](int which, auto&& f) {
-    Block* current = graph_.current();
-    graph_.set_current(blocks[which]);
-    Variable* v = f();
-    graph_.set_current(current);
-    return v;
+  auto found = [](const Environment& environment, const std::string& name) {
+    auto at = environment.find(name);
+    return at == environment.end() ? nullptr : at->second;
   };
   for (const std::string& name : names) {
-    SugaredPtr a = yes.contains(name) ? yes[name] : nullptr, b = no.contains(name) ? no[name] : nullptr;
+    SugaredPtr values[2] = {found(yes, name), found(no, name)};
     auto old = before.find(name);
-    if (old != before.end() && a == old->second && b == old->second) continue;
+    bool known = old != before.end();
+    if (known && values[0] == old->second && values[1] == old->second) continue;
     // What a condition told about a variable holds inside its branches; behind them it is the variable again.
-    bool only_told = old != before.end() && is_refinement(a, old->second) && is_refinement(b, old->second);
+    bool only_told = known && is_refinement(values[0], old->second) && is_refinement(values[1], old->second);
     if (only_told && !yes_raises && !no_raises) continue;
-    bool internal = name.starts_with("$");
-    bool is_if = at.kind == Syntax::If;
-    bool yes_leaves = yes_raises || (is_if && at.text.starts_with("yes"));
-    bool no_leaves = no_raises || (is_if && at.text.starts_with("no"));
-    bool returns = is_if && !internal && at.text.ends_with(" returns") && a && b && other_types(*a, *b);
-    if ((!a || yes_raises || (returns && yes_leaves)) && b && b->kind == Sugared::Kind::Variable &&
-        (internal || yes_leaves))
-      a = sugar(in_block(0, [&] { return one(at, "prim::Uninitialized", {}, b->variable->type()); }));
-    if ((!b || no_raises || (returns && no_leaves)) && a && a->kind == Sugared::Kind::Variable &&
-        (internal || no_leaves))
-      b = sugar(in_block(1, [&] { return one(at, "prim::Uninitialized", {}, a->variable->type()); }));
-    if (!a || !b) {
-      env_[name] = nullptr;
-      if (auto deleted = undefined_.find(name); deleted != undefined_.end() && deleted->second.empty()) continue;
-      undefined_[name] =
-          concat("\n", name, " is not defined in the ", a ? "false" : "true", " branch:\n", whole_range(at).pointed());
-      continue;
-    }
-    if (a->kind != Sugared::Kind::Variable || b->kind != Sugared::Kind::Variable) {
-      env_[name] = a == b ? a : nullptr;
-      continue;
-    }
-    TypePtr type = unify(a->variable->type(), b->variable->type());
-    if (!type && name == "$ret")
-      fail_at(last_return_ ? *last_return_ : at, "Previous return statement returned a value of type ",
-              a->variable->type()->annotation(), " but this return statement returns a value of type ",
-              b->variable->type()->annotation());
-    if (!type && old != before.end() && old->second)
-      fail_at(at, "Type mismatch: ", name, " is set to type ", a->variable->type()->annotation(),
-              " in the true branch and type ", b->variable->type()->annotation(), " in the false branch");
-    if (!type) {
-      env_[name] = nullptr;
-      undefined_[name] = concat("Type mismatch: ", name, " is set to type ", a->variable->type()->annotation(),
-                                " in the true branch and type ", b->variable->type()->annotation(),
-                                " in the false branch:\n", whole_range(at).pointed());
-      continue;
-    }
-    blocks[0]->outputs.push_back(a->variable);
-    blocks[1]->outputs.push_back(b->variable);
-    Variable* out = node->add_output(type);
-    if (!internal) out->set_name(name);
-    env_[name] = sugar(out);
+    fill_in(at, node, name, {yes_raises, no_raises}, values);
+    env_[name] = joined(at, node, name, values[0], values[1], known && old->second);
   }
 }
 

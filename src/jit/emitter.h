@@ -49,8 +49,11 @@ class Emitter {
   void if_statement(const Tree& s);
   void branches(const Tree& at, const Condition& condition, const std::function<void()>& yes,
                 const std::function<void()>& no);
-  void join(const Tree& at, Node* node, const Environment& before, Environment yes, Environment no, bool yes_raises,
-            bool no_raises);
+  void join(const Tree& at, Node* node, const Environment& before, const Environment& yes, const Environment& no,
+            bool yes_raises, bool no_raises);
+  void fill_in(const Tree& at, Node* node, const std::string& name, const bool (&raises)[2], SugaredPtr (&values)[2]);
+  SugaredPtr joined(const Tree& at, Node* node, const std::string& name, const SugaredPtr& yes, const SugaredPtr& no,
+                    bool was_defined);
   void loop(const Tree& s, Variable* trips, const std::function<Variable*()>& condition,
             const std::function<void(Variable*)>& head);
   void try_body(const Tree& at, const std::function<void(Variable*)>& body);
