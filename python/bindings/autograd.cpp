@@ -4,6 +4,7 @@
 
 #include "arguments.h"
 #include "autograd/hooks_off.h"
+#include "capture_frames.h"
 #include "capture_watch.h"
 #include "hooks.h"
 #include "properties.h"
@@ -107,7 +108,11 @@ int set_grad_dtype(PyObject* self, PyObject* value, void*) {
   });
 }
 PyObject* get_grad_fn(PyObject* self, void*) {
-  return property(self, [](const Tensor& t) { return is_leaf(t) ? wrap_node({}) : wrap_node(autograd::grad_fn(t)); });
+  return property(self, [](const Tensor& t) {
+    if (is_leaf(t)) return wrap_node({});
+    end_capture_of_question(t, "Tensor.grad_fn");
+    return wrap_node(autograd::grad_fn(t));
+  });
 }
 PyObject* get_is_leaf(PyObject* self, void*) {
   return property(self, [](const Tensor& t) { return PyBool_FromLong(is_leaf(t)); });
@@ -142,7 +147,10 @@ PyObject* get_output_number(PyObject* self, void*) {
   return property(self, [](const Tensor& t) { return PyLong_FromLong(autograd::output_number(t)); });
 }
 PyObject* get_retains_grad(PyObject* self, void*) {
-  return property(self, [](const Tensor& t) { return PyBool_FromLong(autograd::retains_grad(t)); });
+  return property(self, [](const Tensor& t) {
+    end_capture_of_question(t, "Tensor.retains_grad");
+    return PyBool_FromLong(autograd::retains_grad(t));
+  });
 }
 
 // ---- the passes ----
@@ -227,7 +235,10 @@ void bind_passes(nb::module_& m) {
   m.def("_set_anomaly_detection", [](bool enabled, bool check_nan) {
     autograd::set_detect_anomaly({enabled, check_nan});
   });
-  m.def("is_anomaly_enabled", [] { return autograd::anomaly_detection().enabled; });
+  m.def("is_anomaly_enabled", [] {
+    end_capture_of_question("torch.is_anomaly_enabled()");
+    return autograd::anomaly_detection().enabled;
+  });
   m.def("is_anomaly_check_nan_enabled", [] { return autograd::anomaly_detection().check_nan; });
   m.def("_requires_grad_", [](const Tensor& t, bool value) {
     end_capture_for(t, "Tensor.requires_grad_()");

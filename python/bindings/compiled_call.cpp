@@ -50,6 +50,13 @@ bool is_equal(const nb::object& a, const nb::object& b) {
   return a.ptr() == b.ptr() || PyObject_RichCompareBool(a.ptr(), b.ptr(), Py_EQ) == 1;
 }
 
+/// Whether an argument is a tensor that the function reads anyway.
+bool has_any(const Reads& reads, const std::vector<Value>& leaves, size_t first) {
+  for (size_t i = first; i < leaves.size(); ++i)
+    if (leaves[i].is_tensor() && reads.have(leaves[i].tensor_ref())) return true;
+  return false;
+}
+
 /// Runs the graphs of one kind, where they are for this call; null where they are not.
 nb::object try_kind(const Kind& kind, PyObject* const* args, size_t count, PyObject* keywords) {
   std::vector<Value> leaves;
@@ -59,7 +66,8 @@ nb::object try_kind(const Kind& kind, PyObject* const* args, size_t count, PyObj
     leaves = kind.module->tensors();
   }
   if (!kind.structure->match_call(args, count, keywords, kind.module ? 1 : 0, leaves)) return {};
-  if (kind.read && !kind.read->hold()) return {};
+  if (kind.read && (!kind.read->hold() || has_any(*kind.read, leaves, kind.module ? kind.module->tensors().size() : 0)))
+    return {};
   std::optional<std::vector<Value>> results = kind.compiled->run_known(leaves);
   return results ? arrange(*results) : nb::object();
 }

@@ -8,6 +8,7 @@
 #include <numbers>
 #include <set>
 
+#include "capture_frames.h"
 #include "construct.h"
 #include "tensor_type.h"
 #include "umbra/core/print.h"
@@ -58,8 +59,12 @@ void bind_misc(nb::module_& m) {
       "promote_types", [](DType a, DType b) { return promote_types(a, b); }, nb::arg("type1"), nb::arg("type2"));
   m.def(
       "can_cast", [](DType from, DType to) { return can_cast(from, to); }, nb::arg("from_"), nb::arg("to"));
-  m.def("get_num_threads", [] { return get_num_threads(); });
+  m.def("get_num_threads", [] {
+    end_capture_of_question("torch.get_num_threads()");
+    return get_num_threads();
+  });
   m.def("set_num_threads", [](nb::handle count) {
+    end_capture_of_question("torch.set_num_threads()");
     check(PyLong_Check(count.ptr()) && !PyBool_Check(count.ptr()), "set_num_threads expects an int, but got ",
           short_type_name(Py_TYPE(count.ptr())));
     int threads = nb::cast<int>(count);

@@ -1,5 +1,6 @@
 // The module umbra._C: everything that Python sees of the library.
 #include "autograd.h"
+#include "capture_frames.h"
 #include "capture_watch.h"
 #include "construct.h"
 #include "conversions.h"
@@ -59,6 +60,7 @@ NB_MODULE(_C, m) {
   bind_tree(m);
   bind_watch(m);
   bind_capture_watch(m);
+  bind_capture_frames(m);
   bind_compiled_call(m);
   bind_aot(m);
   bind_transform(m);

@@ -6,6 +6,7 @@
 #include "autograd.h"
 #include "autograd/wrapper_views.h"
 #include "call.h"
+#include "capture_frames.h"
 #include "capture_watch.h"
 #include "construct.h"
 #include "conversions.h"
@@ -262,10 +263,16 @@ PyObject* is_neg(PyObject* self, PyObject*) {
   return flag(self, [](const Tensor& t) { return t.is_neg(); });
 }
 PyObject* is_inference(PyObject* self, PyObject*) {
-  return flag(self, [](const Tensor& t) { return t.impl()->is_inference(); });
+  return flag(self, [](const Tensor& t) {
+    end_capture_of_question(t, "Tensor.is_inference()");
+    return t.impl()->is_inference();
+  });
 }
 PyObject* is_view(PyObject* self, PyObject*) {
-  return flag(self, [](const Tensor& t) { return ops::asked_view_base(t).defined(); });
+  return flag(self, [](const Tensor& t) {
+    end_capture_of_question(t, "Tensor._is_view()");
+    return ops::asked_view_base(t).defined();
+  });
 }
 /// The same view of another base.
 PyObject* view_func(PyObject* self, PyObject* base) {

@@ -4,6 +4,7 @@
 #include "tensor_type.h"
 #include "torch_function.h"
 #include "values.h"
+#include "watched_objects.h"
 
 namespace umbra::python {
 
@@ -100,7 +101,7 @@ bool Tree::match(const Node& node, PyObject* object, std::vector<Value>& leaves)
   auto is_type = [&] { return reinterpret_cast<PyObject*>(Py_TYPE(object)) == node.type.ptr(); };
   switch (node.kind) {
     case Node::Kind::Leaf:
-      if (node.type && is_tensor(object) && !is_type()) return false;
+      if (node.type && is_tensor(object) && (!is_type() || has_own_attributes(object))) return false;
       return read_leaf(object, leaves.emplace_back());
     case Node::Kind::Kept: return is_kept_value(node.kept.ptr(), object);
     case Node::Kind::Tuple:

@@ -1,9 +1,7 @@
 #include "watch.h"
 
-#include <frameobject.h>
-
-#include "graph.h"
 #include "tensor_type.h"
+#include "watched_objects.h"
 
 namespace umbra::python {
 
@@ -18,73 +16,9 @@ uint64_t dict_version(PyObject* dict) {
 
 namespace {
 
-constexpr int kDeepest = 4;  // objects inside of objects that are looked at
+constexpr int kDepthOfOwnModules = 3;  // what lies deeper in this package is no setting
 
 bool same_version(uint64_t known, PyObject* dict) { return known != 0 && known == dict_version(dict); }
-
-bool is_plain(PyObject* object) {
-  PyTypeObject* type = Py_TYPE(object);
-  return object == Py_None || PyBool_Check(object) || PyLong_Check(object) || PyFloat_Check(object) ||
-         PyUnicode_Check(object) || type == &PyBytes_Type || PyType_IsSubtype(type, &PyBytes_Type);
-}
-
-bool equal(PyObject* a, PyObject* b) {
-  if (a == b) return true;
-  if (Py_TYPE(a) != Py_TYPE(b)) return false;
-  int same = PyObject_RichCompareBool(a, b, Py_EQ);
-  if (same < 0) PyErr_Clear();
-  return same == 1;
-}
-
-bool is_module(PyObject* object) {
-  static PyObject* type = Py_NewRef(nb::object(nb::module_::import_("umbra.nn").attr("Module")).ptr());
-  return PyObject_IsInstance(object, type) == 1;
-}
-
-/// A class whose attributes programs may change.
-bool is_changeable(PyTypeObject* type) { return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0; }
-
-/// Objects that are read whole, where they are read: functions, built-in classes.
-bool is_opaque(PyObject* object) {
-  bool fixed_class = PyType_Check(object) && !is_changeable(reinterpret_cast<PyTypeObject*>(object));
-  return PyFunction_Check(object) || PyCFunction_Check(object) || fixed_class;
-}
-
-/// The number that changes when an attribute of a class or of its bases does; 0 where there is none.
-uint64_t class_version(const PyTypeObject* type) {
-  return PyType_HasFeature(const_cast<PyTypeObject*>(type), Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
-}
-
-bool is_deque(PyObject* object) {
-  static PyObject* type = Py_NewRef(nb::object(nb::module_::import_("collections").attr("deque")).ptr());
-  return PyObject_IsInstance(object, type) == 1;
-}
-
-/// An array of numpy's that is small enough to be compared.
-bool is_array(PyObject* object) {
-  constexpr Py_ssize_t kLargest = 1 << 20;  // in bytes
-  if (std::string_view(Py_TYPE(object)->tp_name) != "numpy.ndarray") return false;
-  return nb::cast<Py_ssize_t>(nb::handle(object).attr("nbytes")) <= kLargest;
-}
-
-nb::object bytes_of(PyObject* array) { return nb::handle(array).attr("tobytes")(); }
-
-/// The objects of a class keep attributes in places of its own (`__slots__`).
-bool has_slots(PyTypeObject* type) { return is_changeable(type) && type->tp_dictoffset == 0; }
-
-nb::object attributes_of(PyObject* object) {
-  if (PyObject_HasAttrString(object, "__dict__") != 1) return {};
-  nb::object dict = nb::steal(PyObject_GetAttrString(object, "__dict__"));
-  if (!dict) PyErr_Clear();
-  return dict && PyDict_Check(dict.ptr()) ? dict : nb::object();
-}
-
-nb::object field(PyObject* dict, const char* name) {
-  PyObject* found = PyDict_GetItemString(dict, name);
-  return found && PyDict_Check(found) ? nb::borrow(found) : nb::object();
-}
-
-std::string key_text(PyObject* key) { return PyUnicode_Check(key) ? std::string(text_of(key)) : repr_of(key); }
 
 /// Adds the way to what has changed, from inside out.
 bool changed(std::string* why, const std::string& step) {
@@ -92,40 +26,99 @@ bool changed(std::string* why, const std::string& step) {
   return false;
 }
 
+bool is_sequence(PyObject* object) {
+  return PyList_Check(object) || PyTuple_Check(object) || PyAnySet_Check(object) || is_deque(object);
+}
+
+/// Lists, tuples, sets and dicts that nobody has derived a class from.
+bool is_exact_container(PyObject* object) {
+  return PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyDict_CheckExact(object) ||
+         PyAnySet_CheckExact(object);
+}
+
+PyObject* as_object(PyTypeObject* type) { return reinterpret_cast<PyObject*>(type); }
+
 }  // namespace
 
-// ---- one object ----
+// ---- looking into objects ----
 
 Watched::Watched(PyObject* object, Scope& scope, int depth) : object_(nb::borrow(object)) {
-  if (is_plain(object)) kind_ = Kind::Plain;
-  else if (is_tensor(object)) kind_ = Kind::Tensor, requires_grad_ = tensor_of(object).requires_grad();
-  else if (is_opaque(object)) kind_ = Kind::Same;
-  else if (scope.seen.contains(object)) kind_ = Kind::Same;  // it is watched where it was met first
-  else if (depth == 0 || scope.left == 0) object_ = {};      // as deep as one looks
-  else look_into(object, scope, depth);
+  if (is_plain_object(object)) {
+    kind_ = Kind::Plain;
+  } else if (is_tensor(object)) {
+    kind_ = Kind::Tensor;
+    requires_grad_ = tensor_of(object).requires_grad();
+    scope.tensors.insert(tensor_of(object).impl());
+    if (scope.seen.insert(object).second) add_part(object).watch_fields(object, scope, depth);
+  } else if (is_opaque_object(object) || scope.seen.contains(object) || (PyFunction_Check(object) && is_own(object))) {
+    kind_ = Kind::Same;  // or it is watched where it was met first
+  } else if (depth == 0 || scope.left == 0) {
+    if (!scope.own && scope.hidden.empty()) scope.hidden = type_name(object);
+    object_ = {};
+  } else {
+    look_into(object, scope, depth);
+  }
 }
 
 void Watched::look_into(PyObject* object, Scope& scope, int depth) {
   scope.seen.insert(object);
   --scope.left;
-  if (is_module(object)) {
-    watch_module(object, scope);
-  } else if (PyList_Check(object) || PyTuple_Check(object) || PyAnySet_Check(object) || is_deque(object)) {
-    watch_sequence(object, scope, depth);
-  } else if (PyDict_Check(object)) {
-    watch_dict(object, scope, depth, false);
-  } else if (is_array(object)) {
-    kind_ = Kind::Array;
-    copy_ = bytes_of(object);
+  if (is_neural_module(object)) {
+    watch_module(object, scope, depth);
   } else if (PyType_Check(object)) {
     watch_class(reinterpret_cast<PyTypeObject*>(object), scope, depth);
-  } else if (nb::object attributes = attributes_of(object)) {
-    watch_attributes(object, attributes.ptr(), scope, depth);
-  } else if (has_slots(Py_TYPE(object))) {
-    watch_slots(object, scope, depth);
-  } else {
-    object_ = {};
+  } else if (PyFunction_Check(object)) {
+    kind_ = Kind::Function;
+    add_part(object).watch_fields(object, scope, depth);
+  } else if (PyWeakref_Check(object)) {
+    kind_ = Kind::Weak;
+    items_.push_back({{}, std::make_unique<Watched>(PyWeakref_GetObject(object), scope, depth - 1)});
+  } else if (is_value_object(object)) {
+    kind_ = Kind::Plain;
+  } else if (PyDict_CheckExact(object)) {
+    watch_dict(object, scope, depth);
+  } else if (is_exact_container(object)) {
+    watch_sequence(object, scope, depth);
+  } else if (is_hidden_object(object)) {
+    if (!scope.own && scope.hidden.empty()) scope.hidden = type_name(object);
+    kind_ = Kind::Same;
+  } else {  // how this package keeps its state is its own business
+    bool was_own = std::exchange(scope.own, scope.own || is_own(object) || is_own(as_object(Py_TYPE(object))));
+    watch_parts(object, scope, PyModule_Check(object) && scope.own && !was_own ? kDepthOfOwnModules : depth);
+    scope.own = was_own;
   }
+}
+
+Watched& Watched::add_part(PyObject* object) {
+  auto part = std::make_unique<Watched>();
+  part->object_ = nb::borrow(object);
+  moving_ = true;
+  return *items_.emplace_back(Item{nb::object(), std::move(part)}).value;
+}
+
+void Watched::watch_parts(PyObject* object, Scope& scope, int depth) {
+  kind_ = Kind::Parts;
+  if (PyDict_Check(object)) {
+    add_part(object).watch_dict(object, scope, depth);
+  } else if (is_sequence(object) || is_array_of_objects(object)) {
+    add_part(object).watch_sequence(object, scope, depth);
+  } else if (has_contents(object)) {
+    Watched& part = add_part(object);
+    part.kind_ = Kind::Contents;
+    part.copy_ = contents_of(object);
+  } else if (!PyModule_Check(object)) {
+    add_part(object).watch_referents(object, scope, depth);
+  }
+  if (_PyObject_GetDictPtr(object) || attribute_dict(object)) add_part(object).watch_fields(object, scope, depth);
+  if (!is_python_class(Py_TYPE(object))) return;
+  add_part(object).watch_slots(object, scope, depth);
+  if (scope.seen.insert(as_object(Py_TYPE(object))).second)
+    add_part(as_object(Py_TYPE(object))).watch_class(Py_TYPE(object), scope, depth);
+}
+
+void Watched::watch_referents(PyObject* object, Scope& scope, int depth) {
+  kind_ = Kind::Referents;
+  for (const nb::object& part : referents_of(object)) add(nb::int_(items_.size()).ptr(), part.ptr(), scope, depth - 1);
 }
 
 void Watched::watch_slots(PyObject* object, Scope& scope, int depth) {
@@ -133,41 +126,41 @@ void Watched::watch_slots(PyObject* object, Scope& scope, int depth) {
   for (nb::handle name : nb::steal(PySequence_List(scope.names))) {
     PyObject* place = _PyType_Lookup(Py_TYPE(object), name.ptr());
     if (!place || Py_TYPE(place) != &PyMemberDescr_Type) continue;
-    if (nb::object value = nb::steal(PyObject_GetAttr(object, name.ptr())))
+    if (nb::object value = nb::steal(PyObject_GetAttr(object, name.ptr()))) {
       add(name.ptr(), value.ptr(), scope, depth - 1);
-    else PyErr_Clear();
+    } else {
+      PyErr_Clear();
+      absent_.push_back(nb::borrow(name));
+    }
   }
 }
 
-bool Watched::slots_hold(PyObject* now, std::string* why) {
-  if (Py_TYPE(now) != Py_TYPE(object_.ptr())) return changed(why, " is of another class");
-  for (Item& item : items_) {
-    nb::object value = nb::steal(PyObject_GetAttr(now, item.key.ptr()));
-    if (!value) PyErr_Clear();
-    if (!value || !item.value->holds(value.ptr(), why)) return changed(why, "." + key_text(item.key.ptr()));
-  }
-  return true;
-}
-
-/// An object's own attributes, and those that it has of its class.
-void Watched::watch_attributes(PyObject* object, PyObject* attributes, Scope& scope, int depth) {
-  kind_ = Kind::Attributes;
-  auto own = std::make_unique<Watched>();
-  own->object_ = nb::borrow(attributes);
-  own->watch_dict(attributes, scope, depth, true);
-  items_.push_back({nb::borrow(attributes), std::move(own)});
-  if (PyModule_Check(object) || !is_changeable(Py_TYPE(object))) return;
-  auto of_class = std::make_unique<Watched>();
-  of_class->object_ = nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object)));
-  of_class->watch_class(Py_TYPE(object), scope, depth);
-  items_.push_back({of_class->object_, std::move(of_class)});
-}
-
+/// What a class has of its own and of its bases: `super()` sees those that are hidden, too.
 void Watched::watch_class(PyTypeObject* type, Scope& scope, int depth) {
   kind_ = Kind::Class;
-  for (nb::handle name : nb::steal(PySequence_List(scope.names)))
-    if (PyObject* value = _PyType_Lookup(type, name.ptr())) add(name.ptr(), value, scope, depth - 1);
+  copy_ = nb::borrow(type->tp_mro);
+  for (nb::handle name : nb::steal(PySequence_List(scope.names))) {
+    if (!_PyType_Lookup(type, name.ptr())) {
+      absent_.push_back(nb::borrow(name));
+      continue;
+    }
+    for (nb::handle base : copy_) watch_base(reinterpret_cast<PyTypeObject*>(base.ptr()), name, scope, depth);
+  }
   version_ = class_version(type);
+}
+
+void Watched::watch_base(PyTypeObject* base, nb::handle name, Scope& scope, int depth) {
+  PyObject* value = PyDict_GetItem(base->tp_dict, name.ptr());
+  if (!value) return;
+  if (PyFunction_Check(value)) {
+    auto same = std::make_unique<Watched>();
+    same->kind_ = Kind::Same;
+    same->object_ = nb::borrow(value);
+    items_.push_back({nb::borrow(name), std::move(same)});
+  } else {
+    add(name.ptr(), value, scope, depth - 1);
+  }
+  items_.back().holder = as_object(base);
 }
 
 void Watched::add(PyObject* key, PyObject* value, Scope& scope, int depth) {
@@ -186,105 +179,170 @@ void Watched::watch_sequence(PyObject* object, Scope& scope, int depth) {
   }
 }
 
-void Watched::watch_dict(PyObject* object, Scope& scope, int depth, bool attributes) {
+void Watched::watch_dict(PyObject* object, Scope& scope, int depth) {
   kind_ = Kind::Dict;
-  module_ = attributes && PyDict_GetItemString(object, "__spec__");
-  exact_ = !module_;
+  exact_ = ordered_ = true;
   length_ = PyDict_GET_SIZE(object);
+  nb::object keys = owned(PyDict_Keys(object));
+  nb::object copy = owned(PyDict_Copy(object));  // looking at values may run code
+  if (PyODict_Check(object)) {                   // which has an order of its own
+    keys = owned(PySequence_List(object));
+    copy = owned(PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyODict_Type), object));
+  }
+  if (scope.restorable) copy_ = copy;
+  for (nb::handle key : keys)
+    if (PyObject* value = PyDict_GetItem(copy.ptr(), key.ptr())) add(key.ptr(), value, scope, depth - 1);
+  version_ = PyODict_Check(object) ? 0 : dict_version(object);
+}
+
+void Watched::watch_fields(PyObject* object, Scope& scope, int depth) {
+  kind_ = Kind::Fields;
+  PyObject* dict = attribute_dict(object);
+  object_ = nb::borrow(dict);
+  exact_ = true;
+  if (!dict) return;
+  module_ = PyModule_Check(object);
+  exact_ = !module_;
+  length_ = PyDict_GET_SIZE(dict);
   Py_ssize_t position = 0;
   PyObject *key, *value;
-  nb::object copy = owned(PyDict_Copy(object));  // looking at values may run code
+  nb::object copy = owned(PyDict_Copy(dict));  // looking at values may run code
   if (scope.restorable) copy_ = copy;
   while (PyDict_Next(copy.ptr(), &position, &key, &value)) {
     bool named = PySet_Contains(scope.names, key) == 1;
-    if (attributes && !named && (module_ || !is_plain(value))) continue;
-    add(key, value, scope, depth - 1);
+    if (named || (!module_ && is_plain_object(value))) add(key, value, scope, depth - 1);
   }
-  version_ = dict_version(object);
+  for (nb::handle name : nb::steal(PySequence_List(scope.names)))
+    if (module_ && PyDict_Contains(dict, name.ptr()) == 0) absent_.push_back(nb::borrow(name));
+  version_ = dict_version(dict);
 }
 
 /// All its parts: their plain attributes, their tensors, and which parts there are.
-void Watched::watch_module(PyObject* object, Scope& scope) {
+void Watched::watch_module(PyObject* object, Scope& scope, int depth) {
   kind_ = Kind::Module;
   for (nb::handle part : nb::handle(object).attr("modules")()) {
     scope.seen.insert(part.ptr());
-    nb::object attributes = attributes_of(part.ptr());
-    auto own = std::make_unique<Watched>();
-    own->object_ = attributes;
-    own->kind_ = Kind::Dict;
-    Py_ssize_t position = 0;
-    PyObject *key, *value;
-    nb::object copy = owned(PyDict_Copy(attributes.ptr()));  // looking at values may run code
-    if (scope.restorable) own->copy_ = copy;
-    own->exact_ = true;
-    own->length_ = PyDict_GET_SIZE(copy.ptr());
-    while (PyDict_Next(copy.ptr(), &position, &key, &value)) {
-      bool named = PySet_Contains(scope.names, key) == 1 && !is_module(value);
-      if (is_plain(value) || named) own->add(key, value, scope, 2);
-    }
-    own->version_ = dict_version(attributes.ptr());
-    items_.push_back({nb::borrow(part), std::move(own)});
-    PyTypeObject* type = Py_TYPE(part.ptr());
-    if (scope.seen.insert(reinterpret_cast<PyObject*>(type)).second) {
-      auto of_class = std::make_unique<Watched>();
-      of_class->object_ = nb::borrow(reinterpret_cast<PyObject*>(type));
-      of_class->watch_class(type, scope, 1);
-      items_.push_back({of_class->object_, std::move(of_class)});
-    }
-    for (const char* name : {"_parameters", "_buffers", "_modules"}) {
-      nb::object dict = field(attributes.ptr(), name);
-      if (!dict) continue;
-      auto held = std::make_unique<Watched>();
-      held->object_ = dict;
-      held->kind_ = Kind::Dict;
-      held->exact_ = true;
-      held->length_ = PyDict_GET_SIZE(dict.ptr());
-      if (scope.restorable) held->copy_ = owned(PyDict_Copy(dict.ptr()));
-      position = 0;
-      while (PyDict_Next(dict.ptr(), &position, &key, &value)) {
-        auto same = std::make_unique<Watched>();
-        same->kind_ = Kind::Same;
-        same->object_ = nb::borrow(value);
-        held->items_.push_back({nb::borrow(key), std::move(same)});
-      }
-      held->version_ = dict_version(dict.ptr());
-      items_.push_back({dict, std::move(held)});
-    }
+    watch_module_part(part.ptr(), scope, depth);
   }
 }
+
+void Watched::watch_module_part(PyObject* part, Scope& scope, int depth) {
+  PyObject* attributes = attribute_dict(part);
+  Watched& owner = add_part(as_object(Py_TYPE(part)));
+  owner.kind_ = Kind::Owner;
+  owner.copy_ = nb::borrow(attributes);
+  items_.back().key = nb::borrow(part);
+  Watched& own = add_part(attributes);
+  own.kind_ = Kind::Dict;
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  nb::object copy = owned(PyDict_Copy(attributes));  // looking at values may run code
+  if (scope.restorable) own.copy_ = copy;
+  own.exact_ = true;
+  own.length_ = PyDict_GET_SIZE(copy.ptr());
+  while (PyDict_Next(copy.ptr(), &position, &key, &value)) {
+    bool named = PySet_Contains(scope.names, key) == 1 && !is_neural_module(value);
+    if (is_plain_object(value) || PyTuple_Check(value) || named) own.add(key, value, scope, depth - 1);
+  }
+  own.version_ = dict_version(attributes);
+  if (scope.seen.insert(as_object(Py_TYPE(part))).second)
+    add_part(as_object(Py_TYPE(part))).watch_class(Py_TYPE(part), scope, 2);
+  for (const char* name : {"_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks",
+                           "_backward_hooks", "_backward_pre_hooks"})
+    if (PyObject* dict = PyDict_GetItemString(attributes, name))
+      if (PyDict_Check(dict)) add_part(dict).watch_members(dict, scope);
+}
+
+/// The tensors, parts or hooks of a module, which are looked at elsewhere.
+void Watched::watch_members(PyObject* dict, Scope& scope) {
+  kind_ = Kind::Dict;
+  exact_ = true;
+  length_ = PyDict_GET_SIZE(dict);
+  if (scope.restorable) copy_ = owned(PyDict_Copy(dict));
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(dict, &position, &key, &value)) {
+    auto same = std::make_unique<Watched>();
+    same->kind_ = Kind::Same;
+    same->object_ = nb::borrow(value);
+    items_.push_back({nb::borrow(key), std::move(same)});
+    if (is_tensor(value)) scope.tensors.insert(tensor_of(value).impl());
+  }
+  version_ = dict_version(dict);
+}
+
+// ---- whether they are what they were ----
 
 bool Watched::holds(PyObject* now, std::string* why) {
   switch (kind_) {
     case Kind::Anything: return true;
-    case Kind::Plain: return equal(object_.ptr(), now) || changed(why, " == " + repr_of(object_.ptr()));
+    case Kind::Plain: return is_equal_object(object_.ptr(), now) || changed(why, " == " + repr_of(object_.ptr()));
     case Kind::Same: return object_.ptr() == now || changed(why, " is another object");
     case Kind::Tensor:  // its other looks are those of the graphs' inputs, where it is one
       if (object_.ptr() != now) return changed(why, " is another object");
-      return tensor_of(now).requires_grad() == requires_grad_ || changed(why, ".requires_grad is another one");
-    case Kind::Sequence: return items_hold(now, why);
+      if (tensor_of(now).requires_grad() != requires_grad_) return changed(why, ".requires_grad is another one");
+      return items_.empty() || items_[0].value->fields_hold(now, why);
+    case Kind::Function:
+      if (object_.ptr() != now) return changed(why, " is another object");
+      return items_[0].value->fields_hold(now, why);
+    case Kind::Sequence: return sequence_holds(now, why);
     case Kind::Dict: return dict_holds(now, why);
-    case Kind::Attributes: {
-      if (Py_TYPE(now) != Py_TYPE(object_.ptr())) return changed(why, " is of another class");
-      if (items_.size() > 1 && !items_[1].value->class_holds(items_[1].key.ptr(), why)) return false;
-      Watched& known = *items_[0].value;
-      if (now == object_.ptr()) return known.dict_holds(known.object_.ptr(), why);
-      nb::object attributes = attributes_of(now);
-      return attributes ? known.dict_holds(attributes.ptr(), why) : changed(why, " has no attributes");
-    }
+    case Kind::Fields: return fields_hold(now, why);
     case Kind::Slots: return slots_hold(now, why);
-    case Kind::Array:
-      return (now == object_.ptr() && equal(bytes_of(now).ptr(), copy_.ptr())) || changed(why, " is another array");
+    case Kind::Parts: return parts_hold(now, why);
+    case Kind::Referents: return referents_hold(now, why);
+    case Kind::Weak:
+      if (object_.ptr() != now) return changed(why, " is another object");
+      return items_[0].value->holds(PyWeakref_GetObject(now), why);
+    case Kind::Contents: return is_equal_object(contents_of(now).ptr(), copy_.ptr()) || changed(why, " has changed");
     case Kind::Class: return class_holds(now, why);
-    case Kind::Module:
-      if (now != object_.ptr()) return changed(why, " is another module");
-      for (Item& item : items_)
-        if (!item.value->holds(item.value->object_.ptr(), why)) return false;
-      return true;
+    case Kind::Module: return module_holds(now, why);
+    case Kind::Owner:
+      return (as_object(Py_TYPE(now)) == object_.ptr() && attribute_dict(now) == copy_.ptr()) ||
+             changed(why, " is of another class");
   }
   return false;
 }
 
-bool Watched::items_hold(PyObject* now, std::string* why) {
+bool Watched::module_holds(PyObject* now, std::string* why) {
+  if (now != object_.ptr()) return changed(why, " is another module");
+  for (Item& item : items_)
+    if (!item.value->holds(item.key ? item.key.ptr() : item.value->object_.ptr(), why)) return false;
+  return true;
+}
+
+bool Watched::parts_hold(PyObject* now, std::string* why) {
+  if (Py_TYPE(now) != Py_TYPE(object_.ptr())) return changed(why, " is of another class");
+  if (items_.empty() && now != object_.ptr()) return changed(why, " is another object");
+  for (Item& item : items_)
+    if (!item.value->holds(item.value->kind_ == Kind::Class ? as_object(Py_TYPE(now)) : now, why)) return false;
+  return true;
+}
+
+bool Watched::referents_hold(PyObject* now, std::string* why) {
+  if (items_.empty()) return now == object_.ptr() || changed(why, " is another object");
+  std::vector<nb::object> parts = referents_of(now);
+  if (parts.size() != items_.size()) return changed(why, " holds something else");
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (!items_[i].value->holds(parts[i].ptr(), why)) return changed(why, " holds something else");
+  return true;
+}
+
+bool Watched::slots_hold(PyObject* now, std::string* why) {
+  for (Item& item : items_) {
+    nb::object value = nb::steal(PyObject_GetAttr(now, item.key.ptr()));
+    if (!value) PyErr_Clear();
+    if (!value || !item.value->holds(value.ptr(), why)) return changed(why, "." + key_text(item.key.ptr()));
+  }
+  for (const nb::object& name : absent_) {
+    nb::object value = nb::steal(PyObject_GetAttr(now, name.ptr()));
+    if (value) return changed(why, "." + key_text(name.ptr()) + " is there");
+    PyErr_Clear();
+  }
+  return true;
+}
+
+bool Watched::sequence_holds(PyObject* now, std::string* why) {
   if (Py_TYPE(now) != Py_TYPE(object_.ptr())) return changed(why, " is of another class");
   bool fast = PyList_Check(now) || PyTuple_Check(now);
   nb::object items = fast ? nb::borrow(now) : owned(PySequence_List(now));
@@ -293,6 +351,12 @@ bool Watched::items_hold(PyObject* now, std::string* why) {
     if (!items_[static_cast<size_t>(i)].value->holds(PySequence_Fast_GET_ITEM(items.ptr(), i), why))
       return changed(why, "[" + std::to_string(i) + "]");
   return true;
+}
+
+bool Watched::fields_hold(PyObject* now, std::string* why) {
+  PyObject* dict = attribute_dict(now);
+  if (dict && object_) return dict_holds(dict, why);
+  return (dict ? PyDict_GET_SIZE(dict) : 0) == length_ || changed(why, " has another length");
 }
 
 bool Watched::dict_holds(PyObject* now, std::string* why) {
@@ -311,8 +375,29 @@ bool Watched::dict_holds(PyObject* now, std::string* why) {
     if (!value || !item.value->holds(value, why)) return changed(why, "." + key_text(item.key.ptr()));
     known &= item.value->is_known(value);
   }
-  version_ = known ? dict_version(now) : 0;
+  for (const nb::object& name : absent_)
+    if (PyDict_Contains(now, name.ptr()) != 0) return changed(why, "." + key_text(name.ptr()) + " is there");
+  if (ordered_ && !order_holds(now)) return changed(why, " has another order");
+  version_ = known && !PyODict_Check(now) ? dict_version(now) : 0;
   return true;
+}
+
+bool Watched::order_holds(PyObject* now) const {
+  nb::object keys = owned(PyODict_Check(now) ? PySequence_List(now) : PyDict_Keys(now));
+  for (size_t i = 0; i < items_.size(); ++i)
+    if (!is_equal_object(PyList_GET_ITEM(keys.ptr(), static_cast<Py_ssize_t>(i)), items_[i].key.ptr())) return false;
+  return true;
+}
+
+/// How many places in a class and its bases have one of the names that are watched, which stand together.
+size_t Watched::count_in_bases() const {
+  size_t count = 0;
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (i > 0 && items_[i].key.ptr() == items_[i - 1].key.ptr()) continue;
+    for (nb::handle base : copy_)
+      if (PyDict_GetItem(reinterpret_cast<PyTypeObject*>(base.ptr())->tp_dict, items_[i].key.ptr())) ++count;
+  }
+  return count;
 }
 
 bool Watched::class_holds(PyObject* now, std::string* why) {
@@ -320,13 +405,18 @@ bool Watched::class_holds(PyObject* now, std::string* why) {
   auto* type = reinterpret_cast<PyTypeObject*>(now);
   bool unchanged = version_ != 0 && version_ == class_version(type);
   if (unchanged && !moving_) return true;
+  if (!unchanged && type->tp_mro != copy_.ptr()) return changed(why, " has other bases");
+  if (!unchanged && count_in_bases() != items_.size()) return changed(why, " has other attributes");
   bool known = true;
   for (Item& item : items_) {
-    PyObject* value = unchanged ? nullptr : _PyType_Lookup(type, item.key.ptr());
+    auto* base = reinterpret_cast<PyTypeObject*>(item.holder);
+    PyObject* value = unchanged ? nullptr : PyDict_GetItem(base->tp_dict, item.key.ptr());
     bool holds = unchanged ? item.value->still_holds(why) : value && item.value->holds(value, why);
     if (!holds) return changed(why, "." + key_text(item.key.ptr()));
     known &= unchanged || item.value->is_known(value);
   }
+  for (size_t i = 0; i < absent_.size() && !unchanged; ++i)
+    if (_PyType_Lookup(type, absent_[i].ptr())) return changed(why, "." + key_text(absent_[i].ptr()) + " is there");
   version_ = known ? class_version(type) : 0;
   return true;
 }
@@ -340,188 +430,64 @@ void call(PyObject* object, const char* method, PyObject* argument = nullptr) {
                  : PyObject_CallMethodNoArgs(object, name.ptr()));
 }
 
-void check_set(int failed) {
-  if (failed < 0) throw nb::python_error();
+/// An attribute that is another one now gets its value back.
+void set_if_changed(PyObject* object, PyObject* name, PyObject* value) {
+  nb::object now = PyType_Check(object)
+                       ? nb::borrow(PyDict_GetItem(reinterpret_cast<PyTypeObject*>(object)->tp_dict, name))
+                       : nb::steal(PyObject_GetAttr(object, name));
+  if (!now) PyErr_Clear();
+  if (now.ptr() != value) checked(PyObject_SetAttr(object, name, value));
 }
 
-/// An attribute that is another one now gets its value back.
-int set_if_changed(PyObject* object, PyObject* name, PyObject* value) {
-  nb::object now = PyType_Check(object) ? nb::borrow(_PyType_Lookup(reinterpret_cast<PyTypeObject*>(object), name))
-                                        : nb::steal(PyObject_GetAttr(object, name));
-  if (!now) PyErr_Clear();
-  return now.ptr() == value ? 0 : PyObject_SetAttr(object, name, value);
+/// An attribute that was not there before goes.
+void remove_if_there(PyObject* object, PyObject* name) {
+  if (PyObject_HasAttr(object, name) && PyObject_SetAttr(object, name, nullptr) < 0) PyErr_Clear();
 }
 }  // namespace
+
+void Watched::restore_sequence(PyObject* object) {
+  if (PyList_Check(object)) {
+    checked(PyList_SetSlice(object, 0, PY_SSIZE_T_MAX, copy_.ptr()));
+  } else if (PyAnySet_Check(object) ? !PyFrozenSet_Check(object) : is_deque(object)) {
+    call(object, "clear");
+    call(object, PyAnySet_Check(object) ? "update" : "extend", copy_.ptr());
+  }
+}
+
+void Watched::restore_dict(PyObject* dict) {
+  if (PyODict_Check(dict)) {
+    call(dict, "clear");
+    call(dict, "update", copy_.ptr());
+    return;
+  }
+  if (!module_) {
+    PyDict_Clear(dict);
+    if (copy_) checked(PyDict_Update(dict, copy_.ptr()));
+    return;
+  }
+  for (const Item& item : items_)
+    checked(PyDict_SetItem(dict, item.key.ptr(), PyDict_GetItem(copy_.ptr(), item.key.ptr())));
+  for (const nb::object& name : absent_)
+    if (PyDict_Contains(dict, name.ptr()) == 1) checked(PyDict_DelItem(dict, name.ptr()));
+}
 
 void Watched::restore() {
   PyObject* object = object_.ptr();
-  if (kind_ == Kind::Sequence && PyList_Check(object)) {
-    check_set(PyList_SetSlice(object, 0, PY_SSIZE_T_MAX, copy_.ptr()));
-  } else if (kind_ == Kind::Sequence && !PyTuple_Check(object) && !PyFrozenSet_Check(object)) {
-    call(object, "clear");
-    call(object, PyAnySet_Check(object) ? "update" : "extend", copy_.ptr());
-  } else if (kind_ == Kind::Dict && !module_) {
-    PyDict_Clear(object);
-    check_set(PyDict_Update(object, copy_.ptr()));
-  } else if (kind_ == Kind::Dict) {
+  if (kind_ == Kind::Sequence) restore_sequence(object);
+  if (kind_ == Kind::Dict || (kind_ == Kind::Fields && object_)) restore_dict(object);
+  if (kind_ == Kind::Contents) put_contents(object, copy_);
+  if (kind_ == Kind::Slots || kind_ == Kind::Class) {
     for (const Item& item : items_)
-      check_set(PyDict_SetItem(object, item.key.ptr(), PyDict_GetItem(copy_.ptr(), item.key.ptr())));
-  } else if (kind_ == Kind::Slots || kind_ == Kind::Class) {
-    for (const Item& item : items_)
-      if (item.value->object_) check_set(set_if_changed(object, item.key.ptr(), item.value->object_.ptr()));
+      if (item.value->object_)
+        set_if_changed(item.holder ? item.holder : object, item.key.ptr(), item.value->object_.ptr());
+    for (const nb::object& name : absent_) remove_if_there(object, name.ptr());
   }
-  for (const Item& item : items_) item.value->restore();
-}
-
-// ---- functions ----
-
-namespace {
-/// The names that a function uses, and functions inside of it do.
-void add_names(PyObject* code, PyObject* names) {
-  for (nb::handle name : nb::handle(code).attr("co_names")) check_set(PySet_Add(names, name.ptr()));
-  for (nb::handle constant : nb::handle(code).attr("co_consts"))
-    if (PyCode_Check(constant.ptr())) add_names(constant.ptr(), names);
-}
-}  // namespace
-
-Reads::Reads(nb::handle functions, nb::handle owners, bool restorable) {
-  nb::object names = owned(PySet_New(nullptr));
-  for (nb::handle f : functions) add_names(nb::object(f.attr("__code__")).ptr(), names.ptr());
-  Watched::Scope scope{{}, names.ptr(), restorable};
-  for (nb::handle owner : owners) owners_.emplace_back(nb::borrow(owner), Watched(owner.ptr(), scope, kDeepest));
-  for (nb::handle f : functions) add(f, scope);
-}
-
-void Reads::add(nb::handle function, Watched::Scope& scope) {
-  Function f{nb::borrow(function),
-             function.attr("__code__"),
-             function.attr("__globals__"),
-             function.attr("__closure__"),
-             function.attr("__defaults__"),
-             0,
-             {},
-             {},
-             {},
-             function.attr("__kwdefaults__"),
-             {},
-             {},
-             {}};
-  if (!f.closure.is_none())
-    for (nb::handle cell : f.closure) {
-      PyObject* content = PyCell_GET(cell.ptr());
-      f.cells.push_back(Watched(content ? content : Py_None, scope, kDeepest));
-      if (scope.restorable) f.cell_contents.push_back(nb::borrow(content));
-    }
-  nb::object used = owned(PySet_New(nullptr));
-  add_names(f.code.ptr(), used.ptr());
-  for (nb::handle name : used)
-    if (PyObject* value = PyDict_GetItem(f.globals.ptr(), name.ptr())) {
-      f.names.emplace_back(nb::borrow(name), Watched(value, scope, kDeepest));
-      if (scope.restorable) f.global_values.push_back(nb::borrow(value));
-    }
-  f.version = dict_version(f.globals.ptr());
-  if (!f.defaults.is_none())
-    for (nb::handle value : f.defaults) f.default_values.push_back(Watched(value.ptr(), scope, kDeepest));
-  f.keyword_values = Watched(f.keyword_defaults.ptr(), scope, kDeepest);
-  functions_.push_back(std::make_unique<Function>(std::move(f)));
-}
-
-bool Reads::names_hold(Function& f, std::string* why) {
-  if (same_version(f.version, f.globals.ptr())) {
-    for (auto& [name, watched] : f.names)
-      if (!watched.still_holds(why)) return changed(why, std::string(text_of(name.ptr())));
-    return true;
+  bool has_fields = kind_ == Kind::Parts || kind_ == Kind::Tensor || kind_ == Kind::Function;
+  for (const Item& item : items_) {
+    if (has_fields && item.value->kind_ == Kind::Fields && !item.value->object_)
+      if (PyObject* dict = attribute_dict(object)) PyDict_Clear(dict);
+    item.value->restore();
   }
-  bool known = true;
-  for (auto& [name, watched] : f.names) {
-    PyObject* value = PyDict_GetItemWithError(f.globals.ptr(), name.ptr());
-    if (!value || !watched.holds(value, why)) return changed(why, std::string(text_of(name.ptr())));
-    known &= watched.is_known(value);
-  }
-  f.version = known ? dict_version(f.globals.ptr()) : 0;
-  return true;
-}
-
-bool Reads::holds(Function& f, std::string* why) {
-  auto* function = reinterpret_cast<PyFunctionObject*>(f.function.ptr());
-  if (function->func_code != f.code.ptr()) return changed(why, key_text(function->func_name) + ".__code__");
-  for (size_t i = 0; i < f.cells.size(); ++i) {
-    PyObject* content = PyCell_GET(PyTuple_GET_ITEM(f.closure.ptr(), static_cast<Py_ssize_t>(i)));
-    if (!f.cells[i].holds(content ? content : Py_None, why)) {
-      nb::object names = f.code.attr("co_freevars");
-      return changed(why, std::string(text_of(PyTuple_GET_ITEM(names.ptr(), static_cast<Py_ssize_t>(i)))));
-    }
-  }
-  PyObject* defaults = function->func_defaults ? function->func_defaults : Py_None;
-  if (defaults != f.defaults.ptr()) return changed(why, key_text(function->func_name) + ".__defaults__");
-  for (size_t i = 0; i < f.default_values.size(); ++i)
-    if (!f.default_values[i].holds(PyTuple_GET_ITEM(defaults, static_cast<Py_ssize_t>(i)), why))
-      return changed(why, key_text(function->func_name) + ".__defaults__");
-  if (!f.keyword_values.holds(function->func_kwdefaults ? function->func_kwdefaults : Py_None, why))
-    return changed(why, key_text(function->func_name) + ".__kwdefaults__");
-  return names_hold(f, why);
-}
-
-void Reads::restore() {
-  for (auto& [owner, watched] : owners_) watched.restore();
-  for (const auto& f : functions_) {
-    for (size_t i = 0; i < f->cells.size(); ++i) {
-      check_set(PyCell_Set(PyTuple_GET_ITEM(f->closure.ptr(), static_cast<Py_ssize_t>(i)), f->cell_contents[i].ptr()));
-      f->cells[i].restore();
-    }
-    for (size_t i = 0; i < f->names.size(); ++i) {
-      PyObject* name = f->names[i].first.ptr();
-      if (PyDict_GetItem(f->globals.ptr(), name) != f->global_values[i].ptr())
-        check_set(PyDict_SetItem(f->globals.ptr(), name, f->global_values[i].ptr()));
-      f->names[i].second.restore();
-    }
-    for (Watched& value : f->default_values) value.restore();
-  }
-}
-
-bool Reads::hold(std::string* why) {
-  for (auto& [owner, watched] : owners_)
-    if (!watched.holds(owner.ptr(), why)) return changed(why, "self");
-  for (const auto& f : functions_)
-    if (!holds(*f, why)) return false;
-  return true;
-}
-
-// ---- a module's tensors ----
-
-bool ModuleState::is_current() const {
-  if (dicts_.empty()) return false;
-  for (const auto& [dict, version] : dicts_)
-    if (!same_version(version, dict.ptr())) return false;
-  return true;
-}
-
-void ModuleState::refresh() {
-  if (is_current()) return;
-  dicts_.clear();
-  nb::object found = look_up_();
-  nb::object key = found[0];
-  if (!key_ || !equal(key.ptr(), key_.ptr())) key_ = key;
-  tensors_ = read_values(found[1]);
-  for (nb::handle part : modules_()) {
-    nb::object attributes = attributes_of(part.ptr());
-    dicts_.emplace_back(attributes, dict_version(attributes.ptr()));
-    for (const char* name : {"_parameters", "_buffers", "_modules"})
-      if (nb::object dict = field(attributes.ptr(), name)) dicts_.emplace_back(dict, dict_version(dict.ptr()));
-  }
-}
-
-void bind_watch(nb::module_& m) {
-  nb::class_<Reads>(m, "_Reads")
-      .def(nb::init<nb::handle, nb::handle, bool>(), nb::arg("functions"), nb::arg("owners"),
-           nb::arg("restorable") = false)
-      .def("broken",
-           [](Reads& reads) -> nb::object {
-             std::string why;
-             return reads.hold(&why) ? nb::none() : nb::object(make_text(why));
-           })
-      .def("restore", &Reads::restore);
-  nb::class_<ModuleState>(m, "_ModuleState").def(nb::init<nb::object, nb::object>());
 }
 
 }  // namespace umbra::python

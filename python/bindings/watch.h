@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "python.h"
+#include "umbra/core/tensor.h"
 #include "umbra/core/value.h"
 
 namespace umbra::python {
@@ -21,7 +22,10 @@ class Watched {
     std::unordered_set<PyObject*> seen;
     PyObject* names;          // a set of the names that the functions use: attributes of other names are read by nobody
     bool restorable = false;  // what is watched can be put back
-    size_t left = 5000;       // objects that are looked into, at most
+    size_t left = 20'000;     // objects that are looked into, at most
+    bool own = false;         // inside of the package's modules, of which only settings near the top change
+    std::string hidden;       // the class of an object that cannot be watched, if there is one
+    std::unordered_set<const TensorImpl*> tensors = {};
   };
   Watched() = default;
   Watched(Watched&&) noexcept = default;
@@ -38,64 +42,111 @@ class Watched {
   bool is_known(PyObject* now) const { return is_fixed() || object_.ptr() == now; }
 
  private:
-  enum class Kind : uint8_t { Anything, Plain, Same, Tensor, Sequence, Dict, Attributes, Slots, Array, Class, Module };
+  /// Parts: one object from several sides, its elements, attributes, class. Fields: the dict of an object's attributes.
+  /// Referents: what an object of a class written in C holds. Contents: bytes. Owner: the class and dict of a module.
+  enum class Kind : uint8_t {
+    Anything,
+    Plain,
+    Same,
+    Tensor,
+    Function,
+    Sequence,
+    Dict,
+    Fields,
+    Slots,
+    Parts,
+    Referents,
+    Weak,
+    Contents,
+    Class,
+    Module,
+    Owner
+  };
   struct Item {
     nb::object key;
     std::unique_ptr<Watched> value;
+    PyObject* holder = nullptr;  // of a class: which of its bases has it
   };
-  bool is_fixed() const {
-    return kind_ == Kind::Anything || kind_ == Kind::Plain || kind_ == Kind::Same || kind_ == Kind::Tensor;
-  }
+  bool is_fixed() const { return kind_ == Kind::Anything || kind_ == Kind::Plain || kind_ == Kind::Same; }
   void look_into(PyObject* object, Scope& scope, int depth);
+  void watch_parts(PyObject* object, Scope& scope, int depth);
   void watch_sequence(PyObject* object, Scope& scope, int depth);
-  void watch_dict(PyObject* object, Scope& scope, int depth, bool attributes);
-  void watch_attributes(PyObject* object, PyObject* attributes, Scope& scope, int depth);
+  void watch_dict(PyObject* object, Scope& scope, int depth);
+  void watch_fields(PyObject* object, Scope& scope, int depth);
   void watch_slots(PyObject* object, Scope& scope, int depth);
+  void watch_referents(PyObject* object, Scope& scope, int depth);
   void watch_class(PyTypeObject* type, Scope& scope, int depth);
-  void watch_module(PyObject* object, Scope& scope);
+  void watch_base(PyTypeObject* base, nb::handle name, Scope& scope, int depth);
+  void watch_module(PyObject* object, Scope& scope, int depth);
+  void watch_module_part(PyObject* part, Scope& scope, int depth);
+  void watch_members(PyObject* dict, Scope& scope);
+  Watched& add_part(PyObject* object);
   void add(PyObject* key, PyObject* value, Scope& scope, int depth);
-  bool items_hold(PyObject* now, std::string* why);
+  bool sequence_holds(PyObject* now, std::string* why);
   bool dict_holds(PyObject* now, std::string* why);
-  bool class_holds(PyObject* now, std::string* why);
+  bool order_holds(PyObject* now) const;
+  bool fields_hold(PyObject* now, std::string* why);
   bool slots_hold(PyObject* now, std::string* why);
+  bool parts_hold(PyObject* now, std::string* why);
+  bool referents_hold(PyObject* now, std::string* why);
+  size_t count_in_bases() const;
+  bool class_holds(PyObject* now, std::string* why);
+  bool module_holds(PyObject* now, std::string* why);
+  void restore_dict(PyObject* dict);
+  void restore_sequence(PyObject* object);
 
   Kind kind_ = Kind::Anything;
   nb::object object_;
   Py_ssize_t length_ = 0;
   uint64_t version_ = 0;
-  bool exact_ = false;  // no other keys may be there
+  bool exact_ = false;    // no other keys may be there
+  bool ordered_ = false;  // the keys stand in their order
   bool requires_grad_ = false;
   bool moving_ = false;  // an item can change while its dict does not
   bool module_ = false;  // the dict of a Python module: of its names only those that are read
   nb::object copy_;      // what it held, where it is to be put back
   std::vector<Item> items_;
+  std::vector<nb::object> absent_;  // names that are asked for and not there
 };
 
 /// What functions decide by beside their arguments: what they take from closures, globals, defaults and their owners.
 class Reads {
  public:
-  /// `restorable`: what they change besides their results can be put back.
-  Reads(nb::handle functions, nb::handle owners, bool restorable = false);
+  /// `names`: more names by which attributes are asked for. `restorable`: what they change besides their results can be
+  /// put back.
+  Reads(nb::handle functions, nb::handle owners, nb::handle names, bool restorable = false);
   Reads(const Reads&) = delete;
   bool hold(std::string* why = nullptr);
   void restore();
+  /// Whether a tensor is one of theirs: as an argument it would have a stand-in that is another object.
+  bool have(const Tensor& tensor) const { return tensors_.contains(tensor.impl()); }
+  /// Whether an object is one of those that are watched.
+  bool saw(PyObject* object) const { return seen_.contains(object); }
+  /// The class of an object among them that does not tell when it changes.
+  const std::string& hidden() const { return hidden_; }
 
  private:
   struct Function {
     nb::object function, code, globals, closure, defaults;
     uint64_t version = 0;
     std::vector<std::pair<nb::object, Watched>> names;
+    std::vector<nb::object> absent;  // names that are no globals
     std::vector<Watched> cells, default_values;
     nb::object keyword_defaults;
-    Watched keyword_values;
+    Watched keyword_values, itself;
     std::vector<nb::object> cell_contents, global_values;  // to be put back
   };
   void add(nb::handle function, Watched::Scope& scope);
+  static void restore_function(Function& f);
   static bool holds(Function& f, std::string* why);
+  static bool cells_hold(Function& f, std::string* why);
   static bool names_hold(Function& f, std::string* why);
 
   std::vector<std::unique_ptr<Function>> functions_;
   std::vector<std::pair<nb::object, Watched>> owners_;
+  std::string hidden_;
+  std::unordered_set<const TensorImpl*> tensors_;
+  std::unordered_set<PyObject*> seen_;
 };
 
 /// A module's tensors, and what else says which graphs run, looked up anew when one of its dicts has changed.

@@ -74,7 +74,7 @@ from umbra import multiprocessing  # noqa: E402, F401  (queues of Python's multi
 
 _LAZY = {
     "lobpcg": "umbra._lobpcg", "to_dlpack": "umbra.utils.dlpack",
-    "compile": "umbra._dynamo.optimize", "estimate": "umbra._estimate", "from_torch": "umbra._from_torch", "vmap": "umbra.func", "Future": "umbra.futures",
+    "compile": "umbra._dynamo.compilation", "estimate": "umbra._estimate", "from_torch": "umbra._from_torch", "vmap": "umbra.func", "Future": "umbra.futures",
     "load": "umbra.serialization", "save": "umbra.serialization", "PyTorchFileReader": "umbra._checkpoint", "GradScaler": "umbra.amp", "ScriptModule": "umbra.jit", "ScriptFunction": "umbra.jit", "ScriptMethod": "umbra.jit",
     **dict.fromkeys((
      "qint8", "qint32", "quint8", "quint4x2", "quint2x4", "bits1x8", "bits2x4", "bits4x2", "bits8", "bits16", "uint1", "uint2", "uint3", "uint4", "uint5",

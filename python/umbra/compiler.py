@@ -88,13 +88,13 @@ def disable(fn=None, recursive=True, *, reason=None):
 
 def compile(*args, **kwargs):
     """See umbra.compile."""
-    from umbra._dynamo.optimize import compile as optimize
+    from umbra._dynamo.compilation import compile as optimize
     return optimize(*args, **kwargs)
 
 
 def list_backends(exclude_tags=("debug", "experimental")):
     """The names of backends that `torch.compile` takes."""
-    from umbra._dynamo.optimize import list_backends as backends
+    from umbra._dynamo.compilation import list_backends as backends
     return backends(exclude_tags)
 
 
@@ -217,7 +217,7 @@ def cudagraph_mark_step_begin():
 
 def reset():
     """Lets all graphs of functions that `compile` made go: their next calls are captured."""
-    from umbra._dynamo.optimize import reset as reset_all
+    from umbra._dynamo.compilation import reset as reset_all
     reset_all()
 
 

@@ -167,3 +167,10 @@ def test_an_argument_that_becomes_a_view_of_itself(change):
         found = call(torch.compile(function, backend="aot_eager"))
     for a, b in zip(found, call(function)):
         assert a.shape == b.shape and torch.allclose(a, b)
+
+
+def test_the_older_name_of_compile():
+    x = torch.ones(2)
+    assert torch._dynamo.optimize("eager")(lambda x: x + 1)(x).tolist() == [2, 2]
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        torch._dynamo.optimize("eager", nopython=True)(prints)(x)

@@ -4,8 +4,11 @@ import builtins
 import collections
 import contextvars
 import functools
+import io
 import random
 import time
+import types
+import warnings
 
 import numpy
 import pytest
@@ -440,3 +443,126 @@ def asks_whether_another_tensor_requires_gradients(change):
 
 def test_a_question_about_another_tensor_is_asked_again():
     assert asks_whether_another_tensor_requires_gradients(compiled) == asks_whether_another_tensor_requires_gradients(lambda function: function)
+
+
+def changes_bytes(held=bytearray(b"a")):
+    return held, lambda x: (held.__setitem__(0, held[0] + 1), x * 2)[1]
+
+
+def changes_an_array():
+    held = numpy.zeros(2)
+
+    def f(x):
+        held[0] += 1
+        return x * float(held[0])
+    return held, f
+
+
+def changes_what_a_partial_holds():
+    held = []
+    kept = functools.partial(lambda numbers, x: (numbers.append(1), x * len(numbers))[1], held)
+    return held, lambda x: kept(x)
+
+
+def turns_a_switch():
+    held = {"on": False}
+
+    def f(x):
+        held["on"] = not held["on"]
+        return x * 2 if held["on"] else x * 3
+    return held, f
+
+
+def moves_to_the_end():
+    held = collections.OrderedDict(a=1, b=2)
+
+    def f(x):
+        held.move_to_end(next(iter(held)))
+        return x * next(iter(held.values()))
+    return held, f
+
+
+def makes_objects_that_count():
+    held = []
+
+    class Counted:
+        def __init__(self):
+            held.append(1)
+
+        def __radd__(self, other):
+            held.append(2)
+            return other
+    return held, lambda x: x + Counted()
+
+
+def writes_to_a_file():
+    held = io.StringIO()
+    return held, lambda x: (held.write("a"), x * 2)[1]
+
+
+def gives_a_tensor_attributes():
+    held = torch.ones(3)
+
+    def f(x):
+        held.count = getattr(held, "count", 0) + 1
+        return x * held
+    return held, f
+
+
+def gives_an_attribute_by_name():
+    held, name = types.SimpleNamespace(numbers=[1.0]), "numbers"
+
+    def f(x):
+        setattr(held, name, [getattr(held, name)[0] + 1])
+        return x * 2
+    return held, f
+
+
+@pytest.mark.parametrize("program", [
+    changes_bytes, changes_an_array, changes_what_a_partial_holds, turns_a_switch, moves_to_the_end, makes_objects_that_count, writes_to_a_file,
+    gives_a_tensor_attributes, gives_an_attribute_by_name])
+def test_what_a_function_changes_is_changed_once_a_call(program):
+    def observe(compile):
+        held, function = program()
+        call, seen = compile(function), []
+        for _ in range(4):
+            seen += [call(numbers()).tolist(), held.getvalue() if isinstance(held, io.StringIO) else str(held), str(getattr(held, "__dict__", None))]
+        return seen
+    changes_bytes.__defaults__[0][0] = 1
+    expected = observe(lambda f: f)
+    changes_bytes.__defaults__[0][0] = 1
+    assert observe(compiled) == expected
+
+
+def test_a_mode_that_a_function_changes_is_changed_at_each_call():
+    call = compiled(lambda x: (torch.set_grad_enabled(False), x * 2)[1])
+    try:
+        for _ in range(4):
+            torch.set_grad_enabled(True)
+            call(numbers())
+            assert not torch.is_grad_enabled()
+    finally:
+        torch.set_grad_enabled(True)
+
+
+def test_a_container_from_outside_is_given_back_itself():
+    held = [1, {"a": 2}]
+    call = compiled(lambda x, given: (x * 2, held, held[1], given, [3]))
+    for given in ([numbers()], [numbers()]):
+        _, first, second, third, made = call(numbers(), given)
+        assert first is held and second is held[1] and third is given
+        made.append(4)
+    assert call(numbers(), given)[-1] == [3]
+
+
+def test_warnings_of_a_function_are_given_at_each_call():
+    def f(x):
+        warnings.warn("watch out")
+        return x * 2
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        call = compiled(f)
+        for _ in range(3):
+            call(numbers())
+    assert sum("watch out" in str(w.message) for w in seen) == 3
+    assert torch.compile(f, backend="eager", fullgraph=True)(numbers()).tolist() == [2, 4, 6]

@@ -7,15 +7,15 @@ _submodule = lazy_submodules(__name__)
 
 def __getattr__(name):
     if name == "OptimizedModule":
-        from umbra._dynamo.optimize import OptimizedModule
+        from umbra._dynamo.compilation import OptimizedModule
         return OptimizedModule
     return _submodule(name)
 
 
 def list_backends(exclude_tags=("debug", "experimental")):
     """The names of backends that `torch.compile` takes."""
-    from umbra._dynamo import optimize
-    return optimize.list_backends(exclude_tags)
+    from umbra._dynamo import compilation
+    return compilation.list_backends(exclude_tags)
 
 
 def register_backend(compiler_fn=None, name=None, tags=()):
@@ -32,8 +32,19 @@ def lookup_backend(compiler_fn):
 
 def reset():
     """Lets all graphs of functions that `torch.compile` made go: their next calls are captured."""
-    from umbra._dynamo import optimize
-    optimize.reset()
+    from umbra._dynamo import compilation
+    compilation.reset()
+
+
+def optimize(backend="inductor", *, nopython=False, dynamic=None, disable=False, **settings):
+    """A decorator that is `torch.compile` with a backend: an older name of it. `nopython` is what `fullgraph` is there."""
+    from umbra._dynamo.compilation import compile
+    return lambda function: compile(function, fullgraph=nopython, dynamic=dynamic, backend=backend, disable=disable, **settings)
+
+
+def optimize_assert(backend, **settings):
+    """The same where the whole function must be captured."""
+    return optimize(backend, nopython=True, **settings)
 
 
 def is_dynamo_supported():

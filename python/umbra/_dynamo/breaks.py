@@ -9,6 +9,7 @@ import re
 import sys
 import threading
 import time
+import types
 
 from umbra import _C
 from umbra._C import ConstraintViolationError, Tensor
@@ -27,6 +28,14 @@ class NotCaptured(Unsupported):
     """What is captured has to run as it is."""
 
 
+class NotForeseen(NotCaptured):
+    """A function was called whose reads are not watched, or an attribute asked for by a name that was computed: the capture begins again with it."""
+
+    def __init__(self, found):
+        super().__init__(f"use of {getattr(found, '__qualname__', found)}\n  Explanation: nobody knew that it would be called")
+        self.found = found
+
+
 NotCaptured.__name__ = NotCaptured.__qualname__ = "Unsupported"  # as which users see it
 
 
@@ -37,20 +46,39 @@ def stop(what, why):
         raise _state.stopped
 
 
+def stop_call(name, why):
+    """The same for a call of a function that is written in C."""
+    if name != "warn" or not getattr(_state, "whole", False):  # a whole graph leaves warnings out
+        stop(f"call of {name}", why)
+
+
+def not_foreseen(found):
+    """Ends the capture before the function runs, or the attribute is used."""
+    if getattr(_state, "capturing", False) and _state.stopped is None:
+        _state.stopped = NotForeseen(found)
+    if _state.stopped is not None:
+        raise _state.stopped
+
+
 @contextlib.contextmanager
-def watched(marked=None):
-    """While a function is captured it must not do any of this. `marked`: sizes of inputs that must not become numbers, {place: (name, dimensions)}."""
+def watched(functions, reads, marked=None, whole=False):
+    """While a function is captured it must not do any of this. `functions` are those that it may call (`reachable.Functions`), `reads` what these read. `marked`: sizes of inputs
+    that must not become numbers, {place: (name, dimensions)}. `whole`: nothing may run as it is."""
     before, _state.capturing, _state.stopped, _state.marked = getattr(_state, "capturing", False), True, None, marked or {}
+    _state.whole, _state.reads, _state.names, _state.own_files = whole, reads, functions.names | functions.texts, tuple(functions.own_files)
     numbers = _RandomNumbers()
     before_in_core = _C._set_capturing(True)
     _C._converted_to_int()
     _begin()
+    _C._watch_frames(set(functions.functions), functions.inner_code(), functions.questions, functions.own_files, functions.library)
     try:
         yield
         if _state.stopped is not None:  # and the function went on
             raise _state.stopped
         numbers.check()
     finally:
+        _C._stop_watching_frames()
+        _state.reads = _state.stopped = None
         numbers.restore()
         _state.capturing = before
         _C._set_capturing(before_in_core)
@@ -80,6 +108,9 @@ def _begin():
             _replace(module, name, f"Failed to trace builtin operator `{name}`", "a graph reads and writes no files")
         for name in _CLOCKS:
             _replace(time, name, f"call of time.{name}", "a graph would keep the time at which it was captured")
+        for name, watching in (("id", _id), ("getattr", _getattr)):
+            _replaced[builtins, name] = getattr(builtins, name), watching
+            setattr(builtins, name, watching)
 
 
 def _end():
@@ -103,6 +134,30 @@ def _replace(module, name, what, why):
         return function(*args, **kwargs)
     _replaced[module, name] = function, refusing
     setattr(module, name, refusing)
+
+
+def _user_calls():
+    """Whether the caller's caller is code of the user's, in a function that is captured."""
+    return "capturing" in vars(_state) and _state.capturing and not sys._getframe(2).f_code.co_filename.startswith(_state.own_files)
+
+
+@functools.wraps(builtins.id)
+def _id(obj, /, _id=builtins.id):
+    if isinstance(obj, Tensor) and _user_calls():
+        stop("call of id() on a Tensor", "a stand-in is another object")
+    return _id(obj)
+
+
+@functools.wraps(builtins.getattr)
+def _getattr(obj, name, /, *default, _getattr=builtins.getattr):
+    """A name that was computed may be that of an object whose inside is to be watched."""
+    value = _getattr(obj, name, *default)
+    if not isinstance(value, _WHOLE) and _user_calls() and name not in _state.names and not isinstance(obj, types.ModuleType):
+        not_foreseen(name)
+    return value
+
+
+_WHOLE = (Tensor, Module, str, int, float, bool, type(None), type, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 
 
 class _RandomNumbers:
@@ -146,18 +201,55 @@ def _same_attributes(a, b):
     return a.keys() == b.keys() and all(a[name] is b[name] for name in a)
 
 
-class Tensors:
-    """What tensors that a captured function is given are to autograd, which must stay: their stand-ins are gone afterwards."""
+def _containers_in(arguments):
+    """Lists and dicts among arguments: {number of the object: object}."""
+    found, left = {}, list(arguments)
+    while left:
+        part = left.pop()
+        if isinstance(part, (list, dict)) and id(part) not in found:
+            found[id(part)] = part
+            left += part.values() if isinstance(part, dict) else part
+        elif isinstance(part, tuple):
+            left += part
+    return found
 
-    def __init__(self, inputs):
-        self.inputs = inputs
+
+class Changed(Exception):
+    """A function changed something besides its results."""
+
+
+def _modes():
+    """What of a thread stays when a function that changed it is over."""
+    return _C.is_grad_enabled(), _C._is_autocast_enabled("cpu"), _C._get_autocast_dtype("cpu"), _C.get_default_dtype()
+
+
+class Tensors:
+    """What must be as it was when one run of a captured function is over: what its arguments are to autograd, since their stand-ins are gone then; what it
+    reads, since a second run of the capture may change it back; modes of the thread."""
+
+    def __init__(self, inputs, arguments):
+        self.inputs, self.modes = inputs, _modes()
+        self.containers = _containers_in(arguments)
         self.before = [(value, value.requires_grad) for value in inputs if isinstance(value, Tensor)]
         self.attributes = [dict(vars(value)) for value, _ in self.before]
         self.steps = [_C._steps_from_base(value) for value, _ in self.before]
 
+    def is_from_outside(self, part):
+        """Whether part of a result is a list or dict that is there already: it is given as what it is. One that the function was given is not known
+        when graphs run."""
+        if not isinstance(part, (list, dict)):
+            return False
+        if id(part) in self.containers:
+            stop("a result that is a container among the arguments", "graphs give the tensors in it alone")
+        return getattr(_state, "capturing", False) and _state.reads.saw(part)
+
     def check(self, results):
         """Stops a capture whose graphs would leave something out."""
         self._check_sizes()
+        if getattr(_state, "capturing", False) and (why := _state.reads.broken()) is not None:
+            raise Changed(why)
+        if _modes() != self.modes:
+            raise Changed("modes of the thread")
         for (value, required), attributes in zip(self.before, self.attributes):
             if not _same_attributes(vars(value), attributes):
                 stop("setattr() on a Tensor", "the function gives an argument attributes, and graphs know values alone")

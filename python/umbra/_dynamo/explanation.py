@@ -1,7 +1,7 @@
 """What torch.compile makes of one call."""
 import dataclasses
 
-from umbra._dynamo import optimize
+from umbra._dynamo import compilation
 
 
 @dataclasses.dataclass
@@ -31,7 +31,7 @@ def of(function):
         def keep(module, _):
             graphs.append(module)
             return module.forward
-        optimized = optimize.optimized(function, keep)
+        optimized = compilation.optimized(function, keep)
         optimized.run(*args, **kwargs)
         operators = [[node.target for node in graph.graph.nodes if node.op == "call_function"] for graph in graphs]
         reasons = [optimized.why_not] if optimized.why_not else []

@@ -1,17 +1,20 @@
 """What a function that is captured may run and read, as far as that can be told from outside."""
 import collections
-import collections.abc
-import contextvars
+import dis
 import functools
-import io
+import os
+import sys
 import types
 
+import umbra
 from umbra._C import Tensor
 from umbra._dynamo import breaks
 from umbra.nn import Module
 
+_OPERATORS = {"__call__", "__getitem__", "__iter__", "__len__", "__contains__", "__enter__", "__exit__", "__add__", "__mul__", "__bool__", "__getattr__",
+              "__init__", "__post_init__"}
 _MOST = 2000  # objects that are looked into for functions
-_OPERATORS = ("__call__", "__getitem__", "__iter__", "__len__", "__contains__", "__enter__", "__exit__", "__add__", "__mul__", "__bool__", "__getattr__")
+_OWN_FILES = (os.path.dirname(umbra.__file__) + os.sep, "<frozen importlib")  # of functions that are no part of the user's
 
 
 def _is_own(name):
@@ -20,13 +23,21 @@ def _is_own(name):
 
 class Functions:
     """The Python functions that a call of something may run, as far as that can be told: those that closures, globals, containers and objects hold, and
-    methods by the names that other functions use."""
+    methods by the names that other functions use. `more`: functions of which it is known, and names of attributes."""
+    own_files, library = list(_OWN_FILES), os.path.dirname(os.__file__)
+    questions = set()  # code of the library that asks for, or changes, what no guard looks at
 
-    def __init__(self, roots):
-        self.functions, self.classes, self.modules, self.names, self.seen = [], [], [], set(_OPERATORS), set()
-        self.caches, self.hidden = [], []  # of functools; objects whose state nobody can look at
+    def __init__(self, roots, more=()):
+        self.functions, self.classes, self.modules, self.names, self.seen = [], [], [], set(), set()
+        self.texts, self.imported = set(), []  # which may be names of attributes; modules that functions import themselves
+        self.caches = []  # of functools
         for root in roots:
             self._visit(root, 4)
+        for found in more:
+            if isinstance(found, str):
+                self.texts.add(found)
+            else:
+                self._visit_function(found)
         known = None
         while known != (len(self.functions), len(self.classes), len(self.names)):
             known = len(self.functions), len(self.classes), len(self.names)
@@ -34,10 +45,11 @@ class Functions:
                 self._visit_methods(cls)
             for module in list(self.modules):
                 for name in self.names & vars(module).keys():
-                    if not callable(vars(module)[name]):
-                        self._visit(vars(module)[name], 2)
+                    self._visit(vars(module)[name], 2)
 
     def _visit(self, value, depth):
+        if isinstance(value, str) and value.isidentifier():
+            self.texts.add(value)
         if depth == 0 or id(value) in self.seen or len(self.seen) > _MOST or isinstance(value, (Tensor, str, bytes, int, float, type(None))):
             return
         self.seen.add(id(value))
@@ -67,20 +79,22 @@ class Functions:
         elif isinstance(value, functools._lru_cache_wrapper):
             self.caches.append(value)
             self._visit(value.__wrapped__, depth)
-        elif isinstance(value, contextvars.ContextVar) or _is_plain_iterator(value):
-            self.hidden.append(value)
         elif isinstance(value, types.ModuleType):
             if not _is_own(value.__name__):
                 self.modules.append(value)
         else:
             self._visit_class(type(value))
-            for part in list(getattr(value, "__dict__", {}).values()):
+            for part in [] if _is_own(type(value).__module__) else list(_attributes(value).values()):
                 self._visit(part, depth - 1)
 
-    def refuse_hidden_state(self):
-        """Stops a capture of what reads objects that do not tell when they change: generators and their like, which a capture would use up."""
-        for value in self.hidden:
-            breaks.stop(f"use of an object of the class {type(value).__name__}", "nobody can tell whether it is still what it was")
+    def inner_code(self):
+        """The code of functions that these make when they run, and of those that take nothing from where they were made."""
+        found = set()
+        for function in self.functions:
+            found |= _codes_in(function.__code__)
+            if not function.__code__.co_freevars:
+                found.add(function.__code__)
+        return found
 
     def _visit_class(self, cls):
         if cls not in self.classes and cls.__flags__ & (1 << 9) and not _is_own(cls.__module__):  # made by a class statement
@@ -88,8 +102,9 @@ class Functions:
 
     def _visit_methods(self, cls):
         for base in cls.__mro__:
-            for name in self.names & vars(base).keys():
-                method = vars(base)[name]
+            for name, method in list(vars(base).items()):
+                if name not in self.names and name not in _OPERATORS:
+                    continue
                 if isinstance(method, property):
                     method = method.fget
                 method = getattr(method, "__func__", method)
@@ -97,11 +112,12 @@ class Functions:
                     self._visit_function(method)
 
     def _visit_function(self, function):
-        if function in self.functions or not isinstance(function, types.FunctionType) or _is_own(function.__module__):
+        if not isinstance(function, types.FunctionType) or function in self.functions or function.__code__.co_filename.startswith(_OWN_FILES):
             return
         self.functions.append(function)
         names = _names_in(function.__code__)
         self.names |= names
+        self.imported += [module for module in _imported_by(function.__code__) if module not in self.imported]
         for name in names:
             if name in function.__globals__:
                 self._visit(function.__globals__[name], 3)
@@ -114,9 +130,21 @@ class Functions:
             self._visit(default, 3)
 
 
-def _is_plain_iterator(value):
-    """Whether it is an iterator that was not written in Python, whose place nobody can see: a generator, `itertools.count()`."""
-    return isinstance(value, collections.abc.Iterator) and not isinstance(value, io.IOBase) and not type(value).__flags__ & (1 << 9)
+def _attributes(value):
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+
+
+def _add_questions():
+    fill = type(umbra.utils.deterministic).fill_uninitialized_memory
+    for function in (fill.fget, fill.fset, umbra.get_float32_matmul_precision, umbra.set_float32_matmul_precision, umbra.initial_seed,
+                     umbra.get_num_interop_threads, umbra.is_warn_always_enabled, umbra.set_warn_always, Tensor.is_shared):
+        Functions.questions.add(function.__code__)
+
+
+_add_questions()
 
 
 class Caches:
@@ -137,9 +165,43 @@ class Caches:
 
 
 def _names_in(code):
-    """The names that code uses, functions inside of it included."""
+    """The names that code uses, as names or as texts, functions inside of it included."""
     names = set(code.co_names)
     for constant in code.co_consts:
+        if isinstance(constant, str) and constant.isidentifier():
+            names.add(constant)
         if isinstance(constant, types.CodeType):
             names |= _names_in(constant)
     return names
+
+
+def _codes_in(code):
+    """The code of functions inside of a function."""
+    found = {constant for constant in code.co_consts if isinstance(constant, types.CodeType)}
+    return found.union(*map(_codes_in, found))
+
+
+_IMPORT = bytes([dis.opmap["IMPORT_NAME"]])
+
+
+def _imported_by(code):
+    """The modules that code imports, of those that are loaded and are the user's."""
+    if _IMPORT not in code.co_code:
+        return []
+    return [sys.modules[name] for name in code.co_names if name in sys.modules and not _is_own(name)]
+
+
+def put_contents(memory, contents):
+    """Writes back what an array or bytes held."""
+    if type(contents) is tuple:  # of numpy's
+        data, dtype, shape = contents
+        if memory.shape != shape:
+            memory.shape = shape
+        memory[...] = type(memory)(shape, dtype, data)
+    elif isinstance(memory, bytearray):
+        memory[:] = contents
+    elif hasattr(memory, "frombytes"):
+        del memory[:]
+        memory.frombytes(contents)
+    else:
+        memory.cast("B")[:] = contents

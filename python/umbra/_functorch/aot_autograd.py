@@ -181,7 +181,7 @@ class _Compiled:
                         keep_writes)
         self.entries = {}  # by structure: (what was read, graphs), the oldest first
         self.reasons = collections.Counter()
-        self.dropped = 0
+        self.dropped, self.added = 0, None
         self.call = _C._CompiledCall(self.run) if call is None else call
 
     def run(self, *args, **kwargs):
@@ -226,7 +226,15 @@ class _Compiled:
                 self.call._remove(graphs.plain)
         self.entries.clear()
         self.reasons.clear()
-        self.dropped = 0
+        self.dropped, self.added = 0, None
+
+    def forget(self):
+        """Lets what was added last go."""
+        if self.added is not None:
+            kinds, plain = self.added
+            self.call._remove(plain)
+            kinds[:] = [kind for kind in kinds if kind[1].plain is not plain]
+            self.added = None
 
     def _find(self, args, kwargs, make=True):
         flags = ()
@@ -241,7 +249,7 @@ class _Compiled:
         inputs = [leaf for i, leaf in enumerate(leaves) if i not in kept]
         key = spec, named, flags, _parameters_among(inputs), _function_modes()
         for reads, graphs in self.entries.get(key, ()):
-            if reads is None or reads.broken() is None:
+            if reads is None or reads.broken() is None and not reads_any(reads, leaves[len(args[0]) if self.module is not None else 0:]):
                 return graphs, inputs
         if not make:
             return None, inputs
@@ -255,6 +263,7 @@ class _Compiled:
         run = functools.partial(_run, self.function, spec, kept, self.tensors, _parameters_among(leaf for i, leaf in enumerate(leaves) if i not in kept))
         graphs = _ForKind(run, (*self.options, names), self.partition)
         kinds.append((reads, graphs))
+        self.added = kinds, graphs.plain
         if sum(len(kinds) for kinds in self.entries.values()) > KEPT_KINDS:
             self._drop_oldest()
         tree = _C._Tree(spec, kept, True, leaves)
@@ -274,6 +283,11 @@ class _Compiled:
         if not self.entries[key]:
             del self.entries[key]
         self.dropped += 1
+
+
+def reads_any(reads, leaves):
+    """Whether an argument is a tensor that the function reads anyway: its stand-in would be another object."""
+    return any(isinstance(leaf, Tensor) and reads.have(leaf) for leaf in leaves)
 
 
 class ChangesArguments(Exception):
@@ -298,9 +312,9 @@ def _run(function, spec, kept, tensors, parameters, inputs):
     for i in parameters:
         if type(inputs[i]) is Tensor:
             inputs[i].__class__ = Parameter
-    watched = tensors(inputs) if tensors is not None else None
     given = _with_kept(inputs, kept)
     args, kwargs = pytree.tree_unflatten(given, spec)
+    watched = tensors(inputs, (args, kwargs)) if tensors is not None else None
     _captures.depth += 1
     try:
         result = function(*args, **kwargs)
@@ -310,8 +324,8 @@ def _run(function, spec, kept, tensors, parameters, inputs):
         after, spec_after = pytree.tree_flatten((args, kwargs))
         if spec_after != spec or any(a is not b for a, b in zip(after, given)):
             raise ChangesArguments
-    leaves, form = pytree.tree_flatten(result)
-    _check_results(leaves)
+    leaves, form = pytree.tree_flatten(result, is_leaf=None if watched is None else watched.is_from_outside)
+    _check_results(leaf for leaf in leaves if watched is None or not watched.is_from_outside(leaf))
     if watched is not None:
         watched.check(leaves)
     kept_results = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}

@@ -434,7 +434,7 @@ class Module(HasState):
 
     def compile(self, *args, **kwargs):
         """Makes its calls those of `torch.compile(self, ...)`."""
-        from umbra._dynamo.optimize import compile_in_place
+        from umbra._dynamo.compilation import compile_in_place
         compile_in_place(self, *args, **kwargs)
 
     # ---- text ----

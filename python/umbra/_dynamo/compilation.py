@@ -21,12 +21,12 @@ from umbra._dynamo.exc import (
     BackendCompilerFailed, FailOnRecompileLimitHit, RecompileError, TorchDynamoException, Unsupported, operator_refusal,
     refused_without_data)
 from umbra._dynamo.reachable import Caches, Functions
-from umbra._functorch.aot_autograd import KNOWN_TYPES, ChangesArguments, _compile, _compile_module, _in_graph, _names_of
+from umbra._functorch.aot_autograd import KNOWN_TYPES, ChangesArguments, _compile, _compile_module, _in_graph, _names_of, reads_any
 from umbra._library.custom_ops import NoFakeKernel
 from umbra._options import not_built
 from umbra.compiler import _calling_compiled, _capturing, _stance, _tracer, is_compiling
 from umbra.nn import Module
-from umbra.nn.parameter import UninitializedTensorMixin
+from umbra.nn.parameter import Parameter, UninitializedTensorMixin
 from umbra.overrides import has_torch_function_unary
 from umbra.utils import _pytree as pytree
 from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
@@ -82,6 +82,7 @@ def optimized(model, backend):
     return _Optimized(model, graphs_of(backend), False, None, None)
 
 
+_MOST_UNFORESEEN = 500  # functions and names that captures of one function turn out to use
 _OWN_ATTRIBUTES = ("_orig_mod", "forward", "training")  # of an OptimizedModule
 
 
@@ -134,6 +135,10 @@ def reset():
         optimized.reset()
 
 
+class CannotCapture(Exception):
+    """A function fails on tensors without data."""
+
+
 class _Backend:
     """A backend whose calls are counted."""
 
@@ -166,6 +171,7 @@ class _Optimized:
         self.model, self.fullgraph, self.dynamic, self.limit = model, fullgraph, dynamic, limit
         self.graphs, self.backend = graphs, _Backend(graphs.forward)
         self.owners = [] if isinstance(model, types.FunctionType) else [getattr(model, "__self__", model)]
+        self.called, self.functions = [], None  # what captures turned out to call; all that the one under way may call
         self.call = _C._CompiledCall(self.run)
         self.call._compiled = self
         self.static, self.moving = (self._captures(moving) for moving in (False, True))
@@ -202,11 +208,12 @@ class _Optimized:
             return _compile_module(self.model, self.backend, graphs.backward, keep_inference_input_mutations=graphs.keep_writes, **options)
         return _compile(self.model, self.backend, graphs.backward, fixed_inputs=0, keep_writes=graphs.keep_writes, **options)
 
-    def _functions(self, objects):
-        return Functions([self.model, *self.owners, *objects])
+    def _foresee(self, objects):
+        self.functions = Functions([self.model, *self.owners, *objects], self.called)
 
-    def _reads(self, objects):
-        return _C._Reads(self._functions(objects).functions, [*self.owners, *objects])
+    def _reads(self, objects, restorable=False):
+        found = self.functions
+        return _C._Reads(found.functions, [*self.owners, *objects, *found.imported], found.texts, restorable=restorable)
 
     def _limit(self):
         if self.limit is not None:
@@ -229,6 +236,8 @@ class _Optimized:
         leaves, spec = pytree.tree_flatten((args, kwargs))
         if any(_takes_calls(leaf) for leaf in leaves) or isinstance(self.model, Module) and _is_lazy(self.model):
             return self.model(*args, **kwargs)
+        if self._reads_attributes(leaves):
+            return self.model(*args, **kwargs)
         captures = self.moving if self._moves(leaves, spec) else self.static
         with _capturing():
             known = captures.run_known(*args, **kwargs)
@@ -247,36 +256,75 @@ class _Optimized:
                                  f"    - {captures.why_not(*args, **kwargs)}")
         if captures is self.moving and not self.moving.entries:
             self.reasons[self.static.why_not(*args, **kwargs)] += 1
+        return self._run_captured(captures, args, kwargs, leaves)
+
+    def _reads_attributes(self, leaves):
+        """Whether an argument has attributes that the function may ask for: stand-ins have none."""
+        names = {name for leaf in leaves if type(leaf) in (Tensor, Parameter) and _C._has_own_attributes(leaf) for name in vars(leaf)}
+        if names and self.functions is None:
+            self._foresee([leaf for leaf in leaves if not isinstance(leaf, KNOWN_TYPES)])
+        return bool(names) and not names.isdisjoint(self.functions.names | self.functions.texts)
+
+    def _run_captured(self, captures, args, kwargs, leaves):
+        """A call that is captured, again for each function that it turns out to call: what these read is watched before they run."""
         objects = [leaf for leaf in leaves if not isinstance(leaf, KNOWN_TYPES)]
         marked = self._marked(args, kwargs, leaves) if captures is self.moving else {}
-        functions = self._functions(objects)
-        before = _C._Reads(functions.functions, [*self.owners, *objects], restorable=True)
-        try:
-            with _capturing(), breaks.watched(marked), Caches(functions.caches) as caches:
-                functions.refuse_hidden_state()
-                captures.prepare(*args, **kwargs)
-            why = before.broken() or caches.filled
-        except breaks.NotCaptured as error:
-            captures.reset()  # a function that caught the error went on
-            if self.fullgraph:
-                raise
-            return self._give_up(before, str(error).splitlines()[0], args, kwargs)
-        except ChangesArguments:
-            why = "what it is given"
-        except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode) as error:
-            if captures is self.static and self._takes_symbols_for(error):
+        while True:
+            self._foresee(objects)
+            before = self._reads(objects, restorable=True)
+            if reads_any(before, leaves):
+                return self.model(*args, **kwargs)
+            try:
+                why = self._capture(captures, before, marked, args, kwargs)
+            except breaks.NotForeseen as error:
+                captures.forget()
                 before.restore()
-                captures.reset()
-                self.asks_data = True
-                return self._run(*args, **kwargs)
-            if self.fullgraph:
-                raise Unsupported(f"Data-dependent branching\n  {error}") from error
-            return self._give_up(before, f"data decide what it does: {error}", args, kwargs)
+                if error.found in self.called or len(self.called) > _MOST_UNFORESEEN:
+                    return self._give_up(before, str(error).splitlines()[0], args, kwargs)
+                self.called.append(error.found)
+                continue
+            except breaks.NotCaptured as error:
+                captures.reset()  # a function that caught the error went on
+                if self.fullgraph:
+                    raise
+                return self._give_up(before, str(error).splitlines()[0], args, kwargs)
+            except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode) as error:
+                if captures is self.static and self._takes_symbols_for(error):
+                    before.restore()
+                    captures.reset()
+                    self.asks_data = True
+                    return self._run(*args, **kwargs)
+                if self.fullgraph:
+                    raise Unsupported(f"Data-dependent branching\n  {error}") from error
+                return self._give_up(before, f"data decide what it does: {error}", args, kwargs)
+            except CannotCapture as error:
+                return self._give_up(before, str(error), args, kwargs)
+            break
+        if why is not None:
+            return self._run_with_effects(captures, before, why, args, kwargs)
+        self.prepared += 1
+        with _capturing():
+            return captures.run(*args, **kwargs)
+
+    def _capture(self, captures, before, marked, args, kwargs):
+        """Captures a call; gives what it changed besides its results, if anything."""
+        try:
+            with _capturing(), breaks.watched(self.functions, before, marked, self.fullgraph), Caches(self.functions.caches) as caches:
+                if before.hidden:
+                    breaks.stop(f"use of an object of the class {before.hidden}", "nobody can tell whether it is still what it was")
+                captures.prepare(*args, **kwargs)
+            return before.broken() or caches.filled
+        except ChangesArguments:
+            return "what it is given"
+        except breaks.Changed as error:
+            return str(error)
         except ConstraintViolationError:
             captures.reset()
             raise
         except NoFakeKernel as error:
             raise refused_without_data(error) from None
+        except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode):
+            raise
         except Exception as error:  # what cannot be done fails as it is, too
             if error is self.backend.error or isinstance(error, TorchDynamoException):
                 raise
@@ -284,12 +332,8 @@ class _Optimized:
                 raise operator_refusal(error) from None
             why = before.broken()
             if why is None:
-                return self._give_up(before, f"{type(error).__name__}: {error}", args, kwargs)
-        if why is not None:
-            return self._run_with_effects(captures, before, why, args, kwargs)
-        self.prepared += 1
-        with _capturing():
-            return captures.run(*args, **kwargs)
+                raise CannotCapture(f"{type(error).__name__}: {error}") from error
+            return why
 
     def _takes_symbols_for(self, error):
         """Whether a number or a size that only data tell is to be a symbol: captures whose sizes are symbols have them too."""
@@ -347,7 +391,7 @@ class _Optimized:
         return name if code is None else f"{name} in {code.co_filename}:{code.co_firstlineno}"
 
     def _warn(self, why):
-        warnings.warn(f"torch.compile: {self._name()} runs as it is: {why}", stacklevel=5)
+        warnings.warn(f"torch.compile: {self._name()} runs as it is: {why}", stacklevel=6)
 
     def _moves(self, leaves, spec):
         """Whether sizes and integers are symbols: automatically so from the second ones on, and where data tell some of them."""
