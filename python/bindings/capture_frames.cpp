@@ -45,11 +45,20 @@ const char* why_not_module(PyObject* module, std::string_view function) {
   return nullptr;
 }
 
+/// Classes whose methods do what graphs would not do again.
+struct Classes {
+  PyObject* file = imported("_io", "_IOBase");
+  PyObject* numbers = imported("_random", "Random");
+  PyObject* date = imported("datetime", "date");
+};
+const Classes& classes() {
+  static const Classes known;
+  return known;
+}
+
 /// The same of a method of an object.
 const char* why_not_method(PyObject* object, std::string_view method) {
-  static PyObject* file = imported("_io", "_IOBase");
-  static PyObject* numbers = imported("_random", "Random");
-  static PyObject* date = imported("datetime", "date");
+  const auto& [file, numbers, date] = classes();
   if (is_instance(object, file)) return "a graph reads and writes no files";
   if (is_instance(object, numbers)) return "a graph would keep the numbers that were drawn when it was captured";
   bool clock = method == "now" || method == "today" || method == "utcnow";
@@ -80,7 +89,7 @@ class FrameWatch {
     if (verdict == Verdict::Own || verdict == Verdict::Foreseen) return;
     PyObject* function = function_of(frame);
     if (PySet_Contains(functions_.ptr(), function) == 1 || is_own_call(frame)) return;
-    nb::module_::import_("umbra._dynamo.breaks").attr("not_foreseen")(nb::handle(function));
+    breaks_.attr("not_foreseen")(nb::handle(function));
   }
 
   void on_call_of_c(PyFrameObject* frame, PyObject* callee) {
@@ -109,9 +118,7 @@ class FrameWatch {
  private:
   enum class Verdict : uint8_t { Own, Question, Foreseen, Library, Unforeseen };
 
-  static void stop(std::string_view name, const char* why) {
-    nb::module_::import_("umbra._dynamo.breaks").attr("stop_call")(make_text(name), why);
-  }
+  void stop(std::string_view name, const char* why) { breaks_.attr("stop_call")(make_text(name), why); }
 
   static nb::object code_of(PyFrameObject* frame) {
     return nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
@@ -139,6 +146,8 @@ class FrameWatch {
   }
 
   nb::object functions_, codes_, questions_;
+  // Looked up before: a frame may have builtins of its own, which cannot import.
+  nb::object breaks_ = nb::module_::import_("umbra._dynamo.breaks");
   std::vector<std::string> own_;
   std::string library_;
   std::unordered_map<PyObject*, Verdict> verdicts_;
@@ -167,6 +176,7 @@ thread_local Profiler g_profiler;
 
 void start(nb::object functions, nb::object codes, nb::object questions, std::vector<std::string> own,
            std::string library) {
+  classes();
   PyThreadState* thread = PyThreadState_Get();
   g_profiler = {thread->c_profilefunc, nb::borrow(thread->c_profileobj)};
   g_watch = std::make_unique<FrameWatch>(std::move(functions), std::move(codes), std::move(questions), std::move(own),

@@ -1,5 +1,7 @@
 #include "watch.h"
 
+#include <algorithm>
+
 #include "tensor_type.h"
 #include "watched_objects.h"
 
@@ -139,6 +141,8 @@ void Watched::watch_slots(PyObject* object, Scope& scope, int depth) {
 void Watched::watch_class(PyTypeObject* type, Scope& scope, int depth) {
   kind_ = Kind::Class;
   copy_ = nb::borrow(type->tp_mro);
+  bool was_own = std::exchange(scope.own, scope.own || is_own(as_object(type)));
+  if (scope.own) depth = std::min(depth, kDepthOfOwnModules);
   for (nb::handle name : nb::steal(PySequence_List(scope.names))) {
     if (!_PyType_Lookup(type, name.ptr())) {
       absent_.push_back(nb::borrow(name));
@@ -146,6 +150,7 @@ void Watched::watch_class(PyTypeObject* type, Scope& scope, int depth) {
     }
     for (nb::handle base : copy_) watch_base(reinterpret_cast<PyTypeObject*>(base.ptr()), name, scope, depth);
   }
+  scope.own = was_own;
   version_ = class_version(type);
 }
 
@@ -246,7 +251,7 @@ void Watched::watch_module_part(PyObject* part, Scope& scope, int depth) {
   }
   own.version_ = dict_version(attributes);
   if (scope.seen.insert(as_object(Py_TYPE(part))).second)
-    add_part(as_object(Py_TYPE(part))).watch_class(Py_TYPE(part), scope, 2);
+    add_part(as_object(Py_TYPE(part))).watch_class(Py_TYPE(part), scope, depth);
   for (const char* name : {"_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks",
                            "_backward_hooks", "_backward_pre_hooks"})
     if (PyObject* dict = PyDict_GetItemString(attributes, name))

@@ -72,6 +72,7 @@ bool is_python_class(PyTypeObject* type) {
 }
 
 bool is_opaque_object(PyObject* object) {
+  if (object == PyEval_GetBuiltins()) return true;
   if (PyCFunction_Check(object)) {
     PyObject* self = PyCFunction_GET_SELF(object);
     return !self || PyModule_Check(self) || PyType_Check(self);

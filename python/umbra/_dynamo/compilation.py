@@ -116,6 +116,9 @@ class OptimizedModule(Module):
     def __delattr__(self, name):
         delattr(self._orig_mod, name)
 
+    def __dir__(self):
+        return sorted({*super().__dir__(), *dir(self._orig_mod)})
+
     @property
     def training(self):
         return self._orig_mod.training

@@ -1,6 +1,7 @@
 """Ahead-of-time autograd: a function in, a callable with compiled forward and backward graphs out."""
 import collections
 import contextlib
+import enum
 import functools
 import inspect
 import itertools
@@ -25,6 +26,10 @@ KNOWN_TYPES = (Tensor, int, str, float, bool, type(None), _C.SymInt, _C.SymFloat
 # What graphs know as their inputs and outputs. Others (enumerations, integers beyond 64 bits) stay with the function, and their values tell which
 # graphs to run.
 _GRAPH_TYPES = (int, str, float, bool, type(None))
+
+
+# What a function may give besides: nothing changes these.
+_VALUES = _C.dtype, _C.device, type(_C.strided), type(_C.contiguous_format), type, enum.Enum, complex, bytes, range
 
 
 def _in_graph(leaf):
@@ -325,7 +330,7 @@ def _run(function, spec, kept, tensors, parameters, inputs):
         if spec_after != spec or any(a is not b for a, b in zip(after, given)):
             raise ChangesArguments
     leaves, form = pytree.tree_flatten(result, is_leaf=None if watched is None else watched.is_from_outside)
-    _check_results(leaf for leaf in leaves if watched is None or not watched.is_from_outside(leaf))
+    _check_results(leaf for leaf in leaves if watched is None or not (isinstance(leaf, _VALUES) or watched.is_from_outside(leaf)))
     if watched is not None:
         watched.check(leaves)
     kept_results = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}

@@ -1,4 +1,5 @@
 """The backward graph: its nodes, and hooks on what is saved for it."""
+import contextlib
 import functools
 from typing import Any, NamedTuple
 
@@ -31,7 +32,7 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(lambda tensor: (tensor.device, tensor.cpu()), lambda packed: packed[1].to(packed[0]))
 
 
-class disable_saved_tensors_hooks:
+class disable_saved_tensors_hooks(contextlib.ContextDecorator):
     """Hooks of saved tensors are refused in the scope, with this message."""
 
     def __init__(self, error_message):
