@@ -547,9 +547,10 @@ def test_a_mode_that_a_function_changes_is_changed_at_each_call():
 
 def test_a_container_from_outside_is_given_back_itself():
     held = [1, {"a": 2}]
-    call = compiled(lambda x, given: (x * 2, held, held[1], given, [3]))
-    for given in ([numbers()], [numbers()]):
-        _, first, second, third, made = call(numbers(), given)
+    call = torch.compile(lambda x, given: (x * 2, held, held[1], given, [3]), backend="aot_eager", fullgraph=True)
+    for given in ([numbers()], [numbers()], [numbers()]):
+        doubled, first, second, third, made = call(given[0], given)
+        assert doubled.tolist() == [2, 4, 6]
         assert first is held and second is held[1] and third is given
         made.append(4)
     assert call(numbers(), given)[-1] == [3]

@@ -202,15 +202,17 @@ def _same_attributes(a, b):
 
 
 def _containers_in(arguments):
-    """Lists and dicts among arguments: {number of the object: object}."""
-    found, left = {}, list(arguments)
+    """Lists and dicts among arguments: {number of the object: (object, steps to it)}."""
+    args, kwargs = arguments
+    found, left = {}, [(part, (0, i)) for i, part in enumerate(args)] + [(part, (1, name)) for name, part in kwargs.items()]
     while left:
-        part = left.pop()
-        if isinstance(part, (list, dict)) and id(part) not in found:
-            found[id(part)] = part
-            left += part.values() if isinstance(part, dict) else part
-        elif isinstance(part, tuple):
-            left += part
+        part, steps = left.pop()
+        if isinstance(part, (list, dict)):
+            if id(part) in found:
+                continue
+            found[id(part)] = part, steps
+        if isinstance(part, (list, tuple, dict)):
+            left += [(inside, (*steps, key)) for key, inside in (part.items() if isinstance(part, dict) else enumerate(part))]
     return found
 
 
@@ -235,13 +237,14 @@ class Tensors:
         self.steps = [_C._steps_from_base(value) for value, _ in self.before]
 
     def is_from_outside(self, part):
-        """Whether part of a result is a list or dict that is there already: it is given as what it is. One that the function was given is not known
-        when graphs run."""
+        """Whether part of a result is a list or dict that is there already: it is given as what it is."""
         if not isinstance(part, (list, dict)):
             return False
-        if id(part) in self.containers:
-            stop("a result that is a container among the arguments", "graphs give the tensors in it alone")
-        return getattr(_state, "capturing", False) and _state.reads.saw(part)
+        return id(part) in self.containers or getattr(_state, "capturing", False) and _state.reads.saw(part)
+
+    def place_of(self, part):
+        """Where a container stands among the arguments; None of others."""
+        return self.containers.get(id(part), (None, None))[1]
 
     def check(self, results):
         """Stops a capture whose graphs would leave something out."""

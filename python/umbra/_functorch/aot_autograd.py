@@ -194,13 +194,25 @@ class _Compiled:
         if _C._is_tracing() or _captures.depth:
             return self.function(*args, **kwargs) if self.module is None else self.function(self.module.named(), *args, **kwargs)
         graphs, inputs = self._find(args, kwargs)
-        return _arranged(graphs(inputs))
+        return self._finished(graphs, graphs(inputs), args, kwargs)
+
+    def _finished(self, graphs, results, args, kwargs):
+        """The result of a run, with the containers that it gives back. C++, which has no arguments by then, leaves such calls to Python."""
+        result = results[-1].fill_result(results[:-1])
+        if self.reads is None:
+            return result
+        leaves, spec = pytree.tree_flatten(result, is_leaf=lambda part: not isinstance(part, tuple) and type(part) not in (list, dict))
+        if not any(type(leaf) is _Given for leaf in leaves):
+            return result
+        self.call._remove(graphs.plain)
+        arguments = args if self.module is None else (None, *args), kwargs
+        return spec.unflatten([leaf.of(arguments) if type(leaf) is _Given else leaf for leaf in leaves])
 
     def run_known(self, *args, **kwargs):
         """The same in a tuple where graphs are there; else None."""
         graphs, inputs = self._find(args, kwargs, make=False)
         results = None if graphs is None else graphs.call_known(inputs)
-        return None if results is None else (_arranged(results),)
+        return None if results is None else (self._finished(graphs, results, args, kwargs),)
 
     def why_not(self, *args, **kwargs):
         """The condition of the last used graphs that such a call breaks."""
@@ -334,17 +346,33 @@ def _run(function, spec, kept, tensors, parameters, inputs):
     if watched is not None:
         watched.check(leaves)
     kept_results = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
+    if watched is not None:
+        kept_results = _with_given(kept_results, watched)
     # The last result is no part of the graphs: it says how the others belong together.
     return [*(leaf for i, leaf in enumerate(leaves) if i not in kept_results), _C._Tree(form, kept_results, watched is not None, None)]
+
+
+class _Given:
+    """Stands in a result for a list or dict that is there: one among the arguments of the call, by the steps to it, or one that is the same for all."""
+
+    def __init__(self, steps, container):
+        self.steps, self.container = steps, None if steps is not None else container
+
+    def of(self, arguments):
+        return self.container if self.steps is None else functools.reduce(lambda part, step: part[step], self.steps, arguments)
+
+
+def _with_given(kept, watched):
+    """What a result keeps, with places of the arguments that it gives back."""
+    places = {i: watched.place_of(leaf) for i, leaf in kept.items()}
+    if all(place is None for place in places.values()):
+        return kept
+    return {i: _Given(places[i], leaf) if isinstance(leaf, (list, dict)) else leaf for i, leaf in kept.items()}
 
 
 def _function_modes():
     """The function modes that are entered; those of a default device go by the device."""
     return tuple(mode.device if isinstance(mode, DeviceContext) else mode for mode in _C._torch_function_modes())
-
-
-def _arranged(results):
-    return results[-1].fill_result(results[:-1])
 
 
 def _names_of(function, args, kwargs):
