@@ -4,6 +4,7 @@
 
 #include "capture_watch.h"
 #include "umbra/capture/functionalize.h"
+#include "watched_objects.h"
 
 #define Py_BUILD_CORE  // for the function of a frame
 #include <internal/pycore_frame.h>
@@ -83,17 +84,17 @@ class FrameWatch {
         library_(std::move(library)) {}
 
   void on_call(PyFrameObject* frame) {
-    Verdict verdict = verdict_of(code_of(frame));
+    Verdict verdict = verdict_of(code_of(frame), frame);
     if (verdict == Verdict::Question)
       stop(text_of(reinterpret_cast<PyFunctionObject*>(function_of(frame))->func_name), kSettings);
-    if (verdict == Verdict::Own || verdict == Verdict::Foreseen) return;
+    if (verdict == Verdict::Own || verdict == Verdict::Foreseen || verdict == Verdict::Import) return;
     PyObject* function = function_of(frame);
     if (PySet_Contains(functions_.ptr(), function) == 1 || is_own_call(frame)) return;
     breaks_.attr("not_foreseen")(nb::handle(function));
   }
 
   void on_call_of_c(PyFrameObject* frame, PyObject* callee) {
-    if (!PyCFunction_Check(callee) || verdict_of(code_of(frame)) == Verdict::Own) return;
+    if (!PyCFunction_Check(callee) || verdict_of(code_of(frame), frame) == Verdict::Own) return;
     PyObject* self = PyCFunction_GET_SELF(callee);
     if (!self) return;
     std::string name = reinterpret_cast<PyCFunctionObject*>(callee)->m_ml->ml_name;
@@ -101,22 +102,26 @@ class FrameWatch {
     if (why && !is_own_call(frame)) stop(name, why);
   }
 
-  /// Whether it is this package, or what it called of Python's library, that runs the frame.
+  /// Whether it is this package, or what it called of Python's library, or a module that is loaded, that runs the
+  /// frame.
   bool is_own_call(PyFrameObject* frame) {
+    bool library = true;  // all frames so far
     nb::object at = nb::borrow(reinterpret_cast<PyObject*>(frame));
     while (at) {
       auto* current = reinterpret_cast<PyFrameObject*>(at.ptr());
       nb::object code = code_of(current);
-      Verdict verdict = verdict_of(code);
-      if (verdict == Verdict::Own) return true;
-      if (verdict != Verdict::Library && !is_library(code)) return false;
+      Verdict verdict = verdict_of(code, current);
+      if (verdict == Verdict::Import || (library && verdict == Verdict::Own)) return true;
+      if (verdict == Verdict::Own || verdict == Verdict::Question) return false;
+      library &= verdict == Verdict::Library || is_library(code);
+      if (verdict == Verdict::Foreseen && !library) return false;
       at = nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(current)));
     }
     return false;
   }
 
  private:
-  enum class Verdict : uint8_t { Own, Question, Foreseen, Library, Unforeseen };
+  enum class Verdict : uint8_t { Own, Import, Question, Foreseen, Library, Unforeseen };
 
   void stop(std::string_view name, const char* why) { breaks_.attr("stop_call")(make_text(name), why); }
 
@@ -124,17 +129,24 @@ class FrameWatch {
     return nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
   }
 
+  /// Of Python's library, or text that it has evaluated.
   bool is_library(const nb::object& code) const {
-    std::string_view file = text_of(reinterpret_cast<PyCodeObject*>(code.ptr())->co_filename);
+    auto* object = reinterpret_cast<PyCodeObject*>(code.ptr());
+    std::string_view file = text_of(object->co_filename);
+    if (file == "<string>" && text_of(object->co_name) == "<module>") return true;
+    if (file.starts_with("<frozen ")) return true;
     return file.starts_with(library_) && file.find("-packages") == std::string_view::npos;
   }
 
-  Verdict verdict_of(const nb::object& code) {
+  Verdict verdict_of(const nb::object& code, PyFrameObject* frame) {
     auto [known, is_new] = verdicts_.try_emplace(code.ptr(), Verdict::Unforeseen);
     if (!is_new) return known->second;
     kept_.push_back(code);
     auto* object = reinterpret_cast<PyCodeObject*>(code.ptr());
     std::string_view file = text_of(object->co_filename);
+    if (file.starts_with("<frozen importlib") || file.starts_with("<frozen zipimport"))
+      return known->second = Verdict::Import;
+    if (file.starts_with("<") && is_own(function_of(frame))) return known->second = Verdict::Own;  // generated methods
     for (const std::string& prefix : own_)
       if (file.starts_with(prefix)) {
         bool asks = PySet_Contains(questions_.ptr(), code.ptr()) == 1;

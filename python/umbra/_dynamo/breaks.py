@@ -4,6 +4,7 @@ import builtins
 import contextlib
 import functools
 import io
+import os
 import random
 import re
 import sys
@@ -66,6 +67,7 @@ def watched(functions, reads, marked=None, whole=False):
     that must not become numbers, {place: (name, dimensions)}. `whole`: nothing may run as it is."""
     before, _state.capturing, _state.stopped, _state.marked = getattr(_state, "capturing", False), True, None, marked or {}
     _state.whole, _state.reads, _state.names, _state.own_files = whole, reads, functions.names | functions.texts, tuple(functions.own_files)
+    _state.library = functions.library + os.sep
     numbers = _RandomNumbers()
     before_in_core = _C._set_capturing(True)
     _C._converted_to_int()
@@ -137,8 +139,11 @@ def _replace(module, name, what, why):
 
 
 def _user_calls():
-    """Whether the caller's caller is code of the user's, in a function that is captured."""
-    return "capturing" in vars(_state) and _state.capturing and not sys._getframe(2).f_code.co_filename.startswith(_state.own_files)
+    """Whether the caller's caller is code of the user's, in a function that is captured: not of this package, nor of Python's library."""
+    if not getattr(_state, "capturing", False):
+        return False
+    file = sys._getframe(2).f_code.co_filename
+    return not file.startswith(_state.own_files) and (not file.startswith(_state.library) or "-packages" in file)
 
 
 @functools.wraps(builtins.id)
