@@ -333,6 +333,11 @@ struct Assigned {
 Assigned read_assigned(const Tensor& self, PyObject* value) {
   if (is_tensor(value)) return {tensor_of(value), std::nullopt};
   Scalar number;
+  if (PyLong_Check(value) && !PyBool_Check(value) && self.dtype() == DType::UInt64) {
+    uint64_t whole = PyLong_AsUnsignedLongLong(value);
+    if (PyErr_Occurred()) throw nb::python_error();
+    return {{}, Scalar(whole)};
+  }
   if (PyLong_Check(value)) {
     int overflow = 0;
     PyLong_AsLongLongAndOverflow(value, &overflow);
