@@ -147,18 +147,21 @@ class PythonMode final : public DispatchMode {
   }
 
  private:
-  /// A mode says that it knows operators that take functions; their functions are functions of lists to it.
+  /// A mode says that it knows operators that take functions, or one of them has a rule for it; their functions are
+  /// functions of lists to it.
   bool handle_functions(const Operator& op, Value* frame) const {
-    nb::object knows = nb::getattr(nb::handle(object_), "supports_higher_order_operators", nb::bool_(false));
-    if (PyObject_IsTrue(knows.ptr()) != 1)
-      fail<NotImplementedError>("There was no rule registered for HigherOrderOperator ", op.schema().name, " and mode ",
-                                repr_of(object_), ".");
     nb::object space = nb::module_::import_("umbra._higher_order_ops").attr("namespace");
     nb::object function = space.attr(op.schema().name.c_str());
     nb::list args;
     for (size_t i = 0; i < op.argument_count(); ++i) args.append(wrap_function_argument(op, frame, i));
-    nb::object method = owned(PyObject_GetAttr(object_, g_method_name));
-    nb::object result = method(function, nb::tuple(), nb::tuple(args), nb::dict());
+    nb::object rule = function.attr("python_key_table").attr("get")(nb::handle(object_).type());
+    nb::object knows = nb::getattr(nb::handle(object_), "supports_higher_order_operators", nb::bool_(false));
+    if (rule.is_none() && PyObject_IsTrue(knows.ptr()) != 1)
+      fail<NotImplementedError>("There was no rule registered for HigherOrderOperator ", op.schema().name, " and mode ",
+                                repr_of(object_), ".");
+    nb::object result;
+    if (!rule.is_none()) result = rule(nb::handle(object_), *nb::tuple(args));
+    else result = owned(PyObject_GetAttr(object_, g_method_name))(function, nb::tuple(), nb::tuple(args), nb::dict());
     if (result.ptr() == Py_NotImplemented) return false;
     frame[0] = Value(read_values(
         PyTuple_Check(result.ptr()) || PyList_Check(result.ptr()) ? result : nb::object(nb::make_tuple(result))));
@@ -315,6 +318,11 @@ void bind_dispatch(nb::module_& m) {
     auto* mode = mode_stack().empty() ? nullptr : dynamic_cast<PythonMode*>(mode_stack().back().get());
     check(mode && mode->object() == object.ptr(), "modes must be left in the reverse order of entering them");
     pop_mode(mode);
+  });
+  // The mode that a call meets first; None where it is written in C++.
+  m.def("_innermost_mode", []() -> nb::object {
+    auto* mode = dynamic_cast<PythonMode*>(active_mode(DispatchKey::UserMode));
+    return mode ? nb::borrow(mode->object()) : nb::none();
   });
   m.def("_dispatch_modes", [] {
     nb::list out;

@@ -204,7 +204,7 @@ OpOverload._name = property(lambda self: self.name())
 
 
 def __getattr__(name):
-    if name == "HigherOrderOperator":  # which is built on what is here
-        from umbra._higher_order_ops.operator import HigherOrderOperator
-        return HigherOrderOperator
+    if name in ("HigherOrderOperator", "OperatorBase"):  # which are built on what is here
+        from umbra._higher_order_ops import dispatch
+        return getattr(dispatch, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
