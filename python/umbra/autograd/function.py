@@ -55,8 +55,8 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self):
-        if self._inside_jvp and self._saved_for_forward is not None:
-            return self._saved_for_forward
+        if self._inside_jvp:
+            return self._saved_for_forward or ()
         return self._state.saved_tensors()
 
     @property
