@@ -267,6 +267,12 @@ void bind_program(nb::module_& m) {
       .def("set_state", [](ProgramObject& p, NamedTensors state) { p.program->state = std::move(state); })
       .def("set_constants",
            [](ProgramObject& p, NamedTensors constants) { p.program->constants = std::move(constants); })
+      .def("json",
+           [](const ProgramObject& p) {
+             std::string text = io::pt2::write_program(io::to_pt2(*p.program).program);
+             return nb::bytes(text.data(), text.size());
+           })
+      .def("keep_used_state", [](ProgramObject& p) { keep_used_state(*p.program); })
       .def("check_inputs", [](ProgramObject& p, nb::handle inputs) { p.check_inputs(read_values(inputs)); })
       .def("decompose", &decompose_program, nb::arg("table"), nb::arg("own"), nb::arg("kept").none())
       .def_prop_ro("missing_operators", [](const ProgramObject& p) { return missing_operators(*p.program); })

@@ -147,10 +147,10 @@ Tensor bool_index(const Tensor& like, bool value) {
   return value ? call<"aten::fill_.Scalar">(index, 0.0) : index;
 }
 
-/// Whether a sequence that is no tuple is meant as one: it holds something that indexes by itself.
+/// Whether a sequence that is no tuple is meant as one: it holds something that indexes by itself. An array is data.
 bool stands_for_tuple(PyObject* index) {
   constexpr Py_ssize_t kLongest = 32;  // longer ones are data
-  if (PyTuple_Check(index) || is_tensor(index) || !PySequence_Check(index)) return false;
+  if (PyTuple_Check(index) || is_tensor(index) || is_numpy_array(index) || !PySequence_Check(index)) return false;
   nb::object items = nb::steal(PySequence_Fast(index, ""));
   if (!items) {
     PyErr_Clear();

@@ -67,7 +67,7 @@ PyObject* true_divide(PyObject* a, PyObject* b) {
   PyObject* inverse = call_function(function<"reciprocal">(), &b, 1, nullptr);
   if (!inverse) return nullptr;
   nb::object keep = nb::steal(inverse);
-  return call_operand(function<"mul">(), inverse, a);
+  return PyNumber_Multiply(inverse, a);  // which an array on the left may take
 }
 /// Operators whose functions take a number on either side.
 template <Name kName, Name kMember, Name kReversed> PyObject* either_side(PyObject* a, PyObject* b) {

@@ -33,11 +33,42 @@ class SetModules {
   IntrusivePtr<fx::ModuleStack> before_;
 };
 
+using OriginOf = IntrusivePtr<fx::Origin> (*)(const fx::Node&);
+
+std::vector<Value> run_calls_with_origin(const IntrusivePtr<fx::GraphModule>& module, std::vector<Value> inputs,
+                                         OriginOf origin_of) {
+  fx::Interpreter interpreter(module);
+  interpreter.on_call([origin_of](fx::NodeCall& call) { return call_with_origin(call, origin_of); });
+  return interpreter.run(std::move(inputs));
+}
+
+/// Operators written in Python get their graphs as they are.
+bool calls_functions(const fx::Node& node) {
+  const fx::Function* function = node.target().function();
+  const Operator* op = function ? find_operator(concat("higher_order::", function->short_name())) : nullptr;
+  return op && op->definition().higher_order;
+}
+
+/// Graphs that a call is given (the branches of a cond) run in the same way: their calls have lines of their own.
+void give_origins_to_graphs(fx::NodeCall& call, OriginOf origin_of) {
+  if (!calls_functions(call.node())) return;
+  for (size_t i = 0; i < call.count(); ++i) {
+    Value& argument = call.arguments()[i];
+    auto* graph = argument.is_object() ? dynamic_cast<fx::GraphModule*>(argument.object()) : nullptr;
+    if (!graph) continue;
+    argument =
+        function_value([module = IntrusivePtr<fx::GraphModule>(graph), origin_of](const std::vector<Value>& inputs) {
+          return run_calls_with_origin(module, inputs, origin_of);
+        });
+  }
+}
+
 }  // namespace
 
-Value call_with_origin(fx::NodeCall& call, IntrusivePtr<fx::Origin> (*origin_of)(const fx::Node&)) {
+Value call_with_origin(fx::NodeCall& call, OriginOf origin_of) {
   Tracer* tracer = recording();
   if (!tracer) return call.run();
+  give_origins_to_graphs(call, origin_of);
   const fx::Meta& origin = call.node().meta;
   fx::Node* last = tracer->graph().last();
   Value result;
@@ -49,6 +80,7 @@ Value call_with_origin(fx::NodeCall& call, IntrusivePtr<fx::Origin> (*origin_of)
   const Value* function = origin.find("torch_fn");
   for (fx::Node* made = last ? last->next() : tracer->graph().first(); made && made->op() != fx::Op::Root;
        made = made->next()) {
+    if (has_origin(*made)) continue;  // of a graph that the call was given
     if (origin.source) made->meta.source = origin.source;
     if (function) made->meta.set("torch_fn", *function);
     if (!from) from = origin_of(call.node());
@@ -59,12 +91,9 @@ Value call_with_origin(fx::NodeCall& call, IntrusivePtr<fx::Origin> (*origin_of)
 
 std::vector<Value> run_with_origins(const IntrusivePtr<fx::GraphModule>& module, std::vector<Value> inputs) {
   if (!recording()) return module->run(std::move(inputs));
-  fx::Interpreter interpreter(module);
-  interpreter.on_call([](fx::NodeCall& call) {
-    return call_with_origin(
-        call, [](const fx::Node& node) { return make_counted<fx::Origin>(node, "Interpreter_Interpreter", "create"); });
+  return run_calls_with_origin(module, std::move(inputs), [](const fx::Node& node) {
+    return make_counted<fx::Origin>(node, "Interpreter_Interpreter", "create");
   });
-  return interpreter.run(std::move(inputs));
 }
 
 }  // namespace umbra

@@ -52,7 +52,7 @@ class Inserter {
   }
 
   void run() {
-    if (inner_) remove_earlier();
+    remove_earlier();
     bool any = !pending_.empty();
     for (const sym::Symbol& symbol : env_.symbols()) any |= !symbol.backed;
     if (!any) return;
@@ -110,7 +110,7 @@ class Inserter {
 
   // ---- where symbols come from ----
 
-  /// A function that was captured before has its assertions, which the capture has made conditions again.
+  /// What was captured before has its assertions, which the capture has made conditions again.
   void remove_earlier() {
     for (fx::Node* node : graph_.nodes()) {
       if (!node->calls(assert_scalar_)) continue;

@@ -51,6 +51,8 @@ std::string Origin::text() const {
                 ", \"action\": ", quoted(action_), ", \"from_node\": ", list_text(from_), "}");
 }
 
+bool has_origin(const Node& node) { return node.meta.find(kKey) != nullptr; }
+
 void set_origin(Node& node, IntrusivePtr<Origin> origin) { node.meta.set(kKey, Value::object(std::move(origin))); }
 
 std::optional<std::string> origins_text(const Meta& meta) {

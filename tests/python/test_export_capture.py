@@ -425,3 +425,30 @@ def test_the_inverse_of_a_transform_over_windows_is_exported_with_its_check():
     program = export(module, (x,))
     assert umbra.allclose(program.module()(x), module(x))
     assert umbra.allclose(program.run_decompositions().module()(x), module(x))
+
+
+# ---- captured again ----
+
+def test_conditions_of_a_program_that_is_exported_again_stand_there_once():
+    def shorter(x, n):
+        length = n.item()
+        umbra._check(length >= 0)
+        umbra._check(length <= x.shape[0])
+        return x[:length] * 2
+
+    class Module(nn.Module):
+        def forward(self, x, n):
+            return shorter(x, n)
+    args, shapes = (umbra.ones(3, 4), umbra.tensor(2)), ({0: Dim("rows")}, None)
+    first = export(Module(), args, dynamic_shapes=shapes)
+    again = export(export(first.module(), args, dynamic_shapes=shapes).module(), args, dynamic_shapes=shapes)
+    assert again.graph_module.code == first.graph_module.code
+
+
+def test_calls_of_branches_keep_their_lines_when_a_program_is_decomposed():
+    program = export(module_of(lambda x: umbra.cond(x.sum() > 3, lambda x: x + 1, lambda x: x.sin(), (x,))), (umbra.ones(3),))
+    for made in (program, program.run_decompositions(), export(program.module(), (umbra.ones(3),))):
+        branch = made.graph_module.true_graph_0.graph
+        assert all("umbra.cond(x.sum() > 3" in node.stack_trace for node in branch.find_nodes(op="call_function", target=umbra.ops.aten.add.Tensor))
+        assert all("umbra.cond(x.sum() > 3" in node.stack_trace for node in made.graph.find_nodes(op="get_attr"))
+        assert len(branch.find_nodes(op="call_function", target=umbra.ops.aten.add.Tensor)) == 1

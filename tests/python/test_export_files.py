@@ -10,7 +10,7 @@ import pytest
 
 import umbra as torch
 from export_functions import Function, reloaded, saved
-from umbra.export import export
+from umbra.export import Dim, export
 from umbra.utils import _pytree as pytree
 
 X = torch.arange(6.0).view(2, 3)
@@ -254,3 +254,30 @@ def test_weights_of_the_meta_device_stay_there():
     weight = again.state_dict["weight"]
     assert weight.is_meta and weight.shape == (2, 3) and isinstance(weight, torch.nn.Parameter)
     assert again.module()(torch.empty(4, 3, device="meta")).shape == (4, 2)
+
+
+# ---- programs in parts ----
+
+def test_programs_become_bytes_and_programs_again():
+    from umbra._export.serde.serialize import deserialize, serialize
+    model = torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.BatchNorm1d(2)).eval()
+    program = export(model, (torch.randn(3, 4),), dynamic_shapes=({0: Dim("rows")},))
+    artifact = serialize(program)
+    assert [node["target"] for node in json.loads(artifact.exported_program)["graph_module"]["graph"]["nodes"]][0] == "torch.ops.aten.linear.default"
+    assert list(torch.load(io.BytesIO(artifact.state_dict))) == list(program.state_dict)
+    again = deserialize(artifact)
+    x = torch.randn(5, 4)
+    assert str(again) == str(program)
+    assert torch.equal(again.module()(x), model(x))
+    assert again.example_inputs[0][0].shape == (3, 4)
+
+
+def test_parts_of_another_version_are_refused():
+    from umbra._export.serde.serialize import SerializeError, deserialize, serialize
+    artifact = serialize(export(torch.nn.ReLU(), (torch.ones(2),)))
+    artifact.exported_program = artifact.exported_program.replace(b'"major": 8', b'"major": 9')
+    with pytest.raises(SerializeError, match="schema version 9"):
+        deserialize(artifact)
+    artifact.exported_program = b""
+    with pytest.raises(SerializeError, match="holds no program"):
+        deserialize(artifact)

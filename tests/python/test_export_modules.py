@@ -11,7 +11,8 @@ import zipfile
 import pytest
 
 import umbra as torch
-from umbra.export import Dim, export
+from umbra._dynamo.exc import UserError
+from umbra.export import Dim, export, unflatten
 
 
 class Layer(torch.nn.Module):
@@ -255,3 +256,46 @@ def test_what_is_no_archive_is_refused_as_such(tmp_path):
         torch.export.load(tmp_path / "text.pt2")
     with pytest.raises(zipfile.BadZipFile, match="File is not a zip file"):
         torch.export.load(io.BytesIO(b""))
+
+
+# ---- what strict=True lifts ----
+
+class PartlyUsed(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.idle = torch.nn.Parameter(torch.ones(2))
+        self.shift = torch.nn.Parameter(torch.ones(4))
+        self.scale = torch.nn.Parameter(torch.ones(4))
+        self.register_buffer("kept", torch.ones(4))
+        self.register_buffer("cache", torch.ones(4), persistent=False)
+        self.same = self.shift
+
+    def forward(self, x):
+        return x * self.scale + self.same
+
+
+def test_strict_programs_take_what_they_use_in_the_order_of_its_use():
+    program = export(PartlyUsed(), (torch.ones(4),), strict=True)
+    assert program.graph_signature.parameters == ("scale", "shift")
+    assert program.graph_signature.buffers == ()
+    assert list(program.state_dict) == ["idle", "shift", "scale", "same", "kept"]
+    assert list(program.constants) == []
+    assert program.module()(torch.full((4,), 3.)).tolist() == [4, 4, 4, 4]
+
+
+def test_other_programs_take_all_parameters_and_buffers():
+    program = export(PartlyUsed(), (torch.ones(4),))
+    assert program.graph_signature.parameters == ("idle", "shift", "scale", "same")
+    assert program.graph_signature.buffers == ("kept", "cache")
+
+
+def test_modules_of_a_program_have_the_state_that_it_does_not_use():
+    program = export(PartlyUsed(), (torch.ones(4),), strict=True)
+    assert sorted(unflatten(program).state_dict()) == ["idle", "kept", "same", "scale", "shift"]
+
+
+def test_strict_export_refuses_arguments_by_their_own_errors():
+    with pytest.raises(TypeError, match="missing a required argument: 'x'"):
+        export(PartlyUsed(), (), strict=True)
+    with pytest.raises(UserError, match="inputs with type"):
+        export(PartlyUsed(), (object(),), strict=True)

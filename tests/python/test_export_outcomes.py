@@ -8,6 +8,7 @@ from umbra import nn
 from umbra._dynamo.exc import UserError
 from umbra._subclasses.fake_tensor import MetadataMismatchError
 from umbra.export import Dim, draft_export, export, load, unflatten
+from umbra.export.experimental import _export_forward_backward, _sticky_export
 from umbra.export.pt2_archive._package import load_pt2, package_pt2
 
 
@@ -332,3 +333,51 @@ def test_export_beside_real_tensors_answers_by_them_and_checks_fake_kernels():
         shorter.register_fake(lambda x: x.clone())
         with pytest.raises(MetadataMismatchError, match=r"fake shape 4 and real shape 2, at output.size\(0\), for func: outcomes.shorter.default"):
             export(Function(shorter), (umbra.ones(4),))
+
+
+# ---- programs that compute gradients ----
+
+class Loss(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+        self.register_buffer("calls", umbra.zeros(()))
+
+    def forward(self, x, y):
+        self.calls += 1
+        result = self.layer(x)
+        return ((result - y) ** 2).mean() + umbra.tensor(1.), result.detach()
+
+
+def test_a_joint_program_gives_the_gradients_of_its_loss():
+    model, args = Loss(), (umbra.randn(4, 3), umbra.randn(4, 2))
+    joint = _export_forward_backward(export(model, args))
+    kinds = [spec.kind.name for spec in joint.graph_signature.output_specs]
+    assert kinds == ["BUFFER_MUTATION", "LOSS_OUTPUT", "USER_OUTPUT", "GRADIENT_TO_PARAMETER", "GRADIENT_TO_PARAMETER"]
+    tensors = {**joint.state_dict, **joint.constants}
+    given = [tensors[spec.target] for spec in joint.graph_signature.input_specs if spec.target is not None]
+    calls, loss, result, *gradients = joint.graph_module(*given, *args)
+    expected, _ = model(*args)
+    expected.backward()
+    assert calls == 1 and umbra.allclose(loss, expected)
+    names = [spec.target for spec in joint.graph_signature.output_specs[3:]]
+    for name, gradient in zip(names, gradients):
+        assert umbra.allclose(gradient, model.get_parameter(name).grad)
+
+
+def test_a_joint_program_needs_one_number_as_its_loss():
+    with pytest.raises(RuntimeError, match="to be a scalar"):
+        _export_forward_backward(export(nn.Linear(3, 1), (umbra.ones(4, 3),)))
+
+
+def test_a_sticky_function_is_exported_when_it_is_first_called():
+    calls = []
+
+    class Module(nn.Module):
+        def forward(self, x):
+            calls.append(x)
+            return x * 2
+    module = Module()
+    module.forward = _sticky_export(module.forward, lambda x: {"x": {0: Dim("n")}})
+    assert module(umbra.ones(2)).tolist() == [2, 2] and module(umbra.ones(3)).tolist() == [2, 2, 2]
+    assert len(calls) == 1

@@ -222,6 +222,14 @@ def test_embedding_bounds_the_norms_of_the_rows_it_takes():
     assert repr(module) == "Embedding(4, 2, max_norm=1.0)"
 
 
+def test_bounding_the_norms_of_rows_is_outside_of_forward_derivatives():
+    weight, tangent = umbra.tensor([[3.0, 4.0], [0.3, 0.4]]), umbra.tensor([[1.0, 2.0], [3.0, 4.0]])
+    with umbra.autograd.forward_ad.dual_level():
+        rows = nn.functional.embedding(umbra.tensor([0, 1]), umbra.autograd.forward_ad.make_dual(weight, tangent), max_norm=1.0)
+        value, moved = umbra.autograd.forward_ad.unpack_dual(rows)
+    assert moved.tolist() == tangent.tolist() and value.norm(dim=1).max() <= 1
+
+
 def test_embeddings_may_have_sparse_gradients():
     module = nn.Embedding(4, 2, sparse=True)
     module(umbra.tensor([2])).sum().backward()

@@ -178,6 +178,13 @@ def test_devices_that_are_not_there_have_types_and_no_tensors():
     assert not isinstance(torch.ones(1), torch.cuda.FloatTensor) and torch.cuda._initialized is False
     with pytest.raises(AssertionError, match="not compiled with CUDA"):
         torch.cuda.FloatTensor(2)
+    for ask in (lambda: torch.zeros(2, device="cuda"), lambda: torch.ones(2).cuda(), lambda: torch.nn.Linear(2, 2).to("cuda:1"), lambda: torch.tensor([1.0], device="cuda")):
+        with pytest.raises(AssertionError, match="^Torch not compiled with CUDA enabled"):
+            ask()
+    with pytest.raises(AssertionError, match="^Torch not compiled with XPU enabled"):
+        torch.ones(2).to("xpu")
+    with pytest.raises(RuntimeError, match="^PyTorch is not linked with support for mps devices"):
+        torch.ones(2).to("mps")
     with pytest.raises(RuntimeError, match="NVTX"):
         torch.cuda.nvtx.range_push("x")
     assert torch._utils._get_device_index("cuda:1") == 1 and torch._utils._get_device_index(torch.device("cpu"), allow_cpu=True) == -1

@@ -28,6 +28,8 @@ class Origin final : public RefCounted {
 
 /// Says of a node what it was made of.
 void set_origin(Node& node, IntrusivePtr<Origin> origin);
+/// Whether it is known what the node was made of.
+bool has_origin(const Node& node);
 /// The list of what the node was made of, as it stands in files; none where that is not known.
 std::optional<std::string> origins_text(const Meta& meta);
 /// The same from a file.

@@ -284,6 +284,7 @@ def run_export(mod, args, kwargs=None, *, dynamic_shapes, strict, preserve_modul
         raise user_error("INVALID_INPUT", f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     with contextlib.ExitStack() as strictly:
         if strict:
+            _check_strict_inputs(mod, args, kwargs)
             strictly.enter_context(_strict_errors())
             strictly.enter_context(_without_logging())
         if draft is None and functorch_config.fake_tensor_propagate_real_tensors:
@@ -291,6 +292,8 @@ def run_export(mod, args, kwargs=None, *, dynamic_shapes, strict, preserve_modul
             strictly.enter_context(drafting(refuse_mismatch))
         program = capture(_ModuleSource(mod, preserve_module_call_signature), tuple(args), dict(kwargs or {}), dynamic_shapes=dynamic_shapes, draft=draft,
                           defer_guards=prefer_deferred_runtime_asserts_over_guards, force_specializations=force_specializations)
+    if strict:
+        program._program.keep_used_state()
     if isinstance(mod, ExportedModule):
         _custom_meta.carry_over(program, mod, _custom_meta.nodes_of_weights(program, mod))
     return program
@@ -399,6 +402,16 @@ def _check_inputs(leaves):
                              "...) as input. To register a custom dataclass, use torch.export.register_dataclass. To register a custom container "
                              "type, use torch.utils._pytree.register_pytree_node. To register a constant input, use "
                              "torch.utils._pytree.register_constant")
+
+
+def _check_strict_inputs(mod, args, kwargs):
+    """What strict=True says of arguments before it looks at code."""
+    bind_arguments(mod, args, kwargs or {})
+    for leaf in pytree.tree_leaves((args, kwargs)):
+        if not isinstance(leaf, (*_INPUTS, _IntWrapper)):
+            raise user_error("INVALID_INPUT", f"It looks like one of the inputs with type `{type(leaf)}` is not supported or pytree-flattenable. A program "
+                             f"takes {', '.join(kind.__name__ for kind in _INPUTS)} and containers of those: register yours with "
+                             "torch.utils._pytree.register_pytree_node or torch.export.register_dataclass.")
 
 
 def _marked_shapes(mod, args, kwargs):

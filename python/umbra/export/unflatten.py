@@ -190,10 +190,10 @@ def _add_state(module, program):
             if key not in copies:
                 copies[key] = Parameter(copy_of(tensor), requires_grad=tensor.requires_grad)
             owner.register_parameter(leaf, copies[key])
-        elif spec is not None and spec.kind is InputKind.BUFFER:
+        elif fqn in program.state_dict or spec is not None and spec.kind is InputKind.BUFFER:
             if key not in copies:
                 copies[key] = copy_of(tensor)
-            owner.register_buffer(leaf, copies[key], persistent=spec.persistent)
+            owner.register_buffer(leaf, copies[key], persistent=spec is None or spec.persistent)
         else:
             setattr(owner, leaf, copies.setdefault(key, tensor))
     return {spec.arg.name: names.get(_identity(tensors[spec.target]), [spec.target]) for spec in signature.input_specs if spec.target in tensors}

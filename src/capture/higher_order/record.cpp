@@ -241,8 +241,13 @@ void record_functions(const Operator& op, DispatchKeySet keys, Value* frame) {
     results = call.rule().results(call, of_functions);  // refuses what the functions give differently
     if (all_data(call)) results = call.redispatch(keys.below(key));
   }
-  tracer.record_call(fx::function("torch.ops.higher_order." + op.schema().name), node_arguments(tracer, call, recorded),
-                     Value(results));
+  fx::Node* made = tracer.record_call(fx::function("torch.ops.higher_order." + op.schema().name),
+                                      node_arguments(tracer, call, recorded), Value(results));
+  for (fx::Node* given : made->inputs()) {
+    if (given->op() != fx::Op::GetAttr) continue;
+    given->meta.source = made->meta.source;
+    given->meta.modules = made->meta.modules;
+  }
   frame[0] = Value(std::move(results));
 }
 

@@ -1,0 +1,1 @@
+"""Programs as bytes: what `torch.export.save` puts into one file, in parts."""
