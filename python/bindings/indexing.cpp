@@ -429,10 +429,9 @@ bool of_user(PyObject* object) {
 /// Whether one may want it: the tensor's, or that of something in the index.
 bool wants_offer(PyObject* self, PyObject* index) {
   if (may_be_overridden(self) || of_user(index)) return true;
-  if (!PyTuple_Check(index)) return false;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); ++i)
-    if (of_user(PyTuple_GET_ITEM(index, i))) return true;
-  return false;
+  if (!PyTuple_Check(index) && !PyList_Check(index)) return false;
+  PyObject* const* items = PySequence_Fast_ITEMS(index);
+  return std::any_of(items, items + PySequence_Fast_GET_SIZE(index), of_user);
 }
 
 PyObject* subscript(PyObject* self, PyObject* index) {

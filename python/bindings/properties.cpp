@@ -102,6 +102,12 @@ PyObject* get_names(PyObject* self, void*) {
   });
 }
 template <DeviceType kType> PyObject* is_on(PyObject* self, void*) {
+  if (PyObject * out; answered(self, "device", out)) {
+    return guarded([&] {
+      nb::object device = owned(out);
+      return PyBool_FromLong(nb::cast<Device>(device).type == kType);
+    });
+  }
   return PyBool_FromLong(tensor_of(self).device().type == kType);
 }
 template <Layout kLayout> PyObject* has_layout(PyObject* self, void*) {
