@@ -67,3 +67,9 @@ def test_fields_of_a_dataclass_that_are_none_may_be_leaves():
     register_dataclass_as_pytree_node(Fields, return_none_fields=True, serialized_type_name="test_pytree.Fields")
     leaves, spec = pytree.tree_flatten(Fields(3))
     assert leaves == [3, None] and spec.context == [["x", "y"], []] and pytree.tree_unflatten(leaves, spec) == Fields(3)
+
+
+def test_items_of_immutable_containers_have_keys():
+    from umbra.fx.immutable_collections import immutable_dict, immutable_list
+    leaves, _ = pytree.tree_flatten_with_path({"a": immutable_list([1, immutable_dict({"b": 2})])})
+    assert [(pytree.keystr(path), leaf) for path, leaf in leaves] == [("['a'][0]", 1), ("['a'][1]['b']", 2)]
