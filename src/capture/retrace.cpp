@@ -42,18 +42,17 @@ std::vector<Value> run_calls_with_origin(const IntrusivePtr<fx::GraphModule>& mo
   return interpreter.run(std::move(inputs));
 }
 
-<<<<<<< HEAD
 /// Operators written in Python get their graphs as they are.
 bool calls_functions(const fx::Node& node) {
   const fx::Function* function = node.target().function();
   const Operator* op = function ? find_operator(concat("higher_order::", function->short_name())) : nullptr;
   return op && op->definition().higher_order;
-=======
+}
+
 /// Sizes of inputs are asked for once, for all calls: they have no line of their own.
 bool is_size_of_input(const fx::Node& node) {
   static const Operator& size = get_operator("aten::sym_size.int");
   return node.calls(size) && node.arg(0).is_node() && node.arg(0).node()->op() == fx::Op::Placeholder;
->>>>>>> export
 }
 
 /// Graphs that a call is given (the branches of a cond) run in the same way: their calls have lines of their own.
