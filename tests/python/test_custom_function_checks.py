@@ -305,3 +305,22 @@ def test_a_written_view_is_the_only_result():
         Added.apply(leaf.clone().view_as(leaf), y)
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad has been used in an in-place operation"):
         Added.apply(leaf, y)
+
+
+def test_what_backward_saved_is_not_there_for_tangents():
+    seen = []
+
+    class Copied(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.clone()
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            seen.append(ctx.saved_tensors)
+            return tangent
+
+    with forward_ad.dual_level():
+        Copied.apply(forward_ad.make_dual(torch.ones(1), torch.ones(1)))
+    assert seen == [()]
