@@ -184,22 +184,25 @@ int on_event(PyObject*, PyFrameObject* frame, int what, PyObject* argument) {
   });
 }
 
-thread_local Profiler g_profiler;
+/// The watches around this thread's last one: a backend may capture, too.
+thread_local std::vector<std::pair<Profiler, std::unique_ptr<FrameWatch>>> g_outer;
 
 void start(nb::object functions, nb::object codes, nb::object questions, std::vector<std::string> own,
            std::string library) {
   classes();
+  auto watch = std::make_unique<FrameWatch>(std::move(functions), std::move(codes), std::move(questions),
+                                            std::move(own), std::move(library));
   PyThreadState* thread = PyThreadState_Get();
-  g_profiler = {thread->c_profilefunc, nb::borrow(thread->c_profileobj)};
-  g_watch = std::make_unique<FrameWatch>(std::move(functions), std::move(codes), std::move(questions), std::move(own),
-                                         std::move(library));
+  g_outer.emplace_back(Profiler{thread->c_profilefunc, nb::borrow(thread->c_profileobj)}, std::move(g_watch));
+  g_watch = std::move(watch);
   PyEval_SetProfile(on_event, nullptr);
 }
 
 void stop() {
-  Profiler before = std::exchange(g_profiler, Profiler());
+  auto [before, outer] = std::move(g_outer.back());
+  g_outer.pop_back();
   PyEval_SetProfile(before.function, before.object.ptr());
-  g_watch.reset();
+  g_watch = std::move(outer);
 }
 
 bool is_the_user_asking() {

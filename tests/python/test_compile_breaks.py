@@ -174,3 +174,26 @@ def test_the_older_name_of_compile():
     assert torch._dynamo.optimize("eager")(lambda x: x + 1)(x).tolist() == [2, 2]
     with pytest.raises(torch._dynamo.exc.Unsupported):
         torch._dynamo.optimize("eager", nopython=True)(prints)(x)
+
+
+def test_a_profiler_and_a_backend_that_compiles_are_not_disturbed():
+    import cProfile
+    inner = torch.compile(lambda x: x + 1, backend="eager")
+    scale = [2.0]
+
+    def late(x):
+        return x * scale[0]
+    late_by_name = {"late": late}
+
+    def backend(module, inputs):
+        inner(torch.ones(3))
+        return module
+    profile = cProfile.Profile()
+    profile.enable()
+    compiled = torch.compile(lambda x: late_by_name["late"](x), backend=backend)
+    compiled(torch.ones(2))
+    sorted([2, 1])
+    profile.disable()
+    assert any("sorted" in str(entry.code) for entry in profile.getstats())
+    scale[0] = 3.0
+    assert compiled(torch.ones(2)).tolist() == [3, 3]
