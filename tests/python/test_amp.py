@@ -221,3 +221,42 @@ def test_a_view_whose_history_is_refused_is_cast_without_recording():
         with umbra.autocast("cpu", dtype=umbra.bfloat16):
             product = view @ view
     assert product.dtype == umbra.bfloat16 and not product.requires_grad
+
+
+class Unscaling(umbra.optim.SGD):
+    """An optimiser that unscales gradients itself."""
+    _step_supports_amp_scaling = True
+
+    def step(self, closure=None):
+        self.seen = (self.grad_scale if self.grad_scale is None else self.grad_scale.item(), self.found_inf.item())
+
+
+def test_an_optimizer_that_unscales_is_shown_the_scale_and_the_infinities():
+    weight = nn.Parameter(umbra.ones(2))
+    optimizer, scaler = Unscaling([weight], lr=0.1), umbra.amp.GradScaler("cpu", init_scale=4.0)
+    scaler.scale((weight * 3).sum()).backward()
+    scaler.step(optimizer)
+    assert optimizer.seen == (4.0, 0.0) and not hasattr(optimizer, "grad_scale") and weight.grad.tolist() == [12.0, 12.0]
+    scaler.update()
+    weight.grad[0] = float("inf")
+    scaler.step(optimizer)
+    assert optimizer.seen == (4.0, 1.0)
+    scaler.update()
+    assert scaler.get_scale() == 2.0
+    weight.grad = umbra.ones(2)
+    scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    assert optimizer.seen == (None, 0.0)
+
+
+def test_an_older_optimizer_is_given_the_scaler():
+    class Older(Unscaling):
+        def step(self, closure=None, *, grad_scaler=None):
+            self.seen = grad_scaler
+
+    weight = nn.Parameter(umbra.ones(2))
+    optimizer, scaler = Older([weight], lr=0.1), umbra.amp.GradScaler("cpu")
+    scaler.scale(weight.sum()).backward()
+    with pytest.warns(FutureWarning, match="passes itself"):
+        scaler.step(optimizer)
+    assert optimizer.seen is scaler
