@@ -214,19 +214,15 @@ PyMethodDef g_disabled_definition = {"_disabled_torch_dispatch_impl",
                                      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(disabled)),
                                      METH_VARARGS | METH_KEYWORDS, nullptr};
 
-/// `with _C._DisableTorchDispatch():`, and with True also below what records and makes functional.
-struct DisableDispatch {
-  explicit DisableDispatch(bool below_captures = false) : below_captures(below_captures) {}
-  bool below_captures;
-  DispatchState before;
-  void enter() {
-    before = dispatch_state();
-    dispatch_state().exclude |= DispatchKeySet(DispatchKey::UserMode) | DispatchKey::Subclass | DispatchKey::Fake;
-    if (below_captures)
-      dispatch_state().exclude |= DispatchKeySet(DispatchKey::Autograd) | DispatchKey::Functionalize |
-                                  DispatchKey::Proxy | DispatchKey::PreProxy | DispatchKey::Lift;
+/// `_C._DisableTorchDispatch()`, and with True also below what records and makes functional.
+struct DisableDispatch : ScopedExclusion {
+  explicit DisableDispatch(bool below_captures = false) : ScopedExclusion(keys(below_captures)) {}
+  static DispatchKeySet keys(bool below_captures) {
+    DispatchKeySet handlers = DispatchKeySet(DispatchKey::UserMode) | DispatchKey::Subclass | DispatchKey::Fake;
+    if (!below_captures) return handlers;
+    return handlers | DispatchKey::Autograd | DispatchKey::Functionalize | DispatchKey::Proxy | DispatchKey::PreProxy |
+           DispatchKey::Lift;
   }
-  void leave(nb::args) { dispatch_state() = before; }
 };
 
 /// Takes every mode off the stack for a scope, or those that record.
@@ -337,7 +333,7 @@ void bind_dispatch(nb::module_& m) {
   });
   nb::class_<DisableDispatch>(m, "_DisableTorchDispatch")
       .def(nb::init<bool>(), nb::arg("below_captures") = false)
-      .def("__enter__", &DisableDispatch::enter)
+      .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__exit__", &DisableDispatch::leave);
   nb::class_<ReentrantDispatch>(m, "_RestorePythonTLSSnapshot")
       .def(nb::init<>())

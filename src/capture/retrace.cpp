@@ -49,6 +49,12 @@ bool calls_functions(const fx::Node& node) {
   return op && op->definition().higher_order;
 }
 
+/// Sizes of inputs are asked for once, for all calls: they have no line of their own.
+bool is_size_of_input(const fx::Node& node) {
+  static const Operator& size = get_operator("aten::sym_size.int");
+  return node.calls(size) && node.arg(0).is_node() && node.arg(0).node()->op() == fx::Op::Placeholder;
+}
+
 /// Graphs that a call is given (the branches of a cond) run in the same way: their calls have lines of their own.
 void give_origins_to_graphs(fx::NodeCall& call, OriginOf origin_of) {
   if (!calls_functions(call.node())) return;
@@ -81,6 +87,7 @@ Value call_with_origin(fx::NodeCall& call, OriginOf origin_of) {
   for (fx::Node* made = last ? last->next() : tracer->graph().first(); made && made->op() != fx::Op::Root;
        made = made->next()) {
     if (has_origin(*made)) continue;  // of a graph that the call was given
+    if (is_size_of_input(*made)) continue;
     if (origin.source) made->meta.source = origin.source;
     if (function) made->meta.set("torch_fn", *function);
     if (!from) from = origin_of(call.node());

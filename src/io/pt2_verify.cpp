@@ -50,16 +50,26 @@ void visit_names(const Argument& argument, const NameVisitor& visit) {
       argument.value);
 }
 
-/// Functions that programs call beside operators.
+/// Functions that programs call beside operators: those that PyTorch's files have, and others of numbers, which PyTorch
+/// cannot save.
 bool is_known_function(std::string_view target) {
-  constexpr std::string_view kOperators[] = {"add", "sub",  "mul", "floordiv", "mod",   "pow", "truediv",
-                                             "neg", "pos",  "eq",  "ne",       "lt",    "le",  "gt",
-                                             "ge",  "and_", "or_", "lshift",   "rshift"};
-  constexpr std::string_view kFunctions[] = {"math.trunc",    "torch.sym_not", "torch.sym_int", "torch.sym_float",
-                                             "torch.sym_ite", "torch.sym_max", "torch.sym_min", "torch._sym_sqrt"};
+  constexpr std::string_view kOperators[] = {"add", "sub",  "mul", "floordiv", "mod",    "pow", "truediv",
+                                             "neg", "pos",  "eq",  "ne",       "lt",     "le",  "gt",
+                                             "ge",  "and_", "or_", "lshift",   "rshift", "xor", "not_"};
+  constexpr std::string_view kFunctions[] = {"math.trunc",    "math.floor",    "math.ceil",       "math.pow",
+                                             "torch.sym_not", "torch.sym_int", "torch.sym_float", "torch.sym_ite",
+                                             "torch.sym_max", "torch.sym_min", "torch.sym_and",   "torch.sym_or",
+                                             "torch.sym_sum", "builtins.round"};
+  constexpr std::string_view kOfFloats[] = {"sqrt", "sin",  "cos",  "tan",  "sinh", "cosh",
+                                            "tanh", "asin", "acos", "atan", "log2"};
   if (target.starts_with("torch._functorch.predispatch.")) return true;  // the parts of a vmap
-  if (target.starts_with("_operator.")) return std::ranges::find(kOperators, target.substr(10)) != std::end(kOperators);
-  return std::ranges::find(kFunctions, target) != std::end(kFunctions);
+  auto is_one_of = [](const auto& names, std::string_view name) {
+    return std::ranges::find(names, name) != std::end(names);
+  };
+  if (target.starts_with("_operator.")) return is_one_of(kOperators, target.substr(10));
+  for (std::string_view prefix : {"torch._sym_", "math."})
+    if (target.starts_with(prefix) && is_one_of(kOfFloats, target.substr(prefix.size()))) return true;
+  return is_one_of(kFunctions, target);
 }
 
 class Verifier {

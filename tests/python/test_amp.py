@@ -260,3 +260,17 @@ def test_an_older_optimizer_is_given_the_scaler():
     with pytest.warns(FutureWarning, match="passes itself"):
         scaler.step(optimizer)
     assert optimizer.seen is scaler
+
+
+def test_an_operator_of_a_users_falls_through_autocast():
+    with umbra.library._scoped_library("uncast", "FRAGMENT") as own:
+        own.define("same(Tensor x) -> Tensor")
+        own.impl("same", lambda x: x.clone(), "CPU")
+        own.impl("same", umbra.library.fallthrough_kernel, "AutocastCPU")
+        with umbra.autocast("cpu"):
+            assert umbra.ops.uncast.same(a).dtype is F32
+
+
+def test_a_kernel_has_the_key_of_its_library():
+    with umbra.library._scoped_library("aten", "IMPL", "CPU") as own, pytest.raises(RuntimeError, match="inconsistent with the dispatch key"):
+        own.impl("sum", lambda x: x, "Meta")

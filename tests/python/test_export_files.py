@@ -3,6 +3,7 @@ import collections
 import dataclasses
 import io
 import json
+import math
 import pickle
 import zipfile
 
@@ -281,3 +282,10 @@ def test_parts_of_another_version_are_refused():
     artifact.exported_program = b""
     with pytest.raises(SerializeError, match="holds no program"):
         deserialize(artifact)
+
+
+def test_programs_that_round_sizes_are_read_again():
+    program = export(Function(lambda x: x.new_zeros(round(x.shape[0] / 2)) + math.ceil(x.shape[0] / 2)), (torch.ones(3, 4),), dynamic_shapes={"x": {0: Dim("n")}})
+    again = reloaded(program)
+    for rows in (4, 5, 7):
+        assert torch.equal(again.module()(torch.ones(rows, 4)), torch.zeros(round(rows / 2)) + math.ceil(rows / 2))

@@ -275,3 +275,12 @@ def test_placeholders_have_no_capitals_and_no_signs():
     module = reloaded(program).module()
     assert "def forward(self, X, x, Given):" in program.module().code
     assert module(torch.ones(2), torch.ones(2), {"my-key": torch.ones(2), "a.B": torch.ones(2)}).tolist() == [4, 4]
+
+
+def test_sizes_of_inputs_have_no_line_however_often_a_program_is_captured():
+    program = export(Function(lambda x: x * (x.shape[0] / 2)), (torch.ones(3, 4),), dynamic_shapes={"x": {0: Dim("n")}})
+    again = export(program.module(), (torch.ones(3, 4),), dynamic_shapes={"x": {0: Dim("n")}})
+    for made in (program, again, program.run_decompositions()):
+        (size,) = made.graph.find_nodes(op="call_function", target=torch.ops.aten.sym_size.int)
+        assert size.stack_trace is None
+    assert str(again) == str(program)

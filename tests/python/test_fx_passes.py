@@ -6,12 +6,17 @@ import pickle
 import pytest
 
 import umbra as torch
+import umbra.export
 from umbra import fx
 from umbra.fx.experimental.const_fold import split_const_subgraphs
+from umbra.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from umbra.fx.passes.infra.pass_base import PassBase, PassResult
 from umbra.fx.passes.infra.pass_manager import PassManager, _topological_sort_passes, this_before_that_pass_constraint
+from umbra.fx.passes.operator_support import OperatorSupport
 from umbra.fx.passes.split_module import split_module
+from umbra.fx.passes.split_utils import split_by_tags
 from umbra.fx.passes.utils.matcher_utils import SubgraphMatcher
+from umbra.fx.passes.utils.matcher_with_name_node_map_utils import SubgraphMatcherWithNameNodeMap
 from umbra.fx.subgraph_rewriter import replace_pattern_with_filters
 
 
@@ -241,7 +246,6 @@ def test_a_modules_call_that_nobody_uses_goes_unless_the_module_says_otherwise()
 # ---- parts that a backend takes ----
 
 def partitions_of(function, taken, **options):
-    from umbra.fx.passes.infra.partitioner import CapabilityBasedPartitioner
     from umbra.fx.passes.operator_support import create_op_support
     support = create_op_support(lambda _, node: node.op == "call_function" and node.target in taken)
     return CapabilityBasedPartitioner(torch.fx.symbolic_trace(function), support, **options)
@@ -326,7 +330,6 @@ def test_functions_that_write_are_refused_where_that_is_asked_for():
 
 
 def test_calls_that_compute_nothing_leave_the_borders_of_partitions():
-    from umbra.fx.passes.infra.partitioner import CapabilityBasedPartitioner
     from umbra.fx.passes.operator_support import create_op_support
     module = fx.symbolic_trace(lambda x: torch.t(torch.relu(torch.t(torch.tanh(torch.t(x))))))
     partitioner = CapabilityBasedPartitioner(module, create_op_support(lambda modules, node: node.op == "call_function"), non_compute_ops=["torch.t"])
@@ -427,3 +430,74 @@ def test_submodules_are_added_where_there_is_nothing_else():
     assert not module.add_submodule("shift.b", torch.nn.Tanh())
     with pytest.raises(KeyError, match="attribute 'shift' already exists"):
         module.add_submodule("shift", torch.nn.Tanh())
+
+
+# ---- what matches and what is split ----
+
+def test_patterns_match_calls_that_leave_out_defaults():
+    def pattern(x, size, stride):
+        return torch.ops.aten.max_pool2d_with_indices.default(x, size, stride, padding=[0, 0])
+
+    class Pools(torch.nn.Module):
+        def forward(self, x):
+            return torch.ops.aten.max_pool2d_with_indices.default(x, [2, 2], stride=[2, 2])
+    matcher = SubgraphMatcher(fx.symbolic_trace(pattern).graph)
+    assert len(matcher.match(fx.symbolic_trace(Pools()).graph)) == 1
+
+
+def test_named_matches_take_patterns_that_are_programs():
+    class Pattern(torch.nn.Module):
+        def forward(self, x):
+            made = x.relu()
+            return made * 2, {"relu": made}
+
+    class Target(torch.nn.Module):
+        def forward(self, x):
+            return (x + 1).relu() * 2
+    args = (torch.ones(3),)
+    matcher = SubgraphMatcherWithNameNodeMap(torch.export.export(Pattern(), args).module())
+    (match,) = matcher.match(torch.export.export(Target(), args).module().graph)
+    assert match.name_node_map["relu"].target is torch.ops.aten.relu.default
+
+
+class Tagged(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(2, 2)
+        self.weight = torch.nn.Parameter(torch.ones(2))
+
+    def forward(self, x):
+        return (self.layer(x) + self.weight).relu()
+
+
+def tagged():
+    traced = fx.symbolic_trace(Tagged())
+    for node in traced.graph.nodes:
+        if node.op.startswith("call"):
+            node.tag = "layers" if node.op == "call_module" else "rest"
+    return traced
+
+
+def test_splitting_by_tags_says_where_names_went():
+    split, names = split_by_tags(tagged(), ["layers", "rest"], return_fqn_mapping=True)
+    assert names == {"layer": "layers.layer", "weight": "rest.weight"}
+    assert split(torch.ones(1, 2)).shape == (1, 2)
+
+
+def test_parts_split_by_tags_may_give_tuples():
+    traced = tagged()
+    split = split_by_tags(traced, ["layers", "rest"], return_tuple=True)
+    x = torch.ones(1, 2)
+    assert isinstance(split.layers(x), tuple)
+    assert torch.equal(split(x), traced(x))
+
+
+def test_items_of_what_is_no_part_are_no_partition():
+    class Items(OperatorSupport):
+        def is_node_supported(self, submodules, node):
+            return node.target is operator.getitem
+
+    class Statistics(torch.nn.Module):
+        def forward(self, x):
+            return torch.ops.aten.var_mean(x)[0]
+    assert CapabilityBasedPartitioner(fx.symbolic_trace(Statistics()), Items(), allows_single_node_partition=True).propose_partitions() == []

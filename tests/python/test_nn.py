@@ -303,3 +303,7 @@ def test_tables_have_the_size_they_are_said_to_have():
         umbra.nn.Embedding(3, 2, _weight=umbra.ones(2, 2))
     with pytest.raises(AssertionError, match="2-dimensional"):
         umbra.nn.Embedding.from_pretrained(umbra.ones(2))
+
+
+def test_gradients_of_convolutions_are_under_functional_too():
+    assert nn.functional.grad is umbra.nn.grad

@@ -28,11 +28,11 @@ class Adafactor(Optimizer):
             raise RuntimeError("Adafactor does not support complex parameters")
         super()._update_one(parameter, group)
 
-    def _first_state(self, parameter, gradient, group):
-        if gradient.dim() <= 1:
-            return {"step": counter(parameter, group), "variance": umbra.zeros_like(gradient)}
-        return {"step": counter(parameter, group), "row_var": gradient.new_zeros((*gradient.shape[:-1], 1)),
-                "col_var": gradient.new_zeros((*gradient.shape[:-2], 1, gradient.shape[-1]))}
+    def _first_state(self, parameter, group):
+        if parameter.dim() <= 1:
+            return {"step": counter(parameter, group), "variance": umbra.zeros_like(parameter)}
+        return {"step": counter(parameter, group), "row_var": parameter.new_zeros((*parameter.shape[:-1], 1)),
+                "col_var": parameter.new_zeros((*parameter.shape[:-2], 1, parameter.shape[-1]))}
 
     def _update(self, parameter, gradient, group, state):
         if group["maximize"]:

@@ -16,7 +16,7 @@ class Adadelta(Optimizer):
 
     _captures_on_xla = False
 
-    def _first_state(self, parameter, gradient, group):
+    def _first_state(self, parameter, group):
         return {"step": counter(parameter, group), "square_avg": umbra.zeros_like(parameter), "acc_delta": umbra.zeros_like(parameter)}
 
     def _update(self, parameter, gradient, group, state):

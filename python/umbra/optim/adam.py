@@ -22,7 +22,7 @@ class Adam(Optimizer):
                                   "foreach": foreach, "capturable": capturable, "differentiable": differentiable, "fused": fused,
                                   "decoupled_weight_decay": decoupled_weight_decay or self._decoupled})
 
-    def _first_state(self, parameter, gradient, group):
+    def _first_state(self, parameter, group):
         averages = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if group["amsgrad"] else ("exp_avg", "exp_avg_sq")
         return {"step": counter(parameter, group), **{name: umbra.zeros_like(parameter) for name in averages}}
 

@@ -13,7 +13,7 @@ class Adamax(Optimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach, "maximize": maximize,
                                   "differentiable": differentiable, "capturable": capturable})
 
-    def _first_state(self, parameter, gradient, group):
+    def _first_state(self, parameter, group):
         return {"step": counter(parameter, group), "exp_avg": umbra.zeros_like(parameter), "exp_inf": umbra.zeros_like(parameter)}
 
     def _update(self, parameter, gradient, group, state):

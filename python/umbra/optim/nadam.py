@@ -17,7 +17,7 @@ class NAdam(_Moments):
 
     _on_devices = "params, mu_products and state_steps"
 
-    def _first_state(self, parameter, gradient, group):
+    def _first_state(self, parameter, group):
         return {"step": counter(parameter, group), "mu_product": counter(parameter, group, 1.0),
                 "exp_avg": umbra.zeros_like(parameter), "exp_avg_sq": umbra.zeros_like(parameter)}
 

@@ -284,7 +284,7 @@ class Optimizer:
         if parameter.is_complex():
             state, values, gradient = RealParts(state, parameter), umbra.view_as_real(parameter), umbra.view_as_real(gradient)
         if not state:
-            for name, first in self._first_state(values, gradient, group).items():
+            for name, first in self._first_state(values, group).items():
                 state[name] = first
         if group.get("capturable") and not group.get("fused"):
             self._check_capturable(parameter, group)
@@ -298,7 +298,7 @@ class Optimizer:
 
     _on_devices, _captures_on_xla = "params and state_steps", True
 
-    def _first_state(self, parameter, gradient, group):
+    def _first_state(self, parameter, group):
         """The state before the first step."""
         return {}
 

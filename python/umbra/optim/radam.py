@@ -30,7 +30,7 @@ class RAdam(_Moments):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize, "foreach": foreach,
                                   "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay, "differentiable": differentiable})
 
-    def _first_state(self, parameter, gradient, group):
+    def _first_state(self, parameter, group):
         return {"step": counter(parameter, group), "exp_avg": umbra.zeros_like(parameter), "exp_avg_sq": umbra.zeros_like(parameter)}
 
     def _update(self, parameter, gradient, group, state):

@@ -14,7 +14,7 @@ class Rprop(Optimizer):
         super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "foreach": foreach, "maximize": maximize,
                                   "differentiable": differentiable, "capturable": capturable})
 
-    def _first_state(self, parameter, gradient, group):
+    def _first_state(self, parameter, group):
         return {"step": counter(parameter, group), "prev": umbra.zeros_like(parameter), "step_size": umbra.full_like(gradient, group["lr"])}
 
     def _update(self, parameter, gradient, group, state):

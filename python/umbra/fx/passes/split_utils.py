@@ -44,8 +44,8 @@ class Component:
 class _Split:
     """One graph module on its way into parts."""
 
-    def __init__(self, gm, tags):
-        self.gm = gm
+    def __init__(self, gm, tags, gives_tuples=False, made_class=GraphModule):
+        self.gm, self.gives_tuples, self.made_class, self.names = gm, gives_tuples, made_class, {}
         self.parts = {tag: Component(Graph(), i, tag) for i, tag in enumerate(tags)}
         self.of, self.copies = {}, {}
 
@@ -60,8 +60,8 @@ class _Split:
                 part.orig_outputs.append(node)
         for part in self.parts.values():
             results = tuple(self.copies[node] for node in part.orig_outputs)
-            part.graph.output(results[0] if len(results) == 1 else results)
-            part.gm = GraphModule(self.gm, part.graph, class_name=part.name)
+            part.graph.output(results[0] if len(results) == 1 and not self.gives_tuples else results)
+            part.gm = self.made_class(self.gm, part.graph, class_name=part.name)
         return self.main_module(output)
 
     def add(self, node):
@@ -69,6 +69,8 @@ class _Split:
         if tag is None:
             raise AssertionError(f"Node {node} does not have a tag")
         part = self.of[node] = self.parts[tag]
+        if node.op == "call_module":
+            self.names[node.target] = f"{part.name}.{node.target}"
 
         def within(used):
             maker = self.of.get(used)
@@ -77,6 +79,7 @@ class _Split:
             if maker is part:
                 return self.copies[used]
             if used.op == "get_attr":
+                self.names[used.target] = f"{part.name}.{used.target}"
                 if used not in part.getattr_maps:
                     part.getattr_maps[used] = part.graph.get_attr(used.target)
                 return part.getattr_maps[used]
@@ -99,17 +102,19 @@ class _Split:
         for part in self.parts.values():
             root.add_module(part.name, part.gm)
             call = graph.call_module(part.name, tuple(values[node] for node in part.orig_inputs))
-            if len(part.orig_outputs) == 1:
+            if len(part.orig_outputs) == 1 and not self.gives_tuples:
                 values[part.orig_outputs[0]] = call
             else:
                 for i, node in enumerate(part.orig_outputs):
                     values[node] = graph.call_function(operator.getitem, (call, i))
         graph.output(map_arg(output.args[0], lambda n: values[n]))
-        return GraphModule(root, graph)
+        graph._take_form(self.gm.graph)
+        return self.made_class(root, graph)
 
 
 def split_by_tags(gm, tags, return_fqn_mapping=False, return_tuple=False, GraphModuleCls=GraphModule):
-    """A module of one submodule for each tag, in the order of `tags`; each call of `gm` has its tag in `node.tag`."""
-    from umbra._options import not_built
-    not_built("split_by_tags", return_fqn_mapping=(return_fqn_mapping, False), return_tuple=(return_tuple, False), GraphModuleCls=(GraphModuleCls, GraphModule))
-    return _Split(gm, tags).run()
+    """A module of one submodule for each tag, in the order of `tags`; each call of `gm` has its tag in `node.tag`. With `return_fqn_mapping` it comes with
+    a dict from the names of what the calls use (modules, parameters) to their names in it; with `return_tuple` each submodule gives a tuple."""
+    split = _Split(gm, tags, return_tuple, GraphModuleCls)
+    made = split.run()
+    return (made, split.names) if return_fqn_mapping else made

@@ -92,6 +92,8 @@ class CapabilityBasedPartitioner:
         return reach
 
     def _is_worth_it(self, part):
+        if all(n.op == "call_function" and n.target is operator.getitem for n in part.nodes):
+            return False  # items of what is no part
         if self.allows_single_node_partition:
             return True
         computing = [n for n in part.nodes if n.op == "call_function" and _name(n.target) not in (*self.non_compute_ops, "_operator.getitem")

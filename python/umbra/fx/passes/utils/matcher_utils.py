@@ -25,6 +25,17 @@ def _attribute(node):
     return value
 
 
+def _arguments(node):
+    """The arguments of a call in the order of the operator's schema, with its defaults; of other calls what they are given."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or node.op != "call_function":
+        return list(node.args), dict(node.kwargs)
+    arguments = list(node.args)
+    for parameter in schema.arguments[len(arguments):]:
+        arguments.append(node.kwargs.get(parameter.name, parameter.default_value))
+    return arguments, {}
+
+
 class SubgraphMatcher:
     """Looks for a pattern, from its results to its inputs. Values inside a match are used nowhere else but by the match, unless the pattern gives them
     as results. `ignore_literals`: numbers of the pattern stand for any; `match_placeholder`: its inputs stand for inputs alone."""
@@ -35,7 +46,7 @@ class SubgraphMatcher:
         if len(pattern.nodes) == 0:
             raise ValueError("SubgraphMatcher cannot be initialized with an empty pattern")
         for node in pattern.nodes:
-            if node.op != "output" and not node.users and node.op != "placeholder":
+            if node.op not in ("output", "placeholder") and not node.users and not node.is_impure():
                 raise ValueError("SubgraphMatcher cannot be initialized with an pattern with dead code")
         output = pattern.output_node()
         self.pattern_placeholder_nodes = [n for n in pattern.nodes if n.op == "placeholder"]
@@ -93,9 +104,7 @@ class SubgraphMatcher:
         match.nodes_map[pattern_node] = node
         if pattern_node.op == "placeholder":
             return True
-        same = (len(pattern_node.args) == len(node.args) and pattern_node.kwargs.keys() == node.kwargs.keys()
-                and self._match_values(tuple(pattern_node.args), tuple(node.args), match)
-                and self._match_values(dict(pattern_node.kwargs), dict(node.kwargs), match))
+        same = all(self._match_values(a, b, match) for a, b in zip(_arguments(pattern_node), _arguments(node)))
         if not same:
             match.nodes_map = saved.nodes_map
         return same

@@ -2,14 +2,17 @@
 from umbra._options import not_built
 from umbra.fx.graph_module import GraphModule
 from umbra.fx.passes.utils.matcher_utils import SubgraphMatcher
+from umbra.utils import _pytree as pytree
 
 __all__ = ["SubgraphMatcherWithNameNodeMap"]
 
 
 def _split_off_names(pattern):
     """The pattern without the last of its results, a dict from names to nodes, and that dict with the nodes' own names."""
+    structure = getattr(pattern, "_out_spec", None)  # of a program, whose graph gives its results flat
     pattern = GraphModule(pattern, pattern.graph)
-    *results, names = pattern.graph.output_node().args[0]
+    results = pattern.graph.output_node().args[0]
+    *results, names = results if structure is None else pytree.tree_unflatten(list(results), structure)
     pattern.graph.output_node().args = (tuple(results) if len(results) != 1 else results[0],)
     pattern.recompile()
     return pattern, {name: node.name for name, node in names.items()}
