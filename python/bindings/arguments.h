@@ -17,10 +17,9 @@ class Scratch {
   void reset() {
     for (size_t i = 0; i < used_; ++i) lists_[i].clear();
     used_ = 0;
-    saw_subclass = saw_floats = false;
+    saw_subclass = false;
   }
   bool saw_subclass = false;   // a tensor of a user's class: __torch_function__ may want the call
-  bool saw_floats = false;     // a tensor of floats: large integers behind it are floats
   bool split_tensors = false;  // a tensor may stand for the list of its rows, as operators (not functions) have it
 
  private:

@@ -264,6 +264,19 @@ void bind_modes(nb::module_& m) {
     autograd::push_saved_tensor_hooks(saved_tensor_hooks(pack, unpack));
   });
   m.def("_pop_saved_tensor_hooks", &autograd::pop_saved_tensor_hooks);
+  m.def("_top_saved_tensor_hooks", [] {
+    const autograd::SavedTensorHooks* top = autograd::top_saved_tensor_hooks();
+    if (!top) return nb::object(nb::none());
+    auto pack = [hook = top->pack](nb::handle tensor) {
+      return nb::steal(wrap(hook(expect_tensor(tensor.ptr(), "a saved tensor hook"))));
+    };
+    auto unpack = [hook = top->unpack](nb::handle packed) {
+      Value value = is_tensor(packed.ptr()) ? Value(tensor_of(packed.ptr()))
+                                            : Value::object(make_counted<PythonObject>(packed.ptr()));
+      return nb::steal(wrap(hook(value)));
+    };
+    return nb::object(nb::make_tuple(nb::cpp_function(pack), nb::cpp_function(unpack)));
+  });
   m.def("_has_saved_tensor_hooks", &autograd::has_saved_tensor_hooks);
   m.def("_disable_saved_tensor_hooks",
         [](std::optional<std::string> message) { autograd::disable_saved_tensor_hooks(std::move(message)); });

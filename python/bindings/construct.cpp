@@ -146,13 +146,13 @@ DType inferred_dtype(PyObject* object) {
   return common;
 }
 
-/// A Python integer of 64 bits; the bits of one without a sign are those of the signed one.
+/// A Python integer of 64 bits, without a sign for a type that has none of them.
 Scalar integer_element(PyObject* object, DType dtype) {
   if (dtype == DType::UInt64) {
     check<TypeError>(PyLong_Check(object), "an integer is required");
     unsigned long long wide = PyLong_AsUnsignedLongLong(object);
     if (PyErr_Occurred()) throw nb::python_error();
-    return Scalar(static_cast<int64_t>(wide));
+    return Scalar(wide);
   }
   if (PyFloat_Check(object)) return Scalar(PyFloat_AS_DOUBLE(object));
   nb::object number = owned(PyNumber_Index(object));
@@ -203,8 +203,8 @@ char* fill(PyObject* object, size_t depth, const std::vector<int64_t>& sizes, DT
   if (depth == sizes.size()) {
     Scalar value = element_of(object, dtype);
     // Integers take numbers that fit; floats take all, as infinity if they must.
-    check(!is_integral(dtype, false) || dtype == DType::UInt64 || kernels::fits(value, dtype),
-          "value cannot be converted to type ", name(dtype), " without overflow");
+    check(!is_integral(dtype, false) || kernels::fits(value, dtype), "value cannot be converted to type ", name(dtype),
+          " without overflow");
     store_scalar(to, dtype, value);
     return to + item_size(dtype);
   }
@@ -220,14 +220,7 @@ char* fill(PyObject* object, size_t depth, const std::vector<int64_t>& sizes, DT
   return to;
 }
 
-PyObject* element_object(const char* at, DType dtype) {
-  if (dtype == DType::UInt64) {
-    uint64_t value;
-    std::memcpy(&value, at, sizeof(value));
-    return PyLong_FromUnsignedLongLong(value);
-  }
-  return wrap(load_scalar(at, dtype));
-}
+PyObject* element_object(const char* at, DType dtype) { return wrap(load_scalar(at, dtype)); }
 
 PyObject* list_of(const Tensor& t, int64_t dim, const char* at) {
   if (dim == t.dim()) return element_object(at, t.dtype());
@@ -351,7 +344,7 @@ Scalar load_scalar(const void* from, DType dtype) {
     T v;
     std::memcpy(&v, from, sizeof(T));
     if constexpr (std::is_same_v<T, bool>) return Scalar(v);
-    else if constexpr (std::is_integral_v<T>) return Scalar(static_cast<int64_t>(v));
+    else if constexpr (std::is_integral_v<T>) return Scalar(v);
     else if constexpr (is_complex_type<T>) return Scalar(std::complex<double>(v));
     else if constexpr (std::is_same_v<T, double>) return Scalar(v);
     else return Scalar(static_cast<double>(static_cast<float>(v)));
@@ -363,7 +356,7 @@ void store_scalar(void* to, DType dtype, const Scalar& value) {
     using T = decltype(kind);
     T v;
     if constexpr (std::is_same_v<T, bool>) v = value.to_bool();
-    else if constexpr (std::is_integral_v<T>) v = static_cast<T>(value.to_int());
+    else if constexpr (std::is_integral_v<T>) v = value.to<T>();
     else if constexpr (std::is_same_v<T, ComplexHalf>) v = T(std::complex<float>(value.to_complex()));
     else if constexpr (is_complex_type<T>) v = T(value.to_complex());
     else if constexpr (std::is_same_v<T, double>) v = value.to_double();

@@ -36,11 +36,7 @@ Scalar item_of(const Tensor& tensor) {
   static const Operator& item = get_operator("aten::_local_scalar_dense");
   Value frame[1] = {Value::borrow(tensor)};
   item.call(frame);
-  Scalar value = frame[0].to_scalar();
-  // Of uint64 an element comes as its bits.
-  check(tensor.dtype() != DType::UInt64 || value.is_symbolic() || value.to_int() >= 0,
-        "value cannot be converted to type int64_t without overflow");
-  return value;
+  return frame[0].to_scalar();
 }
 
 /// A tensor that may stand for a number. Not one that requires a gradient: it would be lost without a word.
@@ -55,41 +51,24 @@ int64_t long_value(PyObject* object) {
   return value;
 }
 
-/// An integer as an operand; one beyond 64 bits is refused as PyTorch refuses it for integers.
-int64_t operand_value(PyObject* object) {
+/// An integer as an operand, of 64 bits with or without a sign.
+Scalar operand_value(PyObject* object) {
   int overflow = 0;
   int64_t value = PyLong_AsLongLongAndOverflow(object, &overflow);
   if (!overflow) return value;
-  PyLong_AsUnsignedLongLong(object);
+  uint64_t large = PyLong_AsUnsignedLongLong(object);
   if (PyErr_Occurred()) throw nb::python_error();
-  fail("value cannot be converted to type int64_t without overflow");
-}
-
-/// An integer from 2^63 to 2^64 - 1 beside a tensor of floats is a float: no Scalar holds it as it is. One that may be
-/// written to integers has to be exact.
-bool read_large(PyObject* object, const Scratch& scratch, bool exact, Value& out) {
-  int overflow = 0;
-  if (!scratch.saw_floats || !PyLong_CheckExact(object)) return false;
-  PyLong_AsLongLongAndOverflow(object, &overflow);
-  if (overflow <= 0) return false;
-  uint64_t value = PyLong_AsUnsignedLongLong(object);
-  if (PyErr_Occurred()) throw nb::python_error();
-  auto number = static_cast<double>(value);
-  if (exact && (number == 0x1p64 || static_cast<uint64_t>(number) != value)) return false;
-  out = Value(Scalar(number));
-  return true;
+  return large;
 }
 
 bool read_tensor(PyObject* object, bool numbers, Value& out, Scratch& scratch) {
   if (is_tensor(object)) {
-    scratch.saw_floats |= is_differentiable(tensor_of(object).dtype());
     if (!is_plain_tensor_type(Py_TYPE(object))) scratch.saw_subclass = true;
     out = Value::borrow(tensor_of(object));
     return true;
   }
   Scalar number;
-  if (numbers && read_large(object, scratch, false, out)) number = out.to_scalar();
-  else if (!numbers || !read_scalar(object, number)) return false;
+  if (!numbers || !read_scalar(object, number)) return false;
   out = Value(wrapped_number(number));
   return true;
 }
@@ -262,7 +241,7 @@ bool read_int(PyObject* object, SymInt& out) {
 bool read_scalar(PyObject* object, Scalar& out) {
   if (PyFloat_Check(object)) out = Scalar(PyFloat_AS_DOUBLE(object));
   else if (PyBool_Check(object)) out = Scalar(object == Py_True);
-  else if (PyLong_Check(object)) out = Scalar(operand_value(object));
+  else if (PyLong_Check(object)) out = operand_value(object);
   else if (PyComplex_Check(object))
     out = Scalar(std::complex<double>(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object)));
   else if (is_sym_int(object)) out = Scalar(sym_int_of(object));
@@ -273,7 +252,7 @@ bool read_scalar(PyObject* object, Scalar& out) {
     out = trace && trace->on ? trace->scalar(tensor_of(object)) : item_of(tensor_of(object));
   } else if (!is_numpy_number(object)) return false;  // others may have an operator of their own for tensors
   else if (is_numpy_bool(object)) out = Scalar(PyObject_IsTrue(object) == 1 ? 1.0 : 0.0);  // as torch reads it
-  else if (has_index(object)) out = Scalar(operand_value(owned(PyNumber_Index(object)).ptr()));
+  else if (has_index(object)) out = operand_value(owned(PyNumber_Index(object)).ptr());
   else if (std::string_view(type_name(object)).starts_with("numpy.complex")) {
     Py_complex c = PyComplex_AsCComplex(object);
     if (PyErr_Occurred()) throw nb::python_error();
@@ -312,7 +291,7 @@ bool read_value(PyObject* object, const SchemaType& type, Value& out, Scratch& s
     case Base::Bool:
     case Base::SymBool: return read_bool(object, out);
     case Base::Scalar:
-    case Base::Complex: return read_large(object, scratch, true, out) || read_scalar_value(object, out);
+    case Base::Complex: return read_scalar_value(object, out);
     case Base::String:
       if (!PyUnicode_Check(object)) return false;
       out = Value(std::string(text_of(object)));
@@ -404,6 +383,7 @@ PyObject* wrap(const Value& value) {
     case Tag::SymFloat: return wrap(value.to_sym_float());
     case Tag::Bool: return PyBool_FromLong(value.to_bool());
     case Tag::SymBool: return wrap(value.to_sym_bool());
+    case Tag::UInt:
     case Tag::Complex: return wrap(value.to_scalar());
     case Tag::String: return make_text(value.to_string()).release().ptr();
     case Tag::Device: return wrap(value.to_device());

@@ -147,18 +147,21 @@ class PythonMode final : public DispatchMode {
   }
 
  private:
-  /// A mode says that it knows operators that take functions; their functions are functions of lists to it.
+  /// A mode says that it knows operators that take functions, or one of them has a rule for it; their functions are
+  /// functions of lists to it.
   bool handle_functions(const Operator& op, Value* frame) const {
-    nb::object knows = nb::getattr(nb::handle(object_), "supports_higher_order_operators", nb::bool_(false));
-    if (PyObject_IsTrue(knows.ptr()) != 1)
-      fail<NotImplementedError>("There was no rule registered for HigherOrderOperator ", op.schema().name, " and mode ",
-                                repr_of(object_), ".");
     nb::object space = nb::module_::import_("umbra._higher_order_ops").attr("namespace");
     nb::object function = space.attr(op.schema().name.c_str());
     nb::list args;
     for (size_t i = 0; i < op.argument_count(); ++i) args.append(wrap_function_argument(op, frame, i));
-    nb::object method = owned(PyObject_GetAttr(object_, g_method_name));
-    nb::object result = method(function, nb::tuple(), nb::tuple(args), nb::dict());
+    nb::object rule = function.attr("python_key_table").attr("get")(nb::handle(object_).type());
+    nb::object knows = nb::getattr(nb::handle(object_), "supports_higher_order_operators", nb::bool_(false));
+    if (rule.is_none() && PyObject_IsTrue(knows.ptr()) != 1)
+      fail<NotImplementedError>("There was no rule registered for HigherOrderOperator ", op.schema().name, " and mode ",
+                                repr_of(object_), ".");
+    nb::object result;
+    if (!rule.is_none()) result = rule(nb::handle(object_), *nb::tuple(args));
+    else result = owned(PyObject_GetAttr(object_, g_method_name))(function, nb::tuple(), nb::tuple(args), nb::dict());
     if (result.ptr() == Py_NotImplemented) return false;
     frame[0] = Value(read_values(
         PyTuple_Check(result.ptr()) || PyList_Check(result.ptr()) ? result : nb::object(nb::make_tuple(result))));
@@ -211,19 +214,15 @@ PyMethodDef g_disabled_definition = {"_disabled_torch_dispatch_impl",
                                      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(disabled)),
                                      METH_VARARGS | METH_KEYWORDS, nullptr};
 
-/// `with _C._DisableTorchDispatch():`, and with True also below what records and makes functional.
-struct DisableDispatch {
-  explicit DisableDispatch(bool below_captures = false) : below_captures(below_captures) {}
-  bool below_captures;
-  DispatchState before;
-  void enter() {
-    before = dispatch_state();
-    dispatch_state().exclude |= DispatchKeySet(DispatchKey::UserMode) | DispatchKey::Subclass | DispatchKey::Fake;
-    if (below_captures)
-      dispatch_state().exclude |= DispatchKeySet(DispatchKey::Autograd) | DispatchKey::Functionalize |
-                                  DispatchKey::Proxy | DispatchKey::PreProxy | DispatchKey::Lift;
+/// `_C._DisableTorchDispatch()`, and with True also below what records and makes functional.
+struct DisableDispatch : ScopedExclusion {
+  explicit DisableDispatch(bool below_captures = false) : ScopedExclusion(keys(below_captures)) {}
+  static DispatchKeySet keys(bool below_captures) {
+    DispatchKeySet handlers = DispatchKeySet(DispatchKey::UserMode) | DispatchKey::Subclass | DispatchKey::Fake;
+    if (!below_captures) return handlers;
+    return handlers | DispatchKey::Autograd | DispatchKey::Functionalize | DispatchKey::Proxy | DispatchKey::PreProxy |
+           DispatchKey::Lift;
   }
-  void leave(nb::args) { dispatch_state() = before; }
 };
 
 /// Takes every mode off the stack for a scope, or those that record.
@@ -316,6 +315,11 @@ void bind_dispatch(nb::module_& m) {
     check(mode && mode->object() == object.ptr(), "modes must be left in the reverse order of entering them");
     pop_mode(mode);
   });
+  // The mode that a call meets first; None where it is written in C++.
+  m.def("_innermost_mode", []() -> nb::object {
+    auto* mode = dynamic_cast<PythonMode*>(active_mode(DispatchKey::UserMode));
+    return mode ? nb::borrow(mode->object()) : nb::none();
+  });
   m.def("_dispatch_modes", [] {
     nb::list out;
     for (const auto& mode : mode_stack())
@@ -329,7 +333,7 @@ void bind_dispatch(nb::module_& m) {
   });
   nb::class_<DisableDispatch>(m, "_DisableTorchDispatch")
       .def(nb::init<bool>(), nb::arg("below_captures") = false)
-      .def("__enter__", &DisableDispatch::enter)
+      .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__exit__", &DisableDispatch::leave);
   nb::class_<ReentrantDispatch>(m, "_RestorePythonTLSSnapshot")
       .def(nb::init<>())

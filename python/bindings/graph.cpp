@@ -32,10 +32,18 @@ nb::object wrap_target(const fx::Target& target) {
   return make_text(target.name());
 }
 
+/// A subgraph among the arguments is a module to Python's functions.
+nb::object wrap_or_module(const Value& value) {
+  auto* module = value.tag() == Value::Tag::Object ? dynamic_cast<fx::GraphModule*>(value.object()) : nullptr;
+  if (!module) return nb::steal(checked(wrap(value)));
+  nb::object type = nb::module_::import_("umbra.fx").attr("GraphModule");
+  return type.attr("_wrap")(GraphModuleObject{IntrusivePtr<fx::GraphModule>(module)});
+}
+
 Value call_python(const nb::object& function, ArrayRef<Value> arguments) {
   nb::object args = owned(PyTuple_New(static_cast<Py_ssize_t>(arguments.size())));
   for (size_t i = 0; i < arguments.size(); ++i)
-    PyTuple_SET_ITEM(args.ptr(), static_cast<Py_ssize_t>(i), checked(wrap(arguments[i])));
+    PyTuple_SET_ITEM(args.ptr(), static_cast<Py_ssize_t>(i), wrap_or_module(arguments[i]).release().ptr());
   return read_any(owned(PyObject_CallObject(function.ptr(), args.ptr())).ptr());
 }
 

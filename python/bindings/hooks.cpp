@@ -74,6 +74,29 @@ struct OnLeaf {
   }
 };
 
+struct BeforeNode {
+  Callable function;
+  Gradients operator()(const Gradients& incoming) const {
+    nb::gil_scoped_acquire lock;
+    return replacements(nb::handle(function.get())(tuple_of(incoming)), incoming, function, true);
+  }
+};
+
+struct AfterNode {
+  Callable function;
+  Gradients operator()(const Gradients& given, const Gradients& incoming) const {
+    nb::gil_scoped_acquire lock;
+    nb::object result = nb::handle(function.get())(tuple_of(given), tuple_of(incoming));
+    return replacements(result, given, function, given.size() == 1);
+  }
+};
+
+/// The function of a hook that is written in Python; null for any other.
+template <class H, class F> PyObject* function_behind(const F& hook) {
+  const H* known = hook.template target<H>();
+  return known ? known->function.get() : nullptr;
+}
+
 }  // namespace
 
 autograd::TensorHook tensor_hook(nb::handle function) { return OnGradient{Callable(function)}; }
@@ -99,18 +122,20 @@ void clear_history(TensorImpl* tensor) {
   auto post_accumulate = std::exchange(meta->rare->post_accumulate, {});
 }
 
-autograd::NodePreHook node_pre_hook(nb::handle function) {
-  return [hook = Callable(function)](const Gradients& incoming) {
-    nb::gil_scoped_acquire lock;
-    return replacements(nb::handle(hook.get())(tuple_of(incoming)), incoming, hook, true);
-  };
-}
+autograd::NodePreHook node_pre_hook(nb::handle function) { return BeforeNode{Callable(function)}; }
+autograd::NodePostHook node_post_hook(nb::handle function) { return AfterNode{Callable(function)}; }
 
-autograd::NodePostHook node_post_hook(nb::handle function) {
-  return [hook = Callable(function)](const Gradients& given, const Gradients& incoming) {
-    nb::gil_scoped_acquire lock;
-    return replacements(nb::handle(hook.get())(tuple_of(given), tuple_of(incoming)), given, hook, given.size() == 1);
+int visit_node(const autograd::Node& node, visitproc visit, void* arg) {
+  int stop = 0;
+  auto show = [&](PyObject* function) {
+    if (function && !stop) stop = visit(function, arg);
   };
+  node.each_hook([&](autograd::Node::AnyHook hook) {
+    if (auto* on = std::get_if<const autograd::TensorHook*>(&hook)) show(function_behind<OnGradient>(**on));
+    if (auto* on = std::get_if<const autograd::NodePreHook*>(&hook)) show(function_behind<BeforeNode>(**on));
+    if (auto* on = std::get_if<const autograd::NodePostHook*>(&hook)) show(function_behind<AfterNode>(**on));
+  });
+  return stop;
 }
 
 autograd::SavedTensorHooks saved_tensor_hooks(nb::handle pack, nb::handle unpack) {

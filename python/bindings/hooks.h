@@ -19,6 +19,8 @@ autograd::SavedTensorHooks saved_tensor_hooks(nb::handle pack, nb::handle unpack
 /// that made it. Only where nobody but its object holds the tensor does the object stand for them.
 int visit_history(const TensorImpl* tensor, visitproc visit, void* arg);
 void clear_history(TensorImpl* tensor);
+/// The functions that hook a node.
+int visit_node(const autograd::Node& node, visitproc visit, void* arg);
 
 /// Gradients as a tuple, with None for those that are undefined.
 nb::object tuple_of(const autograd::Gradients& gradients);

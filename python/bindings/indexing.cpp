@@ -147,10 +147,10 @@ Tensor bool_index(const Tensor& like, bool value) {
   return value ? call<"aten::fill_.Scalar">(index, 0.0) : index;
 }
 
-/// Whether a sequence that is no tuple is meant as one: it holds something that indexes by itself.
+/// Whether a sequence that is no tuple is meant as one: it holds something that indexes by itself. An array is data.
 bool stands_for_tuple(PyObject* index) {
   constexpr Py_ssize_t kLongest = 32;  // longer ones are data
-  if (PyTuple_Check(index) || is_tensor(index) || !PySequence_Check(index)) return false;
+  if (PyTuple_Check(index) || is_tensor(index) || is_numpy_array(index) || !PySequence_Check(index)) return false;
   nb::object items = nb::steal(PySequence_Fast(index, ""));
   if (!items) {
     PyErr_Clear();
@@ -333,6 +333,11 @@ struct Assigned {
 Assigned read_assigned(const Tensor& self, PyObject* value) {
   if (is_tensor(value)) return {tensor_of(value), std::nullopt};
   Scalar number;
+  if (PyLong_Check(value) && !PyBool_Check(value) && self.dtype() == DType::UInt64) {
+    uint64_t whole = PyLong_AsUnsignedLongLong(value);
+    if (PyErr_Occurred()) throw nb::python_error();
+    return {{}, Scalar(whole)};
+  }
   if (PyLong_Check(value)) {
     int overflow = 0;
     PyLong_AsLongLongAndOverflow(value, &overflow);
@@ -424,10 +429,9 @@ bool of_user(PyObject* object) {
 /// Whether one may want it: the tensor's, or that of something in the index.
 bool wants_offer(PyObject* self, PyObject* index) {
   if (may_be_overridden(self) || of_user(index)) return true;
-  if (!PyTuple_Check(index)) return false;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); ++i)
-    if (of_user(PyTuple_GET_ITEM(index, i))) return true;
-  return false;
+  if (!PyTuple_Check(index) && !PyList_Check(index)) return false;
+  PyObject* const* items = PySequence_Fast_ITEMS(index);
+  return std::any_of(items, items + PySequence_Fast_GET_SIZE(index), of_user);
 }
 
 PyObject* subscript(PyObject* self, PyObject* index) {

@@ -103,18 +103,15 @@ TagSet read_tags(const std::vector<std::string>& names) {
   return tags;
 }
 
-/// `with _C._AutoDispatchBelowAutograd():` calls skip autograd, that of the transform whose level is innermost as well:
-/// the level would send them back to autograd.
-struct BelowAutograd {
-  DispatchState before;
-  void enter() {
-    before = dispatch_state();
-    dispatch_state().exclude |= DispatchKey::Autograd;
+/// `_C._AutoDispatchBelowAutograd()`: calls skip autograd, that of the transform whose level is innermost as well: the
+/// level would send them back to autograd.
+struct BelowAutograd : ScopedExclusion {
+  BelowAutograd() : ScopedExclusion(keys()) {}
+  static DispatchKeySet keys() {
     const auto& levels = transform::level_stack();
-    if (!levels.empty() && dynamic_cast<const transform::TrackedLevel*>(levels.back().get()))
-      dispatch_state().exclude |= DispatchKey::Level;
+    bool tracked = !levels.empty() && dynamic_cast<const transform::TrackedLevel*>(levels.back().get());
+    return tracked ? DispatchKeySet(DispatchKey::Autograd) | DispatchKey::Level : DispatchKey::Autograd;
   }
-  void leave(nb::args) { dispatch_state() = before; }
 };
 
 }  // namespace
@@ -153,7 +150,7 @@ void bind_library(nb::module_& m) {
   });
   nb::class_<BelowAutograd>(m, "_AutoDispatchBelowAutograd")
       .def(nb::init<>())
-      .def("__enter__", &BelowAutograd::enter)
+      .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__exit__", &BelowAutograd::leave);
 }
 

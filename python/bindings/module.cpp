@@ -10,6 +10,7 @@
 #include "graph.h"
 #include "jit.h"
 #include "misc.h"
+#include "operator_layers.h"
 #include "operators.h"
 #include "properties.h"
 #include "tensor_type.h"
@@ -61,5 +62,6 @@ NB_MODULE(_C, m) {
   bind_compiled_call(m);
   bind_aot(m);
   bind_transform(m);
+  bind_operator_layers(m);
   bind_jit(m);
 }

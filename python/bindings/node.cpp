@@ -35,12 +35,30 @@ std::unordered_map<Node*, PyNode*>& objects() {
 PyNode* cast(PyObject* self) { return reinterpret_cast<PyNode*>(self); }
 Node& node(PyObject* self) { return *cast(self)->node; }
 
+// An object that alone holds its node stands for what hooks it, and for the context of a custom function.
+bool stands_for_node(PyObject* self) { return node(self).use_count() == 1; }
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!stands_for_node(self)) return 0;
+  int stop = visit_function(&node(self), visit, arg);
+  return stop ? stop : visit_node(node(self), visit, arg);
+}
+
+int clear(PyObject* self) {
+  if (!stands_for_node(self)) return 0;
+  clear_function(&node(self));
+  node(self).drop_hooks();
+  return 0;
+}
+
 void deallocate(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
   objects().erase(cast(self)->node);
   if (cast(self)->weak_references) PyObject_ClearWeakRefs(self);
   cast(self)->node->release();
-  PyObject_Free(self);
+  PyObject_GC_Del(self);
   Py_DECREF(type);
 }
 
@@ -172,16 +190,37 @@ void keep_traceback(Node& node) {
   nb::gil_scoped_acquire lock;
   nb::object kept = metadata_of(node);
   kept["traceback_"] = nb::module_::import_("traceback").attr("format_stack")();
+  // A node that is made while another one runs belongs to a gradient of a gradient.
+  if (const Node* running = autograd::running_node())
+    kept["parent_"] = nb::steal(wrap_node(IntrusivePtr<Node>(const_cast<Node*>(running))));
 }
+
+// The error that is under way is the one to raise: a warning that is an error itself is printed.
+void warn_or_print(const std::string& text) {
+  try {
+    warn(text);
+  } catch (const std::exception&) {
+    PyErr_Clear();
+    PySys_FormatStderr("%s\n", text.c_str());
+  }
+}
+
 void show_traceback(Node& node) {
   nb::gil_scoped_acquire lock;
-  nb::object lines = metadata_of(node).attr("get")("traceback_");
+  nb::object data = metadata_of(node), lines = data.attr("get")("traceback_");
   if (lines.is_none())
-    return warn("Error detected in ", node.name(),
-                ". No forward pass information available. Enable detect anomaly during forward pass for more "
-                "information.");
-  warn("Error detected in ", node.name(), ". Traceback of forward call that caused the error:\n",
-       str_of(nb::object(nb::str("").attr("join")(lines)).ptr()));
+    return warn_or_print(
+        concat("Error detected in ", node.name(),
+              ". No forward pass information available. Enable detect anomaly during forward pass for more information."));
+  auto text = [](const nb::object& lines) { return str_of(nb::object(nb::str("").attr("join")(lines)).ptr()); };
+  warn_or_print(concat("Error detected in ", node.name(), ". Traceback of forward call that caused the error:\n",
+                      text(lines)));
+  for (nb::object parent = data.attr("get")("parent_"); !parent.is_none(); parent = data.attr("get")("parent_")) {
+    data = parent.attr("metadata"), lines = data.attr("get")("traceback_");
+    std::string begun = concat("\nThat calculation is part of the gradient of ", str_of(nb::object(parent.attr("name")()).ptr()));
+    if (lines.is_none()) return warn_or_print(begun + ", whose forward call was not seen by anomaly detection.");
+    warn_or_print(concat(begun, ". Traceback of its forward call:\n", text(lines)));
+  }
 }
 
 // ---- hooks ----
@@ -233,8 +272,11 @@ PyTypeObject* class_of(const std::string& name) {
   PyTypeObject*& type = classes[name];
   if (type) return type;
   auto* kept = new std::string("builtins." + name);  // the type refers to it
-  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(deallocate)}, {0, nullptr}};
-  PyType_Spec spec = {kept->c_str(), sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT, slots};
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                         {0, nullptr}};
+  PyType_Spec spec = {kept->c_str(), sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
   nb::object bases = owned(PyTuple_Pack(1, g_base_type));
   type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.ptr())));
   type->tp_name = kept->c_str() + std::string_view("builtins.").size();  // shown as <class 'AddBackward0'>
@@ -247,12 +289,13 @@ PyObject* wrap_node(const IntrusivePtr<Node>& node) {
   if (!node) return Py_NewRef(Py_None);
   PyNode*& known = objects()[node.get()];
   if (known) return Py_NewRef(reinterpret_cast<PyObject*>(known));
-  auto* self = PyObject_New(PyNode, class_of(node->name()));
+  auto* self = PyObject_GC_New(PyNode, class_of(node->name()));
   if (!self) throw nb::python_error();
   self->weak_references = nullptr;
   self->node = node.get();
   self->node->retain();
   known = self;
+  PyObject_GC_Track(self);
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -263,6 +306,8 @@ IntrusivePtr<Node> node_of_object(PyObject* object) {
 
 void bind_nodes(nb::module_& m) {
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(clear)},
                          {Py_tp_repr, reinterpret_cast<void*>(repr)},
                          {Py_tp_call, reinterpret_cast<void*>(call_node)},
                          {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
@@ -272,7 +317,7 @@ void bind_nodes(nb::module_& m) {
                          {Py_tp_members, g_members},
                          {0, nullptr}};
   PyType_Spec spec = {"umbra.autograd.graph.Node", sizeof(PyNode), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   g_base_type = add_type(m.ptr(), spec);
   m.attr("_AutogradNode") = nb::handle(reinterpret_cast<PyObject*>(g_base_type));  // `Node` is the one of graphs
   autograd::set_node_watch({keep_traceback, show_traceback});
@@ -288,6 +333,9 @@ void bind_nodes(nb::module_& m) {
         [](nb::handle node) { return autograd::will_run(node_of_object(node.ptr()).get()); });
   nb::class_<NodeHook>(m, "_NodeHook").def("remove", &NodeHook::remove).def_ro("id", &NodeHook::id);
   nb::class_<RawSaved>(m, "SavedTensor").def("register_hooks", [](RawSaved& raw, nb::handle pack, nb::handle unpack) {
+    for (nb::handle hook : {pack, unpack})
+      check<TypeError>(PyCallable_Check(hook.ptr()), "register_hooks(): incompatible function arguments: two functions, not ",
+                       short_type_name(Py_TYPE(hook.ptr())));
     raw.saved->register_hooks(saved_tensor_hooks(pack, unpack));
   });
   nb::class_<autograd::InputMetadata>(m, "_InputMetadata")

@@ -67,7 +67,7 @@ PyObject* true_divide(PyObject* a, PyObject* b) {
   PyObject* inverse = call_function(function<"reciprocal">(), &b, 1, nullptr);
   if (!inverse) return nullptr;
   nb::object keep = nb::steal(inverse);
-  return call_operand(function<"mul">(), inverse, a);
+  return PyNumber_Multiply(inverse, a);  // which an array on the left may take
 }
 /// Operators whose functions take a number on either side.
 template <Name kName, Name kMember, Name kReversed> PyObject* either_side(PyObject* a, PyObject* b) {
@@ -144,11 +144,8 @@ Scalar single_item(PyObject* self) {
   return frame[0].to_scalar();
 }
 
-/// The integer that a tensor holds; those of uint64 come as their bits.
-PyObject* integer_object(PyObject* self, const Scalar& value) {
-  if (tensor_of(self).dtype() == DType::UInt64)
-    return PyLong_FromUnsignedLongLong(static_cast<uint64_t>(value.to_int()));
-  return PyLong_FromLongLong(value.to_int());
+PyObject* integer_object(const Scalar& value) {
+  return value.kind() == Scalar::Kind::UInt ? wrap(value) : PyLong_FromLongLong(value.to_int());
 }
 
 int truth(PyObject* self) {
@@ -169,7 +166,7 @@ PyObject* as_int(PyObject* self) {
     jit::warn_of_value("a Python integer");
     Scalar value = single_item(self);
     if (value.is_floating() && !value.is_symbolic()) return PyLong_FromDouble(value.to_double());
-    return integer_object(self, value);
+    return integer_object(value);
   });
 }
 PyObject* as_float(PyObject* self) {
@@ -179,9 +176,7 @@ PyObject* as_float(PyObject* self) {
     if (is_grad_enabled() && tensor_of(self).requires_grad() && !warned.exchange(true))
       warn("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using ",
            "tensor.detach() first.");
-    Scalar value = single_item(self);
-    if (tensor_of(self).dtype() != DType::UInt64 || value.is_symbolic()) return PyFloat_FromDouble(value.to_double());
-    return PyFloat_FromDouble(static_cast<double>(static_cast<uint64_t>(value.to_int())));
+    return PyFloat_FromDouble(single_item(self).to_double());
   });
 }
 PyObject* as_index(PyObject* self) {
@@ -189,7 +184,7 @@ PyObject* as_index(PyObject* self) {
     const Tensor& t = tensor_of(self);
     bool single = t.sym_numel().same(1) && is_integral(t.dtype(), true);
     check<TypeError>(single, "only integer tensors of a single element can be converted to an index");
-    return integer_object(self, single_item(self));
+    return integer_object(single_item(self));
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include "signatures.h"
 #include "torch_function.h"
+#include "umbra/core/dtype_number.h"
 
 namespace umbra::python {
 
@@ -19,22 +20,6 @@ struct PyOperator {
 PyTypeObject* g_type;
 
 PyOperator* cast(PyObject* self) { return reinterpret_cast<PyOperator*>(self); }
-
-/// The number by which torch.ops gives a type. (Functions of the package give the type itself.)
-long torch_number(DType dtype) {
-  switch (dtype) {
-    case DType::BFloat16: return 15;
-    case DType::Float8E5M2: return 23;
-    case DType::Float8E4M3: return 24;
-    case DType::Float8E5M2FNUZ: return 25;
-    case DType::Float8E4M3FNUZ: return 26;
-    case DType::Float8E8M0FNU: return 44;
-    case DType::UInt16: return 27;
-    case DType::UInt32: return 28;
-    case DType::UInt64: return 29;
-    default: return static_cast<long>(dtype);
-  }
-}
 
 PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* keywords) {
   return guarded([&] {
@@ -53,7 +38,7 @@ PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObj
       return result;
     call_operator(op, frame.data());
     if (op.return_count() == 1 && frame[0].tag() == Value::Tag::DType)
-      return PyLong_FromLong(torch_number(frame[0].to_dtype()));
+      return PyLong_FromLongLong(number_of(frame[0].to_dtype()));  // functions of the package give the type itself
     return wrap_results(op, frame.data());
   });
 }

@@ -102,6 +102,12 @@ PyObject* get_names(PyObject* self, void*) {
   });
 }
 template <DeviceType kType> PyObject* is_on(PyObject* self, void*) {
+  if (PyObject * out; answered(self, "device", out)) {
+    return guarded([&] {
+      nb::object device = owned(out);
+      return PyBool_FromLong(nb::cast<Device>(device).type == kType);
+    });
+  }
   return PyBool_FromLong(tensor_of(self).device().type == kType);
 }
 template <Layout kLayout> PyObject* has_layout(PyObject* self, void*) {
@@ -287,10 +293,7 @@ PyObject* item(PyObject* self, PyObject*) {
     if (!t.sym_numel().is_symbolic())
       check(t.sym_numel().value() == 1, "a Tensor with ", t.sym_numel(), " elements cannot be converted to Scalar");
     jit::warn_of_value("a Python number");
-    Value value = call_value<"aten::item">(t);
-    if (t.dtype() == DType::UInt64 && value.tag() == Value::Tag::Int)
-      return PyLong_FromUnsignedLongLong(static_cast<uint64_t>(value.to_int()));
-    return wrap(value);
+    return wrap(call_value<"aten::item">(t));
   });
 }
 PyObject* tolist(PyObject* self, PyObject*) {

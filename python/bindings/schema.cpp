@@ -1,6 +1,7 @@
 // Schemas, their arguments and types, as torch._C shows them.
 #include "operators.h"
 #include "signatures.h"
+#include "umbra/core/dtype_number.h"
 
 namespace umbra::python {
 
@@ -136,7 +137,19 @@ void bind_schemas(nb::module_& m) {
       .def_prop_ro("is_write", [](const SchemaArgument& a) { return a.alias.write; })
       .def_prop_ro("alias_info", [](const SchemaArgument& a) { return alias_of(a.alias); })
       .def("has_default_value", [](const SchemaArgument& a) { return a.default_value.has_value(); })
-      .def_prop_ro("default_value", [](const SchemaArgument& a) {
+      // As PyTorch's schemas have it: types, layouts and memory formats are numbers.
+      .def_prop_ro("default_value",
+                   [](const SchemaArgument& a) -> nb::object {
+                     if (!a.default_value) return nb::none();
+                     switch (a.default_value->tag()) {
+                       case Value::Tag::DType: return nb::int_(number_of(a.default_value->to_dtype()));
+                       case Value::Tag::Layout: return nb::int_(static_cast<int>(a.default_value->to_layout()));
+                       case Value::Tag::MemoryFormat:
+                         return nb::int_(static_cast<int>(a.default_value->to_memory_format()));
+                       default: return nb::steal(wrap(*a.default_value));
+                     }
+                   })
+      .def_prop_ro("_default", [](const SchemaArgument& a) {
         return a.default_value ? nb::steal(wrap(*a.default_value)) : nb::none();
       });
   nb::class_<SchemaReturn>(m, "Return")

@@ -79,20 +79,19 @@ void bind_storage(nb::module_& m) {
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   g_buffer_type = add_type(m.ptr(), spec);
 
+  auto make_empty = [](StorageObject* self, int64_t bytes, std::optional<Device> device) {
+    check<ValueError>(bytes >= 0, "Storage size calculation overflowed with size=", bytes);
+    Device place = device.value_or(Device());
+    bool holds_data = place.type == DeviceType::CPU;
+    new (self) StorageObject{holds_data ? StorageImpl::allocate(bytes) : StorageImpl::without_data(bytes, place)};
+  };
   nb::class_<StorageObject>(m, "UntypedStorage", nb::dynamic_attr(), nb::is_weak_referenceable())
+      .def("__init__", make_empty, nb::arg("size") = 0, nb::kw_only(), nb::arg("device") = nb::none())
       .def(
           "__init__",
-          [](StorageObject* self, int64_t bytes, std::optional<Device> device) {
-            check<ValueError>(bytes >= 0, "Storage size calculation overflowed with size=", bytes);
-            Device place = device.value_or(Device());
-            bool holds_data = place.type == DeviceType::CPU;
-            new (self)
-                StorageObject{holds_data ? StorageImpl::allocate(bytes) : StorageImpl::without_data(bytes, place)};
-          },
-          nb::arg("size") = 0, nb::kw_only(), nb::arg("device") = nb::none())
-      .def(
-          "__init__",
-          [](StorageObject* self, nb::handle values, std::optional<Device> device) {
+          [make_empty](StorageObject* self, nb::handle values, std::optional<Device> device) {
+            if (PyIndex_Check(values.ptr()) && !PySequence_Check(values.ptr()))  // an integer of NumPy's
+              return make_empty(self, nb::cast<int64_t>(owned(PyNumber_Index(values.ptr()))), device);
             std::string kind = short_type_name(Py_TYPE(values.ptr()));
             check(PySequence_Check(values.ptr()), "torch.UntypedStorage(): Expected a sequence type, but got ", kind);
             nb::object list = owned(PySequence_List(values.ptr()));

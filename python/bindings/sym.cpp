@@ -537,6 +537,7 @@ PyObject* wrap(const Scalar& value) {
   switch (value.kind()) {
     case Scalar::Kind::Bool: return PyBool_FromLong(value.to_bool());
     case Scalar::Kind::Int: return PyLong_FromLongLong(value.to_int());
+    case Scalar::Kind::UInt: return PyLong_FromUnsignedLongLong(value.to_uint());
     case Scalar::Kind::Double: return PyFloat_FromDouble(value.to_double());
     case Scalar::Kind::Complex: return PyComplex_FromDoubles(value.to_complex().real(), value.to_complex().imag());
     case Scalar::Kind::SymInt: return wrap(value.to_sym_int());

@@ -14,7 +14,8 @@ _STRIDES, _SIZES = 1, 2
 
 def _define_questions():
     """The operators that a handler is asked by and that nothing else needs."""
-    questions = {"aten": {"sym_size(Tensor self) -> SymInt[]": lambda self: tuple(self.shape), "sym_stride(Tensor self) -> SymInt[]": lambda self: self.stride()},
+    questions = {"aten": {"sym_size(Tensor self) -> SymInt[]": lambda self: tuple(self.shape), "sym_stride(Tensor self) -> SymInt[]": lambda self: self.stride(),
+                         "size(Tensor self) -> int[]": lambda self: list(self.shape), "stride(Tensor self) -> int[]": lambda self: list(self.stride())},
                  "prim": {"device(Tensor a) -> Device": lambda self: self.device, "layout(Tensor a) -> Layout": lambda self: self.layout}}
     libraries = []
     for space, operators in questions.items():

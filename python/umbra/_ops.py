@@ -41,7 +41,8 @@ class OpOverloadPacket:
         if key.startswith("__"):
             raise AttributeError(f"'{self}' can't have an overload name beginning with '__' and the underlying op {self!r} has no "
                                  f"attribute {key} either.")
-        overload = _C._find_overload(self._qualified_op_name if key == "default" else f"{self._qualified_op_name}.{key}")
+        name = self._qualified_op_name if key == "default" else f"{self._qualified_op_name}.{key}"
+        overload = _C._find_overload(name) or _define_questions() or _C._find_overload(name)
         if overload is None:
             raise AttributeError(f"The underlying op of '{self}' has no overload name '{key}'")
         setattr(self, key, overload)
@@ -80,6 +81,11 @@ class OpOverloadPacket:
         return _get_packet, (self._qualified_op_name,)
 
 
+def _define_questions():
+    """Operators that only handlers of tensor classes know are made when somebody asks for one that is not there."""
+    from umbra import _metadata_policy  # noqa: F401  (which is built on what is here)
+
+
 class UnbuiltOperator:
     """An operator of torch's that is not built here: it has a name, for tables of operators, and its overloads; calling it is refused."""
 
@@ -115,7 +121,7 @@ class _OpNamespace(types.ModuleType):
         if op_name.startswith("__") and not _C._overload_names(f"{self.name}::{op_name}"):
             raise AttributeError(f"Invalid attribute '{op_name}' for '_OpNamespace' '{self.name}'")
         qualified = f"{self.name}::{op_name}"
-        if not _C._overload_names(qualified):
+        if not _C._overload_names(qualified) and not (_define_questions() or _C._overload_names(qualified)):
             if self.name == "aten" and op_name in torch_names()["torch.ops.aten"]:
                 unbuilt = UnbuiltOperator(f"aten.{op_name}")
                 setattr(self, op_name, unbuilt)
@@ -204,7 +210,7 @@ OpOverload._name = property(lambda self: self.name())
 
 
 def __getattr__(name):
-    if name == "HigherOrderOperator":  # which is built on what is here
-        from umbra._higher_order_ops.operator import HigherOrderOperator
-        return HigherOrderOperator
+    if name in ("HigherOrderOperator", "OperatorBase"):  # which are built on what is here
+        from umbra._higher_order_ops import dispatch
+        return getattr(dispatch, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

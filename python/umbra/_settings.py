@@ -1,4 +1,6 @@
 """Switches of PyTorch that choose among kernels, and functions that it has removed."""
+import warnings
+
 import umbra
 from umbra._C import Tensor
 from umbra.overrides import overridable
@@ -13,7 +15,6 @@ def get_float32_matmul_precision():
 
 def set_float32_matmul_precision(precision):
     """Products of floats are always in full precision; faster ones with fewer digits are allowed by this and not there."""
-    import warnings
     if precision not in ("highest", "high", "medium"):
         warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; the current setFloat32MatmulPrecision call has no effect.", stacklevel=2)
         return
@@ -167,5 +168,13 @@ for _name, _function in (("where", _where), ("polygamma", _polygamma), ("pin_mem
         _function.__name__ = _name
         _function = overridable(_function)
     setattr(Tensor, _name, _function)
-for _name in ("is_ipu", "is_maia", "is_mtia", "is_vulkan", "is_xla", "volatile"):
+for _name in ("is_ipu", "is_maia", "is_mtia", "is_vulkan", "is_xla"):
     setattr(Tensor, _name, property(lambda self: False))
+
+
+def _volatile(self):
+    warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)
+    return False
+
+
+Tensor.volatile = property(_volatile)

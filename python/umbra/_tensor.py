@@ -3,6 +3,7 @@ import contextlib
 import copy as _copy
 import copyreg as _copyreg
 import functools
+import operator
 import warnings
 
 from umbra import _C
@@ -11,7 +12,7 @@ from umbra._C import Tensor
 _SPARSE = (_C.sparse_coo, _C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc)  # layouts without memory of their own
 
 
-def _construct(cls, *args, device=None, dtype=None, requires_grad=False):
+def _construct(cls, *args, size=None, device=None, dtype=None, requires_grad=False):
     """Tensor(2, 3), Tensor([1., 2.]), Tensor(other): the old constructor."""
     import umbra
     if device is not None and umbra.device(device).type != "cpu":
@@ -25,12 +26,10 @@ def _construct(cls, *args, device=None, dtype=None, requires_grad=False):
         data = args[0].detach()
     elif len(args) == 1 and isinstance(args[0], (_C.UntypedStorage, umbra.storage.TypedStorage)):
         data = _over_storage(args[0], dtype or umbra.get_default_dtype())
-    elif len(args) == 1 and not isinstance(args[0], (int, _C.SymInt, _C.Size)):
-        if isinstance(args[0], str):
-            raise TypeError("new(): invalid data type 'str'")
-        if not hasattr(args[0], "__getitem__"):
-            raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
-        data = umbra.tensor(args[0], dtype=dtype or umbra.get_default_dtype())
+    elif size is not None and not args:
+        data = umbra.empty(size, dtype=dtype, device=device)
+    elif len(args) == 1 and not isinstance(args[0], _C.Size) and not is_count(args[0]):
+        data = umbra.tensor(_legacy_data(args[0]), dtype=dtype or umbra.get_default_dtype())
     else:
         data = umbra.empty(_legacy_sizes(args), dtype=dtype, device=device)
     if cls is Tensor:
@@ -38,9 +37,32 @@ def _construct(cls, *args, device=None, dtype=None, requires_grad=False):
     return _C._make_subclass(cls, data, requires_grad)
 
 
+def is_count(value):
+    """Whether old constructors take a value for a size: an integer, Python's or NumPy's, and no bool."""
+    if isinstance(value, (int, _C.SymInt)):
+        return not isinstance(value, bool)
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return not isinstance(value, Tensor)
+
+
+def _legacy_data(data):
+    if isinstance(data, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if isinstance(data, dict) or not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
+        kind = type(data)
+        name = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
+        raise TypeError(f"new(): data must be a sequence (got {name})")
+    return data
+
+
 def _legacy_sizes(args):
     """The sizes that old constructors are given: as a torch.Size, which may be empty, or one by one; nothing is a row of no elements."""
-    return args[0] if len(args) == 1 and isinstance(args[0], _C.Size) else args or (0,)
+    if len(args) == 1 and isinstance(args[0], _C.Size):
+        return args[0]
+    return tuple(n if isinstance(n, (int, _C.SymInt)) or not is_count(n) else operator.index(n) for n in args) or (0,)
 
 
 def _over_storage(storage, dtype):
@@ -484,8 +506,8 @@ def new(self, *args, size=None, device=None):
         return args[0].detach()
     if len(args) == 1 and isinstance(args[0], (_C.UntypedStorage, umbra.storage.TypedStorage)):
         return _over_storage(args[0], self.dtype)
-    if len(args) == 1 and hasattr(args[0], "__getitem__") and not isinstance(args[0], _C.Size):  # data, not a size
-        return umbra.tensor(args[0], dtype=self.dtype, device=device or self.device)
+    if len(args) == 1 and not isinstance(args[0], _C.Size) and not is_count(args[0]):
+        return umbra.tensor(_legacy_data(args[0]), dtype=self.dtype, device=device or self.device)
     return umbra.empty(_legacy_sizes(args), dtype=self.dtype, device=device or self.device)
 
 

@@ -13,6 +13,7 @@ class _State(threading.local):
     """What a thread does: each captures for itself."""
 
     compiling = exporting = fx_tracing = False
+    called_compiled = 0  # calls of functions of `torch.compile`, captured or not, that go on
 
 
 _state = _State()
@@ -29,6 +30,21 @@ def is_exporting():
 
 def is_dynamo_compiling():
     return False
+
+
+def _in_compiled_call():
+    """Whether what runs belongs to a compiled function, if only to one that runs as it is."""
+    return _state.compiling or _state.called_compiled > 0
+
+
+@contextlib.contextmanager
+def _calling_compiled():
+    """For calls of functions of `torch.compile`: _in_compiled_call() holds inside."""
+    _state.called_compiled += 1
+    try:
+        yield
+    finally:
+        _state.called_compiled -= 1
 
 
 @contextlib.contextmanager

@@ -1,8 +1,10 @@
 """The memory behind tensors."""
+import operator
 import sys
 
 import umbra
 from umbra._C import UntypedStorage
+from umbra._tensor import is_count
 
 # Types that have a storage class of their own, by its name in pickles. Tensors of other types are saved over an UntypedStorage.
 _STORAGE_TYPES = {
@@ -230,11 +232,11 @@ class TypedStorage(metaclass=_StorageMeta):
             self._untyped_storage = wrap_storage
         elif len(args) > 1:
             raise RuntimeError(f"Too many positional arguments: at most 1 is taken, but got {len(args)}")
-        elif args and not isinstance(args[0], int):
+        elif args and not is_count(args[0]):
             self._untyped_storage = umbra.tensor(args[0], dtype=self.dtype, device=device).untyped_storage()
         else:
             size = args[0] if args else 0
-            self._untyped_storage = umbra.empty(size, dtype=self.dtype, device=device).untyped_storage()
+            self._untyped_storage = umbra.empty(operator.index(size), dtype=self.dtype, device=device).untyped_storage()
 
     @property
     def device(self):

@@ -72,6 +72,7 @@ void ByteWriter::plain(const Value& value) {
   switch (value.tag()) {
     case Tag::None: return;
     case Tag::Int: return number<int64_t>(value.to_int());
+    case Tag::UInt: return number<uint64_t>(value.to_scalar().to_uint());
     case Tag::Double: return number<double>(value.to_double());
     case Tag::Bool: return number<uint8_t>(value.to_bool());
     case Tag::String: return text(value.to_string());
@@ -267,6 +268,7 @@ Value ByteReader::plain(int depth) {
   switch (tag) {
     case Tag::None: return {};
     case Tag::Int: return Value(number<int64_t>());
+    case Tag::UInt: return Value(Scalar(number<uint64_t>()));
     case Tag::Double: return Value(number<double>());
     case Tag::Bool: return Value(small(1) != 0);
     case Tag::String: return Value(std::string(text()));

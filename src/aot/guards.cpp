@@ -119,6 +119,7 @@ bool same_plain(const Value& a, const Value& b) {
     case Value::Tag::None: return true;
     case Value::Tag::Int: return a.to_int() == b.to_int();
     case Value::Tag::SymInt: return a.to_sym_int().raw() == b.to_sym_int().raw();
+    case Value::Tag::UInt: return a.to_scalar().to_uint() == b.to_scalar().to_uint();
     case Value::Tag::Bool: return a.to_bool() == b.to_bool();
     case Value::Tag::Double: return std::bit_cast<int64_t>(a.to_double()) == std::bit_cast<int64_t>(b.to_double());
     case Value::Tag::String: return a.to_string() == b.to_string();
@@ -128,7 +129,8 @@ bool same_plain(const Value& a, const Value& b) {
 
 void check_plain(const Value& value) {
   bool known = value.is_none() || is_integer(value) || value.tag() == Value::Tag::Bool ||
-               value.tag() == Value::Tag::Double || value.tag() == Value::Tag::String;
+               value.tag() == Value::Tag::UInt || value.tag() == Value::Tag::Double ||
+               value.tag() == Value::Tag::String;
   check<TypeError>(known, "an input of a compiled function is a tensor, a number, a text or nothing, not ",
                    tag_name(value.tag()));
 }

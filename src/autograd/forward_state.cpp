@@ -4,6 +4,7 @@
 #include "core/per_thread.h"
 #include "umbra/autograd/forward.h"
 #include "umbra/core/tangent.h"
+#include "umbra/dispatch/batching.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::autograd {
@@ -179,6 +180,8 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent, int level) {
     fail<ValueError>("Expected primal to be floating point or complex, but got: ", primal.dtype());
   if (!is_differentiable(tangent.dtype()))
     fail<ValueError>("Expected tangent to be floating point or complex, but got: ", tangent.dtype());
+  check(!batched_state(primal.impl(), nullptr) && !batched_state(tangent.impl(), nullptr),
+        "Batching rule not implemented for aten::_make_dual; the fallback path doesn't work on out= or view ops.");
   int at = checked_level(level);
   check(!tangent_at(tangent.impl(), at), "Setting a forward grad that itself has a forward gradient at the same level",
         at - 1, " is not supported.");

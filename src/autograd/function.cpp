@@ -96,6 +96,7 @@ class FunctionCall {
             "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
             "modified inplace must all be outputs of the Function.");
     std::vector<Tensor> results;
+    outputs_ = outputs.size();
     for (const Tensor& output : outputs) results.push_back(output.defined() ? wrap(output) : none());
     if (records_) {
       for (const Tensor& t : context_.to_save_)
@@ -156,7 +157,12 @@ class FunctionCall {
           "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should "
           "be passed to ctx.mark_dirty().");
     if (!records_) return output;
+    check(!output.requires_grad() || !output.is_leaf(),
+          "a leaf Variable that requires grad has been used in an in-place operation.");
     check_inplace(output);
+    check(outputs_ == 1 || !output.impl()->view_base(),
+          "your Function modifies inplace an input that is a view of another Tensor and returns more than one Tensor, "
+          "which is not supported: give it a copy of the view (.clone()), or return the Tensor that was written alone.");
     if (differentiable) rebase_history(output, node_);
     else node_->add_input(InputMetadata(output)), cut_history(output);
     return output;
@@ -236,6 +242,7 @@ class FunctionCall {
   FunctionContext& context_;
   TensorList inputs_;
   bool records_ = false;
+  size_t outputs_ = 0;  // how many the function gave
 };
 
 std::vector<Tensor> apply_function(const IntrusivePtr<FunctionNode>& node, TensorList inputs,

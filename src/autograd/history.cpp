@@ -139,7 +139,8 @@ void set_data(const Tensor& tensor, const Tensor& data) {
   to->set_conj(from->is_conj());
   to->set_neg(from->is_neg());
   to->set_layer_state(from->layer_state());
-  to->set_keys(from->keys() - DispatchKey::Autograd);
+  DispatchKeySet own = to->keys() & DispatchKeySet(DispatchKey::Subclass);  // the object's class stays what it is
+  to->set_keys((from->keys() - DispatchKey::Autograd) | own);
   if (tracked) to->add_key(DispatchKey::Autograd);
   // The accumulator expects gradients of the old shape.
   if (meta && meta->rare) meta->rare->accumulator = {};

@@ -111,6 +111,21 @@ bool Node::remove_hook(HookId id) {
   return hooks_ && (hooks_->tensor.remove(id) || hooks_->pre.remove(id) || hooks_->post.remove(id));
 }
 
+void Node::each_hook(const std::function<void(AnyHook)>& visit) const {
+  if (!hooks_) return;
+  hooks_->tensor.each([&](const Hooks::OnTensor& h) { visit(&h.hook); });
+  hooks_->pre.each([&](const NodePreHook& hook) { visit(&hook); });
+  hooks_->post.each([&](const NodePostHook& hook) { visit(&hook); });
+}
+
+void Node::drop_hooks() {
+  if (!hooks_) return;
+  // What the functions held may come back here: they go after the lists are empty.
+  auto tensor = std::exchange(hooks_->tensor, {});
+  auto pre = std::exchange(hooks_->pre, {});
+  auto post = std::exchange(hooks_->post, {});
+}
+
 void Node::retain_grad(uint32_t input, WeakPtr<TensorImpl> tensor) {
   hooks().retained.emplace_back(input, std::move(tensor));
 }

@@ -211,6 +211,11 @@ void pop_saved_tensor_hooks() {
   g_has_hooks = !stack.hooks.empty();
 }
 
+const SavedTensorHooks* top_saved_tensor_hooks() {
+  HookStack& stack = hook_stack();
+  return stack.hooks.empty() ? nullptr : &stack.hooks.back();
+}
+
 WithSavedTensorHooks::WithSavedTensorHooks(SavedTensorHooks hooks) { push_saved_tensor_hooks(std::move(hooks)); }
 WithSavedTensorHooks::~WithSavedTensorHooks() { pop_saved_tensor_hooks(); }
 

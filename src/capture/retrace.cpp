@@ -33,10 +33,6 @@ class SetModules {
   IntrusivePtr<fx::ModuleStack> before_;
 };
 
-}  // namespace
-
-namespace {
-
 using OriginOf = IntrusivePtr<fx::Origin> (*)(const fx::Node&);
 
 std::vector<Value> run_calls_with_origin(const IntrusivePtr<fx::GraphModule>& module, std::vector<Value> inputs,
@@ -44,6 +40,13 @@ std::vector<Value> run_calls_with_origin(const IntrusivePtr<fx::GraphModule>& mo
   fx::Interpreter interpreter(module);
   interpreter.on_call([origin_of](fx::NodeCall& call) { return call_with_origin(call, origin_of); });
   return interpreter.run(std::move(inputs));
+}
+
+/// Operators written in Python get their graphs as they are.
+bool calls_functions(const fx::Node& node) {
+  const fx::Function* function = node.target().function();
+  const Operator* op = function ? find_operator(concat("higher_order::", function->short_name())) : nullptr;
+  return op && op->definition().higher_order;
 }
 
 /// Sizes of inputs are asked for once, for all calls: they have no line of their own.
@@ -54,13 +57,15 @@ bool is_size_of_input(const fx::Node& node) {
 
 /// Graphs that a call is given (the branches of a cond) run in the same way: their calls have lines of their own.
 void give_origins_to_graphs(fx::NodeCall& call, OriginOf origin_of) {
+  if (!calls_functions(call.node())) return;
   for (size_t i = 0; i < call.count(); ++i) {
     Value& argument = call.arguments()[i];
     auto* graph = argument.is_object() ? dynamic_cast<fx::GraphModule*>(argument.object()) : nullptr;
     if (!graph) continue;
-    argument = function_value([module = IntrusivePtr<fx::GraphModule>(graph), origin_of](const std::vector<Value>& inputs) {
-      return run_calls_with_origin(module, inputs, origin_of);
-    });
+    argument =
+        function_value([module = IntrusivePtr<fx::GraphModule>(graph), origin_of](const std::vector<Value>& inputs) {
+          return run_calls_with_origin(module, inputs, origin_of);
+        });
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/cpp_name.h"
 #include "core/stored_types.h"
+#include "umbra/core/dtype_number.h"
 #include "umbra/core/error.h"
 
 namespace umbra {
@@ -108,6 +109,28 @@ void check_out_dtype(DType wanted, DType given) {
         " instead");
 }
 std::string to_string(DType t) { return std::string("torch.") + name(t); }
+
+namespace {
+// PyTorch's numbers are ours up to that of bool; behind it stand its quantised types.
+constexpr std::pair<DType, int64_t> kLaterNumbers[] = {
+    {DType::BFloat16, 15},       {DType::Float8E5M2, 23},     {DType::Float8E4M3, 24},
+    {DType::Float8E5M2FNUZ, 25}, {DType::Float8E4M3FNUZ, 26}, {DType::UInt16, 27},
+    {DType::UInt32, 28},         {DType::UInt64, 29},         {DType::Float8E8M0FNU, 44},
+};
+}  // namespace
+
+int64_t number_of(DType dtype) {
+  for (auto [type, number] : kLaterNumbers)
+    if (type == dtype) return number;
+  check<TypeError>(dtype <= DType::Bool, "no number for the type ", dtype);
+  return static_cast<int64_t>(dtype);
+}
+
+DType dtype_of_number(int64_t number) {
+  for (auto [type, its] : kLaterNumbers)
+    if (its == number) return type;
+  return number >= 0 && number <= static_cast<int64_t>(DType::Bool) ? static_cast<DType>(number) : DType::Undefined;
+}
 
 DType dtype_from_name(const std::string& text) {
   static constexpr std::pair<const char*, DType> kAliases[] = {

@@ -12,6 +12,7 @@ DType Scalar::dtype() const {
     case Kind::SymBool: return DType::Bool;
     case Kind::Int:
     case Kind::SymInt: return DType::Int64;
+    case Kind::UInt: return DType::UInt64;
     case Kind::Complex: return DType::Complex128;
     default: return DType::Float64;
   }
@@ -28,6 +29,7 @@ int64_t Scalar::to_int() const {
   switch (kind_) {
     case Kind::Bool:
     case Kind::Int: return int_;
+    case Kind::UInt: detail::fail_overflow("int64_t");
     case Kind::Complex:
       check(imag_ == 0, "value cannot be converted to type int64_t without overflow");
       [[fallthrough]];
@@ -39,8 +41,15 @@ int64_t Scalar::to_int() const {
   return 0;
 }
 
+uint64_t Scalar::to_uint() const {
+  if (kind_ == Kind::UInt) return static_cast<uint64_t>(int_);
+  if (kind_ == Kind::Double && double_ >= 0x1p63 && double_ < 0x1p64) return static_cast<uint64_t>(double_);
+  return static_cast<uint64_t>(to_int());
+}
+
 double Scalar::to_double() const {
   switch (kind_) {
+    case Kind::UInt: return static_cast<double>(to_uint());
     case Kind::Double: return double_;
     case Kind::Complex: check(imag_ == 0, "value cannot be converted to type double without overflow"); return double_;
     case Kind::SymFloat: return node_->guard_float();
@@ -52,7 +61,7 @@ bool Scalar::to_bool() const {
   if (kind_ == Kind::Double) return double_ != 0;
   if (kind_ == Kind::Complex) return double_ != 0 || imag_ != 0;
   if (kind_ == Kind::SymFloat) return node_->guard_float() != 0;
-  return to_int() != 0;
+  return to_uint() != 0;
 }
 
 std::complex<double> Scalar::to_complex() const {
@@ -77,6 +86,7 @@ umbra::SymBool Scalar::to_sym_bool() const {
 Scalar Scalar::operator-() const {
   if (is_bool()) fail("Boolean negation of a scalar is not supported");
   if (kind_ == Kind::Int) return Scalar(-int_);
+  if (kind_ == Kind::UInt) return Scalar(static_cast<int64_t>(0 - to_uint()));  // modulo 2^64
   if (kind_ == Kind::Double) return Scalar(-double_);
   if (kind_ == Kind::Complex) return Scalar(-to_complex());
   if (kind_ == Kind::SymInt) return Scalar(-to_sym_int());
@@ -87,6 +97,7 @@ std::string to_string(const Scalar& value) {
   switch (value.kind()) {
     case Scalar::Kind::Bool: return value.to_bool() ? "True" : "False";
     case Scalar::Kind::Int: return std::to_string(value.to_int());
+    case Scalar::Kind::UInt: return std::to_string(value.to_uint());
     case Scalar::Kind::Double: return concat(value.to_double());
     case Scalar::Kind::SymInt: return to_string(value.to_sym_int());
     case Scalar::Kind::SymFloat: return to_string(value.to_sym_float());

@@ -45,6 +45,10 @@ Value::Value(const Scalar& v) {
   switch (v.kind()) {
     case Scalar::Kind::Bool: *this = Value(v.to_bool()); break;
     case Scalar::Kind::Int: *this = Value(v.to_int()); break;
+    case Scalar::Kind::UInt:
+      tag_ = Tag::UInt;
+      int_ = static_cast<int64_t>(v.to_uint());
+      break;
     case Scalar::Kind::Double: *this = Value(v.to_double()); break;
     case Scalar::Kind::Complex: *this = Value(v.to_complex()); break;
     case Scalar::Kind::SymInt: *this = Value(v.to_sym_int()); break;
@@ -134,6 +138,7 @@ Value::Value(const Value& other) : tag_(other.tag_) {
   switch (tag_) {
     case Tag::None:
     case Tag::Int:
+    case Tag::UInt:
     case Tag::SymInt:
     case Tag::Double:
     case Tag::SymFloat:
@@ -169,7 +174,8 @@ void Value::drop() noexcept {
 }
 
 bool Value::is_scalar() const {
-  return tag_ == Tag::Int || tag_ == Tag::Double || tag_ == Tag::Bool || tag_ == Tag::Complex || is_symbolic();
+  return tag_ == Tag::Int || tag_ == Tag::UInt || tag_ == Tag::Double || tag_ == Tag::Bool || tag_ == Tag::Complex ||
+         is_symbolic();
 }
 
 void Value::wrong(const char* expected) const {
@@ -195,6 +201,7 @@ Tensor Value::take_tensor() {
 int64_t Value::to_int() const {
   if (tag_ == Tag::Int || tag_ == Tag::Bool) return int_;
   if (tag_ == Tag::SymInt) return to_sym_int().guard_int();
+  if (tag_ == Tag::UInt) return to_scalar().to_int();  // refuses
   wrong("int");
 }
 umbra::SymInt Value::to_sym_int() const {
@@ -205,6 +212,7 @@ double Value::to_double() const {
   if (tag_ == Tag::Double) return double_;
   if (tag_ == Tag::SymFloat) return node_->guard_float();
   if (tag_ == Tag::Int || tag_ == Tag::Bool || tag_ == Tag::SymInt) return static_cast<double>(to_int());
+  if (tag_ == Tag::UInt) return to_scalar().to_double();
   wrong("float");
 }
 umbra::SymFloat Value::to_sym_float() const {
@@ -213,7 +221,7 @@ umbra::SymFloat Value::to_sym_float() const {
   return to_double();
 }
 bool Value::to_bool() const {
-  if (tag_ == Tag::Bool || tag_ == Tag::Int) return int_ != 0;
+  if (tag_ == Tag::Bool || tag_ == Tag::Int || tag_ == Tag::UInt) return int_ != 0;
   if (tag_ == Tag::SymBool) return node_->guard_bool();
   wrong("bool");
 }
@@ -223,6 +231,7 @@ umbra::SymBool Value::to_sym_bool() const {
 Scalar Value::to_scalar() const {
   switch (tag_) {
     case Tag::Int: return Scalar(int_);
+    case Tag::UInt: return Scalar(static_cast<uint64_t>(int_));
     case Tag::Bool: return Scalar(int_ != 0);
     case Tag::Double: return Scalar(double_);
     case Tag::Complex: return Scalar(unbox<std::complex<double>>(box_));
@@ -315,10 +324,10 @@ bool Value::equals(const Value& other) const {
 }
 
 const char* tag_name(Value::Tag tag) {
-  constexpr const char* kNames[] = {"None",     "Tensor",       "int",       "SymInt", "float",   "SymFloat",
-                                    "bool",     "SymBool",      "complex",   "str",    "Device",  "ScalarType",
-                                    "Layout",   "MemoryFormat", "Generator", "int[]",  "float[]", "bool[]",
-                                    "Tensor[]", "list",         "object"};
+  constexpr const char* kNames[] = {"None",       "Tensor",   "int",          "int",       "SymInt", "float",
+                                    "SymFloat",   "bool",     "SymBool",      "complex",   "str",    "Device",
+                                    "ScalarType", "Layout",   "MemoryFormat", "Generator", "int[]",  "float[]",
+                                    "bool[]",     "Tensor[]", "list",         "object"};
   return kNames[static_cast<int>(tag)];
 }
 

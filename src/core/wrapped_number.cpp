@@ -21,6 +21,7 @@ Tensor plain_number(const Scalar& value) {
   switch (value.dtype()) {
     case DType::Bool: *t.data<bool>() = value.to_bool(); break;
     case DType::Int64: *t.data<int64_t>() = value.to_int(); break;
+    case DType::UInt64: *t.data<uint64_t>() = value.to_uint(); break;
     case DType::Complex128: *t.data<std::complex<double>>() = value.to_complex(); break;
     default: *t.data<double>() = value.to_double();
   }
@@ -40,6 +41,7 @@ Scalar wrapped_scalar(const Tensor& t) {
   switch (t.dtype()) {
     case DType::Bool: return *t.data<bool>();
     case DType::Int64: return *t.data<int64_t>();
+    case DType::UInt64: return *t.data<uint64_t>();
     case DType::Float64: return *t.data<double>();
     default: return *t.data<std::complex<double>>();
   }

@@ -411,11 +411,30 @@ void cpu_layer(const Operator& op, DispatchKeySet, Value* frame) {
 void meta_layer(const Operator& op, DispatchKeySet, Value* frame) {
   run_definition(op, frame, std::nullopt, allocate_meta, nullptr);
 }
+// PyTorch's words about accelerators that it was built without, and what is there instead.
+[[noreturn]] void fail_no_accelerator(DeviceType type) {
+  constexpr const char* kInstead = "; a FakeMode runs without data on any device";
+  if (type == DeviceType::CUDA) fail<AssertionError>("Torch not compiled with CUDA enabled", kInstead);
+  if (type == DeviceType::XPU) fail<AssertionError>("Torch not compiled with XPU enabled", kInstead);
+  fail("PyTorch is not linked with support for ", Device(type), " devices", kInstead);
+}
+
+// The accelerator that a call asks for, or that its tensors lie on.
+DeviceType accelerator_of(const Operator& op, const Value* frame) {
+  DeviceType found = DeviceType::CUDA;
+  auto note = [&](Device device) {
+    if (device.type != DeviceType::CPU && device.type != DeviceType::Meta) found = device.type;
+  };
+  for (size_t i = 0; i < op.argument_count(); ++i) {
+    frame[i].each_tensor([&](TensorImpl* tensor) { note(tensor->device()); });
+    if (op.schema().arguments[i].type.base == SchemaType::Base::Device && !frame[i].is_none())
+      note(frame[i].to_device());
+  }
+  return found;
+}
+
 void cuda_layer(const Operator& op, DispatchKeySet, Value* frame) {
-  if (!allocator(DeviceType::CUDA))
-    fail<NotImplementedError>("Could not run '", op.name(),
-                              "' with arguments from the 'CUDA' backend: this build has no CUDA; "
-                              "use FakeMode to run without data on any device");
+  if (!allocator(DeviceType::CUDA)) fail_no_accelerator(accelerator_of(op, frame));
   run_definition(op, frame, Backend::CUDA, allocate_plain, nullptr);
 }
 const RegisterLayer kCpu(DispatchKey::CPU, cpu_layer);

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <limits>
 
+#include "umbra/core/dtype_number.h"
+
 namespace umbra {
 
 namespace {
@@ -142,6 +144,11 @@ class Parser {
     if (peek() == '\'' || peek() == '"') return type.base == Base::Device ? Value(Device(quoted())) : Value(quoted());
     if (peek() == '-' || peek() == '.' || std::isdigit(static_cast<unsigned char>(peek()))) {
       Value v = number();
+      if (type.base == Base::DType && !type.list) {
+        DType dtype = dtype_of_number(v.to_int());
+        if (dtype == DType::Undefined) error("no type of elements has the number " + std::to_string(v.to_int()));
+        return dtype;
+      }
       if (type.list && type.base != Base::Float) return std::vector<int64_t>(std::max(type.list_size, 1), v.to_int());
       if (type.base == Base::Float && !type.list) return v.to_double();
       return v;
@@ -263,7 +270,7 @@ std::string default_text(const SchemaType& type, const Value& v) {
     case Value::Tag::Double: return float_text(v.to_double());
     case Value::Tag::Device: return to_string(v.to_device());
     // TorchScript knows these as numbers.
-    case Value::Tag::DType: return std::to_string(static_cast<int>(v.to_dtype()));
+    case Value::Tag::DType: return std::to_string(number_of(v.to_dtype()));
     case Value::Tag::Layout: return std::to_string(static_cast<int>(v.to_layout()));
     case Value::Tag::MemoryFormat: return std::to_string(static_cast<int>(v.to_memory_format()));
     default: return to_string(v);

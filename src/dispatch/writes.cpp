@@ -200,12 +200,13 @@ void prepare_outputs(const Operator& op, const Value* frame, ArrayRef<Tensor> ou
     // over itself; an output of it does not.
     // So is that of what is computed whole and then copied to another type.
     bool copied = generated || (!functional.definition().elementwise && outs[i].dtype() != results[i].dtype);
-    if (copied || (functional.is_composite() && repeats_elements(results[i])))
-      results[i].strides = contiguous_strides(results[i].sizes);
     if (!(outs[i].sym_sizes() == SymIntArrayRef(results[i].sizes))) {
       if (!kept) kept.emplace(outs);
       if (warns_of_resize(functional, frame)) warn_of_resize(outs[i], results[i].sizes);
-      resize_output(outs[i], results[i]);
+      TensorSpec resized = results[i];  // the kernel's own result stays laid out as the kernel wants it
+      if (copied || (functional.is_composite() && repeats_elements(resized)))
+        resized.strides = contiguous_strides(resized.sizes);
+      resize_output(outs[i], resized);
     }
     check_no_overlap(functional, outs[i]);
     check_inputs_apart(outs[i], functional, frame);

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
-#include "export/flat_inputs.h"
-#include "export/hinted_ranges.h"
+#include "export/dim_sizes.h"
 #include "export/names.h"
 #include "export/used_symbols.h"
 #include "sym/layout_watch.h"
-#include "sym/source_hash.h"
 #include "umbra/autograd/autocast.h"
 #include "umbra/autograd/autograd.h"
 #include "umbra/capture/runtime_asserts.h"
@@ -23,19 +21,6 @@ namespace umbra {
 
 namespace {
 
-sym::SymbolOptions symbol_options(const Dim* dim) {
-  sym::SymbolOptions options;
-  options.policy = sym::Policy::Static;
-  if (!dim || dim->hint() == Dim::Hint::Static) return options;
-  options.policy = sym::Policy::Dynamic;
-  if (dim->hint() == Dim::Hint::Named) {
-    options.dim = dim->name();
-    options.range = dim->range();
-  }
-  options.marked_dynamic = dim->hint() == Dim::Hint::Dynamic;
-  return options;
-}
-
 /// A cast that was kept for a region would be used outside of the part of the program that makes it.
 class WithoutAutocastCache {
  public:
@@ -50,13 +35,14 @@ class WithoutAutocastCache {
 class Exporter {
  public:
   Exporter(const ExportSource& source, const ExportOptions& options, bool splits_composites)
-      : source_(source), options_(options) {
+      : source_(source),
+        options_(options),
+        env_(make_counted<sym::ShapeEnv>(sym::ShapeEnvOptions{.duck_shape = false, .naming = sym::Naming::BySource})),
+        sizes_(options, *env_) {
     FakeOptions fake;
-    fake.shape_env =
-        make_counted<sym::ShapeEnv>(sym::ShapeEnvOptions{.duck_shape = false, .naming = sym::Naming::BySource});
+    fake.shape_env = env_;
     fake.allow_non_fake_inputs = fake.allow_scalar_outputs = fake.allow_dynamic_output_shapes = true;
     fake.propagate_real_tensors = options.draft != nullptr;
-    env_ = fake.shape_env;
     mode_ = make_counted<FakeModeImpl>(std::move(fake));
     program_.shape_env = env_;
     program_.graph_module = make_counted<fx::GraphModule>(make_counted<fx::Graph>());
@@ -72,8 +58,7 @@ class Exporter {
   ExportedProgram run(const Tree& arguments, const Tree& keywords) {
     FlatInputs flat = flatten_inputs(arguments, keywords, options_.argument_names);
     program_.in_spec = flat.spec;
-    check_dynamic_shapes(flat);
-    find_own_sources(flat);
+    sizes_.read(flat);
     add_state();
     know_constants();
     add_user_inputs(flat);
@@ -168,124 +153,13 @@ class Exporter {
     return last_lifted_;
   }
 
-  const Dim* find_dim(const std::string& path, int64_t d, int64_t rank) const {
-    auto shapes = options_.dynamic_shapes.find(path);
-    if (shapes == options_.dynamic_shapes.end()) return nullptr;
-    for (const auto& [position, dim] : shapes->second)
-      if ((position < 0 ? position + rank : position) == d) return &dim;
-    return nullptr;
-  }
-
-  void check_dynamic_shapes(const FlatInputs& flat) const {
-    for (const auto& [path, dims] : options_.dynamic_shapes) {
-      auto found = std::find(flat.paths.begin(), flat.paths.end(), path);
-      check<UserError>(found != flat.paths.end(), "dynamic_shapes names '", path,
-                       "', which is no tensor among the inputs");
-      const Value& v = flat.values[static_cast<size_t>(found - flat.paths.begin())];
-      if (!v.is_tensor()) {
-        check_dynamic_integer(path, v, dims);
-        continue;
-      }
-      for (const auto& [position, dim] : dims) wrap_dim(position, v.tensor_ref().dim());
-    }
-  }
-
-  static void check_dynamic_integer(const std::string& path, const Value& v, const std::map<int64_t, Dim>& dims) {
-    check<UserError>(v.is_int(), "dynamic_shapes names '", path, "', which is neither a tensor nor an integer");
-    for (const auto& [position, dim] : dims)
-      check<ValueError>(dim.hint() != Dim::Hint::Named,
-                        "Unable to specify input integers as dynamic through named Dims. Please use Dim.AUTO/DYNAMIC "
-                        "instead.");
-  }
-
-  // The input of a path, as guards name it: "parts['b'][0]" is L['parts']['b'][0].
-  std::string source_of(std::string path) const {
-    auto other = options_.argument_sources.find(path.substr(0, path.find_first_of("[.")));
-    if (other != options_.argument_sources.end()) path = other->second + path.substr(other->first.size());
-    size_t end = path.find_first_of("[.");
-    return "L['" + path.substr(0, end) + "']" + (end == std::string::npos ? "" : path.substr(end));
-  }
-
-  std::string size_source(const std::string& path, int64_t d) const {
-    return source_of(path) + ".size()[" + std::to_string(d) + "]";
-  }
-
-  // Of the sizes that are a Dim itself the one whose symbol's name comes first gives the Dim's symbol its name.
-  void find_own_sources(const FlatInputs& flat) {
-    auto name = [](const std::string& source) { return std::to_string(sym::source_number(source)); };
-    for (size_t i = 0; i < flat.values.size(); ++i) {
-      if (!flat.values[i].is_tensor()) continue;
-      int64_t rank = flat.values[i].tensor_ref().dim();
-      for (int64_t d = 0; d < rank; ++d) {
-        const Dim* dim = find_dim(flat.paths[i], d, rank);
-        if (!dim || dim->hint() != Dim::Hint::Named || dim->is_derived()) continue;
-        std::string source = size_source(flat.paths[i], d);
-        auto [at, added] = own_sources_.emplace(dim->name(), source);
-        if (!added && name(source) < name(at->second)) at->second = source;
-      }
-    }
-  }
-
-  // The size that a Dim stands for: one symbol for each name, so that equal Dims are equal sizes.
-  SymInt size_for(const std::string& path, int64_t d, int64_t hint, const Dim* dim) {
-    std::string text = size_source(path, d);
-    if (!dim || dim->hint() != Dim::Hint::Named) {
-      SymInt size = env_->create_symbol(hint, text, symbol_options(dim));
-      if (dim) hinted_.add(concat("inputs", source_of(path).substr(1), ".shape[", d, "]"), size, hint, *dim);
-      return size;
-    }
-    auto found = roots_.find(dim->name());
-    if (found == roots_.end()) {
-      check<UserError>((hint - dim->offset()) % dim->scale() == 0, "Expected shape[", d, "] = ", hint,
-                       " of input Tensor to be of the form ", dim->text(), ", where ", dim->name(), " is an integer");
-      auto own = own_sources_.find(dim->name());
-      bool has_own = own != own_sources_.end();
-      SymInt root =
-          env_->create_symbol((hint - dim->offset()) / dim->scale(), has_own ? own->second : "", symbol_options(dim));
-      found = roots_.emplace(dim->name(), root).first;
-      first_sizes_.emplace(dim->name(), text);
-      if (!has_own && root.is_symbolic()) env_->add_source(env_->expression(root), root_text(text, *dim));
-    }
-    if (found->second.is_symbolic())
-      env_->add_use(env_->expression(found->second), {dim->text(), text, dim->scale(), dim->offset()});
-    SymInt size = found->second * dim->scale() + dim->offset();
-    if (dim->is_derived() && size.is_symbolic()) add_derived(text, *dim);
-    if (size.hint() != hint) fail_unequal(text, hint, *dim, found->second);
-    return size;
-  }
-
-  [[noreturn]] void fail_unequal(const std::string& text, int64_t hint, const Dim& dim, SymInt root) const {
-    if (dim.is_derived())
-      fail<UserError>("Expected input ", text, " to be equal to ", dim.text(), ", where ", dim.name(), " = ",
-                      root.hint(), ", but got ", hint);
-    fail<UserError>(text, " = ", hint, " is not equal to ",
-                    root.is_symbolic() ? first_sizes_.at(dim.name()) : dim.name(), " = ", root.hint());
-  }
-
-  // The root of a derived Dim in terms of the size that it was met in, for guards: `((L['x'].size()[0] - 1) // 2)`.
-  static std::string root_text(const std::string& size, const Dim& dim) {
-    std::string text = size;
-    if (dim.offset() != 0) text = concat("(", text, dim.offset() > 0 ? " - " : " + ", std::abs(dim.offset()), ")");
-    return dim.scale() == 1 ? text : concat("(", text, " // ", dim.scale(), ")");
-  }
-
-  // A size that is no symbol by itself has a range of its own, and inputs are checked to be of its form.
-  void add_derived(const std::string& text, const Dim& dim) {
-    const std::string& root = env_->symbol(env_->expression(roots_.at(dim.name()))).sources.front();
-    std::string form = root;
-    if (dim.scale() != 1) form = concat(dim.scale(), "*", form);
-    if (dim.offset() > 0) form = concat("(", dim.offset(), " + ", form, ")");
-    if (dim.offset() < 0) form = concat("((", dim.offset(), ") + ", form, ")");
-    if (dim.scale() != 1 || root != root_text(text, dim)) derived_guards_.push_back(text + " == " + form);
-  }
-
   void add_user_inputs(const FlatInputs& flat) {
     for (size_t i = 0; i < flat.values.size(); ++i) {
       const Value& v = flat.values[i];
       Value stand_in = v.is_tensor() ? Value(fake_input(v.tensor_ref(), flat.paths[i])) : v;
-      if (v.is_int()) stand_in = Value(integer_input(v.to_int(), flat.paths[i]));
+      if (v.is_int()) stand_in = Value(sizes_.integer(flat.paths[i], v.to_int()));
       tracer_->add_input(next_input(), stand_in);
-      if (v.is_tensor()) add_places(program_.graph().placeholders().back(), source_of(flat.paths[i]), places_);
+      if (v.is_tensor()) add_places(program_.graph().placeholders().back(), sizes_.source_of(flat.paths[i]), places_);
       bool varies = v.is_tensor() || stand_in.is_sym_int();
       InputSpec spec{varies ? InputKind::UserInput : InputKind::ConstantInput, flat.names[i], "", true, {}};
       if (!varies) spec.value = v;
@@ -294,58 +168,23 @@ class Exporter {
     }
   }
 
-  // An integer is part of the program unless a Dim says that it may vary.
-  SymInt integer_input(int64_t given, const std::string& path) {
-    const Dim* dim = find_dim(path, 0, 1);
-    sym::SymbolOptions options = symbol_options(dim);
-    options.size = false;
-    options.keep_zero_one = true;
-    SymInt number = env_->create_symbol(given, source_of(path), options);
-    if (dim && number.is_symbolic()) hinted_.add("inputs" + source_of(path).substr(1), number, given, *dim);
-    return number;
-  }
-
   // One tensor given several times is one stand-in: programs may ask whether their arguments are one.
   Tensor fake_input(const Tensor& given, const std::string& path) {
     auto known = given_.find(given.impl());
     if (known != given_.end()) {
-      declare_again(known->second, path);
+      sizes_.declare_again(known->second, path);
       return known->second;
     }
     held_.push_back(given);
     SymShape sizes;
     bool dynamic = false;
     for (int64_t d = 0; d < given.dim(); ++d) {
-      const Dim* dim = find_dim(path, d, given.dim());
-      sizes.push_back(size_for(path, d, given.sizes()[d], dim));
+      sizes.push_back(sizes_.size(path, given, d));
       dynamic |= sizes.back().is_symbolic();
     }
     Tensor fake = dynamic ? mode_->from_tensor_with_sizes(given, sizes) : mode_->from_tensor(given);
     given_.emplace(given.impl(), fake);
     return fake;
-  }
-
-  bool is_promised(SymInt size, sym::Range range) const {
-    const sym::Expression* e = size.is_symbolic() ? env_->expression(size) : nullptr;
-    return e && e->is(sym::Kind::Symbol) && !env_->symbol(e).dim.empty() && env_->symbol(e).promised == range;
-  }
-
-  // What is said of a tensor's sizes where it is given once more has to fit what was said before.
-  void declare_again(const Tensor& fake, const std::string& path) {
-    for (int64_t d = 0; d < fake.dim(); ++d) {
-      const Dim* dim = find_dim(path, d, fake.dim());
-      if (!dim || dim->hint() == Dim::Hint::Static || dim->hint() == Dim::Hint::Auto) continue;
-      SymInt size = fake.sym_sizes()[d];
-      bool named = dim->hint() == Dim::Hint::Named,
-           other = named && !dim->is_derived() && !roots_.contains(dim->name());
-      if (!named && size.is_symbolic()) continue;
-      if (other && is_promised(size, dim->range())) {  // by another name
-        roots_.emplace(dim->name(), size);
-        continue;
-      }
-      sym_compare(SymOp::Eq, size, size_for(path, d, size.is_symbolic() ? size.hint() : size.value(), dim))
-          .guard_bool();
-    }
   }
 
   // ---- the run ----
@@ -501,26 +340,12 @@ class Exporter {
   // ---- symbols ----
 
   void settle_symbols() {
-    hinted_.refuse_fixed_examples(*env_);
+    sizes_.hinted().refuse_fixed_examples(*env_);
     sym::check_constraints(*env_, {.force_specializations = options_.force_specializations});
     settle_ranges();
-    hinted_.settle(*env_, program_.ranges);
-    program_.guards = env_->guard_texts();
-    std::vector<std::string> assumptions = env_->assumption_texts();
-    program_.guards.insert(program_.guards.end(), assumptions.begin(), assumptions.end());
-    program_.guards.insert(program_.guards.begin(), derived_guards_.begin(), derived_guards_.end());
-    for (std::string& guard : program_.guards) guard = by_argument_names(std::move(guard));
+    sizes_.hinted().settle(*env_, program_.ranges);
+    program_.guards = sizes_.guards();
     env_->suppress_guards(true);  // run_decompositions goes on with them
-  }
-
-  // A program's own arguments are those that it is called with: "L['xs'][0]" of `*xs` is L['xs_0'].
-  std::string by_argument_names(std::string guard) const {
-    for (const auto& [name, source] : options_.argument_sources) {
-      std::string place = source_of(name);
-      for (size_t at; (at = guard.find(place)) != std::string::npos;)
-        guard.replace(at, place.size(), "L['" + name + "']");
-    }
-    return guard;
   }
 
   /// Numbers that only the run tells; sizes and numbers of inputs as they turned out, in order; then the symbols that
@@ -553,33 +378,23 @@ class Exporter {
       const sym::Symbol& symbol = env_->symbol(number);
       if (symbol.type != sym::Type::Int || (symbol.backed && symbol.replacement)) continue;
       if (!symbol.backed && !used.count(symbol.expression)) continue;  // of a function that was only tried
-      program_.ranges.push_back(
-          {symbol.name, symbol.replacement ? env_->range(env_->simplify(symbol.expression)) : declared_range(symbol)});
+      program_.ranges.push_back({symbol.name, symbol.replacement ? env_->range(env_->simplify(symbol.expression))
+                                                                 : sizes_.declared_range(symbol)});
     }
-  }
-
-  /// Of a Dim that no size is by itself, what its sizes may be is declared of them.
-  sym::Range declared_range(const sym::Symbol& symbol) const {
-    bool hidden = !symbol.dim.empty() && !own_sources_.contains(symbol.dim);
-    return hidden ? symbol.range : sym::exported_range(symbol);
   }
 
   const ExportSource& source_;
   const ExportOptions& options_;
-  ExportedProgram program_;
   IntrusivePtr<sym::ShapeEnv> env_;
+  DimSizes sizes_;
+  ExportedProgram program_;
   IntrusivePtr<FakeModeImpl> mode_;
   IntrusivePtr<Tracer> tracer_;
   std::vector<Value> stand_ins_;
   fx::Arguments kept_;  // what calls with signatures to keep are given and give
   std::vector<Tensor> held_;
   std::unordered_map<const TensorImpl*, Tensor> given_;  // the stand-ins of what the user gave
-  std::map<std::string, SymInt> roots_;
-  std::map<std::string, std::string> first_sizes_;  // of Dims: the size that they were met in first
-  std::map<std::string, std::string> own_sources_;  // of Dims: a size that is the Dim itself
-  std::vector<std::string> derived_guards_;
-  HintedRanges hinted_;
-  std::vector<SizePlace> places_;  // sizes of inputs that vary
+  std::vector<SizePlace> places_;                        // sizes of inputs that vary
   fx::Node* last_lifted_ = nullptr;
   size_t inputs_ = 0, lifted_ = 0, unnamed_constants_ = 0;
   std::unordered_set<std::string> unnamed_;  // names of constants that were made up

@@ -53,6 +53,7 @@ TypePtr type_of(const Value& value) {
     case Tag::None: return simple_type(TypeKind::None);
     case Tag::Tensor: return tensor_type();
     case Tag::Int:
+    case Tag::UInt:
     case Tag::SymInt:
     case Tag::DType:
     case Tag::Layout:

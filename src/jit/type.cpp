@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "umbra/core/dtype_number.h"
 #include "umbra/jit/ir.h"
 
 namespace umbra::jit {
@@ -351,27 +352,12 @@ FunctionPtr ClassType::method(const std::string& method) const {
 
 // ---- numbers of dtypes ----
 
-namespace {
-constexpr std::pair<DType, int64_t> kNumbers[] = {
-    {DType::UInt8, 0},          {DType::Int8, 1},        {DType::Int16, 2},           {DType::Int32, 3},
-    {DType::Int64, 4},          {DType::Float16, 5},     {DType::Float32, 6},         {DType::Float64, 7},
-    {DType::Complex32, 8},      {DType::Complex64, 9},   {DType::Complex128, 10},     {DType::Bool, 11},
-    {DType::BFloat16, 15},      {DType::Float8E5M2, 23}, {DType::Float8E4M3, 24},     {DType::UInt16, 27},
-    {DType::UInt32, 28},        {DType::UInt64, 29},     {DType::Float8E5M2FNUZ, 25}, {DType::Float8E4M3FNUZ, 26},
-    {DType::Float8E8M0FNU, 44},
-};
-}  // namespace
-
-int64_t number_of(DType dtype) {
-  for (auto [type, number] : kNumbers)
-    if (type == dtype) return number;
-  fail<TypeError>("no number for the type ", dtype);
-}
+int64_t number_of(DType dtype) { return umbra::number_of(dtype); }
 
 DType dtype_of_number(int64_t number) {
-  for (auto [type, n] : kNumbers)
-    if (n == number) return type;
-  fail<TypeError>("the number ", number, " stands for a dtype that is not supported");
+  DType dtype = umbra::dtype_of_number(number);
+  check<TypeError>(dtype != DType::Undefined, "the number ", number, " stands for a dtype that is not supported");
+  return dtype;
 }
 
 }  // namespace umbra::jit

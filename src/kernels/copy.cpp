@@ -125,7 +125,10 @@ void copy_conjugated(const Tensor& out, const Tensor& in) {
 namespace {
 
 void convert_element(void* element, DType dtype, const Scalar& value) {
-  DType from = value.is_complex() ? DType::Complex128 : value.is_floating() ? DType::Float64 : DType::Int64;
+  DType from = value.is_complex()                   ? DType::Complex128
+               : value.is_floating()                ? DType::Float64
+               : value.kind() == Scalar::Kind::UInt ? DType::UInt64
+                                                    : DType::Int64;
   std::complex<double> wide_complex;
   double wide;
   int64_t whole;
@@ -140,7 +143,7 @@ void convert_element(void* element, DType dtype, const Scalar& value) {
   } else if (value.is_bool()) {
     whole = value.to_bool();
   } else {
-    whole = value.to_int();
+    whole = static_cast<int64_t>(value.to_uint());
   }
   convert(static_cast<char*>(element), dtype, static_cast<const char*>(in), from, item_size(from), 1);
 }

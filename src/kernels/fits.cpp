@@ -67,10 +67,10 @@ double largest_number(DType dtype) {
 
 bool fits(const Scalar& value, DType dtype) {
   if (value.is_symbolic() || dtype == DType::Bool) return true;
+  if (value.kind() == Scalar::Kind::UInt && is_integral(dtype, false)) return dtype == DType::UInt64;
   if (is_integral(dtype, false) && value.is_integral(true)) return integer_fits(value.to_int(), dtype);
   // Of an integer the size alone counts: a scale has no sign.
-  if (is_floating(dtype) && value.is_integral(true))
-    return std::abs(static_cast<double>(value.to_int())) <= largest_number(dtype);
+  if (is_floating(dtype) && value.is_integral(true)) return std::abs(value.to_double()) <= largest_number(dtype);
   std::complex<double> number = value.to_complex();
   if (is_complex(dtype))
     return float_fits_float(number.real(), real_type(dtype)) && float_fits_float(number.imag(), real_type(dtype));

@@ -64,7 +64,7 @@ class FunctionalizeLevel final : public Level {
   Tensor unwrap(const Tensor& tensor) const override {
     return tensor.defined() ? functional_level::unwrap(tensor, pointer()) : tensor;
   }
-  Tensor wrap(const Tensor& value) const { return functional_level::wrap(value, pointer()); }
+  Tensor as_own(const Tensor& value) const override { return functional_level::wrap(value, pointer()); }
 
  private:
   /// What may write its arguments, or give views of them, has to be looked into.
@@ -97,7 +97,7 @@ class FunctionalizeLevel final : public Level {
   }
 
   Value to_value(const Value& v) const { return v.is_tensor() ? Value(unwrap(v.tensor_ref())) : v; }
-  Value to_wrapper(const Value& v) const { return v.is_tensor() ? Value(wrap(v.tensor_ref())) : v; }
+  Value to_wrapper(const Value& v) const { return v.is_tensor() ? Value(as_own(v.tensor_ref())) : v; }
 
   bool whole_composites_;
   std::unordered_set<const StorageImpl*>* made_inside_ = nullptr;
@@ -181,7 +181,7 @@ ValueFunction functionalize(ValueFunction function, FunctionalizeOptions options
       for (size_t i = 0; i < inputs.size(); ++i) {
         size_t same = same_tensor(inputs, i);
         wrapped.push_back(same < i ? wrapped[same]
-                                   : map_tensors(inputs[i], [&](const Tensor& t) { return level->wrap(t); }));
+                                   : map_tensors(inputs[i], [&](const Tensor& t) { return level->as_own(t); }));
         if (inputs[i].is_tensor()) memory[i] = wrapped[i].tensor_ref().storage();
       }
       results = function(wrapped);

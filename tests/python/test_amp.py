@@ -221,3 +221,17 @@ def test_a_view_whose_history_is_refused_is_cast_without_recording():
         with umbra.autocast("cpu", dtype=umbra.bfloat16):
             product = view @ view
     assert product.dtype == umbra.bfloat16 and not product.requires_grad
+
+
+def test_an_operator_of_a_users_falls_through_autocast():
+    with umbra.library._scoped_library("uncast", "FRAGMENT") as own:
+        own.define("same(Tensor x) -> Tensor")
+        own.impl("same", lambda x: x.clone(), "CPU")
+        own.impl("same", umbra.library.fallthrough_kernel, "AutocastCPU")
+        with umbra.autocast("cpu"):
+            assert umbra.ops.uncast.same(a).dtype is F32
+
+
+def test_a_kernel_has_the_key_of_its_library():
+    with umbra.library._scoped_library("aten", "IMPL", "CPU") as own, pytest.raises(RuntimeError, match="inconsistent with the dispatch key"):
+        own.impl("sum", lambda x: x, "Meta")

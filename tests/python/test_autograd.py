@@ -193,6 +193,15 @@ def test_grad_assignment_is_checked():
         x.grad = 1
 
 
+def test_a_variable_of_a_tensor_is_another_one_of_the_same_values():
+    x = umbra.ones(2, requires_grad=True)
+    variable = umbra.autograd.Variable(x)
+    assert variable is not x and not variable.requires_grad and variable.data_ptr() == x.data_ptr()
+    assert umbra.autograd.Variable(x, requires_grad=True).is_leaf
+    with pytest.warns(UserWarning, match="volatile was removed"):
+        assert x.volatile is False
+
+
 # ---- what torch reports of a backward pass ----
 
 def test_anomaly_detection_names_the_function():

@@ -419,3 +419,44 @@ def test_types_that_are_younger_than_their_classes():
     mask.logical_not_()
     with pytest.raises(RuntimeError, match=r"\[CPUBoolType \[3\]\] is at version 1"):
         y.sum().backward()
+
+
+def test_an_anomaly_in_a_gradient_of_a_gradient_shows_the_first_forward_too():
+    import warnings
+    x = torch.zeros(2, requires_grad=True)
+    with warnings.catch_warnings(record=True) as seen, autograd.detect_anomaly():
+        warnings.simplefilter("always")
+        y = x ** 1.5
+        first, = torch.autograd.grad(y.sum(), x, create_graph=True)
+        with pytest.raises(RuntimeError, match="'PowBackward0' returned nan values"):
+            (first * 0).sum().backward()
+    texts = [str(warning.message) for warning in seen if "nomaly Detection has" not in str(warning.message)]
+    assert "first, = torch.autograd.grad(" in texts[0] and "y = x ** 1.5" not in texts[0]
+    assert "part of the gradient of PowBackward0" in texts[1] and "y = x ** 1.5" in texts[1]
+
+
+def test_an_anomaly_whose_warning_is_an_error_is_raised_itself(capsys):
+    import warnings
+    x = torch.ones(2, requires_grad=True)
+    with warnings.catch_warnings(), autograd.detect_anomaly(check_nan=False):
+        warnings.simplefilter("error")
+        y = x + 1
+        z = y ** 2
+        y += 1
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            z.sum().backward()
+    assert "Error detected in PowBackward0" in capsys.readouterr().err
+
+
+def test_hooks_of_a_saved_tensor_are_functions():
+    y = torch.ones(2, requires_grad=True).exp()
+    with pytest.raises(TypeError, match="register_hooks"):
+        y.grad_fn._raw_saved_result.register_hooks(lambda t: t, 3)
+
+
+def test_a_gradient_edge_may_keep_something_alive():
+    x = torch.ones(2, requires_grad=True) * 2
+    edge = autograd.graph.get_gradient_edge(x)
+    assert edge.ownership_token is None
+    kept = autograd.graph.GradientEdge(edge.node, edge.output_nr, x)
+    assert torch.autograd.grad((x * 3).sum(), kept)[0].tolist() == [3.0, 3.0]

@@ -248,3 +248,54 @@ def test_gradients_inside_the_function_leave_a_checkpoint_in_the_forward():
         call(x).sum().backward()
         return x.grad
     assert torch.allclose(gradient(aot_function(f, nop, partition_fn=min_cut_rematerialization_partition)), gradient(f))
+
+
+def test_a_gradient_inside_of_a_checkpoint_computes_what_is_kept_so_far_whether_or_not_it_stops_early():
+    from umbra.utils.checkpoint import set_checkpoint_early_stop
+
+    def cube(x):
+        return x.sin().exp().sin()
+
+    def slope(x):
+        y = checkpoint(cube, x, use_reentrant=False).sum()
+        return torch.autograd.grad(y, x, create_graph=True)[0]
+    x = torch.tensor([0.3, 0.5], requires_grad=True)
+    expected = torch.autograd.grad(torch.autograd.grad(cube(x).sum(), x, create_graph=True)[0].sum(), x)[0]
+    for stops in (True, False):
+        with set_checkpoint_early_stop(stops):
+            found = torch.autograd.grad(checkpoint(slope, x, use_reentrant=False).sum(), x)[0]
+        torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("policy", [CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLOAD])
+def test_what_is_offloaded_is_kept(policy):
+    sine = umbra.ops.aten.sin.default
+    assert calls_of(lambda _, op, *args, **kwargs: policy if op is sine else CheckpointPolicy.MUST_RECOMPUTE) == (4, 1)
+
+
+@pytest.mark.parametrize("respected,packed", [(True, 2), (False, 1)])
+def test_what_a_policy_keeps_goes_through_saved_tensor_hooks_where_that_is_wanted(respected, packed):
+    log = []
+
+    def pack(tensor):
+        log.append("pack")
+        return tensor * 1
+
+    def unpack(tensor):
+        log.append("unpack")
+        return tensor
+    x = torch.tensor([0.3, 0.5], requires_grad=True)
+    contexts = functools.partial(create_selective_checkpoint_contexts, [umbra.ops.aten.sin.default])
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        y = checkpoint(lambda x: x.sin().exp(), x, use_reentrant=False, context_fn=contexts, respect_saved_tensors_hooks=respected)
+    y.sum().backward()
+    assert log == ["pack"] * packed + ["unpack"] * packed
+    torch.testing.assert_close(x.grad, (x.cos() * x.sin().exp()).detach())
+
+
+def test_hooks_around_a_policy_ask_for_a_choice():
+    contexts = functools.partial(create_selective_checkpoint_contexts, [umbra.ops.aten.sin.default])
+    with torch.autograd.graph.save_on_cpu(), pytest.warns(FutureWarning, match="respect_saved_tensors_hooks"):
+        checkpoint(torch.sin, torch.ones(2, requires_grad=True), use_reentrant=False, context_fn=contexts)
+    with pytest.raises(ValueError, match="only supported when use_reentrant=False"):
+        checkpoint(torch.sin, torch.ones(2, requires_grad=True), use_reentrant=True, respect_saved_tensors_hooks=True)

@@ -217,3 +217,21 @@ def test_asarray_of_buffers_has_their_type():
     assert umbra.asarray(b"ab").dtype == umbra.uint8 and umbra.asarray(array.array("d", [1.5])).tolist() == [1.5]
     assert umbra.asarray(array.array("d", [1.5])).dtype == umbra.float64
     assert umbra.asarray(b"\0\0\x80?", dtype=umbra.float32).tolist() == [1]
+
+
+@pytest.mark.parametrize("make", [umbra.Tensor, umbra.FloatTensor, umbra.ones(1).new, lambda n: umbra.Tensor(size=(n,))])
+def test_old_constructors_take_integers_of_numpy_for_sizes(make):
+    assert make(numpy.int64(3)).shape == (3,)
+    assert make(numpy.array(3)).shape == (3,)
+
+
+def test_old_constructors_refuse_a_number_that_is_no_size():
+    for number in (numpy.float32(1), numpy.bool_(True), True, 2.5, {1: 2}):
+        with pytest.raises(TypeError, match="data must be a sequence"):
+            umbra.Tensor(number)
+    with pytest.raises(TypeError, match="data must be a sequence"):
+        umbra.ones(1).new(2.5)
+
+
+def test_storages_take_integers_of_numpy_for_sizes():
+    assert umbra.FloatStorage(numpy.int32(3)).size() == 3 and umbra.UntypedStorage(numpy.int64(3)).size() == 3

@@ -283,3 +283,44 @@ def test_a_tensor_has_one_tangent_of_a_level():
         dual = forward_ad.make_dual(torch.ones(2), torch.ones(2))
         with pytest.raises(RuntimeError, match="already has a forward gradient at the same level 0"):
             forward_ad.make_dual(dual, torch.ones(2))
+
+
+def test_a_written_view_is_the_only_result():
+    class Added(Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            x.add_(y)
+            ctx.mark_dirty(x)
+            return x, x + y
+
+        @staticmethod
+        def backward(ctx, first, second):
+            return first + second, first + 2 * second
+
+    leaf, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    first, second = Added.apply(leaf.clone(), y)
+    (first * second).sum().backward()
+    assert leaf.grad.tolist() == [5.0, 5.0] and y.grad.tolist() == [7.0, 7.0]
+    with pytest.raises(RuntimeError, match="modifies inplace an input that is a view of another Tensor"):
+        Added.apply(leaf.clone().view_as(leaf), y)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad has been used in an in-place operation"):
+        Added.apply(leaf, y)
+
+
+def test_what_backward_saved_is_not_there_for_tangents():
+    seen = []
+
+    class Copied(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.clone()
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            seen.append(ctx.saved_tensors)
+            return tangent
+
+    with forward_ad.dual_level():
+        Copied.apply(forward_ad.make_dual(torch.ones(1), torch.ones(1)))
+    assert seen == [()]

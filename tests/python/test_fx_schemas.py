@@ -175,3 +175,18 @@ def test_a_composite_operator_does_what_it_is_made_of():
         assert torch.equal(linear.decompose(torch.ones(1, 2), weight=torch.ones(3, 2)), torch.full((1, 3), 2.0))
     assert seen == ["aten.ones.default", "aten.ones.default", "aten.t.default", "aten.mm.default"] + seen[4:]
     assert torch.ops.aten.sin.default.decompose(torch.ones(1)) is NotImplemented
+
+
+def test_types_in_schemas_have_pytorchs_numbers():
+    with torch.library._scoped_library("numbered", "FRAGMENT") as own:
+        own.define("cast(Tensor x, ScalarType to=15, ScalarType other=long) -> Tensor")
+        schema = torch.ops.numbered.cast.default._schema
+        assert str(schema) == "numbered::cast(Tensor x, ScalarType to=15, ScalarType other=4) -> Tensor"
+        assert [a.default_value for a in schema.arguments] == [None, 15, 4]
+        with pytest.raises(RuntimeError, match="no type of elements has the number 99"):
+            own.define("other(ScalarType to=99) -> Tensor")
+
+
+def test_questions_about_sizes_are_operators():
+    assert torch.ops.aten.size(torch.ones(2, 3)) == [2, 3] and torch.ops.aten.stride.default(torch.ones(2, 3)) == [3, 1]
+    assert str(torch.ops.aten.sym_size.default) == "aten.sym_size.default"

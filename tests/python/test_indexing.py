@@ -157,3 +157,13 @@ def test_numpy_arrays_are_not_assigned():
             x[index] = numpy.ones(3)
     x[0] = numpy.float64(2)
     assert x.tolist() == [[2, 2, 2], [0, 0, 0]]
+
+
+def test_an_array_is_an_index_and_no_tuple_of_its_rows():
+    x = torch.arange(8.0).view(2, 2, 2)
+    mask = numpy.array([[[True, True], [False, False]], [[False, False], [False, True]]])
+    assert x[mask].tolist() == [0, 1, 7]
+    rows = numpy.array([[0, 1], [1, 0]])
+    assert torch.equal(x[rows], x[torch.from_numpy(rows)]) and x[rows].shape == (2, 2, 2, 2)
+    assert assign(x, mask, -1.0).tolist() == [[[-1, -1], [2, 3]], [[4, 5], [6, -1]]]
+    assert (assign(x, rows, 0.0) == 0).all()

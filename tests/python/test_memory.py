@@ -142,6 +142,43 @@ def test_hooks_that_refer_to_their_tensor_are_collected():
     assert gone() is None
 
 
+@pytest.mark.parametrize("of_function", [False, True])
+@pytest.mark.parametrize("hook", ["register_hook", "register_prehook", "on the tensor"])
+def test_a_hook_that_refers_to_its_own_node_is_collected_with_the_graph(hook, of_function):
+    import gc
+    import weakref
+
+    class Twice(umbra.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 2
+
+    class Marker:
+        calls = 0
+
+    def made():
+        marker, leaf = Marker(), umbra.ones(2, requires_grad=True)
+        between = Twice.apply(leaf) if of_function else leaf * 2
+        node = between.grad_fn
+
+        def count(*_):
+            node, marker.calls = node_of[0], marker.calls + 1
+        node_of = [node]
+        (between.register_hook if hook == "on the tensor" else getattr(node, hook))(count)
+        return between.sum(), weakref.ref(marker)
+    loss, gone = made()
+    gc.collect()
+    loss.backward()
+    assert gone().calls == 1
+    del loss
+    gc.collect()
+    assert gone() is None
+
+
 def test_hooks_live_as_long_as_a_graph_needs_them():
     import gc
     seen = []

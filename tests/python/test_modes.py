@@ -431,3 +431,34 @@ def test_a_mode_compares_what_operators_do_with_their_schemas():
             umbra.ops.checked.copies(x).add_(1).view(2, 1).sum()
     assert mode.ops == ["checked::copies", "aten::add_", "aten::view", "aten::sum"] and mode.mutated == [Mutation("aten::add_", "input")]
     assert [one.op_name for one in mode.aliasing] == ["aten::add_", "aten::view"]
+
+
+def test_a_guard_below_autograd_holds_from_when_it_is_made_until_it_goes():
+    x = umbra.ones(2, requires_grad=True)
+    guard = umbra._C._AutoDispatchBelowAutograd()
+    inside = (x * 2).requires_grad
+    del guard
+    assert (inside, (x * 2).requires_grad) == (False, True)
+
+
+def test_a_guard_that_a_with_statement_ended_holds_no_more():
+    x = umbra.ones(2, requires_grad=True)
+    guard = umbra._C._AutoDispatchBelowAutograd()
+    with guard:
+        assert not (x * 2).requires_grad
+    assert (x * 2).requires_grad
+
+
+def test_a_guard_against_handlers_holds_from_when_it_is_made():
+    seen = []
+
+    class Log(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+    with Log():
+        guard = umbra._C._DisableTorchDispatch()
+        umbra.ones(2)
+        del guard
+        umbra.zeros(2)
+    assert seen == ["aten.zeros.default"]

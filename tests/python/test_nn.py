@@ -222,6 +222,14 @@ def test_embedding_bounds_the_norms_of_the_rows_it_takes():
     assert repr(module) == "Embedding(4, 2, max_norm=1.0)"
 
 
+def test_bounding_the_norms_of_rows_is_outside_of_forward_derivatives():
+    weight, tangent = umbra.tensor([[3.0, 4.0], [0.3, 0.4]]), umbra.tensor([[1.0, 2.0], [3.0, 4.0]])
+    with umbra.autograd.forward_ad.dual_level():
+        rows = nn.functional.embedding(umbra.tensor([0, 1]), umbra.autograd.forward_ad.make_dual(weight, tangent), max_norm=1.0)
+        value, moved = umbra.autograd.forward_ad.unpack_dual(rows)
+    assert moved.tolist() == tangent.tolist() and value.norm(dim=1).max() <= 1
+
+
 def test_embeddings_may_have_sparse_gradients():
     module = nn.Embedding(4, 2, sparse=True)
     module(umbra.tensor([2])).sum().backward()
@@ -295,3 +303,7 @@ def test_tables_have_the_size_they_are_said_to_have():
         umbra.nn.Embedding(3, 2, _weight=umbra.ones(2, 2))
     with pytest.raises(AssertionError, match="2-dimensional"):
         umbra.nn.Embedding.from_pretrained(umbra.ones(2))
+
+
+def test_gradients_of_convolutions_are_under_functional_too():
+    assert nn.functional.grad is umbra.nn.grad

@@ -224,3 +224,8 @@ def test_other_functions_take_no_factor_before():
         VECTOR.add(VECTOR, 2)
     with pytest.raises(TypeError, match="add"):
         VECTOR.add(2, VECTOR, VECTOR)
+
+
+def test_an_array_divided_by_a_tensor_is_a_tensor():
+    quotient = np.array([1.0, 3.0]) / umbra.tensor([2.0, 4.0])
+    assert isinstance(quotient, umbra.Tensor) and quotient.dtype == umbra.float64 and quotient.tolist() == [0.5, 0.75]

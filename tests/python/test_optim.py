@@ -556,15 +556,6 @@ def test_lbfgs_takes_a_state_of_before_it_could_maximize():
     assert p.abs().max() < 1e-3
 
 
-def test_capturable_steps_are_for_accelerators():
-    weight = umbra.nn.Parameter(umbra.ones(2))
-    optimizer = umbra.optim.Adam([weight], capturable=True)
-    optimizer.step()  # nothing to do yet
-    weight.grad = umbra.ones(2)
-    with pytest.raises(AssertionError, match="must be on supported devices"):
-        optimizer.step()
-
-
 def test_gradients_set_to_zero_stay_the_same_tensors():
     weight = nn.Parameter(umbra.ones(2))
     optimizer = optim.SGD([weight], lr=0.1)

@@ -1,5 +1,6 @@
 """Names and habits of torch that other packages rely on."""
 import collections
+import copy
 import gc
 import struct
 
@@ -41,6 +42,17 @@ def test_a_table_teaches_batches_of_other_types():
 def test_numpy_in_a_worker_is_seeded_as_in_torch():
     from umbra.utils.data._utils.worker import _generate_state
     assert _generate_state(123456789012345678, 3) == [3644766378, 3582135145, 3528621066, 4065950836]
+
+
+def test_weak_dictionaries_are_joined():
+    first, second = torch.ones(1), torch.zeros(1)
+    one, other = WeakTensorKeyDictionary({first: 1, second: 1}), WeakTensorKeyDictionary({second: 2})
+    assert dict((one | other).items()) == {first: 1, second: 2} and (other | one)[second] == 1
+    assert ({first: 5} | other)[first] == 5 and len(copy.deepcopy(one)) == 2
+    other |= one
+    assert other[first] == other[second] == 1
+    with pytest.raises(TypeError):
+        one | [1]
 
 
 def test_weak_dictionaries_tell_keys_apart_by_identity():
@@ -178,6 +190,13 @@ def test_devices_that_are_not_there_have_types_and_no_tensors():
     assert not isinstance(torch.ones(1), torch.cuda.FloatTensor) and torch.cuda._initialized is False
     with pytest.raises(AssertionError, match="not compiled with CUDA"):
         torch.cuda.FloatTensor(2)
+    for ask in (lambda: torch.zeros(2, device="cuda"), lambda: torch.ones(2).cuda(), lambda: torch.nn.Linear(2, 2).to("cuda:1"), lambda: torch.tensor([1.0], device="cuda")):
+        with pytest.raises(AssertionError, match="^Torch not compiled with CUDA enabled"):
+            ask()
+    with pytest.raises(AssertionError, match="^Torch not compiled with XPU enabled"):
+        torch.ones(2).to("xpu")
+    with pytest.raises(RuntimeError, match="^PyTorch is not linked with support for mps devices"):
+        torch.ones(2).to("mps")
     with pytest.raises(RuntimeError, match="NVTX"):
         torch.cuda.nvtx.range_push("x")
     assert torch._utils._get_device_index("cuda:1") == 1 and torch._utils._get_device_index(torch.device("cpu"), allow_cpu=True) == -1

@@ -55,3 +55,19 @@ def test_functions_without_an_out_argument():
     assert torch.sum(x, 0, out=torch.empty(())).item() == -1 and torch.add(x, 1, out=None).tolist() == [2, -1]
     assert torch.unsqueeze_copy(x, 0, out=torch.empty(0)).shape == (1, 2)
     assert torch.ops.aten.relu.out(x, out=out).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.complex64])
+def test_matrices_cast_to_an_output_of_another_type_are_not_transposed(dtype):
+    factor = torch.tensor([[2.0, 0.0, 0.0], [0.5, 1.5, 0.0], [0.25, 1.0, 1.0]])
+    for size in ((3, 3), (0,)):
+        out = torch.cholesky_inverse(factor, out=torch.zeros(size, dtype=dtype))
+        torch.testing.assert_close(out, torch.cholesky_inverse(factor).to(dtype))
+        out = torch.cholesky_inverse(factor.mT, upper=True, out=torch.zeros(size, dtype=dtype))
+        torch.testing.assert_close(out, torch.cholesky_inverse(factor).to(dtype))
+
+
+def test_an_eigenvector_cast_to_an_output_of_another_type_is_a_column():
+    matrix = torch.tensor([[1.0, 2.0, 0.5], [0.0, 3.0, 1.0], [0.0, 0.0, 6.0]])
+    values, vectors = torch.linalg.eig(matrix, out=(torch.zeros(0, dtype=torch.complex128), torch.zeros(3, 3, dtype=torch.complex128)))
+    torch.testing.assert_close(matrix.to(torch.complex128) @ vectors, vectors * values, atol=1e-6, rtol=1e-6)

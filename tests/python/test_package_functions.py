@@ -51,3 +51,9 @@ def test_names_that_torch_has_in_two_places():
     assert torch.to_dlpack is torch.utils.dlpack.to_dlpack
     hook = torch.utils.hooks.unserializable_hook(lambda grad: grad)
     assert hook(1) == 1 and hook.__torch_unserializable__
+
+
+def test_transforms_under_functorchs_name_warn_and_work():
+    with pytest.warns(FutureWarning, match="`functorch.vmap` is deprecated .* use `torch.vmap` instead"):
+        doubled = torch.functorch.vmap(lambda x: x * 2)
+    assert doubled(torch.ones(2)).tolist() == [2., 2.]

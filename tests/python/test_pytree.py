@@ -1,12 +1,14 @@
 """Nested containers as trees."""
 import collections
 import dataclasses
+import enum
 
 import pytest
 
 import umbra
 import umbra.utils._pytree as pytree
 from umbra._export.utils import register_dataclass_as_pytree_node
+from umbra.fx.immutable_collections import immutable_dict, immutable_list
 
 Point = collections.namedtuple("Point", "x y")
 
@@ -69,7 +71,29 @@ def test_fields_of_a_dataclass_that_are_none_may_be_leaves():
     assert leaves == [3, None] and spec.context == [["x", "y"], []] and pytree.tree_unflatten(leaves, spec) == Fields(3)
 
 
-def test_items_of_immutable_containers_have_keys():
-    from umbra.fx.immutable_collections import immutable_dict, immutable_list
-    leaves, _ = pytree.tree_flatten_with_path({"a": immutable_list([1, immutable_dict({"b": 2})])})
-    assert [(pytree.keystr(path), leaf) for path, leaf in leaves] == [("['a'][0]", 1), ("['a'][1]['b']", 2)]
+class Colour(enum.Enum):
+    RED = 1
+
+
+def test_members_of_enums_are_keys_in_files():
+    spec = pytree.tree_structure({Colour.RED: 1, "b": 2})
+    assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec
+
+
+def test_a_file_that_names_an_enum_imports_nothing():
+    text = pytree.treespec_dumps(pytree.tree_structure({Colour.RED: 1})).replace(Colour.__module__, "antigravity")
+    with pytest.raises(NotImplementedError, match="antigravity:Colour, which is not there"):
+        pytree.treespec_loads(text)
+
+
+def test_containers_that_cannot_be_changed_have_paths():
+    paths = [path for path, _ in pytree.tree_flatten_with_path(immutable_list([1, immutable_dict(a=2)]))[0]]
+    assert [pytree.keystr(path) for path in paths] == ["[0]", "[1]['a']"]
+
+
+def test_registering_by_the_old_name_warns():
+    class Box:
+        pass
+    with pytest.warns(FutureWarning, match="_register_pytree_node` is deprecated"):
+        pytree._register_pytree_node(Box, lambda box: ((), None), lambda values, context: Box())
+    pytree._deregister_pytree_node(Box)

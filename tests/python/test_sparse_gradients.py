@@ -51,6 +51,13 @@ def test_gather():
     assert parts(x.grad) == (False, [[0, 0, 1, 1], [0, 0, 2, 1]], [1, 2, 3, 4])
 
 
+def test_an_embedding_without_columns_or_indices_has_a_gradient_without_rows():
+    for rows, columns, indices in ((0, 0, []), (10, 0, [0, 2]), (10, 3, [])):
+        table = torch.nn.Embedding(rows, columns, sparse=True)
+        table(torch.tensor(indices, dtype=torch.int64)).sum().backward()
+        assert table.weight.grad.is_sparse and table.weight.grad.shape == (rows, columns) and table.weight.grad._nnz() == 0
+
+
 def test_gradients_add_up_sparse_and_strided():
     w = table()
     F.embedding(torch.tensor([1, 2]), w, sparse=True).sum().backward()

@@ -554,3 +554,39 @@ def test_a_handler_that_does_not_know_a_size_is_an_error_and_none_is_the_tensors
         x.size()
     Declines.answer = None
     assert x.size() == (1,) and x.stride() == (1,) and x.dim() == 1
+
+
+def test_a_subclass_keeps_its_handler_when_its_data_are_set():
+    seen = []
+
+    class Hears(umbra.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return super().__torch_dispatch__(func, types, args, kwargs)
+    x = Hears(umbra.zeros(2))
+    x.data = umbra.ones(3)
+    seen.clear()
+    x + 1
+    assert type(x) is Hears and seen == ["aten.add.Tensor"]
+
+
+def test_a_list_of_indices_is_offered_to_a_class_among_them():
+    class Takes(umbra.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return "taken"
+    assert umbra.rand(3)[[Takes(), 0]] == "taken"
+
+
+def test_what_kind_of_device_it_is_on_follows_from_the_handlers_answer():
+    class Elsewhere(umbra.Tensor):
+        @staticmethod
+        def __new__(cls, sizes):
+            return umbra.Tensor._make_wrapper_subclass(cls, sizes, dispatch_device=True)
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return umbra.device("meta") if func is umbra.ops.prim.device.default else NotImplemented
+    x = Elsewhere((2,))
+    assert (x.is_meta, x.is_cpu) == (True, False)

@@ -86,3 +86,45 @@ def test_what_a_text_does_not_have(add, text):
     with pytest.raises(RuntimeError) as error:
         add(torch.testing.FileCheck()).run(TEXT)
     assert str(error.value).startswith(text)
+
+
+@pytest.mark.parametrize("dtype,low,high,supported", [
+    (torch.uint8, 10 ** 6, 10 ** 7, "[0, 256)"), (torch.int8, -1000, -200, "[-128, 128)"), (torch.bool, 2, 3, "[0, 2)"),
+    (torch.float16, 10 ** 6, 10 ** 7, "[-65504.0, 65504.0)")])
+def test_ranges_that_a_type_does_not_have(dtype, low, high, supported):
+    with pytest.raises(ValueError) as error:
+        make_tensor(3, dtype=dtype, device="cpu", low=low, high=high)
+    assert str(error.value).endswith(f"[{low}, {high}), but {dtype} only supports {supported}")
+
+
+def test_the_largest_number_of_a_type_can_be_drawn():
+    assert make_tensor(3, dtype=torch.int8, device="cpu", low=127, high=1000).tolist() == [127, 127, 127]
+    assert make_tensor(3, dtype=torch.uint8, device="cpu", low=255, high=256).tolist() == [255, 255, 255]
+
+
+def _diagonal(*values):
+    return torch.diag(torch.tensor(values))
+
+
+_FLIPPED = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+
+
+@pytest.mark.parametrize("actual,expected,text", [
+    (torch.ones(2, 2).to_sparse(), _diagonal(1.0, 1.0).to_sparse(), "number of specified values in sparse COO tensors does not match: 4 != 2"),
+    (torch.sparse_coo_tensor([[0]], torch.ones(1, 2), (2, 2)), _diagonal(1.0, 1.0).to_sparse(), "number of sparse dimensions .* 1 != 2"),
+    (_FLIPPED.to_sparse(), _diagonal(1.0, 1.0).to_sparse(), "Sparse COO indices are not equal!"),
+    (_diagonal(1.0, 2.0).to_sparse(), _diagonal(1.0, 1.0).to_sparse(), "Sparse COO values are not close!"),
+    (_FLIPPED.to_sparse_csr(), _diagonal(1.0, 1.0).to_sparse_csr(), "Sparse CSR col_indices are not equal!"),
+    (_FLIPPED.to_sparse_csc(), _diagonal(1.0, 1.0).to_sparse_csc(), "Sparse CSC row_indices are not equal!"),
+    (_diagonal(1.0, 2.0).to_sparse_bsr((1, 1)), _diagonal(1.0, 1.0).to_sparse_bsr((1, 1)), "Sparse BSR values are not close!")])
+def test_sparse_tensors_differ_in_their_parts(actual, expected, text):
+    assert_close(actual, actual.clone())
+    with pytest.raises(AssertionError, match=text):
+        assert_close(actual, expected)
+
+
+def test_an_explicit_zero_is_a_difference_between_sparse_tensors():
+    actual, expected = torch.sparse_coo_tensor([[0, 1]], [1.0, 0.0], (2,)), torch.sparse_coo_tensor([[0]], [1.0], (2,))
+    with pytest.raises(AssertionError, match="2 != 1"):
+        assert_close(actual, expected)
+    assert_close(actual, expected.to_dense(), check_layout=False)

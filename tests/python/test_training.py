@@ -176,3 +176,14 @@ def test_missing_names_are_umbras():
         umbra.nothing
     with pytest.raises(AttributeError, match="module 'umbra.nn' has no attribute 'Nothing'"):
         umbra.nn.Nothing
+
+
+def test_backward_hooks_of_a_module_that_gives_a_dict_are_not_called_and_say_so():
+    class Named(nn.Module):
+        def forward(self, x):
+            return {"twice": x * 2}
+    seen, module, x = [], Named(), umbra.ones(2, requires_grad=True)
+    module.register_full_backward_hook(lambda *_: seen.append("called"))
+    with pytest.warns(UserWarning, match="output should be a Tensor or a tuple of Tensors but received <class 'dict'>"):
+        module(x)["twice"].sum().backward()
+    assert seen == [] and x.grad.tolist() == [2.0, 2.0]

@@ -255,3 +255,20 @@ def test_data_inside_transforms():
     with pytest.raises(RuntimeError, match="mutating directly with `.data` inside functorch transform"):
         torch.func.grad(lambda x: assigned(x * 2, torch.ones(3)))(torch.ones(3))
     assert torch.func.grad(lambda x: (x.data * x).sum())(torch.full((2,), 3.0)).tolist() == [3, 3]
+
+
+def test_a_dual_tensor_is_not_made_of_a_batch():
+    def tangent(x):
+        with torch.autograd.forward_ad.dual_level():
+            return torch.autograd.forward_ad.unpack_dual(torch.autograd.forward_ad.make_dual(x, x).sin()).tangent
+    with pytest.raises(RuntimeError, match="Batching rule not implemented for aten::_make_dual"):
+        vmap(tangent)(torch.ones(2, 3))
+
+
+def test_a_custom_function_takes_no_tensor_by_name_under_vmap():
+    class Add(torch.autograd.Function):
+        @staticmethod
+        def forward(x, *, y):
+            return x + y
+    with pytest.raises(NotImplementedError, match="kwarg-only Tensor args"):
+        vmap(Add.apply)(torch.ones(3), y=torch.ones(3))

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "umbra/core/tensor.h"
@@ -77,6 +78,11 @@ class Node : public RefCounted {
   HookId add_pre_hook(NodePreHook hook);
   HookId add_post_hook(NodePostHook hook);
   bool remove_hook(HookId id);
+  /// Shows each hook, as the one of the three kinds that it is, to whoever looks for what refers to itself.
+  using AnyHook = std::variant<const TensorHook*, const NodePreHook*, const NodePostHook*>;
+  void each_hook(const std::function<void(AnyHook)>& visit) const;
+  /// Lets go of all hooks of these kinds.
+  void drop_hooks();
   /// The tensor keeps the gradient that flows into this input in its `grad`.
   void retain_grad(uint32_t input, WeakPtr<TensorImpl> tensor);
   void stop_retaining(const TensorImpl* tensor);

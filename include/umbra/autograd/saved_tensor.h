@@ -68,6 +68,8 @@ class WithSavedTensorHooks {
 /// For callers without scopes (Python).
 void push_saved_tensor_hooks(SavedTensorHooks hooks);
 void pop_saved_tensor_hooks();
+/// The hooks that a tensor saved now goes through; null where there are none.
+const SavedTensorHooks* top_saved_tensor_hooks();
 /// While set, entering saved tensor hooks is an error with this message.
 void disable_saved_tensor_hooks(std::optional<std::string> message);
 const std::optional<std::string>& saved_tensor_hooks_disabled();

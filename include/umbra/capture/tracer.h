@@ -39,6 +39,11 @@ class Tracer final : public Mode {
   fx::Argument argument(const Value& value);
   /// Makes a node stand for a result, element by element where it is a list.
   void track(fx::Node* node, const Value& result);
+  /// The same for a node that the caller has made: it learns where the program is, and what it gave.
+  void stand_for(fx::Node* node, const Value& result) {
+    finish(node, result);
+    track(node, result);
+  }
   /// The node behind a tensor, or null.
   fx::Node* node_of(const Tensor& tensor) const;
   /// Adds the output node. Results may be nested in lists.

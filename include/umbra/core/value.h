@@ -25,6 +25,7 @@ class Value {
     None,
     Tensor,
     Int,
+    UInt,  // an integer from 2^63 to 2^64 - 1, as a Scalar
     SymInt,
     Double,
     SymFloat,

@@ -25,6 +25,8 @@ class Level : public RefCounted {
   virtual bool call_functions(const Operator& op, Value* frame);
   /// The tensor without this level's wrapper; others come back as they are.
   virtual Tensor unwrap(const Tensor& tensor) const = 0;
+  /// A value as a tensor of this level's, where that takes nothing besides (functionalize); else the value.
+  virtual Tensor as_own(const Tensor& value) const { return value; }
 
   /// The place on the stack, counted from 1: what printing shows as `lvl`.
   int depth() const { return depth_; }

@@ -24,7 +24,7 @@ from umbra._dynamo.reachable import Caches, Functions
 from umbra._functorch.aot_autograd import KNOWN_TYPES, ChangesArguments, _compile, _compile_module, _in_graph, _names_of
 from umbra._library.custom_ops import NoFakeKernel
 from umbra._options import not_built
-from umbra.compiler import _capturing, _stance, _tracer, is_compiling
+from umbra.compiler import _calling_compiled, _capturing, _stance, _tracer, is_compiling
 from umbra.nn import Module
 from umbra.nn.parameter import UninitializedTensorMixin
 from umbra.overrides import has_torch_function_unary
@@ -214,6 +214,10 @@ class _Optimized:
         return config.recompile_limit if config.recompile_limit != config._DEFAULT_LIMIT else config.cache_size_limit
 
     def run(self, *args, **kwargs):
+        with _calling_compiled():
+            return self._run(*args, **kwargs)
+
+    def _run(self, *args, **kwargs):
         """A call whose graphs are not known to C++. Beyond the limit nothing more is captured: the function runs as it is, and calls that have graphs
         go on with them."""
         if (tracer := _tracer()) is not None and config.error_on_nested_fx_trace:
@@ -264,7 +268,7 @@ class _Optimized:
                 before.restore()
                 captures.reset()
                 self.asks_data = True
-                return self.run(*args, **kwargs)
+                return self._run(*args, **kwargs)
             if self.fullgraph:
                 raise Unsupported(f"Data-dependent branching\n  {error}") from error
             return self._give_up(before, f"data decide what it does: {error}", args, kwargs)
@@ -343,7 +347,7 @@ class _Optimized:
         return name if code is None else f"{name} in {code.co_filename}:{code.co_firstlineno}"
 
     def _warn(self, why):
-        warnings.warn(f"torch.compile: {self._name()} runs as it is: {why}", stacklevel=4)
+        warnings.warn(f"torch.compile: {self._name()} runs as it is: {why}", stacklevel=5)
 
     def _moves(self, leaves, spec):
         """Whether sizes and integers are symbols: automatically so from the second ones on, and where data tell some of them."""

@@ -1,6 +1,6 @@
 """Whether a program holds together: its graph, its signature and its state."""
 from umbra._C import OpOverload
-from umbra._higher_order_ops.operator import HigherOrderOperator
+from umbra._higher_order_ops.dispatch import HigherOrderOperator
 from umbra.fx.graph_module import GraphModule
 from umbra.export.graph_signature import ConstantArgument, InputKind, OutputKind
 

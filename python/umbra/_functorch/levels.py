@@ -1,5 +1,9 @@
 """torch._C._functorch: the wrappers that transforms make, taken apart and put together."""
+import enum
+
 from umbra import _C
+
+TransformType = enum.Enum("TransformType", ("Torch", "Vmap", "Grad", "Jvp", "Functionalize"), module="torch._C._functorch", start=0)
 
 
 def _add_batch_dim(tensor, in_dim, level):
@@ -52,3 +56,33 @@ def maybe_get_bdim(tensor):
     """The dimension that a wrapper hides; -1 where it hides none."""
     wrapper = _C._describe_wrapper(tensor)
     return -1 if wrapper is None or wrapper[2] is None else wrapper[2]
+
+
+_KINDS = {"vmap": TransformType.Vmap, "grad": TransformType.Grad, "jvp": TransformType.Jvp, "functionalize": TransformType.Functionalize}
+
+
+class Interpreter:
+    """The innermost transform, as rules of operators get it."""
+
+    def __init__(self, level):
+        self._level = level
+
+    def key(self):
+        return _KINDS[self._level.kind]
+
+    def level(self):
+        return self._level.depth
+
+    def lower(self):
+        """A scope outside of the transform."""
+        return _C._OutsideLayer("Level")
+
+    def batch_size(self):
+        return self._level.size
+
+    def randomness(self):
+        return self._level.randomness
+
+
+def innermost_interpreter():
+    return Interpreter(_C._innermost_level())

@@ -3,6 +3,7 @@ import types
 
 from umbra._higher_order_ops.auto_functionalize import auto_functionalized, auto_functionalized_v2
 from umbra._higher_order_ops.cond import cond, cond_op
+from umbra._higher_order_ops.dispatch import operators
 from umbra._higher_order_ops.effects import with_effects
 from umbra._higher_order_ops.invoke_subgraph import invoke_subgraph
 from umbra._higher_order_ops.map import map, map_impl
@@ -16,9 +17,20 @@ from umbra._higher_order_ops.wrap import (
 
 from umbra._higher_order_ops.associative_scan import associative_scan, associative_scan_op  # isort: skip (the function, not the module)
 
+
+
+class _Namespace(types.SimpleNamespace):
+    """The library's operators, and those that users define."""
+
+    def __getattr__(self, name):
+        if name not in operators:
+            raise AttributeError(f"'_HigherOrderNamespace' 'higher_order' object has no attribute '{name}'")
+        return operators[name]
+
+
 __all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
 
-namespace = types.SimpleNamespace(associative_scan=associative_scan_op, auto_functionalized=auto_functionalized,
+namespace = _Namespace(associative_scan=associative_scan_op, auto_functionalized=auto_functionalized,
                                   auto_functionalized_v2=auto_functionalized_v2, cond=cond_op, hints_wrapper=hints_wrapper,
                                   invoke_subgraph=invoke_subgraph, map_impl=map_impl, out_dtype=out_dtype, run_const_graph=run_const_graph,
                                   scan=scan_op, strict_mode=strict_mode_op, tag_activation_checkpoint=tag_activation_checkpoint,

@@ -1,6 +1,6 @@
 """Scans by an associative function, in a number of steps that grows with the logarithm of the length."""
 import umbra
-from umbra._higher_order_ops.operator import HigherOrderOperator
+from umbra._higher_order_ops.operator import FlatOperator
 from umbra.utils import _pytree as pytree
 
 
@@ -60,4 +60,4 @@ def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise
     return pytree.tree_unflatten([x.movedim(0, dim) for x in results], spec)
 
 
-associative_scan_op = HigherOrderOperator("associative_scan")
+associative_scan_op = FlatOperator("associative_scan")

@@ -1,7 +1,7 @@
 """auto_functionalized: what a user's operator writes, as values. The operator is called on copies, which are given back."""
 import umbra
 from umbra._C import Tensor
-from umbra._higher_order_ops.operator import HigherOrderOperator
+from umbra._higher_order_ops.operator import FlatOperator
 
 
 def _written(operator):
@@ -23,7 +23,7 @@ def _results(result):
     return tuple(result) if isinstance(result, tuple) else (result,)
 
 
-class AutoFunctionalized(HigherOrderOperator):
+class AutoFunctionalized(FlatOperator):
     """`(*results, *new values of what is written)`, each by its name among the keywords."""
 
     def __init__(self):
@@ -36,7 +36,7 @@ class AutoFunctionalized(HigherOrderOperator):
         return (*_results(result), *(kwargs.get(name) for name in names))
 
 
-class AutoFunctionalizedV2(HigherOrderOperator):
+class AutoFunctionalizedV2(FlatOperator):
     """The same where what is written is given as views of bases; the bases' new values are given back. For an argument `x` the keywords are
     `_x_base_index` (None: there is no tensor), and how the view is made: `_x_size`, `_x_stride`, `_x_storage_offset`, or `_x_slice_dim`,
     `_x_slice_start`, `_x_slice_end`, or `_x_alias`, or none of them: the base itself. A list has `_x_length`, and `_x_0_base_index` and so on."""

@@ -6,7 +6,7 @@ from umbra import _C
 from umbra._C import SymBool, Tensor
 from umbra._dynamo.exc import UserError, refused_without_data
 from umbra._export.operands import ordered, without_order
-from umbra._higher_order_ops.operator import FlatFunction, HigherOrderOperator, call
+from umbra._higher_order_ops.operator import FlatFunction, FlatOperator, call
 from umbra.compiler import is_exporting
 from umbra.utils import _pytree as pytree
 
@@ -41,4 +41,4 @@ def cond(pred, true_fn, false_fn, operands=()):
     return pytree.tree_unflatten(results, yes.spec or no.spec)
 
 
-cond_op = HigherOrderOperator("cond")
+cond_op = FlatOperator("cond")

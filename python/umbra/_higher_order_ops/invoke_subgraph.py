@@ -2,10 +2,10 @@
 import functools
 
 import umbra
-from umbra._higher_order_ops.operator import HigherOrderOperator
+from umbra._higher_order_ops.operator import FlatOperator
 
 
-class InvokeSubgraph(HigherOrderOperator):
+class InvokeSubgraph(FlatOperator):
     """`invoke_subgraph(subgraph, identifier, *operands)`: what `subgraph(*operands)` gives, as a tuple."""
 
     def __init__(self):

@@ -1,6 +1,6 @@
 """map: a function called on each row of its inputs, its results stacked."""
 from umbra._C import Tensor
-from umbra._higher_order_ops.operator import FlatFunction, HigherOrderOperator, call
+from umbra._higher_order_ops.operator import FlatFunction, FlatOperator, call
 from umbra.utils import _pytree as pytree
 
 
@@ -29,4 +29,4 @@ def map(f, xs, *args):
     return pytree.tree_unflatten(call("map_impl", function, leaves, more), function.spec)
 
 
-map_impl = HigherOrderOperator("map_impl")
+map_impl = FlatOperator("map_impl")

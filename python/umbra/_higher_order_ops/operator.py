@@ -1,30 +1,18 @@
 """What all operators that take functions share: the objects that graphs call, and functions of flat lists."""
 from umbra import _C
 from umbra._C import Tensor
+from umbra._higher_order_ops.dispatch import HigherOrderOperator
 from umbra.utils import _pytree as pytree
 
 
-class NamedOperator:
-    """An operator that takes functions, as graphs call it: one object of one name, `ops.higher_order.NAME`."""
-
-    def __init__(self, name):
-        self._name = self.__name__ = self.__qualname__ = name
-        self.__module__ = "torch.ops.higher_order"
-
-    def name(self):
-        return self._name
+class NamedOperator(HigherOrderOperator):
+    """An operator of the library's own, as graphs call it: one object of one name, `ops.higher_order.NAME`. Rules of users' are for their modes."""
 
     def __repr__(self):
         return f"torch.ops.higher_order.{self._name}"
 
-    def __str__(self):
-        return self._name
 
-    def __deepcopy__(self, memo):
-        return self
-
-
-class HigherOrderOperator(NamedOperator):
+class FlatOperator(NamedOperator):
     """One that dispatches: operands stand in flat lists, functions get them one by one.
 
     `result` is the position of the function whose results have the shape of the operator's.

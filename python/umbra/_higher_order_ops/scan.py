@@ -2,7 +2,7 @@
 import umbra
 from umbra._C import Tensor
 from umbra._dynamo.exc import UserError
-from umbra._higher_order_ops.operator import FlatFunction, HigherOrderOperator, call
+from umbra._higher_order_ops.operator import FlatFunction, FlatOperator, call
 from umbra.utils import _pytree as pytree
 
 
@@ -80,4 +80,4 @@ def _of_nothing(run, start, rows, start_spec, collected_spec, nothing, dim):
     return pytree.tree_unflatten([t.clone() for t in start], start_spec), pytree.tree_unflatten(empty, collected_spec[0])
 
 
-scan_op = HigherOrderOperator("scan")
+scan_op = FlatOperator("scan")

@@ -1,7 +1,7 @@
 """strict_mode: a function that stays a part of its own in a graph."""
-from umbra._higher_order_ops.operator import HigherOrderOperator
+from umbra._higher_order_ops.operator import FlatOperator
 
-strict_mode_op = HigherOrderOperator("strict_mode")
+strict_mode_op = FlatOperator("strict_mode")
 
 
 def strict_mode(callable, operands):

@@ -4,7 +4,7 @@ from contextlib import nullcontext
 from umbra._C import SymInt, Tensor
 from umbra._dynamo.exc import UserError
 from umbra._export.operands import ordered, without_order
-from umbra._higher_order_ops.operator import FlatFunction, HigherOrderOperator, call
+from umbra._higher_order_ops.operator import FlatFunction, FlatOperator, call
 from umbra.compiler import is_exporting
 from umbra.utils import _pytree as pytree
 
@@ -43,4 +43,4 @@ def _as_tuple(result):
     return tuple(result) if isinstance(result, list) else result if isinstance(result, tuple) else (result,)
 
 
-while_loop_op = HigherOrderOperator("while_loop", result=1)
+while_loop_op = FlatOperator("while_loop", result=1)

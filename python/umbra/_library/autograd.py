@@ -31,7 +31,7 @@ def in_schema_order(overload, args, kwargs):
     arguments = overload._schema.arguments
     values = list(args)
     for argument in arguments[len(args):]:
-        values.append(kwargs[argument.name] if argument.name in kwargs else argument.default_value)
+        values.append(kwargs[argument.name] if argument.name in kwargs else argument._default)
     positional = [value for argument, value in zip(arguments, values) if not argument.kwarg_only]
     keywords = {argument.name: value for argument, value in zip(arguments, values) if argument.kwarg_only}
     return positional, keywords
@@ -41,7 +41,7 @@ def _count_defaults(overload, positional):
     """How many of the last arguments are what they are where nothing is given."""
     count = 0
     for argument, value in reversed(list(zip(overload._schema.arguments, positional))):
-        if isinstance(value, Tensor) or not argument.has_default_value() or value != argument.default_value:
+        if isinstance(value, Tensor) or not argument.has_default_value() or value != argument._default:
             break
         count += 1
     return count

@@ -9,7 +9,10 @@ from umbra.utils import _pytree as pytree
 # In PyTorch's order: a later one comes first in a call.
 _ORDER = ("Undefined", "CPU", "CUDA", "Meta", "ADInplaceOrView", "AutogradCPU", "AutogradCUDA", "AutogradMeta", "AutocastCPU", "AutocastXPU",
           "AutocastCUDA")
-DispatchKey = enum.Enum("DispatchKey", _ORDER, module="torch._C")
+# Keys that stand for several, and layers that tensors do not carry: what rules of higher-order operators are registered for.
+_OF_RULES = ("Autograd", "BackendSelect", "CompositeExplicitAutograd", "CompositeImplicitAutograd", "Functionalize", "PreDispatch", "PythonDispatcher",
+             "PythonTLSSnapshot")
+DispatchKey = enum.Enum("DispatchKey", _ORDER + _OF_RULES, module="torch._C")
 _BACKENDS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}
 
 

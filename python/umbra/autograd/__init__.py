@@ -36,7 +36,7 @@ class _Engine:
 
 
 class Variable(metaclass=_VariableType):
-    """The old name of Tensor; making one gives the tensor itself, or one that does or does not require a gradient."""
+    """The old name of Tensor; making one gives the same values, of which a gradient is required where that is asked for."""
 
     _execution_engine = _Engine()
 
@@ -44,7 +44,7 @@ class Variable(metaclass=_VariableType):
         if volatile is not None:
             warnings.warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", UserWarning, stacklevel=2)
         value = Tensor() if data is None else data
-        return value if requires_grad is None else value.detach().requires_grad_(requires_grad)
+        return value.detach().requires_grad_(bool(requires_grad))
 
 
 __getattr__ = lazy_submodules(__name__)

@@ -55,8 +55,8 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self):
-        if self._inside_jvp and self._saved_for_forward is not None:
-            return self._saved_for_forward
+        if self._inside_jvp:
+            return self._saved_for_forward or ()
         return self._state.saved_tensors()
 
     @property
@@ -124,6 +124,9 @@ class Function:
         if _C._level_count():
             from umbra.autograd.function_levels import apply
             if kwargs:
+                if _C._innermost_level().kind == "vmap" and any(isinstance(value, Tensor) for value in kwargs.values()):
+                    raise NotImplementedError("Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass kwarg-only Tensors to "
+                                              f"autograd.Function. Got: {kwargs}")
                 raise TypeError(f"{cls.__name__}.apply takes no keyword arguments inside a transform")
             return apply(cls, args)
         return _Call(cls, args, kwargs).run()

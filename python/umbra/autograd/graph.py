@@ -1,6 +1,6 @@
 """The backward graph: its nodes, and hooks on what is saved for it."""
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import umbra
 from umbra import _C
@@ -104,9 +104,10 @@ def _history(tensor):
 
 
 class GradientEdge(NamedTuple):
-    """Where gradients flow: a node, and which of its outputs."""
+    """Where gradients flow: a node, and which of its outputs. `ownership_token` is what else the place is to keep alive."""
     node: Node
     output_nr: int
+    ownership_token: Any = None
 
 
 def get_gradient_edge(tensor):

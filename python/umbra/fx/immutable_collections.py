@@ -36,7 +36,7 @@ for _class, _names in ((immutable_list, "__delitem__ __iadd__ __imul__ __setitem
 
 pytree.register_pytree_node(immutable_list, lambda x: (list(x), None), lambda x, _: immutable_list(x),
                             serialized_type_name="torch.fx.immutable_collections.immutable_list",
-                            flatten_with_keys_fn=lambda x: ([(pytree.SequenceKey(i), item) for i, item in enumerate(x)], None))
+                            flatten_with_keys_fn=pytree._list_flatten_with_keys)
 pytree.register_pytree_node(immutable_dict, lambda x: (list(x.values()), list(x)), lambda x, keys: immutable_dict(zip(keys, x)),
                             serialized_type_name="torch.fx.immutable_collections.immutable_dict",
-                            flatten_with_keys_fn=lambda x: ([(pytree.MappingKey(key), item) for key, item in x.items()], list(x)))
+                            flatten_with_keys_fn=pytree._dict_flatten_with_keys)

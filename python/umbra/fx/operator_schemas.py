@@ -32,7 +32,7 @@ def _signature(schema):
     for argument in schema.arguments:
         name = "input" if argument.name == "self" else argument.name
         kind = inspect.Parameter.KEYWORD_ONLY if argument.kwarg_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
-        default = argument.default_value if argument.has_default_value() else inspect.Parameter.empty
+        default = argument._default if argument.has_default_value() else inspect.Parameter.empty
         if name == "from":  # a word of Python's: such arguments go by position
             kind = inspect.Parameter.POSITIONAL_ONLY
             parameters = [p.replace(kind=kind) for p in parameters]

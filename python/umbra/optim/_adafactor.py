@@ -1,6 +1,6 @@
 """Adafactor: of the squares of a matrix's gradients it keeps the means of rows and columns only."""
 import umbra
-from umbra.optim.optimizer import Optimizer, check_rate
+from umbra.optim.optimizer import Optimizer, check_rate, counter
 
 
 class Adafactor(Optimizer):
@@ -28,14 +28,13 @@ class Adafactor(Optimizer):
             raise RuntimeError("Adafactor does not support complex parameters")
         super()._update_one(parameter, group)
 
+    def _first_state(self, parameter, group):
+        if parameter.dim() <= 1:
+            return {"step": counter(parameter, group), "variance": umbra.zeros_like(parameter)}
+        return {"step": counter(parameter, group), "row_var": parameter.new_zeros((*parameter.shape[:-1], 1)),
+                "col_var": parameter.new_zeros((*parameter.shape[:-2], 1, parameter.shape[-1]))}
+
     def _update(self, parameter, gradient, group, state):
-        if not state:
-            state["step"] = umbra.tensor(0.0)
-            if gradient.dim() > 1:
-                state["row_var"] = gradient.new_zeros((*gradient.shape[:-1], 1))
-                state["col_var"] = gradient.new_zeros((*gradient.shape[:-2], 1, gradient.shape[-1]))
-            else:
-                state["variance"] = umbra.zeros_like(gradient)
         if group["maximize"]:
             gradient = -gradient
         state["step"] += 1

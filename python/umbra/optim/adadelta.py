@@ -1,6 +1,6 @@
 """Steps as large as the last ones were, against the size of the gradients."""
 import umbra
-from umbra.optim.optimizer import Optimizer, check_options, decayed
+from umbra.optim.optimizer import Optimizer, add_scaled, check_options, counter, decayed
 
 
 class Adadelta(Optimizer):
@@ -14,11 +14,12 @@ class Adadelta(Optimizer):
         super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize, "capturable": capturable,
                                   "foreach": foreach, "differentiable": differentiable})
 
+    _captures_on_xla = False
+
+    def _first_state(self, parameter, group):
+        return {"step": counter(parameter, group), "square_avg": umbra.zeros_like(parameter), "acc_delta": umbra.zeros_like(parameter)}
+
     def _update(self, parameter, gradient, group, state):
-        if not state:
-            state["step"] = umbra.tensor(0.0)
-            state["square_avg"] = umbra.zeros_like(parameter)
-            state["acc_delta"] = umbra.zeros_like(parameter)
         gradient = decayed(parameter, gradient, group)
         state["step"] += 1
         rho, eps = group["rho"], group["eps"]
@@ -29,4 +30,4 @@ class Adadelta(Optimizer):
             change = change.clone()  # the root is kept for its gradient
         change.div_(squares.add(eps).sqrt_()).mul_(gradient)
         changes.mul_(rho).addcmul_(change, change, value=1 - rho)
-        parameter.add_(change, alpha=-group["lr"])
+        add_scaled(parameter, change, -group["lr"], group)

@@ -1,6 +1,6 @@
 """Steps divided by the root of the sum of squares of the gradients."""
 import umbra
-from umbra.optim.optimizer import Optimizer, check_implementation, check_options, decayed
+from umbra.optim.optimizer import Optimizer, check_implementation, check_options, counter, decayed
 from umbra.sparse import with_values
 
 
@@ -19,7 +19,7 @@ class Adagrad(Optimizer):
             for parameter in group["params"]:
                 start = group["initial_accumulator_value"]
                 start = complex(start, start) if parameter.is_complex() else start
-                self.state[parameter] = {"step": umbra.tensor(0.0), "sum": umbra.full_like(parameter, start)}
+                self.state[parameter] = {"step": counter(parameter, group), "sum": umbra.full_like(parameter, start)}
 
     def _update(self, parameter, gradient, group, state):
         if gradient.is_sparse:

@@ -1,6 +1,7 @@
 """Adam."""
 import umbra
-from umbra.optim.optimizer import Optimizer, check_betas, check_implementation, check_options, keep_largest
+from umbra.optim.optimizer import (Optimizer, add_quotient, add_square, check_betas, check_implementation, check_options, count_of, counter,
+                                   keep_largest)
 
 
 class Adam(Optimizer):
@@ -21,13 +22,11 @@ class Adam(Optimizer):
                                   "foreach": foreach, "capturable": capturable, "differentiable": differentiable, "fused": fused,
                                   "decoupled_weight_decay": decoupled_weight_decay or self._decoupled})
 
+    def _first_state(self, parameter, group):
+        averages = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if group["amsgrad"] else ("exp_avg", "exp_avg_sq")
+        return {"step": counter(parameter, group), **{name: umbra.zeros_like(parameter) for name in averages}}
+
     def _update(self, parameter, gradient, group, state):
-        if not state:
-            state["step"] = umbra.tensor(0.0)
-            state["exp_avg"] = umbra.zeros_like(parameter)
-            state["exp_avg_sq"] = umbra.zeros_like(parameter)
-            if group["amsgrad"]:
-                state["max_exp_avg_sq"] = umbra.zeros_like(parameter)
         beta1, beta2 = group["betas"]
         lr, decay = group["lr"], group["weight_decay"]
         if group["fused"]:
@@ -44,11 +43,11 @@ class Adam(Optimizer):
         elif decay != 0:
             gradient = gradient.add(parameter, alpha=decay)
         state["step"] += 1
-        step = state["step"].item()
+        step = count_of(state["step"], group)
         state["exp_avg"].lerp_(gradient, 1 - beta1)
-        state["exp_avg_sq"].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        add_square(state["exp_avg_sq"].mul_(beta2), gradient, 1 - beta2, group)
         squares = state["exp_avg_sq"]
         if group["amsgrad"]:
             squares = keep_largest(state["max_exp_avg_sq"], squares, group)
         denominator = (squares.sqrt() / (1 - beta2 ** step) ** 0.5).add_(group["eps"])
-        parameter.addcdiv_(state["exp_avg"], denominator, value=-lr / (1 - beta1 ** step))
+        add_quotient(parameter, state["exp_avg"], denominator, -lr / (1 - beta1 ** step), group)

@@ -1,6 +1,6 @@
 """Adam by the largest gradients instead of their squares."""
 import umbra
-from umbra.optim.optimizer import Optimizer, check_betas, check_options, decayed, keep_largest
+from umbra.optim.optimizer import Optimizer, add_quotient, check_betas, check_options, count_of, counter, decayed, keep_largest
 
 
 class Adamax(Optimizer):
@@ -13,15 +13,14 @@ class Adamax(Optimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach, "maximize": maximize,
                                   "differentiable": differentiable, "capturable": capturable})
 
+    def _first_state(self, parameter, group):
+        return {"step": counter(parameter, group), "exp_avg": umbra.zeros_like(parameter), "exp_inf": umbra.zeros_like(parameter)}
+
     def _update(self, parameter, gradient, group, state):
-        if not state:
-            state["step"] = umbra.tensor(0.0)
-            state["exp_avg"] = umbra.zeros_like(parameter)
-            state["exp_inf"] = umbra.zeros_like(parameter)
         gradient = decayed(parameter, gradient, group)
         state["step"] += 1
         beta1, beta2 = group["betas"]
         state["exp_avg"].lerp_(gradient, 1 - beta1)
         largest = state["exp_inf"]
         keep_largest(largest.mul_(beta2), gradient.abs().add(group["eps"]), group)
-        parameter.addcdiv_(state["exp_avg"], largest, value=-group["lr"] / (1 - beta1 ** state["step"].item()))
+        add_quotient(parameter, state["exp_avg"], largest, -group["lr"] / (1 - beta1 ** count_of(state["step"], group)), group)

@@ -1,6 +1,6 @@
 """Averaged gradient descent."""
 import umbra
-from umbra.optim.optimizer import Optimizer, check_options, decayed
+from umbra.optim.optimizer import Optimizer, add_scaled, check_options, count_of, counter, decayed
 
 
 class ASGD(Optimizer):
@@ -12,20 +12,22 @@ class ASGD(Optimizer):
         super().__init__(params, {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "foreach": foreach,
                                   "maximize": maximize, "differentiable": differentiable, "capturable": capturable})
 
+    _on_devices = "params, mus, etas, and state_steps"
+
+    def _first_state(self, parameter, group):
+        return {"step": counter(parameter, group), "eta": counter(parameter, group, group["lr"]), "mu": counter(parameter, group, 1.0),
+                "ax": umbra.zeros_like(parameter)}
+
     def _update(self, parameter, gradient, group, state):
-        if not state:
-            state["step"] = umbra.tensor(0.0)
-            state["eta"] = umbra.tensor(float(group["lr"]))
-            state["mu"] = umbra.tensor(1.0)
-            state["ax"] = umbra.zeros_like(parameter)
         gradient = decayed(parameter, gradient, group)
         state["step"] += 1
-        step, eta, weight = state["step"].item(), state["eta"].item(), state["mu"].item()
+        step, eta, weight = (count_of(state[name], group) for name in ("step", "eta", "mu"))
         parameter.mul_(1 - group["lambd"] * eta)
-        parameter.add_(gradient, alpha=-eta)
-        if weight == 1:
+        add_scaled(parameter, gradient, -eta, group)
+        if not group["capturable"] and weight == 1:
             state["ax"].copy_(parameter)
         else:
             state["ax"].add_(parameter.sub(state["ax"]).mul_(weight))
-        state["eta"].copy_(umbra.tensor(group["lr"] / (1 + group["lambd"] * group["lr"] * step) ** group["alpha"]))
-        state["mu"].copy_(umbra.tensor(1 / max(1.0, step - group["t0"])))
+        state["eta"].copy_(umbra.as_tensor(group["lr"] / (1 + group["lambd"] * group["lr"] * step) ** group["alpha"]))
+        later = (step - group["t0"]).clamp(min=1.0) if group["capturable"] else max(1.0, step - group["t0"])
+        state["mu"].copy_(umbra.as_tensor(1 / later))

@@ -1,6 +1,6 @@
 """Adam with Nesterov's momentum."""
 import umbra
-from umbra.optim.optimizer import check_betas, check_options
+from umbra.optim.optimizer import add_quotient, check_betas, check_options, count_of, counter
 from umbra.optim.radam import _Moments
 
 
@@ -15,22 +15,24 @@ class NAdam(_Moments):
                                   "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach,
                                   "capturable": capturable, "differentiable": differentiable})
 
+    _on_devices = "params, mu_products and state_steps"
+
+    def _first_state(self, parameter, group):
+        return {"step": counter(parameter, group), "mu_product": counter(parameter, group, 1.0),
+                "exp_avg": umbra.zeros_like(parameter), "exp_avg_sq": umbra.zeros_like(parameter)}
+
     def _update(self, parameter, gradient, group, state):
-        if not state:
-            state["step"] = umbra.tensor(0.0)
-            state["mu_product"] = umbra.tensor(1.0)
-            state["exp_avg"] = umbra.zeros_like(parameter)
-            state["exp_avg_sq"] = umbra.zeros_like(parameter)
         gradient = self._moments(parameter, gradient, group, state)
         beta1, beta2 = group["betas"]
-        step = state["step"].item()
+        step = count_of(state["step"], group)
         momentum, following = (beta1 * (1.0 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
         state["mu_product"] *= momentum
-        product = state["mu_product"] if group["differentiable"] else state["mu_product"].item()
+        product = state["mu_product"] if group["differentiable"] else count_of(state["mu_product"], group)
         size = state["exp_avg_sq"].div(1 - beta2 ** step).sqrt().add(group["eps"])
         of_gradient = -group["lr"] * (1.0 - momentum) / (1.0 - product)
         of_average = -group["lr"] * following / (1.0 - product * following)
         if group["differentiable"]:
             parameter.add_(gradient * of_gradient / size).add_(state["exp_avg"] * of_average / size)
         else:
-            parameter.addcdiv_(gradient, size, value=of_gradient).addcdiv_(state["exp_avg"], size, value=of_average)
+            add_quotient(parameter, gradient, size, of_gradient, group)
+            add_quotient(parameter, state["exp_avg"], size, of_average, group)

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Iterable, Optional, Tuple, Union
 
 import umbra
 from umbra._C import Tensor
-from umbra._options import not_built
+from umbra.compiler import _in_compiled_call
 from umbra.optim._real_parts import RealParts
 from umbra.utils.hooks import add_hook
 
@@ -105,16 +105,37 @@ def check_implementation(foreach, fused, differentiable):
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
-def _refuse_capturable(optimizer):
-    """Steps that a CUDA graph can hold are for devices that have such graphs."""
-    capturable = [group for group in getattr(optimizer, "param_groups", ()) if group.get("capturable")]
-    stepping = [parameter for group in capturable for parameter in group["params"] if parameter.grad is not None]
-    if not all(parameter.device.type in _CAPTURABLE_DEVICES for parameter in stepping):
-        raise AssertionError(f"If capturable=True, params and state_steps must be on supported devices: {_CAPTURABLE_DEVICES}.")
-    not_built(type(optimizer).__name__, capturable=(bool(stepping), False))
+def counter(parameter, group, value=0.0):
+    """A number of the state that steps change: on the parameter's device where the step is to read nothing back from there."""
+    dtype = umbra.float64 if umbra.get_default_dtype() == umbra.float64 else umbra.float32
+    return umbra.tensor(float(value), dtype=dtype, device=parameter.device if group.get("capturable") or group.get("fused") else None)
 
 
-_CAPTURABLE_DEVICES = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
+def count_of(number, group):
+    """What a step computes with: the number itself, or the tensor where nothing may be read back (`capturable`)."""
+    return number if group["capturable"] else number.item()
+
+
+def add_scaled(target, values, factor, group):
+    """`target += factor * values`, whose factor may be a tensor that is not read."""
+    return target.add_(values * factor) if group["capturable"] and isinstance(factor, Tensor) else target.add_(values, alpha=factor)
+
+
+def add_quotient(target, numerator, denominator, factor, group):
+    """`target += factor * numerator / denominator`, whose factor may be a tensor that is not read."""
+    if group["capturable"] and isinstance(factor, Tensor):
+        return target.add_(numerator * factor / denominator)
+    return target.addcdiv_(numerator, denominator, value=factor)
+
+
+def add_square(target, values, factor, group):
+    """`target += factor * values ** 2`, whose factor may be a tensor that is not read."""
+    if group["capturable"] and isinstance(factor, Tensor):
+        return target.add_(values * values * factor)
+    return target.addcmul_(values, values, value=factor)
+
+
+_CAPTURABLE_DEVICES = ["cuda", "xpu", "hpu", "privateuseone"]
 
 
 def _with_step_hooks(step):
@@ -129,7 +150,6 @@ def _with_step_hooks(step):
                     raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
                 args, kwargs = changed
         self._opt_called = True  # schedulers warn when they step first
-        _refuse_capturable(self)
         result = step(*args, **kwargs)
         for hook in (*self._optimizer_step_post_hooks.values(), *_global_step_post_hooks.values()):
             hook(self, args, kwargs)
@@ -260,10 +280,27 @@ class Optimizer:
                                f"{_DEVICES_WITH_FUSED_STEPS} but {parameter.dtype} and {parameter.device.type}")
         if parameter.grad.is_sparse and self._sparse_refusal:
             raise RuntimeError(self._sparse_refusal.format(name=type(self).__name__))
-        state = self.state[parameter] if self._needs_state(group) else {}
-        if not parameter.is_complex():
-            return self._update(parameter, parameter.grad, group, state)
-        self._update(umbra.view_as_real(parameter), umbra.view_as_real(parameter.grad), group, RealParts(state, parameter))
+        state, values, gradient = self.state[parameter] if self._needs_state(group) else {}, parameter, parameter.grad
+        if parameter.is_complex():
+            state, values, gradient = RealParts(state, parameter), umbra.view_as_real(parameter), umbra.view_as_real(gradient)
+        if not state:
+            for name, first in self._first_state(values, group).items():
+                state[name] = first
+        if group.get("capturable") and not group.get("fused"):
+            self._check_capturable(parameter, group)
+        self._update(values, gradient, group, state)
+
+    def _check_capturable(self, parameter, group):
+        """Steps that read nothing back are for accelerators; whatever is compiled may have them too."""
+        devices = _CAPTURABLE_DEVICES + (["xla"] if self._captures_on_xla and not group.get("foreach") else [])
+        if parameter.device.type not in devices and not _in_compiled_call():
+            raise AssertionError(f"If capturable=True, {self._on_devices} must be on supported devices: {devices}.")
+
+    _on_devices, _captures_on_xla = "params and state_steps", True
+
+    def _first_state(self, parameter, group):
+        """The state before the first step."""
+        return {}
 
     _needs_state = staticmethod(lambda group: True)
     _sparse_refusal = "{name} does not support sparse gradients"  # None where a step takes them

@@ -1,8 +1,6 @@
 """Adam with a corrected start."""
-import math
-
 import umbra
-from umbra.optim.optimizer import Optimizer, check_betas, check_options
+from umbra.optim.optimizer import Optimizer, add_scaled, check_betas, check_options, count_of, counter
 
 
 class _Moments(Optimizer):
@@ -32,20 +30,20 @@ class RAdam(_Moments):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize, "foreach": foreach,
                                   "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay, "differentiable": differentiable})
 
+    def _first_state(self, parameter, group):
+        return {"step": counter(parameter, group), "exp_avg": umbra.zeros_like(parameter), "exp_avg_sq": umbra.zeros_like(parameter)}
+
     def _update(self, parameter, gradient, group, state):
-        if not state:
-            state["step"] = umbra.tensor(0.0)
-            state["exp_avg"] = umbra.zeros_like(parameter)
-            state["exp_avg_sq"] = umbra.zeros_like(parameter)
         self._moments(parameter, gradient, group, state)
         beta1, beta2 = group["betas"]
-        step = state["step"].item()
+        step = count_of(state["step"], group)
         mean = state["exp_avg"] / (1 - beta1 ** step)
         # How long the running mean of squares is; while it is short its variance is too large to divide by it.
         longest = 2 / (1 - beta2) - 1
         length = longest - 2 * step * beta2 ** step / (1 - beta2 ** step)
-        if length > 5.0:
-            correction = math.sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length))
+        if group["capturable"] or length > 5.0:
+            correction = ((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)) ** 0.5
             size = state["exp_avg_sq"].sqrt().add(group["eps"])
-            mean = mean * (correction * math.sqrt(1 - beta2 ** step)) / size
-        parameter.add_(mean, alpha=-group["lr"])
+            divided = mean * (correction * (1 - beta2 ** step) ** 0.5) / size
+            mean = umbra.where(length > 5.0, divided, mean) if group["capturable"] else divided
+        add_scaled(parameter, mean, -group["lr"], group)

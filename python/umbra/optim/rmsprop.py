@@ -1,6 +1,6 @@
 """Steps divided by the root of the mean square of the gradients."""
 import umbra
-from umbra.optim.optimizer import Optimizer, check_options, decayed
+from umbra.optim.optimizer import Optimizer, add_quotient, add_scaled, check_options, counter, decayed
 
 
 class RMSprop(Optimizer):
@@ -12,14 +12,11 @@ class RMSprop(Optimizer):
         super().__init__(params, {"lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered, "weight_decay": weight_decay,
                                   "capturable": capturable, "foreach": foreach, "maximize": maximize, "differentiable": differentiable})
 
+    def _first_state(self, parameter, group):
+        kept = ["square_avg", *(["momentum_buffer"] if group["momentum"] > 0 else []), *(["grad_avg"] if group["centered"] else [])]
+        return {"step": counter(parameter, group), **{name: umbra.zeros_like(parameter) for name in kept}}
+
     def _update(self, parameter, gradient, group, state):
-        if not state:
-            state["step"] = umbra.tensor(0.0)
-            state["square_avg"] = umbra.zeros_like(parameter)
-            if group["momentum"] > 0:
-                state["momentum_buffer"] = umbra.zeros_like(parameter)
-            if group["centered"]:
-                state["grad_avg"] = umbra.zeros_like(parameter)
         gradient = decayed(parameter, gradient, group)
         state["step"] += 1
         squares, alpha = state["square_avg"], group["alpha"]
@@ -30,6 +27,6 @@ class RMSprop(Optimizer):
         size = squares.sqrt().add(group["eps"])
         if group["momentum"] > 0:
             buffer = state["momentum_buffer"].mul_(group["momentum"]).addcdiv_(gradient, size)
-            parameter.add_(buffer, alpha=-group["lr"])
+            add_scaled(parameter, buffer, -group["lr"], group)
         else:
-            parameter.addcdiv_(gradient, size, value=-group["lr"])
+            add_quotient(parameter, gradient, size, -group["lr"], group)

@@ -1,6 +1,6 @@
 """Descent by the signs of gradients."""
 import umbra
-from umbra.optim.optimizer import Optimizer, check_options
+from umbra.optim.optimizer import Optimizer, check_options, counter
 
 
 class Rprop(Optimizer):
@@ -14,11 +14,10 @@ class Rprop(Optimizer):
         super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "foreach": foreach, "maximize": maximize,
                                   "differentiable": differentiable, "capturable": capturable})
 
+    def _first_state(self, parameter, group):
+        return {"step": counter(parameter, group), "prev": umbra.zeros_like(parameter), "step_size": umbra.full_like(gradient, group["lr"])}
+
     def _update(self, parameter, gradient, group, state):
-        if not state:
-            state["step"] = umbra.tensor(0.0)
-            state["prev"] = umbra.zeros_like(parameter)
-            state["step_size"] = umbra.full_like(gradient, group["lr"])
         if group["maximize"]:
             gradient = -gradient
         state["step"] += 1

@@ -20,6 +20,11 @@ def _usual_tolerances(dtypes):
     return max(r for r, _ in pairs), max(a for _, a in pairs)
 
 
+_ROWS, _COLUMNS = ("crow_indices", "col_indices", "values"), ("ccol_indices", "row_indices", "values")
+_SPARSE_PARTS = {umbra.sparse_coo: ("_indices", "_values"), umbra.sparse_csr: _ROWS, umbra.sparse_bsr: _ROWS, umbra.sparse_csc: _COLUMNS,
+                 umbra.sparse_bsc: _COLUMNS}
+
+
 class _Pair:
     """Two things that are compared, and the way to them through the containers."""
 
@@ -99,7 +104,22 @@ class _TensorPair(_Pair):
         if actual.is_meta or expected.is_meta:
             return
         relative, absolute = self.tolerances((actual.dtype, expected.dtype))
+        if actual.layout == expected.layout and actual.layout in _SPARSE_PARTS:
+            return self._compare_parts(actual, expected, relative, absolute)
         _compare_values(*_alike(actual, expected), relative, absolute, self.options["equal_nan"])
+
+    def _compare_parts(self, actual, expected, relative, absolute):
+        """Sparse tensors of one layout: their places are equal, and their values close."""
+        kind = str(actual.layout).removeprefix("torch.sparse_").upper()
+        if actual.is_sparse:
+            self.check(actual.sparse_dim() == expected.sparse_dim(), "The number of sparse dimensions in sparse COO tensors does not match: "
+                       f"{actual.sparse_dim()} != {expected.sparse_dim()}")
+        self.check(actual._nnz() == expected._nnz(),
+                   f"The number of specified values in sparse {kind} tensors does not match: {actual._nnz()} != {expected._nnz()}")
+        for part in _SPARSE_PARTS[actual.layout]:
+            tolerances = (relative, absolute) if part.endswith("values") else (0, 0)
+            parts = _alike(getattr(actual, part)(), getattr(expected, part)())
+            _compare_values(*parts, *tolerances, self.options["equal_nan"], f"Sparse {kind} {part.removeprefix('_')}")
 
     def _compare_attributes(self, actual, expected):
         def same(name, a, e):
@@ -149,7 +169,7 @@ def _compare_numbers(actual, expected, relative, absolute, equal_nan):
                          f"Absolute difference: {difference}{_allowed(absolute, exact)}\nRelative difference: {share}{_allowed(relative, exact)}")
 
 
-def _compare_values(actual, expected, relative, absolute, equal_nan):
+def _compare_values(actual, expected, relative, absolute, equal_nan, what="Tensor-likes"):
     matches = umbra.isclose(actual, expected, rtol=relative, atol=absolute, equal_nan=equal_nan)
     if matches.all():
         return
@@ -160,7 +180,7 @@ def _compare_values(actual, expected, relative, absolute, equal_nan):
     exact = relative == absolute == 0
     difference = (actual - expected).abs()
     wrong, count = matches.numel() - int(matches.sum()), matches.numel()
-    raise AssertionError(f"Tensor-likes are not {'equal' if exact else 'close'}!\n\nMismatched elements: {wrong} / {count} ({wrong / count:.1%})\n"
+    raise AssertionError(f"{what} are not {'equal' if exact else 'close'}!\n\nMismatched elements: {wrong} / {count} ({wrong / count:.1%})\n"
                          f"Greatest absolute difference: {_greatest(difference, matches)}{_allowed(absolute, exact)}\n"
                          f"Greatest relative difference: {_greatest(difference / expected.abs(), matches)}{_allowed(relative, exact)}")
 

@@ -12,12 +12,12 @@ _SIGNED = (umbra.int8, umbra.int16, umbra.int32, umbra.int64)
 
 
 def _bounds(dtype):
-    """(least, largest) number of a type, and the range that is drawn from unless another one is asked for."""
+    """The range of a type, without its end for whole numbers, and the one that is drawn from unless another one is asked for."""
     if dtype == umbra.bool:
         return (0, 2), (0, 2)
     if dtype in _UNSIGNED or dtype in _SIGNED:
         info = umbra.iinfo(dtype)
-        return (info.min, min(info.max, umbra.iinfo(umbra.int64).max)), (0, 10) if dtype in _UNSIGNED else (-9, 10)
+        return (info.min, min(info.max + 1, umbra.iinfo(umbra.int64).max)), (-9, 10)
     if dtype in _FLOATING or dtype in _COMPLEX:
         info = umbra.finfo(dtype)
         return (info.min, info.max), (-9, 9)
@@ -35,6 +35,8 @@ def _range(dtype, low, high):
                       "removed in 2.3. Use `torch.full(...)` instead.", FutureWarning, stacklevel=3)
     elif low >= high:
         raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
+    if low > largest or high < least or (low >= largest or high <= least) and dtype not in _FLOATING and dtype not in _COMPLEX:
+        raise ValueError(f"The value interval specified by `low` and `high` is [{low}, {high}), but {dtype} only supports [{least}, {largest})")
     low, high = max(low, least), min(high, largest)
     return (low, high) if dtype in _FLOATING or dtype in _COMPLEX else (math.ceil(low), math.ceil(high))
 

@@ -4,7 +4,9 @@
     tree_unflatten(leaves, spec)                              # {"a": [1, 2], "b": (3,)}
 """
 import collections
+import enum
 import json
+import sys
 from typing import Any
 
 from umbra import _C
@@ -301,6 +303,25 @@ def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
 _PROTOCOL = 1
 
 
+def _enum_to_json(value):
+    if not isinstance(value, enum.Enum):
+        raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+    return {"__enum__": True, "fqn": f"{type(value).__module__}:{type(value).__qualname__}", "name": value.name}
+
+
+def _enum_from_json(found):
+    """A member of an enum that this process has: to read a spec imports nothing."""
+    if found.get("__enum__") is not True:
+        return found
+    module, _, path = found["fqn"].partition(":")
+    cls = sys.modules.get(module)
+    for part in path.split("."):
+        cls = getattr(cls, part, None)
+    if not (isinstance(cls, type) and issubclass(cls, enum.Enum)):
+        raise NotImplementedError(f"the spec has a member of the enum {found['fqn']}, which is not there: import its module first")
+    return cls[found["name"]]
+
+
 def _serialized_node(spec):
     """The type of a spec that is no leaf by the name it has in files, and what it keeps besides, as files have it."""
     serialized = SUPPORTED_SERIALIZED_TYPES.get(spec.type)
@@ -310,7 +331,7 @@ def _serialized_node(spec):
     if serialized.to_json is not None:
         return serialized.name, serialized.to_json(spec.context)
     try:
-        return serialized.name, json.dumps(spec.context)
+        return serialized.name, json.dumps(spec.context, default=_enum_to_json)
     except TypeError as error:
         raise TypeError("Unable to serialize context. Please make the context json dump-able, or register a custom serializer using "
                         "_register_pytree_node.") from error
@@ -334,7 +355,7 @@ def _deserialized_node(name, context, children):
         raise NotImplementedError(f'Deserializing `{name}` in pytree is not registered.')
     cls = SERIALIZED_TYPE_TO_PYTHON_TYPE[name]
     from_json = SUPPORTED_SERIALIZED_TYPES[cls].from_json
-    return TreeSpec(cls, from_json(context) if from_json is not None else json.loads(context), children)
+    return TreeSpec(cls, from_json(context) if from_json is not None else json.loads(context, object_hook=_enum_from_json), children)
 
 
 def _from_json(data):

@@ -91,6 +91,8 @@ _private_register_pytree_node = register_pytree_node
 
 
 def _register_pytree_node(cls, flatten_fn, unflatten_fn, to_str_fn=None, maybe_from_str_fn=None, **kwargs):
+    warnings.warn("`torch.utils._pytree._register_pytree_node` is deprecated. Please use `torch.utils._pytree.register_pytree_node` instead.",
+                  FutureWarning, stacklevel=2)
     if to_str_fn is not None or maybe_from_str_fn is not None:
         warnings.warn("`to_str_fn` and `maybe_from_str_fn` is deprecated. Please use `to_dumpable_context` and `from_dumpable_context` instead.",
                       FutureWarning, stacklevel=2)

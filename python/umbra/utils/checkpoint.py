@@ -9,6 +9,7 @@ import functools
 import warnings
 
 import umbra
+from umbra import _C
 from umbra.autograd import Function
 from umbra.autograd.graph import saved_tensors_hooks
 from umbra.utils import _pytree as pytree
@@ -142,11 +143,11 @@ def _kept(args):
 @contextlib.contextmanager
 def _recomputation():
     """What a capture records within it belongs to its backward graph."""
-    before = umbra._C._set_recomputing(True)
+    before = _C._set_recomputing(True)
     try:
         yield
     finally:
-        umbra._C._set_recomputing(before)
+        _C._set_recomputing(before)
 
 
 class _Part:
@@ -154,14 +155,14 @@ class _Part:
 
     def __init__(self, run, inputs, context, surroundings, check, early_stop):
         self.run, self.inputs, self.context, self.surroundings, self.check, self.early_stop = run, inputs, context, surroundings, check, early_stop
-        self.kept, self.again, self.log = [], {}, None
+        self.kept, self.again, self.log, self.completed = [], {}, None, False
 
     def pack(self, tensor):
         self.kept.append(_metadata(tensor))
         return len(self.kept) - 1
 
     def unpack(self, number):
-        backward_pass = umbra._C._backward_pass()
+        backward_pass = _C._backward_pass()
         found = self.again.get(backward_pass)
         if found is None:
             found = self.compute_again()
@@ -180,7 +181,8 @@ class _Part:
             if len(found) == len(self.kept):
                 self.refuse("torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass.")
             found.append(tensor.detach() if tensor.requires_grad else tensor)
-            if self.early_stop and len(found) == len(self.kept):
+            # A gradient that the function takes itself computes again what has been kept so far.
+            if (self.early_stop or not self.completed) and len(found) == len(self.kept):
                 raise _StopRecomputation
             return tensor
         inputs = self.inputs()  # which a checkpoint around this one may have to compute: that is no call of this one's
@@ -251,7 +253,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx, *gradients):
-        if umbra._C._backward_to_inputs():
+        if _C._backward_to_inputs():
             raise RuntimeError("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
                                ".backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without passing the "
                                "`inputs` argument.")
@@ -269,7 +271,7 @@ class CheckpointFunction(Function):
 
 
 def checkpoint(function=None, *args, use_reentrant=None, preserve_rng_state=True, context_fn=noop_context_fn, determinism_check="default",
-               debug=False, early_stop=True, **kwargs):
+               debug=False, early_stop=True, respect_saved_tensors_hooks=None, **kwargs):
     """`function(*args)`, of which only the inputs are kept; the backward pass calls it again.
 
         y = checkpoint(block, x, use_reentrant=False)
@@ -278,7 +280,8 @@ def checkpoint(function=None, *args, use_reentrant=None, preserve_rng_state=True
     """
     if function is None:
         options = {"use_reentrant": use_reentrant, "preserve_rng_state": preserve_rng_state, "context_fn": context_fn,
-                   "determinism_check": determinism_check, "debug": debug, "early_stop": early_stop, **kwargs}
+                   "determinism_check": determinism_check, "debug": debug, "early_stop": early_stop,
+                   "respect_saved_tensors_hooks": respect_saved_tensors_hooks, **kwargs}
         return lambda decorated: functools.wraps(decorated)(functools.partial(checkpoint, decorated, **options))
     if use_reentrant is None:
         warnings.warn("torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is recommended, "
@@ -287,14 +290,16 @@ def checkpoint(function=None, *args, use_reentrant=None, preserve_rng_state=True
     if use_reentrant and kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
     if use_reentrant:
-        if context_fn is not noop_context_fn or debug is not False:
-            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        if context_fn is not noop_context_fn or debug is not False or respect_saved_tensors_hooks is not None:
+            raise ValueError("Passing `context_fn`, `debug`, or `respect_saved_tensors_hooks` is only supported when use_reentrant=False.")
         return CheckpointFunction.apply(function, preserve_rng_state, *args)
     if determinism_check not in ("default", "none"):
-        raise ValueError(f"determinism_check should be one of ['default', 'none'], got {determinism_check}")
-    if context_fn is noop_context_fn and umbra._C._is_tracing():
+        raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
+    if context_fn is noop_context_fn and _C._is_tracing():
         context_fn = _contexts_of_a_capture
     forward_context, recompute_context = context_fn()
+    if isinstance(forward_context, _Keeping) and context_fn is not _contexts_of_a_capture:
+        forward_context.go_through_hooks(respect_saved_tensors_hooks)
     surroundings = _Surroundings(preserve_rng_state)
     if not umbra.is_grad_enabled():
         with forward_context:
@@ -305,7 +310,9 @@ def checkpoint(function=None, *args, use_reentrant=None, preserve_rng_state=True
     if debug if _debug is None else _debug:
         part.log = _Log()
     with forward_context, part.log.forward if part.log else contextlib.nullcontext(), saved_tensors_hooks(part.pack, part.unpack):
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+    part.completed = True
+    return result
 
 
 def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
@@ -333,11 +340,14 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
 # ---- what is kept all the same ----
 
 class CheckpointPolicy(enum.Enum):
-    """What becomes of an operator's results in a checkpoint. MUST is what programs may rely on; PREFER is advice to compilers."""
+    """What becomes of an operator's results in a checkpoint. MUST is what programs may rely on; PREFER is advice to compilers. What is offloaded
+    is kept on the CPU."""
     MUST_SAVE = 0
     PREFER_SAVE = 1
     MUST_RECOMPUTE = 2
     PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
 
 
 class SelectiveCheckpointContext:
@@ -364,10 +374,29 @@ def _contexts_of_a_capture():
 _IGNORED = (umbra.ops.aten.detach.default,)
 
 
-def _saves(policy):
-    if isinstance(policy, bool):
-        return policy
-    return policy in (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
+_OFFLOADED = (CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLOAD)
+_SAVED = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, *_OFFLOADED)
+
+
+class _Kept:
+    """A result that is kept: itself, on the CPU, or what saved tensor hooks make of it."""
+
+    def __init__(self, tensor, offloaded, hooks):
+        pack, self.unpack = hooks or (None, None)
+        self.tensor, self.version, self.device = tensor.detach(), tensor._version, tensor.device if offloaded else None
+        if offloaded:
+            self.tensor = self.tensor.cpu()
+        if pack is not None:
+            self.tensor = pack(self.tensor)
+
+    def read(self, allow_mutation):
+        if self.unpack is not None:
+            tensor = self.unpack(self.tensor)
+        elif self.device is None and self.tensor._version != self.version and not allow_mutation:
+            raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
+        else:
+            tensor = self.tensor
+        return tensor if self.device is None else tensor.to(self.device)
 
 
 _COMPUTED_AGAIN, _GIVEN = object(), object()  # what is there of a call instead of its results
@@ -378,13 +407,22 @@ class _Keeping(TorchDispatchMode):
 
     def __init__(self, policy, kept):
         super().__init__()
-        self.policy, self.kept, self.context = policy, kept, SelectiveCheckpointContext(is_recompute=False)
+        self.policy, self.kept, self.context, self.hooks = policy, kept, SelectiveCheckpointContext(is_recompute=False), None
+
+    def go_through_hooks(self, wanted):
+        """What is kept goes through the saved tensor hooks that are in force now, if that is wanted; None is a choice that has not been made."""
+        hooks = _C._top_saved_tensor_hooks() if wanted is not False else None
+        if hooks is not None and wanted is None:
+            warnings.warn("saved_tensors_hooks are in force around a selective checkpoint, whose kept tensors do not go through them yet. "
+                          "They will: pass respect_saved_tensors_hooks=True to have it so now, or False to keep it as it is.", FutureWarning, stacklevel=3)
+        self.hooks = hooks if wanted else None
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
         if func not in _IGNORED:
-            saved = _saves(self.policy(self.context, func, *args, **(kwargs or {})))
-            values = pytree.tree_map_only(umbra.Tensor, lambda t: (t.detach(), t._version), result) if saved else _COMPUTED_AGAIN
+            policy = self.policy(self.context, func, *args, **(kwargs or {}))
+            saved = policy if isinstance(policy, bool) else policy in _SAVED
+            values = pytree.tree_map_only(umbra.Tensor, lambda t: _Kept(t, policy in _OFFLOADED, self.hooks), result) if saved else _COMPUTED_AGAIN
             self.kept.setdefault(func, []).append(values)
         return result
 
@@ -414,15 +452,8 @@ class _Giving(TorchDispatchMode):
             raise RuntimeError("Trying to backward an extra time. You are only allowed to backward once on any region computed under selective activation "
                                "checkpoint.")
         entries[number] = _GIVEN
-        value = self._value(entry)
+        value = pytree.tree_map_only(_Kept, lambda kept: kept.read(self.allow_mutation), entry)
         return args[0].copy_(value) if isinstance(func, umbra._ops.OpOverload) and func._schema.is_mutable else value
-
-    def _value(self, kept):
-        if isinstance(kept, tuple) and len(kept) == 2 and isinstance(kept[0], umbra.Tensor) and isinstance(kept[1], int):
-            if kept[0]._version != kept[1] and not self.allow_mutation:
-                raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
-            return kept[0]
-        return type(kept)(self._value(part) for part in kept) if isinstance(kept, (tuple, list)) else kept
 
 
 def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
@@ -442,6 +473,6 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
     elif not callable(policy_fn_or_list):
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
     def complete(context, op, *args, **kwargs):
-        return umbra._C._is_tracing() and _draws_anew(op) or policy(context, op, *args, **kwargs)
+        return _C._is_tracing() and _draws_anew(op) or policy(context, op, *args, **kwargs)
     kept = {}
     return _Keeping(complete, kept), _Giving(kept, allow_cache_entry_mutation)

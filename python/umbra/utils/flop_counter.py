@@ -13,7 +13,7 @@ import warnings
 
 import umbra
 from umbra import _C
-from umbra._higher_order_ops.operator import HigherOrderOperator
+from umbra._higher_order_ops.dispatch import HigherOrderOperator
 from umbra._ops import OpOverloadPacket
 from umbra.utils._python_dispatch import TorchDispatchMode
 from umbra.utils._pytree import tree_map

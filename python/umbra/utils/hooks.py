@@ -78,6 +78,10 @@ class BackwardHook:
     def setup_output_hook(self, result):
         if isinstance(result, tuple):
             return _pass_through(self._at_outputs, result)[0]
+        if not isinstance(result, Tensor):
+            warnings.warn("For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received "
+                          f"{type(result)}", stacklevel=5)
+            return result
         return _pass_through(self._at_outputs, (result,))[0][0]
 
     def _at_outputs(self, grad_outputs):

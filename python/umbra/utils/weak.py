@@ -100,6 +100,29 @@ class WeakIdKeyDictionary(collections.abc.MutableMapping):
         """The references that are the keys."""
         return list(self.data)
 
+    def __or__(self, other):
+        if not isinstance(other, collections.abc.Mapping):
+            return NotImplemented
+        both = self.copy()
+        both.update(other)
+        return both
+
+    def __ror__(self, other):
+        if not isinstance(other, collections.abc.Mapping):
+            return NotImplemented
+        both = WeakIdKeyDictionary(other, self.ref_type)
+        both.update(self)
+        return both
+
+    def __ior__(self, other):
+        self.update(other)
+        return self
+
+    def __deepcopy__(self, memo):
+        """The same keys, with copies of the values."""
+        import copy
+        return WeakIdKeyDictionary({key: copy.deepcopy(value, memo) for key, value in self.items()}, self.ref_type)
+
     def __eq__(self, other):
         if not isinstance(other, collections.abc.Mapping):
             return NotImplemented

@@ -309,6 +309,10 @@ struct LerpScalar : Binary {
 /// A bound as a T: one beyond what T holds is as good as the last number that it does.
 template <class T> T bound(const Scalar& value) {
   if constexpr (is_integer<T>) {
+    if (value.kind() == Scalar::Kind::UInt) {
+      if constexpr (std::is_same_v<T, uint64_t>) return value.to_uint();
+      else return std::numeric_limits<T>::max();
+    }
     int64_t whole =
         value.is_integral(true) ? value.to_int() : static_cast<int64_t>(std::clamp(value.to_double(), -0x1p62, 0x1p62));
     if (whole < 0 && std::is_unsigned_v<T>) return 0;

@@ -289,10 +289,10 @@ UMBRA_OPERATOR("resolve_neg(Tensor(a) self) -> Tensor(a)").composite([](const Te
 
 Scalar read_element(const Tensor& self) {
   check(self.numel() > 0, "a Tensor with ", self.numel(), " elements cannot be converted to Scalar");
-  DType wide = is_complex(self.dtype())      ? DType::Complex128
-               : is_floating(self.dtype())   ? DType::Float64
-               : self.dtype() == DType::Bool ? DType::Bool
-                                             : DType::Int64;
+  DType wide = is_complex(self.dtype())                                       ? DType::Complex128
+               : is_floating(self.dtype())                                    ? DType::Float64
+               : self.dtype() == DType::Bool || self.dtype() == DType::UInt64 ? self.dtype()
+                                                                              : DType::Int64;
   Tensor one = self;
   if (self.dtype() != wide || self.is_conj() || self.is_neg() || self.device() != Device()) {
     one = allocate_tensor({}, {}, wide, Device());
@@ -302,6 +302,7 @@ Scalar read_element(const Tensor& self) {
     case DType::Complex128: return *one.data<std::complex<double>>();
     case DType::Float64: return *one.data<double>();
     case DType::Bool: return *one.data<bool>();
+    case DType::UInt64: return *one.data<uint64_t>();
     default: return *one.data<int64_t>();
   }
 }

@@ -14,9 +14,10 @@ void fill_new_memory(const Tensor& out) {
   if (is_floating(out.dtype()) || out.is_complex()) return kernels::fill(out, std::numeric_limits<double>::quiet_NaN());
   if (out.dtype() == DType::Bool) return kernels::fill(out, true);
   bool is_signed = !is_wide_unsigned(out.dtype()) && out.dtype() != DType::UInt8;
-  int64_t ones = -1, largest = (int64_t{1} << (8 * out.item_size() - 1)) - 1;
+  int64_t largest = (int64_t{1} << (8 * out.item_size() - 1)) - 1;
   if (out.item_size() == 8) largest = std::numeric_limits<int64_t>::max();
-  kernels::fill(out, is_signed ? largest : out.dtype() == DType::UInt64 ? ones : 2 * largest + 1);
+  if (out.dtype() == DType::UInt64) return kernels::fill(out, std::numeric_limits<uint64_t>::max());
+  kernels::fill(out, is_signed ? largest : 2 * largest + 1);
 }
 
 namespace {

@@ -113,6 +113,8 @@ Tensor rows_gradient(Tensor grad, Tensor indices, SymInt rows, SymInt padding, b
     grad = index(grad, {kept});
   }
   SymInt width = grad.sym_size(-1);
+  if (grad.sym_numel().same(0))
+    return _sparse_coo_tensor_unsafe(indices.new_empty({1, 0}), grad.new_empty({0, width}), {rows, width});
   return _sparse_coo_tensor_unsafe(indices.reshape({1, -1}), grad.reshape({-1, width}), {rows, width});
 }
 

@@ -38,8 +38,11 @@ void check_bags(const Tensor& weight, const Tensor& indices, const Tensor& offse
   check(!include_last_offset || offsets.sym_size(0) >= 1, "include_last_offset: number of offset should be at least 1");
   if (!per_sample_weights.defined()) return;
   check(mode == 0, "embedding_bag: per_sample_weights only supported with mode='sum'");
-  check(per_sample_weights.dtype() == weight.dtype(), "expected scalar type ", kernel_name(weight.dtype()),
-        " but found ", kernel_name(per_sample_weights.dtype()));
+  check(per_sample_weights.dtype() == weight.dtype(),
+        "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
+        "'per_sample_weights'; but type torch.",
+        kernel_name(weight.dtype()), "Tensor does not equal torch.", kernel_name(per_sample_weights.dtype()), "Tensor",
+        kCaller);
   check(per_sample_weights.dim() == 1 && per_sample_weights.sym_numel() == indices.sym_numel(),
         "embedding_bag: per_sample_weights of size ", per_sample_weights.sym_sizes(), " do not fit indices of size ",
         indices.sym_sizes());

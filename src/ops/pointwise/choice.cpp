@@ -223,7 +223,7 @@ TensorSpec clamp_spec(const Tensor& self, const Bound& low, const Bound& high) {
   for (const Bound* bound : {&low, &high}) {
     if (!*bound) continue;
     check<NotImplementedError>(!(*bound)->is_complex(), "clamp is not supported for complex types");
-    result.add(**bound);
+    if (!is_floating(self.dtype())) result.add(**bound);  // real numbers leave floats as they are
   }
   check_bounds(result.get(), low, high);
   return pointwise_spec({&self}, result.get());

@@ -77,11 +77,12 @@ SymShape merged_layout(SymIntArrayRef shape, ArrayRef<const Tensor*> inputs) {
 
 const Tensor& number_of_type(DType dtype) {
   static const Tensor* numbers = [] {
-    auto* all = new Tensor[4];
-    Scalar values[] = {false, 0, 0.0, std::complex<double>()};
-    for (int i = 0; i < 4; ++i) all[i] = wrapped_number(values[i]);
+    auto* all = new Tensor[5];
+    Scalar values[] = {false, 0, 0.0, std::complex<double>(), uint64_t{1} << 63};
+    for (int i = 0; i < 5; ++i) all[i] = wrapped_number(values[i]);
     return all;
   }();
+  if (dtype == DType::UInt64) return numbers[4];
   return numbers[umbra::is_complex(dtype) ? 3 : is_floating(dtype) ? 2 : dtype == DType::Bool ? 0 : 1];
 }
 

@@ -126,7 +126,7 @@ TEST(Function, MayChangeItsInput) {
   AddOne::apply(base.narrow(0, 1, 1));
   EXPECT_THAT(values(autograd::grad({base.sum()}, {x})[0]), ElementsAre(1, 3));
   EXPECT_EQ(error_of([&] { AddOne::apply(x); }),
-            "a leaf Variable that requires grad is being used in an in-place operation.");
+            "a leaf Variable that requires grad has been used in an in-place operation.");
 }
 
 struct TooMany : Function<TooMany> {

@@ -26,6 +26,23 @@ TEST(Value, OwnersCountAndBorrowersDoNot) {
   EXPECT_EQ(tensor.impl()->use_count(), 1u);
 }
 
+TEST(Value, IntegersFrom2ToThe63AreNumbersThatNoIntHolds) {
+  Scalar large = uint64_t{1} << 63;
+  EXPECT_EQ(large.kind(), Scalar::Kind::UInt);
+  EXPECT_EQ(large.dtype(), DType::UInt64);
+  EXPECT_EQ(large.to<uint64_t>(), uint64_t{1} << 63);
+  EXPECT_EQ(large.to<double>(), 0x1p63);
+  EXPECT_EQ((-large).to_int(), INT64_MIN);
+  EXPECT_EQ(to_string(large), "9223372036854775808");
+  EXPECT_THROW(large.to_int(), Error);
+  EXPECT_EQ(Scalar(uint64_t{7}).kind(), Scalar::Kind::Int);
+
+  Value value = large, copy = value;
+  EXPECT_TRUE(copy.is_scalar() && copy.equals(value) && !copy.is_int());
+  EXPECT_EQ(copy.to_scalar().to_uint(), uint64_t{1} << 63);
+  EXPECT_THROW(copy.to_int(), Error);
+}
+
 TEST(Value, ListsHoldWhatTheyAreGiven) {
   Tensor tensor = some_tensor();
   Value list(std::vector<Value>{Value(tensor), Value(3), Value(std::vector<Tensor>{tensor, Tensor()}), Value("text")});

@@ -2,15 +2,17 @@
 import contextlib
 import functools
 import inspect
+import operator
 
 import umbra
 from umbra import _C
-from umbra._C import SymBool, SymFloat, SymInt
+from umbra._C import SymBool, SymFloat, SymInt, Tensor
 from umbra._options import not_built
 from umbra.fx.experimental.symbolic_shapes import ShapeEnv
 from umbra.fx.graph_module import GraphModule
 from umbra.fx.interpreter import Interpreter
-from umbra.fx.node import map_arg
+from umbra.fx.node import Node, map_aggregate, map_arg
+from umbra.fx.proxy import Proxy, TracerBase
 from umbra.fx.traceback import current_annotations
 from umbra.nn.modules import _capture as _modules
 from umbra.compiler import _fx_tracing
@@ -173,16 +175,91 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
     return wrapped
 
 
+class PythonKeyTracer(TracerBase):
+    """The graph of a capture that is under way, for rules that make nodes of their own."""
+
+    def __init__(self, handle):
+        self._handle, self.graph = handle, handle.graph
+        self.root = self
+
+    def unwrap_proxy(self, value):
+        """What stands in the graph for a tensor or a symbolic number; anything else is itself."""
+        if not isinstance(value, (Tensor, SymInt, SymFloat, SymBool)):
+            return value
+        found = self._handle.argument(value)
+        return Proxy(found, self) if isinstance(found, Node) else found
+
+    def get_fresh_qualname(self, prefix):
+        return self._handle.unused_path(prefix)
+
+    def register_module(self, name, module):
+        """Gives the graph a subgraph under a name of `get_fresh_qualname`."""
+        if not isinstance(module, GraphModule):
+            raise NotImplementedError(f"register_module of a {type(module).__name__}: capture the function with make_fx, and register its graph")
+        module._update_handle()
+        self._handle.module.set(name, module._handle, "module")
+
+    def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
+        self._handle.note_grad_mode()
+        return super().create_node(kind, target, args, kwargs, name, type_expr)
+
+    def create_arg(self, a):
+        def node_of(leaf):
+            if isinstance(leaf, GraphModule):
+                return self.graph.get_attr(self._path_of(leaf))
+            leaf = self.unwrap_proxy(leaf)
+            return leaf.node if isinstance(leaf, Proxy) else leaf
+        return map_aggregate(super().create_arg(a), node_of)
+
+    def _path_of(self, module):
+        for path, _, value in self._handle.module.attributes():
+            if isinstance(value, _C._GraphModule) and value._cdata == module._handle._cdata:
+                return path
+        raise RuntimeError("a graph is an argument of a node, and was not registered: use tracer.root.register_module")
+
+
+def track_tensor_tree(inner_res, proxy_res, *, constant=None, tracer):
+    """Makes a node stand for a result, and its elements for those of a list or dict. Gives the result."""
+    not_built("track_tensor_tree", constant=(constant, None))
+    if isinstance(inner_res, (Tensor, SymInt, SymFloat, SymBool)):
+        tracer._handle.track(proxy_res.node, inner_res)
+    elif isinstance(inner_res, (tuple, list, dict)):
+        proxy_res.node.meta["val"] = inner_res
+        for key, part in inner_res.items() if isinstance(inner_res, dict) else enumerate(inner_res):
+            if part is not None:
+                track_tensor_tree(part, tracer.create_proxy("call_function", operator.getitem, (proxy_res, key), {}), tracer=tracer)
+    return inner_res
+
+
 class ProxyTorchDispatchMode:
-    """A capture that is under way."""
+    """A capture that is under way; rules of operators get it, with `tracer` to make nodes by."""
+    enable_tracing = True
 
+    def __init__(self, handle):
+        self._handle = handle
 
-_under_way = ProxyTorchDispatchMode()
+    @property
+    def tracer(self):
+        return PythonKeyTracer(self._handle)
+
+    def __enter__(self):
+        self._handle.enter()
+        return self
+
+    def __exit__(self, *exception):
+        self._handle.leave()
+
+    def __eq__(self, other):
+        return isinstance(other, ProxyTorchDispatchMode) and self._handle.module._cdata == other._handle.module._cdata
+
+    def __hash__(self):
+        return hash(self._handle.module._cdata)
 
 
 def get_proxy_mode():
     """What stands for the capture that is under way, or None."""
-    return _under_way if _C._is_tracing() else None
+    handle = _C._active_tracer("PreProxy") or _C._active_tracer("Proxy")
+    return None if handle is None else ProxyTorchDispatchMode(handle)
 
 
 get_innermost_proxy_mode = get_proxy_mode

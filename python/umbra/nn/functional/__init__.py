@@ -1,5 +1,6 @@
 """Functions of neural networks. Most are operators of the library under their own names."""
 from umbra import _modules
+from umbra.nn import grad  # noqa: F401
 from umbra.nn._attention import multi_head_attention_forward  # noqa: F401
 from umbra.nn.functional._activations import *  # noqa: F401, F403
 from umbra.nn.functional._dropout import *  # noqa: F401, F403

@@ -18,7 +18,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     if max_norm is not None:
         input = input.contiguous()
         with umbra.no_grad():
-            umbra.embedding_renorm_(weight, input, max_norm, norm_type)
+            umbra.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
     return umbra.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
@@ -62,7 +62,7 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
         raise ValueError("max mode does not support sparse weights")
     if max_norm is not None:
         with umbra.no_grad():
-            umbra.embedding_renorm_(weight, input, max_norm, norm_type)
+            umbra.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(f"embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
                                   f"mode='{mode}'). Please open a feature request on GitHub.")
