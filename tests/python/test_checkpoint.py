@@ -248,3 +248,17 @@ def test_gradients_inside_the_function_leave_a_checkpoint_in_the_forward():
         call(x).sum().backward()
         return x.grad
     assert torch.allclose(gradient(aot_function(f, nop, partition_fn=min_cut_rematerialization_partition)), gradient(f))
+
+
+def test_a_checkpoint_runs_inside_of_vmap_and_jvp():
+    x = umbra.ones(2, 3, requires_grad=True)
+    part = functools.partial(checkpoint, lambda y: y.sin().sum(), use_reentrant=False)
+    umbra.vmap(part)(x).sum().backward()
+    value, tangent = umbra.func.jvp(part, (umbra.ones(3),), (umbra.ones(3),))
+    assert umbra.allclose(x.grad, x.detach().cos()) and umbra.allclose(tangent, umbra.ones(3).cos().sum())
+    assert umbra.allclose(value, umbra.ones(3).sin().sum())
+
+
+def test_a_checkpoint_inside_of_grad_is_refused_by_its_hooks():
+    with pytest.raises(RuntimeError, match="don't yet support saved tensor hooks"):
+        umbra.func.grad(lambda y: checkpoint(lambda z: z.sin().sum(), y, use_reentrant=False))(umbra.ones(3))
