@@ -274,3 +274,26 @@ def test_an_operator_of_a_users_falls_through_autocast():
 def test_a_kernel_has_the_key_of_its_library():
     with umbra.library._scoped_library("aten", "IMPL", "CPU") as own, pytest.raises(RuntimeError, match="inconsistent with the dispatch key"):
         own.impl("sum", lambda x: x, "Meta")
+
+
+def test_a_kernel_for_autocast_does_the_casting():
+    with umbra.library._scoped_library("casting", "FRAGMENT") as own:
+        own.define("same(Tensor x) -> Tensor")
+        own.impl("same", lambda x: x.clone(), "CPU")
+
+        def cast(x):
+            with umbra._C._ExcludeDispatchKeyGuard(umbra._C.DispatchKeySet(umbra._C.DispatchKey.AutocastCPU)):
+                return umbra.ops.casting.same(x.to(BF16))
+        own.impl("same", cast, "AutocastCPU")
+        with umbra.autocast("cpu"):
+            inside = umbra.ops.casting.same(a.double())
+        assert (inside.dtype, umbra.ops.casting.same(a).dtype) == (BF16, F32)
+
+
+def test_an_operator_of_the_librarys_that_falls_through_autocast_is_not_cast():
+    with umbra.library._scoped_library("aten", "IMPL") as own:
+        own.impl("mm", umbra.library.fallthrough_kernel, "AutocastCPU")
+        with umbra.autocast("cpu"):
+            assert umbra.mm(a, a).dtype is F32
+    with umbra.autocast("cpu"):
+        assert umbra.mm(a, a).dtype is BF16
