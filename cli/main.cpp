@@ -39,6 +39,19 @@ std::string positive(const std::string& text) {
   return fits ? "" : "expected a number above 0, got " + text;
 }
 
+/// What is wrong with the first option that the command does not have; nothing where all are its own.
+std::string unknown_option(const CLI::App& command) {
+  for (const std::string& word : command.remaining()) {
+    if (!word.starts_with("-")) continue;
+    std::string text = "there is no option '" + word + "'", nearest;
+    for (const CLI::Option* option : command.get_options())
+      for (const std::string& name : option->get_lnames())
+        if (nearest.empty() || edit_distance(word, "--" + name) < edit_distance(word, nearest)) nearest = "--" + name;
+    return edit_distance(word, nearest) <= 2 ? text + "; did you mean '" + nearest + "'?" : text;
+  }
+  return "";
+}
+
 class Program {
  public:
   Program() {
@@ -54,9 +67,12 @@ class Program {
         "  umbra diff before.pt2 after.pt2\n"
         "  source <(umbra completion bash)");
     app_.failure_message([](const CLI::App* app, const CLI::Error& error) {
-      std::string command = app->get_name();
-      for (const CLI::App* given : app->get_subcommands()) command += " " + given->get_name();
-      return "umbra: " + std::string(error.what()) + "\n`" + command + " --help` shows how it is called.\n";
+      std::string command = app->get_name(), wrong;
+      for (const CLI::App* given : app->get_subcommands()) {
+        command += " " + given->get_name();
+        if (wrong.empty()) wrong = unknown_option(*given);
+      }
+      return "umbra: " + (wrong.empty() ? error.what() : wrong) + "\n`" + command + " --help` shows how it is called.\n";
     });
     add_looks();
     add_run();

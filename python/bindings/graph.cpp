@@ -243,10 +243,22 @@ bool holds_value(const fx::Node& node) {
   return op && op->schema().returns.empty() && (node.meta.source || node.meta.modules);
 }
 
+/// Whether a node's call gives several results, which Python has as a tuple. (A list is one result.)
+bool gives_a_tuple(const fx::Node& node) {
+  if (const Operator* op = node.target().op()) return op->return_count() > 1;
+  const fx::Function* function = node.target().function();
+  return function && function->name.starts_with("torch.ops.higher_order.");
+}
+
+nb::object value_of(const fx::Node& node) {
+  nb::object value = nb::steal(checked(wrap(node.meta.val)));
+  return PyList_Check(value.ptr()) && gives_a_tuple(node) ? nb::object(nb::tuple(value)) : value;
+}
+
 nb::object meta_get(const NodeHandle& node, const std::string& key) {
   fx::Meta& meta = node->meta;
   if (key == kNotes && meta.custom) return notes_of(meta);
-  if (key == "val" && holds_value(*node.get())) return nb::steal(wrap(meta.val));
+  if (key == "val" && holds_value(*node.get())) return value_of(*node.get());
   if (key == "stack_trace" && meta.source) return make_text(meta.source->text());
   if (key == kOrigins)
     if (std::optional<std::string> origins = fx::origins_text(meta)) return make_text(*origins);

@@ -1,5 +1,5 @@
-// What an operator has to know of the layers that Python dispatches itself (HigherOrderOperator): which one its call meets
-// next, how to go on below that, and what recording and functionalisation make of its tensors.
+// What an operator has to know of the layers that Python dispatches itself (HigherOrderOperator): which one its call
+// meets next, how to go on below that, and what recording and functionalisation make of its tensors.
 #include "operator_layers.h"
 
 #include <memory>
@@ -25,10 +25,10 @@ struct NamedLayer {
   const char* name;
 };
 constexpr NamedLayer kLayers[] = {
-    {DispatchKey::Level, "Level"},         {DispatchKey::Lift, "Lift"},
-    {DispatchKey::PreProxy, "PreProxy"},   {DispatchKey::Autograd, "Autograd"},
-    {DispatchKey::UserMode, "UserMode"},   {DispatchKey::Functionalize, "Functionalize"},
-    {DispatchKey::Proxy, "Proxy"},         {DispatchKey::Subclass, "Subclass"},
+    {DispatchKey::Level, "Level"},       {DispatchKey::Lift, "Lift"},
+    {DispatchKey::PreProxy, "PreProxy"}, {DispatchKey::Autograd, "Autograd"},
+    {DispatchKey::UserMode, "UserMode"}, {DispatchKey::Functionalize, "Functionalize"},
+    {DispatchKey::Proxy, "Proxy"},       {DispatchKey::Subclass, "Subclass"},
     {DispatchKey::Fake, "Fake"},
 };
 
@@ -67,8 +67,7 @@ std::string next_layer(const std::vector<Tensor>& tensors, const std::vector<std
 class OutsideLayer {
  public:
   explicit OutsideLayer(const std::string& name) : key_(key_of(name)), inside_(dispatch_state()) {
-    if (key_ == DispatchKey::Level && !transform::level_stack().empty())
-      innermost_ = transform::level_stack().back();
+    if (key_ == DispatchKey::Level && !transform::level_stack().empty()) innermost_ = transform::level_stack().back();
   }
   void enter() {
     before_ = dispatch_state();
@@ -154,9 +153,8 @@ void bind_tracer(nb::module_& m) {
 void bind_operator_layers(nb::module_& m) {
   m.def("_next_layer", &next_layer);
   m.def("_value_if_ended", &transform::value_if_ended);
-  m.def("_stand_in", [](const Tensor& t) {
-    return static_cast<LiftMode*>(active_mode(DispatchKey::Lift))->replace(t);
-  });
+  m.def("_stand_in",
+        [](const Tensor& t) { return static_cast<LiftMode*>(active_mode(DispatchKey::Lift))->replace(t); });
   struct Inside {
     OutsideLayer* layer;
   };
@@ -169,7 +167,8 @@ void bind_operator_layers(nb::module_& m) {
       .def("__exit__", &OutsideLayer::leave)
       .def("wrap", &OutsideLayer::wrap)
       .def("unwrap", &OutsideLayer::unwrap)
-      .def("inside", [](OutsideLayer& layer) { return Inside{&layer}; }, nb::keep_alive<0, 1>());
+      .def(
+          "inside", [](OutsideLayer& layer) { return Inside{&layer}; }, nb::keep_alive<0, 1>());
   bind_tracer(m);
 }
 

@@ -80,8 +80,10 @@ bool stands_for_history(PyObject* self) { return cast(self)->impl && cast(self)-
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
+  // What others hold in C++ comes back with its attributes: these are then not the object's own to lose.
+  if (cast(self)->impl && !stands_for_history(self)) return 0;
   Py_VISIT(cast(self)->attributes);
-  return stands_for_history(self) ? visit_history(cast(self)->impl, visit, arg) : 0;
+  return cast(self)->impl ? visit_history(cast(self)->impl, visit, arg) : 0;
 }
 
 int clear(PyObject* self) {

@@ -7,7 +7,7 @@ import umbra
 from umbra import _C
 from umbra._C import SymBool, SymFloat, SymInt, Tensor, can_cast, get_num_threads, promote_types, set_flush_denormal, set_num_threads
 from umbra._options import not_built
-from umbra.overrides import handle_torch_function, overridable
+from umbra.overrides import handle_torch_function, heard_by_modes, overridable
 
 __all__ = [
     "as_tensor", "asarray", "broadcast_shapes", "broadcast_tensors", "can_cast", "cond", "einsum", "from_file", "get_default_device", "get_num_interop_threads",
@@ -40,6 +40,7 @@ def _is_numpy_array(obj):
     return any(cls.__module__ == "numpy" and cls.__name__ == "ndarray" for cls in type(obj).__mro__)
 
 
+@heard_by_modes
 def as_tensor(data, dtype=None, device=None):
     """The tensor itself, the memory of a NumPy array, or a new tensor; nothing is copied that need not be."""
     if isinstance(data, Tensor):
@@ -54,6 +55,7 @@ def _kernel_name(dtype):
     return umbra.empty(0, dtype=dtype).type().removeprefix("torch.").removesuffix("Tensor")
 
 
+@heard_by_modes
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     """A tensor of an array, a storage, a buffer, a number or a list; memory is shared where it can be and `copy` does not say otherwise."""
     if isinstance(obj, Tensor):

@@ -27,14 +27,22 @@ def _construct(cls, *args, size=None, device=None, dtype=None, requires_grad=Fal
     elif len(args) == 1 and isinstance(args[0], (_C.UntypedStorage, umbra.storage.TypedStorage)):
         data = _over_storage(args[0], dtype or umbra.get_default_dtype())
     elif size is not None and not args:
-        data = umbra.empty(size, dtype=dtype, device=device)
+        data = _legacy_empty(size, dtype, device)
     elif len(args) == 1 and not isinstance(args[0], _C.Size) and not is_count(args[0]):
-        data = umbra.tensor(_legacy_data(args[0]), dtype=dtype or umbra.get_default_dtype())
+        given = _legacy_data(args[0])
+        with _C.DisableTorchFunction():  # modes, and the default device that is one, do not hear of the old constructor
+            data = umbra.tensor(given, dtype=dtype or umbra.get_default_dtype())
     else:
-        data = umbra.empty(_legacy_sizes(args), dtype=dtype, device=device)
+        data = _legacy_empty(_legacy_sizes(args), dtype, device)
     if cls is Tensor:
         return data
     return _C._make_subclass(cls, data, requires_grad)
+
+
+def _legacy_empty(sizes, dtype, device):
+    import umbra
+    with _C.DisableTorchFunction():
+        return umbra.empty(sizes, dtype=dtype, device=device)
 
 
 def is_count(value):

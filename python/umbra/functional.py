@@ -7,6 +7,7 @@ from umbra._C import Tensor
 from umbra._functions import broadcast_shapes, broadcast_tensors, einsum, split  # noqa: F401  (part of this module's surface)
 from umbra._linear_algebra import cdist, chain_matmul, lu, norm, stft, tensordot  # noqa: F401
 from umbra._lowrank import pca_lowrank, svd_lowrank  # noqa: F401
+from umbra.overrides import overridable
 
 __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "meshgrid", "unique", "unique_consecutive",
            "unravel_index", "pca_lowrank", "svd_lowrank"]
@@ -106,6 +107,7 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     return _asked_for(*found, return_inverse, return_counts)
 
 
+@overridable
 def unravel_index(indices, shape):
     """Positions in a row as coordinates in a tensor of that shape: one tensor of them for each dimension."""
     if indices.is_complex() or indices.is_floating_point() or indices.dtype == umbra.bool:

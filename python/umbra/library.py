@@ -140,9 +140,7 @@ class Library:
         if dispatch_key and self.dispatch_key and dispatch_key != self.dispatch_key:
             raise RuntimeError(f"Explicitly provided dispatch key ({dispatch_key}) is inconsistent with the dispatch key of the enclosing library "
                                f"({self.dispatch_key}), for {entry[0]}")
-        if fn is fallthrough_kernel and key.startswith("Autocast") and not entry[0].startswith("aten::"):
-            pass  # an operator of a user's passes autocast as it is
-        elif fn is fallthrough_kernel:
+        if fn is fallthrough_kernel:
             self.m.fall_through(name, key)
         else:
             self.m.impl(name, given_keys(fn, key) if with_keyset else fn, key)

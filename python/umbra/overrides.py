@@ -113,6 +113,16 @@ def overridable(function):
     return call
 
 
+def heard_by_modes(function):
+    """A function that makes a tensor of data: modes hear of it, classes among the data do not."""
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        if _C._is_torch_function_mode_enabled():
+            return handle_torch_function(call, (), *args, **kwargs)
+        return function(*args, **kwargs)
+    return call
+
+
 def _overridable_with_any_arguments(function):
     overridden = _C._has_torch_function
 

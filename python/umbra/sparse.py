@@ -12,6 +12,7 @@ import umbra
 from umbra import _C, _modules
 from umbra._C import Tensor
 from umbra._legacy import SPARSE_TYPES
+from umbra.overrides import heard_by_modes
 
 globals().update(SPARSE_TYPES)  # FloatTensor and its like
 _COMPRESSED = (_C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc)
@@ -36,6 +37,7 @@ def _finish(tensor, requires_grad, check_invariants):
     return tensor.requires_grad_() if requires_grad else tensor
 
 
+@heard_by_modes
 def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
                       check_invariants=None, is_coalesced=None):
     """A tensor given by the places of its elements, one column of `indices` each, and their values.
@@ -68,6 +70,7 @@ def _compressed_size(layout, compressed, plain, values):
     return [*batch, groups * block[0], places * block[1], *inner]
 
 
+@heard_by_modes
 def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=None, *, dtype=None, layout=None, device=None,
                              pin_memory=False, requires_grad=False, check_invariants=None):
     """A tensor whose elements stand row by row (CSR, BSR) or column by column (CSC, BSC)."""
@@ -86,21 +89,25 @@ def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=Non
     return _finish(made, requires_grad, check_invariants)
 
 
+@heard_by_modes
 def sparse_csr_tensor(crow_indices, col_indices, values, size=None, **options):
     """Compressed by rows: row `i` has the elements from `crow_indices[i]` on, up to `crow_indices[i + 1]`."""
     return sparse_compressed_tensor(crow_indices, col_indices, values, size, layout=_C.sparse_csr, **options)
 
 
+@heard_by_modes
 def sparse_csc_tensor(ccol_indices, row_indices, values, size=None, **options):
     """Compressed by columns."""
     return sparse_compressed_tensor(ccol_indices, row_indices, values, size, layout=_C.sparse_csc, **options)
 
 
+@heard_by_modes
 def sparse_bsr_tensor(crow_indices, col_indices, values, size=None, **options):
     """Blocks, compressed by rows of blocks."""
     return sparse_compressed_tensor(crow_indices, col_indices, values, size, layout=_C.sparse_bsr, **options)
 
 
+@heard_by_modes
 def sparse_bsc_tensor(ccol_indices, row_indices, values, size=None, **options):
     """Blocks, compressed by columns of blocks."""
     return sparse_compressed_tensor(ccol_indices, row_indices, values, size, layout=_C.sparse_bsc, **options)

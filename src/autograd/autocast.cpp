@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "core/per_thread.h"
+#include "dispatch/kernel_table.h"
 #include "umbra/autograd/grad_mode.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/generated/functions.h"
@@ -271,13 +272,28 @@ bool is_one_lstm(const Operator& op, const Value* frame) {
          is_eligible(frame[0].tensor_ref());
 }
 
+/// What a library has registered for this layer; null where it has nothing, or nothing on the CPU takes part.
+std::shared_ptr<const LibraryKernel> kernel_of_library(const Operator& op, const Value* frame) {
+  if (!op.library_kernels()) return nullptr;
+  bool on_cpu = false;
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    frame[i].each_tensor([&](const TensorImpl* t) { on_cpu |= t->device().type == DeviceType::CPU; });
+  return on_cpu ? op.library_kernels()->find(KernelKey::AutocastCPU) : nullptr;
+}
+
 std::optional<Cast> cast_of(const Operator& op, const Value* frame) {
+  if (kernel_of_library(op, frame)) return std::nullopt;
   std::optional<Cast> found = casts().find(op);
   if (!found && is_one_lstm(op, frame)) found = Cast{CastPolicy::Short, std::nullopt};
   return found;
 }
 
 void autocast_layer(const Operator& op, DispatchKeySet keys, Value* frame) {
+  std::shared_ptr<const LibraryKernel> kernel = kernel_of_library(op, frame);
+  if (kernel && kernel->function) {  // it runs with autocast on: what it casts and what it calls without is up to it
+    check_region_recorded(op);
+    return run_library_kernel(*kernel, op, frame);
+  }
   std::optional<Cast> found = cast_of(op, frame);
   // A composite comes apart further in, and its parts are cast there.
   if (!found && op.definition().composite) return op.redispatch(keys.below(DispatchKey::Autocast), frame);

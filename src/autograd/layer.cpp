@@ -101,9 +101,10 @@ class Recording {
     if (op_.is_inplace() && op_.schema().arguments[0].type.list) return run_on_list(keys);
     if (op_.is_inplace()) check_inplace(frame_[0].tensor_ref());
     make_node();
-    Tensor self = op_.is_inplace() ? frame_[0].tensor() : Tensor();
+    Tensor self = op_.is_inplace() || (op_.is_view() && frame_[0].is_tensor()) ? frame_[0].tensor() : Tensor();
     redispatch(keys);
     if (op_.is_inplace()) return set_inplace_history(self);
+    if (self.defined() && !self.is_fake()) make_views_of(self);
     set_output_history();
     if (operator_node_) operator_node_->save_results(frame_, true);
   }
@@ -302,6 +303,15 @@ class Recording {
     if (!operator_node_) return;
     operator_node_->save_results(frame_, true);
     if (self.is_view()) operator_node_->set_rebased(grad_fn(Tensor(self.impl()->view_base())));
+  }
+
+  /// Below, a stand-in without data may take the tensor's place: views of it are views of the tensor, whose history is
+  /// here.
+  void make_views_of(const Tensor& self) {
+    IntrusivePtr<TensorImpl> root = self.is_view() ? self.impl()->view_base() : self.pointer();
+    frame_[0].each_tensor([&](TensorImpl* t) {
+      if (t->view_base() && Tensor(IntrusivePtr<TensorImpl>(t)).is_fake()) t->set_view_base(root, t->view_kind());
+    });
   }
 
   void set_output_history() {

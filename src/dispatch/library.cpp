@@ -23,7 +23,9 @@ constexpr const char* kNames[] = {"CPU",
                                   "Autograd",
                                   "CompositeExplicitAutogradNonFunctional",
                                   "CompositeExplicitAutograd",
-                                  "CompositeImplicitAutograd"};
+                                  "CompositeImplicitAutograd",
+                                  "AutocastCPU",
+                                  "AutocastCUDA"};
 
 // Keys of PyTorch's that have no layer here, with the backends that they exist for.
 constexpr std::string_view kLayersNotBuilt[] = {"Undefined",
@@ -39,8 +41,6 @@ constexpr std::string_view kLayersNotBuilt[] = {"Undefined",
                                                 "ZeroTensor",
                                                 "ADInplaceOrView",
                                                 "Tracer",
-                                                "AutocastCPU",
-                                                "AutocastCUDA",
                                                 "AutocastXPU",
                                                 "AutocastMPS",
                                                 "FuncTorchBatched",

@@ -223,6 +223,45 @@ def test_a_view_whose_history_is_refused_is_cast_without_recording():
     assert product.dtype == umbra.bfloat16 and not product.requires_grad
 
 
+class Unscaling(umbra.optim.SGD):
+    """An optimiser that unscales gradients itself."""
+    _step_supports_amp_scaling = True
+
+    def step(self, closure=None):
+        self.seen = (self.grad_scale if self.grad_scale is None else self.grad_scale.item(), self.found_inf.item())
+
+
+def test_an_optimizer_that_unscales_is_shown_the_scale_and_the_infinities():
+    weight = nn.Parameter(umbra.ones(2))
+    optimizer, scaler = Unscaling([weight], lr=0.1), umbra.amp.GradScaler("cpu", init_scale=4.0)
+    scaler.scale((weight * 3).sum()).backward()
+    scaler.step(optimizer)
+    assert optimizer.seen == (4.0, 0.0) and not hasattr(optimizer, "grad_scale") and weight.grad.tolist() == [12.0, 12.0]
+    scaler.update()
+    weight.grad[0] = float("inf")
+    scaler.step(optimizer)
+    assert optimizer.seen == (4.0, 1.0)
+    scaler.update()
+    assert scaler.get_scale() == 2.0
+    weight.grad = umbra.ones(2)
+    scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    assert optimizer.seen == (None, 0.0)
+
+
+def test_an_older_optimizer_is_given_the_scaler():
+    class Older(Unscaling):
+        def step(self, closure=None, *, grad_scaler=None):
+            self.seen = grad_scaler
+
+    weight = nn.Parameter(umbra.ones(2))
+    optimizer, scaler = Older([weight], lr=0.1), umbra.amp.GradScaler("cpu")
+    scaler.scale(weight.sum()).backward()
+    with pytest.warns(FutureWarning, match="passes itself"):
+        scaler.step(optimizer)
+    assert optimizer.seen is scaler
+
+
 def test_an_operator_of_a_users_falls_through_autocast():
     with umbra.library._scoped_library("uncast", "FRAGMENT") as own:
         own.define("same(Tensor x) -> Tensor")
@@ -235,3 +274,26 @@ def test_an_operator_of_a_users_falls_through_autocast():
 def test_a_kernel_has_the_key_of_its_library():
     with umbra.library._scoped_library("aten", "IMPL", "CPU") as own, pytest.raises(RuntimeError, match="inconsistent with the dispatch key"):
         own.impl("sum", lambda x: x, "Meta")
+
+
+def test_a_kernel_for_autocast_does_the_casting():
+    with umbra.library._scoped_library("casting", "FRAGMENT") as own:
+        own.define("same(Tensor x) -> Tensor")
+        own.impl("same", lambda x: x.clone(), "CPU")
+
+        def cast(x):
+            with umbra._C._ExcludeDispatchKeyGuard(umbra._C.DispatchKeySet(umbra._C.DispatchKey.AutocastCPU)):
+                return umbra.ops.casting.same(x.to(BF16))
+        own.impl("same", cast, "AutocastCPU")
+        with umbra.autocast("cpu"):
+            inside = umbra.ops.casting.same(a.double())
+        assert (inside.dtype, umbra.ops.casting.same(a).dtype) == (BF16, F32)
+
+
+def test_an_operator_of_the_librarys_that_falls_through_autocast_is_not_cast():
+    with umbra.library._scoped_library("aten", "IMPL") as own:
+        own.impl("mm", umbra.library.fallthrough_kernel, "AutocastCPU")
+        with umbra.autocast("cpu"):
+            assert umbra.mm(a, a).dtype is F32
+    with umbra.autocast("cpu"):
+        assert umbra.mm(a, a).dtype is BF16

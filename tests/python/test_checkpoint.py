@@ -299,3 +299,17 @@ def test_hooks_around_a_policy_ask_for_a_choice():
         checkpoint(torch.sin, torch.ones(2, requires_grad=True), use_reentrant=False, context_fn=contexts)
     with pytest.raises(ValueError, match="only supported when use_reentrant=False"):
         checkpoint(torch.sin, torch.ones(2, requires_grad=True), use_reentrant=True, respect_saved_tensors_hooks=True)
+
+
+def test_a_checkpoint_runs_inside_of_vmap_and_jvp():
+    x = umbra.ones(2, 3, requires_grad=True)
+    part = functools.partial(checkpoint, lambda y: y.sin().sum(), use_reentrant=False)
+    umbra.vmap(part)(x).sum().backward()
+    value, tangent = umbra.func.jvp(part, (umbra.ones(3),), (umbra.ones(3),))
+    assert umbra.allclose(x.grad, x.detach().cos()) and umbra.allclose(tangent, umbra.ones(3).cos().sum())
+    assert umbra.allclose(value, umbra.ones(3).sin().sum())
+
+
+def test_a_checkpoint_inside_of_grad_is_refused_by_its_hooks():
+    with pytest.raises(RuntimeError, match="don't yet support saved tensor hooks"):
+        umbra.func.grad(lambda y: checkpoint(lambda z: z.sin().sum(), y, use_reentrant=False))(umbra.ones(3))

@@ -199,6 +199,9 @@ class TestCommandLine:
     def test_mistyped_commands_are_named(self):
         assert "there is no command 'inof'; did you mean 'info'?" in umbra("inof", status=2)
 
+    def test_mistyped_options_are_named(self, files):
+        assert "there is no option '--exmple'; did you mean '--example'?" in umbra("run", files / "net.pt2", "--exmple", status=2)
+
     @pytest.mark.parametrize("count", ["0", "-3", "many"])
     def test_counts_that_are_none_are_named(self, files, count):
         text = umbra("run", files / "net.pt2", "--example", "--repeat", count, status=2)

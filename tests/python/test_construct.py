@@ -235,3 +235,29 @@ def test_old_constructors_refuse_a_number_that_is_no_size():
 
 def test_storages_take_integers_of_numpy_for_sizes():
     assert umbra.FloatStorage(numpy.int32(3)).size() == 3 and umbra.UntypedStorage(numpy.int64(3)).size() == 3
+
+
+@pytest.mark.parametrize("make", [
+    lambda: umbra.as_tensor(umbra.ones(2, device="cpu")), lambda: umbra.as_tensor(numpy.ones(2)), lambda: umbra.asarray([1]),
+    lambda: umbra.asarray(numpy.ones(1)), lambda: umbra.kaiser_window(3), lambda: umbra.hamming_window(3), lambda: umbra.tril_indices(2, 2),
+    lambda: umbra.empty_permuted((2, 3), (0, 1)), lambda: umbra.fft.fftfreq(3), lambda: umbra.sparse_coo_tensor([[0]], [1.0], (2,))])
+def test_the_default_device_is_that_of_all_factories(make):
+    with umbra.device("meta"):
+        assert make().device.type == "meta"
+    assert make().device.type == "cpu"
+
+
+def test_old_constructors_make_tensors_of_the_cpu_whatever_the_default_device_is():
+    with umbra.device("meta"):
+        assert {umbra.Tensor(2, 3).device.type, umbra.Tensor([1.0]).device.type, umbra.FloatTensor(2).device.type} == {"cpu"}
+
+
+@pytest.mark.parametrize("name,args", [("sparse_coo_tensor", ([[0]], [1.0], (2,))), ("sparse_csr_tensor", ([0, 1], [0], [1.0], (1, 1))),
+                                       ("as_tensor", ([1],)), ("asarray", ([1],)), ("unravel_index", (umbra.tensor([0, 1]), (2, 2)))])
+def test_modes_hear_of_what_makes_tensors(name, args):
+    class Refused(umbra.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func.__name__
+
+    with Refused():
+        assert getattr(umbra, name)(*args) == name

@@ -452,3 +452,31 @@ def test_calls_of_branches_keep_their_lines_when_a_program_is_decomposed():
         assert all("umbra.cond(x.sum() > 3" in node.stack_trace for node in branch.find_nodes(op="call_function", target=umbra.ops.aten.add.Tensor))
         assert all("umbra.cond(x.sum() > 3" in node.stack_trace for node in made.graph.find_nodes(op="get_attr"))
         assert len(branch.find_nodes(op="call_function", target=umbra.ops.aten.add.Tensor)) == 1
+
+
+# ---- buffers that learn ----
+
+class Cache(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("kept", umbra.zeros(2, 8, 4))
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x, places):
+        self.kept[:, places] = self.layer(x)
+        self.kept.narrow(1, 0, 2).add_(1)
+        self.kept[:, :4] *= 2
+        return self.kept.sum(-1)
+
+
+def test_a_buffer_that_was_written_with_gradients_is_written_again_through_views():
+    def fresh():
+        umbra.manual_seed(0)
+        return Cache()
+    args = umbra.randn(2, 2, 4), umbra.tensor([1, 3])
+    expected, module = fresh()(*args), fresh()
+    result = export(module, args).module()(*args)
+    decomposed = export(fresh(), args).run_decompositions().module()(*args)
+    assert umbra.allclose(result, expected) and umbra.allclose(decomposed, expected)
+    result.sum().backward()
+    assert module.layer.weight.grad is not None

@@ -12,6 +12,7 @@ import pytest
 
 import umbra as torch
 from umbra._dynamo.exc import UserError
+from umbra._export.verifier import SpecViolationError
 from umbra.export import Dim, export, unflatten
 
 
@@ -299,3 +300,10 @@ def test_strict_export_refuses_arguments_by_their_own_errors():
         export(PartlyUsed(), (), strict=True)
     with pytest.raises(UserError, match="inputs with type"):
         export(PartlyUsed(), (object(),), strict=True)
+
+
+def test_parameters_of_a_program_are_parameters():
+    program = export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
+    program.state_dict["weight"] = torch.ones(2, 2)
+    with pytest.raises(SpecViolationError, match="weight is not an instance of torch.nn.Parameter"):
+        program.validate()

@@ -560,3 +560,15 @@ def test_a_transformed_program_with_branches_gives_what_the_program_gives():
             return umbra.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
     exported = umbra.export.export(Model(), (umbra.ones(2),)).module()
     assert umbra.equal(fx.Transformer(exported).transform()(umbra.ones(2)), umbra.ones(2).sin())
+
+
+def test_objects_that_a_traced_program_makes_of_values_are_attributes():
+    class Both(metaclass=umbra.fx.ProxyableClassMeta):
+        def __init__(self, left, right):
+            self.left, self.right = left, right
+
+        def add(self, other):
+            return Both(self.left + other.left, self.right + other.right)
+    traced = umbra.fx.symbolic_trace(lambda x: x.add(Both(umbra.ones(2), umbra.zeros(2))))
+    assert [node.target for node in traced.graph.find_nodes(op="get_attr")] == ["_Both_constant_0"]
+    assert traced(Both(umbra.ones(2), umbra.ones(2))).left.tolist() == [2, 2]

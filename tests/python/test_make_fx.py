@@ -463,3 +463,9 @@ def test_what_is_noted_while_a_program_is_captured_stays_with_its_nodes():
     first = next(node for node in program.graph.nodes if node.name == "add")
     first.meta["custom"]["more"] = True
     assert notes(program.graph)["mul"] == {"stage": 1, "who": "double"}
+
+
+def test_several_results_of_a_call_are_a_tuple_in_its_meta():
+    module = make_fx(lambda x: (*umbra.max(x, 0), *x.split(1)))(umbra.ones(2, 3))
+    kinds = {str(node.target): type(node.meta["val"]) for node in module.graph.nodes if str(node.target).startswith("aten.")}
+    assert kinds == {"aten.max.dim": tuple, "aten.split.Tensor": list}

@@ -179,6 +179,16 @@ def test_a_hook_that_refers_to_its_own_node_is_collected_with_the_graph(hook, of
     assert gone() is None
 
 
+def test_attributes_stay_with_a_tensor_that_only_another_tensor_holds():
+    import gc
+    holder, first, second = umbra.empty(2), umbra.empty(2), umbra.empty(2)
+    first.note, first.other, second.other = "kept", second, first
+    holder.grad = first
+    del first, second
+    gc.collect()
+    assert holder.grad.note == "kept" and holder.grad.other.other is holder.grad
+
+
 def test_hooks_live_as_long_as_a_graph_needs_them():
     import gc
     seen = []

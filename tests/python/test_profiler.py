@@ -63,3 +63,10 @@ def test_an_error_leaves_nothing_behind():
     assert [event.name for event in p.events()] == ["aten::ones"]
     with pytest.raises(NotImplementedError, match="with_stack=True"):
         profile(with_stack=True)
+
+
+def test_a_schedule_notes_at_least_one_step():
+    with pytest.raises(AssertionError, match="active=0"):
+        schedule(wait=1, warmup=1, active=0)
+    with pytest.warns(UserWarning, match="warmup"):
+        schedule(wait=0, warmup=0, active=1)

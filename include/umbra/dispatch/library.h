@@ -59,6 +59,8 @@ enum class KernelKey : uint8_t {
   CompositeExplicitAutogradNonFunctional,  // on every device, below autograd
   CompositeExplicitAutograd,               // the same
   CompositeImplicitAutograd,               // by other operators, differentiated through them
+  AutocastCPU,                             // while autocast is on there, before anything else of these
+  AutocastCUDA,                            // the same; autocast is never on there
   Count,
 };
 /// The key of a name; an error for one that PyTorch does not have, and NotImplementedError for one that is not built.

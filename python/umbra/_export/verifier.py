@@ -3,6 +3,7 @@ from umbra._C import OpOverload
 from umbra._higher_order_ops.dispatch import HigherOrderOperator
 from umbra.fx.graph_module import GraphModule
 from umbra.export.graph_signature import ConstantArgument, InputKind, OutputKind
+from umbra.nn import Parameter
 
 
 class SpecViolationError(Exception):
@@ -63,6 +64,8 @@ class Verifier:
         for spec in specs:
             if spec.kind is InputKind.PARAMETER and spec.target not in ep.state_dict:
                 raise SpecViolationError(f"Parameter {spec.target} is not in the state dict.")
+            if spec.kind is InputKind.PARAMETER and not isinstance(ep.state_dict[spec.target], Parameter):
+                raise SpecViolationError(f"State dict entry for parameter {spec.target} is not an instance of torch.nn.Parameter.")
             if spec.kind is InputKind.BUFFER and spec.target not in (ep.state_dict if spec.persistent else ep.constants):
                 raise SpecViolationError(f"Buffer {spec.target} is not in the {'state dict' if spec.persistent else 'constants dictionary'}.")
             if spec.kind is InputKind.CONSTANT_TENSOR and spec.target not in ep.constants:

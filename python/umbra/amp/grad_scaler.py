@@ -1,6 +1,7 @@
 """GradScaler: losses are multiplied, so that gradients of short floating types do not vanish, and steps on infinities are left out."""
 import collections
 import enum
+import inspect
 import warnings
 
 import umbra
@@ -104,6 +105,8 @@ class GradScaler:
         state = self._per_optimizer_states[id(optimizer)]
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            return self._step_of_scaled(optimizer, state, args, kwargs)
         if state["stage"] is OptState.READY:
             self.unscale_(optimizer)
         if not state["found_inf_per_device"]:
@@ -113,6 +116,29 @@ class GradScaler:
             result = optimizer.step(*args, **kwargs)
         state["stage"] = OptState.STEPPED
         return result
+
+    def _step_of_scaled(self, optimizer, state, args, kwargs):
+        """A step of an optimiser that unscales gradients itself, and decides itself whether to step: it is shown the scale and whether there are
+        infinities as `grad_scale` and `found_inf`; an older one takes the scaler."""
+        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            warnings.warn("GradScaler passes itself to optimizer.step(), which is deprecated: optimizers read self.grad_scale and self.found_inf.",
+                          FutureWarning, stacklevel=3)
+            result = optimizer.step(*args, **kwargs, grad_scaler=self)
+            state["stage"] = OptState.STEPPED
+            return result
+        scaled = state["stage"] is OptState.READY
+        if scaled:
+            scale = self._scale
+            found_inf = umbra.zeros((), dtype=umbra.float32, device=scale.device)
+            state["found_inf_per_device"] = self._unscale_grads_(optimizer, umbra.ones_like(scale), found_inf, True)
+        given = getattr(optimizer, "grad_scale", None)
+        optimizer.grad_scale = None if not scaled else self._scale if given is None else self._scale * given
+        optimizer.found_inf = sum(state["found_inf_per_device"].values())
+        try:
+            return optimizer.step(*args, **kwargs)
+        finally:
+            state["stage"] = OptState.STEPPED
+            del optimizer.grad_scale, optimizer.found_inf
 
     def update(self, new_scale=None):
         """The scale of the next iteration: smaller after infinities, larger after many steps without; or `new_scale`."""

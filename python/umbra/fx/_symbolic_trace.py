@@ -288,9 +288,20 @@ class Tracer(TracerBase):
             return self.create_node("get_attr", self._constant_path(a), (), {})
         if isinstance(a, Module) and any(module is a for module in self.root.modules()):
             return self.create_node("get_attr", self.path_of_module(a), (), {})
+        if isinstance(type(a), ProxyableClassMeta):
+            return self.create_node("get_attr", self._object_path(a), (), {})
         if not isinstance(a, _LITERALS):
             raise NotImplementedError(f"argument of type: {type(a)}")
         return a
+
+    def _object_path(self, a):
+        """The new attribute of the root that holds an object which the program made of values alone."""
+        number = 0
+        while hasattr(self.root, f"_{type(a).__name__}_constant_{number}"):
+            number += 1
+        path = f"_{type(a).__name__}_constant_{number}"
+        setattr(self.root, path, a)
+        return path
 
     def _constant_path(self, tensor):
         """The attribute of the root that holds a tensor; a new one where there is none."""

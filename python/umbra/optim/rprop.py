@@ -15,7 +15,7 @@ class Rprop(Optimizer):
                                   "differentiable": differentiable, "capturable": capturable})
 
     def _first_state(self, parameter, group):
-        return {"step": counter(parameter, group), "prev": umbra.zeros_like(parameter), "step_size": umbra.full_like(gradient, group["lr"])}
+        return {"step": counter(parameter, group), "prev": umbra.zeros_like(parameter), "step_size": umbra.full_like(parameter, group["lr"])}
 
     def _update(self, parameter, gradient, group, state):
         if group["maximize"]:

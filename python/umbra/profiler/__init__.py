@@ -29,6 +29,12 @@ def supported_activities():
 
 def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
     """The function of a step's number that says what a profiler does in it."""
+    if min(wait, warmup, repeat, skip_first) < 0 or active <= 0:
+        raise AssertionError(f"Invalid profiler schedule arguments. Got wait={wait} (need >= 0), warmup={warmup} (need >= 0), active={active} (need > 0), "
+                             f"repeat={repeat} (need >= 0), skip_first={skip_first} (need >= 0).")
+    if warmup == 0:
+        warnings.warn("Profiler won't be using warmup, this can skew profiler results", stacklevel=2)
+
     def action(step):
         if step < skip_first:
             return ProfilerAction.NONE

@@ -3,8 +3,10 @@ import umbra
 from umbra import _C
 from umbra.overrides import TorchFunctionMode
 
-_FACTORIES = {"empty", "empty_strided", "zeros", "ones", "full", "rand", "randn", "randint", "randperm", "arange", "linspace",
-              "logspace", "eye", "tensor", "scalar_tensor", "as_tensor", "hann_window", "range"}
+_FACTORIES = {"empty", "empty_permuted", "empty_strided", "zeros", "ones", "full", "rand", "randn", "randint", "randperm", "arange", "linspace",
+              "logspace", "eye", "tensor", "scalar_tensor", "as_tensor", "asarray", "bartlett_window", "blackman_window", "hamming_window", "hann_window",
+              "kaiser_window", "tril_indices", "triu_indices", "fft_fftfreq", "fft_rfftfreq", "sparse_coo_tensor", "sparse_compressed_tensor",
+              "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor"}  # range is none of them, in PyTorch too
 
 
 class DeviceContext(TorchFunctionMode):

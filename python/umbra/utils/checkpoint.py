@@ -304,6 +304,8 @@ def checkpoint(function=None, *args, use_reentrant=None, preserve_rng_state=True
     if not umbra.is_grad_enabled():
         with forward_context:
             return function(*args, **kwargs)
+    if umbra._C._are_functorch_transforms_active():
+        return _run_in_transform(function, args, kwargs, forward_context)
     inputs = _kept(args)
     part = _Part(lambda values: function(*values, **kwargs), inputs, recompute_context, surroundings, determinism_check == "default",
                  early_stop and _early_stop)
@@ -313,6 +315,15 @@ def checkpoint(function=None, *args, use_reentrant=None, preserve_rng_state=True
         result = function(*args, **kwargs)
     part.completed = True
     return result
+
+
+def _run_in_transform(function, args, kwargs, forward_context):
+    """Inside of vmap and jvp a part keeps what it saves: run again later, it would meet wrappers of a transform that has ended. Reverse mode takes no
+    hooks on what is saved, and says so."""
+    with saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor):
+        pass
+    with forward_context:
+        return function(*args, **kwargs)
 
 
 def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):

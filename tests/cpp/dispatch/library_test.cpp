@@ -145,7 +145,7 @@ TEST(Library, RefusesWhatDoesNotFit) {
 
 TEST(Library, KnowsTheKeysOfPyTorchThatItHasNotBuilt) {
   EXPECT_EQ(parse_kernel_key("AutogradCPU"), KernelKey::AutogradCPU);
-  EXPECT_THROW(parse_kernel_key("AutocastCPU"), NotImplementedError);
+  EXPECT_THROW(parse_kernel_key("AutocastXPU"), NotImplementedError);
   EXPECT_THROW(parse_kernel_key("SparseCUDA"), NotImplementedError);
   EXPECT_THROW(parse_kernel_key("XLA"), NotImplementedError);
   EXPECT_THROW(parse_kernel_key("cpu"), Error);
