@@ -242,10 +242,13 @@ class Tensors:
         self.steps = [_C._steps_from_base(value) for value, _ in self.before]
 
     def is_from_outside(self, part):
-        """Whether part of a result is a list or dict that is there already: it is given as what it is."""
-        if not isinstance(part, (list, dict)):
-            return False
-        return id(part) in self.containers or getattr(_state, "capturing", False) and _state.reads.saw(part)
+        """Whether part of a result is a list or dict among the arguments: it is given as what it is. One that the function reads from elsewhere may
+        make way for an equal one, which no guard tells from it."""
+        if not isinstance(part, (list, dict)) or id(part) in self.containers:
+            return isinstance(part, (list, dict))
+        if getattr(_state, "capturing", False) and _state.reads.saw(part):
+            stop("a result that is a container from outside", "graphs give containers of their own")
+        return False
 
     def place_of(self, part):
         """Where a container stands among the arguments; None of others."""

@@ -353,21 +353,19 @@ def _run(function, spec, kept, tensors, parameters, inputs):
 
 
 class _Given:
-    """Stands in a result for a list or dict that is there: one among the arguments of the call, by the steps to it, or one that is the same for all."""
+    """Stands in a result for a list or dict among the arguments of the call, by the steps to it."""
 
-    def __init__(self, steps, container):
-        self.steps, self.container = steps, None if steps is not None else container
+    def __init__(self, steps):
+        self.steps = steps
 
     def of(self, arguments):
-        return self.container if self.steps is None else functools.reduce(lambda part, step: part[step], self.steps, arguments)
+        return functools.reduce(lambda part, step: part[step], self.steps, arguments)
 
 
 def _with_given(kept, watched):
     """What a result keeps, with places of the arguments that it gives back."""
     places = {i: watched.place_of(leaf) for i, leaf in kept.items()}
-    if all(place is None for place in places.values()):
-        return kept
-    return {i: _Given(places[i], leaf) if isinstance(leaf, (list, dict)) else leaf for i, leaf in kept.items()}
+    return {i: leaf if places[i] is None else _Given(places[i]) for i, leaf in kept.items()}
 
 
 def _function_modes():
