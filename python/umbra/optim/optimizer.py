@@ -298,10 +298,7 @@ class Optimizer:
 
     _on_devices, _captures_on_xla = "params and state_steps", True
 
-    def _first_state(self, parameter, group):
-        """The state before the first step."""
-        return {}
-
+    _first_state = staticmethod(lambda parameter, group: {})  # what a parameter's state is before the first step
     _needs_state = staticmethod(lambda group: True)
     _sparse_refusal = "{name} does not support sparse gradients"  # None where a step takes them
 
