@@ -33,6 +33,12 @@ bool is_instance(PyObject* object, PyObject* type) {
   return PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(type));
 }
 
+/// A named tuple's constructor reads nothing but what it is given.
+bool makes_named_tuple(PyObject* function) {
+  PyObject* name = PyDict_GetItemString(PyFunction_GET_GLOBALS(function), "__name__");
+  return name && PyUnicode_Check(name) && text_of(name).starts_with("namedtuple_");
+}
+
 /// Why a function of one of C's modules is not to be captured; null where it may be.
 const char* why_not_module(PyObject* module, std::string_view function) {
   const char* found = PyModule_GetName(module);
@@ -146,7 +152,9 @@ class FrameWatch {
     std::string_view file = text_of(object->co_filename);
     if (file.starts_with("<frozen importlib") || file.starts_with("<frozen zipimport"))
       return known->second = Verdict::Import;
-    if (file.starts_with("<") && is_own(function_of(frame))) return known->second = Verdict::Own;  // generated methods
+    PyObject* function = function_of(frame);
+    if (file.starts_with("<") && (is_own(function) || makes_named_tuple(function)))  // generated methods
+      return known->second = Verdict::Own;
     for (const std::string& prefix : own_)
       if (file.starts_with(prefix)) {
         bool asks = PySet_Contains(questions_.ptr(), code.ptr()) == 1;

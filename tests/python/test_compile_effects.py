@@ -574,3 +574,9 @@ def test_warnings_of_a_function_are_given_at_each_call():
             call(numbers())
     assert sum("watch out" in str(w.message) for w in seen) == 3
     assert torch.compile(f, backend="eager", fullgraph=True)(numbers()).tolist() == [2, 4, 6]
+
+
+def test_a_capture_does_not_stop_between_two_halves_of_what_the_library_notes():
+    compiled(lambda x: x.cummax(0))(torch.ones(2, 3))  # the class of its results becomes known to trees
+    known = torch.utils._pytree.SUPPORTED_NODES.keys()
+    assert torch.return_types.cummax in known and known == torch.utils._pytree.SUPPORTED_SERIALIZED_TYPES.keys()
