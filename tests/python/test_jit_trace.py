@@ -237,3 +237,14 @@ def test_casts_of_autocast_are_part_of_a_trace():
     x = torch.randn(2, 3)
     for found, expected in zip(traced(x), model(x)):
         torch.testing.assert_close(found, expected)  # types too; the mean is one pass outside of autocast, and two inside
+
+
+def test_a_checkpoint_is_traced_as_the_function_it_runs():
+    def slope(x):
+        with torch.enable_grad():
+            gradient, = torch.autograd.grad((x ** 3).sum(), x, create_graph=True)
+        return gradient * 2
+
+    traced = torch.jit.trace(lambda x: torch.utils.checkpoint.checkpoint(slope, x, use_reentrant=False), (torch.arange(3.).requires_grad_(),), check_trace=False)
+    assert traced(torch.ones(3).requires_grad_()).tolist() == [6, 6, 6]
+    assert "torch.pow" in traced.code  # no step that only Python knows: the trace can be saved

@@ -306,6 +306,9 @@ def checkpoint(function=None, *args, use_reentrant=None, preserve_rng_state=True
             return function(*args, **kwargs)
     if umbra._C._are_functorch_transforms_active():
         return _run_in_transform(function, args, kwargs, forward_context)
+    if umbra.jit.is_tracing():  # a trace has no backward pass: nothing of it would be computed again
+        with forward_context:
+            return function(*args, **kwargs)
     inputs = _kept(args)
     part = _Part(lambda values: function(*values, **kwargs), inputs, recompute_context, surroundings, determinism_check == "default",
                  early_stop and _early_stop)
