@@ -398,9 +398,7 @@ def guard_or_true(condition):
 def _message_of(message, default):
     if message is None:
         return default
-    if not callable(message):
-        raise TypeError("message must be a callable")
-    return str(message())
+    return str(message() if callable(message) else message)
 
 
 def _check_with(error_type, condition, message):
@@ -409,7 +407,7 @@ def _check_with(error_type, condition, message):
     default = ("Expected cond to be True, but got False. (Could this error message be improved? If so, please report an enhancement "
                "request to PyTorch.)")
     if isinstance(condition, SymBool):
-        holds = _C._sym_expect_true(condition, "" if message is None else str(message()))
+        holds = _C._sym_expect_true(condition, _message_of(message, ""))
     else:
         holds = condition
     if not holds:

@@ -3,7 +3,7 @@ import builtins
 import os
 from typing import IO, Any, Sequence, Union
 
-from umbra._C import Size, SymInt, Tensor, device, dtype
+from umbra._C import Size, SymBool, SymFloat, SymInt, Tensor, device, dtype
 
 Number = Union[builtins.int, builtins.float, builtins.bool]
 Device = Union[device, str, builtins.int, None]
@@ -17,3 +17,7 @@ _float = builtins.float
 _bool = builtins.bool
 FileLike = Union[str, os.PathLike, IO[bytes]]
 IntLikeType = Union[builtins.int, SymInt]
+FloatLikeType = Union[builtins.float, SymFloat]
+BoolLikeType = Union[builtins.bool, SymBool]
+py_sym_types = (SymInt, SymFloat, SymBool)
+PySymType = Union[SymInt, SymFloat, SymBool]

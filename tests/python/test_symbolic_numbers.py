@@ -487,3 +487,42 @@ def test_the_length_of_a_range_of_floats_is_an_expression():
     assert not env.guards
     run = program(lambda x: torch.arange(x.shape[0] / 2) + x.sum(), torch.ones(7), dynamic=({0: Dim.AUTO},))
     assert [run(torch.ones(n)).shape[0] for n in (2, 3, 8)] == [1, 2, 4]
+
+
+def test_the_expression_behind_a_number_computes_on():
+    env, (a, b) = sizes(9, 5)
+    x, y = a.node.expr, b.node.expr
+    both = x * 2 + y
+    assert both == f"2*{x} + {y}" and str(both + 1) == f"2*{x} + {y} + 1" and both - both == 0 and f"<{both}>" == f"<2*{x} + {y}>"
+    assert both.free_symbols == {x, y} == symbolic_shapes.free_symbols(both) and x.is_Symbol and x.name == str(a) and not both.is_Symbol
+    assert str(x > 3) == f"{x} > 3" and str(3 + x) == f"{x} + 3" and "size " + x == f"size {a}" and x + " wide" == f"{a} wide"
+    assert not both.is_number and x in env.var_to_range
+    for refused in (lambda: int(both), lambda: x > "wide" * a.node.expr, lambda: x + None):
+        with pytest.raises(TypeError):
+            refused()
+    with pytest.raises(AttributeError, match="not a symbol"):
+        both.name
+
+
+def test_an_environment_answers_questions_about_expressions():
+    env, (a, b) = sizes(9, 5)
+    u = env.create_unbacked_symint()
+    assert env.size_hint((a * 2 + b).node.expr) == 23 and not env.guards
+    assert env.size_hint(u.node.expr, allow_none=True) is None
+    with pytest.raises(torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode):
+        env.evaluate_expr(u.node.expr)
+    v = env.create_unbacked_symint()
+    torch._check(u == v * 2)
+    assert env.simplify((u - v).node.expr) == env.replace(v.node.expr) == str(v)
+    assert env.evaluate_expr((a > 3).node.expr) is True and [str(guard.expr) for guard in env.guards] == [f"{a} > 3"]
+    with pytest.raises(TypeError, match="node.expr"):
+        env.simplify("s0")
+
+
+def test_a_check_takes_its_message_as_text_or_as_a_function():
+    for message in ("too small", lambda: "too small"):
+        with pytest.raises(ValueError, match="^too small$"):
+            torch._check_value(False, message)
+    env, (a, _) = sizes(9, 5)
+    with pytest.raises(RuntimeError, match="too small"):
+        torch._check(a > 10, "too small")

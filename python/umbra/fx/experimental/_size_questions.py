@@ -3,6 +3,7 @@ import operator
 
 from umbra import _C
 from umbra._C import GuardOnDataDependentSymNode, SymBool, SymFloat, SymInt
+from umbra.fx.experimental._expressions import Expression
 
 
 def _bool_like(value):
@@ -117,6 +118,11 @@ def is_concrete_int(value):
     return isinstance(value, int) or value.node.maybe_as_int() is not None
 
 
+def is_nested_int(value):
+    """Whether a number stands for the ragged size of a nested tensor; those are not captured here."""
+    return is_symbolic(value) and value.node.is_nested_int()
+
+
 def is_concrete_float(value):
     return isinstance(value, float)
 
@@ -185,8 +191,10 @@ def free_symbols(value):
     """The names of the symbols in a number, a tensor's sizes, or a list of such."""
     if isinstance(value, _C.Tensor):
         value = value.shape
-    if isinstance(value, (tuple, list)):
+    if isinstance(value, (tuple, list, set)):
         return set().union(*map(free_symbols, value))
+    if isinstance(value, Expression):
+        return value.free_symbols
     return set(_C._sym_free_symbols(value)) if is_symbolic(value) else set()
 
 

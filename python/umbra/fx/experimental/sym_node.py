@@ -2,6 +2,7 @@
 from umbra import _C
 from umbra._C import SymBool, SymFloat, SymInt
 from umbra.fx.experimental import symbolic_shapes
+from umbra.fx.experimental._expressions import Expression
 
 _TYPES = {SymInt: int, SymFloat: float, SymBool: bool}
 
@@ -14,7 +15,7 @@ class SymNode:
 
     @property
     def expr(self):
-        return _C._sym_expression(self._value)
+        return Expression(self._value)
 
     _expr = expr
 
@@ -55,7 +56,7 @@ class SymNode:
 
     def maybe_as_int(self):
         """The value of an integer that has become a number since, by a guard on its value; None of any other."""
-        return int(self.expr) if self.is_int() and not _C._sym_free_symbols(self._value) else None
+        return int(self._value) if self.is_int() and not _C._sym_free_symbols(self._value) else None
 
     def maybe_as_bool(self):
         """The truth of a condition that is known; None of any other."""
@@ -97,6 +98,6 @@ class SymNode:
         return symbolic_shapes.statically_known_true(self._value)
 
     def __str__(self):
-        return self.expr
+        return str(self.expr)
 
     __repr__ = __str__

@@ -9,11 +9,12 @@ from umbra import _C
 from umbra._C import (  # noqa: F401
     ConstraintViolationError, GuardOnDataDependentSymNode, SymBool, SymFloat, SymInt)
 from umbra._options import not_built
+from umbra.fx.experimental._expressions import expression_of, number_of
 from umbra.fx.experimental._size_questions import (  # noqa: F401
     canonicalize_bool_expr, cast_symbool_to_symint_guardless, constrain_range, constrain_range_int, constrain_unify, definitely_true,
     expect_true, free_symbols, free_unbacked_symbols, guard_bool, guard_float, guard_int, guard_or_false, guard_or_true, guard_scalar,
     guard_size_oblivious, guarding_hint_or_throw, has_free_symbols, has_free_unbacked_symbols, has_guarding_hint, has_hint,
-    has_static_value, has_symbolic_sizes_strides, hint_int, is_concrete_bool, is_concrete_float, is_concrete_int, is_symbolic,
+    has_static_value, has_symbolic_sizes_strides, hint_int, is_concrete_bool, is_concrete_float, is_concrete_int, is_nested_int, is_symbolic,
     optimization_hint, statically_known_false, statically_known_true, sym_and, sym_eq, sym_or, _constrain_range_for_size)
 from umbra.fx.experimental._symbolic_contexts import (  # noqa: F401
     Constraint, DimDynamic, RelaxedUnspecConstraint, StatefulSymbolicContext, StatelessSymbolicContext, StrictMinMaxConstraint,
@@ -210,6 +211,30 @@ class ShapeEnv:
         if len(expected) != len(actual) or any(kept and number != now for (_, number, kept), now in zip(expected, actual)):
             return False
         return self._env.accepts([number for _, number, _ in expected], actual, not ignore_static)
+
+    # ---- questions about expressions, such as `x.shape[0].node.expr`
+
+    def evaluate_expr(self, expr, hint=None):
+        """The value of an expression, which becomes a guard: `env.evaluate_expr((n > 4).node.expr)`."""
+        return guard_scalar(number_of(expr))
+
+    def simplify(self, expr):
+        """The expression by what is known now."""
+        return expression_of(number_of(expr))
+
+    replace = simplify
+
+    def size_hint(self, expr, *, allow_none=False):
+        """The value of an expression in the run that was captured."""
+        number = number_of(expr)
+        if allow_none and not has_hint(number):
+            return None
+        return guarding_hint_or_throw(number)
+
+    guarding_hint_or_throw = size_hint
+
+    def has_guarding_hint(self, expr):
+        return has_hint(number_of(expr))
 
     @contextlib.contextmanager
     def suppress_guards(self):
