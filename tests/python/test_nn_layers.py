@@ -543,3 +543,9 @@ def test_names_of_arguments_are_torchs():
     hooks[handle.id] = marks[handle.id] = True
     handle.remove()
     assert not hooks and not marks
+
+
+def test_a_kernel_without_elements_is_refused():
+    for function, image, kernel in ((F.conv1d, (1, 1, 8), (1, 1, 0)), (F.conv2d, (1, 1, 8, 8), (1, 1, 0, 3)), (F.conv_transpose2d, (1, 1, 8, 8), (1, 1, 3, 0))):
+        with pytest.raises(RuntimeError, match="kernel size should be greater than zero, but got kernel_height: [013] kernel_width: [03]$"):
+            function(torch.ones(image), torch.ones(kernel))

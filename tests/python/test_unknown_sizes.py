@@ -210,3 +210,43 @@ def test_a_check_of_all_elements_is_made_when_the_program_runs():
     assert module(umbra.ones(2)).tolist() == [2, 2]
     with pytest.raises(RuntimeError, match="Runtime assertion failed"):
         module(-umbra.ones(2))
+
+
+class Of(umbra.nn.Module):
+    """function(n.item())"""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, n):
+        return self.function(n.item())
+
+
+@pytest.mark.parametrize("function, refused", [
+    (lambda n: F.pad(umbra.ones(2), (n, 1)), (-4,)), (lambda n: F.pad(umbra.ones(2, 3), (0, -n)), (4,)), (lambda n: umbra.ones(3).topk(n), (-1, 4)),
+    (lambda n: umbra.randperm(n).sum(), (-1,)), (lambda n: umbra.randint(n + 1, (2,)).shape[0], (-1,)), (lambda n: umbra.arange(0, 10, n), (0, -1)),
+    (lambda n: umbra.ones(2, n, 3) @ umbra.ones(3, 4), (-1,)), (lambda n: umbra.ones(12).reshape(-1, n), (0, 5)),
+], ids=["pad", "crop", "topk", "randperm", "randint", "arange", "matmul", "reshape"])
+def test_what_operators_rely_on_is_checked_when_the_program_runs(function, refused):
+    program = umbra.export.export(Of(function), (umbra.tensor(3),)).module()
+    for n in (1, 2, 3):
+        umbra.manual_seed(0)
+        found = program(umbra.tensor(n))
+        umbra.manual_seed(0)
+        umbra.testing.assert_close(found, function(n))
+    for n in refused:
+        with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+            program(umbra.tensor(n))
+
+
+def test_captured_classes_are_checked():
+    graph = make_fx(lambda x: F.one_hot(x, 3), tracing_mode="symbolic")(umbra.tensor([0, 2]))
+    compiled = umbra.compile(lambda x: F.one_hot(x, 3), backend="aot_eager")
+    mapped = umbra.vmap(lambda x: F.one_hot(x, 3))
+    for function in (graph, compiled, mapped):
+        assert function(umbra.tensor([1, 2])).tolist() == [[0, 1, 0], [0, 0, 1]]
+        assert function(umbra.tensor([], dtype=umbra.int64)).shape == (0, 3)
+        for wrong, message in (([0, 3], "smaller than num_classes"), ([-1, 0], "non-negative")):
+            with pytest.raises(RuntimeError, match=message):
+                function(umbra.tensor(wrong))

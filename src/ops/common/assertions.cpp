@@ -1,6 +1,7 @@
 // Checks that exported programs carry: they give nothing and fail where a promise does not hold.
 #include <iostream>
 
+#include "ops/common/batching.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -45,18 +46,34 @@ void assert_element(const Tensor& self, const std::string& message) {
   check(self.ne(0).item().to_bool(), message);
 }
 
+/// A batch of elements holds where each does, and where there are none.
+Tensor every_element(const Batched& self) {
+  for (int64_t d = 0; d < self.value.dim(); ++d)
+    check(d == self.dim || self.value.sym_sizes()[d].same(1),
+          "Boolean value of Tensor with more than one value is ambiguous");
+  return self.value.ne(0).all();
+}
+
 UMBRA_OPERATOR("_assert_async(Tensor self) -> ()")
     .real([](const Tensor& self) {
       assert_element(self, "Expected Tensor with single nonzero value, but got zero");
       return std::tuple<>();
     })
-    .fake([](const Tensor&) { return std::tuple<>(); });
+    .fake([](const Tensor&) { return std::tuple<>(); })
+    .batch([](const Batched& self) {
+      _assert_async(every_element(self));
+      return std::tuple<>();
+    });
 UMBRA_OPERATOR("_assert_async.msg(Tensor self, str assert_msg) -> ()")
     .real([](const Tensor& self, const std::string& message) {
       assert_element(self, message);
       return std::tuple<>();
     })
-    .fake([](const Tensor&, const std::string&) { return std::tuple<>(); });
+    .fake([](const Tensor&, const std::string&) { return std::tuple<>(); })
+    .batch([](const Batched& self, const std::string& message) {
+      _assert_async(every_element(self), message);
+      return std::tuple<>();
+    });
 
 // ---- effects (capture/effects.h) ----
 

@@ -92,6 +92,7 @@ SymShape infer_size(SymIntArrayRef shape, SymInt numel) {
           " because the unspecified dimension size -1 can be any value and is ambiguous");
     invalid();
   }
+  if (known.is_symbolic()) check(sym_ne(known, 0).expect_true(), "a dimension cannot be inferred beside one of 0");
   SymInt rest = numel / known;
   if (!(rest * known).same(numel) && !expect_equal(numel % known, 0)) invalid();
   out[static_cast<size_t>(unknown)] = rest;

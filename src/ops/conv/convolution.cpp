@@ -112,8 +112,6 @@ SymShape output_shape(const Tensor& input, const Tensor& weight, const Geometry&
   for (size_t i = 0; i < g.stride.size(); ++i) {
     SymInt size = input.sym_sizes()[i + 2], kernel = g.dilation[i] * (weight.sym_sizes()[i + 2] - 1) + 1;
     if (transposed) {
-      check(weight.sym_sizes()[i + 2] > 0, "kernel size should be greater than zero, but got weight of size ",
-            weight.sym_sizes());
       check_output_padding(g);
       shape.push_back((size - 1) * g.stride[i] - g.padding[i] * 2 + kernel + g.output_padding[i]);
       continue;
@@ -200,8 +198,11 @@ std::string image_text(const Tensor& image) {
 }
 
 /// What PyTorch's kernels refuse of a call with elements.
-void check_kernel(const Tensor& out, const Tensor& input, bool transposed) {
+void check_kernel(const Tensor& out, const Tensor& input, const Tensor& weight, bool transposed) {
   if (input.numel() == 0) return;
+  SymShape kernel(weight.sym_sizes().begin() + 2, weight.sym_sizes().end());
+  check(std::none_of(kernel.begin(), kernel.end(), [](SymInt size) { return size.same(0); }),
+        "kernel size should be greater than zero, but got", by_dimension("kernel", kernel, 1));
   bool in_space = input.dim() == 5, integral = is_integral(input.dtype(), true);
   if (is_float8(input.dtype()) || (transposed && integral && input.dtype() != DType::Int64))
     kernels::unsupported_dtype(transposed
@@ -229,7 +230,7 @@ UMBRA_OPERATOR(
     .cpu([](const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride,
             SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed, SymIntArrayRef output_padding,
             SymInt groups) {
-      check_kernel(out, input, transposed);
+      check_kernel(out, input, weight, transposed);
       kernels::convolution(out, input, weight, bias,
                            kernel_options(static_cast<size_t>(weight.dim() - 2), stride, padding, dilation, transposed,
                                           output_padding, groups));

@@ -52,10 +52,11 @@ SymInt bound(const Scalar& given) {
 SymInt range_length(const Scalar& start, const Scalar& end, const Scalar& step) {
   if (start.is_integral(true) && end.is_integral(true) && step.is_integral(true)) {
     SymInt s = bound(start), e = bound(end), by = bound(step);
-    check(by != 0, "step must be nonzero");
+    bool known = by.has_hint(),
+         up = known ? by > 0 : !less_or(e, s, false);  // where the bounds say which way a step goes
+    check(known ? by != 0 : up ? expect_less(0, by) : expect_less(by, 0), "step must be nonzero");
     if (!s.is_symbolic() && !e.is_symbolic())
       check_span(static_cast<double>(e.value()) - static_cast<double>(s.value()));
-    bool up = by > 0;
     check(up ? expect_at_most(s, e) : expect_at_most(e, s), "upper bound and lower bound inconsistent with step sign");
     if (by.same(1)) return e - s;
     return up ? (e - s + by - 1) / by : (s - e - by - 1) / -by;

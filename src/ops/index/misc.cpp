@@ -18,6 +18,15 @@ namespace {
 
 // ---- one_hot ----
 
+/// Without data the run checks the classes; how many there are has to be said.
+Tensor one_hot_without_data(const Tensor& self, int64_t classes) {
+  _assert_async(self.ge(0).all(), "one_hot: Class values must be non-negative.");
+  _assert_async(self.lt(classes).all(), "one_hot: Class values must be smaller than num_classes.");
+  Tensor column = self.unsqueeze(-1);
+  return column.eq(arange(Scalar(classes), {.dtype = DType::Int64, .device = self.device(), .pin_memory = false}))
+      .to(DType::Int64);
+}
+
 UMBRA_OPERATOR("one_hot(Tensor self, int num_classes=-1) -> Tensor")
     .composite([](const Tensor& self, int64_t classes) {
       check(self.dtype() == DType::Int64, "one_hot is only applicable to index tensor of type LongTensor.");
@@ -27,12 +36,8 @@ UMBRA_OPERATOR("one_hot(Tensor self, int num_classes=-1) -> Tensor")
         sizes.push_back(classes);
         return empty(sizes, self.options());
       }
-      // Without data the classes cannot be checked; how many there are has to be said.
       bool with_data = !self.is_fake() && !self.is_meta() && self.storage()->has_data();
-      if (!with_data && classes >= 0) {
-        Tensor each = arange(Scalar(classes), {.dtype = DType::Int64, .device = self.device()});
-        return self.unsqueeze(-1).eq(each).to(DType::Int64);
-      }
+      if (!with_data && classes >= 0) return one_hot_without_data(self, classes);
       auto [low, high] = aminmax(self);
       check(low.item().to_sym_int() >= 0, "Class values must be non-negative.");
       SymInt count = high.item().to_sym_int() + 1;

@@ -204,7 +204,7 @@ UMBRA_OPERATOR("dot(Tensor self, Tensor tensor) -> Tensor")
 bool folds_without_copy(const Tensor& t) {
   for (int64_t d = 0; d + 2 < t.dim(); ++d) {
     SymInt wanted = t.sym_strides()[d + 1] * t.sym_sizes()[d + 1];
-    if (!t.sym_strides()[d].same(wanted) && t.sym_strides()[d] != wanted) return false;
+    if (!equal_or(t.sym_strides()[d], wanted, false)) return false;
   }
   return true;
 }

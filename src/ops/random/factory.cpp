@@ -1,6 +1,7 @@
 // Random tensors made from nothing, of given sizes or like another tensor.
 #include "ops/common/number_text.h"
 #include "ops/common/out_variant.h"
+#include "ops/common/unbacked.h"
 #include "ops/random/random.h"
 #include "umbra/core/sparse.h"
 
@@ -232,7 +233,7 @@ UMBRA_OPERATOR(
 // ---- permutations ----
 
 TensorSpec permutation_spec(SymInt n, OptionalDType dtype, OptionalLayout layout, OptionalDevice device) {
-  check(n >= 0, "Trying to create tensor with negative dimension ", n, ": [", n, "]");
+  check(expect_at_most(0, n), "Trying to create tensor with negative dimension ", n, ": [", n, "]");
   return random_spec(draw_uniform, {n}, dtype.value_or(DType::Int64), layout, device);
 }
 

@@ -1,5 +1,6 @@
 // Random integers: randint and randint_like. `high` is excluded.
 #include "ops/common/out_variant.h"
+#include "ops/common/unbacked.h"
 #include "ops/random/random.h"
 #include "sym/low_numbers.h"
 
@@ -7,7 +8,7 @@ namespace umbra::ops {
 namespace {
 
 void check_bounds(SymInt low, SymInt high) {
-  check(low < high, "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
+  check(expect_less(low, high), "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
 }
 
 /// A bound may be any 64-bit number: a SymInt holds fewer.
