@@ -382,6 +382,22 @@ bool lies_otherwise(TensorImpl* t) {
   return !(contents.sym_strides() == shown.sym_strides());
 }
 
+/// Whether an argument stands for places in others: its values count, and how it lies does not.
+bool is_mask(TensorImpl* t) { return t->dtype() == DType::Bool || t->dtype() == DType::UInt8; }
+
+/// An argument of a question about layouts. What lies as it shows itself is asked for by its contents, whose values may
+/// count: how many elements of a mask are true.
+Value as_shown(const Value& v) {
+  auto one = [](const Tensor& t) {
+    return t.defined() && is_wrapper(t) && (is_mask(t.impl()) || !lies_otherwise(t.impl())) ? unwrap(t) : t;
+  };
+  if (v.is_tensor()) return Value(one(v.tensor_ref()));
+  if (!v.is_tensor_list()) return v;
+  std::vector<Tensor> list = v.tensor_list().vec();
+  for (Tensor& t : list) t = one(t);
+  return Value(std::move(list));
+}
+
 /// What the results of a call look like to one who sees its arguments as they show themselves; empty: as they are.
 SpecList results_as_shown(const Operator& op, const Value* frame) {
   bool any = false;
@@ -390,6 +406,8 @@ SpecList results_as_shown(const Operator& op, const Value* frame) {
   SpecList specs;
   if (!any || !op.definition().meta) return specs;
   Frame shown(op, frame);
+  for (size_t i = 0; i < op.argument_count(); ++i) shown[i] = as_shown(frame[i]);
+  ExcludeKeys unrecorded(DispatchKeySet(DispatchKey::Proxy) | DispatchKey::PreProxy);
   op.definition().meta(specs, shown.data());
   return specs;
 }

@@ -63,13 +63,6 @@ bool is_negated(const sym::Expression* e) {
 
 bool takes_all_at_once(sym::Kind kind) { return kind == sym::Kind::Where || kind == sym::Kind::Not; }
 
-const sym::Expression* combine(sym::ExpressionTable& table, sym::Kind kind, const sym::Expression* a,
-                               const sym::Expression* b) {
-  if (kind == sym::Kind::Add) return table.add(a, b);
-  if (kind == sym::Kind::Mul) return table.multiply(a, b);
-  return nullptr;
-}
-
 }  // namespace
 
 Value symbol_value(const sym::Expression* e) {
@@ -98,14 +91,14 @@ fx::Argument SymbolCalls::compute(const sym::Expression* e) const {
     if (e->is(sym::Kind::RoundToInt)) arguments.push_back(fx::Argument());  // round(size, None), as PyTorch writes it
     return call(name, std::move(arguments), e);
   }
-  // Sums and products of many terms, two at a time.
+  // Sums, products, minima and the like of many terms, two at a time. Each step is known as what it computes: numbers
+  // that are known as the same are one number.
   fx::Argument left = part(e->arg(0));
   const sym::Expression* so_far = e->arg(0);
   for (size_t i = 1; i < e->args().size(); ++i) {
-    const sym::Expression* next =
-        i + 1 == e->args().size() ? e : combine(e->env().table(), e->kind(), so_far, e->arg(i));
-    left = call(name, {left, part(e->arg(i))}, next ? next : e);
-    so_far = next ? next : so_far;
+    bool last = i + 1 == e->args().size();
+    so_far = last ? e : e->env().table().make(e->kind(), {so_far, e->arg(i)});
+    left = call(name, {left, part(e->arg(i))}, so_far);
   }
   return left;
 }

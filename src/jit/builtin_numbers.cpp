@@ -47,13 +47,11 @@ TypePtr bits(const Types& t) {
 }
 
 bool any_complex(const Value* a) { return a[0].tag() == Value::Tag::Complex || a[1].tag() == Value::Tag::Complex; }
-bool both_ints(const Value* a) { return a[0].is_int() && a[1].is_int(); }
-
-/// Sizes of a captured program: numbers that only the run tells.
-bool any_symbolic(const Value* a) {
-  auto whole = [](const Value& v) { return v.is_int() || v.is_sym_int(); };
-  return (a[0].is_sym_int() || a[1].is_sym_int()) && whole(a[0]) && whole(a[1]);
-}
+/// Integers, sizes of a captured program among them: `to_int` of one leaves a guard.
+bool is_whole(const Value& v) { return v.is_int() || v.is_sym_int(); }
+bool both_ints(const Value* a) { return is_whole(a[0]) && is_whole(a[1]); }
+/// Integers of which the run tells one.
+bool any_symbolic(const Value* a) { return (a[0].is_sym_int() || a[1].is_sym_int()) && both_ints(a); }
 
 template <class F> Value arithmetic_of(const Value* a, F&& f) {
   if (any_symbolic(a)) return Value(f(a[0].to_sym_int(), a[1].to_sym_int()));
@@ -180,12 +178,13 @@ const std::vector<Builtin> kNumberBuiltins = {
     {"aten::neg", unary,
      [](Value* a, size_t) {
        if (a[0].tag() == Value::Tag::Complex) return Value(-a[0].to_complex());
+       if (a[0].is_sym_int()) return Value(-a[0].to_sym_int());
        return a[0].is_int() ? Value(-a[0].to_int()) : Value(-a[0].to_double());
      }},
     {"prim::abs", magnitude,
      [](Value* a, size_t) {
        if (a[0].tag() == Value::Tag::Complex) return Value(std::abs(a[0].to_complex()));
-       return a[0].is_int() ? Value(std::abs(a[0].to_int())) : Value(std::fabs(a[0].to_double()));
+       return is_whole(a[0]) ? Value(std::abs(a[0].to_int())) : Value(std::fabs(a[0].to_double()));
      }},
     {"aten::eq", comparison, [](Value* a, size_t) { return Value(equals(a)); }},
     {"aten::ne", comparison, [](Value* a, size_t) { return Value(!equals(a)); }},
@@ -258,11 +257,13 @@ const std::vector<Builtin> kNumberBuiltins = {
      [](Value* a, size_t) { return Value(a[1].to_int() + a[0].to_int() * a[2].to_int()); }},
     {"prim::max", extreme,
      [](Value* a, size_t) {
+       if (any_symbolic(a)) return Value(sym_max(a[0].to_sym_int(), a[1].to_sym_int()));
        if (a[0].tag() == a[1].tag()) return a[a[1].to_double() > a[0].to_double()];
        return Value(std::max(a[0].to_double(), a[1].to_double()));
      }},
     {"prim::min", extreme,
      [](Value* a, size_t) {
+       if (any_symbolic(a)) return Value(sym_min(a[0].to_sym_int(), a[1].to_sym_int()));
        if (a[0].tag() == a[1].tag()) return a[a[1].to_double() < a[0].to_double()];
        return Value(std::min(a[0].to_double(), a[1].to_double()));
      }},

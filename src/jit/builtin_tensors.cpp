@@ -127,11 +127,10 @@ Tensor tensor_of_data(const Value& data, const Value& dtype, const Value& device
 }
 
 Tensor number_tensor(const Value& v) {
-  DType type = v.is_bool()     ? DType::Bool
-               : v.is_int()    ? DType::Int64
-               : v.is_double() ? DType::Float64
-                               : DType::Complex128;
-  return full({}, v.to_scalar(), {.dtype = type});
+  Scalar number = v.to_scalar();
+  DType type = number.is_bool() ? DType::Bool : number.is_integral(false) ? DType::Int64 : DType::Complex128;
+  if (number.is_floating()) type = DType::Float64;
+  return full({}, number, {.dtype = type});
 }
 
 }  // namespace

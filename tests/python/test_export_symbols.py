@@ -211,3 +211,26 @@ def test_a_dim_may_equal_one_that_is_derived_from_a_dim_of_no_input():
     assert module(torch.ones(10), torch.ones(10)).shape == (10,)
     with pytest.raises(AssertionError):
         module(torch.ones(11), torch.ones(11))
+
+
+def test_an_extreme_of_three_sizes_looks_at_all_of_them():
+    def smallest(x):
+        y = x.narrow(1, 0, min(x.shape[1], 3)).diagonal()
+        return y, y.shape[0] + 1
+
+    module = export(Function(smallest), (torch.ones(5, 5),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},)).module()
+    assert [module(torch.ones(*shape))[1] for shape in ((5, 5), (2, 5), (5, 2), (4, 6))] == [4, 3, 3, 4]
+
+
+def test_a_mask_of_what_lies_otherwise_than_it_shows_is_decomposed():
+    def rows(x):
+        x = x.mean(1, keepdim=True)
+        y = x.unsqueeze(0).permute(2, 0, 1).reshape(x.shape[1], -1)
+        y.mul_(2)  # what is behind x lies in another order now
+        x = x + y.sum()
+        return x[x.sum(1) > 3]
+
+    program = export(Function(rows), (X,), dynamic_shapes=({0: Dim("rows", min=0, max=64), 1: Dim.AUTO},))
+    for module in (program.module(), program.run_decompositions().module()):
+        for n in (2, 6):
+            torch.testing.assert_close(module(X[:n] - 9), rows(X[:n] - 9))

@@ -296,3 +296,14 @@ def test_dataclasses_are_classes_of_scripts():
     def f(x: Tensor):
         return Weighted(x).total() + Weighted(x, 1, x).total()
     assert f(torch.ones(2)).item() == 12
+
+
+def test_a_script_computes_with_sizes_that_a_capture_leaves_open():
+    def numbers(x):
+        n: int = x.size(0)
+        return x.view(max(n, 2), -1) * (-n) + abs(n), divmod(n, 2)[1], min(n, 3), n > 2, n == 3, -n
+
+    compiled = torch.compile(torch.jit.script(numbers), backend="aot_eager", dynamic=True)
+    for n in (3, 4, 5):
+        found, expected = compiled(torch.ones(n, 4)), numbers(torch.ones(n, 4))
+        assert torch.equal(found[0], expected[0]) and found[1:] == expected[1:] and type(found[2]) is int

@@ -248,3 +248,10 @@ def test_a_checkpoint_is_traced_as_the_function_it_runs():
     traced = torch.jit.trace(lambda x: torch.utils.checkpoint.checkpoint(slope, x, use_reentrant=False), (torch.arange(3.).requires_grad_(),), check_trace=False)
     assert traced(torch.ones(3).requires_grad_()).tolist() == [6, 6, 6]
     assert "torch.pow" in traced.code  # no step that only Python knows: the trace can be saved
+
+
+@pytest.mark.parametrize("function", [lambda x: x / x.size(0), lambda x: x + x.shape[0] * 2, lambda x: x * -x.shape[0]])
+def test_a_trace_computes_with_sizes_that_a_capture_leaves_open(function):
+    compiled = torch.compile(torch.jit.trace(function, (torch.ones(3, 2),), check_trace=False), backend="aot_eager", dynamic=True)
+    for n in (3, 5):
+        torch.testing.assert_close(compiled(torch.ones(n, 2)), function(torch.ones(n, 2)))
