@@ -76,7 +76,11 @@ def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tru
     """Fourier transforms of overlapping frames of a signal."""
     if center and align_to_window is not None:
         raise RuntimeError("stft align_to_window should only be set when center = false")
-    return _find_frames(input, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex, align_to_window)
+    if center:
+        rank, edge = input.dim(), int(n_fft // 2)
+        padded = umbra.nn.functional.pad(input.view([1] * (3 - rank) + list(input.size())), [edge, edge], pad_mode)
+        input = padded.view(padded.shape[-rank:])
+    return _find_frames(input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window)
 
 
 @overridable

@@ -64,17 +64,53 @@ has_lapack, has_mkl, has_openmp, has_spectral = True, False, False, True
 
 # ---- functions that PyTorch has removed; calling one says what there is instead ----
 
-def _removed(name, instead):
+_REMOVED = {
+    "cholesky": """ `torch.cholesky` is deprecated in favor of `torch.linalg.cholesky`.
+L = torch.cholesky(A) should be replaced with:
+L = torch.linalg.cholesky(A)
+U = torch.cholesky(A, upper=True) should be replaced with:
+U = torch.linalg.cholesky(A).mH""",
+    "eig": """ `torch.linalg.eig` returns complex tensors of dtype `cfloat` or `cdouble` rather than real tensors mimicking complex tensors.
+
+L, _ = torch.eig(A) should be replaced with:
+L_complex = torch.linalg.eigvals(A)
+
+and
+
+L, V = torch.eig(A, eigenvectors=True) should be replaced with:
+L_complex, V_complex = torch.linalg.eig(A)""",
+    "symeig": """ The default behavior has changed from using the upper triangular portion of the matrix by default to using the lower \
+triangular portion.
+
+L, _ = torch.symeig(A, upper=upper) should be replaced with:
+L = torch.linalg.eigvalsh(A, UPLO='U' if upper else 'L')
+
+and
+
+L, V = torch.symeig(A, eigenvectors=True) should be replaced with:
+L, V = torch.linalg.eigh(A, UPLO='U' if upper else 'L')""",
+    "lstsq": """ `torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`.""",
+    "solve": """ `torch.solve` is deprecated in favor of `torch.linalg.solve`. `torch.linalg.solve` has its arguments reversed and does not \
+return the LU factorization.
+
+To get the LU factorization see `torch.lu`, which can be used with `torch.lu_solve` or `torch.lu_unpack`.
+X = torch.solve(B, A).solution should be replaced with:
+X = torch.linalg.solve(A, B)""",
+    "matrix_rank": """
+Please use the `torch.linalg.matrix_rank` function instead. The parameter 'symmetric' was renamed in `torch.linalg.matrix_rank()` to \
+'hermitian'.""",
+    "qr": """ `torch.qr` is deprecated in favor of `torch.linalg.qr`.""",
+}
+
+
+def _removed(name):
     def function(*args, **kwargs):
-        raise RuntimeError(f"This function was deprecated since version 1.9 and is now removed. `torch.{name}` is deprecated in favor of "
-                           f"`torch.linalg.{instead}`.")
+        raise RuntimeError("This function was deprecated since version 1.9 and is now removed." + _REMOVED[name])
     function.__name__ = function.__qualname__ = name
     return function
 
 
-qr, cholesky, eig, symeig, lstsq, solve, matrix_rank = (_removed(name, instead) for name, instead in (
-    ("qr", "qr"), ("cholesky", "cholesky"), ("eig", "eig"), ("symeig", "eigh"), ("lstsq", "lstsq"), ("solve", "solve"),
-    ("matrix_rank", "matrix_rank")))
+qr, cholesky, eig, symeig, lstsq, solve, matrix_rank = map(_removed, ("qr", "cholesky", "eig", "symeig", "lstsq", "solve", "matrix_rank"))
 
 
 # ---- methods of Tensor ----

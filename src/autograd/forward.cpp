@@ -231,10 +231,21 @@ class TangentCall {
     return along.dtype() == input.dtype() ? output.dtype() : promote_types(along.dtype(), output.dtype());
   }
 
+  /// Without a gradient, or without that of the gradient, the operator has no forward mode: that is told of it alone.
+  template <class F> auto refused_if_missing(F&& derivatives) const {
+    try {
+      return derivatives();
+    } catch (const NotImplementedError&) {
+      refuse();
+    } catch (const MissingDerivative&) {
+      refuse();
+    }
+  }
+
   /// The derivative as the transpose of the transpose.
   std::vector<Tensor> transposed() const {
     SuspendPass suspend;
-    bool create_graph = is_grad_enabled();
+    bool create_graph = is_grad_enabled() && graph_may_be_wanted();
     EnableGrad enable;
     std::vector<Tensor> cotangents;
     each_output([&](const Tensor& output) {
@@ -244,7 +255,7 @@ class TangentCall {
       cotangents.push_back(zero);
     });
     auto node = formulas_for([&](const Tensor& t, size_t) { return tangent(t).defined(); });
-    Gradients gradients = node->apply(cotangents);
+    Gradients gradients = refused_if_missing([&] { return node->apply(cotangents); });
     std::vector<Tensor> outputs, weights;
     size_t edge = 0;
     each_input([&](const Tensor& input) {
@@ -262,20 +273,26 @@ class TangentCall {
     return differentiate(outputs, weights, cotangents, create_graph);
   }
 
+  /// Whether somebody could ask for the tangent's derivative. A level's tensors do not show what is behind them.
+  bool graph_may_be_wanted() const {
+    bool wanted = dispatch_state().include.has(DispatchKey::Level);
+    each_input([&](const Tensor& t) {
+      if (t.defined()) wanted |= t.requires_grad() || (tangent(t).defined() && tangent(t).requires_grad());
+    });
+    return wanted;
+  }
+
   std::vector<Tensor> differentiate(const std::vector<Tensor>& outputs, const std::vector<Tensor>& weights,
                                     const std::vector<Tensor>& cotangents, bool create_graph) const {
     std::vector<Tensor> result(cotangents.size()), inputs;
     if (outputs.empty()) return result;
     for (const Tensor& t : cotangents)
       if (t.defined()) inputs.push_back(t);
-    try {
-      std::vector<Tensor> found = grad(outputs, inputs, weights, {.create_graph = create_graph}, true);
-      size_t next = 0;
-      for (size_t i = 0; i < cotangents.size(); ++i)
-        if (cotangents[i].defined()) result[i] = found[next++];
-    } catch (const NotImplementedError&) {
-      refuse();
-    }
+    std::vector<Tensor> found =
+        refused_if_missing([&] { return grad(outputs, inputs, weights, {.create_graph = create_graph}, true); });
+    size_t next = 0;
+    for (size_t i = 0; i < cotangents.size(); ++i)
+      if (cotangents[i].defined()) result[i] = found[next++];
     return result;
   }
 

@@ -305,7 +305,7 @@ Gradients OperatorNode::apply(Gradients incoming) {
 }
 
 Gradients NotImplementedNode::apply(Gradients) {
-  fail("derivative for ", op_.schema().space, "::", op_.schema().name, " is not implemented");
+  fail<MissingDerivative>("derivative for ", op_.schema().space, "::", op_.schema().name, " is not implemented");
 }
 
 }  // namespace umbra::autograd

@@ -76,6 +76,12 @@ class OperatorNode final : public Node {
   std::vector<SavedTensor> tensors_;
 };
 
+/// A gradient came by an operator that has none.
+class MissingDerivative : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Recorded where an operator has no gradient: an error once a gradient comes by.
 class NotImplementedNode final : public Node {
  public:

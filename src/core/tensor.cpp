@@ -229,7 +229,7 @@ bool follows_order(SymIntArrayRef sizes, SymIntArrayRef strides, ArrayRef<int> o
 constexpr int kChannelsLast[] = {1, 3, 2, 0};
 constexpr int kChannelsLast3d[] = {1, 4, 3, 2, 0};
 
-// Channels-last by the strides alone: ambiguous shapes (one channel, 1x1) count as contiguous.
+// Channels-last by the strides alone; where one element a sample leaves nothing to go by, it is not.
 bool strides_like_channels_last(SymIntArrayRef sizes, SymIntArrayRef strides, ArrayRef<int> order) {
   if (surely_equal(strides[1], 0)) return false;
   SymInt least = 0;
@@ -298,9 +298,11 @@ bool Tensor::is_non_overlapping_and_dense() const {
 }
 
 MemoryFormat Tensor::suggested_format() const {
-  if (dim() == 4 && !is_contiguous() && strides_like_channels_last(sym_sizes(), sym_strides(), {kChannelsLast, 4}))
+  // What lies both ways (one channel, one element for each) was asked to lie by channels where their stride is 1.
+  if (dim() < 4 || dim() > 5 || (is_contiguous() && !sym_strides()[1].same(1))) return MemoryFormat::Contiguous;
+  if (dim() == 4 && strides_like_channels_last(sym_sizes(), sym_strides(), {kChannelsLast, 4}))
     return MemoryFormat::ChannelsLast;
-  if (dim() == 5 && !is_contiguous() && strides_like_channels_last(sym_sizes(), sym_strides(), {kChannelsLast3d, 5}))
+  if (dim() == 5 && strides_like_channels_last(sym_sizes(), sym_strides(), {kChannelsLast3d, 5}))
     return MemoryFormat::ChannelsLast3d;
   return MemoryFormat::Contiguous;
 }

@@ -1,5 +1,6 @@
 """Values, layouts and refusals that random calls beside PyTorch 2.15 found to differ from its own."""
 import math
+import warnings
 
 import pytest
 import umbra as torch
@@ -491,3 +492,40 @@ def test_overloads_that_python_does_not_have():
     with pytest.raises(TypeError):
         torch.tensor([1, 2]).repeat_interleave()
     assert torch.repeat_interleave(torch.tensor([1, 2])).tolist() == [0, 1, 1]
+
+
+def test_values_of_sparse_tensors_that_are_one_number():
+    with pytest.raises(RuntimeError, match="sparse_dim = 1, dense_dim = 0"):
+        aten._validate_sparse_coo_tensor_args(torch.zeros(1, 5, dtype=torch.int64), torch.tensor(1.0), [])
+
+
+def test_groups_that_do_not_divide_what_a_convolution_gives():
+    text = r"Given groups=2, expected weight to be divisible by 2 at dimension 0, but got weight of size \[\[3, 1, 2\]\] instead"
+    with pytest.raises(RuntimeError, match=text):
+        torch.nn.functional.conv1d(torch.ones(1, 2, 5), torch.ones(3, 1, 2), groups=2)
+
+
+def test_masks_of_attention_are_bools_or_of_the_query_s_type():
+    x = torch.rand(1, 2, 3)
+    with pytest.raises(RuntimeError, match="Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: long int"):
+        torch.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=torch.zeros(2, 2, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("p, expected", [(math.inf, [0.6, 0.5]), (-math.inf, [0.2, 0.1])])
+def test_pools_of_infinite_power_are_the_largest_and_the_smallest(p, expected):
+    x = torch.tensor([[[-0.6, -0.2, 0.1, 0.5]]])
+    assert torch.allclose(torch.nn.functional.lp_pool1d(x, p, 2), torch.tensor([[expected]]))
+    assert torch.allclose(torch.jit.script(torch.nn.LPPool1d(p, 2))(x), torch.tensor([[expected]]))
+    with pytest.raises(ValueError, match="norm_type must be a non-zero value, but got 0"):
+        torch.nn.LPPool1d(0, 2)
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda: torch.cov(torch.tensor(3.0)), "degrees of freedom is <= 0"),
+    (lambda: torch.nn.functional.upsample(torch.ones(1, 1, 3), size=4), "`nn.functional.upsample` is deprecated"),
+])
+def test_calls_that_warn(call, text):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        call()
+    assert text in str(told[0].message)

@@ -37,6 +37,10 @@ def lp_pool1d(input: Tensor, norm_type: Union[int, float], kernel_size: Broadcas
     else:
         p = norm_type
     steps = kernel_size if stride is None else stride
+    if abs(p) == float("inf"):
+        size = torch.abs(input) if p > 0 else -torch.abs(input)
+        largest = torch.max_pool1d(size, kernel_size, steps, [0], [1], ceil_mode)
+        return largest if p > 0 else -largest
     average = torch.avg_pool1d(input.pow(p), kernel_size, steps, [0], ceil_mode)
     return (torch.sign(average) * torch.relu(torch.abs(average))).mul(kernel_size[0]).pow(1.0 / p)
 
@@ -72,6 +76,10 @@ def lp_pool2d(input: Tensor, norm_type: Union[int, float], kernel_size: Broadcas
               ceil_mode: bool = False) -> Tensor:
     p = _power(norm_type)
     steps = kernel_size if stride is None else stride
+    if abs(p) == float("inf"):
+        size = torch.abs(input) if p > 0 else -torch.abs(input)
+        largest = torch.max_pool2d(size, kernel_size, steps, [0, 0], [1, 1], ceil_mode)
+        return largest if p > 0 else -largest
     average = torch.avg_pool2d(input.pow(p), kernel_size, steps, [0, 0], ceil_mode)
     return (torch.sign(average) * torch.relu(torch.abs(average))).mul(kernel_size[0] * kernel_size[1]).pow(1.0 / p)
 
@@ -120,6 +128,10 @@ def lp_pool3d(input: Tensor, norm_type: Union[int, float], kernel_size: Broadcas
               ceil_mode: bool = False) -> Tensor:
     p = _power(norm_type)
     steps = kernel_size if stride is None else stride
+    if abs(p) == float("inf"):
+        size = torch.abs(input) if p > 0 else -torch.abs(input)
+        largest = torch.max_pool3d(size, kernel_size, steps, [0, 0, 0], [1, 1, 1], ceil_mode)
+        return largest if p > 0 else -largest
     average = torch.avg_pool3d(input.pow(p), kernel_size, steps, [0, 0, 0], ceil_mode)
     return (torch.sign(average) * torch.relu(torch.abs(average))).mul(kernel_size[0] * kernel_size[1] * kernel_size[2]).pow(1.0 / p)
 

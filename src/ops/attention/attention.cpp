@@ -234,9 +234,13 @@ UMBRA_OPERATOR(
             " key.dtype: ", cpp_name(key.dtype()), " and value.dtype: ", cpp_name(value.dtype()), " instead.");
       check(query.dim() >= 2 && key.dim() >= 2 && value.dim() >= 2,
             "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: ", query.dim(),
-            ", key.dim: ", key.dim(), " and value.dim: ", value.dim(), " instead.");
+            " key.dim: ", key.dim(), " and value.dim: ", value.dim(), " instead.");
+      bool fits = !attn_mask.defined() || attn_mask.dtype() == DType::Bool || attn_mask.dtype() == DType::Float32 ||
+                  attn_mask.dtype() == query.dtype();
+      check(fits, "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: ",
+            fits ? "" : cpp_name(attn_mask.dtype()), " and  query.dtype: ", cpp_name(query.dtype()), " instead.");
       check(!attn_mask.defined() || !is_causal,
-            "scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
       Attention a{query, key, value, attn_mask, dropout_p, is_causal, enable_gqa, scale};
       bool single = query.dim() == 3 && key.dim() == 3 && value.dim() == 3;  // one sample without a batch
       if (single) {

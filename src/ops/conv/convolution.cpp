@@ -49,6 +49,8 @@ void check_shapes(const Tensor& input, const Tensor& weight, const Tensor& bias,
         ") and weight type (", type_text(weight), ") should be the same");
   check(weight.sym_sizes()[0] >= groups, "Given groups=", groups, ", expected weight to be at least ", groups,
         " at dimension 0, but got weight of size ", weight.sym_sizes(), " instead");
+  check(weight.sym_sizes()[0] % groups == 0, "Given groups=", groups, ", expected weight to be divisible by ", groups,
+        " at dimension 0, but got weight of size [", weight.sym_sizes(), "] instead");
   SymInt wanted = transposed ? weight.sym_sizes()[0] : weight.sym_sizes()[1] * groups;
   check(input.sym_sizes()[1] == wanted,
         transposed ? "Given transposed=" : "Given groups=", transposed ? SymInt(1) : groups, ", weight of size ",

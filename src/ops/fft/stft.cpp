@@ -1,8 +1,7 @@
 // Short-time Fourier transforms: frames of a signal, each transformed, and back.
-#include <atomic>
 
 #include "ops/common/shape.h"
-#include "umbra/core/warning.h"
+#include "ops/common/warn_once.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/generated/functions.h"
@@ -59,18 +58,25 @@ Tensor stft_parts(const Tensor& self, Framing f, bool center, const std::string&
   check(!f.window.defined() || f.window.device() == self.device(),
         "stft input and window must be on the same device but got self on ", self.device(), " and window on ",
         f.window.defined() ? f.window.device() : self.device());
-  static std::atomic<bool> warned = false;
-  if (!f.window.defined() && !warned.exchange(true))
-    warn("A window was not provided. A rectangular window will be applied, which is known to cause spectral leakage. ",
-         "Other windows such as torch.hann_window or torch.hamming_window are recommended to reduce spectral leakage. ",
-         "To suppress this warning and use a rectangular window, explicitly set `window=torch.ones(n_fft, ",
-         "device=<device>)`.");
+  static std::atomic<bool> told = false;
+  if (!f.window.defined())
+    warn_once(
+        told,
+        "A window was not provided. A rectangular window will be applied,which is known to cause spectral leakage. ",
+        "Other windows such as torch.hann_window or torch.hamming_window are recommended to reduce spectral leakage.",
+        "To suppress this warning and use a rectangular window, explicitly set `window=torch.ones(n_fft, ",
+        "device=<device>)`.");
   check(!center || !f.align, "stft only supports align_to_window for center = False.");
   bool complex_input = self.is_complex() || (f.window.defined() && f.window.is_complex());
   check(f.complex_result || complex_input,
         "stft requires the return_complex parameter be given for real inputs, and will further require that "
         "return_complex=True in a future PyTorch release.");
   bool complex_result = f.complex_result.value_or(true);
+  static std::atomic<bool> told_of_parts = false;
+  if (!complex_result)
+    warn_once(told_of_parts, "stft with return_complex=False is deprecated. In a future pytorch release, stft will ",
+              "return complex tensors for all inputs, and return_complex=False will raise an error.\n",
+              "Note: you can still call torch.view_as_real on the complex output to recover the old return format.");
   auto require = [&](bool condition, const auto&... text) {
     if (!condition) fail(f.text(self), text...);
   };
@@ -145,6 +151,11 @@ UMBRA_OPERATOR(
                   const Tensor& given, bool center, bool normalized, OptionalBool one_side, OptionalInt length,
                   bool return_complex) {
       int64_t hop = hop_length.value_or(n_fft / 4), win = win_length.value_or(n_fft);
+      static std::atomic<bool> told = false;
+      if (!given.defined())
+        warn_once(told, "A window was not provided. A rectangular window will be applied.Please provide the same ",
+                  "window used by stft to make the inversion lossless.To suppress this warning and use a rectangular ",
+                  "window, explicitly set `window=torch.ones(n_fft, device=<device>)`.");
       check(!given.defined() || given.device() == self.device(),
             "istft input and window must be on the same device but got self on ", self.device(), " and window on ",
             given.defined() ? given.device() : self.device());

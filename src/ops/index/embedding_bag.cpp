@@ -4,6 +4,7 @@
 #include "kernels/rows.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
+#include "ops/common/no_derivative.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -216,7 +217,9 @@ UMBRA_OPERATOR(
         return bag_rows_gradient(grad, indices, bags, bag_size, rows, scale, mode, per_sample_weights, padding);
       return _embedding_bag_dense_backward(grad, indices, bags, bag_size, max_indices, rows, scale, mode,
                                            per_sample_weights, padding);
-    });
+    })
+    .gradient("grad", {"grad0"}, [](const Tensor&) { return no_derivative("_embedding_bag_backward"); })
+    .gradient("per_sample_weights", {"grad0"}, [](const Tensor&) { return no_derivative("_embedding_bag_backward"); });
 
 UMBRA_OPERATOR(
     "_embedding_bag_sparse_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, "

@@ -8,6 +8,7 @@
 #include "ops/common/may_read.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
+#include "ops/common/warn_once.h"
 #include "ops/index/scatter_spec.h"
 #include "umbra/core/warning.h"
 #include "umbra/dispatch/define.h"
@@ -192,6 +193,8 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
             const std::string& reduce, bool include_self) {
+      static std::atomic<bool> told = false;
+      warn_once(told, "index_reduce() is in beta and the API may change at any time.");
       if (!out.is_same(self)) kernels::copy(out, self);
       int64_t at = wrap_dim(dim, out.dim()), size = self.dim() == 0 ? 1 : self.size(at);
       Tensor places = kernels::contiguous(kernels::cast(index, DType::Int64));

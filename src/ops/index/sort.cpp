@@ -17,7 +17,7 @@ using Specs = std::tuple<TensorSpec, TensorSpec>;
 Specs sorted_specs(const Tensor& self, int64_t dim) {
   if (only_metadata_is_asked()) return {spec_like(self), spec_like(self, DType::Int64)};
   wrap_dim(dim, self.dim());
-  check<TypeError>(!self.is_complex(), "Sort currently does not support complex dtypes on CPU");
+  check<TypeError>(!self.is_complex(), " Sort does not support complex dtypes on CPU");
   return {spec_like(self), spec_like(self, DType::Int64)};
 }
 

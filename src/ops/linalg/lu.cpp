@@ -4,6 +4,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/out_variant.h"
+#include "ops/common/warn_once.h"
 #include "ops/linalg/linalg.h"
 #include "umbra/dispatch/dispatcher.h"
 
@@ -117,6 +118,12 @@ UMBRA_OPERATOR("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Te
 UMBRA_OPERATOR(
     "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)")
     .composite([](const Tensor& self, bool pivot, bool) {  // as in PyTorch errors are told by `info` alone
+      static std::atomic<bool> told = false;
+      warn_once(told, "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and ",
+                "will be removed in a future PyTorch release.\nLU, pivots = torch.lu(A, compute_pivots)\n",
+                "should be replaced with\nLU, pivots = torch.linalg.lu_factor(A, compute_pivots)\nand\n",
+                "LU, pivots, info = torch.lu(A, compute_pivots, get_infos=True)\nshould be replaced with\n",
+                "LU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)");
       return linalg_lu_factor_ex(self, pivot, false);
     });
 
@@ -232,12 +239,21 @@ UMBRA_OPERATOR("linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left
                      0);
     });
 
+void warn_of_lu_solve() {
+  static std::atomic<bool> told = false;
+  warn_once(told, "torch.lu_solve is deprecated in favor of torch.linalg.lu_solveand will be removed in a future ",
+            "PyTorch release.\nNote that torch.linalg.lu_solve has its arguments reversed.\n",
+            "X = torch.lu_solve(B, LU, pivots)\nshould be replaced with\n", "X = torch.linalg.lu_solve(LU, pivots, B)");
+}
+
 UMBRA_OPERATOR("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor")
     .out("lu_solve.out")
     .composite([](const Tensor& self, const Tensor& lu, const Tensor& pivots) {
+      warn_of_lu_solve();
       return linalg_lu_solve(lu, pivots, self);
     })
     .use(out_parts([](const Tensor& self, const Tensor& lu, const Tensor& pivots, const Tensor& out) {
+      warn_of_lu_solve();
       return linalg_lu_solve_out(out, lu, pivots, self);
     }));
 

@@ -7,6 +7,7 @@
 #include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
 #include "ops/linalg/linalg.h"
+#include "umbra/core/warning.h"
 
 namespace umbra::ops {
 namespace {
@@ -388,7 +389,10 @@ UMBRA_OPERATOR("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Ten
       else if (correction != 0)
         divisor = aweights.defined() ? count.sub(weights.mul(aweights).sum().mul(correction).div(count))
                                      : count.sub(correction);
-      if (is_true(divisor.le(0))) divisor = zeros_like(divisor);
+      if (is_true(divisor.le(0))) {
+        warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.");
+        divisor = zeros_like(divisor);
+      }
       Tensor centered = rows.sub(mean.unsqueeze(1));
       Tensor other = (weights.defined() ? centered.mul(weights) : centered).t().conj();
       Tensor product = centered.mm(other);

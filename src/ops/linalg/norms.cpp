@@ -6,8 +6,10 @@
 #include "kernels/copy.h"
 #include "kernels/reductions.h"
 #include "ops/common/batching.h"
+#include "ops/common/number_text.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
+#include "ops/common/warn_once.h"
 #include "ops/linalg/linalg.h"
 #include "ops/reduce/reduced_shape.h"
 #include "ops/sparse/reduce.h"
@@ -25,12 +27,12 @@ void check_norm_exists(const Tensor& self, const Scalar& ord, const OptionalDims
   if (ord.is_symbolic() || (!(ord.to_double() < 0) && !std::isinf(ord.to_double()))) return;
   if (dims && !dims->empty()) {
     for (int64_t d : *dims)
-      check(self.dim() == 0 || self.sym_size(d) != 0, "linalg.vector_norm cannot compute the ", ord.to_double(),
-            " norm on the dimension ", d,
-            " because this dimension is empty and the operation does not have an identity");
+      check(self.dim() == 0 || self.sym_size(d) != 0, "linalg.vector_norm cannot compute the ",
+            number_text(ord.to_double()), " norm on the dimension ", d,
+            "because this dimension is empty and the operation does not have an identity");
     return;
   }
-  check(self.sym_numel() != 0, "linalg.vector_norm cannot compute the ", ord.to_double(),
+  check(self.sym_numel() != 0, "linalg.vector_norm cannot compute the ", number_text(ord.to_double()),
         " norm on an empty tensor because the operation does not have an identity");
 }
 
@@ -382,10 +384,17 @@ void check_norm_out(const Tensor& self, const Tensor& out) {
         out.device(), " and input on ", self.device());
 }
 
+void warn_of_nuclear_norm() {
+  static std::atomic<bool> told = false;
+  warn_once(told, "at::nuclear_norm is deprecated and it is just left for JIT compatibility. It will be removed in a ",
+            "future PyTorch release. Please use `linalg.matrix_norm(A, 'nuc', dim, keepdim)` instead");
+}
+
 UMBRA_OPERATOR("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor")
     .out("nuclear_norm.out")
     .use(out_asks("nuclear_norm.out", [](const Tensor& self, bool, const Tensor& out) { check_norm_out(self, out); }))
     .composite([](const Tensor& self, bool keepdim) {
+      warn_of_nuclear_norm();
       return linalg_matrix_norm(self, std::string("nuc"), {-2, -1}, keepdim);
     })
     .use(OutCopied{})
@@ -395,6 +404,7 @@ UMBRA_OPERATOR("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) ->
     .use(out_asks("nuclear_norm.dim_out",
                   [](const Tensor& self, std::vector<int64_t>, bool, const Tensor& out) { check_norm_out(self, out); }))
     .composite([](const Tensor& self, std::vector<int64_t> dim, bool keepdim) {
+      warn_of_nuclear_norm();
       return linalg_matrix_norm(self, std::string("nuc"), IntArrayRef(dim), keepdim);
     })
     .use(OutCopied{})

@@ -17,6 +17,7 @@
 #include "ops/common/out_variant.h"
 #include "ops/common/promotion.h"
 #include "ops/common/unbacked.h"
+#include "ops/common/warn_once.h"
 #include "ops/linalg/linalg.h"
 #include "ops/pointwise/family.h"
 #include "umbra/core/warning.h"
@@ -556,6 +557,10 @@ UMBRA_OPERATOR("linalg_multi_dot(Tensor[] tensors) -> Tensor")
     .composite(multi_dot_parts)
     .use(out_parts(multi_dot_into));
 void check_chain(const std::vector<Tensor>& matrices) {
+  static std::atomic<bool> told = false;
+  warn_once(told, "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. ",
+            "Use torch.linalg.multi_dot instead, which accepts a list of two or more tensors rather than ",
+            "multiple parameters.");
   check(!matrices.empty(), "chain_matmul(): Expected one or more matrices");
   for (const Tensor& t : matrices) check(t.dim() == 2, "Tensor dimension is ", t.dim(), ", expected 2 instead.");
 }

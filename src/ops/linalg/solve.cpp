@@ -5,6 +5,7 @@
 #include "ops/common/kernel_type.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
+#include "ops/common/warn_once.h"
 #include "ops/linalg/linalg.h"
 
 namespace umbra::ops {
@@ -262,6 +263,11 @@ UMBRA_OPERATOR(
     "(Tensor solution, Tensor cloned_coefficient)")
     .out("triangular_solve.X", {"X", "M"})
     .meta([](const Tensor& self, const Tensor& a, bool, bool, bool) -> Specs2 {
+      static std::atomic<bool> told = false;
+      warn_once(told, "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangularand will be ",
+                "removed in a future PyTorch release.\ntorch.linalg.solve_triangular has its arguments reversed and ",
+                "does not return a copy of one of the inputs.\nX = torch.triangular_solve(B, A).solution\n",
+                "should be replaced with\nX = torch.linalg.solve_triangular(A, B).");
       check(self.dim() >= 2, "torch.triangular_solve: Expected b to have at least 2 dimensions, but it has ",
             self.dim(), " dimensions instead");
       check(a.dim() >= 2, "torch.triangular_solve: Expected A to have at least 2 dimensions, but it has ", a.dim(),

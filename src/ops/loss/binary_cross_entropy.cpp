@@ -25,7 +25,7 @@ Tensor entropy_slope(const Tensor& self, const Tensor& target) {
 // How fast that slope changes.
 Tensor entropy_bend(const Tensor& self, const Tensor& target) {
   Tensor top = self.mul(self).sub(self.mul(target).mul(2)).add(target);
-  return top.div(self.add(1e-12).pow(2).mul(self.rsub(1 + 1e-12).pow(2)));
+  return top.div(self.add(1e-12).pow(2).mul(self.rsub(1).add(1e-12).pow(2)));
 }
 
 /// The kernel writes elements of the input's type alone.

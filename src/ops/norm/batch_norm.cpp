@@ -128,11 +128,16 @@ namespace {
 
 using Specs = std::tuple<TensorSpec, TensorSpec, TensorSpec>;
 
+/// Here what lies both ways counts as contiguous.
+MemoryFormat output_format(const Tensor& input) {
+  return input.is_contiguous() ? MemoryFormat::Contiguous : input.suggested_format();
+}
+
 Specs norm_specs(const Tensor& input, std::initializer_list<const Tensor*> parameters, bool training) {
   // An accelerator gives them for running statistics, too.
   bool kept = training || input.device().type == DeviceType::CUDA;
   TensorSpec statistics({kept ? input.sym_sizes()[1] : SymInt(0)}, statistics_dtype(input, parameters), input.device());
-  return {spec_like(input, {}, {}, input.suggested_format()), statistics, statistics};
+  return {spec_like(input, {}, {}, output_format(input)), statistics, statistics};
 }
 
 // ---- under vmap: the batch next to the channels, which are normalised one by one ----
@@ -295,9 +300,10 @@ UMBRA_OPERATOR(
       else check_channels(channels, {{"running_mean", &mean}, {"running_var", &var}});
       TensorSpec none;
       none.defined = false;
+      MemoryFormat format = input.suggested_format();
+      if (grad.suggested_format() == format) format = output_format(input);
       TensorSpec channel({input.sym_sizes()[1]}, weight.defined() ? weight.dtype() : input.dtype(), input.device());
-      return {mask[0] ? spec_like(input, {}, {}, input.suggested_format()) : none, mask[1] ? channel : none,
-              mask[2] ? channel : none};
+      return {mask[0] ? spec_like(input, {}, {}, format) : none, mask[1] ? channel : none, mask[2] ? channel : none};
     })
     .cpu<3>([](const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias, const Tensor& grad,
                const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,

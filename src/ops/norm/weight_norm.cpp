@@ -170,19 +170,20 @@ Pair rms_by_parts(const Tensor& input, SymIntArrayRef normalized, const Tensor& 
   for (int64_t d = 0; d < static_cast<int64_t>(normalized.size()); ++d) dims.push_back(input.dim() - 1 - d);
   Tensor scale = x.pow(2).mean(dims, true).add_(least).rsqrt(), out = x.mul(scale);
   if (weight.defined()) out = out.mul(weight);
-  out = out.contiguous();
   return {out.dtype() == dtype ? out : out.to(dtype), scale};
 }
 
 UMBRA_OPERATOR("rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor")
     .composite([](const Tensor& input, SymIntArrayRef normalized, const Tensor& weight, std::optional<double> eps) {
       check_rms_shapes(input, normalized, weight);
-      return std::get<0>(rms_by_parts(input, normalized, weight, eps));
+      Tensor out = std::get<0>(rms_by_parts(input, normalized, weight, eps));
+      return input.suggested_format() == MemoryFormat::Contiguous ? out.contiguous() : out;
     });
 // Of the normalised shape it minds the rank alone.
 UMBRA_OPERATOR("_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)")
     .composite([](const Tensor& input, SymIntArrayRef normalized, const Tensor& weight, std::optional<double> eps) {
-      return rms_by_parts(input, normalized, weight, eps);
+      auto [out, scale] = rms_by_parts(input, normalized, weight, eps);
+      return std::tuple(out.contiguous(), scale);
     });
 
 // ---- slices to a largest norm ----
@@ -200,7 +201,7 @@ void check_renorm(const Tensor& self, const Scalar& p, int64_t dim, const Scalar
 Tensor norm_gradient(const Tensor& grad, const Tensor& self, double p, const Tensor& norm,
                      const std::vector<int64_t>& dims) {
   if (p == 1) return self.sgn().mul(grad);
-  if (p == 2) return self.mul(grad.div(norm)).masked_fill(norm.eq(0), 0);
+  if (p == 2) return self.div(norm).masked_fill(norm.eq(0), 0).mul(grad);
   if (std::isinf(p)) {
     Tensor largest = self.abs().eq(norm);
     return self.sgn().mul(largest).mul(grad.div(largest.sum(dims, true)));

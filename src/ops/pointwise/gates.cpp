@@ -285,7 +285,8 @@ UMBRA_OPERATOR("_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor w
     .gradient("grad_output, self, weight", {"grad0", "grad1", "grad_output", "self", "weight"},
               [](const Tensor& grad0, const Tensor& grad1, const Tensor& grad_output, const Tensor& self,
                  const Tensor& weight) {
-                Tensor positive = self.gt(0), to_output, to_self, to_weight;
+                // At 0 the first derivative is the weight, that of the derivative 1.
+                Tensor positive = self.ge(0), to_output, to_self, to_weight;
                 if (grad0.defined()) {
                   to_output = where(positive, grad0, grad0.mul(weight));
                   to_weight = where(positive, 0, grad0.mul(grad_output));

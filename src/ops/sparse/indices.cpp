@@ -83,7 +83,7 @@ UMBRA_OPERATOR(
       if (check_pinning.value_or(true))
         check(is_pinned(indices) == is_pinned(values), "memory pinning of indices and values must match");
       check(indices.dim() == 2, "indices must be sparse_dim x nnz, but got: ", indices.sym_sizes());
-      int64_t sparse_dim = indices.size(0), dense_dim = values.dim() - 1;
+      int64_t sparse_dim = indices.size(0), dense_dim = std::max<int64_t>(values.dim() - 1, 0);
       check(static_cast<int64_t>(size.size()) == sparse_dim + dense_dim,
             "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = ", size.size(),
             ", sparse_dim = ", sparse_dim, ", dense_dim = ", dense_dim);

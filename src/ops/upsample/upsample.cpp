@@ -53,7 +53,8 @@ TensorSpec upsampled(const Tensor& self, SymIntArrayRef output, size_t spatial) 
   return TensorSpec(sizes, strides_for(sizes, self.suggested_format()), self.dtype(), self.device());
 }
 
-TensorSpec upsample_gradient(const Tensor& grad, SymIntArrayRef output, SymIntArrayRef input, size_t spatial) {
+TensorSpec upsample_gradient(const Tensor& grad, SymIntArrayRef output, SymIntArrayRef input, size_t spatial,
+                             Interpolation mode) {
   SymShape sizes = resized(input, output, spatial);
   if (spatial == 1) grad.sym_size(0);  // a number is an IndexError
   check(grad.dim() == static_cast<int64_t>(sizes.size()), "Expected grad_output to be a tensor of dimension ",
@@ -61,7 +62,9 @@ TensorSpec upsample_gradient(const Tensor& grad, SymIntArrayRef output, SymIntAr
   for (size_t i = 0; i < sizes.size(); ++i)
     check(grad.sym_sizes()[i] == sizes[i], "Expected grad_output to have the same shape as output; output.size(", i,
           ") = ", sizes[i], " but got grad_output.size(", i, ") = ", grad.sym_sizes()[i]);
-  return TensorSpec(input, strides_for(input, grad.suggested_format()), grad.dtype(), grad.device());
+  bool by_rows = mode == Interpolation::Cubic || mode == Interpolation::CubicSmooth;
+  MemoryFormat format = by_rows ? MemoryFormat::Contiguous : grad.suggested_format();
+  return TensorSpec(input, strides_for(input, format), grad.dtype(), grad.device());
 }
 
 /// What the backward is told, in the order in which it and the forward take it. `from` names the input's sizes.
@@ -147,8 +150,8 @@ template <size_t N, bool Aligned, class... Options> struct Family {
   void define_backward(OperatorBuilder& builder) const {
     Interpolation mode = this->mode;
     builder
-        .meta([](const Tensor& grad, SymIntArrayRef output, SymIntArrayRef input, Options...) {
-          return upsample_gradient(grad, output, input, N);
+        .meta([mode](const Tensor& grad, SymIntArrayRef output, SymIntArrayRef input, Options...) {
+          return upsample_gradient(grad, output, input, N, mode);
         })
         .cpu([mode](const Tensor& out, const Tensor& grad, SymIntArrayRef, SymIntArrayRef, Options... values) {
           kernels::resample_backward(out, grad, options(mode, values...));

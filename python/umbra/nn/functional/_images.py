@@ -25,11 +25,10 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
         raise ValueError("either size or scale_factor should be defined")
     for name, value in (("output", size), ("scale_factor", scale_factor)):
         if isinstance(value, (list, tuple)) and len(value) != dims:
-            kind = "spatial size in [o1, o2, ...,oK] format" if name == "output" else "scale_factor in [s1, s2, ...,sK] format"
+            kind = "output size in (o1, o2, ...,oK) format" if name == "output" else "scale_factor in (s1, s2, ...,sK) format"
             raise ValueError(f"Input and {name} must have the same number of spatial dimensions, but got input with spatial dimensions of "
                              f"{list(input.shape[2:])} and {'output size' if name == 'output' else 'scale_factor of shape'} of {value}. "
-                             f"Please provide input tensor in (N, C, d1, d2, ...,dK) format and {'output size' if name == 'output' else kind} in "
-                             f"[o1, o2, ...,oK] format.")
+                             f"Please provide input tensor in (N, C, d1, d2, ...,dK) format and {kind}.")
     if isinstance(size, (list, tuple)) and not all(isinstance(s, (int, umbra.SymInt, umbra.Tensor)) for s in size):
         raise TypeError("expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size with types "
                         f"{[type(s) for s in size]}")
@@ -57,18 +56,25 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     return operator(input, sizes, scales) if plain else operator(input, sizes, align_corners, scales)
 
 
+def _warn_of_older_name(name):
+    warnings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=3)
+
+
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     """The older name of interpolate."""
+    _warn_of_older_name("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input, size=None, scale_factor=None):
     """The older name of interpolate with mode "nearest"."""
+    _warn_of_older_name("upsample_nearest")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input, size=None, scale_factor=None):
     """The older name of interpolate with mode "bilinear", corners on corners."""
+    _warn_of_older_name("upsample_bilinear")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 

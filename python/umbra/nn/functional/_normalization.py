@@ -14,9 +14,11 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """Groups of channels of each sample, normalised."""
+    if input.dim() < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
     count = input.numel()
     may_be_one = type(count) is not int or count < 2 * num_groups  # only so few elements can be one for each group
-    if may_be_one and input.dim() >= 2 and num_groups > 0:
+    if may_be_one and num_groups > 0:
         _check_several([input.size(0) * input.size(1) // num_groups, num_groups, *input.size()[2:]])
     return umbra.group_norm(input, num_groups, weight, bias, eps, not is_exporting())
 
@@ -67,7 +69,7 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     """Each element over a power of the mean square of its neighbours in other channels."""
     rank = input.dim()
     if rank < 3:
-        raise ValueError(f"Expected 3D or higher dimensionality input (got {rank} dimensions)")
+        raise ValueError(f"Expected 3D or higher dimensionality                          input (got {rank} dimensions)")
     if input.numel() == 0:
         return input
     squares = input.mul(input)

@@ -143,6 +143,13 @@ max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool, (1, 2, 3))
 
 def _lp_pool(dims):
     def lp_pool(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+        if isinstance(norm_type, (int, float)):
+            if norm_type == 0:
+                raise ValueError(f"norm_type must be a non-zero value, but got {norm_type}")
+            if math.isinf(norm_type):
+                size = input.abs() if norm_type > 0 else -input.abs()
+                largest = globals()[f"max_pool{dims}d"](size, kernel_size, stride, 0, 1, ceil_mode)
+                return largest if norm_type > 0 else -largest
         count = math.prod(_each(kernel_size, dims))
         powers = input.pow(norm_type)
         average = getattr(umbra._C._nn, f"avg_pool{dims}d")(powers, _each(kernel_size, dims), [] if stride is None else _each(stride, dims), [0] * dims,
