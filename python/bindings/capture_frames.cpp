@@ -137,8 +137,8 @@ class FrameWatch {
       nb::object code = code_of(current);
       Verdict verdict = verdict_of(code, current);
       if (verdict == Verdict::Import || (library && verdict == Verdict::Own)) return true;
-      if (verdict == Verdict::Own || verdict == Verdict::Question) return false;
-      library &= verdict == Verdict::Library || is_library(code);
+      if (verdict == Verdict::Own) return false;
+      library &= verdict == Verdict::Library || verdict == Verdict::Question || is_library(code);
       if (verdict == Verdict::Foreseen && !library) return false;
       at = nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(current)));
     }

@@ -293,7 +293,7 @@ class _Optimized:
                 continue
             except breaks.NotCaptured as error:
                 captures.reset()  # a function that caught the error went on
-                if self.fullgraph:
+                if self.fullgraph or getattr(error, "_ends_call", False):
                     raise
                 return self._give_up(before, str(error).splitlines()[0], args, kwargs)
             except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode) as error:
@@ -302,11 +302,16 @@ class _Optimized:
                     captures.reset()
                     self.asks_data = True
                     return self._run(*args, **kwargs)
-                if self.fullgraph:
+                if self.fullgraph or getattr(error, "_ends_call", False):
                     raise Unsupported(f"Data-dependent branching\n  {error}") from error
                 return self._give_up(before, f"data decide what it does: {error}", args, kwargs)
             except CannotCapture as error:
                 return self._give_up(before, str(error), args, kwargs)
+            except BackendCompilerFailed as error:
+                if not config.suppress_errors:
+                    raise
+                captures.reset()
+                return self._give_up(before, f"the backend failed: {error}", args, kwargs)
             break
         if why is not None:
             return self._run_with_effects(captures, before, why, args, kwargs)
