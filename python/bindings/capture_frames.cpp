@@ -48,8 +48,23 @@ const char* why_not_module(PyObject* module, std::string_view function) {
   }
   std::string_view name(found);
   if (name == "posix" && function != "fspath") return "a graph would keep what the system said when it was captured";
+  if (name == "builtins" && function == "globals") return "nobody can tell which of them it looks at";
   if (name == "_warnings" && function == "warn") return "a graph would warn when it is captured, and never again";
   return nullptr;
+}
+
+/// What a weak container does when one of its members goes, which may be at any time.
+bool is_callback_of_weak_set(std::string_view file, std::string_view name) {
+  bool removes = name == "_remove" || name == "remove";
+  return removes && (file.ends_with("/_weakrefset.py") || file.ends_with("/weakref.py"));
+}
+
+/// Functions that give all attributes of an object.
+bool asks_for_everything(PyObject* self, std::string_view name) {
+  if (name == "__reduce_ex__" || name == "__getstate__" || name == "__dir__") return true;
+  if (name != "vars" && name != "dir") return false;
+  const char* module = PyModule_Check(self) ? PyModule_GetName(self) : nullptr;
+  return module && std::string_view(module) == "builtins";
 }
 
 /// Classes whose methods do what graphs would not do again.
@@ -91,9 +106,9 @@ class FrameWatch {
 
   void on_call(PyFrameObject* frame) {
     Verdict verdict = verdict_of(code_of(frame), frame);
-    if (verdict == Verdict::Question)
+    if (verdict == Verdict::Question && !is_called_by_own(frame))
       stop(text_of(reinterpret_cast<PyFunctionObject*>(function_of(frame))->func_name), kSettings);
-    if (verdict == Verdict::Own || verdict == Verdict::Foreseen || verdict == Verdict::Import) return;
+    if (verdict != Verdict::Unforeseen && verdict != Verdict::Library) return;
     PyObject* function = function_of(frame);
     if (PySet_Contains(functions_.ptr(), function) == 1 || is_own_call(frame)) return;
     breaks_.attr("not_foreseen")(nb::handle(function));
@@ -104,6 +119,10 @@ class FrameWatch {
     PyObject* self = PyCFunction_GET_SELF(callee);
     if (!self) return;
     std::string name = reinterpret_cast<PyCFunctionObject*>(callee)->m_ml->ml_name;
+    if (asks_for_everything(self, name) && !is_own_call(frame)) {
+      breaks_.attr("asks_for_everything")();
+      return;
+    }
     const char* why = PyModule_Check(self) ? why_not_module(self, name) : why_not_method(self, name);
     if (why && !is_own_call(frame)) stop(name, why);
   }
@@ -118,12 +137,17 @@ class FrameWatch {
       nb::object code = code_of(current);
       Verdict verdict = verdict_of(code, current);
       if (verdict == Verdict::Import || (library && verdict == Verdict::Own)) return true;
-      if (verdict == Verdict::Own || verdict == Verdict::Question) return false;
-      library &= verdict == Verdict::Library || is_library(code);
+      if (verdict == Verdict::Own) return false;
+      library &= verdict == Verdict::Library || verdict == Verdict::Question || is_library(code);
       if (verdict == Verdict::Foreseen && !library) return false;
       at = nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(current)));
     }
     return false;
+  }
+
+  bool is_called_by_own(PyFrameObject* frame) {
+    nb::object caller = nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(frame)));
+    return caller && is_own_call(reinterpret_cast<PyFrameObject*>(caller.ptr()));
   }
 
  private:
@@ -160,6 +184,7 @@ class FrameWatch {
         bool asks = PySet_Contains(questions_.ptr(), code.ptr()) == 1;
         return known->second = asks ? Verdict::Question : Verdict::Own;
       }
+    if (is_callback_of_weak_set(file, text_of(object->co_name))) return known->second = Verdict::Own;
     if (PySet_Contains(codes_.ptr(), code.ptr()) == 1) known->second = Verdict::Foreseen;
     else if (is_library(code)) known->second = Verdict::Library;
     return known->second;
@@ -213,12 +238,12 @@ void stop() {
   g_watch = std::move(outer);
 }
 
+}  // namespace
+
 bool is_the_user_asking() {
   PyFrameObject* frame = PyEval_GetFrame();
   return frame && g_watch && is_capturing() && !g_watch->is_own_call(frame);
 }
-
-}  // namespace
 
 void end_capture_of_question(const char* what) {
   if (is_the_user_asking()) end_capture(what, kSettings);
@@ -234,6 +259,10 @@ void bind_capture_frames(nb::module_& m) {
   // run. What these call of Python's library is theirs.
   m.def("_watch_frames", start);
   m.def("_stop_watching_frames", stop);
+  // _is_of_user(frame): whether a frame of what is captured works for the user, and not for this package.
+  m.def("_is_of_user", [](nb::handle frame) {
+    return g_watch && is_capturing() && !g_watch->is_own_call(reinterpret_cast<PyFrameObject*>(frame.ptr()));
+  });
 }
 
 }  // namespace umbra::python

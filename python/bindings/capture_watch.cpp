@@ -53,6 +53,10 @@ void end_capture_for(const Tensor& tensor, const char* what) {
 void bind_capture_watch(nb::module_& m) {
   // _set_capturing(on): whether torch.compile captures on this thread; gives what it was before.
   m.def("_set_capturing", [](bool on) { return std::exchange(g_capturing, on); });
+  // _end_capture_for_text(tensor): where the text of a captured tensor, which has no data, is asked for.
+  m.def("_end_capture_for_text", [](const Tensor& t) {
+    if (is_functional(t)) end_capture("repr() on tensor", "a graph would keep the text of when it was captured");
+  });
   // _converted_to_int(): whether int() made a number of a size since this was asked last.
   m.def("_converted_to_int", [] { return std::exchange(g_converted, false); });
   // _steps_from_base(tensor): by how many views a captured tensor was made of its base; t_() and its like add one.

@@ -50,8 +50,11 @@ bool is_equal(const nb::object& a, const nb::object& b) {
   return a.ptr() == b.ptr() || PyObject_RichCompareBool(a.ptr(), b.ptr(), Py_EQ) == 1;
 }
 
-/// Whether an argument is a tensor that the function reads anyway.
-bool has_any(const Reads& reads, const std::vector<Value>& leaves, size_t first) {
+/// Whether an argument is a tensor, or an object, that the function reads anyway.
+bool has_any(const Reads& reads, const std::vector<Value>& leaves, size_t first,
+             const std::vector<PyObject*>& objects) {
+  for (PyObject* object : objects)
+    if (reads.saw(object)) return true;
   for (size_t i = first; i < leaves.size(); ++i)
     if (leaves[i].is_tensor() && reads.have(leaves[i].tensor_ref())) return true;
   return false;
@@ -65,9 +68,10 @@ nb::object try_kind(const Kind& kind, PyObject* const* args, size_t count, PyObj
     if (!is_equal(kind.module->key(), kind.state_key)) return {};
     leaves = kind.module->tensors();
   }
-  if (!kind.structure->match_call(args, count, keywords, kind.module ? 1 : 0, leaves)) return {};
-  if (kind.read && (!kind.read->hold() || has_any(*kind.read, leaves, kind.module ? kind.module->tensors().size() : 0)))
-    return {};
+  std::vector<PyObject*> objects;
+  if (!kind.structure->match_call(args, count, keywords, kind.module ? 1 : 0, leaves, objects)) return {};
+  size_t first = kind.module ? kind.module->tensors().size() : 0;
+  if (kind.read && (!kind.read->hold() || has_any(*kind.read, leaves, first, objects))) return {};
   std::optional<std::vector<Value>> results = kind.compiled->run_known(leaves);
   return results ? arrange(*results) : nb::object();
 }

@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "capture_frames.h"
 #include "capture_watch.h"
 #include "tensor_type.h"
 #include "umbra/core/random_engine.h"
@@ -146,7 +147,11 @@ void bind_generator(nb::module_& m) {
              g.pointer->manual_seed(seed);
              return seed;
            })
-      .def("get_state", [](const GeneratorObject& g) { return to_bytes(save_state(*g.pointer)); })
+      .def("get_state",
+           [](const GeneratorObject& g) {
+             end_capture_of_question("torch.Generator.get_state()");
+             return to_bytes(save_state(*g.pointer));
+           })
       .def("clone_state",
            [](const GeneratorObject& g) {
              GeneratorObject copy{make_counted<Generator>()};
@@ -155,6 +160,7 @@ void bind_generator(nb::module_& m) {
            })
       .def("set_state",
            [](nb::object self, const Tensor& state) {
+             end_capture_of_question("torch.Generator.set_state()");
              load_state(*nb::cast<GeneratorObject&>(self).pointer, from_bytes(state));
              return self;
            })

@@ -88,6 +88,7 @@ PyObject* get_nbytes(PyObject* self, void*) {
 PyObject* get_version(PyObject* self, void*) {
   return property(self, [](const Tensor& t) {
     check(!t.impl()->is_inference(), "Inference tensors do not track version counter.");
+    end_capture_of_question(t, "Tensor._version");
     return PyLong_FromLong(t.version());
   });
 }

@@ -29,11 +29,12 @@ void add_names(PyObject* code, PyObject* names) {
 
 }  // namespace
 
-Reads::Reads(nb::handle functions, nb::handle owners, nb::handle names, bool restorable) {
+Reads::Reads(nb::handle functions, nb::handle owners, nb::handle names, bool restorable, bool whole) {
   nb::object all = owned(PySet_New(names.ptr()));
   for (const char* implied : {"forward", "__call__"}) checked(PySet_Add(all.ptr(), make_text(implied).ptr()));
   for (nb::handle f : functions) add_names(nb::object(f.attr("__code__")).ptr(), all.ptr());
   Watched::Scope scope{{}, all.ptr(), restorable};
+  scope.whole = whole;
   for (nb::handle owner : owners) owners_.emplace_back(nb::borrow(owner), Watched(owner.ptr(), scope, kDeepest));
   for (nb::handle f : functions) add(f, scope);
   hidden_ = scope.hidden;
@@ -173,8 +174,8 @@ void ModuleState::refresh() {
 
 void bind_watch(nb::module_& m) {
   nb::class_<Reads>(m, "_Reads")
-      .def(nb::init<nb::handle, nb::handle, nb::handle, bool>(), nb::arg("functions"), nb::arg("owners"),
-           nb::arg("names"), nb::arg("restorable") = false)
+      .def(nb::init<nb::handle, nb::handle, nb::handle, bool, bool>(), nb::arg("functions"), nb::arg("owners"),
+           nb::arg("names"), nb::arg("restorable") = false, nb::arg("whole") = false)
       .def("broken",
            [](Reads& reads) -> nb::object {
              std::string why;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "capture_frames.h"
 #include "capture_watch.h"
 #include "tensor_type.h"
 #include "umbra/capture/tracer.h"
@@ -286,20 +287,23 @@ PyObject* repr(PyObject* self) {
   return guarded(
       [&] { return is_capturing() ? text_of_value(self) : make_text(node_of(self)->to_string()).release().ptr(); });
 }
-Py_hash_t no_hash(PyObject* self) {
-  PyErr_Format(PyExc_TypeError, "unhashable type: non-nested %s", short_type_name(Py_TYPE(self)).c_str());
-  return -1;
-}
 /// The hash of the value, which a guard fixes: equal values have to have equal hashes.
 Py_hash_t hash_of_value(PyObject* self) {
   Py_hash_t hash = -1;
   guarded_int([&] {
-    nb::object value = is_sym_bool(self) ? nb::object(nb::bool_(node_of(self)->guard_bool()))
-                                         : nb::object(nb::float_(node_of(self)->guard_float()));
+    nb::object value = is_sym_bool(self)    ? nb::object(nb::bool_(node_of(self)->guard_bool()))
+                       : is_sym_float(self) ? nb::object(nb::float_(node_of(self)->guard_float()))
+                                            : owned(as_int(self));
     hash = PyObject_Hash(value.ptr());
     return 0;
   });
   return hash;
+}
+/// A function that is compiled may look a size up in a dict, which asks for its value.
+Py_hash_t hash_of_int(PyObject* self) {
+  if (is_capturing()) return hash_of_value(self);
+  PyErr_Format(PyExc_TypeError, "unhashable type: non-nested %s", short_type_name(Py_TYPE(self)).c_str());
+  return -1;
 }
 
 // ---- SymBool ----
@@ -381,6 +385,18 @@ template <auto kFunction> PyObject* noted_compare(PyObject* a, PyObject* b, int 
   return noted(kNames[op], {a, b}, kFunction(a, b, op));
 }
 
+/// For the user's code that is compiled a symbol is the number that it stands for: `isinstance(size, int)`.
+PyObject* get_class(PyObject* self, void*) {
+  PyTypeObject* type = Py_TYPE(self);
+  if (is_capturing() && is_the_user_asking())
+    type = is_sym_bool(self) ? &PyBool_Type : is_sym_float(self) ? &PyFloat_Type : &PyLong_Type;
+  return Py_NewRef(reinterpret_cast<PyObject*>(type));
+}
+PyGetSetDef g_number_properties[] = {
+    {"__class__", get_class, nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
 PyMethodDef g_number_methods[] = {
     {"__floor__", noted_method<round_float<SymOp::Floor>, "math.floor">, METH_NOARGS, nullptr},
     {"__ceil__", noted_method<round_float<SymOp::Ceil>, "math.ceil">, METH_NOARGS, nullptr},
@@ -396,9 +412,10 @@ template <class F> PyType_Slot slot(int id, F* function) { return {id, reinterpr
 void bind_numbers(nb::module_& m) {
   PyType_Slot slots[] = {slot(Py_tp_dealloc, deallocate),
                          slot(Py_tp_repr, repr),
-                         slot(Py_tp_hash, no_hash),
+                         slot(Py_tp_hash, hash_of_int),
                          slot(Py_tp_richcompare, noted_compare<compare>),
                          {Py_tp_methods, g_number_methods},
+                         {Py_tp_getset, g_number_properties},
                          slot(Py_nb_add, noted_binary<arithmetic<SymOp::Add>, "operator.add">),
                          slot(Py_nb_subtract, noted_binary<arithmetic<SymOp::Sub>, "operator.sub">),
                          slot(Py_nb_multiply, noted_binary<arithmetic<SymOp::Mul>, "operator.mul">),
@@ -432,6 +449,7 @@ void bind_bool(nb::module_& m) {
   PyType_Slot slots[] = {slot(Py_tp_dealloc, deallocate),
                          slot(Py_tp_repr, repr),
                          slot(Py_tp_hash, hash_of_value),
+                         {Py_tp_getset, g_number_properties},
                          slot(Py_tp_richcompare, noted_compare<bool_compare>),
                          slot(Py_nb_and, noted_binary<bool_binary<SymOp::BitAnd>, "operator.and_">),
                          slot(Py_nb_or, noted_binary<bool_binary<SymOp::BitOr>, "operator.or_">),

@@ -1,5 +1,7 @@
 #include "tree.h"
 
+#include <algorithm>
+
 #include "graph.h"
 #include "tensor_type.h"
 #include "torch_function.h"
@@ -42,6 +44,12 @@ namespace {
 PyObject* tuple_type() { return reinterpret_cast<PyObject*>(&PyTuple_Type); }
 PyObject* size_type() { return reinterpret_cast<PyObject*>(g_size_type); }
 
+/// The class that stands for objects that were taken apart.
+PyObject* opened_type() {
+  static PyObject* type = nb::object(nb::module_::import_("umbra._functorch.objects").attr("Opened")).release().ptr();
+  return type;
+}
+
 bool equal(PyObject* a, PyObject* b) {
   if (a == b) return true;
   int same = PyObject_RichCompareBool(a, b, Py_EQ);
@@ -49,11 +57,16 @@ bool equal(PyObject* a, PyObject* b) {
   return same == 1;
 }
 
+bool has_attributes(PyObject* object) {
+  PyObject* dict = attribute_dict(object);
+  return dict && PyDict_GET_SIZE(dict) > 0;
+}
+
 /// Numbers and texts go by their value, other objects are the same or not.
 bool is_kept_value(PyObject* kept, PyObject* given) {
   if (kept == given) return true;
-  bool by_value = PyLong_Check(kept) || PyFloat_Check(kept) || PyUnicode_Check(kept);
-  return by_value && Py_TYPE(kept) == Py_TYPE(given) && equal(kept, given);
+  if (!has_value(kept) || Py_TYPE(kept) != Py_TYPE(given) || !equal(kept, given)) return false;
+  return is_plain_object(kept) || (!has_attributes(kept) && !has_attributes(given));
 }
 
 }  // namespace
@@ -87,51 +100,67 @@ Tree::Node Tree::read(nb::handle spec, nb::handle kept, nb::handle leaves, size_
   else if (type.ptr() == reinterpret_cast<PyObject*>(&PyList_Type)) node.kind = Node::Kind::List;
   else if (type.ptr() == reinterpret_cast<PyObject*>(&PyDict_Type)) node.kind = Node::Kind::Dict;
   else if (type.ptr() == namedtuple) node.kind = Node::Kind::Tuple, type = context;
+  else if (type.ptr() == opened_type()) node.kind = Node::Kind::Object, type = context[0], context = context[1];
   else if (type.ptr() == size_type())
     node.kind = Node::Kind::Tuple, type = keeps_types_ ? type : nb::borrow(tuple_type());
   else usable_ = false;
   node.type = type;
-  if (node.kind == Node::Kind::Dict)
+  if (node.kind == Node::Kind::Dict || node.kind == Node::Kind::Object)
     for (nb::handle key : context) node.keys.push_back(nb::borrow(key));
   for (nb::handle child : spec.attr("children_specs")) node.children.push_back(read(child, kept, leaves, leaf));
   return node;
 }
 
-bool Tree::match(const Node& node, PyObject* object, std::vector<Value>& leaves) {
+bool Tree::match_object(const Node& node, PyObject* object, Found& found) {
+  PyObject* fields = attribute_dict(object);
+  if (reinterpret_cast<PyObject*>(Py_TYPE(object)) != node.type.ptr() || !fields) return false;
+  if (PyDict_GET_SIZE(fields) != static_cast<Py_ssize_t>(node.children.size())) return false;
+  // One that is given twice would be two.
+  if (std::find(found.objects.begin(), found.objects.end(), object) != found.objects.end()) return false;
+  found.objects.push_back(object);
+  for (size_t i = 0; i < node.children.size(); ++i) {
+    PyObject* value = PyDict_GetItemWithError(fields, node.keys[i].ptr());
+    if (!value || !match(node.children[i], value, found)) return false;
+  }
+  return true;
+}
+
+bool Tree::match(const Node& node, PyObject* object, Found& found) {
   auto is_type = [&] { return reinterpret_cast<PyObject*>(Py_TYPE(object)) == node.type.ptr(); };
   switch (node.kind) {
     case Node::Kind::Leaf:
       if (node.type && is_tensor(object) && (!is_type() || has_own_attributes(object))) return false;
-      return read_leaf(object, leaves.emplace_back());
+      return read_leaf(object, found.leaves.emplace_back());
     case Node::Kind::Kept: return is_kept_value(node.kept.ptr(), object);
     case Node::Kind::Tuple:
     case Node::Kind::List: {
       if (!is_type() || PySequence_Fast_GET_SIZE(object) != static_cast<Py_ssize_t>(node.children.size())) return false;
       for (size_t i = 0; i < node.children.size(); ++i)
-        if (!match(node.children[i], PySequence_Fast_GET_ITEM(object, static_cast<Py_ssize_t>(i)), leaves))
-          return false;
+        if (!match(node.children[i], PySequence_Fast_GET_ITEM(object, static_cast<Py_ssize_t>(i)), found)) return false;
       return true;
     }
+    case Node::Kind::Object: return match_object(node, object, found);
     case Node::Kind::Dict: break;
   }
   if (!is_type() || PyDict_GET_SIZE(object) != static_cast<Py_ssize_t>(node.children.size())) return false;
   Py_ssize_t position = 0;
   PyObject *key, *value;
   for (size_t i = 0; PyDict_Next(object, &position, &key, &value); ++i)
-    if (!equal(key, node.keys[i].ptr()) || !match(node.children[i], value, leaves)) return false;
+    if (!equal(key, node.keys[i].ptr()) || !match(node.children[i], value, found)) return false;
   return true;
 }
 
 bool Tree::match_call(PyObject* const* args, size_t count, PyObject* keywords, size_t skipped,
-                      std::vector<Value>& leaves) const {
+                      std::vector<Value>& leaves, std::vector<PyObject*>& objects) const {
+  Found found{leaves, objects};
   const Node &positional = root_.children[0], &named = root_.children[1];
   size_t named_count = keywords ? static_cast<size_t>(PyTuple_GET_SIZE(keywords)) : 0;
   if (count + skipped != positional.children.size() || named_count != named.children.size()) return false;
   for (size_t i = 0; i < count; ++i)
-    if (!match(positional.children[i + skipped], args[i], leaves)) return false;
+    if (!match(positional.children[i + skipped], args[i], found)) return false;
   for (size_t i = 0; i < named_count; ++i) {
     if (!equal(PyTuple_GET_ITEM(keywords, static_cast<Py_ssize_t>(i)), named.keys[i].ptr())) return false;
-    if (!match(named.children[i], args[count + i], leaves)) return false;
+    if (!match(named.children[i], args[count + i], found)) return false;
   }
   return true;
 }
@@ -151,6 +180,11 @@ nb::object Tree::build(const Node& node, const Value*& leaf) {
       for (size_t i = 0; i < node.children.size(); ++i)
         checked(PyDict_SetItem(out.ptr(), node.keys[i].ptr(), build(node.children[i], leaf).ptr()));
       return out;
+    }
+    case Node::Kind::Object: {
+      nb::list fields;
+      for (const Node& child : node.children) fields.append(build(child, leaf));
+      return nb::handle(opened_type()).attr("made")(node.type, nb::cast(node.keys), fields);
     }
     case Node::Kind::Tuple: break;
   }

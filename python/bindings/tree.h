@@ -6,8 +6,8 @@
 
 namespace umbra::python {
 
-/// The structure of a tree: tuples, lists, named tuples and dicts around leaves. Some leaves are *kept*: no graph can
-/// hold them.
+/// The structure of a tree: tuples, lists, named tuples, dicts and objects (`umbra._functorch.objects`) around leaves.
+/// Some leaves are *kept*: no graph can hold them.
 class Tree {
  public:
   /// From a TreeSpec of umbra.utils._pytree, with the kept leaves by their places. `usable()` is false where it has
@@ -18,22 +18,29 @@ class Tree {
   bool usable() const { return usable_; }
 
   /// Whether the arguments of a call, `(args, kwargs)`, have this structure and the kept leaves these values; the other
-  /// leaves are added to `leaves`. The first `skipped` of args are not looked at: the caller knows them.
-  bool match_call(PyObject* const* args, size_t count, PyObject* keywords, size_t skipped,
-                  std::vector<Value>& leaves) const;
+  /// leaves are added to `leaves`, and the objects that were taken apart to `objects`. The first `skipped` of args are
+  /// not looked at: the caller knows them.
+  bool match_call(PyObject* const* args, size_t count, PyObject* keywords, size_t skipped, std::vector<Value>& leaves,
+                  std::vector<PyObject*>& objects) const;
   /// The tree of these leaves.
   nb::object fill_result(ArrayRef<Value> leaves) const;
 
  private:
   struct Node {
-    enum class Kind : uint8_t { Leaf, Kept, Tuple, List, Dict };
+    enum class Kind : uint8_t { Leaf, Kept, Tuple, List, Dict, Object };
     Kind kind = Kind::Leaf;
     nb::object type, kept;  // of a leaf: the class that a tensor has to have, where one is asked for
     std::vector<nb::object> keys;
     std::vector<Node> children;
   };
   Node read(nb::handle spec, nb::handle kept, nb::handle leaves, size_t& leaf);
-  static bool match(const Node& node, PyObject* object, std::vector<Value>& leaves);
+  /// What a call is compared with, and what was found in it.
+  struct Found {
+    std::vector<Value>& leaves;
+    std::vector<PyObject*>& objects;
+  };
+  static bool match(const Node& node, PyObject* object, Found& found);
+  static bool match_object(const Node& node, PyObject* object, Found& found);
   static nb::object build(const Node& node, const Value*& leaf);
 
   Node root_;

@@ -40,6 +40,41 @@ bool is_exact_container(PyObject* object) {
 
 PyObject* as_object(PyTypeObject* type) { return reinterpret_cast<PyObject*>(type); }
 
+/// Attributes of a module that hold its parts and hooks, which are looked at elsewhere.
+bool is_of_module(PyObject* name) {
+  std::string_view text = PyUnicode_Check(name) ? text_of(name) : "";
+  return text == "_parameters" || text == "_buffers" || text == "_modules" || text == "_non_persistent_buffers_set" ||
+         text.find("_hooks") != std::string_view::npos;
+}
+
+/// The classes of an object's class and its bases that users may change.
+template <class F> void for_each_changing_base(PyTypeObject* type, F&& visit) {
+  for (nb::handle item : nb::borrow(type->tp_mro)) {
+    auto* base = reinterpret_cast<PyTypeObject*>(item.ptr());
+    if (PyType_HasFeature(base, Py_TPFLAGS_HEAPTYPE) && !is_own(item.ptr())) visit(base);
+  }
+}
+
+Py_ssize_t count_attributes(PyTypeObject* type) {
+  Py_ssize_t count = 0;
+  for_each_changing_base(type, [&](PyTypeObject* base) { count += PyDict_GET_SIZE(base->tp_dict); });
+  return count;
+}
+
+/// The names by which a class, or objects of it, are asked for attributes.
+nb::object asked_names(PyTypeObject* type, const Watched::Scope& scope) {
+  nb::object names = nb::steal(PySequence_List(scope.names));
+  if (!scope.whole || scope.own) return names;
+  for_each_changing_base(type, [&](PyTypeObject* base) {
+    for (nb::handle name : owned(PyDict_Keys(base->tp_dict)))
+      if (PyUnicode_Check(name.ptr()) && PySet_Contains(scope.names, name.ptr()) == 0 &&
+          !text_of(name.ptr()).starts_with("__") && !text_of(name.ptr()).starts_with("_abc_") &&
+          PySequence_Contains(names.ptr(), name.ptr()) == 0)
+        checked(PyList_Append(names.ptr(), name.ptr()));
+  });
+  return names;
+}
+
 }  // namespace
 
 // ---- looking into objects ----
@@ -74,7 +109,9 @@ void Watched::look_into(PyObject* object, Scope& scope, int depth) {
     add_part(object).watch_fields(object, scope, depth);
   } else if (PyWeakref_Check(object)) {
     kind_ = Kind::Weak;
-    items_.push_back({{}, std::make_unique<Watched>(PyWeakref_GetObject(object), scope, depth - 1)});
+    PyObject* referent = PyWeakref_GetObject(object);
+    items_.push_back({{}, std::make_unique<Watched>(referent, scope, depth - 1)});
+    if (!scope.restorable && referent != Py_None && !is_neural_module(referent)) items_[0].value->let_go(referent);
   } else if (is_value_object(object)) {
     kind_ = Kind::Plain;
   } else if (PyDict_CheckExact(object)) {
@@ -91,6 +128,12 @@ void Watched::look_into(PyObject* object, Scope& scope, int depth) {
   }
 }
 
+/// What only a weak reference leads to goes when its last owner does.
+void Watched::let_go(PyObject* object) {
+  if (object_.ptr() == object) object_ = {};
+  for (Item& item : items_) item.value->let_go(object);
+}
+
 Watched& Watched::add_part(PyObject* object) {
   auto part = std::make_unique<Watched>();
   part->object_ = nb::borrow(object);
@@ -100,6 +143,7 @@ Watched& Watched::add_part(PyObject* object) {
 
 void Watched::watch_parts(PyObject* object, Scope& scope, int depth) {
   kind_ = Kind::Parts;
+  copy_ = nb::borrow(as_object(Py_TYPE(object)));
   if (PyDict_Check(object)) {
     add_part(object).watch_dict(object, scope, depth);
   } else if (is_sequence(object) || is_array_of_objects(object)) {
@@ -108,6 +152,8 @@ void Watched::watch_parts(PyObject* object, Scope& scope, int depth) {
     Watched& part = add_part(object);
     part.kind_ = Kind::Contents;
     part.copy_ = contents_of(object);
+  } else if (has_value(object)) {
+    add_part(object).kind_ = Kind::Plain;
   } else if (!PyModule_Check(object)) {
     add_part(object).watch_referents(object, scope, depth);
   }
@@ -125,7 +171,7 @@ void Watched::watch_referents(PyObject* object, Scope& scope, int depth) {
 
 void Watched::watch_slots(PyObject* object, Scope& scope, int depth) {
   kind_ = Kind::Slots;
-  for (nb::handle name : nb::steal(PySequence_List(scope.names))) {
+  for (nb::handle name : asked_names(Py_TYPE(object), scope)) {
     PyObject* place = _PyType_Lookup(Py_TYPE(object), name.ptr());
     if (!place || Py_TYPE(place) != &PyMemberDescr_Type) continue;
     if (nb::object value = nb::steal(PyObject_GetAttr(object, name.ptr()))) {
@@ -143,15 +189,26 @@ void Watched::watch_class(PyTypeObject* type, Scope& scope, int depth) {
   copy_ = nb::borrow(type->tp_mro);
   bool was_own = std::exchange(scope.own, scope.own || is_own(as_object(type)));
   if (scope.own) depth = std::min(depth, kDepthOfOwnModules);
-  for (nb::handle name : nb::steal(PySequence_List(scope.names))) {
+  exact_ = scope.whole && !scope.own;
+  if (exact_) length_ = count_attributes(type);
+  for (nb::handle name : asked_names(type, scope)) {
     if (!_PyType_Lookup(type, name.ptr())) {
       absent_.push_back(nb::borrow(name));
       continue;
     }
     for (nb::handle base : copy_) watch_base(reinterpret_cast<PyTypeObject*>(base.ptr()), name, scope, depth);
   }
+  watch_class_of_class(Py_TYPE(type), scope, depth);
   scope.own = was_own;
   version_ = class_version(type);
+}
+
+/// A class that makes classes has attributes for them.
+void Watched::watch_class_of_class(PyTypeObject* type, Scope& scope, int depth) {
+  if (scope.own || !is_python_class(type) || is_own(as_object(type))) return;
+  nb::object module = nb::handle(as_object(type)).attr("__module__");
+  if (PyUnicode_Check(module.ptr()) && (text_of(module.ptr()) == "abc" || text_of(module.ptr()) == "enum")) return;
+  if (scope.seen.insert(as_object(type)).second) add_part(as_object(type)).watch_class(type, scope, depth);
 }
 
 void Watched::watch_base(PyTypeObject* base, nb::handle name, Scope& scope, int depth) {
@@ -214,7 +271,7 @@ void Watched::watch_fields(PyObject* object, Scope& scope, int depth) {
   nb::object copy = owned(PyDict_Copy(dict));  // looking at values may run code
   if (scope.restorable) copy_ = copy;
   while (PyDict_Next(copy.ptr(), &position, &key, &value)) {
-    bool named = PySet_Contains(scope.names, key) == 1;
+    bool named = PySet_Contains(scope.names, key) == 1 || (scope.whole && !scope.own && !module_);
     if (named || (!module_ && is_plain_object(value))) add(key, value, scope, depth - 1);
   }
   for (nb::handle name : nb::steal(PySequence_List(scope.names)))
@@ -246,7 +303,8 @@ void Watched::watch_module_part(PyObject* part, Scope& scope, int depth) {
   own.exact_ = true;
   own.length_ = PyDict_GET_SIZE(copy.ptr());
   while (PyDict_Next(copy.ptr(), &position, &key, &value)) {
-    bool named = PySet_Contains(scope.names, key) == 1 && !is_neural_module(value);
+    bool asked = PySet_Contains(scope.names, key) == 1 || (scope.whole && !is_of_module(key));
+    bool named = asked && !is_neural_module(value);
     if (is_plain_object(value) || PyTuple_Check(value) || named) own.add(key, value, scope, depth - 1);
   }
   own.version_ = dict_version(attributes);
@@ -282,13 +340,13 @@ bool Watched::holds(PyObject* now, std::string* why) {
   switch (kind_) {
     case Kind::Anything: return true;
     case Kind::Plain: return is_equal_object(object_.ptr(), now) || changed(why, " == " + repr_of(object_.ptr()));
-    case Kind::Same: return object_.ptr() == now || changed(why, " is another object");
+    case Kind::Same: return !is_other(now) || changed(why, " is another object");
     case Kind::Tensor:  // its other looks are those of the graphs' inputs, where it is one
-      if (object_.ptr() != now) return changed(why, " is another object");
+      if (is_other(now)) return changed(why, " is another object");
       if (tensor_of(now).requires_grad() != requires_grad_) return changed(why, ".requires_grad is another one");
       return items_.empty() || items_[0].value->fields_hold(now, why);
     case Kind::Function:
-      if (object_.ptr() != now) return changed(why, " is another object");
+      if (is_other(now)) return changed(why, " is another object");
       return items_[0].value->fields_hold(now, why);
     case Kind::Sequence: return sequence_holds(now, why);
     case Kind::Dict: return dict_holds(now, why);
@@ -298,6 +356,7 @@ bool Watched::holds(PyObject* now, std::string* why) {
     case Kind::Referents: return referents_hold(now, why);
     case Kind::Weak:
       if (object_.ptr() != now) return changed(why, " is another object");
+      if (!items_[0].value->object_ && PyWeakref_GetObject(now) == Py_None) return changed(why, "() is no more");
       return items_[0].value->holds(PyWeakref_GetObject(now), why);
     case Kind::Contents: return is_equal_object(contents_of(now).ptr(), copy_.ptr()) || changed(why, " has changed");
     case Kind::Class: return class_holds(now, why);
@@ -317,15 +376,15 @@ bool Watched::module_holds(PyObject* now, std::string* why) {
 }
 
 bool Watched::parts_hold(PyObject* now, std::string* why) {
-  if (Py_TYPE(now) != Py_TYPE(object_.ptr())) return changed(why, " is of another class");
-  if (items_.empty() && now != object_.ptr()) return changed(why, " is another object");
+  if (as_object(Py_TYPE(now)) != copy_.ptr()) return changed(why, " is of another class");
+  if (items_.empty() && is_other(now)) return changed(why, " is another object");
   for (Item& item : items_)
     if (!item.value->holds(item.value->kind_ == Kind::Class ? as_object(Py_TYPE(now)) : now, why)) return false;
   return true;
 }
 
 bool Watched::referents_hold(PyObject* now, std::string* why) {
-  if (items_.empty()) return now == object_.ptr() || changed(why, " is another object");
+  if (items_.empty()) return !is_other(now) || changed(why, " is another object");
   std::vector<nb::object> parts = referents_of(now);
   if (parts.size() != items_.size()) return changed(why, " holds something else");
   for (size_t i = 0; i < parts.size(); ++i)
@@ -372,6 +431,7 @@ bool Watched::dict_holds(PyObject* now, std::string* why) {
     return true;
   }
   if (!PyDict_Check(now)) return changed(why, " is no dict");
+  if (exact_ && length_ == 0 && PyDict_GET_SIZE(now) == 0) return true;
   if (exact_ && PyDict_GET_SIZE(now) != length_) return changed(why, " has another length");
   bool known = now == object_.ptr();
   for (Item& item : items_) {
@@ -397,7 +457,7 @@ bool Watched::order_holds(PyObject* now) const {
 /// How many places in a class and its bases have one of the names that are watched, which stand together.
 size_t Watched::count_in_bases() const {
   size_t count = 0;
-  for (size_t i = 0; i < items_.size(); ++i) {
+  for (size_t i = 0; i < items_.size() && items_[i].key; ++i) {
     if (i > 0 && items_[i].key.ptr() == items_[i - 1].key.ptr()) continue;
     for (nb::handle base : copy_)
       if (PyDict_GetItem(reinterpret_cast<PyTypeObject*>(base.ptr())->tp_dict, items_[i].key.ptr())) ++count;
@@ -405,15 +465,25 @@ size_t Watched::count_in_bases() const {
   return count;
 }
 
+bool Watched::class_has_changed(PyTypeObject* type, std::string* why) const {
+  if (type->tp_mro != copy_.ptr()) return !changed(why, " has other bases");
+  size_t of_class_of_class = !items_.empty() && !items_.back().key ? 1 : 0;
+  bool same = count_in_bases() + of_class_of_class == items_.size() && (!exact_ || count_attributes(type) == length_);
+  return !same && !changed(why, " has other attributes");
+}
+
 bool Watched::class_holds(PyObject* now, std::string* why) {
-  if (now != object_.ptr()) return changed(why, " is another class");
+  if (is_other(now)) return changed(why, " is another class");
   auto* type = reinterpret_cast<PyTypeObject*>(now);
   bool unchanged = version_ != 0 && version_ == class_version(type);
   if (unchanged && !moving_) return true;
-  if (!unchanged && type->tp_mro != copy_.ptr()) return changed(why, " has other bases");
-  if (!unchanged && count_in_bases() != items_.size()) return changed(why, " has other attributes");
+  if (!unchanged && class_has_changed(type, why)) return false;
   bool known = true;
   for (Item& item : items_) {
+    if (!item.key) {
+      if (!item.value->holds(as_object(Py_TYPE(type)), why)) return false;
+      continue;
+    }
     auto* base = reinterpret_cast<PyTypeObject*>(item.holder);
     PyObject* value = unchanged ? nullptr : PyDict_GetItem(base->tp_dict, item.key.ptr());
     bool holds = unchanged ? item.value->still_holds(why) : value && item.value->holds(value, why);
@@ -478,12 +548,13 @@ void Watched::restore_dict(PyObject* dict) {
 
 void Watched::restore() {
   PyObject* object = object_.ptr();
+  if (!object || is_cache_of_function(object)) return;
   if (kind_ == Kind::Sequence) restore_sequence(object);
   if (kind_ == Kind::Dict || (kind_ == Kind::Fields && object_)) restore_dict(object);
   if (kind_ == Kind::Contents) put_contents(object, copy_);
   if (kind_ == Kind::Slots || kind_ == Kind::Class) {
     for (const Item& item : items_)
-      if (item.value->object_)
+      if (item.key && item.value->object_)
         set_if_changed(item.holder ? item.holder : object, item.key.ptr(), item.value->object_.ptr());
     for (const nb::object& name : absent_) remove_if_there(object, name.ptr());
   }

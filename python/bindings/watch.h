@@ -24,6 +24,7 @@ class Watched {
     bool restorable = false;  // what is watched can be put back
     size_t left = 20'000;     // objects that are looked into, at most
     bool own = false;         // inside of the package's modules, of which only settings near the top change
+    bool whole = false;       // functions ask objects for all that they have: no attribute is read by nobody
     std::string hidden;       // the class of an object that cannot be watched, if there is one
     std::unordered_set<const TensorImpl*> tensors = {};
   };
@@ -77,6 +78,8 @@ class Watched {
   void watch_referents(PyObject* object, Scope& scope, int depth);
   void watch_class(PyTypeObject* type, Scope& scope, int depth);
   void watch_base(PyTypeObject* base, nb::handle name, Scope& scope, int depth);
+  void watch_class_of_class(PyTypeObject* type, Scope& scope, int depth);
+  bool class_has_changed(PyTypeObject* type, std::string* why) const;
   void watch_module(PyObject* object, Scope& scope, int depth);
   void watch_module_part(PyObject* part, Scope& scope, int depth);
   void watch_members(PyObject* dict, Scope& scope);
@@ -94,6 +97,8 @@ class Watched {
   bool module_holds(PyObject* now, std::string* why);
   void restore_dict(PyObject* dict);
   void restore_sequence(PyObject* object);
+  void let_go(PyObject* object);
+  bool is_other(PyObject* now) const { return object_.is_valid() && object_.ptr() != now; }
 
   Kind kind_ = Kind::Anything;
   nb::object object_;
@@ -104,7 +109,7 @@ class Watched {
   bool requires_grad_ = false;
   bool moving_ = false;  // an item can change while its dict does not
   bool module_ = false;  // the dict of a Python module: of its names only those that are read
-  nb::object copy_;      // what it held, where it is to be put back
+  nb::object copy_;      // what it held, where it is to be put back; of Parts: the class
   std::vector<Item> items_;
   std::vector<nb::object> absent_;  // names that are asked for and not there
 };
@@ -112,9 +117,9 @@ class Watched {
 /// What functions decide by beside their arguments: what they take from closures, globals, defaults and their owners.
 class Reads {
  public:
-  /// `names`: more names by which attributes are asked for. `restorable`: what they change besides their results can be
-  /// put back.
-  Reads(nb::handle functions, nb::handle owners, nb::handle names, bool restorable = false);
+  /// `names`: more names by which attributes are asked for; `whole`: all names are. `restorable`: what they change
+  /// besides their results can be put back.
+  Reads(nb::handle functions, nb::handle owners, nb::handle names, bool restorable = false, bool whole = false);
   Reads(const Reads&) = delete;
   bool hold(std::string* why = nullptr);
   void restore();

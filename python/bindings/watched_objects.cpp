@@ -46,8 +46,12 @@ bool is_file(PyObject* object) {
 }  // namespace
 
 bool is_plain_object(PyObject* object) {
-  return object == Py_None || PyBool_Check(object) || PyLong_Check(object) || PyFloat_Check(object) ||
-         PyUnicode_Check(object) || PyBytes_Check(object) || PyComplex_CheckExact(object);
+  if (object == Py_None || PyBool_Check(object) || PyComplex_CheckExact(object)) return true;
+  return has_value(object) && !is_python_class(Py_TYPE(object));
+}
+
+bool has_value(PyObject* object) {
+  return PyLong_Check(object) || PyFloat_Check(object) || PyUnicode_Check(object) || PyBytes_Check(object);
 }
 
 bool is_equal_object(PyObject* a, PyObject* b) {
@@ -96,6 +100,11 @@ bool is_hidden_object(PyObject* object) {
   std::string_view type = type_name(object);
   if (type == "numpy.random._generator.Generator" || type == "numpy.random.mtrand.RandomState") return true;
   return PyIter_Check(object) && !is_python_class(Py_TYPE(object)) && !is_file(object);
+}
+
+bool is_cache_of_function(PyObject* object) {
+  static PyObject* type = imported("functools", "_lru_cache_wrapper");
+  return PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(type));
 }
 
 bool is_neural_module(PyObject* object) {

@@ -7,6 +7,8 @@ namespace umbra::python {
 
 /// Numbers, texts, None: they are their value.
 bool is_plain_object(PyObject* object);
+/// Numbers and texts, those of the user's classes included, which may have attributes besides.
+bool has_value(PyObject* object);
 /// Whether two objects are of one type and equal; numbers bit by bit.
 bool is_equal_object(PyObject* a, PyObject* b);
 /// Objects that are read whole, where they are read: functions of C, built-in classes, descriptors.
@@ -16,6 +18,8 @@ bool is_value_object(PyObject* object);
 /// Iterators that were not written in Python and generators of random numbers, whose place nobody can see, and
 /// variables of contexts.
 bool is_hidden_object(PyObject* object);
+/// A function of `functools.lru_cache`, whose dict is one half of what it keeps: nobody else may change that.
+bool is_cache_of_function(PyObject* object);
 bool is_neural_module(PyObject* object);
 bool is_deque(PyObject* object);
 /// A class made by a class statement.

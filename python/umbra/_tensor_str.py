@@ -98,6 +98,7 @@ def _facts(tensor):
 
 
 def _str(tensor, *, tensor_contents=None):
+    _C._end_capture_for_text(tensor)
     wrapper = _C._describe_wrapper(tensor)
     if wrapper is not None and tensor_contents is None:
         return _wrapper_str(*wrapper)

@@ -100,8 +100,9 @@ struct Kept {
   std::vector<Value> numbers;
   std::vector<TensorSpec> tangents;  // what the graph expects
   std::vector<bool> subclass_tangents;
-  std::vector<Tensor> later;      // primals that the backward writes
-  std::vector<TensorSpec> after;  // what they look like then
+  std::vector<Tensor> later;             // primals that the backward writes
+  std::vector<TensorSpec> after;         // what they look like then
+  const autograd::Node* node = nullptr;  // the call's own, which keeps this
 };
 
 /// What the backward graph computes: gradients of the primals, and what it writes to some of them.
@@ -127,11 +128,21 @@ autograd::Gradients run_backward(const Executable& e, const std::vector<Tensor>&
   return results;
 }
 
+autograd::Gradients refuse(autograd::FunctionContext&, const autograd::Gradients&) {
+  fail("torch.compile with aot_autograd does not currently support double backward");
+}
+
+/// A tensor with the history of a call's inputs: what is saved of their values need not have one.
+Tensor with_history_of(const autograd::Node& call) {
+  auto node = make_counted<autograd::FunctionNode>("CompiledFunctionBackward", refuse);
+  node->set_next_edges(call.next_edges());
+  Tensor link = empty({0});
+  autograd::set_history(link, node);
+  return link;
+}
+
 /// Gradients that are asked for with a history get one that refuses to be followed.
 autograd::Gradients with_refusing_history(const std::vector<Tensor>& sources, const autograd::Gradients& gradients) {
-  auto refuse = [](autograd::FunctionContext&, const autograd::Gradients&) -> autograd::Gradients {
-    fail("torch.compile with aot_autograd does not currently support double backward");
-  };
   auto node = make_counted<autograd::FunctionNode>("CompiledFunctionBackwardBackward", refuse);
   return autograd::apply_function(node, sources, [&](autograd::FunctionContext&) { return gradients; });
 }
@@ -160,7 +171,9 @@ std::vector<Tensor> run_and_save(Call& call, Kept& kept) {
   auto first_saved = all.begin() + static_cast<ptrdiff_t>(joint.forward_outputs());
   auto first_number = all.end() - static_cast<ptrdiff_t>(graphs.partition.saved_numbers);
   call.forward.assign(all.begin(), first_saved);
+  const autograd::Node* node = kept.node;
   kept = keep(call);
+  kept.node = node;
   kept.numbers.assign(first_number, all.end());
   std::vector<Tensor> saved = tensors_among({first_saved, first_number});
   // What is written when the call ends is kept as it was before.
@@ -179,6 +192,7 @@ std::vector<Tensor> run_differentiable(Call& call) {
       check(!is_grad_enabled() || !written.requires_grad(),
             "aot_autograd does not support input mutations with requires_grad in backward for create_graph=True");
     std::vector<Tensor> sources = context.saved_tensors();
+    bool has_saved = !sources.empty() || !kept->numbers.empty();
     autograd::Gradients gradients;
     {
       NoGrad no_grad;
@@ -186,9 +200,11 @@ std::vector<Tensor> run_differentiable(Call& call) {
     }
     if (!is_grad_enabled()) return gradients;
     sources.insert(sources.end(), incoming.begin(), incoming.end());
+    if (has_saved) sources.push_back(with_history_of(*kept->node));
     return with_refusing_history(sources, gradients);
   };
   auto node = make_counted<autograd::FunctionNode>("CompiledFunctionBackward", backward);
+  kept->node = node.get();
   EnableGrad of_the_function;  // it needs gradients, whatever the mode around it
   return autograd::apply_function(node, call.primals, [&](autograd::FunctionContext& context) {
     context.save_for_backward(run_and_save(call, *kept));

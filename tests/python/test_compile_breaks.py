@@ -197,3 +197,48 @@ def test_a_profiler_and_a_backend_that_compiles_are_not_disturbed():
     assert any("sorted" in str(entry.code) for entry in profile.getstats())
     scale[0] = 3.0
     assert compiled(torch.ones(2)).tolist() == [3, 3]
+
+
+def test_a_break_that_is_an_error_for_a_part_of_the_function():
+    def breaks(x):
+        torch._dynamo.graph_break()
+        return x + 1
+
+    def asks_inside(x):
+        with torch._dynamo.error_on_graph_break(True):
+            return breaks(x)
+
+    @torch._dynamo.error_on_graph_break(False)
+    def allows(x):
+        return breaks(x)
+
+    def asks_around(x):
+        with torch._dynamo.error_on_graph_break(True):
+            return allows(x)
+    with torch._dynamo.error_on_graph_break(True):  # nothing is captured here
+        assert torch.compile(breaks, backend="eager")(torch.ones(1)).item() == 2
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="graph_break"):
+        torch.compile(asks_inside, backend="eager")(torch.ones(1))
+    assert torch.compile(asks_around, backend="eager")(torch.ones(1)).item() == 2
+
+
+def test_a_backend_that_fails_may_be_left_out():
+    def fails(module, inputs):
+        raise ValueError("no")
+    with torch._dynamo.config.patch(suppress_errors=True), pytest.warns(UserWarning, match="the backend failed"):
+        assert torch.compile(lambda x: x * 2, backend=fails)(torch.ones(1)).item() == 2
+
+
+def test_checkpoints_are_captured_whole():
+    from umbra.utils.checkpoint import checkpoint
+    compiled = torch.compile(lambda x: checkpoint(lambda y: y.sin().cos(), x, use_reentrant=False) * 2, backend="eager", fullgraph=True)
+    x, y = (torch.arange(3.0).requires_grad_() for _ in range(2))
+    compiled(x).sum().backward()
+    (y.sin().cos() * 2).sum().backward()
+    torch.testing.assert_close(x.grad, y.grad)
+
+
+def test_what_allow_in_graph_takes():
+    assert torch._dynamo.allow_in_graph([len, abs]) == [len, abs]
+    with pytest.raises(AssertionError, match="allow_in_graph expects a callable"):
+        torch.compiler.allow_in_graph(5)

@@ -81,11 +81,16 @@ def explain(f, *extra_args, **extra_kwargs):
     return explained(*extra_args, **extra_kwargs) if extra_args or extra_kwargs else explained
 
 
+from umbra._dynamo.decorators import error_on_graph_break  # noqa: E402, F401
 from umbra._dynamo.decorators import mark_dynamic, mark_static, mark_static_address, mark_unbacked, maybe_mark_dynamic  # noqa: E402, F401
 
 
 def allow_in_graph(fn):
-    """The function stays itself: capture runs it, and records what it does."""
+    """The function, or each of several, stays itself: capture runs it, and records what it does."""
+    if isinstance(fn, (list, tuple)):
+        return [allow_in_graph(one) for one in fn]
+    if not callable(fn):
+        raise AssertionError("allow_in_graph expects a callable")
     return fn
 
 

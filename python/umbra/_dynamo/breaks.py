@@ -3,6 +3,7 @@ random numbers that are not the library's, changes of what tensors are to autogr
 import builtins
 import contextlib
 import functools
+import gc
 import io
 import os
 import random
@@ -15,6 +16,7 @@ import types
 from umbra import _C
 from umbra._C import ConstraintViolationError, Tensor
 from umbra._dynamo.exc import Unsupported
+from umbra._functorch import objects
 from umbra.nn import Module
 from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
 
@@ -23,6 +25,7 @@ _replaced = {}  # functions that stop captures, while there are any: (module, na
 _CLOCKS = ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time", "sleep")
 _lock = threading.Lock()
 _captures = 0  # under way, on all threads
+_collects = False  # whether Python's collector, which may call anything at any time, waits for them
 
 
 class NotCaptured(Unsupported):
@@ -67,6 +70,7 @@ def watched(functions, reads, marked=None, whole=False):
     that must not become numbers, {place: (name, dimensions)}. `whole`: nothing may run as it is."""
     before, _state.capturing, _state.stopped, _state.marked = getattr(_state, "capturing", False), True, None, marked or {}
     _state.whole, _state.reads, _state.names, _state.own_files = whole, reads, functions.names | functions.texts, tuple(functions.own_files)
+    _state.whole_reads = functions.whole
     _state.library = functions.library + os.sep
     numbers = _RandomNumbers()
     before_in_core = _C._set_capturing(True)
@@ -100,17 +104,19 @@ def paused():
 
 
 def _begin():
-    global _captures
+    global _captures, _collects
     with _lock:
         _captures += 1
         if _captures > 1:
             return
+        _collects = gc.isenabled()
+        gc.disable()
         _replace(builtins, "print", "Failed to trace builtin operator `print`", "a graph would print when it is captured, and never again")
         for module, name in ((builtins, "open"), (io, "open"), (builtins, "input")):
             _replace(module, name, f"Failed to trace builtin operator `{name}`", "a graph reads and writes no files")
         for name in _CLOCKS:
             _replace(time, name, f"call of time.{name}", "a graph would keep the time at which it was captured")
-        for name, watching in (("id", _id), ("getattr", _getattr)):
+        for name, watching in (("id", _id), ("getattr", _getattr), ("hasattr", _hasattr)):
             _replaced[builtins, name] = getattr(builtins, name), watching
             setattr(builtins, name, watching)
 
@@ -121,6 +127,8 @@ def _end():
         _captures -= 1
         if _captures > 0:
             return
+        if _collects:
+            gc.enable()
         for (module, name), (function, refusing) in _replaced.items():
             if getattr(module, name) is refusing:
                 setattr(module, name, function)
@@ -138,12 +146,26 @@ def _replace(module, name, what, why):
     setattr(module, name, refusing)
 
 
-def _user_calls():
-    """Whether the caller's caller is code of the user's, in a function that is captured: not of this package, nor of Python's library."""
-    if not getattr(_state, "capturing", False):
+def asks_for_everything():
+    """Ends the capture before the function gets all attributes of an object, unless all of them are watched."""
+    if getattr(_state, "capturing", False) and not _state.whole_reads:
+        not_foreseen(EVERYTHING)
+
+
+def _user_calls(library=False):
+    """Whether the caller's caller is code of the user's, in a function that is captured: not of this package, nor of Python's library, unless that is
+    asked for and works for the user."""
+    if not _capturing():
         return False
-    file = sys._getframe(2).f_code.co_filename
+    frame = sys._getframe(2)
+    if library:
+        return _C._is_of_user(frame)
+    file = frame.f_code.co_filename
     return not file.startswith(_state.own_files) and (not file.startswith(_state.library) or "-packages" in file)
+
+
+def _capturing(_getattr=builtins.getattr):
+    return _getattr(_state, "capturing", False)
 
 
 @functools.wraps(builtins.id)
@@ -156,13 +178,48 @@ def _id(obj, /, _id=builtins.id):
 @functools.wraps(builtins.getattr)
 def _getattr(obj, name, /, *default, _getattr=builtins.getattr):
     """A name that was computed may be that of an object whose inside is to be watched."""
+    if not _capturing() or name in _state.names or not _user_calls(library=True) or _is_foreseen(obj, name):
+        return _getattr(obj, name, *default)
     value = _getattr(obj, name, *default)
-    if not isinstance(value, _WHOLE) and _user_calls() and name not in _state.names and not isinstance(obj, types.ModuleType):
+    if not (isinstance(obj, Module) and isinstance(value, (Module, Tensor))):
         not_foreseen(name)
     return value
 
 
-_WHOLE = (Tensor, Module, str, int, float, bool, type(None), type, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
+@functools.wraps(builtins.hasattr)
+def _hasattr(obj, name, /, _hasattr=builtins.hasattr):
+    if _capturing() and name not in _state.names and _user_calls(library=True) and not _is_foreseen(obj, name):
+        not_foreseen(name)
+    return _hasattr(obj, name)
+
+
+def _is_foreseen(obj, name):
+    """Whether an attribute is watched by whatever name it is asked for, or never changes: of tensors, of this package, plain ones of objects."""
+    if isinstance(obj, Tensor) or not isinstance(name, str):
+        return True
+    if isinstance(obj, types.ModuleType):
+        return is_own_name(obj.__name__)
+    cls, attributes = (obj, {}) if isinstance(obj, type) else (type(obj), _attributes_of(obj))
+    if name in attributes:
+        return type(attributes[name]) in _PLAIN
+    return not cls.__flags__ & _MADE_IN_PYTHON or is_own_name(cls.__module__) or cls.__module__ in sys.stdlib_module_names
+
+
+def _attributes_of(obj):
+    try:
+        return object.__getattribute__(obj, "__dict__")
+    except AttributeError:
+        return {}
+
+
+def is_own_name(module):
+    """Whether a module is of this package, by its name."""
+    return isinstance(module, str) and module.split(".")[0] in ("umbra", "torch")
+
+
+EVERYTHING = types.SimpleNamespace(__qualname__="all attributes of an object")  # may be looked at
+_MADE_IN_PYTHON = 1 << 9  # a flag of classes made by a class statement
+_PLAIN = (str, int, float, bool, type(None))
 
 
 class _RandomNumbers:
@@ -206,18 +263,23 @@ def _same_attributes(a, b):
     return a.keys() == b.keys() and all(a[name] is b[name] for name in a)
 
 
+def _holds_others(part):
+    return isinstance(part, (list, dict)) or objects.opens(part)
+
+
 def _containers_in(arguments):
-    """Lists and dicts among arguments: {number of the object: (object, steps to it)}."""
+    """Lists, dicts and objects among arguments: {number of the object: (object, steps to it)}."""
     args, kwargs = arguments
     found, left = {}, [(part, (0, i)) for i, part in enumerate(args)] + [(part, (1, name)) for name, part in kwargs.items()]
     while left:
         part, steps = left.pop()
-        if isinstance(part, (list, dict)):
+        if _holds_others(part):
             if id(part) in found:
                 continue
             found[id(part)] = part, steps
-        if isinstance(part, (list, tuple, dict)):
-            left += [(inside, (*steps, key)) for key, inside in (part.items() if isinstance(part, dict) else enumerate(part))]
+        if isinstance(part, tuple) or _holds_others(part):
+            inside = enumerate(part) if isinstance(part, (list, tuple)) else (part if isinstance(part, dict) else vars(part)).items()
+            left += [(value, (*steps, key)) for key, value in inside]
     return found
 
 
@@ -242,10 +304,10 @@ class Tensors:
         self.steps = [_C._steps_from_base(value) for value, _ in self.before]
 
     def is_from_outside(self, part):
-        """Whether part of a result is a list or dict among the arguments: it is given as what it is. One that the function reads from elsewhere may
+        """Whether part of a result is a list, dict or object among the arguments: it is given as what it is. One that the function reads from elsewhere may
         make way for an equal one, which no guard tells from it."""
-        if not isinstance(part, (list, dict)) or id(part) in self.containers:
-            return isinstance(part, (list, dict))
+        if not _holds_others(part) or id(part) in self.containers:
+            return _holds_others(part)
         if getattr(_state, "capturing", False) and _state.reads.saw(part):
             stop("a result that is a container from outside", "graphs give containers of their own")
         return False
@@ -274,6 +336,8 @@ class Tensors:
         # Without an input that requires gradients, those of a result have to lead to something that is closed over.
         from_outside = not _C._is_tracing() and not any(required for _, required in self.before)
         for value in results:
+            if type(value) is Tensor and id(value) not in known and _C._has_own_attributes(value):
+                stop("setattr() on a Tensor", "the function gives a result attributes, and graphs know values alone")
             lost = _C._lost_of_result(value, from_outside) if isinstance(value, Tensor) and id(value) not in known else None
             if lost is not None:
                 stop(f"a result with {lost}", "the function gives a tensor that is more to autograd than a value made of its arguments")

@@ -21,11 +21,13 @@ from umbra._dynamo.exc import (
     BackendCompilerFailed, FailOnRecompileLimitHit, RecompileError, TorchDynamoException, Unsupported, operator_refusal,
     refused_without_data)
 from umbra._dynamo.reachable import Caches, Functions
-from umbra._functorch.aot_autograd import KNOWN_TYPES, ChangesArguments, _compile, _compile_module, _in_graph, _names_of, reads_any
+from umbra._functorch import objects
+from umbra._functorch.aot_autograd import ChangesArguments, _compile, _compile_module, _in_graph, _names_of, is_known, reads_any
 from umbra._library.custom_ops import NoFakeKernel
 from umbra._options import not_built
 from umbra.compiler import _calling_compiled, _capturing, _stance, _tracer, is_compiling
 from umbra.nn import Module
+from umbra.nn.modules import _hooks
 from umbra.nn.parameter import Parameter, UninitializedTensorMixin
 from umbra.overrides import has_torch_function_unary
 from umbra.utils import _pytree as pytree
@@ -88,6 +90,7 @@ _OWN_ATTRIBUTES = ("_orig_mod", "forward", "training")  # of an OptimizedModule
 
 class OptimizedModule(Module):
     """A module whose calls are captured; everything else is the module's own."""
+    _stands_for_another = True
 
     def __init__(self, mod, settings):
         super().__init__()
@@ -211,12 +214,13 @@ class _Optimized:
             return _compile_module(self.model, self.backend, graphs.backward, keep_inference_input_mutations=graphs.keep_writes, **options)
         return _compile(self.model, self.backend, graphs.backward, fixed_inputs=0, keep_writes=graphs.keep_writes, **options)
 
-    def _foresee(self, objects):
-        self.functions = Functions([self.model, *self.owners, *objects], self.called)
+    def _foresee(self, watched):
+        self.functions = Functions([self.model, *self.owners, *watched], self.called)
 
-    def _reads(self, objects, restorable=False):
+    def _reads(self, watched, restorable=False):
         found = self.functions
-        return _C._Reads(found.functions, [*self.owners, *objects, *found.imported], found.texts, restorable=restorable)
+        owners = [*self.owners, *watched, *found.imported, *_hooks.AROUND_CALLS]
+        return _C._Reads(found.functions, owners, found.texts, restorable=restorable, whole=found.whole)
 
     def _limit(self):
         if self.limit is not None:
@@ -236,7 +240,7 @@ class _Optimized:
         stance = _stance()
         if stance == "force_eager" or self.gave_up or _C._level_count() or _C._is_tracing() or is_compiling():
             return self.model(*args, **kwargs)
-        leaves, spec = pytree.tree_flatten((args, kwargs))
+        leaves, spec = pytree.tree_flatten(objects.opened((args, kwargs))[0])
         if any(_takes_calls(leaf) for leaf in leaves) or isinstance(self.model, Module) and _is_lazy(self.model):
             return self.model(*args, **kwargs)
         if self._reads_attributes(leaves):
@@ -265,17 +269,18 @@ class _Optimized:
         """Whether an argument has attributes that the function may ask for: stand-ins have none."""
         names = {name for leaf in leaves if type(leaf) in (Tensor, Parameter) and _C._has_own_attributes(leaf) for name in vars(leaf)}
         if names and self.functions is None:
-            self._foresee([leaf for leaf in leaves if not isinstance(leaf, KNOWN_TYPES)])
+            self._foresee([leaf for leaf in leaves if not is_known(leaf)])
         return bool(names) and not names.isdisjoint(self.functions.names | self.functions.texts)
 
     def _run_captured(self, captures, args, kwargs, leaves):
         """A call that is captured, again for each function that it turns out to call: what these read is watched before they run."""
-        objects = [leaf for leaf in leaves if not isinstance(leaf, KNOWN_TYPES)]
-        marked = self._marked(args, kwargs, leaves) if captures is self.moving else {}
+        given, opened = objects.opened((args, kwargs))
+        watched = [leaf for leaf in leaves if not is_known(leaf)] + list({type(found): None for found in opened})
+        marked = self._marked(*given, leaves) if captures is self.moving else {}
         while True:
-            self._foresee(objects)
-            before = self._reads(objects, restorable=True)
-            if reads_any(before, leaves):
+            self._foresee(watched)
+            before = self._reads(watched, restorable=True)
+            if reads_any(before, leaves, opened):
                 return self.model(*args, **kwargs)
             try:
                 why = self._capture(captures, before, marked, args, kwargs)
@@ -288,7 +293,7 @@ class _Optimized:
                 continue
             except breaks.NotCaptured as error:
                 captures.reset()  # a function that caught the error went on
-                if self.fullgraph:
+                if self.fullgraph or getattr(error, "_ends_call", False):
                     raise
                 return self._give_up(before, str(error).splitlines()[0], args, kwargs)
             except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode) as error:
@@ -297,11 +302,16 @@ class _Optimized:
                     captures.reset()
                     self.asks_data = True
                     return self._run(*args, **kwargs)
-                if self.fullgraph:
+                if self.fullgraph or getattr(error, "_ends_call", False):
                     raise Unsupported(f"Data-dependent branching\n  {error}") from error
                 return self._give_up(before, f"data decide what it does: {error}", args, kwargs)
             except CannotCapture as error:
                 return self._give_up(before, str(error), args, kwargs)
+            except BackendCompilerFailed as error:
+                if not config.suppress_errors:
+                    raise
+                captures.reset()
+                return self._give_up(before, f"the backend failed: {error}", args, kwargs)
             break
         if why is not None:
             return self._run_with_effects(captures, before, why, args, kwargs)
@@ -402,7 +412,7 @@ class _Optimized:
             return True
         if self.dynamic is not None:
             return self.dynamic
-        if not config.automatic_dynamic_shapes:
+        if not config.automatic_dynamic_shapes or self.functions is not None and self.functions.asks_for_types:
             return False
         if any(_is_marked(leaf) for leaf in leaves):
             return True

@@ -4,7 +4,7 @@ from umbra._config_patch import patcher
 fake_tensor_cache_enabled = True  # calls on fake tensors are counted from the first question on
 fake_tensor_cache_crosscheck_enabled = False  # calls that were seen before are compared with what they gave then
 
-suppress_errors = False
+suppress_errors = False  # where a backend fails the function runs as it is
 verbose = False
 _DEFAULT_LIMIT = 8
 cache_size_limit = recompile_limit = _DEFAULT_LIMIT  # kinds of calls that one function is captured for; whichever of the two names is set counts

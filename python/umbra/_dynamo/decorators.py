@@ -1,4 +1,5 @@
 """Marks on tensors that say which of their sizes may vary. `export` and `torch.compile` go by them."""
+import functools
 import typing
 
 from umbra._options import not_built
@@ -66,3 +67,25 @@ def marked_sizes(t):
         for i in getattr(t, attribute, ()):
             marks[i] = (hint, *(bounds.get(i, (None, None)) if hint != "STATIC" else (None, None)))
     return marks
+
+
+class error_on_graph_break:
+    """Inside of a function that is compiled, in a `with` or as a decorator: whether what its graphs would leave out is an error there, although the function
+    was compiled without `fullgraph`."""
+
+    def __init__(self, error_on_graph_break):
+        self.error_on_graph_break = error_on_graph_break
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if error is not None and not hasattr(error, "_ends_call"):  # the innermost one decides
+            error._ends_call = self.error_on_graph_break
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def call(*args, **kwargs):
+            with self:
+                return function(*args, **kwargs)
+        return call

@@ -2,23 +2,23 @@
 import collections
 import dis
 import functools
+import gc
 import os
+import re
 import sys
 import types
 
 import umbra
 from umbra._C import Tensor
 from umbra._dynamo import breaks
+from umbra._dynamo.breaks import EVERYTHING, is_own_name as _is_own
 from umbra.nn import Module
+from umbra.nn.modules import _hooks
 
 _OPERATORS = {"__call__", "__getitem__", "__iter__", "__len__", "__contains__", "__enter__", "__exit__", "__add__", "__mul__", "__bool__", "__getattr__",
               "__init__", "__post_init__"}
 _MOST = 2000  # objects that are looked into for functions
 _OWN_FILES = (os.path.dirname(umbra.__file__) + os.sep, "<frozen importlib")  # of functions that are no part of the user's
-
-
-def _is_own(name):
-    return isinstance(name, str) and name.split(".")[0] in ("umbra", "torch")
 
 
 class Functions:
@@ -31,9 +31,13 @@ class Functions:
         self.functions, self.classes, self.modules, self.names, self.seen = [], [], [], set(), set()
         self.texts, self.imported = set(), []  # which may be names of attributes; modules that functions import themselves
         self.caches = []  # of functools
-        for root in roots:
+        self.whole = EVERYTHING in more  # all attributes of objects may be looked at
+        self.asks_for_types = False  # by `type(number) is int`, which symbols do not answer
+        for root in (*roots, *_hooks.AROUND_CALLS):
             self._visit(root, 4)
         for found in more:
+            if found is EVERYTHING:
+                continue
             if isinstance(found, str):
                 self.texts.add(found)
             else:
@@ -48,8 +52,8 @@ class Functions:
                     self._visit(vars(module)[name], 2)
 
     def _visit(self, value, depth):
-        if isinstance(value, str) and value.isidentifier():
-            self.texts.add(value)
+        if isinstance(value, str) and value.replace(".", "").isidentifier():
+            self.texts.update(value.split("."))
         if depth == 0 or id(value) in self.seen or len(self.seen) > _MOST or isinstance(value, (Tensor, str, bytes, int, float, type(None))):
             return
         self.seen.add(id(value))
@@ -84,7 +88,7 @@ class Functions:
                 self.modules.append(value)
         else:
             self._visit_class(type(value))
-            for part in [] if _is_own(type(value).__module__) else list(_attributes(value).values()):
+            for part in [] if _is_own(type(value).__module__) else [*_attributes(value).values(), *_held(value)]:
                 self._visit(part, depth - 1)
 
     def inner_code(self):
@@ -117,6 +121,10 @@ class Functions:
         self.functions.append(function)
         names = _names_in(function.__code__)
         self.names |= names
+        if not function.__code__.co_filename.startswith((self.library + os.sep, "<")):
+            self.whole |= "__dict__" in names
+            self.asks_for_types |= "type" in names and _compares_types(function.__code__)
+        self.texts |= _words_in(function.__code__)
         self.imported += [module for module in _imported_by(function.__code__) if module not in self.imported]
         for name in names:
             if name in function.__globals__:
@@ -137,10 +145,16 @@ def _attributes(value):
         return {}
 
 
+def _held(value):
+    """What an object holds besides its attributes: those of slots, the names of `operator.attrgetter`."""
+    return [part for part in gc.get_referents(value) if not isinstance(part, (type, types.ModuleType))]
+
+
 def _add_questions():
     fill = type(umbra.utils.deterministic).fill_uninitialized_memory
+    Functions.questions.add(umbra.random.fork_rng.__wrapped__.__code__)
     for function in (fill.fget, fill.fset, umbra.get_float32_matmul_precision, umbra.set_float32_matmul_precision, umbra.initial_seed,
-                     umbra.get_num_interop_threads, umbra.is_warn_always_enabled, umbra.set_warn_always, Tensor.is_shared):
+                     umbra.get_rng_state, umbra.set_rng_state, umbra.get_num_interop_threads, umbra.is_warn_always_enabled, umbra.set_warn_always, Tensor.is_shared):
         Functions.questions.add(function.__code__)
 
 
@@ -173,6 +187,32 @@ def _names_in(code):
         if isinstance(constant, types.CodeType):
             names |= _names_in(constant)
     return names
+
+
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+def _words_in(code):
+    """The names in texts that code uses: of `attrgetter("a.b")`, of formats (`"{0.name}"`), of classes that are matched."""
+    words = set()
+    for i, constant in enumerate(code.co_consts):
+        texts = constant if isinstance(constant, tuple) else (constant,)
+        for text in texts:
+            if isinstance(text, str) and (i > 0 or code.co_name == "<lambda>") and ("{" in text or text.replace(".", "").isidentifier()):
+                words.update(_WORD.findall(text))
+        if isinstance(constant, types.CodeType):
+            words |= _words_in(constant)
+    return words
+
+
+def _compares_types(code):
+    """Whether code has both `type` and a class of numbers."""
+    used = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return "type" in used and not used.isdisjoint({"int", "float", "bool"}) or any(map(_compares_types, _codes_of(code)))
+
+
+def _codes_of(code):
+    return [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
 
 
 def _codes_in(code):

@@ -9,7 +9,7 @@ import threading
 
 from umbra import _C
 from umbra._C import Tensor
-from umbra._functorch import config, subclasses
+from umbra._functorch import config, objects, subclasses
 from umbra._functorch.aot_export import BackwardSignature, GraphSignature, aot_export_joint_simple, aot_export_module  # noqa: F401
 from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition, partitioner  # noqa: F401
 from umbra._options import not_built
@@ -36,6 +36,13 @@ def _in_graph(leaf):
     if isinstance(leaf, (Tensor, _C.SymInt, _C.SymFloat, _C.SymBool)):
         return True
     return type(leaf) in _GRAPH_TYPES and not (type(leaf) is int and not -2**63 <= leaf < 2**63)
+
+
+def is_known(leaf):
+    """Whether an argument is its value: an object of the user's that is a number or a text may have attributes besides."""
+    if not isinstance(leaf, KNOWN_TYPES):
+        return False
+    return type(leaf) in _GRAPH_TYPES or isinstance(leaf, Tensor) or not getattr(leaf, "__dict__", None)
 
 
 def _check_arguments(leaves):
@@ -201,7 +208,8 @@ class _Compiled:
         result = results[-1].fill_result(results[:-1])
         if self.reads is None:
             return result
-        leaves, spec = pytree.tree_flatten(result, is_leaf=lambda part: not isinstance(part, tuple) and type(part) not in (list, dict))
+        result_tree, _ = objects.opened(result)
+        leaves, spec = pytree.tree_flatten(result_tree, is_leaf=lambda part: not isinstance(part, tuple) and type(part) not in (list, dict, objects.Opened))
         if not any(type(leaf) is _Given for leaf in leaves):
             return result
         self.call._remove(graphs.plain)
@@ -258,15 +266,18 @@ class _Compiled:
         if self.module is not None:
             named, flags = self.module.named(), self.module.training()
             args = (named, *args)
+        found = []
+        if self.reads is not None:
+            (args, kwargs), found = objects.opened((args, kwargs))
         leaves, spec = pytree.tree_flatten((args, kwargs))
         if self.reads is None:
             _check_arguments(leaves)
         kept = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
-        named = tuple((i, type(leaf), leaf if isinstance(leaf, KNOWN_TYPES) else id(leaf)) for i, leaf in kept.items())
+        named = tuple((i, type(leaf), leaf if is_known(leaf) else id(leaf)) for i, leaf in kept.items())
         inputs = [leaf for i, leaf in enumerate(leaves) if i not in kept]
         key = spec, named, flags, _parameters_among(inputs), _function_modes()
         for reads, graphs in self.entries.get(key, ()):
-            if reads is None or reads.broken() is None and not reads_any(reads, leaves[len(args[0]) if self.module is not None else 0:]):
+            if reads is None or reads.broken() is None and not reads_any(reads, leaves[len(args[0]) if self.module is not None else 0:], found):
                 return graphs, inputs
         if not make:
             return None, inputs
@@ -275,7 +286,7 @@ class _Compiled:
     def _add(self, kinds, args, kwargs, leaves, spec, kept, flags):
         self.reasons[self._why_new(kinds)] += 1
         # Before the function runs, which may change what it reads.
-        reads = None if self.reads is None else self.reads([leaf for leaf in kept.values() if not isinstance(leaf, KNOWN_TYPES)])
+        reads = None if self.reads is None else self.reads([leaf for leaf in kept.values() if not is_known(leaf)] + objects.classes_in(spec))
         names = [name for i, name in enumerate(_names_of(self.function, args, kwargs)) if i not in kept]
         run = functools.partial(_run, self.function, spec, kept, self.tensors, _parameters_among(leaf for i, leaf in enumerate(leaves) if i not in kept))
         graphs = _ForKind(run, (*self.options, names), self.partition)
@@ -302,9 +313,9 @@ class _Compiled:
         self.dropped += 1
 
 
-def reads_any(reads, leaves):
-    """Whether an argument is a tensor that the function reads anyway: its stand-in would be another object."""
-    return any(isinstance(leaf, Tensor) and reads.have(leaf) for leaf in leaves)
+def reads_any(reads, leaves, found=()):
+    """Whether an argument is a tensor, or one of the objects that were `found`, that the function reads anyway: its stand-in would be another object."""
+    return any(map(reads.saw, found)) or any(isinstance(leaf, Tensor) and reads.have(leaf) for leaf in leaves)
 
 
 class ChangesArguments(Exception):
@@ -338,9 +349,10 @@ def _run(function, spec, kept, tensors, parameters, inputs):
     finally:
         _captures.depth -= 1
     if watched is not None:
-        after, spec_after = pytree.tree_flatten((args, kwargs))
+        after, spec_after = pytree.tree_flatten(objects.opened((args, kwargs))[0])
         if spec_after != spec or any(a is not b for a, b in zip(after, given)):
             raise ChangesArguments
+        result, _ = objects.opened(result, watched.is_from_outside)
     leaves, form = pytree.tree_flatten(result, is_leaf=None if watched is None else watched.is_from_outside)
     _check_results(leaf for leaf in leaves if watched is None or not (isinstance(leaf, _VALUES) or watched.is_from_outside(leaf)))
     if watched is not None:
@@ -353,13 +365,17 @@ def _run(function, spec, kept, tensors, parameters, inputs):
 
 
 class _Given:
-    """Stands in a result for a list or dict among the arguments of the call, by the steps to it."""
+    """Stands in a result for a list, dict or object among the arguments of the call, by the steps to it."""
 
     def __init__(self, steps):
         self.steps = steps
 
     def of(self, arguments):
-        return functools.reduce(lambda part, step: part[step], self.steps, arguments)
+        return functools.reduce(_part_of, self.steps, arguments)
+
+
+def _part_of(whole, step):
+    return whole[step] if isinstance(whole, (list, tuple, dict)) else vars(whole)[step]
 
 
 def _with_given(kept, watched):

@@ -1,5 +1,6 @@
 """The graphs of ahead-of-time autograd by themselves: of a module with its state as inputs, or of a function of tensors."""
 import dataclasses
+import math
 
 from umbra import _C
 from umbra._C import Tensor
@@ -91,11 +92,6 @@ def _output_node(module):
 
 
 def _check_loss(outputs, loss):
-    shape = tuple(outputs[loss]["sizes"])
-    if shape != ():
-        raise RuntimeError(f"We require the output marked as the loss (at index {loss}) to be a scalar, but it has shape torch.Size({list(shape)})")
-    if not outputs[loss]["requires_grad"]:
-        raise RuntimeError(f"The output at index {loss} was marked as the loss, but it does not require gradients")
     for i, output in enumerate(outputs):
         if i != loss and output["requires_grad"]:
             raise RuntimeError("Found an output of the forward that requires gradients, that was not the scalar loss.\nWe require all outputs to the "
@@ -103,6 +99,11 @@ def _check_loss(outputs, loss):
                                "against the scalar loss.\nYou can fix this by calling .detach() on each of your forward outputs that is not the "
                                f"loss.\nYou specified that output index {loss} is the loss, but we found that\nthe output at index {i} requires "
                                "gradients.")
+    shape = tuple(outputs[loss]["sizes"])
+    if math.prod(shape) != 1:
+        raise RuntimeError(f"We require the output marked as the loss (at index {loss}) to be a scalar, but it has shape torch.Size({list(shape)})")
+    if not outputs[loss]["requires_grad"]:
+        raise RuntimeError(f"The output at index {loss} was marked as the loss, but it does not require gradients")
 
 
 def _start_from_one(module, loss_node):
@@ -125,7 +126,7 @@ def aot_export_module(mod, args, *, decompositions=None, trace_joint, output_los
     if pre_dispatch and trace_joint:
         raise RuntimeError("pre_dispatch is not supported when trace_joint is True.")
     if trace_joint and output_loss_index is None:
-        raise RuntimeError("If trace_joint=True it is required that one of your forward outputs must be a scalar loss.\n"
+        raise RuntimeError("If trace_joint=Trueit is required that one of your forward outputs must be a scalar loss.\n"
                            "You must specify the which (index) output is the loss with output_loss_index.")
     parameters, buffers = dict(mod.named_parameters(remove_duplicate=False)), dict(mod.named_buffers(remove_duplicate=False))
     names = [*parameters, *buffers]
@@ -151,7 +152,9 @@ def aot_export_module(mod, args, *, decompositions=None, trace_joint, output_los
     for i, node in enumerate(_placeholders(module)[:found["tokens"] + len(inputs)]):
         node.target = f"arg{i}_1"
         node.name = node.target
-    signature = _sign(module, found, list(parameters), list(buffers), in_spec, out_spec)
+    # The graph's own: tensors of the module come first.
+    all_in = pytree.tree_structure(((*inputs[:len(names)], *args), dict(kwargs or {})))
+    signature = _sign(module, found, list(parameters), list(buffers), all_in, out_spec)
     if found["backward_tokens"]:
         raise NotImplementedError("aot_export_module of a module whose backward has effects is not in Umbra yet")
     if trace_joint:

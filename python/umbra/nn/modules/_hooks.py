@@ -127,8 +127,14 @@ def _after(module, key, hook, args, kwargs, output):
     return output if result is None else result
 
 
+def _has_own(module):
+    return module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks
+
+
 def call_with_hooks(module, args, kwargs, forward_call=None):
     """`(forward_call or module.forward)(*args, **kwargs)` with all hooks of the module and of modules in general."""
+    if module._stands_for_another and not _has_own(module):
+        return (forward_call or module.forward)(*args, **kwargs)
     output, called = None, set()
     try:
         args, kwargs = _before(module, args, kwargs)

@@ -46,6 +46,7 @@ class Module(HasState):
     training: bool
     call_super_init = False
     _compiled_call_impl = None
+    _stands_for_another = False  # a module that it calls, for which hooks of all modules are run
 
     def __init__(self, *args, **kwargs):
         if not self.call_super_init and (args or kwargs):
