@@ -278,8 +278,9 @@ Tensor copy_elements(PyObject* data, const std::vector<int64_t>& sizes, DType dt
 /// Numbers in lists as a program makes a tensor of them.
 Tensor lift(const Tensor& made) {
   Tensor lifted = call<"aten::lift_fresh">(made);
-  // Programs that are recorded above autograd have the call that PyTorch makes of it a leaf with.
-  return active_mode(DispatchKey::PreProxy) ? call<"aten::detach_">(lifted) : lifted;
+  // Programs that are recorded above autograd have the call that PyTorch makes of it a leaf with. (Inside a derivative
+  // the level's tensor is a view, of which no leaf can be made in place, nor has to.)
+  return active_mode(DispatchKey::PreProxy) && !lifted.is_view() ? call<"aten::detach_">(lifted) : lifted;
 }
 
 /// The elements of a storage's memory, of the type that is asked for: those of a storage without a type are integers.

@@ -114,6 +114,12 @@ fx::Op read_op(const std::string& name) {
 
 // ---- arguments ----
 
+/// Whether an int is one that a `Value` cannot hold.
+bool is_beyond_values(PyObject* number) {
+  int overflow = 0;
+  return PyLong_AsLongLongAndOverflow(number, &overflow) < -(int64_t{1} << 62) || overflow != 0;
+}
+
 fx::Arguments read_arguments(nb::handle sequence) {
   fx::Arguments out;
   for (nb::handle item : nb::borrow<nb::sequence>(sequence)) out.push_back(read_argument(item.ptr()));
@@ -417,6 +423,8 @@ fx::Argument read_argument(PyObject* object) {
     auto* slice = reinterpret_cast<PySliceObject*>(object);
     return fx::Argument::slice(read_argument(slice->start), read_argument(slice->stop), read_argument(slice->step));
   }
+  // A number that no operator takes is an object like any other: functions of Python take it.
+  if (PyLong_CheckExact(object) && is_beyond_values(object)) return Value::object(make_counted<PythonObject>(object));
   return read_any(object);
 }
 
@@ -505,8 +513,11 @@ void bind_graph(nb::module_& m) {
           nb::arg("stays") = nb::none())
       .def("_lint", [](const GraphHandle& g) { fx::lint(*g.get()); })
       .def(
-          "_code", [](const GraphHandle& g, bool verbose) { return fx::python_code(*g.get(), {.verbose = verbose}); },
-          nb::arg("verbose") = false)
+          "_code",
+          [](const GraphHandle& g, bool verbose, bool stride, bool device) {
+            return fx::python_code(*g.get(), {.verbose = verbose, .include_stride = stride, .include_device = device});
+          },
+          nb::arg("verbose") = false, nb::arg("include_stride") = false, nb::arg("include_device") = false)
       .def("_tabular", [](const GraphHandle& g) { return fx::tabular(*g.get()); })
       .def(
           "_set_pytree",

@@ -3,6 +3,7 @@
 #include "graph_objects.h"
 #include "tensor_type.h"
 #include "umbra/capture/retrace.h"
+#include "umbra/graph/interpreter.h"
 #include "umbra/graph/print.h"
 
 namespace umbra::python {
@@ -90,8 +91,11 @@ void bind_graph_module(nb::module_& m) {
              return value && value->is_tensor() && value->tensor_ref().is_same(tensor);
            })
       .def("remove", [](GraphModuleObject& g, const std::string& path) { g.module->remove(path); })
-      .def("run", [](const GraphModuleObject& g,
-                     nb::handle inputs) { return wrap_values(g.module->run(read_values(inputs))); })
+      .def("run",
+           [](const GraphModuleObject& g, nb::handle inputs) {
+             fx::PlainErrors plain;
+             return wrap_values(g.module->run(read_values(inputs)));
+           })
       .def("run_with_origins",
            [](const GraphModuleObject& g, nb::handle inputs) {
              return wrap_values(run_with_origins(g.module, read_values(inputs)));

@@ -1,4 +1,5 @@
 """Names of torch._C that other packages ask for and that are written in Python."""
+import importlib
 import sys
 import types
 
@@ -31,6 +32,22 @@ class _FunctionsBehindNn(types.ModuleType):
 
 
 _C._nn = sys.modules["umbra._C._nn"] = _FunctionsBehindNn("umbra._C._nn")
+
+
+class _FunctionsBehindArea(types.ModuleType):
+    """Where torch keeps the built-in functions of torch.linalg, torch.fft and torch.special: graphs call `torch._C._linalg.linalg_det`."""
+
+    def __getattr__(self, name):
+        area = self.__name__.rpartition("._")[2]
+        plain = name.removeprefix(f"{area}_")
+        found = None if plain == name else vars(importlib.import_module(f"umbra.{area}")).get(plain)
+        if found is None:
+            raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
+        return found
+
+
+for _area in ("linalg", "fft", "special"):
+    setattr(_C, f"_{_area}", sys.modules.setdefault(f"umbra._C._{_area}", _FunctionsBehindArea(f"umbra._C._{_area}")))
 
 
 def _loaded_when_asked_for(name):

@@ -251,8 +251,10 @@ std::vector<Tensor> apply_function(const IntrusivePtr<FunctionNode>& node, Tenso
   check<NotImplementedError>(knows_levels || !dispatch_state().include.has(DispatchKey::Level), node->name(),
                              ": a function with a gradient of its own cannot be used inside a transform (grad, vjp, "
                              "jvp, vmap) yet; from Python, an autograd.Function with setup_context can");
-  // A program that is recorded above autograd has the calls that forward makes, and is differentiated through them.
-  bool recorded_above = active_mode(DispatchKey::PreProxy) && !dispatch_state().exclude.has(DispatchKey::PreProxy);
+  // A program that is recorded above autograd has the calls that forward makes, and is differentiated through them. A
+  // derivative inside the program has a tape of its own, on which the function is.
+  bool recorded_above = active_mode(DispatchKey::PreProxy) && !dispatch_state().exclude.has(DispatchKey::PreProxy) &&
+                        !dispatch_state().include.has(DispatchKey::Level);
   note_user_code();
   FunctionCall call(node, inputs);
   return recorded_above ? call.run_plain(forward) : call.run(forward);

@@ -59,5 +59,17 @@ class Interpreter {
 /// Runs the graph on the inputs and writes each node's value (fake tensors, symbolic sizes) to its `meta.val`.
 void propagate_values(const IntrusivePtr<GraphModule>& module, std::vector<Value> inputs);
 
+/// While it lives, errors of this thread say what went wrong and not where: as calls of a graph's source would.
+class PlainErrors {
+ public:
+  PlainErrors();
+  ~PlainErrors();
+  PlainErrors(const PlainErrors&) = delete;
+  PlainErrors& operator=(const PlainErrors&) = delete;
+
+ private:
+  bool before_;
+};
+
 }  // namespace fx
 }  // namespace umbra

@@ -92,11 +92,11 @@ def _broadcast_out_dims(out_dims, result, spec, func):
     where = f"vmap({_get_name(func)}, ..., out_dims={out_dims})(<inputs>)"
     for dim in pytree.tree_leaves(out_dims):
         if not isinstance(dim, int) and dim is not None:
-            raise ValueError(f"{where}: `out_dims` must be an int, None or a python collection of ints representing where in the outputs the vmapped "
+            raise ValueError(f"{where.removesuffix('(<inputs>)')}: `out_dims` must be an int, None or a python collection of ints representing where in the outputs the vmapped "
                              "dimension should appear.")
     if isinstance(result, Tensor) and not isinstance(out_dims, int) and out_dims is not None:
-        # A single result may have its dimension in a tuple or list of one.
-        if isinstance(out_dims, (tuple, list)) and len(out_dims) == 1:
+        # A single result may have its dimension in a tuple of one.
+        if isinstance(out_dims, tuple) and len(out_dims) == 1:
             return list(out_dims)
         dims = None
     else:

@@ -114,7 +114,7 @@ class CustomOpDef:
         self._formula = Formula(self._opoverload)
         self._lib._register_fake(name, self._run_fake)
         self._lib.impl(name, self._formula, "Autograd")
-        functools.update_wrapper(self, fn)
+        self.__doc__ = fn.__doc__
 
     def __call__(self, *args, **kwargs):
         return self._opoverload(*args, **kwargs)

@@ -62,6 +62,9 @@ def make_dual(tensor, tangent, *, level=None):
 def unpack_dual(tensor, *, level=None):
     """The tensor and its tangent at the level."""
     if not _levels:
+        derivative = _C._innermost_level()  # of torch.func, which is a level of forward mode too
+        if derivative is not None and derivative.kind == "jvp" and derivative.owns(tensor):
+            return UnpackedDualTensor(derivative.unwrap(tensor), derivative.tangent(tensor))
         return UnpackedDualTensor(tensor, None)
     _check_level("unpack_dual", level)
     return UnpackedDualTensor(*_C._unpack_dual(tensor))

@@ -2,6 +2,7 @@
 import itertools
 import linecache
 import re
+import types
 import typing
 
 import umbra
@@ -13,10 +14,14 @@ _GENERICS = {list: typing.List, dict: typing.Dict, tuple: typing.Tuple, set: typ
 
 def _type_name(value, names):
     """A type as source names it: torch.Tensor, int, others by a name of their own, which `names` then has."""
-    if isinstance(value, str):
-        return value
+    if isinstance(value, str):  # an annotation that nobody has evaluated
+        return _named(repr(value), value, names)
     if value is None or value is type(None):
         return "NoneType"
+    if value is ...:
+        return _named("...", value, names)
+    if isinstance(value, types.UnionType):
+        value = typing.Union[value.__args__]
     origin = getattr(value, "__origin__", None)
     if value in _GENERICS.values():
         origin = None
@@ -25,15 +30,20 @@ def _type_name(value, names):
             origin = _GENERICS.get(origin, origin)
         head = _type_name(origin, names)
         arguments = getattr(value, "__args__", ())
-        return f"{head}[{','.join('...' if part is ... else _type_name(part, names) for part in arguments)}]" if arguments else head
+        return f"{head}[{','.join(_type_name(part, names) for part in arguments)}]" if arguments else head
     module = getattr(value, "__module__", None) or "builtins"
-    text = getattr(value, "_name" if module == "typing" else "__qualname__", None) or str(value)
+    text = (getattr(value, "_name", None) if module == "typing" else None) or getattr(value, "__qualname__", None) or str(value)
     if module == "builtins":
         return text
     root, _, rest = module.partition(".")
     if root in ("umbra", "torch"):
         return f"torch.{text}" if hasattr(umbra, text) else f"torch.{rest}.{text}"
-    name = f"{module}.{text}".replace(".", "_").replace("<locals>", "_locals_")
+    return _named(f"{module}.{text}", value, names)
+
+
+def _named(text, value, names):
+    """An identifier made of a text, which stands for the value from now on."""
+    name = re.sub(r"[^0-9a-zA-Z_]+", "_", text)
     names[name] = value
     return name
 

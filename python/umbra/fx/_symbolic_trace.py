@@ -1,5 +1,6 @@
 """Tracer and symbolic_trace: a Python function run on Proxies, so that what it does becomes a graph."""
 import builtins
+import collections
 import contextlib
 import copy
 import dataclasses
@@ -190,7 +191,7 @@ class Tracer(TracerBase):
         self.param_shapes_constant = param_shapes_constant
         self.root = None
         self.traced_func_name = "forward"
-        self.module_stack, self.num_calls = {}, {}
+        self.module_stack, self.num_calls = collections.OrderedDict(), {}
         self.scope = Scope("", None)
         self.tensor_attrs = {}
         self._attribute_proxies = {}
@@ -238,7 +239,7 @@ class Tracer(TracerBase):
     def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
         node = super().create_node(kind, target, args, kwargs, name, type_expr)
         if self.module_stack:
-            node.meta["nn_module_stack"] = dict(self.module_stack)
+            node.meta["nn_module_stack"] = copy.copy(self.module_stack)
         return node
 
     def getattr(self, attr, attr_val, parameter_proxy_cache):
@@ -395,7 +396,7 @@ class Tracer(TracerBase):
             function = root._forward_function()  # whose parameters are the graph's
         self.graph = Graph(tracer_cls=type(self))
         self.tensor_attrs, self._attribute_proxies = {}, {}
-        self.module_stack, self.num_calls = {}, {}
+        self.module_stack, self.num_calls = collections.OrderedDict(), {}
         is_module = isinstance(root, Module)
         called, args = self.create_args_for_root(function, is_module, concrete_args)
         with _fx_tracing(), self._recording(function):

@@ -1,7 +1,9 @@
 """Functions that graphs call besides operators: from their names to Python's functions and back."""
 import importlib
+import inspect
 import operator
 import sys
+import types
 
 from umbra._ops import OpOverloadPacket
 
@@ -56,12 +58,45 @@ def has_side_effects(function):
     return function in _WRITING
 
 
-def _home(function, name):
+# Where PyTorch has functions of the package that are written, or found first, in another module here.
+_HOMES = {"_lowrank": ("pca_lowrank", "svd_lowrank"), "random": ("get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"),
+          "_linalg_utils": ("eig", "lstsq", "matrix_rank", "solve"), "_tensor_str": ("set_printoptions",), "nn.functional": ("pad",),
+          "nn.utils.convert_parameters": ("parameters_to_vector", "vector_to_parameters"), "utils.dlpack": ("from_dlpack",),
+          "_higher_order_ops.while_loop": ("while_loop",)}
+_HOME_OF = {name: "torch." + home for home, names in _HOMES.items() for name in names}
+
+
+def _home(function, name, module):
     """The module of PyTorch's that a function of the package is found in, where it is written in another one here."""
-    for home in ("torch.functional", "torch.nn.functional", "torch"):
-        if getattr(sys.modules.get("umbra" + home.removeprefix("torch")), name, None) is function:
-            return home
-    return None
+    area = name.partition("_")[0]
+    if module == "umbra" and area in ("linalg", "fft", "special") and area != name:
+        return f"torch._C._{area}"
+    if name in _HOME_OF and _is_found(function, name, "umbra", "umbra.nn.functional", "umbra.nn.utils"):
+        return _HOME_OF[name]
+    if module == "umbra":
+        return None
+    if module.startswith("umbra.func."):
+        return "torch.func"
+    return next((home for home in ("torch.functional", "torch.nn.functional", "torch") if _is_found(function, name, "umbra" + home.removeprefix("torch"))), None)
+
+
+def _is_found(function, name, *modules):
+    return any(_are_one(getattr(sys.modules.get(module), name, None), function) for module in modules)
+
+
+def _are_one(function, other):
+    """Whether they are the same, or one is the other made known to classes and modes of users."""
+    if function is None or other is None:
+        return False
+    return function is other or getattr(function, "__wrapped__", None) is other or getattr(other, "__wrapped__", None) is function
+
+
+def _lambda_name(function):
+    """What a lambda is assigned to where it is written, since a graph's source has to name it."""
+    try:
+        return inspect.getsource(function).split("=")[0].strip()
+    except (OSError, TypeError) as error:
+        raise RuntimeError("Unable to represent lambda") from error
 
 
 def name_of(function):
@@ -74,16 +109,16 @@ def name_of(function):
     base = getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or type(function).__name__
     if "<locals>" in base:
         base = function.__name__
+    if base == "<lambda>" and isinstance(function, types.FunctionType):
+        base = _lambda_name(function)
     if getattr(operator, base, None) is function:
         module = "operator"
     elif base in _OF_NN and getattr(sys.modules["umbra"]._C._nn, base, None) is function:
         module = "torch._C._nn"
-    elif module.startswith("umbra.") and (home := _home(function, base)) is not None:
-        module = home
     elif module == "umbra" or module.startswith("umbra."):
-        module = "torch" + module.removeprefix("umbra")
+        module = _home(function, base, module) or "torch" + module.removeprefix("umbra")
     name = f"{module}.{base}"
-    if _known.setdefault(name, function) is not function:
+    if not _are_one(_known.setdefault(name, function), function):
         name = f"{name}_{id(function):x}"
         _known[name] = function
     return name

@@ -84,9 +84,11 @@ _ALWAYS_THERE = ("inf", "nan", "NoneType", "torch", "device", "pytree", "fx_pytr
 def _python_code(self, root_module="self", *, verbose=False, include_stride=False, include_device=False, colored=False, expanded_def=False,
                  record_func=False, additional_meta=None):
     """The source of the graph, and what it finds by name."""
-    not_built("Graph.python_code", root_module=(root_module, "self"), include_stride=(include_stride, False), include_device=(include_device, False),
-              colored=(colored, False), expanded_def=(expanded_def, False), record_func=(record_func, False), additional_meta=(additional_meta, None))
-    source = code_of(self, self._code(verbose))
+    not_built("Graph.python_code", colored=(colored, False), expanded_def=(expanded_def, False), record_func=(record_func, False),
+              additional_meta=(additional_meta, None))
+    source = code_of(self, self._code(verbose, include_stride, include_device))
+    if root_module != "self":
+        source = re.sub(r"\bself(?=[.,)])", root_module, source)
     words = set(re.findall(r"\w+", source))
     return PythonCode(source, {name: value for name, value in _names_in(self).items() if name in _ALWAYS_THERE or name in words})
 
@@ -183,6 +185,7 @@ def lint(self):
                 raise RuntimeError(f"Argument '{used}' of Node '{node}' does not belong to this Graph, but was used as an argument! If you are "
                                    "copying nodes from another graph, make sure to use ``arg_transform`` on node_copy() to remap values")
     self._lint()
+    from umbra import nn
     owner = getattr(self, "owning_module", None)
     if owner is None:
         return
@@ -190,9 +193,11 @@ def lint(self):
         if node.op in ("get_attr", "call_module"):
             value, parts = owner, node.target.split(".")
             for i, part in enumerate(parts):
-                if not hasattr(value, part):
-                    raise RuntimeError(f"Node {node} target {node.target} references nonexistent attribute {part} of {'.'.join(parts[:i])}")
-                value = getattr(value, part)
+                seen, value = ".".join(parts[:i]), getattr(value, part, None)
+                if value is None:
+                    raise RuntimeError(f"Node {node} target {node.target} references nonexistent attribute {part} of {seen}")
+                if node.op == "call_module" and not isinstance(value, nn.Module):
+                    raise RuntimeError(f"Node {node} target {node.target} {part} of {seen} does not reference an nn.Module")
 
 
 def _has_effects(owner, node):

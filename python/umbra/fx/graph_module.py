@@ -24,6 +24,12 @@ def _kind(owner, name, value):
     return "object"
 
 
+def _kind_of_copy(owner, name, value):
+    """The same for a module that takes it over: buffers that are not saved stay such."""
+    kind = _kind(owner, name, value)
+    return "temporary" if kind == "buffer" and name in owner._non_persistent_buffers_set else kind
+
+
 def _get_path(root, path):
     """The owner of the last part of a dotted path, and its value; (owner, None) where there is none."""
     owner, value = None, root
@@ -50,8 +56,8 @@ def _set_path(root, path, kind, value):
         root = getattr(root, part)
     if kind == "parameter":
         root.register_parameter(name, value if isinstance(value, Parameter) else _as_parameter(value))
-    elif kind in ("buffer", "constant") and isinstance(value, Tensor):
-        root.register_buffer(name, value)
+    elif kind in ("buffer", "temporary", "constant") and isinstance(value, Tensor):
+        root.register_buffer(name, value, persistent=kind != "temporary")
     else:
         setattr(root, name, value)
 
@@ -60,7 +66,7 @@ def _copy_attr(from_module, to_module, target):
     """Gives a module what another one has at a dotted path, unless it has something there."""
     owner, value = _require_path(from_module, target)
     if value is not None and _get_path(to_module, target)[1] is None:
-        _set_path(to_module, target, _kind(owner, target.rpartition(".")[2], value), value)
+        _set_path(to_module, target, _kind_of_copy(owner, target.rpartition(".")[2], value), value)
 
 
 def _assign_attr(from_obj, to_module, target):
@@ -121,7 +127,7 @@ class GraphModule(Module):
         self._attach(graph)  # now that all is there: a module that is refused does not own the graph
         for path, owner, value in found:
             if value is not None and _get_path(self, path)[1] is None:
-                _set_path(self, path, _kind(owner, path.rpartition(".")[2], value), value)
+                _set_path(self, path, _kind_of_copy(owner, path.rpartition(".")[2], value), value)
 
     @classmethod
     def _wrap(cls, handle):
@@ -215,9 +221,7 @@ class GraphModule(Module):
         """The graph as code with shapes and types; printed, unless that is not wanted."""
         not_built("GraphModule.print_readable", colored=(colored, False), fast_sympy_print=(fast_sympy_print, False),
                   expanded_def=(expanded_def, False), additional_meta=(additional_meta, None))
-        handle = self._graph._module(self._class_name)
-        self._update(handle, _attributes_of(self._graph))
-        text = typed_parameters(self._graph, handle.readable(include_stride, include_device))
+        text = _readable(self, self._class_name, include_stride, include_device)
         if print_output:
             print(text)
         return text
@@ -351,19 +355,20 @@ class GraphModule(Module):
     # ---- copies ----
 
     def __deepcopy__(self, memo):
-        result = type(self).__new__(type(self))
+        own_class = type(self)._base_class or type(self)
+        result = own_class.__new__(own_class)
         memo[id(self)] = result
         Module.__init__(result)
-        result._class_name = self._class_name
+        result._set_class_name("GraphModule")
         result._attach(copy.deepcopy(self._graph, memo))
         object.__setattr__(result, "_specs", self._specs)
         for key, value in self.__dict__.items():
-            if key not in _OF_GRAPH:
+            if key not in _OF_GRAPH and not (key.endswith("_hooks") and isinstance(value, dict) and key not in _KEPT_HOOKS):
                 result.__dict__[key] = copy.deepcopy(value, memo)
         return result
 
     def __copy__(self):
-        return GraphModule(self, self._graph, self._class_name)
+        return GraphModule(self, self._graph)
 
     def add_submodule(self, target, m):
         """Puts a module at a dotted path, making modules on the way; whether that was possible: what stands on the way may be no module."""
@@ -404,6 +409,18 @@ class GraphModule(Module):
             self.delete_submodule(name)
 
 
+def _readable(module, name, include_stride, include_device):
+    """A graph module as a class with shapes and types, and those within it."""
+    text = typed_parameters(module.graph, module.graph._module(name).readable(include_stride, include_device))
+    for child_name, child in module.named_children():
+        if isinstance(child, GraphModule):
+            lines = ("\n" + _readable(child, child_name, include_stride, include_device)).split("\n")
+            text += "\n".join([lines[0], *("    " + line if line.strip() else "" for line in lines[1:])])
+    return text
+
+
+# Hooks that copies have too; those of calls stay with the module that they were set on.
+_KEPT_HOOKS = ("_state_dict_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks")
 _OF_GRAPH = ("_handle", "_graph", "_compiled", "_specs", "_source", "_known_plan", "_known_function")
 
 

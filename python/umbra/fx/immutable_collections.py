@@ -2,7 +2,7 @@
 from umbra.utils import _pytree as pytree
 
 _HELP = ("If you are attempting to modify the kwargs or args of a torch.fx.Node object,\ninstead create a new copy of it and assign the copy "
-         "to the node:\n    new_args = ...  # copy and mutate args\n    node.args = new_args\n")
+         "to the node:\n\n    new_args = ...  # copy and mutate args\n    node.args = new_args")
 
 
 def _refusing(self, *args, **kwargs):

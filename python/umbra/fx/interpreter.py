@@ -57,10 +57,18 @@ class Interpreter:
             if not self.extra_traceback:
                 raise
             said = f"{error.args[0]}\n\n" if error.args else ""
-            error.args = (f"{said}While executing {node.format_node()}\nOriginal traceback:\n{node.stack_trace}", *error.args[1:])
+            where = f"{said}While executing {node.format_node()}\nOriginal traceback:\n{node.stack_trace}"
+            if isinstance(self.module, GraphModule):
+                where += "\nUse tlparse to see full graph. (https://github.com/pytorch/tlparse?tab=readme-ov-file#tlparse-parse-structured-pt2-logs)"
+            error.args = (where, *error.args[1:])
             if isinstance(error, KeyError):
                 raise RuntimeError(*error.args) from error
             raise
+
+    @property
+    def user_to_last_uses(self):
+        """The nodes whose values nothing needs any more after a node has run."""
+        return self._done_after
 
     @property
     def submodules(self):
@@ -119,7 +127,11 @@ class Interpreter:
 
 
 class SourceInterpreter(Interpreter):
-    """Runs a graph as its source would run: lists and dicts are made anew for each call, and may be changed."""
+    """Runs a graph as its source would run: lists and dicts are made anew for each call, and may be changed; errors are those of the calls."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.extra_traceback = False
 
     def map_nodes_to_values(self, args, _):
         return mapped(args, lambda leaf: self.env[leaf] if isinstance(leaf, Node) else leaf)

@@ -4,6 +4,7 @@ import typing
 
 import umbra
 from umbra._C import Node, Tensor
+from umbra.fx._targets import name_of
 from umbra.fx.immutable_collections import immutable_dict, immutable_list
 
 # For annotations: what nodes call, and what they are called with.
@@ -16,12 +17,14 @@ Argument = typing.Optional[typing.Union[typing.Tuple["Argument", ...], typing.Se
 _TYPE = "_type_expr"  # kept with the metadata, so that copies have it
 
 
-class _Meta(collections.abc.MutableMapping):
-    """What is known about a node: `val`, `stack_trace`, `nn_module_stack` and what passes put there."""
+class _Meta(collections.abc.MutableMapping, dict):
+    """What is known about a node: `val`, `stack_trace`, `nn_module_stack` and what passes put there. A dict to those who ask; what it holds stands
+    with the node."""
     __slots__ = ("_node",)
 
     def __init__(self, node):
         self._node = node
+        dict.__setitem__(self, "", None)  # what reads dicts in C (`json`) takes one of size 0 for empty and asks no further
 
     def __getitem__(self, key):
         if key == "tensor_meta" and self._describes_value():
@@ -38,7 +41,7 @@ class _Meta(collections.abc.MutableMapping):
     def _describes_value(self):
         """What a tracer knows of a node's value is there as `tensor_meta` too, unless a pass has put it there."""
         keys = self._node._meta_keys()
-        return "tensor_meta" not in keys and "val" in keys and isinstance(self._node._meta_get("val"), (Tensor, tuple, list))
+        return "tensor_meta" not in keys and "val" in keys and isinstance(self._node._meta_get("val"), Tensor)
 
     def _bindings(self):
         """The symbols that the node is the first to have, unless a pass has put them there."""
@@ -72,6 +75,22 @@ class _Meta(collections.abc.MutableMapping):
     def copy(self):
         return dict(self)
 
+    def __or__(self, other):
+        return dict(self) | other
+
+    def __ror__(self, other):
+        return other | dict(self)
+
+    def __ior__(self, other):
+        self.update(other)
+        return self
+
+    def __reversed__(self):
+        return reversed(self._keys())
+
+    def __reduce_ex__(self, protocol):
+        return dict, (dict(self),)
+
     def __repr__(self):
         return repr(dict(self))
 
@@ -102,9 +121,23 @@ def _replace_all_uses_with(self, replace_with, delete_user_cb=None, *, propagate
 
 
 def _insert_arg(self, idx, arg):
+    assert 0 <= idx <= len(self.args), f"insert_args index must be between 0 and len(self.args), got {idx}"
     args = list(self.args)
     args.insert(idx, arg)
     self.args = tuple(args)
+
+
+def _update_arg(self, idx, arg):
+    args = list(self.args)
+    args[idx] = arg
+    self.args = tuple(args)
+
+
+def _pretty_print_target(self, target):
+    """What a graph's lines show of a target."""
+    if isinstance(target, str):
+        return target
+    return name_of(target)
 
 
 _is_impure_call = Node.is_impure
@@ -208,3 +241,6 @@ Node._input_nodes = property(lambda self: dict.fromkeys(self.all_input_nodes))
 Node.is_impure = _is_impure
 Node.replace_all_uses_with = _replace_all_uses_with
 Node.insert_arg = _insert_arg
+Node.update_arg = _update_arg
+Node._pretty_print_target = _pretty_print_target
+Node._rename = lambda self, candidate: None if candidate == self.name else setattr(self, "name", candidate)

@@ -63,7 +63,7 @@ def _replace(gm, pattern, replacement, match_filters=None, ignore_literals=False
 def _replace_one(original, match, graph, renamed):
     placeholders = [n for n in graph.nodes if n.op == "placeholder"]
     if len(placeholders) != len(match.placeholder_nodes):
-        raise AssertionError(f"the replacement has {len(placeholders)} inputs, the pattern {len(match.placeholder_nodes)}")
+        raise AssertionError(f"Placeholder count mismatch: {len(match.placeholder_nodes)} vs {len(placeholders)}")
     values = {p: _current(value, renamed) for p, value in zip(placeholders, match.placeholder_nodes)}
     users = {user for node in match.returning_nodes for user in node.users}
     first = next((node for node in original.nodes if node in users), match.returning_nodes[0])
@@ -72,7 +72,7 @@ def _replace_one(original, match, graph, renamed):
         result = original.graph_copy(graph, values)
     results = [result] if isinstance(result, Node) else list(result)
     if len(results) != len(match.returning_nodes):
-        raise AssertionError(f"the replacement gives {len(results)} values, the pattern {len(match.returning_nodes)}")
+        raise AssertionError(f"Returning nodes count mismatch: {len(match.returning_nodes)} vs {len(results)}")
     for old, new in zip(match.returning_nodes, results):
         if isinstance(new, Node):
             old.replace_all_uses_with(new)

@@ -115,7 +115,7 @@ def return_and_correct_aliasing(func, args, kwargs, out):
 
 
 def _share_memory(schema, argument_of, out):
-    values = [out] if len(schema.returns) == 1 else out
+    values = [out] if len(schema.returns) == 1 else out or ()
     for result, value in zip(schema.returns, values):
         source = argument_of(result)
         for tensor in value if isinstance(value, (tuple, list)) else (value,):

@@ -291,24 +291,34 @@ Tensor adjugate_by_svd(const Tensor& grad, const Tensor& a) {
   return u.mul(weights.unsqueeze(-2)).matmul(vh);
 }
 
+/// The adjugate of matrices that have an inverse, by a solve; `weight` is the gradient times the determinant.
+Tensor adjugate_by_solve(const Tensor& weight, const Tensor& a) {
+  SymShape sizes(weight.sym_sizes());
+  sizes.push_back(a.sym_size(-1));
+  return std::get<0>(linalg_solve_ex(adjoint_of(a), diagonal_matrix(weight.unsqueeze(-1).expand(sizes))));
+}
+
+/// Both ways where the data cannot be asked: each takes matrices in place of the other's for which it has a derivative.
+Tensor adjugate_both_ways(const Tensor& grad, const Tensor& weight, const Tensor& singular, const Tensor& a) {
+  Tensor of_matrix = singular.unsqueeze(-1).unsqueeze(-1);
+  Tensor ones = ones_like(a.diagonal(0, -2, -1));
+  Tensor by_svd = adjugate_by_svd(grad, where(of_matrix, a, diagonal_matrix(ones.cumsum(-1))));
+  return where(of_matrix, by_svd, adjugate_by_solve(weight, where(of_matrix, diagonal_matrix(ones), a)));
+}
+
 /// The same as a function of A that can be differentiated: by a solve for the matrices that have an inverse.
 Tensor differentiable_adjugate(const Tensor& grad, const Tensor& det, const Tensor& a, double epsilon) {
   bool captured = active_mode(DispatchKey::Proxy) || active_mode(DispatchKey::Functionalize);
-  if (captured || !has_plain_data(a)) return adjugate_by_svd(grad, a);
   Tensor singular = det.detach().abs().lt(100 * epsilon);
+  Tensor weight = grad.mul(det.conj());
+  if (captured || !has_plain_data(a)) return adjugate_both_ways(grad, weight, singular, a);
   bool any = singular.any().item().to_bool();
   if (any && singular.all().item().to_bool()) return adjugate_by_svd(grad, a);
-  auto by_solve = [](const Tensor& weight, const Tensor& of) {
-    SymShape sizes(weight.sym_sizes());
-    sizes.push_back(of.sym_size(-1));
-    return std::get<0>(linalg_solve_ex(adjoint_of(of), diagonal_matrix(weight.unsqueeze(-1).expand(sizes))));
-  };
-  Tensor weight = grad.mul(det.conj());
-  if (!any) return by_solve(weight, a);
+  if (!any) return adjugate_by_solve(weight, a);
   Tensor regular = singular.logical_not();
   auto part = [](const Tensor& t, const Tensor& mask) { return index(t, {mask}); };
   Tensor out = index_put(zeros_like(a), {singular}, adjugate_by_svd(part(grad, singular), part(a, singular)));
-  return index_put(out, {regular}, by_solve(part(weight, regular), part(a, regular)));
+  return index_put(out, {regular}, adjugate_by_solve(part(weight, regular), part(a, regular)));
 }
 
 // The derivative of a determinant is the adjugate. With LU a zero on the diagonal stands for the smallest number that

@@ -13,7 +13,7 @@ from umbra.fx.graph_module import GraphModule
 from umbra.fx.interpreter import Interpreter
 from umbra.fx.node import Node, map_aggregate, map_arg
 from umbra.fx.proxy import Proxy, TracerBase
-from umbra.fx.traceback import current_annotations
+from umbra.fx.traceback import current_annotations, has_preserved_node_meta
 from umbra.nn.modules import _capture as _modules
 from umbra.compiler import _fx_tracing
 from umbra.utils import _pytree as pytree
@@ -75,7 +75,7 @@ def _capture(function, args, options):
                 raise NotImplementedError(f"argument of type: {type(result)}")
         return results
 
-    if current_annotations():
+    if current_annotations() and has_preserved_node_meta():
         raise NotImplementedError("make_fx within fx.traceback.annotate is not in Umbra yet")
     handle = _C._make_fx(run, leaves, names, **options)
     flat = _is_flat(args)

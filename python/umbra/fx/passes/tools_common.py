@@ -1,4 +1,5 @@
 """What several passes use."""
+import collections
 import operator
 
 from umbra._C import Tensor
@@ -51,8 +52,34 @@ def stable_topological_sort(gm):
     return gm
 
 
+# Assertions and what they are made of come as early as they can, ahead of what rests on them.
+_EARLY = tuple(getattr(operator, name) for name in ("add", "mul", "sub", "floordiv", "truediv", "mod", "le", "lt", "ge", "gt", "eq", "ne")) + (
+    "aten.sym_constrain_range.default", "aten.sym_constrain_range_for_size.default", "aten._assert_async.msg", "aten.scalar_tensor.default",
+    "aten._assert_scalar.default")
+
+
+def _by_readiness(graph):
+    """The nodes in the order in which they can run: what waits for nothing first, then the users of each."""
+    waits = {node: len(node.all_input_nodes) for node in graph.nodes}
+    ready = collections.deque(node for node, count in waits.items() if count == 0)
+    while ready:
+        node = ready.popleft()
+        yield node
+        for user in node.users:
+            waits[user] -= 1
+            if waits[user] == 0:
+                early = user.op == "call_function" and (user.target in _EARLY or str(user.target) in _EARLY)
+                (ready.appendleft if early else ready.append)(user)
+
+
 def legalize_graph(gm):
-    """The same, and the module runs in that order."""
-    stable_topological_sort(gm)
+    """Puts the nodes of a graph into the order in which they can run, inputs and attributes first; the module runs in that order."""
+    ordered = list(_by_readiness(gm.graph))
+    if len(ordered) < len(gm.graph.nodes):
+        raise RuntimeError(f"Input graph has cycles, unable to add {[node for node in gm.graph.nodes if node not in set(ordered)]}")
+    output = gm.graph._output_node()
+    ordered = [node for node in ordered if node is not output] + ([] if output is None else [output])
+    for before, node in zip(ordered, ordered[1:]):
+        before.append(node)
     gm.recompile()
     return gm

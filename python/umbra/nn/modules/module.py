@@ -105,7 +105,7 @@ class Module(HasState):
         elif buffers is not None and isinstance(value, Tensor) and getattr(value, "_is_buffer", False):
             self._register_marked(name, value)
         elif buffers is not None and name in buffers:
-            if value is not None and not isinstance(value, Tensor):
+            if value is not None and not isinstance(value, Tensor) and not hasattr(value, "__torch_function__"):
                 raise TypeError(f"cannot assign '{_type_name(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)")
             buffers[name] = _hooks.registered(_hooks.buffer_registration, self, name, value)
         else:

@@ -3,9 +3,7 @@ import operator
 
 from umbra._ops import OpOverload
 from umbra.fx._targets import name_of
-from umbra.fx.graph import Graph
-from umbra.fx.graph_module import GraphModule
-from umbra.fx.node import map_arg
+from umbra.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 
 class Partition:
@@ -76,8 +74,9 @@ class CapabilityBasedPartitioner:
                 mates += [other for other in parts if other not in mates]
             for other in mates:
                 if other in parts and not circular(nodes | parts[other]):
-                    nodes |= parts.pop(other)
-                    home = min(home, other)
+                    joined = parts.pop(other)
+                    home = other if len(nodes) < len(joined) else home  # the larger one takes the other in
+                    nodes |= joined
             parts[home] = nodes
             part_of.update(dict.fromkeys(nodes, home))
         order = {node: i for i, node in enumerate(self.graph_module.graph.nodes)}
@@ -113,56 +112,9 @@ class CapabilityBasedPartitioner:
 
     def fuse_partitions(self, partitions, prefix="fused_"):
         """The graph module with each part as one call of a module `fused_0`, `fused_1`, ..."""
-        part_of = {node: part for part in partitions for node in part.nodes}
-        names = {part: f"{prefix}{i}" for i, part in enumerate(partitions)}
-        graph, values, done, pending = Graph(), {}, set(), list(self.graph_module.graph.nodes)
-        fused = {part: self._extract(part) for part in partitions}
-        while pending:
-            waiting = []
-            for node in pending:
-                part = part_of.get(node)
-                inputs = fused[part][1] if part else node.all_input_nodes
-                if part in done:
-                    continue
-                if any(i not in values for i in inputs):
-                    waiting.append(node)
-                elif part is None:
-                    values[node] = graph.node_copy(node, values.__getitem__)
-                else:
-                    self._call(graph, names[part], *fused[part], values)
-                    done.add(part)
-            if len(waiting) == len(pending):
-                raise AssertionError("the partitions wait for one another")
-            pending = waiting
-        for part, name in names.items():
-            self.graph_module.add_submodule(name, fused[part][0])
-        self.graph_module.graph = graph
+        fuse_by_partitions(self.graph_module, [list(part.nodes) for part in partitions], prefix)
         self.graph_module.recompile()
         return self.graph_module
-
-    def _extract(self, part):
-        """(module of the part, nodes it is given, nodes it gives)."""
-        graph, values = Graph(), {}
-        inputs = list(dict.fromkeys(i for node in part.nodes for i in node.all_input_nodes if i not in part.nodes))
-        outputs = [node for node in part.nodes if any(user not in part.nodes for user in node.users)]
-        for node in inputs:
-            values[node] = graph.placeholder(node.name)
-            values[node].meta = node.meta
-        for node in part.nodes:
-            values[node] = graph.node_copy(node, values.__getitem__)
-        graph.output(values[outputs[0]] if len(outputs) == 1 else tuple(values[node] for node in outputs))
-        return GraphModule(self.graph_module, graph), inputs, outputs
-
-    @staticmethod
-    def _call(graph, name, _, inputs, outputs, values):
-        call = graph.call_module(name, tuple(map_arg(inputs, values.__getitem__)))
-        if len(outputs) == 1:
-            values[outputs[0]] = call
-            call.meta = outputs[0].meta
-            return
-        for i, node in enumerate(outputs):
-            values[node] = graph.call_function(operator.getitem, (call, i))
-            values[node].meta = node.meta
 
     def partition_and_fuse(self, prefix="fused_"):
         return self.fuse_partitions(self.propose_partitions(), prefix)

@@ -77,12 +77,10 @@ def insert_subgm(gm, sub_gm, orig_inputs, orig_outputs):
     with gm.graph.inserting_after(last):
         call = gm.graph.call_module(name, tuple(orig_inputs))
     given = sub_gm.graph.output_node().args[0]
-    for i, output in enumerate(orig_outputs):
-        replacement = call
-        if isinstance(given, tuple):
-            with gm.graph.inserting_after(call):
-                replacement = gm.graph.call_function(operator.getitem, (call, i))
-        output.replace_all_uses_with(replacement, propagate_meta=True)
+    with gm.graph.inserting_after(call):
+        for i, output in enumerate(orig_outputs):
+            replacement = gm.graph.call_function(operator.getitem, (call, i)) if isinstance(given, tuple) else call
+            output.replace_all_uses_with(replacement, propagate_meta=True)
     gm.graph.eliminate_dead_code()
     return gm
 

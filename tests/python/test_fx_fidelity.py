@@ -1,0 +1,170 @@
+"""Graphs of torch.fx as PyTorch prints, copies and refuses them."""
+import copy
+import json
+import operator
+import typing
+
+import pytest
+import umbra
+from umbra import fx, nn
+from umbra.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from umbra.fx.passes.operator_support import OperatorSupport
+
+
+def test_functions_are_named_after_the_modules_that_have_them():
+    def f(x):
+        return umbra.linalg.det(x), umbra.fft.fft(x), umbra.special.erf(x), nn.functional.pad(x, (1, 1)), umbra._assert(x, "no"), umbra.as_tensor(x)
+    code = fx.symbolic_trace(f).code
+    for name in ("torch._C._linalg.linalg_det(x)", "torch._C._fft.fft_fft(x)", "torch._C._special.special_erf(x)", "torch.nn.functional.pad(x", "torch._assert(x",
+                 "torch.as_tensor(x)"):
+        assert name in code
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    graph.output((graph.call_function(umbra.func.vmap, (x,)), graph.call_function(umbra.pca_lowrank, (x,)), graph.call_function(umbra.manual_seed, (x,))))
+    assert [str(n.format_node()).split("target=")[1].split("]")[0] for n in list(graph.nodes)[1:4]] == [
+        "torch.func.vmap", "torch._lowrank.pca_lowrank", "torch.random.manual_seed"]
+    assert umbra._C._linalg.linalg_det is umbra.linalg.det and not hasattr(umbra._C._fft, "linalg_det")
+
+
+def test_a_traced_module_of_linear_algebra_is_pickled():
+    import pickle
+    traced = fx.symbolic_trace(lambda x: umbra.linalg.det(x) + 1)
+    assert umbra.equal(pickle.loads(pickle.dumps(traced))(umbra.eye(2)), umbra.tensor(2.0))
+
+
+def test_a_lambda_is_named_after_what_it_is_assigned_to():
+    double = lambda x: x * 2  # noqa: E731
+    graph = fx.Graph()
+    graph.output(graph.call_function(double, (graph.placeholder("x"),)))
+    gm = fx.GraphModule(nn.Module(), graph)
+    assert "test_fx_fidelity_double(x)" in gm.code and gm(3) == 6
+
+
+def test_annotations_in_code():
+    def f(x: int | None, y: typing.Dict[str, typing.Tuple[int, ...]] = None, z: typing.Any = 1, w: "umbra.Tensor" = None):
+        return x
+    assert ("def forward(self, x : typing_Union[int,NoneType], y : typing_Dict[str,typing_Tuple[int,_]] = None, z : typing_Any = 1, w : _umbra_Tensor_ = None):"
+            in fx.symbolic_trace(f).code)
+
+
+def test_a_number_beyond_64_bits_is_an_argument():
+    gm = fx.symbolic_trace(lambda x: (x + 10 ** 20, -(2 ** 63)))
+    assert gm.code.count("x + 100000000000000000000") == 1 and gm(1) == (10 ** 20 + 1, -(2 ** 63))
+
+
+def test_errors_of_a_call_are_those_of_its_source():
+    gm = fx.symbolic_trace(lambda x, y: umbra.mm(x, y))
+    with pytest.raises(RuntimeError) as error:
+        gm(umbra.ones(2, 3), umbra.ones(2, 3))
+    assert str(error.value).removeprefix("mm: ") == "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"
+    with pytest.raises(RuntimeError, match="(?s)While executing %mm.*Original traceback:\nNone\nUse tlparse to see full graph"):
+        fx.Interpreter(gm).run(umbra.ones(2, 3), umbra.ones(2, 3))
+    with pytest.raises(TypeError) as error:
+        fx.symbolic_trace(lambda x: x.view(-1) + None)(umbra.ones(1))
+    assert "While executing" not in str(error.value)
+
+
+def test_graph_modules_within_are_printed_with_shapes():
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = fx.symbolic_trace(lambda x: x.view(-1))
+
+        def forward(self, x):
+            return self.inner(x)
+
+    class Whole(fx.Tracer):
+        def is_leaf_module(self, m, name):
+            return isinstance(m, fx.GraphModule)
+    outer = Outer()
+    text = fx.GraphModule(outer, Whole().trace(outer)).print_readable(print_output=False)
+    assert "\n\n    class inner(torch.nn.Module):\n        def forward(self, x):\n" in text
+
+
+def test_source_with_strides_devices_and_another_root():
+    from umbra.fx.passes.shape_prop import ShapeProp
+    gm = fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2)))
+    ShapeProp(gm).propagate(umbra.ones(1, 2))
+    assert 'getattr(root, "0")(input_1)' in gm.graph.python_code("root").src
+    gm = umbra.fx.experimental.proxy_tensor.make_fx(lambda x: x + 1)(umbra.ones(2, 3))
+    assert 'add: "f32[2, 3][3, 1]cpu"' in gm.graph.python_code("self", verbose=True, include_stride=True, include_device=True).src
+
+
+def test_copies_are_plain_graph_modules_without_hooks_of_calls():
+    gm = fx.GraphModule(nn.Module(), fx.symbolic_trace(lambda x: x + 1).graph, "Named")
+    gm.register_forward_hook(lambda module, args, output: output * 10)
+    assert gm(1) == 20 and copy.deepcopy(gm)(1) == 2
+    assert type(gm).__name__ == "Named" and type(copy.deepcopy(gm)).__name__ == type(copy.copy(gm)).__name__ == "GraphModule"
+
+
+def test_buffers_that_are_not_saved_stay_such():
+    class Holder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("kept", umbra.ones(1))
+            self.register_buffer("temporary", umbra.ones(1), persistent=False)
+
+        def forward(self, x):
+            return x + self.kept + self.temporary
+    gm = fx.symbolic_trace(Holder())
+    assert list(gm.state_dict()) == ["kept"] and [name for name, _ in gm.named_buffers()] == ["kept", "temporary"]
+
+
+def test_a_buffer_may_be_assigned_while_it_is_traced():
+    class Counter(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", umbra.zeros(1))
+
+        def forward(self, x):
+            self.count = self.count + x
+            return self.count
+    assert "add" in [node.name for node in fx.symbolic_trace(Counter()).graph.nodes]
+
+
+def test_metadata_are_a_dict():
+    node = fx.symbolic_trace(lambda x: x + 1).graph.output_node()
+    node.meta["a"] = 1
+    assert isinstance(node.meta, dict) and json.dumps(node.meta) == '{"a": 1}' and node.meta | {"b": 2} == {"a": 1, "b": 2}
+    assert {**node.meta} == copy.deepcopy(node.meta) == dict(node.meta) == {"a": 1} and len(node.meta) == 1
+
+
+def test_arguments_are_replaced_by_place():
+    node = list(fx.symbolic_trace(lambda x, y: umbra.cat([x, y], 0)).graph.nodes)[2]
+    with pytest.raises(IndexError, match="list assignment index out of range"):
+        node.update_arg(9, 1)
+    with pytest.raises(AssertionError, match=r"insert_args index must be between 0 and len\(self.args\), got 9"):
+        node.insert_arg(9, 1)
+    node.update_arg(-1, 1)
+    assert node.args[1] == 1 and node._pretty_print_target(node.target) == "torch.cat"
+    node._rename("x")
+    assert node.name == "x_1"
+
+
+def test_lint_asks_for_modules():
+    gm = fx.symbolic_trace(nn.Linear(2, 2))
+    node = gm.graph.create_node("call_module", "weight", ())
+    with pytest.raises(RuntimeError, match=f"Node {node.name} target weight weight of  does not reference an nn.Module"):
+        gm.graph.lint()
+
+
+def test_partitions_are_fused_in_order():
+    class Adding(OperatorSupport):
+        def is_node_supported(self, modules, node):
+            return node.op == "call_function" and node.target in (operator.add, umbra.relu)
+
+    def f(x, y):
+        a = x + y
+        return umbra.relu(a) * 2 + a, umbra.relu(y) + 1
+    gm = fx.symbolic_trace(f)
+    partitioner = CapabilityBasedPartitioner(gm, Adding())
+    parts = partitioner.propose_partitions()
+    assert [part.id for part in parts] == [1, 4]
+    lines = [str(node.format_node()).split(" : ")[0] for node in partitioner.fuse_partitions(parts).graph.nodes]
+    assert lines[2:-1] == ["%fused_1", "%getitem_2", "%getitem_3", "%mul", "%fused_0", "%getitem", "%getitem_1"]
+
+
+def test_capture_of_an_annotated_function():
+    with fx.traceback.annotate({"stage": 1}):
+        gm = fx.experimental.proxy_tensor.make_fx(lambda x: x.sin())(umbra.ones(2))
+    assert [node.meta.get("custom") for node in gm.graph.nodes] == [None] * 3

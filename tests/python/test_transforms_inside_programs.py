@@ -1,0 +1,99 @@
+"""Derivatives that a captured or exported program takes itself, and what meets them there."""
+import pytest
+import umbra
+import umbra.export
+from umbra import autograd, nn
+from umbra.autograd import forward_ad
+from umbra.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
+from umbra.fx.experimental.proxy_tensor import make_fx
+
+
+class Cube(autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        return x ** 3
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+        ctx.save_for_forward(inputs[0])
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 3 * ctx.saved_tensors[0] ** 2
+
+    @staticmethod
+    def jvp(ctx, tangent):
+        return tangent * 3 * ctx.saved_tensors[0] ** 2
+
+
+def exported(function, x):
+    class Program(nn.Module):
+        def forward(self, x):
+            return function(x)
+    return umbra.export.export(Program(), (x,))
+
+
+x = umbra.tensor([1.0, 2.0, 3.0])
+DERIVATIVES = {"grad": grad(lambda x: Cube.apply(x).sum()), "vjp": lambda x: vjp(Cube.apply, x)[1](x)[0], "jvp": lambda x: jvp(Cube.apply, (x,), (x,))[1],
+               "vmap of grad": vmap(grad(Cube.apply)), "jacrev": jacrev(Cube.apply), "jacfwd": jacfwd(Cube.apply)}
+
+
+@pytest.mark.parametrize("derivative", DERIVATIVES.values(), ids=DERIVATIVES)
+def test_a_custom_function_has_its_gradient_in_programs_recorded_above_autograd(derivative):
+    other = x + 1
+    assert umbra.equal(make_fx(derivative, pre_dispatch=True)(x)(other), derivative(other))
+    program = exported(derivative, x)
+    assert umbra.equal(program.module()(other), derivative(other)) and derivative(other).any()
+    assert umbra.equal(program.run_decompositions().module()(other), derivative(other))
+
+
+def test_a_program_makes_tensors_of_numbers_inside_a_derivative():
+    function = grad(lambda x: (x[umbra.tensor([0, 0, 1])] * umbra.tensor([1.0, 2.0, 3.0])).sum())
+    assert exported(function, x).module()(x).tolist() == [3.0, 3.0, 0.0] == function(x).tolist()
+
+
+def determinant(x):
+    return umbra.linalg.det(x.outer(x) + umbra.eye(3, dtype=x.dtype))
+
+
+@pytest.mark.parametrize("function", [grad(lambda x: grad(determinant)(x).sum()), hessian(determinant), jacfwd(jacrev(determinant))], ids=["grad", "hessian", "forward"])
+def test_second_derivatives_of_determinants_with_equal_singular_values(function):
+    point, other = umbra.tensor([-0.6, -0.2, 0.1], dtype=umbra.float64), umbra.tensor([-0.3, 0.1, 0.4], dtype=umbra.float64)
+    expected = function(point)  # the determinant is 1 + |x|²
+    assert umbra.allclose(expected, (2 * umbra.eye(3, dtype=umbra.float64)) if expected.dim() == 2 else umbra.full((3,), 2.0, dtype=umbra.float64))
+    assert umbra.allclose(make_fx(function)(point)(other), expected)
+
+
+def test_captured_derivatives_of_determinants_of_singular_matrices():
+    singular = umbra.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=umbra.float64)
+    regular = umbra.tensor([[1.0, 2.0], [3.0, 5.0]], dtype=umbra.float64)
+    second = grad(lambda a: (grad(umbra.linalg.det)(a) * umbra.tensor([[1.0, 0.0], [0.0, 0.0]], dtype=umbra.float64)).sum())
+    captured = make_fx(second)(regular)
+    for matrix in (singular, regular):  # the adjugate's first element is the last of the matrix
+        assert umbra.allclose(captured(matrix), umbra.tensor([[0.0, 0.0], [0.0, 1.0]], dtype=umbra.float64))
+
+
+def test_a_tangent_of_a_transform_can_be_asked_for():
+    seen = []
+
+    def function(x):
+        seen.append(forward_ad.unpack_dual(x * 2))
+        return x * 2
+    jvp(function, (x,), (x + 1,))
+    assert seen[0].tangent.tolist() == [4.0, 6.0, 8.0] and seen[0].primal.tolist() == [2.0, 4.0, 6.0]
+    assert forward_ad.unpack_dual(x).tangent is None
+
+
+def test_the_place_of_a_single_result_is_a_number_or_a_tuple_of_one():
+    assert vmap(lambda x: x, out_dims=(1,))(umbra.ones(2, 3)).shape == (3, 2)
+    with pytest.raises(ValueError, match="out_dims is not compatible with the structure of `outputs`"):
+        vmap(lambda x: x, out_dims=[1])(umbra.ones(2, 3))
+
+
+def test_places_of_nonzero_elements_of_nothing_are_none():
+    from umbra._subclasses.fake_tensor import FakeTensorMode
+    from umbra.fx.experimental.symbolic_shapes import ShapeEnv
+    assert FakeTensorMode(shape_env=ShapeEnv()).from_tensor(umbra.ones(0, 4)).nonzero().shape == (0, 2)
