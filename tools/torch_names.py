@@ -25,8 +25,6 @@ NOT_LISTED = ("torch.ao", "torch.contrib", "torch.csrc", "torch.distributed", "t
               "torch.nativert", "torch.numa", "torch.headeronly", "torch.cuda.", "torch.xpu.", "torch.masked.", "torch.export.experimental")
 LISTED = ("torch.fx.experimental.proxy_tensor", "torch.fx.experimental.symbolic_shapes", "torch.fx.passes.shape_prop", "torch.testing",
           "torch.cuda.amp")
-PRIVATE_BUT_IMPORTED = tuple(f"torch.distributed.{name}" for name in (
-    "_functional_collectives", "_composable", "_tensor", "_shard.sharded_tensor.api", "_symmetric_memory", "_state_dict_utils"))
 # Classes whose attributes are listed.
 CLASSES = ("torch.Tensor", "torch.export.exported_program.ExportedProgram", "torch.fx.graph.Graph", "torch.fx.graph_module.GraphModule",
            "torch.fx.node.Node", "torch.nn.modules.module.Module", "torch.optim.optimizer.Optimizer")
@@ -81,12 +79,12 @@ def names(module):
 
 
 def distributed_names():
-    """The classes and functions of torch.distributed's modules, those that they import from each other too. Some private modules, which
-    packages import all the same, are among them; those that run programs are not."""
+    """The classes and functions of torch.distributed's modules, those that they import from each other too. Private modules, which packages import all
+    the same, are among them."""
     import torch.distributed
     found = []
     for info in pkgutil.walk_packages(torch.distributed.__path__, "torch.distributed.", onerror=lambda name: None):
-        if is_public_path(info.name) and "flight_recorder" not in info.name or info.name.startswith(PRIVATE_BUT_IMPORTED):
+        if "flight_recorder" not in info.name and not info.name.endswith("__main__"):
             found.append(info.name)
     for name in sorted({"torch.distributed", *found}):
         try:

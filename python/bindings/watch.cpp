@@ -232,7 +232,8 @@ void Watched::add(PyObject* key, PyObject* value, Scope& scope, int depth) {
 
 void Watched::watch_sequence(PyObject* object, Scope& scope, int depth) {
   kind_ = Kind::Sequence;
-  nb::object items = owned(PySequence_List(object));
+  // A class of lists may iterate in a way of its own; what lies in it is meant.
+  nb::object items = owned(PyList_Check(object) ? PyList_GetSlice(object, 0, PY_SSIZE_T_MAX) : PySequence_List(object));
   if (scope.restorable) copy_ = items;
   length_ = PyList_GET_SIZE(items.ptr());
   for (Py_ssize_t i = 0; i < length_; ++i) {
@@ -241,18 +242,30 @@ void Watched::watch_sequence(PyObject* object, Scope& scope, int depth) {
   }
 }
 
+/// The keys of a dict in their order, which an OrderedDict keeps besides. Its class's own methods are not asked: they
+/// may say something else.
+static nb::object ordered_keys(PyObject* dict) {
+  if (!PyODict_Check(dict)) return owned(PyDict_Keys(dict));
+  return owned(
+      PySequence_List(nb::borrow(reinterpret_cast<PyObject*>(&PyODict_Type)).attr("__iter__")(nb::handle(dict)).ptr()));
+}
+
+/// What lies in a dict, in its order, as a plain one.
+static nb::object ordered_copy(PyObject* dict) {
+  if (!PyODict_Check(dict)) return owned(PyDict_Copy(dict));
+  nb::object copy = owned(PyDict_New());
+  for (nb::handle key : ordered_keys(dict))
+    if (PyObject* value = PyDict_GetItem(dict, key.ptr())) checked(PyDict_SetItem(copy.ptr(), key.ptr(), value));
+  return copy;
+}
+
 void Watched::watch_dict(PyObject* object, Scope& scope, int depth) {
   kind_ = Kind::Dict;
   exact_ = ordered_ = true;
   length_ = PyDict_GET_SIZE(object);
-  nb::object keys = owned(PyDict_Keys(object));
-  nb::object copy = owned(PyDict_Copy(object));  // looking at values may run code
-  if (PyODict_Check(object)) {                   // which has an order of its own
-    keys = owned(PySequence_List(object));
-    copy = owned(PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyODict_Type), object));
-  }
+  nb::object copy = ordered_copy(object);  // looking at values may run code
   if (scope.restorable) copy_ = copy;
-  for (nb::handle key : keys)
+  for (nb::handle key : owned(PyDict_Keys(copy.ptr())))
     if (PyObject* value = PyDict_GetItem(copy.ptr(), key.ptr())) add(key.ptr(), value, scope, depth - 1);
   version_ = PyODict_Check(object) ? 0 : dict_version(object);
 }
@@ -448,7 +461,7 @@ bool Watched::dict_holds(PyObject* now, std::string* why) {
 }
 
 bool Watched::order_holds(PyObject* now) const {
-  nb::object keys = owned(PyODict_Check(now) ? PySequence_List(now) : PyDict_Keys(now));
+  nb::object keys = ordered_keys(now);
   for (size_t i = 0; i < items_.size(); ++i)
     if (!is_equal_object(PyList_GET_ITEM(keys.ptr(), static_cast<Py_ssize_t>(i)), items_[i].key.ptr())) return false;
   return true;
@@ -531,8 +544,8 @@ void Watched::restore_sequence(PyObject* object) {
 
 void Watched::restore_dict(PyObject* dict) {
   if (PyODict_Check(dict)) {
-    call(dict, "clear");
-    call(dict, "update", copy_.ptr());
+    nb::borrow(reinterpret_cast<PyObject*>(&PyODict_Type)).attr("clear")(nb::handle(dict));
+    for (auto [key, value] : nb::borrow<nb::dict>(copy_)) checked(PyODict_SetItem(dict, key.ptr(), value.ptr()));
     return;
   }
   if (!module_) {

@@ -80,7 +80,7 @@ def test_names_of_torch_distributed_are_imported_and_refused():
         from torch.distributed import rpc
         assert not isinstance(torch.nn.Linear(1, 1), FullyShardedDataParallel) and not hasattr(dist, "nonsense")
         asked = rpc.api._require_initialized(print)
-        for call in (dist.gather_object, get_model_state_dict, lambda: FullyShardedDataParallel(None), asked):
+        for call in (dist.send, get_model_state_dict, lambda: FullyShardedDataParallel(None), asked):
             try:
                 call()
             except RuntimeError as error:
@@ -89,8 +89,9 @@ def test_names_of_torch_distributed_are_imported_and_refused():
             import torch.distributed.no_such_module
         except ModuleNotFoundError as error:
             print(error.name)
-    """).split("\n") == ["torch.distributed.gather_object", "torch.distributed.checkpoint.state_dict.get_model_state_dict",
-                         "torch.distributed.fsdp.fully_sharded_data_parallel.FullyShardedDataParallel",
+    """).split("\n") == ["torch.distributed.send is not in Umbra, which has one process",
+                         "torch.distributed.checkpoint.state_dict.get_model_state_dict is not in Umbra, which has one process",
+                         "torch.distributed.fsdp.fully_sharded_data_parallel.FullyShardedDataParallel is not in Umbra, which has one process",
                          "RPC has not been initialized. Call torch.distributed.rpc.init_rpc first.", "torch.distributed.no_such_module"]
 
 

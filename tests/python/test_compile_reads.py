@@ -314,3 +314,37 @@ def test_the_system_is_asked_at_each_call(tmp_path):
     assert compiled(numbers()).tolist() == [0, 0]
     place.touch()
     assert compiled(numbers()).tolist() == [1, 2]
+
+
+# ---- what is put back after a capture that counts for nothing ----
+
+class Making(collections.OrderedDict):
+    """Makes what it is asked for, as tables of layers by name do."""
+
+    def __getitem__(self, key):
+        return super().__getitem__(key)()
+
+
+class PlainMaking(dict):
+    def __getitem__(self, key):
+        return super().__getitem__(key)()
+
+    def keys(self):
+        return []
+
+
+class Counting(list):
+    def __iter__(self):
+        return iter(range(len(self)))
+
+
+def test_containers_that_show_other_things_than_lie_in_them_keep_what_lies_in_them():
+    made, plain, counting = Making(), PlainMaking(a=dict), Counting([dict, 2])
+    collections.OrderedDict.__setitem__(made, "a", dict)
+
+    def look(x):
+        return x + len(made["a"]) + len(plain["a"]) + counting[1]
+    compiled = torch.compile(look, backend="aot_eager")
+    for _ in range(2):
+        assert compiled(torch.ones(1)).tolist() == [3]
+    assert list(dict.items(made)) == list(dict.items(plain)) == [("a", dict)] and counting[:] == [dict, 2]

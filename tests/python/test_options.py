@@ -26,7 +26,16 @@ NOTHING_TO_CHANGE = {
     **{f"{place}": "there is no such device" for place in (
         "accelerator.py current_accelerator", "accelerator.py memory_allocated", "accelerator.py memory_stats", "cuda/__init__.py device_memory_used",
         "backends/cudnn.py is_acceptable", "backends/mps.py is_macos_or_newer", "backends/mps.py is_macos13_or_newer",
-        "optim/optimizer.py _default_to_fused_or_foreach", "distributed/__init__.py ProcessGroup.__init__")},
+        "optim/optimizer.py _default_to_fused_or_foreach")},
+    **{f"distributed/{place}": "there is one process: it waits for nobody, and nothing travels" for place in (
+        "_group.py Work.wait", "_group.py ProcessGroup.barrier", "_group.py ProcessGroup.allreduce", "_group.py new_group",
+        "algorithms/join.py Join.__exit__", "algorithms/join.py JoinHook.post_hook",
+        *(f"_collectives.py {name}" for name in ("barrier", "monitored_barrier", "all_gather_object", "broadcast_object_list", "gather_object",
+                                                 "scatter_object_list")),
+        *(f"_functional_collectives.py {name}" for name in ("broadcast", "all_reduce", "all_reduce_coalesced", "all_gather_tensor",
+                                                            "reduce_scatter_tensor", "all_to_all_single")))},
+    **{f"nn/parallel/distributed.py DistributedDataParallel.{name}": "there is one process: how gradients travel changes nothing" for name in (
+        "__init__", "join", "join_hook")},
     **{f"utils/data/_utils/collate.py collate_{kind}_fn": "what goes into containers hands it on" for kind in (
         "tensor", "numpy_scalar", "float", "int", "str")},
     "cpu/__init__.py current_stream": "there is one",

@@ -128,9 +128,9 @@ def test_tensors_are_grouped_by_device_and_type():
 def test_what_needs_several_processes_can_be_asked_for_and_not_made():
     from umbra.distributed.fsdp import FSDPModule, fully_shard
     assert not isinstance(torch.nn.Linear(1, 1), FSDPModule)
-    with pytest.raises(RuntimeError, match="not available"):
+    with pytest.raises(RuntimeError, match="is not in Umbra, which has one process"):
         fully_shard(torch.nn.Linear(1, 1))
-    with pytest.raises(RuntimeError, match="not available"):
+    with pytest.raises(RuntimeError, match="is not in Umbra, which has one process"):
         torch.distributed.optim.ZeroRedundancyOptimizer([])
 
 

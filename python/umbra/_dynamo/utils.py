@@ -1,4 +1,5 @@
 """What packages ask of torch's compiler."""
+import warnings
 
 
 def is_compile_supported(device_type):
@@ -19,3 +20,13 @@ def same(ref, res, fp64_ref=None, cos_similarity=False, tol=1e-4, equal_nan=Fals
             return type(a) is type(b) and a == b
         return a.shape == b.shape and a.dtype == b.dtype and a.allclose(b, rtol=tol, atol=tol, equal_nan=equal_nan)
     return spec == other and all(map(alike, expected, found))
+
+
+_said = set()
+
+
+def warn_once(msg, stacklevel=1):
+    """Warns of this text the first time that it is said."""
+    if msg not in _said:
+        _said.add(msg)
+        warnings.warn(msg, stacklevel=stacklevel + 1)

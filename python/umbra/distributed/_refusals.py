@@ -19,9 +19,9 @@ def distributed_names():
 
 
 def refusing(name):
-    """A function that says it is not available. `name`: without torch.distributed."""
+    """A function that says that it is not here. `name`: without torch.distributed."""
     def refused(*args, **kwargs):
-        raise RuntimeError(f"torch.distributed.{name}: torch.distributed is not available in Umbra")
+        raise RuntimeError(f"torch.distributed.{name} is not in Umbra, which has one process")
     refused.__name__ = refused.__qualname__ = name
     return refused
 
@@ -29,7 +29,7 @@ def refusing(name):
 def refusing_class(name, base=object, **attributes):
     """A class that can be asked for and derived from, and of which there is no object."""
     def refused(self, *args, **kwargs):
-        raise RuntimeError(f"torch.distributed.{name}: torch.distributed is not available in Umbra")
+        raise RuntimeError(f"torch.distributed.{name} is not in Umbra, which has one process")
     last = name.rpartition(".")[2]
     return type(base)(last, (base,), {"__init__": refused, "__module__": f"torch.distributed.{name}".removesuffix("." + last), **attributes})
 
@@ -55,7 +55,7 @@ class _RefusingModule:
     """Makes a module of nothing but such names."""
 
     def create_module(self, spec):
-        module = types.ModuleType(spec.name, "A module of torch.distributed, which is not available: what it has can be asked for.")
+        module = types.ModuleType(spec.name, "A module of torch.distributed that is not here: what it has can be asked for.")
         module.__path__, module.__getattr__ = [], refusing_names(spec.name)
         return module
 

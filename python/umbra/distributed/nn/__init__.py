@@ -1,5 +1,6 @@
-"""Collective operations that are differentiated: there is one process, so they are refused."""
-from umbra.distributed._refusals import refusing
+"""Collective operations that are differentiated."""
+from umbra.distributed._refusals import refusing_names
+from umbra.distributed.nn.functional import (  # noqa: F401
+    all_gather, all_reduce, all_to_all, all_to_all_single, broadcast, gather, reduce, reduce_scatter, scatter)
 
-all_reduce, all_gather, all_to_all, broadcast, gather, reduce, reduce_scatter, scatter = map(
-    refusing, ("nn.all_reduce", "nn.all_gather", "nn.all_to_all", "nn.broadcast", "nn.gather", "nn.reduce", "nn.reduce_scatter", "nn.scatter"))
+__getattr__ = refusing_names(__name__)

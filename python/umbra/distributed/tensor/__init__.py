@@ -7,11 +7,11 @@ class DTensor(Tensor):
     """A tensor over several machines. None can be made here, so no tensor is one."""
 
     def __new__(cls, *args, **kwargs):
-        raise RuntimeError("torch.distributed.tensor.DTensor: torch.distributed is not available in Umbra")
+        raise RuntimeError("torch.distributed.tensor.DTensor is not in Umbra, which has one process")
 
 
 def distribute_tensor(*args, **kwargs):
-    raise RuntimeError("torch.distributed.tensor.distribute_tensor: torch.distributed is not available in Umbra")
+    raise RuntimeError("torch.distributed.tensor.distribute_tensor is not in Umbra, which has one process")
 
 
 distribute_module = distribute_tensor

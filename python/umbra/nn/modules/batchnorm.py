@@ -94,6 +94,12 @@ class SyncBatchNorm(_BatchNorm):
         if input.dim() < 2:
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
 
+    def forward(self, input):
+        self._check_input_dim(input)
+        if self.training and umbra.distributed.is_initialized() and input.device.type == "cpu":
+            raise ValueError("SyncBatchNorm expected input tensor to be on GPU or XPU or privateuseone")
+        return super().forward(input)
+
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):
         """The module with a SyncBatchNorm in the place of each BatchNorm."""

@@ -2,6 +2,7 @@
 import math
 
 import umbra
+from umbra import distributed as dist
 from umbra.utils.data.sampler import Sampler
 
 
@@ -9,8 +10,8 @@ class DistributedSampler(Sampler):
     """The indices of process `rank` of `num_replicas`; `set_epoch` changes the order of a shuffled one."""
 
     def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False):
-        if num_replicas is None or rank is None:
-            raise RuntimeError("Requires distributed package to be available")
+        num_replicas = dist.get_world_size() if num_replicas is None else num_replicas
+        rank = dist.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset, self.num_replicas, self.rank, self.epoch, self.drop_last = dataset, num_replicas, rank, 0, drop_last
