@@ -216,6 +216,7 @@ class ShapeEnv:
 
     def evaluate_expr(self, expr, hint=None):
         """The value of an expression, which becomes a guard: `env.evaluate_expr((n > 4).node.expr)`."""
+        not_built("ShapeEnv.evaluate_expr", hint=(hint, None))
         return guard_scalar(number_of(expr))
 
     def simplify(self, expr):
