@@ -231,6 +231,12 @@ def test_a_function_of_several_kinds_takes_integers():
     assert [compiled(torch.ones(1), n).item() for n in (3, 4, 5, 1.5)] == [3.0, 4.0, 5.0, 1.0]
 
 
+@pytest.mark.parametrize("dynamic", [True, False, None])
+def test_classes_of_numbers_are_those_of_python(dynamic):
+    compiled = torch.compile(lambda x, n: x * 2 if type(n) is int else x * 3, backend="eager", dynamic=dynamic)
+    assert [compiled(torch.ones(1), n).item() for n in (3, 4, 5, 1.5)] == [2.0, 2.0, 2.0, 3.0]
+
+
 def test_a_size_is_a_key():
     table = {3: 10.0, 4: 20.0}
     graphs = []

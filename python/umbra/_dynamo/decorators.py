@@ -79,7 +79,8 @@ class error_on_graph_break:
     def __enter__(self):
         return self
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(self, *exception):
+        error = exception[1]
         if error is not None and not hasattr(error, "_ends_call"):  # the innermost one decides
             error._ends_call = self.error_on_graph_break
 
