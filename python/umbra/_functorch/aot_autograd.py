@@ -280,6 +280,7 @@ class _Compiled:
             _check_arguments(leaves)
         kept = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
         floats = tuple(i for i, leaf in enumerate(leaves) if is_finite_float(leaf)) if self.takes_floats else ()
+        by_value = [leaf for i, leaf in enumerate(leaves) if i not in kept]
         for i in floats:
             leaves[i] = _C._float_tensor(leaves[i])
         named = tuple((i, type(leaf), leaf if is_known(leaf) else id(leaf)) for i, leaf in kept.items())
@@ -290,10 +291,12 @@ class _Compiled:
                 return graphs, inputs
         if not make:
             return None, inputs
-        return self._add(self.entries.setdefault(key, []), args, kwargs, leaves, spec, kept, flags, floats), inputs
+        kinds = self.entries.setdefault(key, [])
+        captured_by_value = self.entries.get((*key[:3], (), *key[4:])) if floats and not kinds else None
+        self.reasons[captured_by_value[-1][1].plain.why_not(by_value) if captured_by_value else self._why_new(kinds)] += 1
+        return self._add(kinds, args, kwargs, leaves, spec, kept, flags, floats), inputs
 
     def _add(self, kinds, args, kwargs, leaves, spec, kept, flags, floats):
-        self.reasons[self._why_new(kinds)] += 1
         # Before the function runs, which may change what it reads.
         reads = None if self.reads is None else self.reads([leaf for leaf in kept.values() if not is_known(leaf)] + objects.classes_in(spec))
         names = [name for i, name in enumerate(_names_of(self.function, args, kwargs)) if i not in kept]
