@@ -10,6 +10,18 @@ namespace {
 
 constexpr int kDeepest = 400;  // objects inside of objects that are looked at; deeper ones cannot be watched
 
+/// What Python calls of a class without a name in the code.
+constexpr const char* kImplied[] = {
+    "forward",     "__call__",  "__init__",   "__new__",      "__post_init__", "__getattr__",  "__getattribute__",
+    "__setattr__", "__get__",   "__set__",    "__getitem__",  "__setitem__",   "__missing__",  "__class_getitem__",
+    "__len__",     "__iter__",  "__next__",   "__reversed__", "__contains__",  "__bool__",     "__enter__",
+    "__exit__",    "__hash__",  "__eq__",     "__ne__",       "__lt__",        "__le__",       "__gt__",
+    "__ge__",      "__add__",   "__radd__",   "__iadd__",     "__sub__",       "__rsub__",     "__isub__",
+    "__mul__",     "__rmul__",  "__imul__",   "__truediv__",  "__rtruediv__",  "__floordiv__", "__rfloordiv__",
+    "__mod__",     "__rmod__",  "__pow__",    "__rpow__",     "__matmul__",    "__rmatmul__",  "__and__",
+    "__or__",      "__xor__",   "__invert__", "__neg__",      "__pos__",       "__abs__",      "__int__",
+    "__float__",   "__index__", "__round__",  "__str__",      "__repr__",      "__format__",   "__instancecheck__"};
+
 bool changed(std::string* why, const std::string& step) {
   if (why) *why = step + *why;
   return false;
@@ -31,7 +43,7 @@ void add_names(PyObject* code, PyObject* names) {
 
 Reads::Reads(nb::handle functions, nb::handle owners, nb::handle names, bool restorable, bool whole) {
   nb::object all = owned(PySet_New(names.ptr()));
-  for (const char* implied : {"forward", "__call__"}) checked(PySet_Add(all.ptr(), make_text(implied).ptr()));
+  for (const char* implied : kImplied) checked(PySet_Add(all.ptr(), make_text(implied).ptr()));
   for (nb::handle f : functions) add_names(nb::object(f.attr("__code__")).ptr(), all.ptr());
   Watched::Scope scope{{}, all.ptr(), restorable};
   scope.whole = whole;

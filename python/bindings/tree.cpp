@@ -1,10 +1,12 @@
 #include "tree.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "graph.h"
 #include "tensor_type.h"
 #include "torch_function.h"
+#include "umbra/generated/functions.h"
 #include "values.h"
 #include "watched_objects.h"
 
@@ -57,6 +59,15 @@ bool equal(PyObject* a, PyObject* b) {
   return same == 1;
 }
 
+/// A float as graphs take it that are for any: a tensor.
+bool read_float(PyObject* object, Value& out) {
+  if (!PyFloat_CheckExact(object) || !std::isfinite(PyFloat_AS_DOUBLE(object))) return false;
+  Tensor number = empty({}, {.dtype = DType::Float64});
+  *number.data<double>() = PyFloat_AS_DOUBLE(object);
+  out = Value(number);
+  return true;
+}
+
 bool has_attributes(PyObject* object) {
   PyObject* dict = attribute_dict(object);
   return dict && PyDict_GET_SIZE(dict) > 0;
@@ -89,6 +100,8 @@ Tree::Node Tree::read(nb::handle spec, nb::handle kept, nb::handle leaves, size_
     if (PyDict_Contains(kept.ptr(), place.ptr()) != 1) {
       if (!leaves.is_none() && is_tensor(nb::object(leaves[place]).ptr()))
         node.type = nb::borrow(nb::object(leaves[place]).type());
+      node.float_as_tensor =
+          !leaves.is_none() && nb::object(leaves[place]).ptr() == reinterpret_cast<PyObject*>(&PyFloat_Type);
       return node;
     }
     node.kind = Node::Kind::Kept;
@@ -129,6 +142,7 @@ bool Tree::match(const Node& node, PyObject* object, Found& found) {
   auto is_type = [&] { return reinterpret_cast<PyObject*>(Py_TYPE(object)) == node.type.ptr(); };
   switch (node.kind) {
     case Node::Kind::Leaf:
+      if (node.float_as_tensor) return read_float(object, found.leaves.emplace_back());
       if (node.type && is_tensor(object) && (!is_type() || has_own_attributes(object))) return false;
       return read_leaf(object, found.leaves.emplace_back());
     case Node::Kind::Kept: return is_kept_value(node.kept.ptr(), object);
@@ -224,6 +238,12 @@ nb::object Tree::fill_result(ArrayRef<Value> leaves) const {
 }
 
 void bind_tree(nb::module_& m) {
+  // _float_tensor(number): a float as graphs take it that are for any.
+  m.def("_float_tensor", [](nb::handle number) {
+    Value value;
+    check<TypeError>(read_float(number.ptr(), value), "a finite float is expected");
+    return nb::steal(wrap(value));
+  });
   nb::class_<Tree>(m, "_Tree")
       .def(nb::init<nb::handle, nb::handle, bool, nb::handle>(), nb::arg("spec"), nb::arg("kept"),
            nb::arg("keeps_types"), nb::arg("leaves").none())

@@ -13,7 +13,8 @@ class Tree {
   /// From a TreeSpec of umbra.utils._pytree, with the kept leaves by their places. `usable()` is false where it has
   /// nodes of other classes. Where it does not keep types, a plain tuple or list of leaves is filled as a list and
   /// sizes as a tuple, which is what PyTorch's aot_function gives; torch.compile gives what the function gave.
-  /// `leaves`, or None: the tensors among them tell of what class those of calls have to be.
+  /// `leaves`, or None: the tensors among them tell of what class those of calls have to be. Where the class `float`
+  /// stands for one, graphs take floats as tensors.
   Tree(nb::handle spec, nb::handle kept, bool keeps_types, nb::handle leaves);
   bool usable() const { return usable_; }
 
@@ -30,6 +31,7 @@ class Tree {
     enum class Kind : uint8_t { Leaf, Kept, Tuple, List, Dict, Object };
     Kind kind = Kind::Leaf;
     nb::object type, kept;  // of a leaf: the class that a tensor has to have, where one is asked for
+    bool float_as_tensor = false;
     std::vector<nb::object> keys;
     std::vector<Node> children;
   };

@@ -143,7 +143,8 @@ class set_stance:
     def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
         if stance != "default" and force_backend is not None:
             raise RuntimeError("non-default stance cannot have force_backend set")
-        not_built("torch.compiler.set_stance", force_backend=(force_backend, None))  # guards are cheap, and evaluated whatever was said
+        not_built("torch.compiler.set_stance", force_backend=(force_backend, None))
+        self.skip_guard_eval_unsafe = skip_guard_eval_unsafe  # or not: guards are cheap, and evaluated whatever was said
         if stance not in _STANCES:
             raise NotImplementedError(f"torch.compiler.set_stance: {stance!r} is not in Umbra; there are {', '.join(map(repr, _STANCES))}")
         self.stance, self.before = stance, _stance()

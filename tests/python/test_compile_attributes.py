@@ -231,6 +231,12 @@ def test_a_function_of_several_kinds_takes_integers():
     assert [compiled(torch.ones(1), n).item() for n in (3, 4, 5, 1.5)] == [3.0, 4.0, 5.0, 1.0]
 
 
+@pytest.mark.parametrize("dynamic", [True, False, None])
+def test_classes_of_numbers_are_those_of_python(dynamic):
+    compiled = torch.compile(lambda x, n: x * 2 if type(n) is int else x * 3, backend="eager", dynamic=dynamic)
+    assert [compiled(torch.ones(1), n).item() for n in (3, 4, 5, 1.5)] == [2.0, 2.0, 2.0, 3.0]
+
+
 def test_a_size_is_a_key():
     table = {3: 10.0, 4: 20.0}
     graphs = []
@@ -327,3 +333,13 @@ def test_a_cache_that_has_something_stays_whole():
         scaled(n + 10)
         assert compiled(torch.ones(n))[0].item() == n
         gc.collect()
+
+
+@pytest.mark.parametrize("name, ask", [("__len__", len), ("__bool__", bool), ("__float__", float), ("__contains__", lambda thing: 1 in thing),
+                                       ("__neg__", operator.neg), ("__eq__", lambda thing: thing == 1), ("__getitem__", lambda thing: thing[0])])
+def test_methods_that_python_calls_by_itself(name, ask):
+    methods = {"__float__": (lambda self: 2.0, lambda self: 3.0)}
+    first, second = methods.get(name, (lambda self, *other: True, lambda self, *other: False))
+    kind = type("Kind", (), {name: first, "__hash__": None})
+    thing = kind()
+    compiled_and_plain(lambda x: x * (2 if ask(thing) in (True, 2.0) else 3), set_to(kind, name, second))

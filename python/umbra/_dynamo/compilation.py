@@ -22,7 +22,7 @@ from umbra._dynamo.exc import (
     refused_without_data)
 from umbra._dynamo.reachable import Caches, Functions
 from umbra._functorch import objects
-from umbra._functorch.aot_autograd import ChangesArguments, _compile, _compile_module, _in_graph, _names_of, is_known, reads_any
+from umbra._functorch.aot_autograd import ChangesArguments, _compile, _compile_module, _in_graph, _names_of, is_finite_float, is_known, reads_any
 from umbra._library.custom_ops import NoFakeKernel
 from umbra._options import not_built
 from umbra.compiler import _calling_compiled, _capturing, _stance, _tracer, is_compiling
@@ -145,6 +145,10 @@ class CannotCapture(Exception):
     """A function fails on tensors without data."""
 
 
+class _AsksFloats(Exception):
+    """A function that is captured for any float asks for its value."""
+
+
 class _Backend:
     """A backend whose calls are counted."""
 
@@ -189,7 +193,8 @@ class _Optimized:
         self.gave_up, self.why_not = False, None
         self.effects = self.prepared = 0  # calls that changed what they read; captures that the next lookup finds, which is no hit
         self.at_limit = self.has_run = self.asks_data = False
-        self.first_numbers = {}
+        self.first_numbers, self.first_floats = {}, {}
+        self.moving.takes_floats = self.fixes_floats = False
         self.reasons = collections.Counter()
         self.static.reset()
         self.moving.reset()
@@ -283,7 +288,9 @@ class _Optimized:
             if reads_any(before, leaves, opened):
                 return self.model(*args, **kwargs)
             try:
-                why = self._capture(captures, before, marked, args, kwargs)
+                why = self._capture_with_floats(captures, before, marked, leaves, args, kwargs)
+            except _AsksFloats:
+                return self._run(*args, **kwargs)
             except breaks.NotForeseen as error:
                 captures.forget()
                 before.restore()
@@ -318,6 +325,20 @@ class _Optimized:
         self.prepared += 1
         with _capturing():
             return captures.run(*args, **kwargs)
+
+    def _capture_with_floats(self, captures, before, marked, leaves, args, kwargs):
+        """The same as `_capture`; where the function asks for the value of a float that is a symbol, each value is captured for itself from then on."""
+        try:
+            return self._capture(captures, before, marked, args, kwargs)
+        except breaks.NotForeseen:
+            raise
+        except Exception as error:
+            if not captures.takes_floats or error is self.backend.error or not any(map(is_finite_float, leaves)):
+                raise
+        before.restore()
+        captures.reset()
+        self.fixes_floats, captures.takes_floats = True, False
+        raise _AsksFloats
 
     def _capture(self, captures, before, marked, args, kwargs):
         """Captures a call; gives what it changed besides its results, if anything."""
@@ -408,18 +429,34 @@ class _Optimized:
 
     def _moves(self, leaves, spec):
         """Whether sizes and integers are symbols: automatically so from the second ones on, and where data tell some of them."""
-        if self.asks_data:
-            return True
-        if self.dynamic is not None:
-            return self.dynamic
-        if not config.automatic_dynamic_shapes or self.functions is not None and self.functions.asks_for_types:
+        kind = (spec, tuple((leaf.dtype, leaf.dim()) if isinstance(leaf, Tensor) else type(leaf) for leaf in leaves))
+        if self.dynamic is False and not self.asks_data:
             return False
         if any(_is_marked(leaf) for leaf in leaves):
             return True
-        kind = (spec, tuple((leaf.dtype, leaf.dim()) if isinstance(leaf, Tensor) else type(leaf) for leaf in leaves))
+        if self._asks_for_types(leaves):
+            return self.asks_data
+        if self.asks_data or self.dynamic:
+            self._float_moves(kind, leaves)
+            return True
+        if not config.automatic_dynamic_shapes:
+            return False
         numbers = tuple(tuple(leaf.shape) if isinstance(leaf, Tensor) else leaf for leaf in leaves
                         if isinstance(leaf, Tensor) or type(leaf) is int)
-        return self.first_numbers.setdefault(kind, numbers) != numbers
+        moves = self.first_numbers.setdefault(kind, numbers) != numbers
+        return self._float_moves(kind, leaves) or moves
+
+    def _asks_for_types(self, leaves):
+        if self.functions is None:
+            self._foresee([leaf for leaf in leaves if not is_known(leaf)])
+        return self.functions.asks_for_types
+
+    def _float_moves(self, kind, leaves):
+        """Whether a float is another one than it was; such floats are tensors for the graphs, where the function lets them."""
+        floats = tuple(leaf for leaf in leaves if is_finite_float(leaf))
+        moves = not self.fixes_floats and self.first_floats.setdefault(kind, floats) != floats
+        self.moving.takes_floats |= moves
+        return moves
 
 
 def _takes_calls(leaf):

@@ -121,7 +121,7 @@ class Functions:
         self.functions.append(function)
         names = _names_in(function.__code__)
         self.names |= names
-        if not function.__code__.co_filename.startswith((self.library + os.sep, "<")):
+        if not function.__code__.co_filename.startswith((self.library + os.sep, "<frozen ")):
             self.whole |= "__dict__" in names
             self.asks_for_types |= "type" in names and _compares_types(function.__code__)
         self.texts |= _words_in(function.__code__)

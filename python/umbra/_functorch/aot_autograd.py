@@ -5,6 +5,7 @@ import enum
 import functools
 import inspect
 import itertools
+import math
 import threading
 
 from umbra import _C
@@ -29,13 +30,17 @@ _GRAPH_TYPES = (int, str, float, bool, type(None))
 
 
 # What a function may give besides: nothing changes these.
-_VALUES = _C.dtype, _C.device, type(_C.strided), type(_C.contiguous_format), type, enum.Enum, complex, bytes, range
+_VALUES = _C.dtype, _C.device, type(_C.strided), type(_C.contiguous_format), type, enum.Enum, complex, bytes, range, slice
 
 
 def _in_graph(leaf):
     if isinstance(leaf, (Tensor, _C.SymInt, _C.SymFloat, _C.SymBool)):
         return True
     return type(leaf) in _GRAPH_TYPES and not (type(leaf) is int and not -2**63 <= leaf < 2**63)
+
+
+def is_finite_float(leaf):
+    return type(leaf) is float and math.isfinite(leaf)
 
 
 def is_known(leaf):
@@ -188,6 +193,7 @@ class _Compiled:
                  tensors=None, module=None, call=None):
         self.number = next(AOT_COUNTER)
         self.function, self.partition, self.reads, self.tensors, self.module = function, partition, reads, tensors, module
+        self.takes_floats = False  # as tensors, whose numbers are symbols
         self.options = (partitioner(partition), _compiler(forward, f"{self.number}_forward"), _compiler(backward, f"{self.number}_backward"),
                         _compiler(forward if inference is None else inference, f"{self.number}_inference"), decompositions, dynamic, fixed_inputs,
                         keep_writes)
@@ -273,28 +279,35 @@ class _Compiled:
         if self.reads is None:
             _check_arguments(leaves)
         kept = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
+        floats = tuple(i for i, leaf in enumerate(leaves) if is_finite_float(leaf)) if self.takes_floats else ()
+        by_value = [leaf for i, leaf in enumerate(leaves) if i not in kept]
+        for i in floats:
+            leaves[i] = _C._float_tensor(leaves[i])
         named = tuple((i, type(leaf), leaf if is_known(leaf) else id(leaf)) for i, leaf in kept.items())
         inputs = [leaf for i, leaf in enumerate(leaves) if i not in kept]
-        key = spec, named, flags, _parameters_among(inputs), _function_modes()
+        key = spec, named, flags, floats, _parameters_among(inputs), _function_modes()
         for reads, graphs in self.entries.get(key, ()):
             if reads is None or reads.broken() is None and not reads_any(reads, leaves[len(args[0]) if self.module is not None else 0:], found):
                 return graphs, inputs
         if not make:
             return None, inputs
-        return self._add(self.entries.setdefault(key, []), args, kwargs, leaves, spec, kept, flags), inputs
+        kinds = self.entries.setdefault(key, [])
+        captured_by_value = self.entries.get((*key[:3], (), *key[4:])) if floats and not kinds else None
+        self.reasons[captured_by_value[-1][1].plain.why_not(by_value) if captured_by_value else self._why_new(kinds)] += 1
+        return self._add(kinds, args, kwargs, leaves, spec, kept, flags, floats), inputs
 
-    def _add(self, kinds, args, kwargs, leaves, spec, kept, flags):
-        self.reasons[self._why_new(kinds)] += 1
+    def _add(self, kinds, args, kwargs, leaves, spec, kept, flags, floats):
         # Before the function runs, which may change what it reads.
         reads = None if self.reads is None else self.reads([leaf for leaf in kept.values() if not is_known(leaf)] + objects.classes_in(spec))
         names = [name for i, name in enumerate(_names_of(self.function, args, kwargs)) if i not in kept]
-        run = functools.partial(_run, self.function, spec, kept, self.tensors, _parameters_among(leaf for i, leaf in enumerate(leaves) if i not in kept))
+        parameters = _parameters_among(leaf for i, leaf in enumerate(leaves) if i not in kept)
+        run = functools.partial(_run, self.function, spec, kept, self.tensors, parameters, floats)
         graphs = _ForKind(run, (*self.options, names), self.partition)
         kinds.append((reads, graphs))
         self.added = kinds, graphs.plain
         if sum(len(kinds) for kinds in self.entries.values()) > KEPT_KINDS:
             self._drop_oldest()
-        tree = _C._Tree(spec, kept, True, leaves)
+        tree = _C._Tree(spec, kept, True, [float if i in floats else leaf for i, leaf in enumerate(leaves)])
         state = self.module.state if self.module is not None else None
         if tree.usable and (self.module is None or state is not None) and not _function_modes():
             self.call._add(tree, graphs.plain, reads, state, None if state is None else (tuple(args[0]), flags))
@@ -334,13 +347,15 @@ class _Captures(threading.local):
 _captures = _Captures()
 
 
-def _run(function, spec, kept, tensors, parameters, inputs):
+def _run(function, spec, kept, tensors, parameters, floats, inputs):
     """The function on leaves. It is what C++ holds, and has no reference to what holds that. Where its `tensors` are watched, containers that it is given
     stay what they are, and those that it gives come back as what they are."""
     for i in parameters:
         if type(inputs[i]) is Tensor:
             inputs[i].__class__ = Parameter
     given = _with_kept(inputs, kept)
+    for i in floats:
+        given[i] = given[i].item()
     args, kwargs = pytree.tree_unflatten(given, spec)
     watched = tensors(inputs, (args, kwargs)) if tensors is not None else None
     _captures.depth += 1
