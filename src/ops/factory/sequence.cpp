@@ -52,6 +52,9 @@ SymInt bound(const Scalar& given) {
 SymInt range_length(const Scalar& start, const Scalar& end, const Scalar& step) {
   if (start.is_integral(true) && end.is_integral(true) && step.is_integral(true)) {
     SymInt s = bound(start), e = bound(end), by = bound(step);
+    bool unknown = by.is_symbolic() && !by.node()->has_hint();
+    bool down = unknown && sym_lt(by, 0).known_true();
+    if (unknown && !down) check(sym_gt(by, 0).expect_true(), "step must be nonzero");
     check(by != 0, "step must be nonzero");
     if (!s.is_symbolic() && !e.is_symbolic())
       check_span(static_cast<double>(e.value()) - static_cast<double>(s.value()));

@@ -5,6 +5,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/may_read.h"
 #include "ops/common/shape.h"
+#include "ops/common/unbacked.h"
 #include "sym/layout_watch.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -28,7 +29,7 @@ SymShape padded_sizes(const Tensor& self, SymIntArrayRef pad) {
   for (size_t i = 0; i < pad.size() / 2; ++i) {
     int64_t d = padded_dim(self, i);
     sizes[d] = sizes[d] + pad[2 * i] + pad[2 * i + 1];
-    check(sizes[d] >= 0, "narrow(): length must be non-negative.");
+    check(expect_at_most(0, sizes[d]), "narrow(): length must be non-negative.");
   }
   return sizes;
 }

@@ -74,7 +74,7 @@ UMBRA_OPERATOR(
     .out("topk.values", {"values", "indices"})
     .meta([](const Tensor& self, SymInt k, int64_t dim, bool, bool) -> Specs {
       int64_t d = wrap_dim(dim, self.dim());
-      check(k >= 0 && expect_at_most(k, self.dim() > 0 ? self.sym_sizes()[d] : SymInt(1)),
+      check(expect_at_most(0, k) && expect_at_most(k, self.dim() > 0 ? self.sym_sizes()[d] : SymInt(1)),
             "selected index k out of range");
       check<TypeError>(!self.is_complex() || self.is_meta(), " topk does not support complex dtypes on CPU");
       SymShape sizes(self.sym_sizes());

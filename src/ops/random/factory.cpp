@@ -1,6 +1,7 @@
 // Random tensors made from nothing, of given sizes or like another tensor.
 #include "ops/common/number_text.h"
 #include "ops/common/out_variant.h"
+#include "ops/common/unbacked.h"
 #include "ops/random/random.h"
 #include "umbra/core/sparse.h"
 
@@ -22,6 +23,8 @@ TensorSpec random_spec(Draw draw, SymIntArrayRef size, OptionalDType dtype, Opti
                        OptionalDevice device) {
   check_strided(layout);
   check_drawn_type(draw, dtype.value_or(default_dtype()), device.value_or(Device()));
+  for (SymInt s : size)
+    if (s.is_symbolic()) check(expect_size(s), "Trying to create tensor with negative dimension ", s);
   return TensorSpec(size, dtype.value_or(default_dtype()), device.value_or(Device()));
 }
 TensorSpec random_spec(const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
@@ -232,7 +235,7 @@ UMBRA_OPERATOR(
 // ---- permutations ----
 
 TensorSpec permutation_spec(SymInt n, OptionalDType dtype, OptionalLayout layout, OptionalDevice device) {
-  check(n >= 0, "Trying to create tensor with negative dimension ", n, ": [", n, "]");
+  check(expect_at_most(0, n), "Trying to create tensor with negative dimension ", n, ": [", n, "]");
   return random_spec(draw_uniform, {n}, dtype.value_or(DType::Int64), layout, device);
 }
 
