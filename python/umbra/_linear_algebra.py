@@ -67,7 +67,7 @@ def chain_matmul(*matrices, out=None):
     return _chain_matmul(list(matrices), out=out)
 
 
-_find_frames = _find_function("aten::stft", 1)
+_find_frames = umbra._C._find_overload("aten::stft")
 
 
 @overridable
@@ -76,9 +76,9 @@ def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tru
     """Fourier transforms of overlapping frames of a signal."""
     if center and align_to_window is not None:
         raise RuntimeError("stft align_to_window should only be set when center = false")
-    if center:
-        rank, edge = input.dim(), int(n_fft // 2)
-        padded = umbra.nn.functional.pad(input.view([1] * (3 - rank) + list(input.size())), [edge, edge], pad_mode)
+    if center:  # padded here, so that a captured program has what PyTorch's has
+        half, rank = int(n_fft // 2), input.dim()
+        padded = umbra.nn.functional.pad(input.view([1] * (3 - rank) + list(input.size())), [half, half], pad_mode)
         input = padded.view(padded.shape[-rank:])
     return _find_frames(input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window)
 

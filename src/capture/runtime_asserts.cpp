@@ -35,6 +35,59 @@ const sym::Expression* symbol_of_bool(const Value& value) {
   return from_data && !e->arg(0)->has_hint() ? e->arg(0) : nullptr;
 }
 
+/// A comparison with what is taken away moved to the other side, as PyTorch keeps checks that the run makes: what is
+/// asked by `u0 + 3 <= 16` is `u0 <= 13`, and by `u0 + 1 >= 0` it is `0 <= u0 + 1`.
+struct Sides {
+  const sym::Expression *left, *right;
+};
+
+Integer common_divisor(Integer a, Integer b) {
+  while (b != 0) a = std::exchange(b, a % b);
+  return a < 0 ? -a : a;
+}
+
+std::optional<Sides> sides_of(const sym::Expression* condition) {
+  if (!condition->is_relation() || condition->arg(0)->type() != sym::Type::Int) return std::nullopt;
+  sym::ExpressionTable& table = condition->env().table();
+  const sym::Expression* difference = table.subtract(condition->arg(1), condition->arg(0));
+  Integer common = 0;
+  for (const sym::Expression* term : sym::terms_of(difference))
+    common = common_divisor(common, sym::split_coefficient(term).coefficient);
+  if (common == 0) return std::nullopt;
+  Sides sides{table.integer(0), table.integer(0)};
+  for (const sym::Expression* term : sym::terms_of(difference)) {
+    auto [coefficient, rest] = sym::split_coefficient(term);
+    const sym::Expression*& side = coefficient < 0 ? sides.left : sides.right;
+    Integer times = (coefficient < 0 ? -coefficient : coefficient) / common;
+    side = table.add(side, table.multiply(table.integer(times), rest));
+  }
+  return sides;
+}
+
+const sym::Expression* with_sides(const sym::Expression* condition) {
+  std::optional<Sides> sides = sides_of(condition);
+  return sides ? condition->env().table().relation(condition->kind(), sides->left, sides->right) : condition;
+}
+
+/// What the program has stated, as PyTorch tells it: 0 < u0.
+std::string condition_text(const sym::Expression* condition) {
+  if (condition->is(sym::Kind::And) || condition->is(sym::Kind::Or)) {
+    std::string text;
+    for (const sym::Expression* part : condition->args()) {
+      bool ordered = part->is(sym::Kind::Lt) || part->is(sym::Kind::Le);
+      text += text.empty() ? "" : condition->is(sym::Kind::And) ? " & " : " | ";
+      text += ordered ? "(" + condition_text(part) + ")" : condition_text(part);
+    }
+    return text;
+  }
+  std::optional<Sides> sides = sides_of(condition);
+  if (!sides) return sym::to_text(condition);
+  std::string left = sym::to_text(sides->left), right = sym::to_text(sides->right);
+  if (condition->is(sym::Kind::Lt)) return left + " < " + right;
+  if (condition->is(sym::Kind::Le)) return left + " <= " + right;
+  return concat(condition->is(sym::Kind::Eq) ? "Eq(" : "Ne(", left, ", ", right, ")");
+}
+
 /// What the graphs of a program have between them.
 struct Covered {
   std::unordered_set<const sym::Expression*> symbols, conditions;  // that one of them computes and checks
@@ -86,8 +139,9 @@ class Inserter {
   };
 
   static std::optional<Bound> bound_of(const sym::Expression* condition) {
-    if (!condition->is_relation()) return std::nullopt;
-    const sym::Expression *a = condition->arg(0), *b = condition->arg(1);
+    std::optional<Sides> sides = sides_of(condition);
+    if (!sides) return std::nullopt;
+    const sym::Expression *a = sides->left, *b = sides->right;
     bool flipped = a->is(sym::Kind::Integer);
     if (flipped) std::swap(a, b);
     if (!a->is(sym::Kind::Symbol) || !b->is(sym::Kind::Integer) || a->has_hint()) return std::nullopt;
@@ -105,7 +159,8 @@ class Inserter {
 
   sym::Range range_of(const sym::Expression* symbol) const {
     auto found = ranges_.find(symbol);
-    return found == ranges_.end() ? env_.symbol(symbol).initial : found->second;
+    sym::Range own = found == ranges_.end() ? env_.symbol(symbol).initial : found->second;
+    return own.intersect(env_.symbol(symbol).range);
   }
 
   // ---- where symbols come from ----
@@ -190,13 +245,14 @@ class Inserter {
     place_ = node;
     sym::ExpressionTable& table = env_.table();
     sym::Range range = range_of(symbol), known = first_ranges_ ? sym::Range{} : env_.symbol(symbol).initial;
-    if (range.lower > known.lower) add(table.relation(sym::Kind::Le, table.integer(range.lower), symbol));
+    if (range.lower > known.lower) add_bound(table.relation(sym::Kind::Le, table.integer(range.lower), symbol));
     if (range.upper < std::min(known.upper, sym::kMostSize))
-      add(table.relation(sym::Kind::Le, symbol, table.integer(range.upper)));
+      add_bound(table.relation(sym::Kind::Le, symbol, table.integer(range.upper)));
     for (const sym::Expression*& condition : pending_) {
       if (!condition || !is_computable(condition)) continue;
       std::optional<Bound> bound = bound_of(condition);
-      if (!bound || bound->is_equality || first_ranges_) add(condition);
+      bool covered = bound && !bound->is_equality && (!first_ranges_ || condition->is(sym::Kind::Le));
+      if (!covered) add(condition);
       covered_.conditions.insert(condition);
       condition = nullptr;
     }
@@ -241,19 +297,15 @@ class Inserter {
 
   // ---- the checks ----
 
-  /// A bound from below that the program has stated is told as PyTorch tells it: 0 < u0.
-  static std::string condition_text(const sym::Expression* condition) {
-    bool flipped = condition->is(sym::Kind::Lt) && condition->arg(0)->is(sym::Kind::Integer);
-    if (!flipped) return sym::to_text(condition);
-    return sym::to_text(condition->arg(0)) + " < " + sym::to_text(condition->arg(1));
-  }
+  void add(const sym::Expression* condition) { add(with_sides(condition), condition_text(condition)); }
+  /// The bound of a symbol: u0 >= 2.
+  void add_bound(const sym::Expression* condition) { add(condition, sym::to_text(condition)); }
 
-  void add(const sym::Expression* condition) {
+  void add(const sym::Expression* condition, const std::string& text) {
     if (condition->is(sym::Kind::Boolean) || !checked_.insert(condition).second) return;
     fx::Node* holds = compute(condition).node();
     if (!holds) return;
-    std::string message =
-        concat("Runtime assertion failed for expression ", condition_text(condition), " on node '", holds->name(), "'");
+    std::string message = concat("Runtime assertion failed for expression ", text, " on node '", holds->name(), "'");
     describe(graph_.create_node(fx::Op::CallFunction, assert_scalar_, {holds, Value(message)}, {},
                                 "_assert_scalar_default"));
   }

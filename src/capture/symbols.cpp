@@ -86,8 +86,9 @@ fx::Argument SymbolCalls::compute(const sym::Expression* e) const {
     fx::Arguments arguments;
     for (const sym::Expression* a : e->args()) arguments.push_back(part(a));
     // A coefficient stands first in an expression, and last in the code of operators: `size * 2`.
-    if (!as_written && e->is(sym::Kind::Mul) && e->arg(0)->is(sym::Kind::Integer))
-      std::swap(arguments[0], arguments[1]);
+    bool product = e->is(sym::Kind::Mul) && e->arg(0)->is(sym::Kind::Integer);
+    bool sum = e->is(sym::Kind::Add) && e->arg(1)->is(sym::Kind::Integer);  // where it stands first, as sympy has it
+    if (as_written ? sum : product) std::swap(arguments[0], arguments[1]);
     if (e->is(sym::Kind::RoundToInt)) arguments.push_back(fx::Argument());  // round(size, None), as PyTorch writes it
     return call(name, std::move(arguments), e);
   }

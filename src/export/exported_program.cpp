@@ -1,5 +1,6 @@
 #include "umbra/export/exported_program.h"
 
+#include <algorithm>
 #include <ostream>
 
 #include "export/used_symbols.h"
@@ -114,7 +115,9 @@ std::string to_string(const ExportedProgram& program) {
                     indent(to_string(program.signature).substr(1));
   std::vector<std::string> ranges;
   for (const RangeConstraint& r : program.ranges) ranges.push_back(r.expression + ": VR" + to_string(r.range));
-  for (const std::string& name : float_symbols(program.graph())) ranges.push_back(name + ": VR[-oo, oo]");
+  for (const std::string& name : float_symbols(program.graph()))
+    if (std::ranges::find(program.ranges, name, &RangeConstraint::expression) == program.ranges.end())
+      ranges.push_back(name + ": VR[-oo, oo]");
   out += "\nRange constraints: {";
   for (size_t i = 0; i < ranges.size(); ++i) out += (i ? ", " : "") + ranges[i];
   return out + "}\n";

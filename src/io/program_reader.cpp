@@ -1,7 +1,9 @@
 // From the plain data of a .pt2 file to an ExportedProgram.
 #include <unordered_map>
+#include <unordered_set>
 
 #include "annotations.h"
+#include "export/used_symbols.h"
 #include "umbra/fake/fake_mode.h"
 #include "umbra/graph/operator_value.h"
 #include "umbra/graph/origin.h"
@@ -447,6 +449,15 @@ void declare_symbols(sym::ShapeEnv& env, const pt2::ExportedProgram& program, Ex
   }
 }
 
+/// Of the symbols that a file gives ranges for, those that its graph is about: as in PyTorch, the others are let go.
+void forget_unused_ranges(ExportedProgram& program) {
+  std::unordered_set<const sym::Expression*> used = used_symbols(*program.graph_module);
+  std::erase_if(program.ranges, [&](const RangeConstraint& r) {
+    const sym::Expression* symbol = program.shape_env->find_symbol(r.expression);
+    return symbol && symbol->unbacked() && !used.contains(symbol);
+  });
+}
+
 CallSignature call_signature(const pt2::ModuleCallSignature& s) {
   auto arguments = [](const std::vector<pt2::Argument>& list) {
     std::vector<CallArgument> out;
@@ -496,6 +507,7 @@ ExportedProgram from_pt2(const Pt2Program& stored) {
   if (!stored.program.verifiers.empty()) out.dialect = stored.program.verifiers[0];
   out.example_inputs = stored.sample_inputs.text();
   fx::lint(*out.graph_module);
+  forget_unused_ranges(out);
   out.shape_env->suppress_guards(true);
   return out;
 }

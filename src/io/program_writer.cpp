@@ -1,4 +1,7 @@
 // From an ExportedProgram to the plain data of a .pt2 file.
+#include <algorithm>
+
+#include "export/used_symbols.h"
 #include "umbra/graph/operator_value.h"
 #include "umbra/graph/origin.h"
 #include "umbra/io/program.h"
@@ -64,6 +67,9 @@ class Writer {
       if (fits_int64(r.range.upper)) range.max_val = static_cast<int64_t>(r.range.upper);
       p.range_constraints.emplace_back(r.expression, range);
     }
+    for (const std::string& name : float_symbols(program_.graph()))
+      if (std::ranges::find(program_.ranges, name, &RangeConstraint::expression) == program_.ranges.end())
+        p.range_constraints.emplace_back(name, pt2::RangeConstraint{});
     p.graph_module.graph = graph(*program_.graph_module, true);
     p.graph_module.signature = signature();
     p.graph_module.module_call_graph = module_calls();

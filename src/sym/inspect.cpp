@@ -135,7 +135,10 @@ bool assumed_nonnegative(const Expression* a) {
   if (a->depth() > kDeep) return false;  // not looked into so far; it only decides how a remainder prints
   switch (a->kind()) {
     case Kind::Integer: return a->integer() >= 0;
-    case Kind::Symbol: return a->env().symbol(a).positive;
+    case Kind::Symbol: {
+      const Symbol& symbol = a->env().symbol(a);
+      return symbol.positive || (!symbol.backed && symbol.range.lower >= 0);
+    }
     case Kind::Pow: return a->arg(1)->integer() % 2 == 0 || assumed_nonnegative(a->arg(0));
     case Kind::Max: return std::any_of(a->args().begin(), a->args().end(), assumed_nonnegative);
     case Kind::Mod: return assumed_positive(a->arg(1));

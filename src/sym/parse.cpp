@@ -379,6 +379,7 @@ class Parser {
     if (word == "Integer") return integer_call();
     if (word == "Symbol") return symbol_call();
     if (word == "Float") return float_call();
+    if (word == "Piecewise") return piecewise_call();
     std::vector<const Expression*> args;
     if (!take(")")) {
       do args.push_back(conditional());
@@ -414,6 +415,26 @@ class Parser {
     expect(")");
     if (!value->is(Kind::Integer)) stop("expected an integer");
     return negative ? table_.integer(-value->integer()) : value;
+  }
+
+  /// `Piecewise(ExprCondPair(a, condition), ..., ExprCondPair(z, true))`: sympy's form of a choice.
+  const Expression* piecewise_call() {
+    std::vector<std::pair<const Expression*, const Expression*>> pieces;
+    do {
+      take_word("ExprCondPair");
+      expect("(");
+      const Expression* value = conditional();
+      expect(",");
+      pieces.emplace_back(value, bool_typed(conditional()));
+      expect(")");
+    } while (take(","));
+    expect(")");
+    const Expression* otherwise = pieces.back().second;
+    if (!otherwise->is(Kind::Boolean) || !otherwise->truth()) stop("the last piece has to be for what is left");
+    const Expression* result = pieces.back().first;
+    for (size_t i = pieces.size() - 1; i-- > 0;)
+      result = make(Kind::Where, {pieces[i].second, pieces[i].first, result});
+    return result;
   }
 
   const Expression* float_call() {

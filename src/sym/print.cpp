@@ -240,7 +240,7 @@ class SreprPrinter final : public Printer {
     std::string out = "Symbol('" + symbol.name + "'";
     if (symbol.positive) out += ", positive=True";
     if (symbol.type == Type::Int) out += ", integer=True";
-    if (symbol.type == Type::Float) out += ", real=True";
+    if (symbol.type == Type::Float && symbol.backed) out += ", real=True";
     return out + ")";
   }
   /// sympy splits a negative coefficient: `Mul(Integer(-1), Integer(2), ...)`.

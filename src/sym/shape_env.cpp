@@ -122,7 +122,8 @@ SymInt ShapeEnv::create_unbacked(Range range, bool size_like) {
 
 SymFloat ShapeEnv::create_unbacked_float() {
   Symbol symbol;
-  symbol.name = "zuf" + std::to_string(unbacked_float_count_++);
+  do symbol.name = "zuf" + std::to_string(unbacked_float_count_++);
+  while (tables_->names.count(symbol.name));
   symbol.backed = false;
   symbol.type = Type::Float;
   return SymFloat(new_symbol(std::move(symbol), nullptr));
@@ -135,7 +136,12 @@ const Expression* ShapeEnv::declare_symbol(std::string_view name, bool positive,
   if (const Expression* known = find_symbol(name)) return known;
   Symbol symbol;
   symbol.name = std::string(name);
-  symbol.backed = !name.starts_with('u');
+  bool floating = name.starts_with("zuf") || name.starts_with("zf");
+  symbol.backed = !name.starts_with('u') && !name.starts_with("zuf");
+  if (floating) {
+    symbol.type = Type::Float;
+    return new_symbol(std::move(symbol), nullptr);
+  }
   symbol.positive = positive;
   symbol.range = positive ? range.intersect({1}) : range;
   Number number{Type::Int, hint.value_or(0), 0};

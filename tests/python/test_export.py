@@ -389,8 +389,10 @@ def test_example_inputs_and_extra_files_are_kept_by_files(tmp_path):
     args, kwargs = load(tmp_path / "second.pt2").example_inputs
     assert umbra.equal(args[0], umbra.ones(2)) and args[1] == 3 and kwargs["extra"]["a"][0].tolist() == [5, 5]
     assert loaded.module()(*args, **kwargs).tolist() == [8, 8]
-    with pytest.raises(NotImplementedError, match="opset_version"):
-        save(program, tmp_path / "third.pt2", opset_version={"aten": 1})
+    save(program, tmp_path / "third.pt2", opset_version={"aten": 1}, pickle_protocol=4)  # neither makes a difference, as in PyTorch
+    assert str(load(tmp_path / "third.pt2", expected_opset_version={"aten": 99})) == str(program)
+    with pytest.raises(ValueError, match="pickle protocol must be <= "):
+        save(program, tmp_path / "third.pt2", pickle_protocol=99)
 
 
 class TestNames:

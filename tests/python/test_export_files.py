@@ -289,3 +289,29 @@ def test_programs_that_round_sizes_are_read_again():
     again = reloaded(program)
     for rows in (4, 5, 7):
         assert torch.equal(again.module()(torch.ones(rows, 4)), torch.zeros(round(rows / 2)) + math.ceil(rows / 2))
+
+
+def test_a_choice_by_data_in_a_file_is_read_as_sympy_writes_it():
+    def spell_out(graph):
+        number = "Equality(Symbol('u0', integer=True), Integer(1))"
+        choice = f"Equality(Piecewise(ExprCondPair(Integer(1), {number}), ExprCondPair(Integer(0), true)), Integer(1))"
+        (value,) = graph["sym_bool_values"].values()
+        assert value["as_expr"]["expr_str"] == number
+        value["as_expr"]["expr_str"] = choice
+    module = changed(export(Function(lambda x: x * (x.sum() > 3).item()), (torch.ones(3),)), spell_out).module()
+    assert module(torch.ones(3)).tolist() == [0, 0, 0] and module(torch.full((3,), 2.0)).tolist() == [2, 2, 2]
+
+
+@dataclasses.dataclass
+class Counted:
+    x: torch.Tensor
+    n: int = 2
+
+
+def test_containers_that_the_program_has_registered_are_known_in_example_inputs():
+    torch.export.register_dataclass(Counted, serialized_type_name="tests.Counted")
+    file = saved(export(Function(lambda c: c.x * c.n), (Counted(torch.ones(2), 3),)))
+    assert zipfile.ZipFile(file).namelist()[0].startswith("archive/")
+    file.seek(0)
+    (counted,), kwargs = torch.export.load(file).example_inputs
+    assert type(counted) is Counted and counted.x.tolist() == [1, 1] and counted.n == 3 and kwargs == {}

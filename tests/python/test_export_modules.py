@@ -307,3 +307,61 @@ def test_parameters_of_a_program_are_parameters():
     program.state_dict["weight"] = torch.ones(2, 2)
     with pytest.raises(SpecViolationError, match="weight is not an instance of torch.nn.Parameter"):
         program.validate()
+
+
+class Stack(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU(), torch.nn.Linear(3, 3)) for _ in range(2)])
+        self.idle = torch.nn.Linear(1, 1)
+
+    def forward(self, x, *, scale):
+        for layer in self.layers:
+            x = layer(x) * scale
+        return x
+
+
+def test_parts_of_an_unflattened_program_stand_in_the_order_of_the_model():
+    whole = unflatten(export(Stack(), (torch.ones(2, 3),), {"scale": 2.0}))
+    assert [name for name, _ in whole.named_modules()] == ["", "layers", "layers.0", "layers.0.0", "layers.0.1", "layers.0.2", "layers.1", "layers.1.0",
+                                                           "layers.1.1", "layers.1.2", "idle"]
+    assert type(whole.layers).__name__ == "InterpreterModule" and type(whole.idle).__name__ == "Module"
+
+
+def test_what_an_unflattened_program_refuses():
+    whole = unflatten(export(Stack(), (torch.ones(2, 3),), {"scale": 2.0}))
+    with pytest.raises(TypeError, match="There is no flat args adapter specified"):
+        whole(torch.ones(2, 3))
+    with pytest.raises(RuntimeError, match=r"^Expected input at \*args\[0\].shape\[0\] to be equal to 2, but got 4"):
+        whole(torch.ones(4, 3), scale=2.0)
+
+
+def test_an_input_by_another_name_than_in_the_signature_is_found():
+    program = export(Layer(), (torch.ones(1, 3),))
+    node = next(iter(program.graph.nodes))
+    node.name = "renamed"
+    with pytest.raises(SpecViolationError, match="Input spec .* does not match node name renamed"):
+        program.validate()
+
+
+def test_modules_without_sizes_are_refused():
+    with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter in"):
+        export(torch.nn.LazyLinear(2), (torch.ones(1, 3),))
+
+
+def test_what_export_is_asked_for_and_has_not():
+    with pytest.raises(AttributeError, match="'Layer' object has no attribute 'other'"):
+        export(Layer(), (torch.ones(1, 3),), preserve_module_call_signature=("other",))
+    with pytest.raises(ValueError, match=r"for dimension inputs\[0\].shape\[0\]"):
+        export(Layer(), (torch.ones(1, 3),), dynamic_shapes=({0: Dim.DYNAMIC},))
+
+
+def test_a_transform_of_frames_pads_first():
+    class Frames(torch.nn.Module):
+        def forward(self, x):
+            return torch.stft(x, 4, window=torch.ones(4), return_complex=True).abs()
+    program = export(Frames(), (torch.ones(2, 16),), dynamic_shapes=({1: Dim.AUTO},))
+    calls = [str(node.target) for node in program.graph.nodes if node.op == "call_function" and node.target is not torch.ops.aten.sym_size.int]
+    assert calls == ["aten.ones.default", "aten.view.default", "aten.pad.default", "<built-in function add>", "aten.view.default", "aten.stft.default",
+                     "aten.abs.default"]
+    assert torch.allclose(program.module()(torch.arange(24.0).view(2, 12)), Frames()(torch.arange(24.0).view(2, 12)))

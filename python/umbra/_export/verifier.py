@@ -61,7 +61,9 @@ class Verifier:
         inputs = [node.name for node in ep.graph.nodes if node.op == "placeholder"]
         if len(specs) != len(inputs):
             raise SpecViolationError(f"Number of graph inputs ({len(inputs)}) does not match number of inputs in the graph signature ({len(specs)})")
-        for spec in specs:
+        for spec, name in zip(specs, inputs):
+            if not isinstance(spec.arg, ConstantArgument) and spec.arg.name != name:
+                raise SpecViolationError(f"Input spec {spec.arg.name} does not match node name {name}")
             if spec.kind is InputKind.PARAMETER and spec.target not in ep.state_dict:
                 raise SpecViolationError(f"Parameter {spec.target} is not in the state dict.")
             if spec.kind is InputKind.PARAMETER and not isinstance(ep.state_dict[spec.target], Parameter):

@@ -5,7 +5,6 @@
     save(program, "model.pt2")                  # torch.export.load reads it
 """
 from umbra._modules import lazy_submodules
-from umbra._options import not_built
 from umbra.export._draft_export import draft_export  # noqa: F401
 from umbra.export._trace import export  # noqa: F401
 from umbra.export.decomp_utils import CustomDecompTable  # noqa: F401
@@ -13,7 +12,7 @@ from umbra.export.dynamic_shapes import AdditionalInputs, Constraint, Dim, Shape
 from umbra.export.exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature  # noqa: F401
 from umbra.export.graph_signature import ExportBackwardSignature, ExportGraphSignature  # noqa: F401
 from umbra.export.unflatten import FlatArgsAdapter, UnflattenedModule, unflatten  # noqa: F401
-from umbra.export.pt2_archive._package import load_pt2, package_pt2
+from umbra.export.pt2_archive._package import check_protocol, load_pt2, package_pt2
 
 __getattr__ = lazy_submodules(__name__)
 
@@ -26,16 +25,18 @@ def default_decompositions():
 
 
 def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=2):
-    """Writes a program, its weights and its example inputs to a path or a file object, as PyTorch 2.15 does. `extra_files`: texts by name."""
-    not_built("torch.export.save", opset_version=(opset_version, None), pickle_protocol=(pickle_protocol, 2))
+    """Writes a program, its weights and its example inputs to a path or a file object, as PyTorch 2.15 does. `extra_files`: texts by name. (`opset_version` is
+    not looked at, nor is it there; `pickle_protocol` has to be one, for example inputs, which are written with the same in any case.)"""
+    check_protocol(pickle_protocol)
     if not isinstance(ep, ExportedProgram):
         raise TypeError(f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead.")
     package_pt2(f, exported_programs={"model": ep}, extra_files=extra_files)
 
 
 def load(f, *, extra_files=None, expected_opset_version=None):
-    """Reads a program. Nothing in the file is run. `extra_files` is given the texts that were stored with it."""
-    not_built("torch.export.load", expected_opset_version=(expected_opset_version, None))
+    """Reads a program. Nothing in the file is run. `extra_files` is given the texts that were stored with it. `expected_opset_version`: a dict, which
+    refuses nothing, as in PyTorch."""
+    dict(expected_opset_version or {})
     contents = load_pt2(f)
     if extra_files:  # an empty dict asks for nothing, as in PyTorch
         extra_files.update(contents.extra_files)

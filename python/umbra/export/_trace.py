@@ -1,6 +1,7 @@
 """Export of modules: one run on fake inputs, recorded."""
 import contextlib
 import dis
+import functools
 import inspect
 import itertools
 import logging
@@ -23,6 +24,7 @@ from umbra.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollection,
 from umbra.export.exported_program import ExportedModule, ExportedProgram
 from umbra.fx.graph_module import GraphModule
 from umbra.nn import parameter as nn_parameter
+from umbra.nn.parameter import is_lazy
 from umbra.nn.modules import _capture, module as nn_module
 from umbra.utils import _pytree as pytree
 from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
@@ -192,7 +194,7 @@ class _KeptCalls:
 
     def __init__(self, mod, paths):
         for path in paths:
-            mod.get_submodule(path)  # an error where there is none
+            functools.reduce(getattr, path.split("."), mod)  # an error where there is none
         self.paths, self._calls = paths, []
 
     def __enter__(self):
@@ -254,6 +256,9 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
         return run_export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, strict=strict, preserve_module_call_signature=preserve_module_call_signature,
                           prefer_deferred_runtime_asserts_over_guards=prefer_deferred_runtime_asserts_over_guards)
     except Exception as error:
+        if isinstance(error, ValueError) and isinstance(dynamic_shapes, (tuple, list)) and "for dimension inputs['" in str(error):
+            places = {name: place for place, name in enumerate(bind_arguments(mod, args, kwargs or {}))}
+            error.args = (re.sub(r"(?<= inputs)\['(\w+)'\]", lambda match: f"[{places[match[1]]}]" if match[1] in places else match[0], str(error)),)
         if _a_draft_would_help(error):
             error.args = (f"{str(error).rstrip()}\n\n{_DRAFT}",)
         raise
@@ -282,6 +287,9 @@ def run_export(mod, args, kwargs=None, *, dynamic_shapes, strict, preserve_modul
                          "`TS2EPConverter(mod, args, kwargs).convert()` instead.")
     if not isinstance(args, tuple):
         raise user_error("INVALID_INPUT", f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
+    for value in (*mod.parameters(), *mod.buffers()):
+        if is_lazy(value):
+            type(value).__torch_function__(_C.Tensor._is_view, (type(value),), (value,))  # refuses it, as any function does
     with contextlib.ExitStack() as strictly:
         if strict:
             _check_strict_inputs(mod, args, kwargs)

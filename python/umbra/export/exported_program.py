@@ -373,8 +373,8 @@ class ExportedProgram:
             if ".dtype == " in guard:  # no guard of PyTorch's: the program computes with what it is given
                 return self._check_leaves(self._with_own_dtypes(leaves), check_guards)
             if not check_guards:
-                told = re.search(r"^(Une|E)xpected ", expected, re.MULTILINE)
-                raise RuntimeError(expected if told else "\n".join(filter(None, (_in_plain_parentheses(guard), expected)))) from error
+                told = re.search(r"^(Une|E)xpected .*", expected, re.MULTILINE | re.DOTALL)
+                raise RuntimeError(told[0] if told else "\n".join(filter(None, (_in_plain_parentheses(guard), expected)))) from error
             if re.search(r"len\(.*\) > \d+$", guard):  # guards ask for a size that is not there
                 raise IndexError(f"tuple index out of range\n{expected}") from error
             raise type(error)("\n".join(filter(None, (_in_plain_parentheses(guard), expected)))) from None

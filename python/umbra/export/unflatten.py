@@ -157,7 +157,8 @@ class UnflattenedModule(Module):
                                     f"{self._specs[0].num_leaves}")
                 program._check_leaves(leaves, check_guards=False)
                 return leaves
-        kwargs = reorder_kwargs(kwargs, self._specs[0])
+        if kwargs:
+            kwargs = reorder_kwargs(kwargs, self._specs[0])
         try:
             leaves = program._flatten_inputs(args, kwargs)
         except ValueError as error:
@@ -300,6 +301,7 @@ class _Builder:
         used = {here: place[node.name] for node, here in whole.values.items() if node.name in place}
         whole.arrange(sorted(used, key=lambda here: -used[here]))
         self._share_kept()
+        _arrange_modules(self.root, {entry.fqn: place for place, entry in enumerate(self.program.module_call_graph)})
         for path, part in whole.subgraphs.items():
             setattr(self.root, path, part)
         self.root.graph = whole.graph
@@ -439,6 +441,25 @@ class _Builder:
 def _describe(node, results):
     if len(results) == 1 and "val" in results[0].meta:
         node.meta["val"] = results[0].meta["val"]
+
+
+def _arrange_modules(module, places, prefix="", made=None):
+    """Parts stand in the order of the program's list of modules. One that is never called, but holds others that are, is of the same kind as they."""
+    made = {} if made is None else made
+    for name, part in module._modules.items():
+        if part is None:
+            continue
+        if id(part) in made:  # under several names
+            module._modules[name] = made[id(part)]
+            continue
+        _arrange_modules(part, places, prefix + name + ".", made)
+        whole = part
+        if type(part) is Module and any(isinstance(inner, (InterpreterModule, InterpreterModuleDispatcher)) for inner in part._modules.values()):
+            whole = InterpreterModule(Graph())
+            _take_over(whole, part)
+        module._modules[name] = made[id(part)] = made[id(whole)] = whole
+    order = sorted(module._modules, key=lambda name: places.get((prefix + name).split("@")[0], len(places)))
+    module._modules.update({name: module._modules.pop(name) for name in order})
 
 
 def _take_over(made, old):

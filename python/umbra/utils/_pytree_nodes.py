@@ -138,7 +138,11 @@ class ConstantNode(NamedTuple):
 
 
 def register_constant(cls):
-    """Objects of the class are no leaves but part of the structure."""
+    """Objects of the class are no leaves but part of the structure. They are compared, and stand in tables."""
+    if cls.__eq__ is object.__eq__:
+        raise TypeError("register_constant(cls) expects `cls` to have a non-default `__eq__` implementation.")
+    if cls.__hash__ is None:
+        raise TypeError("register_constant(cls) expects `cls` to have a non-default `__hash__` implementation.")
     register_pytree_node(cls, lambda obj: ([], ConstantNode(obj)), lambda values, context: context.value,
                          flatten_with_keys_fn=lambda obj: ([], ConstantNode(obj)))
 

@@ -77,7 +77,7 @@ SymShape infer_size(SymIntArrayRef shape, SymInt numel) {
       check(unknown < 0, "only one dimension can be inferred");
       unknown = static_cast<int>(i);
     } else {
-      if (!shape[i].is_symbolic() && shape[i].value() < 0)
+      if (!expect_size(shape[i]))
         fail("invalid shape dimension ", shape[i], " at index ", i, " of shape ", to_string(shape));
       known *= shape[i];
     }
@@ -92,7 +92,7 @@ SymShape infer_size(SymIntArrayRef shape, SymInt numel) {
           " because the unspecified dimension size -1 can be any value and is ambiguous");
     invalid();
   }
-  if (known.is_symbolic()) check(sym_ne(known, 0).expect_true(), "a dimension cannot be inferred beside one of 0");
+  if (known.is_symbolic() && !known.node()->has_hint() && !sym_ne(known, 0).expect_true()) invalid();
   SymInt rest = numel / known;
   if (!(rest * known).same(numel) && !expect_equal(numel % known, 0)) invalid();
   out[static_cast<size_t>(unknown)] = rest;

@@ -27,6 +27,10 @@ inline bool expect_at_most(SymInt a, SymInt b) {
 inline bool expect_less(SymInt a, SymInt b) {
   return both_plain(a, b) ? a.value() < b.value() : sym_lt(a, b).expect_true();
 }
+/// Whether it may be the size of a dimension: where only the run can tell, it is checked then.
+inline bool expect_size(SymInt size) {
+  return !size.is_symbolic() ? size.value() >= 0 : size.node()->has_hint() || sym_ge(size, 0).expect_true();
+}
 /// Whether a size is one, for what changes the number of dimensions: the program is another for other answers. Where it
 /// is only taken not to be one, inputs are checked for that, or, where only the run can tell, the size is.
 bool is_one(SymInt size);

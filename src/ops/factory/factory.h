@@ -11,8 +11,7 @@ namespace umbra::ops {
 
 inline void check_factory_sizes(SymIntArrayRef sizes) {
   for (SymInt s : sizes) {
-    bool holds = !s.is_symbolic() ? s.value() >= 0 : s.node()->has_hint() || sym_ge(s, 0).expect_true();
-    if (!holds) fail("Trying to create tensor with negative dimension ", s, ": ", to_string(sizes));
+    if (!expect_size(s)) fail("Trying to create tensor with negative dimension ", s, ": ", to_string(sizes));
   }
 }
 

@@ -23,6 +23,8 @@ TensorSpec random_spec(Draw draw, SymIntArrayRef size, OptionalDType dtype, Opti
                        OptionalDevice device) {
   check_strided(layout);
   check_drawn_type(draw, dtype.value_or(default_dtype()), device.value_or(Device()));
+  for (SymInt s : size)
+    if (s.is_symbolic()) check(expect_size(s), "Trying to create tensor with negative dimension ", s);
   return TensorSpec(size, dtype.value_or(default_dtype()), device.value_or(Device()));
 }
 TensorSpec random_spec(const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,

@@ -122,7 +122,7 @@ UMBRA_OPERATOR("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor
         if (!s.is_symbolic() && s.value() == -1) inferred = true;
         else known *= s;
       }
-      bool fits = inferred ? known != 0 && whole % known == 0 : known == whole;
+      bool fits = inferred ? known != 0 && expect_equal(whole % known, 0) : expect_equal(known, whole);
       check(fits, "unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ", at, " (", whole,
             ") in the input tensor");
       SymShape shape;
@@ -223,6 +223,7 @@ Tensor expand_to(const Tensor& self, SymIntArrayRef size, bool) {
     bool keep = !size[d].is_symbolic() && size[d].value() == -1;
     if (d < lead) {
       check(!keep, "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension ", d);
+      if (size[d].is_symbolic()) check(expect_size(size[d]), "invalid size ", size[d], " in expand");
       continue;
     }
     SymInt have = self.sym_sizes()[d - lead];
@@ -230,7 +231,7 @@ Tensor expand_to(const Tensor& self, SymIntArrayRef size, bool) {
       sizes[d] = have;
       strides[d] = self.sym_strides()[d - lead];
     } else if (equal_or(have, 1, false)) {
-      check(size[d].is_symbolic() || size[d].value() >= 0, "invalid size ", size[d], " in expand");
+      check(expect_size(size[d]), "invalid size ", size[d], " in expand");
     } else if (expect_equal(have, size[d])) {
       strides[d] = self.sym_strides()[d - lead];
     } else {
