@@ -187,7 +187,7 @@ static bool is_out_option(std::string_view name) {
 bool Matcher::read_extra_keyword(PyObject* keyword, PyObject* value, Value* frame, Scratch& scratch, uint64_t& filled,
                                  Mismatch& why) const {
   std::string_view name = text_of(keyword);
-  if (value == Py_None && (name == "out" || name == "names" || name == "generator")) return true;
+  if (value == Py_None && (name == "out" || name == "generator")) return true;
   if (factory_out_ && is_out_option(name)) return true;
   if (name == "requires_grad" && (pin_memory_ >= 0 || factory_out_)) {
     if (value != Py_None && !PyBool_Check(value))

@@ -77,7 +77,10 @@ template <Name kName, Name kMember, Name kReversed> PyObject* either_side(PyObje
   if (offer_reversed(kReversed.text, a, b, &result)) return result;
   return call_operand(operation, a, b);
 }
-PyObject* power(PyObject* a, PyObject* b, PyObject*) { return either_side<"pow", "", "__rpow__">(a, b); }
+PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
+  if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
+  return either_side<"pow", "", "__rpow__">(a, b);
+}
 /// A number on the left is made a tensor of the other's kind.
 template <Name kName, Name kReversed> PyObject* lifted(PyObject* a, PyObject* b) {
   if (is_tensor(a)) return forward(function<kName>(), kReversed.text, a, b);

@@ -96,13 +96,6 @@ PyObject* get_cdata(PyObject* self, void*) { return PyLong_FromVoidPtr(tensor_of
 PyObject* get_base(PyObject* self, void*) {
   return property(self, [](const Tensor& t) { return wrap(ops::asked_view_base(t)); });
 }
-PyObject* get_names(PyObject* self, void*) {
-  return property(self, [](const Tensor& t) {
-    PyObject* names = checked(PyTuple_New(t.dim()));
-    for (int64_t i = 0; i < t.dim(); ++i) PyTuple_SET_ITEM(names, i, Py_NewRef(Py_None));
-    return names;
-  });
-}
 template <DeviceType kType> PyObject* is_on(PyObject* self, void*) {
   if (PyObject * out; answered(self, "device", out)) {
     return guarded([&] {
@@ -375,7 +368,6 @@ std::vector<PyGetSetDef> own_properties() {
                                          get("_version", get_version),
                                          get("_cdata", get_cdata),
                                          get("_base", get_base),
-                                         get("names", get_names),
                                          {"real", get_real, set_real, nullptr, nullptr},
                                          {"imag", get_imag, set_imag, nullptr, nullptr},
                                          get("T", get_T),

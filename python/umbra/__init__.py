@@ -79,7 +79,8 @@ _LAZY = {
     **dict.fromkeys((
      "qint8", "qint32", "quint8", "quint4x2", "quint2x4", "bits1x8", "bits2x4", "bits4x2", "bits8", "bits16", "uint1", "uint2", "uint3", "uint4", "uint5",
      "uint6", "uint7", "int1", "int2", "int3", "int4", "int5", "int6", "int7",
-     "float4_e2m1fn_x2", "bcomplex32"), "umbra._unbuilt_types"),
+     "float4_e2m1fn_x2", "bcomplex32", "qscheme", "per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric",
+     "per_channel_affine_float_qparams"), "umbra._unbuilt_types"),
     **dict.fromkeys((
      "AnyType", "BoolType", "ClassType", "ComplexType", "DeviceObjType", "DictType", "EnumType", "FloatType", "FutureType", "IntType", "InterfaceType",
      "ListType", "NoneType", "NumberType", "OptionalType", "StringType", "TensorType", "TupleType", "UnionType"), "umbra.jit._type_names"),

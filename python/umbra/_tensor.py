@@ -466,6 +466,9 @@ def _map(self, function, *others):
     name = ("apply_", "map_", "map2_")[len(others)]
     if any(tensor.requires_grad for tensor in (self, *others)):
         raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+    for label, tensor in zip(("'other'",) if len(others) == 1 else ("argument 'x'", "argument 'y'"), others):
+        if tensor.dtype != self.dtype:
+            raise TypeError(f"{name}: expected {self.type()} for {label} (got {tensor.type()})")
     rows = [tensor.detach().expand(self.shape).reshape(-1).tolist() for tensor in (self, *others)]
     results = [function(*values) for values in zip(*rows)]
     for result in results:

@@ -20,9 +20,24 @@ class UnbuiltType:
         return _find, (self._name,)
 
 
+class qscheme:
+    """How integers stand for numbers: named by the settings of quantised models; no tensor here has one."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __repr__(self):
+        return f"torch.{self._name}"
+
+    def __reduce__(self):
+        return _find, (self._name,)
+
+
 def _find(name):
-    return TYPES[name]
+    return TYPES[name] if name in TYPES else SCHEMES[name]
 
 
 TYPES = {name: UnbuiltType(name, *facts) for name, facts in _FACTS.items()}
-globals().update(TYPES)
+SCHEMES = {name: qscheme(name) for name in ("per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric",
+                                            "per_channel_affine_float_qparams")}
+globals().update(TYPES | SCHEMES)

@@ -46,3 +46,11 @@ def test_gradients_of_bicubic_images_lie_row_by_row(antialias):
     x = by_channels(1, 3, 2, 2).requires_grad_()
     out = F.interpolate(x, size=(4, 4), mode="bicubic", antialias=antialias)
     assert torch.autograd.grad(out, x, torch.ones_like(out))[0].stride() == (12, 4, 2, 1)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+def test_gradients_of_volumes_by_their_nearest_elements_lie_row_by_row(mode):
+    x = torch.rand(2, 3, 4, 5, 6).to(memory_format=torch.channels_last_3d).requires_grad_()
+    out = F.interpolate(x, scale_factor=2.0, mode=mode)
+    assert out.is_contiguous(memory_format=torch.channels_last_3d)
+    assert torch.autograd.grad(out, x, torch.ones_like(out))[0].is_contiguous()

@@ -1,5 +1,6 @@
 """Types that are stored and hardly computed with: complex32, 8-bit floats, the wide unsigned integers."""
 import io
+import pickle
 import warnings
 
 import pytest
@@ -140,6 +141,34 @@ def test_wide_unsigned_integers_are_sorted_and_looked_at():
 def test_wide_unsigned_integers_are_refused_where_pytorch_refuses_them(name, call):
     with pytest.raises(NotImplementedError, match=f"\"{name}\" not implemented for 'UInt16'"):
         call(torch.tensor([1, 2], dtype=torch.uint16))
+
+
+def test_products_of_8_bit_floats_are_scaled():
+    e4 = torch.float8_e4m3fn
+    a, b = ((torch.arange(15.0) - 7) / 4).view(3, 5).to(e4), ((torch.arange(10.0) - 4) / 4).view(5, 2).to(e4)
+    out = torch._scaled_mm(a, b, torch.tensor(0.37), torch.tensor(1.9), out_dtype=torch.float32)
+    assert torch.allclose(out, a.float() @ b.float() * 0.37 * 1.9)
+    rows, columns = torch.tensor([[0.1], [0.2], [0.3]]), torch.tensor([[1.0, 2]])
+    by_rows = torch._scaled_mm(a, b, rows, columns, out_dtype=torch.float32)
+    assert torch.allclose(by_rows, torch.tensor([[0.125, -0.0625], [0.25, 0.5], [0.375, 1.6875]]))
+    scaled = torch._scaled_mm(a, b, torch.tensor(0.37), torch.tensor(1.9), torch.tensor([1.0, 2]), torch.tensor(2.0))
+    assert scaled.dtype is e4 and scaled.float().tolist() == [[0.9375, 0.875], [0.9375, 1.5], [0.9375, 2.0]]
+    with pytest.raises(ValueError, match="Invalid scaling configuration"):
+        torch._scaled_mm(a, b, rows, torch.tensor(1.0))
+    with pytest.raises(RuntimeError, match=r"mat_a and mat_b shapes cannot be multiplied \(3x5 and 3x5\)"):
+        torch._scaled_mm(a, a, torch.tensor(1.0), torch.tensor(1.0))
+    with pytest.raises(RuntimeError, match=r"mat2 must be col_major, got stride \(2, 1\)"):
+        torch._scaled_mm(a.to("meta"), b.to("meta"), rows.to("meta"), columns.to("meta"))
+
+
+def test_names_of_quantisation():
+    assert torch.tensor([1.5], dtype=torch.float64).dequantize().dtype is torch.float32
+    x = torch.ones(2)
+    assert x.dequantize() is x and torch.dequantize(torch.tensor([1])).tolist() == [1.0]
+    assert isinstance(torch.per_tensor_affine, torch.qscheme) and repr(torch.per_channel_symmetric) == "torch.per_channel_symmetric"
+    assert torch.per_tensor_affine != torch.per_tensor_symmetric and pickle.loads(pickle.dumps(torch.per_tensor_affine)) is torch.per_tensor_affine
+    with pytest.raises(AttributeError, match="torch.quantize_per_tensor is not in Umbra yet"):
+        torch.quantize_per_tensor
 
 
 def test_classes_of_results_are_there_before_they_are_returned():

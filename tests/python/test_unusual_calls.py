@@ -192,3 +192,33 @@ def test_the_refusal_that_comes_first():
         aten.glu_jvp(torch.ones(3, 4, 4, 3, 1), torch.ones(1, 3, 1, 5), torch.ones(()), -1)
     with pytest.raises(RuntimeError, match="but got"):
         aten.norm.ScalarOpt_dtype(torch.ones(2, dtype=torch.complex64), 2, dtype=torch.complex64)
+
+
+def test_powers_have_no_modulus_and_dimensions_no_names():
+    x = torch.arange(3)
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \*\* or pow\(\): 'Tensor', 'int', 'int'"):
+        pow(x, 2, 3)
+    assert not hasattr(x, "names")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'names'"):
+        torch.full((2,), 2, names=None)
+
+
+def test_functions_of_elements_take_tensors_of_one_type():
+    x = torch.arange(3)
+    with pytest.raises(TypeError, match="map_: expected torch.LongTensor for 'other' \\(got torch.FloatTensor\\)"):
+        x.map_(x.float(), lambda a, b: a)
+    with pytest.raises(TypeError, match="map2_: expected torch.LongTensor for argument 'y' \\(got torch.FloatTensor\\)"):
+        x.map2_(x, x.float(), lambda a, b, c: a)
+    assert x.map_(torch.ones(3, dtype=torch.int64), lambda a, b: a + b).tolist() == [1, 2, 3]
+
+
+def test_no_zeros_of_a_negative_size():
+    with pytest.raises(RuntimeError) as raised:
+        torch.zeros(2, -1)
+    assert str(raised.value) == "zeros: Dimension size must be non-negative."
+
+
+def test_a_batch_norm_of_no_channels():
+    assert torch.nn.functional.batch_norm(torch.zeros(2, 0, 4), None, None, training=True).shape == (2, 0, 4)
+    with pytest.raises(IndexError):
+        torch.nn.functional.batch_norm(torch.tensor(1.0), None, None, training=True)

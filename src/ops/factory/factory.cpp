@@ -1,6 +1,7 @@
 // Tensors made from nothing: empty, zeros, ones, full, eye and the like.
 #include "ops/factory/factory.h"
 
+#include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
@@ -144,6 +145,8 @@ UMBRA_OPERATOR(
     .out("zeros.out")
     .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool) {
       check_strided(layout);
+      for (SymInt s : size)
+        check(s.is_symbolic() || s.value() >= 0 || outputs_are_given(), "zeros: Dimension size must be non-negative.");
       return factory_spec(size, dtype, device);
     })
     .cpu([](const Tensor& out, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {

@@ -92,7 +92,7 @@ void check_quantized(const Tensor& input, DType dtype) {
   check<AssertionError>(input.dtype() == dtype, "Expecting input to have dtype: ", dtype, ", but got ", input.dtype());
 }
 
-Tensor dequantize(const Tensor& input, double scale, int64_t zero, int64_t, int64_t, DType dtype, OptionalType out) {
+Tensor dequantize_by(const Tensor& input, double scale, int64_t zero, int64_t, int64_t, DType dtype, OptionalType out) {
   check_quantized(input, dtype);
   check<ValueError>(bounds_of(dtype).has_value(), "Unsupported dtype in dequantize_per_tensor: ", dtype);
   return input.to(out.value_or(DType::Float32)).sub(zero).mul(scale);
@@ -101,14 +101,14 @@ Tensor dequantize(const Tensor& input, double scale, int64_t zero, int64_t, int6
 UMBRA_OPERATOR(
     "quantized_decomposed::dequantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, int "
     "quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor")
-    .all_backends(dequantize);
+    .all_backends(dequantize_by);
 
 Tensor dequantize_by_tensors(const Tensor& input, const Tensor& scale, const Tensor& zero, DType dtype,
                              OptionalType out) {
   check_one(scale, zero);
   check_quantized(input, dtype);
   if (!has_numbers(scale) || !has_numbers(zero)) return empty_like(input, {.dtype = out.value_or(DType::Float32)});
-  return dequantize(input, scale.item().to_double(), zero.item().to<int64_t>(), 0, 0, dtype, out);
+  return dequantize_by(input, scale.item().to_double(), zero.item().to<int64_t>(), 0, 0, dtype, out);
 }
 
 UMBRA_OPERATOR(
@@ -249,6 +249,12 @@ UMBRA_OPERATOR(
       steps = steps.sub(zeros.defined() ? zeros.reshape({-1, 1}) : none).mul(scales.reshape({-1, 1}));
       return steps.reshape(input.sym_sizes()).to(out);
     });
+
+// ---- numbers that are not quantised ----
+
+UMBRA_OPERATOR("dequantize.self(Tensor self) -> Tensor")
+    .generated_out("dequantize.self_out")
+    .all_backends([](const Tensor& self) { return self.to(DType::Float32); });
 
 // ---- choosing scales ----
 

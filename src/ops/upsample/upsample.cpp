@@ -62,7 +62,8 @@ TensorSpec upsample_gradient(const Tensor& grad, SymIntArrayRef output, SymIntAr
   for (size_t i = 0; i < sizes.size(); ++i)
     check(grad.sym_sizes()[i] == sizes[i], "Expected grad_output to have the same shape as output; output.size(", i,
           ") = ", sizes[i], " but got grad_output.size(", i, ") = ", grad.sym_sizes()[i]);
-  bool by_rows = mode == Interpolation::Cubic || mode == Interpolation::CubicSmooth;
+  bool nearest = mode == Interpolation::Nearest || mode == Interpolation::NearestExact;
+  bool by_rows = mode == Interpolation::Cubic || mode == Interpolation::CubicSmooth || (nearest && spatial == 3);
   MemoryFormat format = by_rows ? MemoryFormat::Contiguous : grad.suggested_format();
   return TensorSpec(input, strides_for(input, format), grad.dtype(), grad.device());
 }

@@ -39,9 +39,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     if training:
         if eps <= 0:
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
-        count = input.numel() // input.size(1) if input.dim() > 1 else 0
-        if count == 1:
-            raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.size()}")
+        _check_several(input.size())
     elif eps < 0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
     # Exported programs are not for one device: PyTorch switches cuDNN off while it exports.
