@@ -6,6 +6,7 @@
 #include "autograd/meta.h"
 #include "autograd/operator_node.h"
 #include "autograd/wrapper_views.h"
+#include "ops/common/batching.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::autograd {
@@ -355,10 +356,23 @@ class Recording {
   bool keeps_history_ = false;
 };
 
+/// Inside a derivative an operator comes apart where an argument would lose what its parts have for it: the weights of
+/// a loss. (PyTorch's transforms take such operators apart always.) Null where it stays whole.
+const BoxedFunction* parts_with_derivative(const Operator& op, const Value* frame) {
+  const Definition& definition = op.definition();
+  if (!definition.batch || !dispatch_state().include.has(DispatchKey::Level)) return nullptr;
+  bool lost = false;
+  for (int i : plan_for(op).refused)
+    frame[i].each_tensor([&](const TensorImpl* t) { lost |= requires_grad(t) || highest_level(t) > 0; });
+  return lost ? ops::parts_of(definition.batch) : nullptr;
+}
+
 }  // namespace
 
 void run_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
   Request request = request_of(op, frame);
+  if (__builtin_expect(request.tangent || request.grad, 0))
+    if (const BoxedFunction* parts = parts_with_derivative(op, frame)) return (*parts)(frame);
   if (__builtin_expect(request.tangent, 0)) return run_with_tangents(op, keys, frame);
   if (request.grad) return Recording(op, frame).run(keys);
   call_below(op, keys, frame);

@@ -273,7 +273,10 @@ void VmapLevel::call_random(const Operator& op, Value* frame, bool batched) {
 // ---- without a rule ----
 
 void VmapLevel::call_one_by_one(const Operator& op, Value* frame) {
-  if (op.has_tag(Tag::DataDependentOutput) || op.has_tag(Tag::DynamicOutputShape)) refuse_data(op);
+  // An operator that is said to be called so has results of one shape for all elements, or fails where they have not.
+  const BoxedFunction& rule = computing(op).definition().batch;
+  bool declared = rule && ops::is_one_by_one(rule);
+  if (op.has_tag(Tag::DataDependentOutput) || (op.has_tag(Tag::DynamicOutputShape) && !declared)) refuse_data(op);
   check(!op.is_view() && !op.is_mutable(), "Batching rule not implemented for ", op.name(),
         "; the fallback path doesn't work on out= or view ops.");
   for (const auto& r : op.schema().returns)

@@ -97,3 +97,27 @@ def test_places_of_nonzero_elements_of_nothing_are_none():
     from umbra._subclasses.fake_tensor import FakeTensorMode
     from umbra.fx.experimental.symbolic_shapes import ShapeEnv
     assert FakeTensorMode(shape_env=ShapeEnv()).from_tensor(umbra.ones(0, 4)).nonzero().shape == (0, 2)
+
+
+def test_weights_of_a_loss_have_their_derivative_inside_transforms():
+    scores, wanted = umbra.tensor([0.3, -0.7, 1.1], dtype=umbra.float64), umbra.tensor([0.9, 0.6, 0.2], dtype=umbra.float64)
+    weights, along = scores.exp(), umbra.ones(3, dtype=umbra.float64)
+    for name in ("weight", "pos_weight"):
+        def loss(w):
+            return nn.functional.binary_cross_entropy_with_logits(scores, wanted, **{name: w})
+        step = (loss(weights + 1e-6 * along) - loss(weights - 1e-6 * along)) / 2e-6
+        assert umbra.allclose(jvp(loss, (weights,), (along,))[1], step) and umbra.allclose(grad(loss)(weights).sum(), step)
+        with pytest.raises(RuntimeError, match=f"is not differentiable with respect to argument '{name}'"):
+            loss(weights.clone().requires_grad_())
+
+
+def test_least_squares_and_connectionist_losses_of_a_batch():
+    a, b = umbra.randn(2, 3, 2), umbra.randn(2, 3, 1)
+    assert umbra.allclose(vmap(lambda a, b: umbra.linalg.lstsq(a, b).solution)(a, b), umbra.linalg.lstsq(a, b).solution, atol=1e-5)
+    scores, one = umbra.randn(2, 3, 1, 3).log_softmax(-1), umbra.tensor([1])
+
+    def loss(scores):
+        return nn.functional.ctc_loss(scores, umbra.tensor([[1]]), umbra.tensor([3]), one)
+    assert umbra.allclose(vmap(loss)(scores), umbra.stack([loss(part) for part in scores]))
+    with pytest.raises(RuntimeError, match="operators that can output dynamic shape. Attempted to vmap over aten::nonzero"):
+        vmap(umbra.nonzero)(scores)

@@ -2,6 +2,7 @@
 #include "dispatch/data_dependent.h"
 #include "kernels/copy.h"
 #include "kernels/linear_algebra.h"
+#include "ops/common/batching.h"
 #include "ops/common/needs_data.h"
 #include "ops/linalg/linalg.h"
 
@@ -114,6 +115,7 @@ UMBRA_OPERATOR(
     .gradient("self, b", {"grad0", "grad1", "self", "b", "solution"}, gradients)
     .differentiable_outputs({true, true, false, false})
     .tags({Tag::DynamicOutputShape})
+    .use(BatchOneByOne{})
     .use(NeedsData{});
 
 }  // namespace

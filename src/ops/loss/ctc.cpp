@@ -1,6 +1,7 @@
 // Connectionist temporal classification: sequences of labels against longer sequences of scores.
 #include "kernels/copy.h"
 #include "kernels/loss.h"
+#include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
@@ -104,7 +105,8 @@ UMBRA_OPERATOR(
                                           zero_infinity);
               })
     .differentiable_outputs({true, false})
-    .tags({Tag::DynamicOutputShape});
+    .tags({Tag::DynamicOutputShape})
+    .use(BatchOneByOne{});
 
 UMBRA_OPERATOR(
     "_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, bool "
@@ -128,6 +130,7 @@ UMBRA_OPERATOR(
               })
     .differentiable_outputs({true, false})
     .tags({Tag::DynamicOutputShape})
+    .use(BatchOneByOne{})
     .use(NeedsData{});
 
 TensorSpec backward_spec(const Tensor& grad, const Tensor& log_probs, const Tensor& losses) {
