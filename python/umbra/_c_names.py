@@ -11,6 +11,8 @@ _C._TensorMeta = type(Tensor)
 _C._log_api_usage_once = lambda event: None  # nothing is reported to anybody
 _C._current_graph_task_id = lambda: _C._backward_pass() or -1
 _C.Value, _C.Block, _C.Type = _C._jit_Value, _C._jit_Block, _C._jit_Type  # of TorchScript's graphs
+_C._get_accelerator = lambda check=None: _C.device("cpu") if not check else None  # there is no accelerator
+_C._get_privateuse1_backend_name = lambda: "privateuseone"
 _C._are_functorch_transforms_active = lambda: _C._level_count() > _C._jit_is_tracing()
 
 
@@ -65,3 +67,26 @@ def _loaded_when_asked_for(name):
 
 
 _C.__getattr__ = _loaded_when_asked_for
+
+
+class _Switches:
+    """Switches of torch's compilers of TorchScript: they are kept and have no effect, since scripts are interpreted."""
+
+    def __init__(self):
+        self.values = {"cpu": False, "gpu": True, "texpr": True}
+
+    def setter(self, name):
+        def set_switch(enabled):
+            self.values[name] = enabled
+        return set_switch
+
+    def getter(self, name):
+        return lambda: self.values[name]
+
+
+_switches = _Switches()
+_C._jit_override_can_fuse_on_cpu, _C._jit_can_fuse_on_cpu = _switches.setter("cpu"), _switches.getter("cpu")
+_C._jit_override_can_fuse_on_gpu, _C._jit_can_fuse_on_gpu = _switches.setter("gpu"), _switches.getter("gpu")
+_C._jit_set_texpr_fuser_enabled, _C._jit_texpr_fuser_enabled = _switches.setter("texpr"), _switches.getter("texpr")
+_C._jit_set_nvfuser_enabled = _C._jit_set_nvfuser_guard_mode = lambda enabled: None  # of no effect in torch either
+_C._jit_nvfuser_enabled = lambda: False

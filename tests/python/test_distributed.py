@@ -153,6 +153,9 @@ def test_gradients_of_one_process_are_its_own(world):
         alone(x).square().sum().backward()
     for p, q in zip(alone.parameters(), wrapped.parameters()):
         assert torch.equal(p.grad, q.grad)
+    data = wrapped._get_ddp_logging_data()
+    assert data["backend_name"] == "gloo" and data["num_parameter_tensors"] == 6 and data["total_parameter_size_bytes"] == 100 and data["static_graph"] == 0
+    assert wrapped.will_sync_module_buffers() and not DistributedDataParallel(nn.Linear(1, 1)).will_sync_module_buffers()
     again = pickle.loads(pickle.dumps(wrapped))
     assert torch.equal(again.eval()(x), wrapped.eval()(x)) and again.process_group is world
 
@@ -205,6 +208,9 @@ def test_modules_that_are_not_taken(world):
             (nn.LazyLinear(2), {}, RuntimeError, "uninitialized parameters")):
         with pytest.raises(kind, match=text):
             DistributedDataParallel(module, **options)
+    net = Branches()
+    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(net, ["b.weight", "b.bias"])
+    assert len(DistributedDataParallel(net).reducer.parameters) == 2
     with pytest.raises(ValueError, match="SyncBatchNorm expected input tensor to be on GPU"):
         nn.SyncBatchNorm(3)(torch.ones(2, 3))
     assert nn.SyncBatchNorm(3).eval()(torch.ones(2, 3)).shape == (2, 3)

@@ -64,3 +64,11 @@ def test_heads_in_groups_and_what_is_refused():
     with pytest.raises(RuntimeError, match="larger length"):
         flex_attention(k, k, v, block_mask=longer)
     assert flex_attention(k, k, v, block_mask=longer._adjust(8, 8)).shape == k.shape
+
+
+def test_a_mask_that_is_to_be_made_by_a_compiled_function_is_the_same():
+    def causal(b, h, q, k):
+        return q >= k
+    with pytest.warns(DeprecationWarning, match="_compile flag on create_block_mask"):
+        mask = create_block_mask(causal, None, None, 256, 256, device="cpu", _compile=True)
+    assert umbra.equal(mask.to_dense(), create_block_mask(causal, None, None, 256, 256, device="cpu").to_dense())

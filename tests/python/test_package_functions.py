@@ -57,3 +57,35 @@ def test_transforms_under_functorchs_name_warn_and_work():
     with pytest.warns(FutureWarning, match="`functorch.vmap` is deprecated .* use `torch.vmap` instead"):
         doubled = torch.functorch.vmap(lambda x: x * 2)
     assert doubled(torch.ones(2)).tolist() == [2., 2.]
+
+
+def test_private_helpers_that_packages_call(capsys):
+    from umbra.nn.modules.transformer import _get_activation_fn
+    from umbra.nn.parallel import data_parallel, parallel_apply
+    from umbra.utils.checkpoint import check_backward_validity, detach_variable
+    assert _get_activation_fn("gelu") is torch.nn.functional.gelu
+    assert torch.utils.data.ConcatDataset.cumsum([[1, 2], [3]]) == [2, 3]
+    net, x = torch.nn.Linear(2, 1), torch.ones(1, 2, requires_grad=True)
+    assert torch.equal(data_parallel(net, x), net(x)) and torch.equal(parallel_apply([net, net], [x, (x,)])[1], net(x))
+    assert detach_variable((x * 2, 3))[0].requires_grad and detach_variable((x, 3))[1] == 3
+    with pytest.warns(UserWarning, match="None of the inputs have requires_grad=True"):
+        check_backward_validity([torch.ones(1)])
+    torch.manual_seed(0)
+    assert torch.nn.init._no_grad_uniform_(torch.ones(2), 0, 1).tolist() == pytest.approx([0.496256, 0.768221], abs=1e-6)
+
+
+def test_switches_without_effect_are_kept():
+    from umbra import _C
+    from umbra.backends import nnpack
+    assert str(_C._get_accelerator()) == "cpu" and _C._get_privateuse1_backend_name() == "privateuseone"
+    assert _C._jit_set_texpr_fuser_enabled(False) is None and not _C._jit_texpr_fuser_enabled()
+    _C._jit_set_texpr_fuser_enabled(True)
+    with nnpack.flags(False):
+        assert nnpack.set_flags(False) == (False,)
+    assert nnpack.set_flags(True) == (True,)
+
+
+def test_choices_of_models_in_parts_are_the_same_everywhere():
+    from umbra.distributed.fsdp import ShardingStrategy, StateDictType
+    from umbra.distributed.fsdp import fully_sharded_data_parallel as other
+    assert other.StateDictType is StateDictType and StateDictType.FULL_STATE_DICT.value == 1 and ShardingStrategy["NO_SHARD"].value == 3

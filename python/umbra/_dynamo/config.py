@@ -15,4 +15,8 @@ automatic_dynamic_shapes = True
 capture_scalar_outputs = False  # numbers that only data tell are captured as symbols, as with `fullgraph`; otherwise the function runs as it is
 capture_dynamic_output_shape_ops = False  # so are sizes
 
+# Of no effect here: functions are captured by running them, modules as they are, and there are no several processes.
+optimize_ddp = inline_inbuilt_nn_modules = True
+skip_fwd_side_effects_in_bwd_under_checkpoint = trace_autograd_ops = False
+
 patch = patcher(__name__)

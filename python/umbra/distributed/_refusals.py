@@ -2,6 +2,7 @@
 
 Packages import them at their top, for branches that one process never takes.
 """
+import enum
 import functools
 import importlib
 import os
@@ -34,6 +35,14 @@ def refusing_class(name, base=object, **attributes):
     return type(base)(last, (base,), {"__init__": refused, "__module__": f"torch.distributed.{name}".removesuffix("." + last), **attributes})
 
 
+def _choice(module, name):
+    """The enum of this name that the modules of FSDP share, or None."""
+    if not module.startswith("umbra.distributed.fsdp."):
+        return None
+    found = vars(importlib.import_module("umbra.distributed.fsdp.api")).get(name)
+    return found if isinstance(found, enum.EnumMeta) else None
+
+
 @functools.cache
 def _stand_in(module, name):
     path = f"{torch_name(module)}.{name}".removeprefix("torch.distributed.")
@@ -46,7 +55,7 @@ def refusing_names(module):
         if f"{torch_name(module)}.{name}" in distributed_names():
             return importlib.import_module(f"{module}.{name}")
         if name in distributed_names().get(torch_name(module), ()):
-            return _stand_in(module, name)
+            return _choice(module, name) or _stand_in(module, name)
         raise_missing(module, name)
     return getattr_refusing
 

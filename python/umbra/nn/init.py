@@ -40,15 +40,32 @@ def _calculate_correct_fan(tensor, mode):
 @overridable
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
     """Fills with draws from [a, b]."""
-    with umbra.no_grad():
-        return tensor.uniform_(a, b, generator=generator)
+    return _no_grad_uniform_(tensor, a, b, generator)
 
 
 @overridable
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
     """Fills with draws of a normal distribution."""
+    return _no_grad_normal_(tensor, mean, std, generator)
+
+
+def _no_grad_uniform_(tensor, a, b, generator=None):
+    with umbra.no_grad():
+        return tensor.uniform_(a, b, generator=generator)
+
+
+def _no_grad_normal_(tensor, mean, std, generator=None):
     with umbra.no_grad():
         return tensor.normal_(mean, std, generator=generator)
+
+
+def _no_grad_fill_(tensor, val):
+    with umbra.no_grad():
+        return tensor.fill_(val)
+
+
+def _no_grad_zero_(tensor):
+    return _no_grad_fill_(tensor, 0)
 
 
 def _redraw_outside(tensor, mean, std, a, b, generator):
@@ -76,10 +93,14 @@ def _reject_between(tensor, mean, std, a, b, generator):
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     """Normal numbers between a and b."""
+    return _no_grad_trunc_normal_(tensor, mean, std, a, b, generator)
+
+
+def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
     def cdf(x):
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.", stacklevel=2)
+        warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.", stacklevel=3)
     with umbra.no_grad():
         inside = cdf((b - mean) / std) - cdf((a - mean) / std)
         draw = _redraw_outside if inside > 0.3 else _reject_between

@@ -8,6 +8,7 @@ import socket
 import time
 import warnings
 
+from umbra._modules import lazy_submodules
 from umbra._options import not_built
 from umbra.autograd import profiler as _profiler
 from umbra.autograd.profiler import kineto_available, record_function  # noqa: F401
@@ -148,3 +149,6 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
         worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
         profile.export_chrome_trace(os.path.join(dir_name, f"{worker}.{time.time_ns()}.pt.trace.json"))
     return handler
+
+
+__getattr__ = lazy_submodules(__name__)

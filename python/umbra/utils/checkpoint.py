@@ -490,3 +490,16 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
         return _C._is_tracing() and _draws_anew(op) or policy(context, op, *args, **kwargs)
     kept = {}
     return _Keeping(complete, kept), _Giving(kept, allow_cache_entry_mutation)
+
+
+def check_backward_validity(inputs):
+    """Warns where no input asks for a gradient: a reentrant checkpoint has none for anything then."""
+    if not any(value.requires_grad for value in inputs if isinstance(value, umbra.Tensor)):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
+def detach_variable(inputs):
+    """The inputs cut from what made them, asking for gradients as before."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: ", type(inputs).__name__)
+    return tuple(value.detach().requires_grad_(value.requires_grad) if isinstance(value, umbra.Tensor) else value for value in inputs)

@@ -7,6 +7,7 @@ Computed by other operators, so it is captured, exported and differentiated as t
 mask's function decides.
 """
 import math
+import warnings
 from typing import NamedTuple
 
 import umbra
@@ -236,7 +237,11 @@ class BlockMask:
 def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE, _compile=False, separate_full_blocks=True,
                       compute_dq_write_order=False, dq_kv_order=True):
     """The blocks of what `mask_mod(batch, head, query, key)` lets through. `B` or `H` is None where it is the same for all of them."""
-    not_built("create_block_mask", _compile=(_compile, False), compute_dq_write_order=(compute_dq_write_order, False), dq_kv_order=(dq_kv_order, True))
+    if _compile:     # compiled or not, the blocks are the same
+        warnings.warn("_compile flag on create_block_mask was originally added to work around a torch.compile limitation. That limitation has since been "
+                      "addressed. So, to compile create_block_mask, we suggest doing torch.compile(create_block_mask). This still works for now, but will "
+                      "be removed in the future.", DeprecationWarning, stacklevel=2)
+    not_built("create_block_mask", compute_dq_write_order=(compute_dq_write_order, False), dq_kv_order=(dq_kv_order, True))
     if not callable(mask_mod):
         raise TypeError(f"{mask_mod!r} is not a callable object")
     if not _is_mask(mask_mod):

@@ -16,7 +16,7 @@ from umbra.nn.modules.module import Module
 from umbra.nn.modules.normalization import LayerNorm
 
 
-def _activation(activation):
+def _get_activation_fn(activation):
     if not isinstance(activation, str):
         return activation
     if activation not in ("relu", "gelu"):
@@ -79,7 +79,7 @@ class TransformerEncoderLayer(Module):
         self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
-        self.activation = _activation(activation)
+        self.activation = _get_activation_fn(activation)
         self.activation_relu_or_gelu = 1 if self.activation is F.relu else 2 if self.activation is F.gelu else 0
 
     def _fused(self, src, src_mask, src_key_padding_mask):
@@ -180,7 +180,7 @@ class TransformerDecoderLayer(Module):
         self.norm_first = norm_first
         self.norm1, self.norm2, self.norm3 = (LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options) for _ in range(3))
         self.dropout1, self.dropout2, self.dropout3 = (Dropout(dropout) for _ in range(3))
-        self.activation = _activation(activation)
+        self.activation = _get_activation_fn(activation)
 
     def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Optional[Tensor] = None, memory_mask: Optional[Tensor] = None,
                 tgt_key_padding_mask: Optional[Tensor] = None, memory_key_padding_mask: Optional[Tensor] = None, tgt_is_causal: bool = False,

@@ -13,3 +13,10 @@ class DataParallel(Module):
 
     def forward(self, *inputs, **kwargs):
         return self.module(*inputs, **kwargs)
+
+
+def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
+    """`module` over parts of its inputs on each device; there is none, so it is called as it is."""
+    if device_ids or output_device is not None:
+        raise AssertionError("Torch not compiled with CUDA enabled")
+    return DataParallel(module, dim=dim)(*(inputs if isinstance(inputs, tuple) else (inputs,)), **(module_kwargs or {}))

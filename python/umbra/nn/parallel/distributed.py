@@ -235,6 +235,32 @@ class DistributedDataParallel(Module, Joinable):
     def _set_static_graph(self):
         self.static_graph = True
 
+    # ---- what is known of it ----
+
+    def will_sync_module_buffers(self):
+        """Whether a pass makes the buffers of all processes alike."""
+        return self.require_forward_param_sync and self.broadcast_buffers and any(
+            name not in self.parameters_to_ignore for name, _ in self.module.named_buffers())
+
+    def _get_ddp_logging_data(self):
+        """The wrapper's options and sizes; no times are taken."""
+        parameters = self.reducer.parameters
+        size = sum(p.numel() * p.element_size() for p in parameters)
+        texts = {"backend_name": dist.get_backend(self.process_group), "bucket_sizes": str(size), "device_ids": "", "module_name": type(self.module).__name__}
+        flags = {"broadcast_buffers": self.broadcast_buffers, "find_unused_parameters": self.find_unused_parameters, "static_graph": self.static_graph,
+                 "gradient_as_bucket_view": self.gradient_as_bucket_view, "is_multi_device_module": False}
+        numbers = {"iteration": 0, "num_parameter_tensors": len(parameters), "output_device": -1, "rank": self.process_group.rank(),
+                   "total_parameter_size_bytes": size, "world_size": 1}
+        return {**texts, **{name: int(flag) for name, flag in flags.items()}, **numbers}
+
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(module, params_and_buffers_to_ignore):
+        """Names the parameters and buffers that are left out when `module` is wrapped."""
+        module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
+        for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+            if name in params_and_buffers_to_ignore:
+                tensor._ddp_ignored = True
+
     # ---- copies: they find the group and the parameters' hooks anew ----
 
     def __getstate__(self):

@@ -70,7 +70,12 @@ class ConcatDataset(Dataset):
             raise AssertionError("datasets should not be an empty iterable")
         if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
             raise AssertionError("ConcatDataset does not support IterableDataset")
-        self.cumulative_sizes = list(itertools.accumulate(len(dataset) for dataset in self.datasets))
+        self.cumulative_sizes = self.cumsum(self.datasets)
+
+    @staticmethod
+    def cumsum(sequence):
+        """The lengths, each with those before it."""
+        return list(itertools.accumulate(map(len, sequence)))
 
     def __len__(self):
         return self.cumulative_sizes[-1]
