@@ -296,3 +296,11 @@ def test_dataclasses_are_classes_of_scripts():
     def f(x: Tensor):
         return Weighted(x).total() + Weighted(x, 1, x).total()
     assert f(torch.ones(2)).item() == 12
+
+
+def test_errors_of_calls_count_a_modules_self():
+    module = torch.jit.script(torch.nn.Linear(2, 1))
+    with pytest.raises(RuntimeError, match=r"forward\(\) expected at most 2 argument\(s\) but received 3 argument\(s\)"):
+        module(torch.ones(1, 2), 3)
+    with pytest.raises(RuntimeError, match="Position: 1"):
+        module("text")
