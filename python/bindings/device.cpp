@@ -17,17 +17,27 @@ std::string describe(Device device) {
                           : "device(type='" + type + "', index=" + std::to_string(device.index) + ")";
 }
 
+/// Refuses what no signature takes: nothing, or an object that is neither a device nor its name.
+[[noreturn]] void refuse_kind(PyObject* kind) {
+  std::string type = kind ? short_type_name(Py_TYPE(kind)) : "";
+  fail<TypeError>("device() received an invalid combination of arguments - got (", type,
+                  "), but expected one of:\n * (torch.device device)\n",
+                  kind ? "      didn't match because some of the arguments have invalid types: (!" + type + "!)\n" : "",
+                  " * (str type, int index = -1)\n");
+}
+
 PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"type", "index", nullptr};
     PyObject* kind = nullptr;
     PyObject* index = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &kind, &index))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:device", const_cast<char**>(names), &kind, &index))
       throw nb::python_error();
     Device device;
-    if (!read_device(kind, device))
-      fail<TypeError>("device(): argument 'type' (position 1) must be str, not ", short_type_name(Py_TYPE(kind)));
+    if (!kind || !read_device(kind, device)) refuse_kind(kind);
     if (index && index != Py_None) {
+      check<TypeError>(PyLong_Check(index), "device(): argument 'index' (position 2) must be int, not ",
+                       short_type_name(Py_TYPE(index)));
       check(device.index < 0,
             "type (string) must not include an index because index was passed explicitly: ", to_string(device));
       long number = PyLong_AsLong(index);

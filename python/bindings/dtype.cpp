@@ -171,13 +171,14 @@ void bind_limits(nb::module_& m) {
       .def(
           "__init__",
           [](IInfo* self, nb::object type) {
+            check<TypeError>(!type.is_none(), "iinfo() missing 1 required positional arguments: \"type\"");
             DType t = dtype_argument(type, "iinfo");
             check<TypeError>(t != DType::Bool, "torch.bool is not supported by torch.iinfo");
             check<TypeError>(is_integral(t, false),
                              "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'");
             new (self) IInfo{t};
           },
-          nb::arg("type"))
+          nb::arg("type").none() = nb::none())
       .def(nb::self == nb::self)
       .def("__hash__", [](const IInfo& i) { return static_cast<int64_t>(i.dtype); })
       .def_prop_ro("bits", &IInfo::bits)

@@ -159,9 +159,11 @@ void bind_generator(nb::module_& m) {
              return copy;
            })
       .def("set_state",
-           [](nb::object self, const Tensor& state) {
+           [](nb::object self, nb::object state) {
              end_capture_of_question("torch.Generator.set_state()");
-             load_state(*nb::cast<GeneratorObject&>(self).pointer, from_bytes(state));
+             check<TypeError>(is_tensor(state.ptr()), "expected a torch.ByteTensor, but got ",
+                              short_type_name(Py_TYPE(state.ptr())));
+             load_state(*nb::cast<GeneratorObject&>(self).pointer, from_bytes(nb::cast<Tensor>(state)));
              return self;
            })
       .def_prop_ro("device", [](const GeneratorObject&) { return nb::steal(wrap(Device())); });

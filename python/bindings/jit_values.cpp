@@ -342,6 +342,7 @@ nb::object from_jit(const Value& value, const TypePtr& type) {
   return nb::steal(wrap(value));
 }
 
+/// The arguments of a call, after `skipped` that are there already: a method's `self`, which counts in what errors say, as in schemas.
 std::vector<Value> read_arguments(const jit::Function& function, size_t skipped, nb::args args, nb::kwargs kwargs) {
   const auto& parameters = function.parameters;
   std::vector<Value> out;
@@ -359,12 +360,12 @@ std::vector<Value> read_arguments(const jit::Function& function, size_t skipped,
            inferred ? concat("Inferred '", parameters[i].name,
                              "' to be of type 'Tensor' because it was not annotated with an explicit type.\n")
                     : "",
-           "Position: ", i - skipped, "\nValue: ", repr_of(object.ptr()), "\nDeclaration: ", function.schema(),
+           "Position: ", i, "\nValue: ", repr_of(object.ptr()), "\nDeclaration: ", function.schema(),
            "\nCast error details: ", error.what());
     }
   };
   if (args.size() + skipped > parameters.size())
-    fail(name, "() expected at most ", parameters.size() - skipped, " argument(s) but received ", args.size(),
+    fail(name, "() expected at most ", parameters.size(), " argument(s) but received ", args.size() + skipped,
          " argument(s). Declaration: ", function.schema());
   for (size_t i = 0; i < args.size(); ++i) read(args[i], i + skipped);
   size_t used = 0;

@@ -24,10 +24,13 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
       PyObject* item = PyTuple_GET_ITEM(self, i);
       if (PyLong_CheckExact(item) || is_sym_int(item)) continue;
       SymInt value;
-      if (!read_int(item, value))
+      PyObject* number = read_int(item, value) ? wrap(value) : PyNumber_Index(item);  // a bool is the int that it is
+      if (!number) {
+        PyErr_Clear();
         fail<TypeError>("torch.Size() takes an iterable of 'int' (item ", i, " is '", short_type_name(Py_TYPE(item)),
                         "')");
-      PyTuple_SET_ITEM(self, i, wrap(value));
+      }
+      PyTuple_SET_ITEM(self, i, number);
       Py_DECREF(item);
     }
     return keep.release().ptr();
@@ -72,7 +75,10 @@ PyObject* concatenate(PyObject* a, PyObject* b) {
   });
 }
 PyObject* concatenate_sequence(PyObject* a, PyObject* b) {
-  return guarded([&] { return to_size(checked(PyTuple_Type.tp_as_sequence->sq_concat(a, b))); });
+  return guarded([&] {
+    check<TypeError>(PyTuple_Check(b), "can only concatenate tuple (not ", short_type_name(Py_TYPE(b)), ") to torch.Size");
+    return to_size(checked(PyTuple_Type.tp_as_sequence->sq_concat(a, b)));
+  });
 }
 PyObject* repeat(PyObject* self, Py_ssize_t count) {
   return guarded([&] { return to_size(checked(PyTuple_Type.tp_as_sequence->sq_repeat(self, count))); });

@@ -187,12 +187,23 @@ def _is_pinned(self, device=None):
     return False
 
 
+def _iterate(self):
+    return iter(self.tolist())
+
+
+def _type_of(self, dtype=None, non_blocking=False):
+    """The name of its class; memory without a type cannot be cast to one."""
+    if dtype is None:
+        return "torch.storage.UntypedStorage"
+    raise RuntimeError(f"an UntypedStorage has no elements to be cast to {dtype}: take .untyped_storage() of a tensor of that type")
+
+
 def _get_device(self):
     return self.device.index if self.device.index is not None else -1
 
 
-for _name, _method in (("byteswap", _byteswap), ("__copy__", _copy_of), ("__deepcopy__", _deep_copy_of), ("is_pinned", _is_pinned),
-                       ("get_device", _get_device), ("untyped", _untyped), ("tolist", _tolist), ("clone", _clone), ("copy_", _copy), ("fill_", _fill), ("cpu", _cpu),
+for _name, _method in (("byteswap", _byteswap), ("__copy__", _copy_of), ("__deepcopy__", _deep_copy_of), ("is_pinned", _is_pinned), ("type", _type_of),
+                       ("get_device", _get_device), ("untyped", _untyped), ("tolist", _tolist), ("__iter__", _iterate), ("clone", _clone), ("copy_", _copy), ("fill_", _fill), ("cpu", _cpu),
                        ("__sizeof__", _size_with_elements), ("__reduce__", _reduce_untyped), ("__getitem__", _part_of), ("__setitem__", _set_part)):
     setattr(UntypedStorage, _name, _method)
 UntypedStorage.__module__ = "umbra.storage"

@@ -104,3 +104,10 @@ def test_causal_biases_are_masks_of_their_form():
             F.scaled_dot_product_attention(q, k, v, attn_mask=bias, is_causal=True)
     with pytest.warns(UserWarning, match="will produce NaNs"):
         causal_lower_right(3, 2)
+
+
+def test_what_is_no_backend_of_attention_is_refused():
+    with pytest.raises(AssertionError, match="Backend must be an instance of SDPBackend or a list of SDPBackend instances, got int"):
+        with torch.nn.attention.sdpa_kernel(3):
+            pass
+    assert int(torch.nn.attention.SDPBackend.MATH) == 0

@@ -318,3 +318,8 @@ def test_streams_come_in_their_own_order():
 def test_batches_of_sparse_tensors_are_the_users():
     with pytest.raises(RuntimeError, match="Batches of sparse tensors are not currently supported"):
         umbra.utils.data.default_collate([umbra.eye(2).to_sparse()] * 2)
+
+
+def test_the_misspelt_name_of_cumulative_sizes_warns():
+    with pytest.warns(FutureWarning, match="`cummulative_sizes` attribute is renamed to `cumulative_sizes`"):
+        assert umbra.utils.data.ConcatDataset([range(2), range(3)]).cummulative_sizes == [2, 5]

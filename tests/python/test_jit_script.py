@@ -307,3 +307,11 @@ def test_a_script_computes_with_sizes_that_a_capture_leaves_open():
     for n in (3, 4, 5):
         found, expected = compiled(torch.ones(n, 4)), numbers(torch.ones(n, 4))
         assert torch.equal(found[0], expected[0]) and found[1:] == expected[1:] and type(found[2]) is int
+
+
+def test_errors_of_calls_count_a_modules_self():
+    module = torch.jit.script(torch.nn.Linear(2, 1))
+    with pytest.raises(RuntimeError, match=r"forward\(\) expected at most 2 argument\(s\) but received 3 argument\(s\)"):
+        module(torch.ones(1, 2), 3)
+    with pytest.raises(RuntimeError, match="Position: 1"):
+        module("text")

@@ -214,3 +214,9 @@ def test_a_rate_that_was_changed_by_hand_goes_on_from_there():
         o.step()
         schedule.step()
         assert schedule.get_last_lr() == [expected]
+
+
+def test_a_factor_that_is_no_function_is_refused_at_once():
+    o = SGD([torch.ones(1)], 1.0)
+    with pytest.raises(TypeError, match="lr_lambda should be a function, but got int"):
+        lr_scheduler.MultiplicativeLR(o, 3)

@@ -229,3 +229,14 @@ def test_masked_select_has_a_part_for_each_row_of_the_last_dimension():
 def test_lengths_of_jagged_parts_can_be_asked():
     x = torch.nested.nested_tensor(PARTS, layout=torch.jagged)
     assert (x._ragged_idx, x._get_max_seqlen(), x._get_min_seqlen(), x.transpose(1, 2)._ragged_idx) == (1, 3, 2, 2)
+
+
+def test_strided_nested_tensors_show_that_they_are_differentiated():
+    x = torch.nested.nested_tensor([torch.ones(1)], requires_grad=True)
+    assert repr(x) == "nested_tensor([\n  tensor([1.], requires_grad=True)\n], requires_grad=True)"
+    assert repr(x * 2) == "nested_tensor([\n  tensor([2.], requires_grad=True)\n], grad_fn=<MulBackward0>)"
+
+
+def test_offsets_of_ranges_end_where_the_last_range_does():
+    x = torch.nested.narrow(torch.arange(12.0).view(3, 4), 1, torch.tensor([0, 1, 0]), torch.tensor([2, 3, 1]), layout=torch.jagged)
+    assert x.offsets().tolist() == [0, 5, 8, 9] and [t.tolist() for t in x.unbind()] == [[0, 1], [5, 6, 7], [8]]

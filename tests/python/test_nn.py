@@ -1,5 +1,6 @@
 """Modules and optimisers."""
 import copy
+import inspect
 import math
 import subprocess
 import sys
@@ -307,3 +308,18 @@ def test_tables_have_the_size_they_are_said_to_have():
 
 def test_gradients_of_convolutions_are_under_functional_too():
     assert nn.functional.grad is umbra.nn.grad
+
+
+def test_activations_say_their_arguments():
+    def parameters(cls):
+        return [(p.name, p.default) for p in inspect.signature(cls).parameters.values()]
+
+    assert parameters(nn.ReLU) == [("inplace", False)] and parameters(nn.Tanh) == []
+    assert parameters(nn.LeakyReLU) == [("negative_slope", 0.01), ("inplace", False)]
+    assert parameters(nn.Hardtanh)[-2:] == [("min_value", None), ("max_value", None)]
+    with pytest.raises(TypeError, match=r"ReLU.__init__\(\) takes from 1 to 2 positional arguments but 3 were given"):
+        nn.ReLU(True, 2)
+    with pytest.raises(TypeError, match=r"ELU.__init__\(\) got an unexpected keyword argument 'slope'"):
+        nn.ELU(slope=2.0)
+    with pytest.warns(FutureWarning, match="keyword argument `min_value` is deprecated and renamed to `min_val`"):
+        assert nn.Hardtanh(min_value=-3.0).min_val == -3.0

@@ -51,7 +51,10 @@ def test_registered_classes():
     pytree.register_dataclass(Pair, serialized_type_name="test.Pair")
     assert pytree.tree_map(lambda v: v + 1, Pair(1, 2)) == Pair(2, 3)
     with pytest.raises(ValueError, match="already registered"):
-        pytree.register_dataclass(Pair)
+        pytree.register_pytree_node(Pair, lambda pair: ((), None), lambda values, context: Pair(0, 0))
+    with pytest.warns(UserWarning, match="is already registered as pytree node. Overwriting the previous registration."):
+        pytree.register_dataclass(Pair, drop_field_names=["b"])
+    assert pytree.tree_leaves(Pair(1, 2)) == [1]
 
 
 def test_prefix():

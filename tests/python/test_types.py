@@ -177,3 +177,35 @@ def test_classes_of_results_are_there_before_they_are_returned():
     assert type(torch.max(x, 0)) is torch.return_types.max is type(x.max(0))
     with pytest.raises(AttributeError):
         torch.return_types.relu
+
+
+def test_sizes_are_made_of_whatever_counts():
+    assert repr(torch.Size([True, 2])) == "torch.Size([1, 2])"
+    with pytest.raises(TypeError, match=r"can only concatenate tuple \(not list\) to torch.Size"):
+        torch.Size([1]) + [2]
+    with pytest.raises(TypeError, match=r"torch.Size\(\) takes an iterable of 'int' \(item 0 is 'float'\)"):
+        torch.Size([1.5])
+
+
+@pytest.mark.parametrize("args, text", [
+    ((), r"device\(\) received an invalid combination of arguments - got \(\), but expected one of:"),
+    ((1.5,), r"got \(float\), but expected one of:\n \* \(torch.device device\)\n      didn't match because .* invalid types: \(!float!\)"),
+    (("cuda", "2"), r"device\(\): argument 'index' \(position 2\) must be int, not str"),
+])
+def test_what_is_no_device_is_a_type_error(args, text):
+    with pytest.raises(TypeError, match=text):
+        torch.device(*args)
+
+
+def test_arguments_that_are_missing_or_of_another_type_are_named():
+    with pytest.raises(TypeError, match=r'iinfo\(\) missing 1 required positional arguments: "type"'):
+        torch.iinfo()
+    with pytest.raises(TypeError, match="expected a torch.ByteTensor, but got int"):
+        torch.Generator().set_state(3)
+    with pytest.raises(AttributeError, match="Unknown attribute tf32"):
+        torch.backends.cuda.matmul.tf32 = True
+
+
+def test_memory_without_a_type_can_be_gone_over():
+    storage = torch.tensor([1, 2], dtype=torch.uint8).untyped_storage()
+    assert list(storage) == [1, 2] and storage.type() == "torch.storage.UntypedStorage"

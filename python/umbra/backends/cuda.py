@@ -14,6 +14,14 @@ class _Matmul:
     allow_bf16_reduced_precision_reduction = True
     allow_fp16_accumulation = False
 
+    def __getattr__(self, name):
+        raise AttributeError(f"Unknown attribute {name}")
+
+    def __setattr__(self, name, value):
+        if not hasattr(type(self), name):
+            raise AttributeError(f"Unknown attribute {name}")
+        super().__setattr__(name, value)
+
 
 matmul = _Matmul()
 _attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}

@@ -85,7 +85,9 @@ def narrow(tensor, dim, start, length, layout=umbra.strided):
     width = tensor.shape[1]
     if any(s < 0 or n < 0 or s + n > width for s, n in zip(starts, lengths)):
         raise RuntimeError(f"torch.nested.narrow: a range does not lie within the {width} elements of its row")
-    offsets = umbra.tensor([i * width + s for i, s in enumerate(starts)] + [count * width], device=tensor.device)
+    begins = [i * width + s for i, s in enumerate(starts)]
+    ends = [begin + n for begin, n in zip(begins, lengths)]
+    offsets = umbra.tensor(begins + ends[-1:], device=tensor.device)
     return JaggedTensor(tensor.reshape(count * width, *tensor.shape[2:]), offsets, umbra.tensor(lengths, device=tensor.device))
 
 

@@ -326,5 +326,6 @@ class StridedNestedTensor(NestedTensor):
         return padded(self._parts, padding, output_size)
 
     def __repr__(self):
-        parts = ",\n".join("  " + repr(t).replace("\n", "\n  ") for t in (p.detach() for p in self._parts))
-        return f"nested_tensor([\n{parts}\n])"
+        parts = ",\n".join("  " + repr(t).replace("\n", "\n  ") for t in (p.detach().requires_grad_(self.requires_grad) for p in self._parts))
+        fact = f", grad_fn=<{self.grad_fn.name()}>" if self.grad_fn is not None else ", requires_grad=True" if self.requires_grad else ""
+        return f"nested_tensor([\n{parts}\n]{fact})"

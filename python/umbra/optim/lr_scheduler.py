@@ -184,6 +184,12 @@ class CosineAnnealingLR(LRScheduler):
 class MultiplicativeLR(_FunctionLR):
     """The rate of the epoch before times `lr_lambda(epoch)`; one function, or one for each group."""
 
+    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+        for function in lr_lambda if isinstance(lr_lambda, (list, tuple)) else [lr_lambda]:
+            if not callable(function):
+                raise TypeError(f"lr_lambda should be a function, but got {type(function).__name__}")
+        super().__init__(optimizer, lr_lambda, last_epoch)
+
     @for_steps
     def get_lr(self):
         if self.last_epoch == 0 or self._resumes():

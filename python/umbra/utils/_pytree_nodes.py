@@ -79,15 +79,21 @@ def register_pytree_node(cls, flatten_fn, unflatten_fn, *, serialized_type_name=
     """Makes a class a node: `flatten_fn(obj) -> (children, context)`, `unflatten_fn(children, context) -> obj`."""
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
+    _private_register_pytree_node(cls, flatten_fn, unflatten_fn, serialized_type_name=serialized_type_name, to_dumpable_context=to_dumpable_context,
+                                  from_dumpable_context=from_dumpable_context, flatten_with_keys_fn=flatten_with_keys_fn)
+
+
+def _private_register_pytree_node(cls, flatten_fn, unflatten_fn, *, serialized_type_name=None, to_dumpable_context=None,
+                                  from_dumpable_context=None, flatten_with_keys_fn=None):
+    """The same, but a class that is registered already is registered anew, as `register_dataclass` does."""
+    if cls in SUPPORTED_NODES:
+        warnings.warn(f"{cls} is already registered as pytree node. Overwriting the previous registration.", stacklevel=3)
     if (to_dumpable_context is None) != (from_dumpable_context is None):
         raise ValueError(f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered.")
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
     SUPPORTED_SERIALIZED_TYPES[cls] = _Serialized(serialized_type_name, to_dumpable_context, from_dumpable_context)
     if serialized_type_name is not None:
         SERIALIZED_TYPE_TO_PYTHON_TYPE[serialized_type_name] = cls
-
-
-_private_register_pytree_node = register_pytree_node
 
 
 def _register_pytree_node(cls, flatten_fn, unflatten_fn, to_str_fn=None, maybe_from_str_fn=None, **kwargs):
@@ -129,8 +135,8 @@ def register_dataclass(cls, *, field_names=None, drop_field_names=None, serializ
         kept, missing = context
         return cls(**dict(zip(kept, values)), **dict.fromkeys(missing))
 
-    register_pytree_node(cls, flatten, unflatten, serialized_type_name=serialized_type_name,
-                         flatten_with_keys_fn=lambda obj: ([(GetAttrKey(n), getattr(obj, n)) for n in present(obj)], flatten(obj)[1]))
+    _private_register_pytree_node(cls, flatten, unflatten, serialized_type_name=serialized_type_name,
+                                  flatten_with_keys_fn=lambda obj: ([(GetAttrKey(n), getattr(obj, n)) for n in present(obj)], flatten(obj)[1]))
 
 
 class ConstantNode(NamedTuple):

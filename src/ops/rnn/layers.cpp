@@ -33,6 +33,7 @@ LayerResult run_full(const Tensor& data, CellState state, const CellParameters& 
     }
   }
   std::vector<Tensor> steps = parameters.from_input(data).unbind(0), outputs;
+  check(!steps.empty(), "Expected sequence length to be larger than 0 in RNN");
   if (backward) std::reverse(steps.begin(), steps.end());
   for (const Tensor& step : steps) {
     state = cell(step, state, parameters);

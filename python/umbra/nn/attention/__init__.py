@@ -11,11 +11,16 @@ class SDPBackend(enum.Enum):
     CUDNN_ATTENTION = 3
     OVERRIDEABLE = 4
 
+    def __int__(self):
+        return self.value
+
+    __index__ = __int__
+
 
 @contextlib.contextmanager
 def sdpa_kernel(backends, set_priority=False):
     if not isinstance(backends, (list, SDPBackend)):
-        raise TypeError("Backend must be an instance of SDPBackend or a list of SDPBackend instances")
+        raise AssertionError(f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {type(backends).__name__}")
     yield {}
 
 

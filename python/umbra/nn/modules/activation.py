@@ -1,4 +1,6 @@
 """Activations, and attention."""
+import warnings
+
 import umbra
 from umbra.nn import functional as F
 from umbra.nn import init
@@ -10,15 +12,12 @@ from umbra.nn.parameter import Parameter
 
 def _module(name, function, **defaults):
     """A module whose attributes are the arguments of a function: one of nn.functional's, by its name, or another."""
-    def __init__(self, *args, **kwargs):
-        Module.__init__(self)
-        values = {**defaults, **dict(zip(defaults, args)), **kwargs}
-        unknown = set(values) - set(defaults)
-        if unknown or len(args) > len(defaults):
-            raise TypeError(f"{name}.__init__() " + (f"got an unexpected keyword argument {next(iter(unknown))!r}" if unknown else
-                            f"takes from 1 to {len(defaults) + 1} positional arguments but {len(args) + 1} were given"))
-        for key, value in values.items():
-            setattr(self, key, value)
+    # Made of source, as a dataclass's is, so that tools which read signatures find the names and defaults.
+    source = "def __init__(" + ", ".join(["self", *(f"{key}={value!r}" for key, value in defaults.items())]) + "):\n    Module.__init__(self)\n"
+    made = {}
+    exec(source + "".join(f"    self.{key} = {key}\n" for key in defaults), {"Module": Module}, made)
+    __init__ = made["__init__"]
+    __init__.__qualname__, __init__.__module__ = f"{name}.__init__", __name__
 
     def forward(self, input):
         call = getattr(F, function) if isinstance(function, str) else function
@@ -43,8 +42,14 @@ LeakyReLU = _module("LeakyReLU", "leaky_relu", negative_slope=0.01, inplace=Fals
 class Hardtanh(_module("Hardtanh", "hardtanh", min_val=-1.0, max_val=1.0, inplace=False)):
     """Numbers held between two bounds."""
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
+    def __init__(self, min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None):
+        if min_value is not None:
+            warnings.warn("keyword argument `min_value` is deprecated and renamed to `min_val`", FutureWarning, stacklevel=2)
+            min_val = min_value
+        if max_value is not None:
+            warnings.warn("keyword argument `max_value` is deprecated and renamed to `max_val`", FutureWarning, stacklevel=2)
+            max_val = max_value
+        super().__init__(min_val, max_val, inplace)
         if self.max_val <= self.min_val:
             raise AssertionError(f"max_val ({self.max_val}) must be greater than min_val ({self.min_val})")
 

@@ -80,6 +80,12 @@ class ConcatDataset(Dataset):
     def __len__(self):
         return self.cumulative_sizes[-1]
 
+    @property
+    def cummulative_sizes(self):
+        """Its older, misspelt name."""
+        warnings.warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning, stacklevel=2)
+        return self.cumulative_sizes
+
     def __getitem__(self, index):
         if index < 0:
             if -index > len(self):
