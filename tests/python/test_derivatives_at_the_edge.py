@@ -52,6 +52,27 @@ def test_tangents_of_what_needs_no_gradient_need_none():
     assert tangent_of(torch.linalg.matrix_exp, x, torch.ones_like(x).requires_grad_()).requires_grad
 
 
+TWICE = torch.tensor([0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("write", [
+    lambda x: x.scatter(0, TWICE, x),
+    lambda x: (x * 1).scatter_(0, TWICE, x),
+    lambda x: x.index_copy(0, TWICE, x),
+    lambda x: x.index_put((TWICE,), x),
+    lambda x: x.put(TWICE, x),
+], ids=["scatter", "scatter_", "index_copy", "index_put", "put"])
+def test_a_place_that_is_written_twice_has_the_tangent_of_what_it_holds(write):
+    x, tangent = torch.tensor([0.0, 1, 2, 3]), torch.tensor([1.0, 2, 3, 4])
+    assert write(x).tolist() == [1, 3, 2, 3]
+    assert tangent_of(write, x, tangent).tolist() == [2, 4, 3, 4]
+
+
+def test_tangents_of_deviations_that_are_zero():
+    tangent = tangent_of(lambda x: torch.std_mean(x * 0)[0], torch.arange(4.0), torch.ones(4))
+    assert tangent.item() == 0
+
+
 @pytest.mark.parametrize("call, name", [
     (lambda x: F.multi_margin_loss(x, torch.tensor([0, 1])), "multi_margin_loss"),
     (lambda x: torch.segment_reduce(x[0], "max", lengths=torch.tensor([2])), "segment_reduce"),

@@ -144,6 +144,7 @@ UMBRA_OPERATOR("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> T
               [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.scatter(dim, index, Scalar(0)); })
     .gradient("src", {"grad", "dim", "index"},
               [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.gather(dim, index); })
+    .linear()
     .tags({Tag::Core})
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 

@@ -183,6 +183,7 @@ UMBRA_OPERATOR("index_copy(Tensor self, int dim, Tensor index, Tensor source) ->
                 return sizes.empty() ? grad.index_select(dim, index.reshape({-1})).reshape({})
                                      : grad.index_select(dim, index).expand(sizes);
               })
+    .linear()
     .batch([](const Batched& self, int64_t dim, const Batched& index, const Batched& source) {
       bool scalar = self.rank() == 0;
       int64_t at = wrap_dim(dim, self.rank()) + 1;

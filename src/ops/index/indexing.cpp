@@ -394,6 +394,7 @@ UMBRA_OPERATOR("index_put(Tensor self, Tensor?[] indices, Tensor values, bool ac
               })
     .gradient("values", {"grad", "indices"},
               [](const Tensor& grad, TensorList indices) { return index(grad, indices); })
+    .linear()
     .tags({Tag::WritesOverlapping, Tag::Core})
     .batch([](const Batched& self, const std::vector<Batched>& indices, const Batched& values, bool accumulate) {
       return batch_index_put(self, indices, values, [&](const Tensor& t, TensorList at, const Tensor& v) {
@@ -410,6 +411,7 @@ UMBRA_OPERATOR("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values,
               })
     .gradient("values", {"grad", "indices"},
               [](const Tensor& grad, TensorList indices) { return _unsafe_index(grad, indices); })
+    .linear()
     .batch([](const Batched& self, const std::vector<Batched>& indices, const Batched& values, bool accumulate) {
       return batch_index_put(self, indices, values, [&](const Tensor& t, TensorList at, const Tensor& v) {
         return _unsafe_index_put(t, at, v, accumulate);
@@ -436,6 +438,7 @@ UMBRA_OPERATOR(
               })
     .gradient("values", {"grad", "indices"},
               [](const Tensor& grad, TensorList indices) { return index(grad, indices); })
+    .linear()
     .tags({Tag::WritesOverlapping, Tag::Generated})
     .batch([](const Batched& self, const std::vector<Batched>& indices, const Batched& values, bool accumulate, bool) {
       return batch_index_put(self, indices, values, [&](const Tensor& t, TensorList at, const Tensor& v) {

@@ -69,6 +69,7 @@ UMBRA_OPERATOR("put(Tensor self, Tensor index, Tensor source, bool accumulate=Fa
               [](const Tensor& grad, const Tensor& index, SymIntArrayRef sizes) {
                 return grad.take(index).reshape(sizes);
               })
+    .linear()
     .use(BatchOneByOne{});
 
 }  // namespace

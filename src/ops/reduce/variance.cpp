@@ -45,6 +45,13 @@ Tensor variance_gradient(const Tensor& grad, const Tensor& self, const OptionalD
   return g.mul(self.sub(mean).mul(2.0).div(degrees));
 }
 
+/// The gradient of a variance by that of its root: none where there is no deviation.
+Tensor half_over(const Tensor& grad, const Tensor& deviation) {
+  // What is divided by is no zero either: forward mode divides its tangent by it.
+  Tensor none = deviation.eq(0);
+  return grad.div(deviation.mul(2.0).masked_fill(none, 1)).masked_fill(none, 0);
+}
+
 void warn_of_degrees(const char* name, const Tensor& self, const OptionalDims& dims, const OptionalScalar& correction) {
   if (static_cast<double>(reduced_count(self.sym_sizes(), dims).guard_int()) <= correction_of(correction))
     warn(name, "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input ",
@@ -79,12 +86,8 @@ UMBRA_OPERATOR(
     })
     .gradient("self", {"grad", "self", "result", "dim", "correction", "keepdim"},
               [](const Tensor& grad, const Tensor& self, const Tensor& result, OptionalDims dims,
-                 const OptionalScalar& correction, bool keepdim) {
-                // What is divided by is no zero either: forward mode divides its tangent by it.
-                Tensor none = result.eq(0);
-                Tensor slope = grad.div(result.mul(2.0).masked_fill(none, 1)).masked_fill(none, 0);
-                return variance_gradient(slope, self, dims, correction, keepdim);
-              })
+                 const OptionalScalar& correction,
+                 bool keepdim) { return variance_gradient(half_over(grad, result), self, dims, correction, keepdim); })
     .tags({Tag::Reduction, Tag::CastsToOut})
     .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .empty_is_all = true, .scalars = true});
 
@@ -140,8 +143,7 @@ UMBRA_OPERATOR(
               [](const Tensor& grad_deviation, const Tensor& grad_mean, const Tensor& self, const Tensor& deviation,
                  OptionalDims dims, const OptionalScalar& correction, bool keepdim) {
                 Tensor slope;
-                if (grad_deviation.defined())
-                  slope = grad_deviation.div(deviation.mul(2.0)).masked_fill(deviation.eq(0), 0);
+                if (grad_deviation.defined()) slope = half_over(grad_deviation, deviation);
                 return variance_mean_gradient(slope, grad_mean, self, dims, correction, keepdim);
               })
     .tags({Tag::Reduction})
