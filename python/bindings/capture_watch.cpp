@@ -31,6 +31,7 @@ bool reaches_inputs(const Tensor& result) {
 const char* lost_of(const Tensor& result, bool from_outside) {
   if (!is_functional(result) || aot::stands_for_input(result)) return nullptr;
   if (autograd::retains_grad(result)) return "retains_grad";
+  if (result.impl()->is_inference() && !is_inference_mode_enabled()) return "values of an inference mode";
   if (result.requires_grad() && result.is_leaf() && !result.is_view()) return "a leaf that requires gradients";
   return from_outside && result.requires_grad() && !reaches_inputs(result) ? "requires_grad" : nullptr;
 }

@@ -278,6 +278,16 @@ def test_versions_texts_and_states_are_those_of_the_call():
         torch.compile(lambda x: repr(x), backend="eager", fullgraph=True)(ones())
 
 
+def test_values_of_an_inference_mode_are_such():
+    def function(x):
+        with torch.inference_mode():
+            return x * 2
+    compiled = torch.compile(function, backend="eager")
+    assert [compiled(ones()).is_inference() for _ in range(2)] == [True, True]
+    with torch.inference_mode():
+        assert torch.compile(function, backend="eager", fullgraph=True)(ones()).is_inference()
+
+
 def test_attributes_of_results_are_kept():
     def marks(x):
         y = x * 2

@@ -43,7 +43,7 @@ def opens(found):
 def _opens_class(cls):
     bases = cls.__mro__[:-1]
     plain = all(base.__flags__ & _MADE_IN_PYTHON and not vars(base).get("__slots__") for base in bases)
-    own = cls.__module__.split(".")[0] in ("umbra", "torch")
+    own = str(cls.__module__).split(".")[0] in ("umbra", "torch")
     return plain and not own and cls.__dictoffset__ != 0 and cls.__getattribute__ is object.__getattribute__ and cls.__eq__ is not object.__eq__
 
 
