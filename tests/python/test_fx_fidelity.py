@@ -15,8 +15,8 @@ def test_functions_are_named_after_the_modules_that_have_them():
     def f(x):
         return umbra.linalg.det(x), umbra.fft.fft(x), umbra.special.erf(x), nn.functional.pad(x, (1, 1)), umbra._assert(x, "no"), umbra.as_tensor(x)
     code = fx.symbolic_trace(f).code
-    for name in ("torch._C._linalg.linalg_det(x)", "torch._C._fft.fft_fft(x)", "torch._C._special.special_erf(x)", "torch.nn.functional.pad(x", "torch._assert(x",
-                 "torch.as_tensor(x)"):
+    for name in ("torch._C._linalg.linalg_det(x)", "torch._C._fft.fft_fft(x)", "torch._C._special.special_erf(x)", "torch.nn.functional.pad(x",
+                 "torch._assert(x", "torch.as_tensor(x)"):
         assert name in code
     graph = fx.Graph()
     x = graph.placeholder("x")

@@ -59,7 +59,8 @@ def determinant(x):
     return umbra.linalg.det(x.outer(x) + umbra.eye(3, dtype=x.dtype))
 
 
-@pytest.mark.parametrize("function", [grad(lambda x: grad(determinant)(x).sum()), hessian(determinant), jacfwd(jacrev(determinant))], ids=["grad", "hessian", "forward"])
+@pytest.mark.parametrize("function", [grad(lambda x: grad(determinant)(x).sum()), hessian(determinant), jacfwd(jacrev(determinant))],
+                         ids=["grad", "hessian", "forward"])
 def test_second_derivatives_of_determinants_with_equal_singular_values(function):
     point, other = umbra.tensor([-0.6, -0.2, 0.1], dtype=umbra.float64), umbra.tensor([-0.3, 0.1, 0.4], dtype=umbra.float64)
     expected = function(point)  # the determinant is 1 + |x|²
