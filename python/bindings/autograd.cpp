@@ -299,7 +299,16 @@ void bind_forward_mode(nb::module_& m) {
   m.def("_exit_dual_level", &autograd::exit_dual_level, nb::arg("level") = -1);
   m.def("_is_fwd_grad_enabled", &autograd::forward_mode_enabled);
   m.def("_set_fwd_grad_enabled", &autograd::set_forward_mode_enabled);
-  m.def("_make_dual", &autograd::make_dual, nb::arg("primal"), nb::arg("tangent"), nb::arg("level") = -1);
+  m.def(
+      "_make_dual",
+      [](const Tensor& primal, const Tensor& tangent, int level) {
+        // The tangents would be computed below the tracer, and come out as constants.
+        check<NotImplementedError>(!active_mode(DispatchKey::PreProxy),
+                                   "make_dual in a program that is recorded above autograd (torch.export, make_fx with "
+                                   "pre_dispatch) is not in Umbra yet; torch.func.jvp can be used there");
+        return autograd::make_dual(primal, tangent, level);
+      },
+      nb::arg("primal"), nb::arg("tangent"), nb::arg("level") = -1);
   m.def(
       "_unpack_dual",
       [](const Tensor& t, int level) {

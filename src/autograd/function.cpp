@@ -160,9 +160,10 @@ class FunctionCall {
     check(!output.requires_grad() || !output.is_leaf(),
           "a leaf Variable that requires grad has been used in an in-place operation.");
     check_inplace(output);
-    check(outputs_ == 1 || !output.impl()->view_base(),
-          "your Function modifies inplace an input that is a view of another Tensor and returns more than one Tensor, "
-          "which is not supported: give it a copy of the view (.clone()), or return the Tensor that was written alone.");
+    check(
+        outputs_ == 1 || !output.impl()->view_base(),
+        "your Function modifies inplace an input that is a view of another Tensor and returns more than one Tensor, "
+        "which is not supported: give it a copy of the view (.clone()), or return the Tensor that was written alone.");
     if (differentiable) rebase_history(output, node_);
     else node_->add_input(InputMetadata(output)), cut_history(output);
     return output;

@@ -1,6 +1,7 @@
 #include "graph/annotate.h"
 
 #include <typeinfo>
+#include <utility>
 
 #include "umbra/graph/interpreter.h"
 

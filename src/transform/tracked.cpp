@@ -4,6 +4,7 @@
 
 #include "autograd/forward_state.h"
 #include "dispatch/layers.h"
+#include "umbra/autograd/autocast.h"
 #include "umbra/autograd/forward.h"
 #include "umbra/autograd/grad_mode.h"
 #include "umbra/core/sparse.h"
@@ -117,6 +118,10 @@ TrackedLevel::Outside TrackedLevel::outside_now() const {
 }
 
 void TrackedLevel::call(const Operator& op, Value* frame) {
+  // Autocast stands below the levels, where its casts would be no part of the derivative.
+  std::optional<ExcludeKeys> is_cast;
+  if (dispatch_state().include.has(DispatchKey::Autocast) && autocast_ahead(op, frame))
+    is_cast.emplace(DispatchKey::Autocast);
   refuse_captured_write(op, *this, frame);
   for (size_t i = 0; i < op.argument_count(); ++i) {
     bool foreign = false;

@@ -15,8 +15,8 @@ def test_functions_are_named_after_the_modules_that_have_them():
     def f(x):
         return umbra.linalg.det(x), umbra.fft.fft(x), umbra.special.erf(x), nn.functional.pad(x, (1, 1)), umbra._assert(x, "no"), umbra.as_tensor(x)
     code = fx.symbolic_trace(f).code
-    for name in ("torch._C._linalg.linalg_det(x)", "torch._C._fft.fft_fft(x)", "torch._C._special.special_erf(x)", "torch.nn.functional.pad(x", "torch._assert(x",
-                 "torch.as_tensor(x)"):
+    for name in ("torch._C._linalg.linalg_det(x)", "torch._C._fft.fft_fft(x)", "torch._C._special.special_erf(x)", "torch.nn.functional.pad(x",
+                 "torch._assert(x", "torch.as_tensor(x)"):
         assert name in code
     graph = fx.Graph()
     x = graph.placeholder("x")
@@ -168,3 +168,37 @@ def test_capture_of_an_annotated_function():
     with fx.traceback.annotate({"stage": 1}):
         gm = fx.experimental.proxy_tensor.make_fx(lambda x: x.sin())(umbra.ones(2))
     assert [node.meta.get("custom") for node in gm.graph.nodes] == [None] * 3
+
+
+def test_a_promised_size_of_an_operator_is_checked_by_programs():
+    import umbra.export
+
+    @umbra.library.custom_op("fidelity::positive", mutates_args=())
+    def positive(x: umbra.Tensor) -> umbra.Tensor:
+        return x[x > 0].clone()
+
+    @positive.register_fake
+    def _(x):
+        return x.new_empty(umbra.library.get_ctx().new_dynamic_size(min=1, max=2))
+
+    class Program(nn.Module):
+        def forward(self, x):
+            return positive(x) * 2
+    program = umbra.export.export(Program(), (umbra.tensor([1.0, -1.0, 2.0]),))
+    assert [node.name for node in program.graph.nodes] == [
+        "x", "positive", "sym_size_int", "ge", "_assert_scalar_default", "le", "_assert_scalar_default_1", "mul", "output"]
+    assert program.module()(umbra.tensor([1.0, -1.0, 3.0])).tolist() == [2.0, 6.0]
+    with pytest.raises(RuntimeError, match="Runtime assertion failed for expression u0 <= 2 on node 'le'"):
+        program.module()(umbra.ones(3))
+
+
+def test_an_operator_is_captured_by_its_arguments_alone():
+    @umbra.library.custom_op("fidelity::scale", mutates_args=())
+    def scale(x: umbra.Tensor, k: float = 2.0) -> umbra.Tensor:
+        return x * k
+    scale.register_fake(lambda x, k=2.0: umbra.empty_like(x))
+    gm = fx.experimental.proxy_tensor.make_fx(scale)(umbra.ones(2))
+    assert "def forward(self, arg0_1):\n    scale = torch.ops.fidelity.scale.default(arg0_1);" in gm.code
+    with pytest.raises(ValueError, match="this API can only create non-negative sizes"):
+        scale.register_fake(lambda x, k=2.0: x.new_empty(umbra.library.get_ctx().new_dynamic_size(min=-1)))
+        fx.experimental.proxy_tensor.make_fx(scale, tracing_mode="symbolic")(umbra.ones(2))

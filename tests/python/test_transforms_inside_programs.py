@@ -59,7 +59,8 @@ def determinant(x):
     return umbra.linalg.det(x.outer(x) + umbra.eye(3, dtype=x.dtype))
 
 
-@pytest.mark.parametrize("function", [grad(lambda x: grad(determinant)(x).sum()), hessian(determinant), jacfwd(jacrev(determinant))], ids=["grad", "hessian", "forward"])
+@pytest.mark.parametrize("function", [grad(lambda x: grad(determinant)(x).sum()), hessian(determinant), jacfwd(jacrev(determinant))],
+                         ids=["grad", "hessian", "forward"])
 def test_second_derivatives_of_determinants_with_equal_singular_values(function):
     point, other = umbra.tensor([-0.6, -0.2, 0.1], dtype=umbra.float64), umbra.tensor([-0.3, 0.1, 0.4], dtype=umbra.float64)
     expected = function(point)  # the determinant is 1 + |x|²
@@ -121,3 +122,29 @@ def test_least_squares_and_connectionist_losses_of_a_batch():
     assert umbra.allclose(vmap(loss)(scores), umbra.stack([loss(part) for part in scores]))
     with pytest.raises(RuntimeError, match="operators that can output dynamic shape. Attempted to vmap over aten::nonzero"):
         vmap(umbra.nonzero)(scores)
+
+
+def test_autocast_casts_inside_derivatives():
+    matrix = (umbra.arange(4.0).reshape(2, 2) - 2) / 4
+
+    def product(x):
+        with umbra.autocast("cpu", dtype=umbra.bfloat16):
+            return x @ x
+    loss = grad(lambda x: product(x).sum())
+    assert product(matrix).dtype == umbra.bfloat16
+    assert loss(matrix).tolist() == [[-1.25, -0.25], [-0.75, 0.25]] and loss(matrix).dtype == umbra.float32
+    assert vmap(loss)(umbra.stack([matrix, matrix]))[1].tolist() == [[-1.25, -0.25], [-0.75, 0.25]]
+    value, tangent = jvp(product, (matrix,), (matrix,))
+    assert (value.dtype, tangent.dtype) == (umbra.bfloat16, umbra.bfloat16) and umbra.equal(tangent, 2 * value)
+    assert make_fx(loss)(matrix)(matrix).tolist() == [[-1.25, -0.25], [-0.75, 0.25]]
+    with umbra.autocast("cpu", dtype=umbra.bfloat16):
+        assert grad(lambda x: (x @ x).sum())(matrix).tolist() == [[-1.25, -0.25], [-0.75, 0.25]]
+
+
+def test_dual_numbers_above_autograd_are_refused():
+    def function(x):
+        with forward_ad.dual_level():
+            return forward_ad.unpack_dual(forward_ad.make_dual(x, x) * 2).tangent
+    assert make_fx(function)(x)(x + 1).tolist() == [4.0, 6.0, 8.0]
+    with pytest.raises(NotImplementedError, match="make_dual in a program that is recorded above autograd"):
+        make_fx(function, pre_dispatch=True)(x)

@@ -387,12 +387,23 @@ class FakeContext:
         mode = _mode_object(_C._active_fake_mode())
         if mode is None or mode.shape_env is None:
             raise DynamicOutputShapeException("new_dynamic_size() needs a fake mode with a shape environment")
+        if isinstance(min, _C.SymInt) or isinstance(max, _C.SymInt):
+            raise ValueError(f"ctx.new_dynamic_size(min={min}, max={max}): expected min and max to be statically known ints but got SymInt. This is "
+                             "not supported.")
+        if min < 0:
+            raise ValueError(f"ctx.new_dynamic_size(min={min}, ...): expected min to be greater than or equal to 0: this API can only create "
+                             "non-negative sizes.")
         size = mode.shape_env.create_unbacked_symint()
-        mode.shape_env._env.constrain_range(size, min, max)
+        from umbra import _check
+        _check(size >= min)  # a promise, which programs check: what runs is the operator's own kernel
+        if max is not None:
+            _check(size <= max)
         _C._sym_mark_size_like(size)
         return size
 
-    create_unbacked_symint = new_dynamic_size
+    def create_unbacked_symint(self, *, min=2, max=None):
+        """The same under its old name, which had sizes of two or more."""
+        return self.new_dynamic_size(min=min, max=max)
 
 
 @contextlib.contextmanager

@@ -77,7 +77,8 @@ def _home(function, name, module):
         return None
     if module.startswith("umbra.func."):
         return "torch.func"
-    return next((home for home in ("torch.functional", "torch.nn.functional", "torch") if _is_found(function, name, "umbra" + home.removeprefix("torch"))), None)
+    homes = ("torch.functional", "torch.nn.functional", "torch")
+    return next((home for home in homes if _is_found(function, name, "umbra" + home.removeprefix("torch"))), None)
 
 
 def _is_found(function, name, *modules):
