@@ -108,7 +108,7 @@ ProgramObject export_module(nb::handle forward, nb::handle leaves, nb::handle in
                             const std::vector<std::string>& modules, nb::handle dynamic_shapes,
                             std::vector<std::string> argument_names,
                             std::map<std::string, std::string> argument_sources, nb::callable calls, nb::object draft,
-                            bool defer_guards, bool force_specializations) {
+                            bool defer_guards, bool force_specializations, bool flat_names) {
   ExportSource source;
   source.forward = forward_function(forward);
   source.parameters = parameters;
@@ -121,6 +121,7 @@ ProgramObject export_module(nb::handle forward, nb::handle leaves, nb::handle in
   ExportOptions options{.dynamic_shapes = read_dynamic_shapes(dynamic_shapes),
                         .argument_names = std::move(argument_names),
                         .argument_sources = std::move(argument_sources),
+                        .flat_names = flat_names,
                         .defer_guards = defer_guards,
                         .force_specializations = force_specializations};
   std::vector<sym::DraftAnswer> answers;
@@ -304,7 +305,8 @@ void bind_export(nb::module_& m) {
   m.def("_export", &export_module, nb::arg("forward"), nb::arg("leaves"), nb::arg("in_spec").none(),
         nb::arg("parameters"), nb::arg("buffers"), nb::arg("attributes"), nb::arg("assigned_buffers"),
         nb::arg("modules"), nb::arg("dynamic_shapes"), nb::arg("argument_names"), nb::arg("argument_sources"),
-        nb::arg("calls"), nb::arg("draft").none(), nb::arg("defer_guards"), nb::arg("force_specializations"));
+        nb::arg("calls"), nb::arg("draft").none(), nb::arg("defer_guards"), nb::arg("force_specializations"),
+        nb::arg("flat_names") = false);
   m.def("_load_programs", [](const std::string& path) {
     io::Pt2Archive archive = io::load_pt2(path);
     std::vector<std::pair<std::string, ProgramObject>> programs;

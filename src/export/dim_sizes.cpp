@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sym/rename.h"
 #include "sym/source_hash.h"
 #include "umbra/sym/constraints.h"
 
@@ -41,6 +42,7 @@ std::string root_text(const std::string& size, const Dim& dim) {
 
 void DimSizes::read(const FlatInputs& flat) {
   check_fits(flat);
+  for (size_t i = 0; i < flat.paths.size(); ++i) places_.emplace(flat.paths[i], i);
   find_own_sources(flat);
 }
 
@@ -67,9 +69,11 @@ void DimSizes::find_own_sources(const FlatInputs& flat) {
     for (int64_t d = 0; d < rank; ++d) {
       const Dim* dim = find_dim(flat.paths[i], d, rank);
       if (!dim || dim->hint() != Dim::Hint::Named || dim->is_derived()) continue;
-      std::string source = size_source(flat.paths[i], d);
-      auto [at, added] = own_sources_.emplace(dim->name(), source);
-      if (!added && name(source) < name(at->second)) at->second = source;
+      std::string source = size_source(flat.paths[i], d), naming = naming_source(flat.paths[i], d);
+      auto [at, added] = own_names_.emplace(dim->name(), naming);
+      if (!added && name(naming) >= name(at->second)) continue;
+      at->second = naming;
+      own_sources_[dim->name()] = source;
     }
   }
 }
@@ -93,6 +97,24 @@ std::string DimSizes::size_source(const std::string& path, int64_t d) const {
   return source_of(path) + ".size()[" + std::to_string(d) + "]";
 }
 
+/// What a size's symbol is named after; an integer has no dimension.
+std::string DimSizes::naming_source(const std::string& path, int64_t d) const {
+  auto place = options_.flat_names ? places_.find(path) : places_.end();
+  if (place == places_.end()) return d < 0 ? source_of(path) : size_source(path, d);
+  std::string input = concat("L['flat_args'][", place->second, "]");
+  return d < 0 ? input : concat(input, ".size()[", d, "]");
+}
+
+/// The environment names symbols after what guards call them; this is another name.
+void DimSizes::name_after(SymInt size, const std::string& naming) {
+  if (!options_.flat_names || !size.is_symbolic()) return;
+  const sym::Expression* symbol = env_.expression(size);
+  if (!symbol->is(sym::Kind::Symbol)) return;
+  uint32_t number = sym::source_number(naming);
+  while (!taken_.insert(number).second) ++number;
+  sym::rename_symbol(env_, symbol, "s" + std::to_string(number));
+}
+
 SymInt DimSizes::size(const std::string& path, const Tensor& given, int64_t d) {
   return size_for(path, d, given.sizes()[d], find_dim(path, d, given.dim()));
 }
@@ -101,6 +123,7 @@ SymInt DimSizes::size_for(const std::string& path, int64_t d, int64_t hint, cons
   std::string text = size_source(path, d);
   if (!dim || dim->hint() != Dim::Hint::Named) {
     SymInt size = env_.create_symbol(hint, text, symbol_options(dim));
+    name_after(size, naming_source(path, d));
     if (dim) hinted_.add(concat("inputs", source_of(path).substr(1), ".shape[", d, "]"), size, hint, *dim);
     return size;
   }
@@ -120,6 +143,7 @@ SymInt DimSizes::root_of(const Dim& dim, const std::string& size, int64_t hint, 
   bool has_own = own != own_sources_.end();
   SymInt root =
       env_.create_symbol((hint - dim.offset()) / dim.scale(), has_own ? own->second : "", symbol_options(&dim));
+  if (has_own) name_after(root, own_names_.at(dim.name()));
   roots_.emplace(dim.name(), root);
   first_sizes_.emplace(dim.name(), size);
   if (!has_own && root.is_symbolic()) env_.add_source(env_.expression(root), root_text(size, dim));
@@ -150,6 +174,7 @@ SymInt DimSizes::integer(const std::string& path, int64_t given) {
   options.size = false;
   options.keep_zero_one = true;
   SymInt number = env_.create_symbol(given, source_of(path), options);
+  name_after(number, naming_source(path, -1));
   if (dim && number.is_symbolic()) hinted_.add("inputs" + source_of(path).substr(1), number, given, *dim);
   return number;
 }

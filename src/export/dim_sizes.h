@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ class DimSizes {
   SymInt size_for(const std::string& path, int64_t d, int64_t hint, const Dim* dim);
   SymInt root_of(const Dim& dim, const std::string& size, int64_t hint, int64_t d);
   [[noreturn]] void fail_unequal(const std::string& size, int64_t hint, const Dim& dim, SymInt root) const;
+  std::string naming_source(const std::string& path, int64_t d) const;
+  void name_after(SymInt size, const std::string& naming);
   void add_derived(const std::string& size, const Dim& dim);
   bool is_promised(SymInt size, sym::Range range) const;
   std::string by_argument_names(std::string guard) const;
@@ -50,6 +53,9 @@ class DimSizes {
   std::map<std::string, SymInt> roots_;
   std::map<std::string, std::string> first_sizes_;  // of Dims: the size that they were met in first
   std::map<std::string, std::string> own_sources_;  // of Dims: a size that is the Dim itself
+  std::map<std::string, std::string> own_names_;    // what such a size is named after
+  std::map<std::string, size_t> places_;            // of the flat inputs, by path
+  std::set<uint32_t> taken_;                        // numbers of names, where they come from those places
   std::vector<std::string> derived_guards_;
   HintedRanges hinted_;
 };

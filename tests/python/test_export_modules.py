@@ -365,3 +365,31 @@ def test_a_transform_of_frames_pads_first():
     assert calls == ["aten.ones.default", "aten.view.default", "aten.pad.default", "<built-in function add>", "aten.view.default", "aten.stft.default",
                      "aten.abs.default"]
     assert torch.allclose(program.module()(torch.arange(24.0).view(2, 12)), Frames()(torch.arange(24.0).view(2, 12)))
+
+
+def test_symbols_of_strict_capture_are_named_after_the_flat_inputs():
+    class Product(torch.nn.Module):
+        def forward(self, x, y):
+            return x @ y["b"][0]
+    n = Dim("n")
+    args = (torch.ones(2, 3), {"b": [torch.ones(3, 4)]})
+    strict = export(Product(), args, dynamic_shapes=({0: Dim.AUTO}, {"b": [{1: Dim.AUTO}]}), strict=True)
+    assert str(strict.range_constraints) == "{s6: VR[2, int_oo], s96: VR[2, int_oo]}"
+    assert str(export(Product(), args, dynamic_shapes=({0: n}, {"b": [None]}), strict=True).range_constraints) == "{s6: VR[0, int_oo]}"
+    with pytest.raises(AssertionError, match=r"x.size\(\)\[1\] == 3"):
+        strict.module()(torch.ones(2, 4), args[1])
+
+
+def test_an_unflattened_program_has_constants_of_its_own():
+    class Sums(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.total = torch.zeros(2)
+
+        def forward(self, x):
+            self.total.add_(x)
+            return self.total * 1
+    program = export(Sums(), (torch.ones(2),))
+    whole = unflatten(program)
+    assert whole(torch.ones(2)).tolist() == [1, 1] and whole(torch.ones(2)).tolist() == [2, 2]
+    assert program.constants["total"].tolist() == [0, 0]

@@ -233,3 +233,13 @@ def test_large_constants_may_lie_beside_the_model(tmp_path):
     assert (tmp_path / "linear.onnx").stat().st_size < len(model.model_bytes) - 64 * 64 * 4 + 200
     with pytest.raises(ValueError, match="beside the model"):
         model.save(io.BytesIO(), external_data=True)
+
+
+def test_dropout_of_a_model_that_was_exported_in_training(tmp_path):
+    def names(p, training):
+        model = torch.onnx.export(Function(lambda x: F.dropout(x, p, training)), (X,))
+        model.save(tmp_path / "model.onnx")
+        return (tmp_path / "model.onnx").read_bytes().count(b"Dropout")
+    assert names(0.5, True) > 0 and names(0.5, False) == 0
+    results = in_onnxruntime(tmp_path, torch.onnx.export(Function(lambda x: F.dropout(x, 0.5) * 0 + x), (X,)), X)
+    assert results[0][1:] == [[3, 4], X.reshape(-1).tolist()]

@@ -23,6 +23,8 @@ struct ExportOptions {
   std::vector<std::string> argument_names = {};  // of the positional arguments; arg0, arg1, ... where there are none
   /// What guards call arguments by, where that is another name: {"xs_0", "xs[0]"} of a function of `*xs`.
   std::map<std::string, std::string> argument_sources = {};
+  /// Symbols get their names from the places of the flat inputs, as strict capture names them; else from the arguments.
+  bool flat_names = false;
   /// Conditions on sizes that Dims do not express are asserted by the program when it runs.
   bool defer_guards = false;
   /// Dimensions that conditions relate in ways no Dim can express must become numbers: an error that says so. Without

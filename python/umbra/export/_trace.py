@@ -299,7 +299,8 @@ def run_export(mod, args, kwargs=None, *, dynamic_shapes, strict, preserve_modul
             draft = []  # questions about data are answered all the same, and wrong fake kernels are errors
             strictly.enter_context(drafting(refuse_mismatch))
         program = capture(_ModuleSource(mod, preserve_module_call_signature), tuple(args), dict(kwargs or {}), dynamic_shapes=dynamic_shapes, draft=draft,
-                          defer_guards=prefer_deferred_runtime_asserts_over_guards, force_specializations=force_specializations)
+                          defer_guards=prefer_deferred_runtime_asserts_over_guards, force_specializations=force_specializations,
+                          flat_names=strict)
     if strict:
         program._program.keep_used_state()
     if isinstance(mod, ExportedModule):
@@ -359,7 +360,7 @@ class _ModuleSource:
             yield
 
 
-def capture(source, args, kwargs, *, dynamic_shapes, draft=None, defer_guards=False, force_specializations=False):
+def capture(source, args, kwargs, *, dynamic_shapes, draft=None, defer_guards=False, force_specializations=False, flat_names=False):
     """The program of a source, as `_ModuleSource` is one."""
     dynamic_shapes = dynamic_shapes or _marked_shapes(source, args, kwargs)
     shapes = _paths_of_shapes(source, args, kwargs, dynamic_shapes) if dynamic_shapes else {}
@@ -378,7 +379,7 @@ def capture(source, args, kwargs, *, dynamic_shapes, draft=None, defer_guards=Fa
     with source.running(), _capturing(exporting=True), _violations_as_user_errors(), symbolic_builtins():
         program = _C._export(forward, leaves, _tree.describe(in_spec), source.parameters(), source.buffers(), source.plain_tensors(),
                              source.assigned_buffers, source.module_paths(), shapes, _argument_names(source, args) + list(kwargs),
-                             _spread_arguments(source, args, kwargs), source.kept_calls, draft, defer_guards, force_specializations)
+                             _spread_arguments(source, args, kwargs), source.kept_calls, draft, defer_guards, force_specializations, flat_names)
     program = ExportedProgram(program, (args, kwargs), in_spec, out_spec, call_specs=source.kept_specs())
     if isinstance(dynamic_shapes, AdditionalInputs):
         dynamic_shapes.verify(program)

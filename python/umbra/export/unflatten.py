@@ -196,7 +196,9 @@ def _add_state(module, program):
                 copies[key] = copy_of(tensor)
             owner.register_buffer(leaf, copies[key], persistent=spec is None or spec.persistent)
         else:
-            setattr(owner, leaf, copies.setdefault(key, tensor))
+            if key not in copies:
+                copies[key] = copy_of(tensor) if isinstance(tensor, _C.Tensor) else tensor
+            setattr(owner, leaf, copies[key])
     return {spec.arg.name: names.get(_identity(tensors[spec.target]), [spec.target]) for spec in signature.input_specs if spec.target in tensors}
 
 

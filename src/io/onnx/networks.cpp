@@ -299,7 +299,19 @@ void group_norm(Call& c) {
   c.give_many({y, "", ""});
 }
 
+/// Of a model that was exported while it trained. Where nothing is dropped, the result is the input.
+void native_dropout(Call& c) {
+  double ratio = c.plain("p").to_double();
+  Value train = c.plain("train");
+  if (ratio >= 1) c.refuse("a dropout of everything");
+  bool drops = ratio > 0 && (train.is_none() || train.to_bool());
+  DType dtype = c.type("input");
+  Name probability = c.model.scalar(drops ? ratio : 0, dtype), training = c.model.scalar(drops, DType::Bool);
+  c.give_many(c.model.emit_many("Dropout", {c["input"], probability, training}, 2));
+}
+
 void add_norms(Table& table) {
+  table["aten::native_dropout"] = native_dropout;
   table["aten::native_layer_norm"] = table["aten::layer_norm"] = layer_norm;
   table["aten::_native_batch_norm_legit_no_training"] = batch_norm;
   table["aten::_native_batch_norm_legit_functional"] = batch_norm_training;

@@ -179,7 +179,7 @@ class _SpectralNorm(Module):
         matrix = self._reshape_weight_to_matrix(weight)
         if self.training:
             self._power_method(matrix, self.n_power_iterations)
-        u, v = self._u.clone(), self._v.clone()  # a second forward before the backward changes the buffers
+        u, v = (vector.clone(memory_format=umbra.contiguous_format) for vector in (self._u, self._v))  # a second forward before the backward changes the buffers
         return weight / umbra.vdot(u, umbra.mv(matrix, v))
 
     def right_inverse(self, value):
