@@ -81,9 +81,15 @@ _finder = _AliasFinder()
 _CLASSES_AT_THE_TOP = ("Tensor", "dtype", "device", "Size", "Generator", "layout", "memory_format", "finfo", "iinfo", "SymInt", "SymFloat", "SymBool")
 
 
+# Those of tensors that are written in Python: packages look where the class of what they are given comes from.
+_CLASSES_OF_PARAMETERS = ("Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer")
+
+
 def _name_classes(umbra, module):
     for name in _CLASSES_AT_THE_TOP:
         getattr(umbra, name).__module__ = module
+    for name in _CLASSES_OF_PARAMETERS:
+        getattr(umbra.nn.parameter, name).__module__ = f"{module}.nn.parameter"
 
 
 def _serve_loaded(own, name):

@@ -63,10 +63,10 @@ def test_classes_say_that_they_are_torchs():
         import umbra
         umbra.compat.install()
         import torch
-        print(type(torch.ones(1)).__module__, type(torch.float32).__module__, torch.Size.__module__)
+        print(type(torch.ones(1)).__module__, type(torch.float32).__module__, torch.Size.__module__, torch.nn.Parameter.__module__)
         umbra.compat.uninstall()
-        print(type(umbra.ones(1)).__module__)
-    """).split() == ["torch", "torch", "torch", "umbra"]
+        print(type(umbra.ones(1)).__module__, umbra.nn.Parameter.__module__)
+    """).split() == ["torch", "torch", "torch", "torch.nn.parameter", "umbra", "umbra.nn.parameter"]
 
 
 def test_names_of_torch_distributed_are_imported_and_refused():
@@ -75,12 +75,12 @@ def test_names_of_torch_distributed_are_imported_and_refused():
         umbra.compat.install()
         import torch
         from torch.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel
-        from torch.distributed.checkpoint.state_dict import get_model_state_dict
+        from torch.distributed.checkpoint import save
         import torch.distributed as dist
         from torch.distributed import rpc
         assert not isinstance(torch.nn.Linear(1, 1), FullyShardedDataParallel) and not hasattr(dist, "nonsense")
         asked = rpc.api._require_initialized(print)
-        for call in (dist.send, get_model_state_dict, lambda: FullyShardedDataParallel(None), asked):
+        for call in (dist.send, save, lambda: FullyShardedDataParallel(None), asked):
             try:
                 call()
             except RuntimeError as error:
@@ -90,7 +90,7 @@ def test_names_of_torch_distributed_are_imported_and_refused():
         except ModuleNotFoundError as error:
             print(error.name)
     """).split("\n") == ["torch.distributed.send is not in Umbra, which has one process",
-                         "torch.distributed.checkpoint.state_dict.get_model_state_dict is not in Umbra, which has one process",
+                         "torch.distributed.checkpoint.save is not in Umbra, which has one process",
                          "torch.distributed.fsdp.fully_sharded_data_parallel.FullyShardedDataParallel is not in Umbra, which has one process",
                          "RPC has not been initialized. Call torch.distributed.rpc.init_rpc first.", "torch.distributed.no_such_module"]
 

@@ -242,3 +242,33 @@ def test_meshes_of_one(world):
     assert mesh.shape == (1, 1) and mesh["tp"].get_local_rank() == 0 and mesh["tp"].get_group() is world
     with pytest.raises(RuntimeError, match="Mesh should not be bigger than default world size 1, but found 2 ranks!"):
         init_device_mesh("cpu", (2,))
+
+
+# ---- states by name ----
+
+def test_states_of_models_and_optimisers_are_by_name(world):
+    from umbra.distributed.checkpoint.state_dict import (StateDictOptions, get_model_state_dict, get_optimizer_state_dict, get_state_dict, set_state_dict)
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    wrapped, options = DistributedDataParallel(net), StateDictOptions(flatten_optimizer_state_dict=True)
+    optimizer = torch.optim.Adam([{"params": net[0].parameters(), "lr": 0.1}, {"params": net[1].parameters()}], lr=0.2)
+    before = net[0].weight.clone()
+    empty = get_optimizer_state_dict(wrapped, optimizer)
+    assert empty["state"]["0.weight"]["step"] == 1 and torch.equal(net[0].weight, before) and net[0].weight.grad is None
+    wrapped(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    model_state, state = get_state_dict(wrapped, optimizer)
+    assert list(model_state) == ["0.weight", "0.bias", "1.weight", "1.bias"] and list(state["state"]) == list(model_state)
+    assert [group["params"] for group in state["param_groups"]] == [["0.weight", "0.bias"], ["1.weight", "1.bias"]]
+    flat = get_optimizer_state_dict(net, optimizer, options=options)
+    assert flat["param_groups.0.bias.lr"] == 0.1 and torch.equal(flat["state.1.weight.exp_avg"], state["state"]["1.weight"]["exp_avg"])
+    for taken, how in ((state, StateDictOptions()), (flat, options)):
+        other = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+        fresh = torch.optim.Adam([{"params": other[0].parameters()}, {"params": other[1].parameters()}], lr=0.5)
+        missing = set_state_dict(other, fresh, model_state_dict=model_state, optim_state_dict=taken, options=how)
+        assert not missing.missing_keys and torch.equal(other[1].weight, net[1].weight)
+        assert [group["lr"] for group in fresh.param_groups] == [0.1, 0.2] and fresh.state[other[0].weight]["step"] == 2
+    net[0].weight.requires_grad_(False)
+    assert list(get_model_state_dict(net, options=StateDictOptions(ignore_frozen_params=True)))[0] == "0.bias"
+    with pytest.raises(RuntimeError, match="Optimizers are not passed in"):
+        get_optimizer_state_dict(net, ())

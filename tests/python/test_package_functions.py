@@ -89,3 +89,9 @@ def test_choices_of_models_in_parts_are_the_same_everywhere():
     from umbra.distributed.fsdp import ShardingStrategy, StateDictType
     from umbra.distributed.fsdp import fully_sharded_data_parallel as other
     assert other.StateDictType is StateDictType and StateDictType.FULL_STATE_DICT.value == 1 and ShardingStrategy["NO_SHARD"].value == 3
+
+
+def test_tensors_do_not_travel_between_accelerators_that_are_not_there():
+    from umbra.cuda import comm
+    with pytest.raises(AssertionError, match="not compiled with CUDA"):
+        comm.broadcast(torch.ones(1), [0, 1])

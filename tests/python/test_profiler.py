@@ -70,3 +70,14 @@ def test_a_schedule_notes_at_least_one_step():
         schedule(wait=1, warmup=1, active=0)
     with pytest.warns(UserWarning, match="warmup"):
         schedule(wait=0, warmup=0, active=1)
+
+
+def test_a_profile_that_runs_is_known_and_can_be_ended():
+    profile = torch.autograd.profiler.profile()
+    profile.__enter__()
+    assert torch.autograd._profiler_enabled()
+    torch.ones(2).add(1)
+    torch.autograd._disable_profiler()
+    assert not torch.autograd._profiler_enabled()
+    table = profile.function_events.key_averages(group_by_input_shapes=False).table(row_limit=1, max_src_column_width=10)
+    assert "Self CPU time total" in table

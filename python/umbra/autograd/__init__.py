@@ -290,3 +290,16 @@ for _method in (_backward, _requires_grad_, _retain_grad, _register_hook, _regis
 
 from umbra.autograd import graph  # noqa: E402
 from umbra.autograd.gradcheck import gradcheck, gradgradcheck  # noqa: E402, F401
+
+
+def _profiler_enabled():
+    """Whether a profile is being taken."""
+    from umbra.autograd import profiler
+    return bool(profiler._running)
+
+
+def _disable_profiler():
+    """Ends the profiles that are being taken."""
+    from umbra.autograd import profiler
+    for profile in list(profiler._running):
+        profile.__exit__(None, None, None)

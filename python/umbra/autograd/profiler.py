@@ -73,14 +73,16 @@ class profile:
     def self_cpu_time_total(self):
         return self._function_events().self_cpu_time_total
 
-    def key_averages(self, group_by_input_shape=False):
-        return self._function_events().key_averages(group_by_input_shape)
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False, include_python_functions=False):
+        return self._function_events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions)
 
     def total_average(self):
         return self._function_events().total_average()
 
-    def table(self, sort_by=None, row_limit=100, max_name_column_width=55, max_shapes_column_width=80, header=None, top_level_events_only=False):
-        return self._function_events().table(sort_by, row_limit, max_name_column_width, max_shapes_column_width, header, top_level_events_only)
+    def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55, max_shapes_column_width=80, header=None,
+              top_level_events_only=False):
+        return self._function_events().table(sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, header,
+                                             top_level_events_only)
 
     def export_chrome_trace(self, path):
         return self._function_events().export_chrome_trace(path)

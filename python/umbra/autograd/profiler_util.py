@@ -2,6 +2,8 @@
 import collections
 import json
 
+from umbra._options import not_built
+
 
 def _time_text(microseconds):
     """As torch's tables write times."""
@@ -107,15 +109,17 @@ class EventList(list):
     def self_cpu_time_total(self):
         return sum(event.self_cpu_time_total for event in self)
 
-    def key_averages(self, group_by_input_shape=False):
+    def key_averages(self, group_by_input_shapes=False, group_by_stack_n=0, group_by_overload_name=False, include_python_functions=False):
         """One entry for each name; by shapes, one for each name and the shapes of its arguments."""
+        not_built("key_averages", group_by_stack_n=(group_by_stack_n, 0), group_by_overload_name=(group_by_overload_name, False),
+                  include_python_functions=(include_python_functions, False))
         found = collections.OrderedDict()
         for event in self:
-            key = (event.key, str(event.input_shapes) if group_by_input_shape else "")
+            key = (event.key, str(event.input_shapes) if group_by_input_shapes else "")
             if key not in found:
-                found[key] = FunctionEventAvg(event.key, event.input_shapes if group_by_input_shape else None)
+                found[key] = FunctionEventAvg(event.key, event.input_shapes if group_by_input_shapes else None)
             found[key].add(event)
-        return EventList(found.values(), self._profile_memory, group_by_input_shape)
+        return EventList(found.values(), self._profile_memory, group_by_input_shapes)
 
     def total_average(self):
         total = FunctionEventAvg("Total")
@@ -123,8 +127,10 @@ class EventList(list):
             total.add(event)
         return total
 
-    def table(self, sort_by=None, row_limit=100, max_name_column_width=55, max_shapes_column_width=80, header=None, top_level_events_only=False):
-        """A table as torch prints it."""
+    def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55, max_shapes_column_width=80, header=None,
+              top_level_events_only=False, time_unit=None):
+        """A table as torch prints it. There is no column of sources, which `max_src_column_width` would bound."""
+        not_built("table", time_unit=(time_unit, None))
         if sort_by is not None and sort_by not in _SORTS:
             raise AttributeError(f"a table cannot be sorted by {sort_by!r}; it can by {', '.join(_SORTS)}")
         events = [event for event in self if not top_level_events_only or getattr(event, "cpu_parent", None) is None]

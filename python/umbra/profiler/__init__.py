@@ -131,9 +131,9 @@ class profile:
         """The calls of the last cycle; with `acc_events`, of all of them."""
         return self._past
 
-    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
-        not_built("key_averages", group_by_stack_n=(group_by_stack_n, 0), group_by_overload_name=(group_by_overload_name, False))
-        return _profiler.EventList(self._past, self.profile_memory).key_averages(group_by_input_shape)
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False, include_python_functions=False):
+        events = _profiler.EventList(self._past, self.profile_memory)
+        return events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions)
 
     def export_chrome_trace(self, path):
         """Writes the last cycle for `chrome://tracing`."""
