@@ -57,3 +57,15 @@ def test_transforms_under_functorchs_name_warn_and_work():
     with pytest.warns(FutureWarning, match="`functorch.vmap` is deprecated .* use `torch.vmap` instead"):
         doubled = torch.functorch.vmap(lambda x: x * 2)
     assert doubled(torch.ones(2)).tolist() == [2., 2.]
+
+
+def test_a_check_says_a_text_or_what_a_function_makes():
+    with pytest.raises(IndexError, match="^too far$"):
+        torch._check_index(False, "too far")
+    with pytest.raises(ValueError, match="^made here$"):
+        torch._check_value(False, lambda: "made here")
+    with pytest.raises(TypeError, match="cond must be a bool, but got a Tensor. For tensor conditions, use torch._check_tensor_all"):
+        torch._check(torch.ones(1))
+    with pytest.raises(TypeError, match=r"map_\(\): argument 'other' \(position 1\) must be Tensor, not int"):
+        torch.ones(2).map_(3, lambda a, b: a)
+    assert torch.set_grad_enabled(True).prev
