@@ -230,7 +230,8 @@ void bind_dtype(nb::module_& m) {
   m.def("get_default_dtype", [] { return nb::steal(wrap(default_dtype())); });
   m.def("set_default_dtype", [](nb::object dtype) {
     DType t;
-    check<TypeError>(read_dtype(dtype.ptr(), t), "invalid dtype object: ", repr_of(dtype.ptr()));
+    check<TypeError>(read_dtype(dtype.ptr(), t),
+                     "invalid dtype object: only floating-point types are supported as the default type");
     set_default_dtype(t);
   });
 }

@@ -396,12 +396,16 @@ def guard_or_true(condition):
 
 
 def _message_of(message, default):
+    """What an error says: a text, or a function that makes it only where it is needed."""
     if message is None:
         return default
     return str(message() if callable(message) else message)
 
 
 def _check_with(error_type, condition, message):
+    if isinstance(condition, _C.Tensor):
+        raise TypeError("cond must be a bool, but got a Tensor. For tensor conditions, use torch._check_tensor_all() "
+                        "to assert that all elements are true.")
     if not isinstance(condition, (builtins.bool, SymBool)):
         raise TypeError(f"cond must be a bool, but got {type(condition)}")
     default = ("Expected cond to be True, but got False. (Could this error message be improved? If so, please report an enhancement "

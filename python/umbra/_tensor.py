@@ -464,6 +464,9 @@ def map2_(self, x, y, function):
 def _map(self, function, *others):
     import umbra
     name = ("apply_", "map_", "map2_")[len(others)]
+    for place, (given, argument) in enumerate(zip(others, ("other",) if len(others) == 1 else ("x", "y")), 1):
+        if not isinstance(given, umbra.Tensor):
+            raise TypeError(f"{name}(): argument '{argument}' (position {place}) must be Tensor, not {type(given).__name__}")
     if any(tensor.requires_grad for tensor in (self, *others)):
         raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
     for label, tensor in zip(("'other'",) if len(others) == 1 else ("argument 'x'", "argument 'y'"), others):

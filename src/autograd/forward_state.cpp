@@ -173,6 +173,16 @@ void exit_dual_level(int level) {
 DualLevel::DualLevel() : level_(enter_dual_level()) {}
 DualLevel::~DualLevel() { exit_dual_level(level_); }
 
+namespace {
+
+/// Takes a fresh view's tangent at a level from it, and the base that it would have it from again.
+void without_tangent(const Tensor& view, int level) {
+  view.impl()->set_view_base(nullptr);
+  std::erase_if(ensure_meta(view.impl()).rarely().tangents, [&](const Tangent& t) { return t.level == level; });
+}
+
+}  // namespace
+
 Tensor make_dual(const Tensor& primal, const Tensor& tangent, int level) {
   check(!levels().empty(),
         "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.");
@@ -200,7 +210,10 @@ Dual unpack_dual(const Tensor& tensor, int level) {
   const Tensor* tangent = tangent_at(tensor.impl(), at);
   if (!tangent) return {tensor, {}};
   ShowLevels lower(at - 1);
-  return {alias(tensor), *tangent};
+  Tensor primal = alias(tensor);
+  // A view takes after the tensor that it looks into; the primal has no tangent at this level, whatever that one has.
+  if (tangent_at(primal.impl(), at)) without_tangent(primal, at);
+  return {primal, *tangent};
 }
 
 }  // namespace umbra::autograd

@@ -1,4 +1,6 @@
 """Nodes of the backward graph: hooks on them, calls of them, what they keep, gradients from and to places in the graph."""
+import math
+
 import pytest
 import umbra as torch
 from umbra import autograd
@@ -460,3 +462,17 @@ def test_a_gradient_edge_may_keep_something_alive():
     assert edge.ownership_token is None
     kept = autograd.graph.GradientEdge(edge.node, edge.output_nr, x)
     assert torch.autograd.grad((x * 3).sum(), kept)[0].tolist() == [3.0, 3.0]
+
+
+def test_the_primal_of_a_computed_dual_has_no_tangent():
+    forward_ad = autograd.forward_ad
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(torch.ones(2), torch.full((2,), 3.0))
+        for computed in (dual * dual, (dual * dual)[:1], dual.sin().view(2, 1)):
+            primal, tangent = forward_ad.unpack_dual(computed)
+            assert tangent is not None and primal.data_ptr() == computed.data_ptr()
+            assert [forward_ad.unpack_dual(t).tangent for t in (primal, primal * 2, primal[0])] == [None] * 3
+        x = torch.ones(2, requires_grad=True)
+        primal, tangent = forward_ad.unpack_dual(forward_ad.make_dual(x, torch.ones(2)).exp())
+        (primal + 2 * tangent).sum().backward()
+        torch.testing.assert_close(x.grad, torch.full((2,), 3 * math.e))

@@ -95,3 +95,15 @@ def test_tensors_do_not_travel_between_accelerators_that_are_not_there():
     from umbra.cuda import comm
     with pytest.raises(AssertionError, match="not compiled with CUDA"):
         comm.broadcast(torch.ones(1), [0, 1])
+
+
+def test_a_check_says_a_text_or_what_a_function_makes():
+    with pytest.raises(IndexError, match="^too far$"):
+        torch._check_index(False, "too far")
+    with pytest.raises(ValueError, match="^made here$"):
+        torch._check_value(False, lambda: "made here")
+    with pytest.raises(TypeError, match="cond must be a bool, but got a Tensor. For tensor conditions, use torch._check_tensor_all"):
+        torch._check(torch.ones(1))
+    with pytest.raises(TypeError, match=r"map_\(\): argument 'other' \(position 1\) must be Tensor, not int"):
+        torch.ones(2).map_(3, lambda a, b: a)
+    assert torch.set_grad_enabled(True).prev

@@ -36,6 +36,7 @@ struct Dual {
 };
 /// A view of the primal that carries the tangent at the innermost level.
 Tensor make_dual(const Tensor& primal, const Tensor& tangent, int level = -1);
+/// A view of the tensor that has no tangent at the level, and the tangent.
 Dual unpack_dual(const Tensor& tensor, int level = -1);
 
 }  // namespace autograd

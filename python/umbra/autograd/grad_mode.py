@@ -87,21 +87,21 @@ class set_grad_enabled(_Context):
 
     def __init__(self, mode):
         self.mode = checked_bool("set_grad_enabled", "enabled", mode)
-        self._before = _C.is_grad_enabled()
+        self.prev = _C.is_grad_enabled()
         _C._set_grad_enabled(self.mode)
 
     def __repr__(self):
         return f"{self.__class__.__module__}.{self.__class__.__qualname__}(mode={self.mode})"
 
     def __call__(self, function):
-        _C._set_grad_enabled(self._before)
+        _C._set_grad_enabled(self.prev)
         return super().__call__(function)
 
     def __enter__(self):
         _C._set_grad_enabled(self.mode)
 
     def __exit__(self, *exception):
-        _C._set_grad_enabled(self._before)
+        _C._set_grad_enabled(self.prev)
 
     def clone(self):
         return set_grad_enabled(self.mode)

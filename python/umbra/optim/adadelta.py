@@ -1,5 +1,6 @@
 """Steps as large as the last ones were, against the size of the gradients."""
 import umbra
+from umbra.optim._as_function import as_function
 from umbra.optim.optimizer import Optimizer, add_scaled, check_options, counter, decayed
 
 
@@ -31,3 +32,8 @@ class Adadelta(Optimizer):
         change.div_(squares.add(eps).sqrt_()).mul_(gradient)
         changes.mul_(rho).addcmul_(change, change, value=1 - rho)
         add_scaled(parameter, change, -group["lr"], group)
+
+
+adadelta = as_function(Adadelta, "adadelta", {"square_avgs": "square_avg", "acc_deltas": "acc_delta", "state_steps": "step"},
+                       "capturable foreach differentiable has_complex",
+                       "lr rho eps weight_decay maximize")

@@ -1,5 +1,6 @@
 """Steps divided by the root of the sum of squares of the gradients."""
 import umbra
+from umbra.optim._as_function import as_function
 from umbra.optim.optimizer import Optimizer, check_implementation, check_options, counter, decayed
 from umbra.sparse import with_values
 
@@ -52,3 +53,8 @@ class Adagrad(Optimizer):
         state["sum"].add_(with_values(gradient, values.square()))
         spread = state["sum"].sparse_mask(gradient)._values().sqrt_().add_(group["eps"])
         parameter.add_(with_values(gradient, values / spread), alpha=-rate)
+
+
+adagrad = as_function(Adagrad, "adagrad", {"state_sums": "sum", "state_steps": "step"},
+                      "fused grad_scale found_inf has_sparse_grad foreach differentiable has_complex",
+                      "lr weight_decay lr_decay eps maximize")

@@ -1,5 +1,6 @@
 """Adam."""
 import umbra
+from umbra.optim._as_function import as_function
 from umbra.optim.optimizer import (Optimizer, add_quotient, add_square, check_betas, check_implementation, check_options, count_of, counter,
                                    keep_largest)
 
@@ -51,3 +52,8 @@ class Adam(Optimizer):
             squares = keep_largest(state["max_exp_avg_sq"], squares, group)
         denominator = (squares.sqrt() / (1 - beta2 ** step) ** 0.5).add_(group["eps"])
         add_quotient(parameter, state["exp_avg"], denominator, -lr / (1 - beta1 ** step), group)
+
+
+adam = as_function(Adam, "adam", {"exp_avgs": "exp_avg", "exp_avg_sqs": "exp_avg_sq", "max_exp_avg_sqs": "max_exp_avg_sq", "state_steps": "step"},
+                   "foreach capturable differentiable fused grad_scale found_inf has_complex decoupled_weight_decay",
+                   "amsgrad beta1 beta2 lr weight_decay eps maximize")

@@ -1,5 +1,6 @@
 """Adam by the largest gradients instead of their squares."""
 import umbra
+from umbra.optim._as_function import as_function
 from umbra.optim.optimizer import Optimizer, add_quotient, check_betas, check_options, count_of, counter, decayed, keep_largest
 
 
@@ -24,3 +25,8 @@ class Adamax(Optimizer):
         largest = state["exp_inf"]
         keep_largest(largest.mul_(beta2), gradient.abs().add(group["eps"]), group)
         add_quotient(parameter, state["exp_avg"], largest, -group["lr"] / (1 - beta1 ** count_of(state["step"], group)), group)
+
+
+adamax = as_function(Adamax, "adamax", {"exp_avgs": "exp_avg", "exp_infs": "exp_inf", "state_steps": "step"},
+                     "foreach maximize differentiable capturable has_complex",
+                     "eps beta1 beta2 lr weight_decay")

@@ -1,4 +1,5 @@
 """Adam whose weight decay leaves the moments alone."""
+from umbra.optim._as_function import as_function
 from umbra.optim.adam import Adam
 
 
@@ -10,3 +11,8 @@ class AdamW(Adam):
                  foreach=None, capturable=False, differentiable=False, fused=None):
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize, capturable=capturable,
                          differentiable=differentiable, fused=fused)
+
+
+adamw = as_function(AdamW, "adamw", {"exp_avgs": "exp_avg", "exp_avg_sqs": "exp_avg_sq", "max_exp_avg_sqs": "max_exp_avg_sq", "state_steps": "step"},
+                    "foreach capturable differentiable fused grad_scale found_inf has_complex",
+                    "amsgrad beta1 beta2 lr weight_decay eps maximize")

@@ -1,5 +1,6 @@
 """Averaged gradient descent."""
 import umbra
+from umbra.optim._as_function import as_function
 from umbra.optim.optimizer import Optimizer, add_scaled, check_options, count_of, counter, decayed
 
 
@@ -31,3 +32,8 @@ class ASGD(Optimizer):
         state["eta"].copy_(umbra.as_tensor(group["lr"] / (1 + group["lambd"] * group["lr"] * step) ** group["alpha"]))
         later = (step - group["t0"]).clamp(min=1.0) if group["capturable"] else max(1.0, step - group["t0"])
         state["mu"].copy_(umbra.as_tensor(1 / later))
+
+
+asgd = as_function(ASGD, "asgd", {"axs": "ax", "mus": "mu", "etas": "eta", "state_steps": "step"},
+                   "foreach maximize differentiable capturable has_complex",
+                   "lambd lr t0 alpha weight_decay")

@@ -1,5 +1,6 @@
 """Adam with Nesterov's momentum."""
 import umbra
+from umbra.optim._as_function import as_function
 from umbra.optim.optimizer import add_quotient, check_betas, check_options, count_of, counter
 from umbra.optim.radam import _Moments
 
@@ -36,3 +37,8 @@ class NAdam(_Moments):
         else:
             add_quotient(parameter, gradient, size, of_gradient, group)
             add_quotient(parameter, state["exp_avg"], size, of_average, group)
+
+
+nadam = as_function(NAdam, "nadam", {"exp_avgs": "exp_avg", "exp_avg_sqs": "exp_avg_sq", "mu_products": "mu_product", "state_steps": "step"},
+                    "decoupled_weight_decay foreach capturable differentiable has_complex maximize",
+                    "beta1 beta2 lr weight_decay momentum_decay eps")

@@ -1,5 +1,6 @@
 """Adam with a corrected start."""
 import umbra
+from umbra.optim._as_function import as_function
 from umbra.optim.optimizer import Optimizer, add_scaled, check_betas, check_options, count_of, counter
 
 
@@ -47,3 +48,8 @@ class RAdam(_Moments):
             divided = mean * (correction * (1 - beta2 ** step) ** 0.5) / size
             mean = umbra.where(length > 5.0, divided, mean) if group["capturable"] else divided
         add_scaled(parameter, mean, -group["lr"], group)
+
+
+radam = as_function(RAdam, "radam", {"exp_avgs": "exp_avg", "exp_avg_sqs": "exp_avg_sq", "state_steps": "step"},
+                    "decoupled_weight_decay foreach differentiable capturable has_complex maximize",
+                    "beta1 beta2 lr weight_decay eps")

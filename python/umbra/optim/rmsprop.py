@@ -1,5 +1,6 @@
 """Steps divided by the root of the mean square of the gradients."""
 import umbra
+from umbra.optim._as_function import as_function
 from umbra.optim.optimizer import Optimizer, add_quotient, add_scaled, check_options, counter, decayed
 
 
@@ -30,3 +31,8 @@ class RMSprop(Optimizer):
             add_scaled(parameter, buffer, -group["lr"], group)
         else:
             add_quotient(parameter, gradient, size, -group["lr"], group)
+
+
+rmsprop = as_function(RMSprop, "rmsprop", {"square_avgs": "square_avg", "grad_avgs": "grad_avg", "momentum_buffer_list": "momentum_buffer", "state_steps": "step"},
+                      "foreach maximize differentiable capturable has_complex",
+                      "lr alpha eps weight_decay momentum centered")

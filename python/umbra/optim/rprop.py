@@ -1,5 +1,6 @@
 """Descent by the signs of gradients."""
 import umbra
+from umbra.optim._as_function import as_function
 from umbra.optim.optimizer import Optimizer, check_options, counter
 
 
@@ -28,3 +29,8 @@ class Rprop(Optimizer):
         gradient = gradient.masked_fill(agreement < 0, 0)  # after a turn, wait one step
         parameter.addcmul_(gradient.sign(), state["step_size"], value=-1)
         state["prev"].copy_(gradient)
+
+
+rprop = as_function(Rprop, "rprop", {"prevs": "prev", "step_sizes": "step_size", "state_steps": "step"},
+                    "foreach capturable maximize differentiable has_complex",
+                    "step_size_min step_size_max etaminus etaplus")

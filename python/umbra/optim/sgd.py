@@ -1,5 +1,6 @@
 """Gradient descent, with momentum."""
 import umbra
+from umbra.optim._as_function import as_function
 from umbra.optim.optimizer import Optimizer, check_implementation, check_options, decayed
 
 
@@ -40,3 +41,8 @@ class SGD(Optimizer):
                 buffer.mul_(group["momentum"]).add_(gradient, alpha=1 - group["dampening"])
             gradient = gradient.add(buffer, alpha=group["momentum"]) if group["nesterov"] else buffer
         parameter.add_(gradient, alpha=-group["lr"])
+
+
+sgd = as_function(SGD, "sgd", {"momentum_buffer_list": "momentum_buffer"},
+                  "has_sparse_grad foreach fused grad_scale found_inf",
+                  "weight_decay momentum lr dampening nesterov maximize", gradients="d_p_list")
