@@ -342,7 +342,8 @@ nb::object from_jit(const Value& value, const TypePtr& type) {
   return nb::steal(wrap(value));
 }
 
-/// The arguments of a call, after `skipped` that are there already: a method's `self`, which counts in what errors say, as in schemas.
+/// The arguments of a call, after `skipped` that are there already: a method's `self`, which counts in what errors say,
+/// as in schemas.
 std::vector<Value> read_arguments(const jit::Function& function, size_t skipped, nb::args args, nb::kwargs kwargs) {
   const auto& parameters = function.parameters;
   std::vector<Value> out;

@@ -76,7 +76,8 @@ PyObject* concatenate(PyObject* a, PyObject* b) {
 }
 PyObject* concatenate_sequence(PyObject* a, PyObject* b) {
   return guarded([&] {
-    check<TypeError>(PyTuple_Check(b), "can only concatenate tuple (not ", short_type_name(Py_TYPE(b)), ") to torch.Size");
+    check<TypeError>(PyTuple_Check(b), "can only concatenate tuple (not ", short_type_name(Py_TYPE(b)),
+                     ") to torch.Size");
     return to_size(checked(PyTuple_Type.tp_as_sequence->sq_concat(a, b)));
   });
 }

@@ -115,7 +115,8 @@ template <class F> auto grad_and_value(F f, int64_t argument = 0) {
   };
 }
 
-/// `auto [outputs, pull_back] = vjp(f, x, y);` Both speak of lists, of one tensor too: `pull_back({ones_like(outputs[0])})[0]`.
+/// `auto [outputs, pull_back] = vjp(f, x, y);` Both speak of lists, of one tensor too:
+/// `pull_back({ones_like(outputs[0])})[0]`.
 template <class F, class... T> transform::PullBack vjp(F f, const T&... primals) {
   return transform::vjp(transform::detail::over_lists<sizeof...(T)>(std::move(f)), {primals...});
 }
