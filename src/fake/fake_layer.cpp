@@ -108,10 +108,14 @@ std::string python_name(std::string op) {
 
 FakeModeImpl& answering_mode() { return *static_cast<FakeModeImpl*>(active_mode(DispatchKey::Fake)); }
 
-SymInt answer_size(const char* op, SymInt most, MostIs known) {
+sym::ShapeEnv& env_for_sizes(const char* op) {
   FakeModeImpl& mode = answering_mode();
-  sym::ShapeEnv* env = mode.shape_env();
-  if (!env || !mode.options().allow_dynamic_output_shapes) fail_dynamic_shape(op);
+  if (!mode.shape_env() || !mode.options().allow_dynamic_output_shapes) fail_dynamic_shape(op);
+  return *mode.shape_env();
+}
+
+SymInt answer_size(const char* op, SymInt most, MostIs known) {
+  sym::ShapeEnv* env = &env_for_sizes(op);
   if (known == MostIs::ItsLargest && most.is_symbolic())
     if (Integer upper = env->bound_range(most).upper; upper < sym::kMostSize) most = to_int64(upper);
   if (!most.is_symbolic() && most.value() == INT64_MAX) return env->create_unbacked({0, sym::kInfinity}, true);
@@ -151,6 +155,8 @@ Scalar answer_element(const char* op, const Tensor& self) {
 }
 
 SymInt answer_count(const char* op, const Tensor& self) {
+  env_for_sizes(op);
+  if (self.sym_numel().same(0)) return 0;  // nothing has to be counted
   DataFakeState* state = make_data_state(answering_mode(), self);
   if (state && state->asked().count) return *state->asked().count;
   SymInt count = answer_size(op, self.sym_numel(), MostIs::ItsLargest);

@@ -68,6 +68,8 @@ NOTHING_TO_CHANGE = {
        + [("_event_transforms", n) for n in ("CorrCholesky", "Reshape")]},
     "distributions/utils.py lazy_property.__get__": "of descriptors", "distributions/von_mises.py VonMises.expand": "made anew",
     "cuda.py is_bf16_supported": "there is no CUDA", "cuda.py manual_seed": "there is no CUDA",
+    **{f"export/{place}": "the version of operators: nothing goes by it, as in torch" for place in (
+        "__init__.py save", "pt2_archive/_package.py package_pt2", "pt2_archive/_package.py load_pt2")},
     "export/_trace.py export": "strict: there is one way to capture", "export/_trace.py _export": "what 2.4 called it",
     "fx/_symbolic_trace.py Tracer.is_leaf_module": "for subclasses", "fx/_symbolic_trace.py Tracer.getattr": "for subclasses",
     "fx/experimental/proxy_tensor.py make_fx": "_disable_torch_fn_metadata_mode: there is no such metadata",

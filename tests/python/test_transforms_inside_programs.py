@@ -98,6 +98,8 @@ def test_places_of_nonzero_elements_of_nothing_are_none():
     from umbra._subclasses.fake_tensor import FakeTensorMode
     from umbra.fx.experimental.symbolic_shapes import ShapeEnv
     assert FakeTensorMode(shape_env=ShapeEnv()).from_tensor(umbra.ones(0, 4)).nonzero().shape == (0, 2)
+    with pytest.raises(umbra._subclasses.fake_tensor.DynamicOutputShapeException):  # as where there are some
+        FakeTensorMode().from_tensor(umbra.ones(0, 4)).nonzero()
 
 
 def test_weights_of_a_loss_have_their_derivative_inside_transforms():

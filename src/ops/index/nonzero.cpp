@@ -27,8 +27,7 @@ UMBRA_OPERATOR("nonzero(Tensor self) -> Tensor")
       return out;
     })
     .fake([](const Tensor& self) {
-      bool is_empty = self.sym_numel().same(0);  // of which nothing has to be counted
-      SymInt count = is_empty ? SymInt(0) : unknown_count("aten::nonzero", self);
+      SymInt count = unknown_count("aten::nonzero", self);
       return empty_strided({count, self.dim()}, {SymInt(1), count}, {.dtype = DType::Int64, .device = self.device()});
     })
     .not_differentiable()
