@@ -6,6 +6,7 @@ import pytest
 import umbra
 import umbra as torch
 from umbra.functorch.compile import aot_function, min_cut_rematerialization_partition, nop
+from umbra.fx.experimental.proxy_tensor import make_fx
 from umbra.utils._python_dispatch import TorchDispatchMode
 from umbra.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
@@ -313,3 +314,18 @@ def test_a_checkpoint_runs_inside_of_vmap_and_jvp():
 def test_a_checkpoint_inside_of_grad_is_refused_by_its_hooks():
     with pytest.raises(RuntimeError, match="don't yet support saved tensor hooks"):
         umbra.func.grad(lambda y: checkpoint(lambda z: z.sin().sum(), y, use_reentrant=False))(umbra.ones(3))
+
+
+def test_a_recorded_region_of_autocast_ends_where_what_is_computed_again_stops():
+    layer = torch.nn.Linear(4, 4)
+
+    def region(x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return layer(x).float() + x
+
+    recorded = make_fx(region, pre_dispatch=True)(torch.ones(2, 4))
+    assert "_enter_autocast" in recorded.code
+    x = torch.ones(2, 4, requires_grad=True)
+    checkpoint(recorded, x, use_reentrant=False).sum().backward()
+    assert not torch.is_autocast_enabled("cpu") and torch.autocast_increment_nesting() == 1
+    assert torch.autocast_decrement_nesting() == 0

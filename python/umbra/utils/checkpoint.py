@@ -95,6 +95,25 @@ def _random_numbers_of(state):
         umbra.set_rng_state(now)
 
 
+@contextlib.contextmanager
+def _regions_end():
+    """Regions of autocast that begin in the block end with it: what is computed again stops early, perhaps inside of one that a recorded program has
+    entered."""
+    casts = {device: (umbra.is_autocast_enabled(device), umbra.get_autocast_dtype(device)) for device in ("cpu", "cuda")}
+    depth, cached = umbra.autocast_increment_nesting(), umbra.is_autocast_cache_enabled()
+    try:
+        yield
+    finally:
+        for device, (enabled, dtype) in casts.items():
+            umbra.set_autocast_enabled(device, enabled)
+            umbra.set_autocast_dtype(device, dtype)
+        umbra.set_autocast_cache_enabled(cached)
+        while (left := umbra.autocast_decrement_nesting()) >= depth:
+            pass
+        if left == 0:
+            umbra.clear_autocast_cache()
+
+
 class _Surroundings:
     """What a function finds around it besides its arguments: the state of random numbers, and the type that autocast casts to."""
 
@@ -106,7 +125,7 @@ class _Surroundings:
     @contextlib.contextmanager
     def again(self):
         """The same surroundings for a block."""
-        with _random_numbers_of(self.state), contextlib.ExitStack() as stack:
+        with _random_numbers_of(self.state), _regions_end(), contextlib.ExitStack() as stack:
             for cast in self.casts:
                 if cast["enabled"] or umbra.is_autocast_enabled(cast["device_type"]):
                     stack.enter_context(umbra.autocast(**cast))
