@@ -78,6 +78,14 @@ static std::vector<SymInt> sizes_of(const Value& argument) {
   return all;
 }
 
+/// An argument that the call writes and does not give back, such as the noise of a leaky relu: it is kept as the call
+/// leaves it.
+static bool is_written_aside(const Operator& op, int argument) {
+  const AliasInfo& written = op.schema().arguments[argument].alias;
+  auto is_it = [&](const SchemaReturn& result) { return result.alias.set == written.set; };
+  return written.write && std::ranges::none_of(op.schema().returns, is_it);
+}
+
 void OperatorNode::save_arguments(const Value* frame) {
   size_t count = 0;
   each_needed([&](const Gradient& g, size_t) { count += g.sources.size(); });
@@ -94,7 +102,8 @@ void OperatorNode::save_arguments(const Value* frame) {
       Value& value = values_[slot];
       switch (s.kind) {
         case Kind::Argument:
-          value = is_tensor_argument(op_, s.index) ? save_once(s.index, slot) : frame[s.index];
+          if (frame[s.index].is_tensor() && is_written_aside(op_, s.index)) value = Value(frame[s.index].tensor());
+          else value = is_tensor_argument(op_, s.index) ? save_once(s.index, slot) : frame[s.index];
           break;
         case Kind::Sizes: value = Value(sizes_of(frame[s.index])); break;
         case Kind::Strides: value = Value(frame[s.index].tensor_ref().sym_strides().vec()); break;
@@ -118,6 +127,8 @@ void OperatorNode::save_results(const Value* frame, bool own) {
         auto found = std::find_if(kept.begin(), kept.end(), [&](const Kept& k) { return k.index == s.index; });
         values_[slot] = found != kept.end() ? values_[found->slot] : save(frame[s.index], own);
         kept.push_back({s.index, slot});
+      } else if (s.kind == Kind::Argument && values_[slot].is_tensor()) {  // written aside, which is done now
+        values_[slot] = save(values_[slot], false);
       }
       ++slot;
     }

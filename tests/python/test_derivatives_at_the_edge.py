@@ -89,3 +89,14 @@ def test_bags_have_no_second_derivative():
     first, = torch.autograd.grad(out.square().sum(), table, create_graph=True)
     with pytest.raises(NotImplementedError, match="the derivative for '_embedding_bag_backward' is not implemented"):
         first.sum().backward()
+
+
+def test_noise_is_kept_as_it_was_drawn():
+    def slope(keep):
+        torch.manual_seed(0)
+        x = torch.linspace(-2, 1, 6).requires_grad_()
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t):
+            torch.nn.functional.rrelu(x, training=True).sum().backward()
+        return x.grad.tolist()
+
+    assert slope(torch.clone) == slope(lambda t: t) and 0 < slope(torch.clone)[0] < 1
