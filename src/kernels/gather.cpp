@@ -60,16 +60,17 @@ class IndexedLines {
     });
   }
 
-  template <class Index, class Fn>
-  void block(const Fn& fn, int64_t self, int64_t plain, int64_t index, int64_t count) const {
+  /// `fn` is a copy, which no element that is written can change: what it holds stays in registers.
+  template <class Index, class Fn> void block(Fn fn, int64_t self, int64_t plain, int64_t index, int64_t count) const {
     const Index* data = index_.data<Index>() + index;
     const Loop length = length_, inner = inner_;
     const int64_t step = self_step_;
     if (count == 1) {
       check_positions(data, length.index, length.size);
-      if (length.index == 1 && length.plain == 1 && step == 1)
+      if (length.index == 1 && length.plain == 1 && step == 1) {
+#pragma GCC unroll 8  // of the few instructions for an element every other one would be the loop's
         for (int64_t i = 0; i < length.size; ++i) fn(self + data[i], plain + i);
-      else
+      } else
         for (int64_t i = 0; i < length.size; ++i) fn(self + data[i * length.index] * step, plain + i * length.plain);
       return;
     }
