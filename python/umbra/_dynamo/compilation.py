@@ -122,6 +122,12 @@ class OptimizedModule(Module):
     def __dir__(self):
         return sorted({*super().__dir__(), *dir(self._orig_mod)})
 
+    def __len__(self):
+        return len(self._orig_mod)
+
+    def __bool__(self):
+        return bool(self._orig_mod)
+
     @property
     def training(self):
         return self._orig_mod.training
@@ -246,7 +252,7 @@ class _Optimized:
         if stance == "force_eager" or self.gave_up or _C._level_count() or _C._is_tracing() or is_compiling():
             return self.model(*args, **kwargs)
         leaves, spec = pytree.tree_flatten(objects.opened((args, kwargs))[0])
-        if any(_takes_calls(leaf) for leaf in leaves) or isinstance(self.model, Module) and _is_lazy(self.model):
+        if any(_takes_calls(leaf) for leaf in leaves) or isinstance(self.model, Module) and _is_special(self.model):
             return self.model(*args, **kwargs)
         if self._reads_attributes(leaves):
             return self.model(*args, **kwargs)
@@ -255,6 +261,8 @@ class _Optimized:
             known = captures.run_known(*args, **kwargs)
         if known is not None:
             return known[0]
+        if _C._dispatch_modes():  # what a mode makes of the calls would be taken for the function's own
+            return self.model(*args, **kwargs)
         if stance == "fail_on_recompile":
             raise RuntimeError(f"Detected recompile when torch.compile stance is 'fail_on_recompile'. {self._place()}")
         if stance == "eager_on_recompile" or stance == "eager_then_compile" and not self.has_run:
@@ -464,9 +472,9 @@ def _takes_calls(leaf):
     return isinstance(leaf, Tensor) and type(leaf) is not Tensor and has_torch_function_unary(leaf) and not is_traceable_wrapper_subclass(leaf)
 
 
-def _is_lazy(module):
-    """Whether a module has parameters or buffers that get their sizes by its first call."""
-    return any(isinstance(tensor, UninitializedTensorMixin) for tensor in itertools.chain(module.parameters(), module.buffers()))
+def _is_special(module):
+    """Whether a module has parameters or buffers that get their sizes by its first call, or whose class decides what calls give."""
+    return any(isinstance(tensor, UninitializedTensorMixin) or _takes_calls(tensor) for tensor in itertools.chain(module.parameters(), module.buffers()))
 
 
 def _is_marked(leaf):
