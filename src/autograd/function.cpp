@@ -156,6 +156,7 @@ class FunctionCall {
       warn(
           "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should "
           "be passed to ctx.mark_dirty().");
+    if (is_input && !output.impl()->is_inference()) output.impl()->bump_version();  // however it was written
     if (!records_) return output;
     check(!output.requires_grad() || !output.is_leaf(),
           "a leaf Variable that requires grad has been used in an in-place operation.");

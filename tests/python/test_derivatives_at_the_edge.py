@@ -100,3 +100,23 @@ def test_noise_is_kept_as_it_was_drawn():
         return x.grad.tolist()
 
     assert slope(torch.clone) == slope(lambda t: t) and 0 < slope(torch.clone)[0] < 1
+
+
+def test_what_a_custom_function_marks_as_dirty_counts_as_written():
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            x.detach().numpy().__imul__(2)  # which nobody else sees
+            return x
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 2
+
+    y = torch.ones(2, requires_grad=True) * 1
+    z = y.sin()
+    Doubled.apply(y)
+    assert y._version == 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()
