@@ -29,6 +29,8 @@ bool has_extension(const std::string& path, const char* extension) {
 
 ExportedProgram load_program(const std::string& place) {
   auto [path, name] = split_place(place);
+  check<ValueError>(!path.ends_with(".onnx") || !std::filesystem::exists(path), path,
+                    ": no program (.pt2). ONNX models are written, by `umbra convert`, and not read");
   for (const char* extension : {".pt", ".pth", ".safetensors", ".npz", ".npy"})
     check<ValueError>(
         !path.ends_with(extension) || !std::filesystem::exists(path), path,

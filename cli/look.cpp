@@ -47,6 +47,7 @@ void print_outputs(const ExportedProgram& program) {
   std::printf("outputs\n");
   for (size_t i = 0; i < results.size(); ++i) {
     const OutputSpec& spec = program.signature.outputs.at(i);
+    if (spec.kind == OutputKind::Token) continue;
     std::string what = results[i].node() ? describe(results[i].node()->meta.val) : to_string(spec.value);
     std::string target = spec.target.empty() ? "" : concat("  (", to_string(spec.kind), " of ", spec.target, ")");
     std::printf("  %-24s %s%s\n", spec.name.c_str(), what.c_str(), target.c_str());

@@ -67,7 +67,7 @@ class Program {
         "  umbra diff before.pt2 after.pt2\n"
         "  source <(umbra completion bash)");
     app_.failure_message([](const CLI::App* app, const CLI::Error& error) {
-      std::string command = app->get_name(), wrong;
+      std::string command = app->get_name(), wrong = app->get_subcommands().empty() ? unknown_option(*app) : "";
       for (const CLI::App* given : app->get_subcommands()) {
         command += " " + given->get_name();
         if (wrong.empty()) wrong = unknown_option(*given);

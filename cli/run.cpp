@@ -48,7 +48,7 @@ std::vector<Watched> watch(const ExportedProgram& program, const std::vector<Val
     if (spec.kind == InputKind::UserInput || spec.kind == InputKind::ConstantInput) {
       const Value& value = inputs.at(position++);
       if (value.is_tensor()) add("input:i" + std::to_string(position - 1), value.tensor_ref(), false);
-    } else {
+    } else if (spec.kind != InputKind::Token) {
       bool buffer = spec.kind == InputKind::Buffer;
       add((buffer ? "buffer:" : "parameter:") + spec.target, program.find(spec.target), buffer);
     }

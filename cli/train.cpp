@@ -1,5 +1,6 @@
 // `umbra train`: some steps of an optimiser on a program, as an example of what can be done with one.
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "commands.h"
@@ -35,9 +36,18 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const TrainOptions& options, co
   return std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.lr = options.rate});
 }
 
+/// The program is written when all steps are done: a place where that cannot be is refused before the first.
+void check_place(const std::string& path) {
+  check<ValueError>(has_extension(path, ".pt2"), path, ": a program is written to a .pt2 file");
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  check<ValueError>(folder.empty() || std::filesystem::is_directory(folder), "cannot write ", path,
+                    ": there is no folder ", folder.string());
+}
+
 }  // namespace
 
 int train(const TrainOptions& options) {
+  if (!options.output.empty()) check_place(options.output);
   ExportedProgram program = load_program(options.path);
   std::vector<Tensor> parameters = parameters_of(program);
   ExportedModule module = program.module();

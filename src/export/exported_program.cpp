@@ -89,6 +89,7 @@ std::vector<Value> ExportedModule::run(const std::vector<Value>& inputs) const {
   std::vector<Value> results = run_with_origins(program_.graph_module, all);
   std::vector<Value> user;
   for (size_t i = 0; i < results.size(); ++i) {
+    if (program_.signature.outputs.at(i).kind == OutputKind::Token) continue;  // as in unlift: nobody is given it
     if (written_.at(i) < 0) {
       user.push_back(std::move(results[i]));
       continue;

@@ -235,15 +235,15 @@ void InputCheck::read_guards(const std::vector<std::string>& guards) {
   }
   sym::ParseOptions options;
   options.source = [&](std::string_view path) {
-    const sym::Expression* symbol = guards_env_->declare_symbol(path, false);
     auto place = places.find(std::string(path));
     for (const std::string& name : other_names(path))
       if (place == places.end()) place = places.find(name);
-    if (place != places.end() && !place->second.symbol) {
-      place->second.symbol = symbol;
+    if (place == places.end()) return guards_env_->declare_symbol(path, false);
+    if (!place->second.symbol) {  // guards may call one size by several names
+      place->second.symbol = guards_env_->declare_symbol(path, false);
       sources_.push_back(place->second);
     }
-    return symbol;
+    return place->second.symbol;
   };
   for (const std::string& guard : guards) {
     conditions_.push_back({without_locals(guard), nullptr});

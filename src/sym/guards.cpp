@@ -339,7 +339,7 @@ void ShapeEnv::fail_data_dependent(const Expression* a) {
         "guard_or.)\n";
   } else {
     advice = "The value is only known when the program runs; keep it symbolic, or fix it with torch._check(" + text +
-             " == ...).\n";
+             " == ...).\nA branch on it is decided when the program runs with torch.cond (in C++: cond).\n";
   }
   throw GuardOnDataDependentSymNode(message, advice);
 }

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <map>
+#include <utility>
 
 #include "umbra/autograd/grad_mode.h"
 #include "umbra/export/input_check.h"
@@ -17,7 +18,7 @@ namespace {
 int64_t read_number(const std::string& text) {
   int64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  check<ValueError>(error == std::errc() && end == text.data() + text.size(), "'", text, "' is no size");
+  check<ValueError>(error == std::errc() && end == text.data() + text.size() && value >= 0, "'", text, "' is no size");
   return value;
 }
 
@@ -29,10 +30,16 @@ void choose_sizes(const ExportedProgram& program, const std::vector<std::string>
     for (const sym::Symbol& s : program.shape_env->symbols())
       if (s.backed && !s.replacement)
         free[s.name] = s.expression->has_hint() ? s.expression->hint_int() : static_cast<int64_t>(s.range.lower);
+  std::string only;  // what the one symbol is called here
   for (const std::string& text : given) {
     size_t at = text.find('=');
     check<ValueError>(at != std::string::npos, "a size is given as NAME=NUMBER, not ", text);
-    std::string name = free.size() == 1 ? free.begin()->first : text.substr(0, at);
+    std::string name = text.substr(0, at);
+    if (free.size() == 1) {
+      check<ValueError>(only.empty() || only == name, "the program has one size alone, ", free.begin()->first,
+                        ", and there are two names, ", only, " and ", name);
+      only = std::exchange(name, free.begin()->first);
+    }
     auto found = free.find(name);
     if (found == free.end()) {
       std::string names;

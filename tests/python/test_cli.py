@@ -152,6 +152,11 @@ class TestTraining:
         changed = umbra("diff", files / "net.pt2", files / "trained.pt2", status=1)
         assert "linear.weight: other values" in changed and "linear.bias: other values" in changed
 
+    def test_where_it_cannot_be_written_nothing_is_trained(self, files):
+        for place, words in (("none/trained.pt2", "there is no folder"), ("trained.txt", "a program is written to a .pt2 file")):
+            text = umbra("train", files / "net.pt2", "--example", "--target", files / "inputs.safetensors", "--output", files / place, status=1)
+            assert words in text and "step" not in text
+
     def test_what_cannot_be_trained_is_named(self, files):
         torch.safetensors.save_file({"a": torch.ones(1), "b": torch.ones(1)}, str(files / "two.safetensors"))
         assert "one tensor is expected, and there are 2" in umbra("train", files / "net.pt2", "--example", "--target", files / "two.safetensors", status=1)
@@ -168,6 +173,15 @@ class TestChanging:
         assert "addmm" in umbra("show", files / "parts.pt2")
         umbra("run", files / "parts.pt2", "--input", files / "inputs.safetensors", "--check", files / "expected.safetensors")
 
+    def test_what_orders_effects_is_no_output(self, files):
+        x = torch.tensor([[2.0, 1.0], [1.0, 3.0]])
+        save(export(Inverse(), (x,)), files / "inverse.pt2")
+        torch.safetensors.save_file({"o0": torch.linalg.inv(x)}, str(files / "inverse.safetensors"))
+        umbra("decompose", files / "inverse.pt2", files / "parts.pt2")
+        assert "TOKEN" in umbra("show", files / "parts.pt2")
+        assert "float32[0]" not in umbra("info", files / "parts.pt2")
+        umbra("run", files / "parts.pt2", "--example", "--check", files / "inverse.safetensors")
+
     def test_diff(self, files):
         assert "no differences" in umbra("diff", files / "net.pt2", files / "net.pt2")
         umbra("decompose", files / "net.pt2", files / "parts.pt2")
@@ -177,6 +191,10 @@ class TestChanging:
     def test_convert(self, files, kind):
         umbra("convert", files / "net.pt2", files / f"weights.{kind}")
         assert "no differences" in umbra("diff", files / "net.pt2", files / f"weights.{kind}")
+
+    def test_onnx_models_are_not_read(self, files):
+        (files / "net.onnx").write_bytes(b"")
+        assert "ONNX models are written" in umbra("info", files / "net.onnx", status=1)
 
     def test_a_program_becomes_an_onnx_model(self, files):
         torch.export.save(torch.export.export(torch.nn.Linear(3, 2), (torch.ones(4, 3),)), files / "linear.pt2")

@@ -315,3 +315,11 @@ def test_containers_that_the_program_has_registered_are_known_in_example_inputs(
     file.seek(0)
     (counted,), kwargs = torch.export.load(file).example_inputs
     assert type(counted) is Counted and counted.x.tolist() == [1, 1] and counted.n == 3 and kwargs == {}
+
+
+def test_a_program_from_a_file_is_decomposed_for_the_sizes_it_takes():
+    program = export(Function(lambda x, p: (x + p).softmax(-1)), (torch.ones(2, 3), torch.ones(1, 3)), dynamic_shapes=({0: Dim("b", min=0, max=16)}, None))
+    for decomposed in (program.run_decompositions(), reloaded(program).run_decompositions()):
+        module = decomposed.module()
+        assert [module(torch.ones(n, 3), torch.ones(1, 3)).shape[0] for n in (0, 1, 2, 16)] == [0, 1, 2, 16]
+        assert [str(r) for r in decomposed.range_constraints.values()] == ["VR[0, 16]"]

@@ -298,5 +298,19 @@ TEST(Export, GuardsAreReadOnceAndCheckedAtEachCall) {
   EXPECT_EQ(module(ones({10})).size(0), 10);
 }
 
+// PyTorch's files say L['xs'][0] of what decompositions call L['xs_0'].
+TEST(Export, GuardsMayCallOneSizeByTwoNames) {
+  struct Twice : nn::Module {
+    Tensor forward(Tensor x) override { return x * 2; }
+  };
+  ExportedProgram program =
+      export_program(Twice(), {ones({8})}, {.dynamic_shapes = {{"xs_0", {{0, Dim("n")}}}}, .argument_names = {"xs_0"}});
+  program.guards = {"L['xs'][0].size()[0] != 5", "L['xs_0'].size()[0] != 7", "L['xs'][0].size()[0] != 9"};
+  ExportedModule module = program.module();
+  EXPECT_EQ(module(ones({6})).size(0), 6);
+  for (int64_t refused : {5, 7, 9})
+    EXPECT_THAT(error_of([&] { module(ones({refused})); }), HasSubstr("Guard failed: ")) << refused;
+}
+
 }  // namespace
 }  // namespace umbra
