@@ -529,3 +529,9 @@ def test_calls_that_warn(call, text):
         warnings.simplefilter("always")
         call()
     assert text in str(told[0].message)
+
+
+@pytest.mark.parametrize("train, needed", [(True, "save_mean and save_invstd"), (False, "running_mean and running_var")])
+def test_the_gradient_of_a_batch_norm_without_its_statistics_is_refused(train, needed):
+    with pytest.raises(RuntimeError, match=f"{needed} are needed"):
+        torch.ops.aten.native_batch_norm_backward(torch.ones(2, 2), torch.ones(2, 2), None, None, None, None, None, train, 1e-5, [True, True, True])

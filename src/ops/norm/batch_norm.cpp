@@ -308,6 +308,10 @@ UMBRA_OPERATOR(
     .cpu<3>([](const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias, const Tensor& grad,
                const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
                const Tensor& save_mean, const Tensor& save_invstd, bool train, double eps, std::array<bool, 3>) {
+      bool given = train ? save_mean.defined() && save_invstd.defined() : mean.defined() && var.defined();
+      check(given,
+            "native_batch_norm_backward(): ", train ? "save_mean and save_invstd" : "running_mean and running_var",
+            " are needed");
       kernels::batch_norm_backward(grad_input, grad_weight, grad_bias, grad, input, {weight, {}, mean, var}, save_mean,
                                    save_invstd, train, eps);
     })
