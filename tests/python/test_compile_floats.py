@@ -2,21 +2,11 @@
 import math
 
 import pytest
+from counting import Counting
 
 import umbra as torch
 
 FLOATS = [0.5, 1.5, 2.5, 0.0, -0.0, float("inf"), float("nan"), 1e-30]
-
-
-class Counting:
-    """A backend that counts its graphs."""
-
-    def __init__(self):
-        self.graphs = 0
-
-    def __call__(self, module, inputs):
-        self.graphs += 1
-        return module.forward
 
 
 def numbers():

@@ -3,6 +3,7 @@ import dataclasses
 import typing
 
 import pytest
+from counting import Counting
 
 import umbra as torch
 
@@ -21,17 +22,6 @@ class Batch:
 class Frozen:
     inner: Batch
     parts: list
-
-
-class Counting:
-    """A backend that counts its graphs."""
-
-    def __init__(self):
-        self.graphs = 0
-
-    def __call__(self, module, inputs):
-        self.graphs += 1
-        return module.forward
 
 
 def numbers(start=0.0):

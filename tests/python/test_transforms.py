@@ -4,6 +4,7 @@ import warnings
 
 import nested_transforms
 import pytest
+from custom_functions import Cube
 
 import umbra as torch
 from umbra.func import functional_call, grad, grad_and_value, jacfwd, jacrev, jvp, vjp, vmap
@@ -52,27 +53,6 @@ def test_no_grad_outside_leaves_the_inside_alone():
 
 
 # ---- custom functions ----
-
-class Cube(torch.autograd.Function):
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x):
-        return x ** 3
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * 3 * ctx.saved_tensors[0] ** 2
-
-    @staticmethod
-    def jvp(ctx, t):
-        return t * 3 * ctx.saved_tensors[0] ** 2
-
 
 def test_a_custom_function_is_differentiated_at_every_level():
     x = T(2.)

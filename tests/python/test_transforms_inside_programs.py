@@ -2,38 +2,16 @@
 import pytest
 import umbra
 import umbra.export
-from umbra import autograd, nn
+from custom_functions import Cube
+from export_functions import Function
+from umbra import nn
 from umbra.autograd import forward_ad
 from umbra.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 from umbra.fx.experimental.proxy_tensor import make_fx
 
 
-class Cube(autograd.Function):
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x):
-        return x ** 3
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(inputs[0])
-        ctx.save_for_forward(inputs[0])
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * 3 * ctx.saved_tensors[0] ** 2
-
-    @staticmethod
-    def jvp(ctx, tangent):
-        return tangent * 3 * ctx.saved_tensors[0] ** 2
-
-
 def exported(function, x):
-    class Program(nn.Module):
-        def forward(self, x):
-            return function(x)
-    return umbra.export.export(Program(), (x,))
+    return umbra.export.export(Function(function), (x,))
 
 
 x = umbra.tensor([1.0, 2.0, 3.0])

@@ -54,10 +54,8 @@ Tensor centered_signal(const Tensor& self, int64_t n_fft, const std::string& mod
   return padded.view(SymShape(padded.sym_sizes().drop_front(extra)));
 }
 
-Tensor stft_parts(const Tensor& self, Framing f, bool center, const std::string& mode) {
-  check(!f.window.defined() || f.window.device() == self.device(),
-        "stft input and window must be on the same device but got self on ", self.device(), " and window on ",
-        f.window.defined() ? f.window.device() : self.device());
+/// What PyTorch says once of calls that it advises against.
+void warn_without_window(const Framing& f) {
   static std::atomic<bool> told = false;
   if (!f.window.defined())
     warn_once(
@@ -66,17 +64,26 @@ Tensor stft_parts(const Tensor& self, Framing f, bool center, const std::string&
         "Other windows such as torch.hann_window or torch.hamming_window are recommended to reduce spectral leakage.",
         "To suppress this warning and use a rectangular window, explicitly set `window=torch.ones(n_fft, ",
         "device=<device>)`.");
+}
+void warn_of_parts() {
+  static std::atomic<bool> told = false;
+  warn_once(told, "stft with return_complex=False is deprecated. In a future pytorch release, stft will ",
+            "return complex tensors for all inputs, and return_complex=False will raise an error.\n",
+            "Note: you can still call torch.view_as_real on the complex output to recover the old return format.");
+}
+
+Tensor stft_parts(const Tensor& self, Framing f, bool center, const std::string& mode) {
+  check(!f.window.defined() || f.window.device() == self.device(),
+        "stft input and window must be on the same device but got self on ", self.device(), " and window on ",
+        f.window.defined() ? f.window.device() : self.device());
+  warn_without_window(f);
   check(!center || !f.align, "stft only supports align_to_window for center = False.");
   bool complex_input = self.is_complex() || (f.window.defined() && f.window.is_complex());
   check(f.complex_result || complex_input,
         "stft requires the return_complex parameter be given for real inputs, and will further require that "
         "return_complex=True in a future PyTorch release.");
   bool complex_result = f.complex_result.value_or(true);
-  static std::atomic<bool> told_of_parts = false;
-  if (!complex_result)
-    warn_once(told_of_parts, "stft with return_complex=False is deprecated. In a future pytorch release, stft will ",
-              "return complex tensors for all inputs, and return_complex=False will raise an error.\n",
-              "Note: you can still call torch.view_as_real on the complex output to recover the old return format.");
+  if (!complex_result) warn_of_parts();
   auto require = [&](bool condition, const auto&... text) {
     if (!condition) fail(f.text(self), text...);
   };
