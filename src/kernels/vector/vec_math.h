@@ -87,7 +87,7 @@ template <class T> Vec<T> nextafter(Vec<T> a, Vec<T> b) {
 }
 
 // In float these are inlined and take a quarter to a half of SLEEF's time. Their polynomials are least-maximum fits;
-// all are good to 2 ULP.
+// all are good to 3 ULP.
 
 /// c0 + c1 x + c2 x² + ...
 template <class T, class... Rest> Vec<T> polynomial(Vec<T> x, std::type_identity_t<T> first, Rest... rest) {
@@ -222,7 +222,7 @@ inline Vec<float> erf(Vec<float> a) {
 /// The normal distribution at -|a|: 2 to a parabola and a polynomial that is close to a constant further out.
 /// `rough`: good to sixteen bits.
 template <bool rough = false> Vec<float> normal_tail(Vec<float> a) {
-  Vec<float> size = abs(a), last(5), least(-200);  // beyond, it is 0
+  Vec<float> size = abs(a), last(5), least(-125);  // beyond, it is 0
   Vec<float> bounded(size.raw < last.raw ? size.raw : last.raw);
   Vec<float> rest, fraction;
   if constexpr (rough)
@@ -232,14 +232,15 @@ template <bool rough = false> Vec<float> normal_tail(Vec<float> a) {
     rest = polynomial(bounded, -0.999999622f, -1.15112273f, 0.262267838f, -0.0528501269f, 0.00753516329f,
                       -0.000472253566f, -5.68188218e-05f, 1.3945465e-05f, -8.46683302e-07f);
   Vec<float> power = fma(a * Vec<float>(-0.72134752f), a, rest);  // log2(e) / 2
-  power.raw = least.raw > power.raw ? least.raw : power.raw;
+  Mask<float> none = power < least;                               // as in exp()
+  power = at_least(power, least);
   Vec<float> n = round(power);
   if constexpr (rough)
     fraction = polynomial(power - n, 1.00000015f, 0.693121036f, 0.240218659f, 0.0559220251f, 0.00968569618f);
   else
     fraction =
         polynomial(power - n, 1.00000007f, 0.693146967f, 0.240221196f, 0.0555071329f, 0.00967554633f, 0.00132764817f);
-  return times_power_of_two(fraction, n);
+  return times_power_of_two(select(none, Vec<float>(0), fraction), n);
 }
 inline Vec<float> normal_cdf(Vec<float> a) {
   Vec<float> tail = normal_tail(a);
@@ -283,11 +284,7 @@ inline Vec<double> erfinv(Vec<double> a) {
   return select(size == one, copysign(Vec<double>(__builtin_inf()), a), y);
 }
 
-/// The multiple n of a quarter or half turn that is nearest, and what the angle is beyond it. The turn is in three
-/// parts: the first difference is exact.
-struct Turned {
-  Vec<float> count, rest;
-};
+/// What an angle is beyond so many quarters of a turn. A quarter is in three parts: the first difference is exact.
 inline Vec<float> beyond(Vec<float> a, Vec<float> quarters) {
   a = fma(quarters, Vec<float>(-1.57079637f), a);
   a = fma(quarters, Vec<float>(4.37113883e-8f), a);
