@@ -383,7 +383,12 @@ void cholesky_solve(const Tensor& out, const Tensor& b, const Tensor& factor, bo
     Tensor factors = column_major_copy(factor, batch_of(out));
     MatrixStack<T> m(factors);
     each_matrix(x.count, cube(m.rows), [&](int64_t i) {
-      lapack::potrs<T>(upper ? 'U' : 'L', m.rows, x.columns, m[i], m.leading(), x[i], x.leading());
+      if (!std::is_same_v<T, Real<T>> || x.columns <= kFewColumns || m.rows < kTriangle) {
+        lapack::potrs<T>(upper ? 'U' : 'L', m.rows, x.columns, m[i], m.leading(), x[i], x.leading());
+        return;
+      }
+      for (Form form : {upper ? Form::Transposed : Form::Plain, upper ? Form::Plain : Form::Transposed})
+        TriangleByHalves<T>(upper, form, false, x.columns, m[i], m.leading(), x[i], x.leading()).run(m.rows);
     });
   });
 }

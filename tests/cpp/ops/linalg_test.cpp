@@ -24,6 +24,11 @@ TEST(LinearAlgebra, LargerSystemsAreSolvedByHalves) {
       Tensor a = randn({n, n}, {.dtype = DType::Float64}).add(eye(n).mul(5)),
              b = randn({n, columns}, {.dtype = DType::Float64});
       EXPECT_TRUE(allclose(matmul(a, linalg_solve(a, b)), b)) << n;
+      Tensor definite = matmul(a, a.t());
+      for (bool upper : {false, true}) {
+        Tensor solution = cholesky_solve(b, linalg_cholesky(definite, upper), upper);
+        EXPECT_TRUE(allclose(matmul(definite, solution), b)) << n;
+      }
       for (bool upper : {false, true})
         for (bool unit : {false, true}) {
           Tensor triangle = (upper ? triu(a, unit) : tril(a, unit ? -1 : 0)).div(static_cast<double>(n));
