@@ -237,3 +237,37 @@ def test_projections_and_given_states_come_apart_too():
     inputs = torch.randn(3, 2, 3), (torch.randn(2, 2, 2), torch.randn(2, 2, 4))
     given = torch.utils._pytree.tree_leaves(export(module, inputs).run_decompositions().module()(*inputs))
     assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(given, torch.utils._pytree.tree_leaves(module(*inputs)), strict=True))
+
+
+# ---- parameters that are trained ----
+
+@pytest.mark.parametrize("mode", ["mean", "sum", "max"])
+def test_a_bag_of_trained_embeddings_has_a_gradient_after_decompositions(mode):
+    module = torch.nn.EmbeddingBag(5, 3, mode=mode)
+    inputs = torch.tensor([1, 2, 3, 4]), torch.tensor([0, 2])
+    program = export(module, inputs)
+    file = io.BytesIO()
+    save(program, file)
+    file.seek(0)
+    for each in (program, load(file)):
+        parts = each.run_decompositions()
+        assert operators(parts)[0] == "aten._embedding_bag.default"
+        run = parts.module()
+        run(*inputs).sum().backward()
+        module.zero_grad()
+        module(*inputs).sum().backward()
+        assert torch.equal(next(run.parameters()).grad, module.weight.grad)
+    module.weight.requires_grad_(False)
+    assert operators(export(module, inputs).run_decompositions())[0] == "aten._embedding_bag_forward_only.default"
+
+
+def test_products_of_batches_with_trained_matrices_are_products_of_rows():
+    class Product(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight, self.layer = torch.nn.Parameter(torch.ones(3, 4)), torch.nn.Linear(3, 2)
+
+        def forward(self, x):
+            return x.transpose(0, 1) @ self.weight, self.layer(x.transpose(0, 1))
+    program = export(Product(), (torch.ones(2, 5, 3),)).run_decompositions()
+    assert short_names(program) == "permute clone view mm view permute permute expand view expand view bmm view add".split()
