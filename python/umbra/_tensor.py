@@ -1,5 +1,4 @@
 """What Tensor has besides its operators, written in Python: it is attached to the class when the package is imported."""
-import contextlib
 import copy as _copy
 import copyreg as _copyreg
 import functools
