@@ -1,4 +1,3 @@
-#include <cstring>
 
 #include "io/zip_format.h"
 #include "umbra/core/error.h"
