@@ -9,7 +9,7 @@ set(Python_EXECUTABLE ${CMAKE_SOURCE_DIR}/.venv/bin/python)
 if(NOT EXISTS ${Python_EXECUTABLE})
   message(FATAL_ERROR "The Python module needs .venv: run tools/setup, or configure with -DUMBRA_PYTHON=OFF")
 endif()
-find_package(Python 3.9 REQUIRED COMPONENTS Interpreter Development.Module)
+find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
 execute_process(
   COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir
   OUTPUT_STRIP_TRAILING_WHITESPACE OUTPUT_VARIABLE nanobind_ROOT COMMAND_ERROR_IS_FATAL ANY)

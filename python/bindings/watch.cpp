@@ -47,6 +47,19 @@ bool is_of_module(PyObject* name) {
          text.find("_hooks") != std::string_view::npos;
 }
 
+/// What a weak reference leads to, borrowed; None where it is no more.
+PyObject* referent_of(PyObject* reference) {
+#if PY_VERSION_HEX < 0x030D0000
+  return PyWeakref_GetObject(reference);
+#else
+  PyObject* referent = nullptr;
+  checked(PyWeakref_GetRef(reference, &referent));
+  if (!referent) return Py_None;
+  Py_DECREF(referent);  // who owns it besides keeps it while it is looked at
+  return referent;
+#endif
+}
+
 /// The classes of an object's class and its bases that users may change.
 template <class F> void for_each_changing_base(PyTypeObject* type, F&& visit) {
   for (nb::handle item : nb::borrow(type->tp_mro)) {
@@ -109,7 +122,7 @@ void Watched::look_into(PyObject* object, Scope& scope, int depth) {
     add_part(object).watch_fields(object, scope, depth);
   } else if (PyWeakref_Check(object)) {
     kind_ = Kind::Weak;
-    PyObject* referent = PyWeakref_GetObject(object);
+    PyObject* referent = referent_of(object);
     items_.push_back({{}, std::make_unique<Watched>(referent, scope, depth - 1)});
     if (!scope.restorable && referent != Py_None && !is_neural_module(referent)) items_[0].value->let_go(referent);
   } else if (is_value_object(object)) {
@@ -369,8 +382,8 @@ bool Watched::holds(PyObject* now, std::string* why) {
     case Kind::Referents: return referents_hold(now, why);
     case Kind::Weak:
       if (object_.ptr() != now) return changed(why, " is another object");
-      if (!items_[0].value->object_ && PyWeakref_GetObject(now) == Py_None) return changed(why, "() is no more");
-      return items_[0].value->holds(PyWeakref_GetObject(now), why);
+      if (!items_[0].value->object_ && referent_of(now) == Py_None) return changed(why, "() is no more");
+      return items_[0].value->holds(referent_of(now), why);
     case Kind::Contents: return is_equal_object(contents_of(now).ptr(), copy_.ptr()) || changed(why, " has changed");
     case Kind::Class: return class_holds(now, why);
     case Kind::Module: return module_holds(now, why);
