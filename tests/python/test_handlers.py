@@ -83,3 +83,15 @@ def test_handlers_find_powers_and_storages_under_their_names():
     x.storage()
     assert heard[:4] == [Tensor.__pow__, Tensor.__pow__, Tensor.__ipow__, Tensor.storage]
     assert heard[0] is Tensor.__pow__
+
+
+def test_names_of_functions_that_initialise_and_of_reads_that_are_not_wrapped():
+    from umbra.overrides import get_default_nowrap_functions, resolve_name
+    assert resolve_name(umbra.nn.init.ones_) == "torch.nn.init.ones_"
+    assert Tensor.grad.__get__ in get_default_nowrap_functions() and Tensor.data.__get__ not in get_default_nowrap_functions()
+
+
+def test_a_cotangent_is_a_tensor():
+    _, pull = umbra.func.vjp(lambda x: (x, x * 2), umbra.ones(2))
+    with pytest.raises(TypeError, match="gradients can be either Tensors or None, but got int"):
+        pull((umbra.ones(2), 3))
