@@ -311,7 +311,7 @@ class _Optimized:
                 if self.fullgraph or getattr(error, "_ends_call", False):
                     raise
                 return self._give_up(before, str(error).splitlines()[0], args, kwargs)
-            except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode) as error:
+            except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, _C.NeedsSymbols) as error:
                 if captures is self.static and self._takes_symbols_for(error):
                     before.restore()
                     captures.reset()
@@ -365,7 +365,7 @@ class _Optimized:
             raise
         except NoFakeKernel as error:
             raise refused_without_data(error) from None
-        except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode):
+        except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, _C.NeedsSymbols):
             raise
         except Exception as error:  # what cannot be done fails as it is, too
             if error is self.backend.error or isinstance(error, TorchDynamoException):
@@ -378,8 +378,10 @@ class _Optimized:
             return why
 
     def _takes_symbols_for(self, error):
-        """Whether a number or a size that only data tell is to be a symbol: captures whose sizes are symbols have them too."""
-        allowed = {DataDependentOutputException: config.capture_scalar_outputs, DynamicOutputShapeException: config.capture_dynamic_output_shape_ops}
+        """Whether a number or a size that only data tell is to be a symbol: captures whose sizes are symbols have them too. What an operator that takes
+        functions tells always is."""
+        allowed = {DataDependentOutputException: config.capture_scalar_outputs, DynamicOutputShapeException: config.capture_dynamic_output_shape_ops,
+                   _C.NeedsSymbols: True}
         return type(error) in allowed and (self.fullgraph or allowed[type(error)])
 
     def _give_up(self, before, why, args, kwargs):
