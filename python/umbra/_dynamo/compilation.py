@@ -31,6 +31,7 @@ from umbra.nn.modules import _hooks
 from umbra.nn.parameter import Parameter, UninitializedTensorMixin
 from umbra.overrides import has_torch_function_unary
 from umbra.utils import _pytree as pytree
+from umbra.utils._device import DeviceContext
 from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
 
 
@@ -250,6 +251,8 @@ class _Optimized:
         # Inside a transform, or a program that is captured, the function is part of that.
         stance = _stance()
         if stance == "force_eager" or self.gave_up or _C._level_count() or _C._is_tracing() or is_compiling():
+            return self.model(*args, **kwargs)
+        if any(not isinstance(mode, DeviceContext) for mode in _C._torch_function_modes()):  # sees each call, and none of those made here
             return self.model(*args, **kwargs)
         leaves, spec = pytree.tree_flatten(objects.opened((args, kwargs))[0])
         if any(_takes_calls(leaf) for leaf in leaves) or isinstance(self.model, Module) and _is_special(self.model):
