@@ -290,3 +290,29 @@ def test_attributes_that_a_captured_function_gives_an_argument_are_refused():
     for x in (umbra.ones(1), Pair(umbra.ones(1), umbra.ones(1))):
         with pytest.raises(umbra._dynamo.exc.Unsupported, match="attributes"):
             umbra.compile(function, backend="eager", fullgraph=True)(x)
+
+
+def square_pair(requires_grad=False):
+    return Pair(umbra.arange(4.).view(2, 2), umbra.ones(2, 2)).requires_grad_(requires_grad)
+
+
+@pytest.mark.parametrize("function", [lambda x, y: x.copy_(y) * 2, lambda x, y: (x.t().add_(y).sin(), x.detach() * y)[0], lambda x, y: x.add_(y).mul_(y)])
+def test_an_argument_that_gets_a_history_by_a_write_keeps_it(function):
+    def call(f):
+        x, w = square_pair(), square_pair(requires_grad=True)
+        result = f(x, w)
+        assert x.requires_grad
+        gradient, = umbra.autograd.grad((result * 3 + x).sum(), w)
+        return x.a, x.b, result.a, gradient.a, gradient.b
+    for expected, found in zip(call(function), call(umbra.compile(function, backend="aot_eager", fullgraph=True))):
+        assert umbra.allclose(expected, found)
+
+
+def test_results_that_are_views_of_an_argument_are_such_without_gradients_too():
+    compiled = umbra.compile(lambda x: (x.t(), x.view(-1)[1:], x.detach()), backend="aot_eager", fullgraph=True)
+    x, w = square_pair(), tensor([3.], requires_grad=True)
+    turned, part, detached = compiled(x)
+    assert turned._base is x and part._base is x and detached._base is None
+    part.mul_(w)
+    assert x.a.tolist() == [[0, 3], [6, 9]] and detached.a.tolist() == x.a.tolist()
+    assert x.requires_grad and umbra.autograd.grad(x.sum(), w)[0].a.tolist() == [6]

@@ -132,8 +132,14 @@ class _Results:
     same_as: list
     form: object
 
-    def fill(self, leaves, tensors):
-        return [*(make(layout, tensors) if same is None else leaves[same] for layout, same in zip(self.layouts, self.same_as)), self.form]
+    def fill(self, leaves, tensors, views):
+        """`views`: of which argument each of its own results is a view, if of any."""
+        layouts = [layout for layout, same in zip(self.layouts, self.same_as) if same is None]
+        return self.placed(leaves, [_viewed(make(layout, tensors), source, leaves) for layout, source in zip(layouts, views)])
+
+    def placed(self, leaves, own):
+        own = iter(own)
+        return [*(next(own) if same is None else leaves[same] for same in self.same_as), self.form]
 
     def own(self, values):
         return [value for value, same in zip(values, self.same_as) if same is None]
@@ -189,6 +195,7 @@ class _Plain:
             if any(_wants_gradient(value) for value in values):
                 raise NotImplementedError("ahead-of-time autograd of tensor classes: the function closes over a tensor that requires gradients; make it "
                                           "an argument")
+            self.views = [_view_source(value, leaves) for value in results.own(values)]
             return [*all_parts(results.own(values)), results]
         self.compiled = _C._aot_compile(run, *owner.options, tokens=False)
         _check_writes(leaves, self.graphs(leaves))
@@ -199,7 +206,7 @@ class _Plain:
         for i, (size, stride, offset) in self.changed.items():  # the parts have changed; the wrapper follows
             with _C._DisableTorchDispatch(below_captures=True):
                 leaves[i].as_strided_(size, stride, offset)
-        return results.fill(leaves, iter(tensors))
+        return results.fill(leaves, iter(tensors), [None if source and source[0] in self.changed else source for source in self.views])
 
     def graphs(self, leaves):
         with umbra.no_grad():
@@ -212,8 +219,13 @@ class _Differentiable:
     def __init__(self, owner, kind, leaves):
         self.owner, self.kind = owner, kind
         inputs = [part.detach() if isinstance(part, Tensor) else part for part in all_parts(leaves)]
+        self.joining = set()  # arguments without a gradient that the function gives a history: they are copies too
         with umbra.no_grad():  # what is differentiated are the wrappers, which are made inside
-            _C._aot_compile(self._look, "default", None, None, None, *owner.options[4:-1], False, tokens=False).graphs(inputs)
+            while True:
+                known = len(self.joining)
+                _C._aot_compile(self._look, "default", None, None, None, *owner.options[4:-1], False, tokens=False).graphs(inputs)
+                if len(self.joining) == known:
+                    break
             tangents = [umbra.empty_strided(size, stride, dtype=dtype, device=device) for dtype, device, size, stride in self.tangent_parts]
             found = _C._aot_compile(self._joint, "default", None, None, None, *owner.options[4:-1], False, tokens=False).graphs([*inputs, *tangents])
         _check_writes(leaves, found, self.copied)
@@ -232,7 +244,7 @@ class _Differentiable:
                 top.requires_grad_()
                 value = top if is_leaf else top.clone()
             else:
-                value = top
+                value = top.clone() if i in self.joining else top
             tops.append(top)
             given.append(value)
         return tops, given
@@ -244,6 +256,7 @@ class _Differentiable:
             versions, histories = [_version(value) for value in given], [getattr(value, "grad_fn", None) for value in given]
             before = [_place(value) for value in given]
             values, self.results = _results_of(given, self.owner.run(given))
+        self.joining |= {i for i, (value, wants) in enumerate(zip(given, self.kind.gradients)) if _wants_gradient(value) and not wants}
         if before != [_place(value) for value in given]:
             raise NotImplementedError("ahead-of-time autograd of tensor classes: the function changes the sizes or strides of an argument in place")
         # A write to a copy is carried out on the argument when the call ends, where autograd sees it if it saw it here.
@@ -305,9 +318,7 @@ class _Differentiable:
         for i, tracked in zip(self.copied, self.tracked):
             with umbra.set_grad_enabled(tracked):
                 leaves[i].copy_(outputs.pop(0))
-        own = [value if source is None else source[1]._view_func(leaves[source[0]]) for value, source in zip(outputs, self.views)]
-        own = iter(own)
-        return [*(next(own) if same is None else leaves[same] for same in self.results.same_as), self.results.form]
+        return self.results.placed(leaves, [_viewed(value, source, leaves) for value, source in zip(outputs, self.views)])
 
     def run_forward(self, parts):
         """The results, copied arguments first, and what is saved."""
@@ -348,9 +359,14 @@ def _places(layout):
 
 def _view_source(value, given):
     """The argument that a result is a view of, and the view."""
-    if not isinstance(value, Tensor) or not value._is_view() or not value.requires_grad:
+    if not isinstance(value, Tensor) or not value._is_view():
         return None
     return next(((i, value) for i, base in enumerate(given) if value._base is base), None)
+
+
+def _viewed(value, source, leaves):
+    """A result as a view of the argument that it is one of."""
+    return value if source is None else source[1]._view_func(leaves[source[0]])
 
 
 def _gradient_strides(part):
