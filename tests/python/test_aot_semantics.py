@@ -416,6 +416,32 @@ def test_writes_of_the_backward_reach_their_tensor(partition):
     assert seen[0] == seen[1] == ([0.0, 0.0], [11.0, 11.0], [12.0, 12.0], 3)
 
 
+class Keeping(torch.autograd.Function):
+    """Its own argument, a view of it or a product, by what is asked for."""
+    @staticmethod
+    def forward(ctx, x, w, what):
+        ctx.save_for_backward(x, w)
+        ctx.what = what
+        return {"itself": lambda: w, "view": lambda: w.view(2, 1), "product": lambda: x * w}[what]()
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        return grad.reshape(2) * w, grad.reshape(2) * x * 10, None
+
+
+@pytest.mark.parametrize("what", ["itself", "view", "product"])
+def test_a_function_with_its_own_gradient_is_given_what_is_closed_over(what):
+    def gradients(compiled):
+        x, w = leaf(2), leaf(2)
+        function = compiled(lambda x: Keeping.apply(x, w, what) * x)
+        return [g.tolist() for g in torch.autograd.grad(function(x).sum(), (x, w))]
+    expected = gradients(lambda f: f)
+    for compiled in (lambda f: aot_function(f, nop), lambda f: torch.compile(f, backend="aot_eager", fullgraph=True),
+                     lambda f: torch.compile(f, backend="aot_eager", dynamic=True)):
+        assert gradients(compiled) == expected
+
+
 def test_an_input_written_forward_and_backward():
     def function(x, count):
         count.add_(100)
