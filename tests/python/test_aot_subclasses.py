@@ -316,3 +316,41 @@ def test_results_that_are_views_of_an_argument_are_such_without_gradients_too():
     part.mul_(w)
     assert x.a.tolist() == [[0, 3], [6, 9]] and detached.a.tolist() == x.a.tolist()
     assert x.requires_grad and umbra.autograd.grad(x.sum(), w)[0].a.tolist() == [6]
+
+
+class Weight(Scaled):
+    """One whose products are plain."""
+
+    @staticmethod
+    def __tensor_unflatten__(inner, context, size, stride):
+        return Weight(inner["values_"], context["scale"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if func in (umbra.ops.aten.t.default, umbra.ops.aten.detach.default, umbra.ops.aten.alias.default):
+            return return_and_correct_aliasing(func, args, kwargs or {}, Weight(func(args[0].values_), args[0].scale))
+        args, kwargs = pytree.tree_map_only(Weight, lambda w: w.values_ * w.scale, (args, kwargs or {}))
+        return func(*args, **kwargs)
+
+
+@pytest.mark.parametrize("function, most", [
+    (lambda w, x: x @ w.t(), 3), (lambda w, x: (x.mul_(2) @ w.t()).relu() * x.shape[0], 3), (lambda w, x: (x[1:], (x @ w.t()).sum(0)), 3),
+    (lambda w, x: (x @ w.t(), w.t()), 7)])
+@pytest.mark.parametrize("order", [1, -1])
+def test_sizes_of_plain_arguments_beside_wrappers_are_symbols_where_results_are_plain(function, most, order):
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph
+    weight = Weight(umbra.arange(6.).view(3, 2), 0.5)
+    compiled = umbra.compile(lambda *given: function(*given[::order]), backend=backend, fullgraph=True)
+    for size in (4, 3, 2, 5, 1, 7, 6):
+        x, y = (umbra.ones(size, 2).cumsum(0) for _ in range(2))
+        found, expected = compiled(*(weight, x)[::order]), function(weight, y)
+        found, expected = ((value,) if isinstance(value, umbra.Tensor) else value for value in (found, expected))
+        for a, b in zip(found, expected):
+            assert type(a) is type(b) and a.shape == b.shape and umbra.equal(a * 1, b * 1)
+            assert a._base is {id(y): x, id(weight): weight}.get(id(b._base))
+        assert umbra.equal(x, y)
+    assert len(graphs) <= most
