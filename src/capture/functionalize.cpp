@@ -325,9 +325,10 @@ void check_writes_alone(const Operator& op, const Value* frame, const std::vecto
       size_t own = is_written ? position++ : written.size();
       Tensor given{IntrusivePtr<TensorImpl>(t)};
       for (size_t k = 0; k < written.size(); ++k)
-        check<NotImplementedError>(
-            k == own || !may_share_elements(given, written[k]), op.name(),
-            ": a tensor that it writes shares memory with another argument: it cannot be captured");
+        if (k != own && may_share_elements(given, written[k]))
+          fail<NotImplementedError>(
+              name_for_users(op),
+              ": a tensor that it writes shares memory with another argument: it cannot be captured");
     });
   }
 }

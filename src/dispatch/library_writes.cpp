@@ -184,6 +184,15 @@ bool functionalize_writes(const Operator& op, DispatchKeySet keys, Value* frame)
 
 bool runs_on_copies(const Operator& op) { return op.schema().space == kSpace; }
 
+std::string name_for_users(const Operator& op) {
+  if (!runs_on_copies(op)) return op.name();
+  Forms& all = forms();
+  std::lock_guard lock(all.mutex);
+  for (const auto& [original, made] : all.made)
+    if (made == &op) return original->name();
+  return op.name();
+}
+
 const Operator* original_of(const Operator& functional) {
   if (!runs_on_copies(functional)) return nullptr;
   Forms& all = forms();
