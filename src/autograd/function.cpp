@@ -6,6 +6,7 @@
 
 #include "autograd/forward_state.h"
 #include "autograd/meta.h"
+#include "autograd/stand_in.h"
 #include "autograd/user_code.h"
 #include "umbra/autograd/grad_mode.h"
 #include "umbra/core/warning.h"
@@ -77,15 +78,14 @@ bool contains(TensorList tensors, const Tensor& t) {
 
 StandIn g_stand_in = nullptr;
 
-/// Puts what stands for tensors in the program that is being captured into their places.
+}  // namespace
+
+void set_stand_in(StandIn stand_in) { g_stand_in = stand_in; }
+
 void see_as_captured(std::vector<Tensor>& tensors) {
   for (Tensor& t : tensors)
     if (g_stand_in && t.defined()) t = g_stand_in(t);
 }
-
-}  // namespace
-
-void set_stand_in(StandIn stand_in) { g_stand_in = stand_in; }
 
 /// One call of a custom function, step by step.
 class FunctionCall {
