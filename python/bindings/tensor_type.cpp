@@ -123,7 +123,7 @@ PyTypeObject* class_of(TensorImpl* impl) {
 // Tensor(...) as torch has it: from sizes or data. The work is done in Python, where it is rarely called.
 PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
-    nb::object legacy = nb::module_::import_("umbra._tensor").attr("_construct");
+    nb::object legacy = nb::module_::import_("umbra._old_constructor").attr("construct");
     nb::object tuple = owned(PyTuple_New(PyTuple_GET_SIZE(args) + 1));
     PyTuple_SET_ITEM(tuple.ptr(), 0, Py_NewRef(reinterpret_cast<PyObject*>(type)));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
@@ -166,7 +166,12 @@ PyTypeObject* make_type(PyObject* module, const char* name, std::vector<PyType_S
 }  // namespace
 
 PyObject* wrap_as(PyTypeObject* type, const Tensor& tensor) {
-  check(!tensor.impl()->python_object(), "the tensor has a Python object already");
+  if (auto* object = static_cast<PyObject*>(tensor.impl()->python_object())) {
+    check(PyType_IsSubtype(Py_TYPE(object), type), "Creating a new Tensor subclass ", short_type_name(type),
+          " but the raw Tensor object is already associated to a python object of type ",
+          short_type_name(Py_TYPE(object)), " which is not a subclass of the requested type");
+    return wrap(tensor);
+  }
   PyObject* self = allocate(type);
   tensor.impl()->retain();
   return attach(self, tensor.impl());

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import umbra
+from call_log import CallLog
 
 aten = umbra.ops.aten
 
@@ -99,16 +100,10 @@ def test_function_conveniences():
 
 
 def test_number_overloads():
-    seen = []
-
-    class Log(umbra.utils._python_dispatch.TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            seen.append(str(func))
-            return func(*args, **(kwargs or {}))
     x = umbra.ones(2)
-    with Log():
+    with CallLog() as log:
         x + 1, x == 1, x == x, x ** 2, 2 ** x, 2 - x, umbra.where(x > 0, x, x), x.clamp(0, 1)
-    assert seen == ["aten.add.Tensor", "aten.eq.Scalar", "aten.eq.Tensor", "aten.pow.Tensor_Scalar", "aten.pow.Scalar", "aten.rsub.Scalar",
+    assert log.seen == ["aten.add.Tensor", "aten.eq.Scalar", "aten.eq.Tensor", "aten.pow.Tensor_Scalar", "aten.pow.Scalar", "aten.rsub.Scalar",
                     "aten.gt.Scalar", "aten.where.self", "aten.clamp.default"]
 
 
@@ -229,3 +224,17 @@ def test_other_functions_take_no_factor_before():
 def test_an_array_divided_by_a_tensor_is_a_tensor():
     quotient = np.array([1.0, 3.0]) / umbra.tensor([2.0, 4.0])
     assert isinstance(quotient, umbra.Tensor) and quotient.dtype == umbra.float64 and quotient.tolist() == [0.5, 0.75]
+
+
+def test_a_tensor_is_no_number_for_an_operator_and_keeps_its_history():
+    x, value, ops = umbra.tensor([1., 2.]), umbra.tensor(3.), umbra.ops.aten
+    for packet, given in ((ops.fill, (x, value)), (ops.pow, (x, value)), (ops.lerp, (x, x * 2, value)), (ops.masked_fill, (x, x > 1, value))):
+        def call(v):
+            return packet(*given[:-1], v)
+        _, tangent = umbra.func.jvp(call, (value,), (umbra.ones(()),))
+        assert umbra.allclose(tangent, umbra.func.jacrev(call)(value)) and tangent.any()
+        assert "_local_scalar_dense" not in umbra.fx.experimental.proxy_tensor.make_fx(call)(value).code
+    for call in (lambda: ops.fill.Scalar(x, value), lambda: ops.elu(x, value), lambda: ops.hardshrink(x, value)):
+        with pytest.raises(RuntimeError):
+            call()
+    assert umbra.fill(x, value).tolist() == [3, 3] and umbra.nn.functional.elu(-x, 2.).shape == (2,)
