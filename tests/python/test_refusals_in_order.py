@@ -37,6 +37,7 @@ def whole(*sizes):
     (lambda x: aten.logit_backward(whole(1), whole(1), float("nan")), NotImplementedError, "logit_backward_cpu"),
     (lambda x: aten.grid_sampler_3d(whole(1, 1, 2, 2, 2), torch.rand(1, 1, 1, 1, 3), 0, 9, True), NotImplementedError, "grid_sampler3d_cpu"),
     (lambda x: aten.rrelu_(x.to(torch.complex64), 1, float("inf"), True), NotImplementedError, "rrelu_with_noise_out_cpu"),
+    (lambda x: aten.native_group_norm(whole(0, 1), None, None, 0, 0, 3, 0, 1e-5), RuntimeError, "channels to be greater than 0"),
     (lambda x: aten.rrelu_(x, float("nan"), 1), RuntimeError, "Lower bound"),
     (lambda x: aten.rrelu(x, float("nan"), 1), RuntimeError, "must be finite"),
     (lambda x: aten.native_batch_norm.out(x.reshape(1, -1), None, x.double(), None, None, False, 1.0, 1.0, out=x, save_mean=x, save_invstd=x), RuntimeError, "mixed dtype"),

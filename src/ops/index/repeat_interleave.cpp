@@ -36,6 +36,7 @@ UMBRA_OPERATOR("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=
     .generated_out("repeat_interleave.Tensor_out")
     .real([](const Tensor& repeats, OptionalSize size) {
       check_repeats(repeats);
+      if (repeats.numel() == 0) return empty_like(repeats);  // whatever size is said
       Tensor out;
       kernels::visit<kernels::Integral>(repeats.dtype(), "repeat_interleave_cpu", [&](auto tag) {
         out = repeated_positions<typename decltype(tag)::type>(repeats, size);
