@@ -554,19 +554,6 @@ def test_dropout_of_complex_numbers_has_a_mask_of_bools():
         torch.native_dropout(x, 1.5, True)
 
 
-def test_extremes_of_nothing_into_an_output_are_what_every_number_replaces():
-    def extreme(call, dtype):
-        return call(torch.zeros(2, 0, dtype=dtype), out=torch.zeros(1, dtype=dtype)).item()
-    largest, smallest = aten.max.unary_out, aten.min.unary_out
-    assert extreme(largest, torch.float16) == -math.inf and extreme(smallest, torch.float64) == math.inf
-    assert extreme(largest, torch.int8) == -128 and extreme(smallest, torch.int8) == 127
-    assert extreme(largest, torch.int64) == -(2**63) and extreme(smallest, torch.int64) == 2**63 - 1
-    assert extreme(largest, torch.uint8) == 0 and extreme(smallest, torch.uint8) == 255
-    assert extreme(largest, torch.bool) is False and extreme(smallest, torch.bool) is True
-    with pytest.raises(RuntimeError, match="Specify the reduction dim"):
-        torch.zeros(2, 0).max()
-
-
 def test_nothing_is_repeated_whatever_size_is_said():
     assert aten.repeat_interleave.self_Tensor(torch.ones(0, 1, 2), torch.tensor(0), None, output_size=1).shape == (0,)
     with pytest.raises(RuntimeError, match="allocated size"):

@@ -103,31 +103,18 @@ void check_castable(const Tensor& self, const Tensor& out) {
         "false.  (Could this error message be improved?  If so, please report an enhancement request to PyTorch.)");
 }
 
-/// Of all elements; whether there are any is asked only where no output is given, and not by the meta device.
+/// Of all elements; the meta device does not ask whether there are any.
 TensorSpec whole_extreme_spec(const char* name, const char* kernel, const Tensor& self) {
+  if (!only_metadata_is_asked()) check_any_elements(name, self);
   check_ordered(kernel, self);
-  if (!only_metadata_is_asked() && !outputs_are_given()) check_any_elements(name, self);
   return TensorSpec({}, self.dtype(), self.device());
-}
-
-/// What every number of the type replaces: the result of no elements, for which an output has to be given.
-Scalar extreme_of_none(DType type, bool largest) {
-  if (is_floating(type)) return largest ? -INFINITY : INFINITY;
-  if (type == DType::Bool) return !largest;
-  auto bits = static_cast<int>(8 * item_size(type));
-  uint64_t most = type == DType::UInt8 ? 255 : (uint64_t{1} << (bits - 1)) - 1;
-  auto greatest = static_cast<int64_t>(most);
-  return largest ? (type == DType::UInt8 ? 0 : -greatest - 1) : greatest;
 }
 
 UMBRA_OPERATOR("max(Tensor self) -> Tensor")
     .out("max.unary_out")
     .use(out_asks("max.unary_out", check_castable))
     .meta([](const Tensor& self) { return whole_extreme_spec("max", "max_all", self); })
-    .cpu([](const Tensor& out, const Tensor& self) {
-      if (self.numel() == 0) kernels::fill(out, extreme_of_none(self.dtype(), true));
-      else kernels::amax(out, self, masked_dims(all_dims(self)));
-    })
+    .cpu([](const Tensor& out, const Tensor& self) { kernels::amax(out, self, masked_dims(all_dims(self))); })
     .gradient("self", {"grad", "self", "result"}, share_evenly)
     .node("MaxBackward1")
     .tags({Tag::Reduction, Tag::CastsToOut})
@@ -137,10 +124,7 @@ UMBRA_OPERATOR("min(Tensor self) -> Tensor")
     .out("min.unary_out")
     .use(out_asks("min.unary_out", check_castable))
     .meta([](const Tensor& self) { return whole_extreme_spec("min", "min_all", self); })
-    .cpu([](const Tensor& out, const Tensor& self) {
-      if (self.numel() == 0) kernels::fill(out, extreme_of_none(self.dtype(), false));
-      else kernels::amin(out, self, masked_dims(all_dims(self)));
-    })
+    .cpu([](const Tensor& out, const Tensor& self) { kernels::amin(out, self, masked_dims(all_dims(self))); })
     .gradient("self", {"grad", "self", "result"}, share_evenly)
     .node("MinBackward1")
     .tags({Tag::Reduction, Tag::CastsToOut})
