@@ -78,7 +78,6 @@ UMBRA_OPERATOR(
     "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor")
     .composite([](const Tensor& self, SymInt repeats, std::optional<int64_t> dim, OptionalSize size) {
       Tensor input = dim ? self : self.flatten();
-      if (input.dim() == 0) input = input.reshape({1});
       int64_t at = wrap_dim(dim.value_or(0), self.dim());
       check(sym_le(0, repeats).expect_true(), "Repeats must be non-negative");
       SymInt wanted = input.sym_size(at) * repeats;
