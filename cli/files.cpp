@@ -27,6 +27,40 @@ bool has_extension(const std::string& path, const char* extension) {
   return split_place(path).first.ends_with(extension);
 }
 
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code missing;
+  return std::filesystem::equivalent(split_place(a).first, split_place(b).first, missing) && !missing;
+}
+
+void check_place(const std::string& path) {
+  io::AtomicFile attempt(path);  // leaves nothing where it is not committed
+}
+
+void check_tensor_place(const std::string& path) {
+  bool known = false;
+  for (const char* extension : {".safetensors", ".npz", ".npy", ".pt", ".pth"}) known |= has_extension(path, extension);
+  check<ValueError>(known, path,
+                    ": tensors are written to .safetensors, .npz, .npy, .pt and .pth, programs to .pt2 and .onnx");
+  check_place(path);
+}
+
+void check_program_place(const std::string& path) {
+  check<ValueError>(path.ends_with(".pt2"), path, ": a program is written to a .pt2 file");
+  check_place(path);
+}
+
+std::string look_of(const Tensor& tensor) { return concat(name(tensor.dtype()), to_string(tensor.sizes())); }
+
+std::string amount(int64_t number, const char* unit) {
+  static constexpr char kUnits[] = " kMGTPE";
+  double value = static_cast<double>(number);
+  size_t power = 0;
+  for (; value >= 1000 && kUnits[power + 1]; ++power) value /= 1000;
+  char text[64];
+  std::snprintf(text, sizeof text, "%.4g ", value);
+  return (power ? text + std::string(1, kUnits[power]) : text) + unit;
+}
+
 ExportedProgram load_program(const std::string& place) {
   auto [path, name] = split_place(place);
   check<ValueError>(!path.ends_with(".onnx") || !std::filesystem::exists(path), path,
@@ -113,8 +147,7 @@ void save_tensors(const std::string& path, const NamedTensors& tensors) {
                       "; .npz and .safetensors files hold several");
     return io::save_npy(path, tensors[0].second);
   }
-  check<ValueError>(has_extension(path, ".pt") || has_extension(path, ".pth"), path,
-                    ": tensors are written to .safetensors, .npz, .npy, .pt and .pth, programs to .pt2 and .onnx");
+  check_tensor_place(path);
   io::save_state_dict(path, tensors);
 }
 

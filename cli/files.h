@@ -20,6 +20,20 @@ NamedTensors load_tensors(const std::string& path);
 /// The same, written.
 void save_tensors(const std::string& path, const NamedTensors& tensors);
 
+/// An error where no file can be written: what takes long is not done in vain.
+void check_place(const std::string& path);
+/// The same of a file of tensors, whose kind has to be known.
+void check_tensor_place(const std::string& path);
+/// The same of a program.
+void check_program_place(const std::string& path);
+/// Whether two paths lead to one file.
+bool same_file(const std::string& a, const std::string& b);
+
+/// "float32[2, 3]".
+std::string look_of(const Tensor& tensor);
+/// 2704 bytes as "2.704 kB".
+std::string amount(int64_t number, const char* unit);
+
 /// The flat inputs that a program was saved with; an error where there are none.
 std::vector<Value> example_inputs(const ExportedProgram& program);
 /// The program's flat inputs from files (.npy: one tensor; others: all their tensors) and numbers, in order. Values

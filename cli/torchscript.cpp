@@ -31,6 +31,7 @@ Value made_input(const std::string& text, const std::string& argument, DynamicSh
     check<ValueError>(!size.empty() && *end == 0 && sizes.back() >= 0, text, ": '", size, "' is no size");
   }
   DType dtype = dtype_from_name(text.substr(0, open));
+  check<ValueError>(dtype != DType::Undefined, text, ": '", text.substr(0, open), "' is no type of elements");
   if (is_floating(dtype) || is_complex(dtype)) return Value(randn(sizes, {.dtype = dtype}));
   return Value(zeros(sizes, {.dtype = dtype}));
 }
@@ -38,6 +39,7 @@ Value made_input(const std::string& text, const std::string& argument, DynamicSh
 }  // namespace
 
 int convert_torchscript(const std::string& from, const std::string& to, const std::vector<std::string>& inputs) {
+  check_place(to);
   Value module = io::load_torchscript(from);
   auto& instance = jit::expect_object<jit::Instance>(module, "a module");
   jit::FunctionPtr forward = instance.cls->method("forward");

@@ -98,7 +98,7 @@ void run_general() {
 
 void look_at_program() {
   ExportedProgram program = load("classifier.pt2");
-  ProgramCost cost = cost_of(program, {.sizes = {"batch=64"}});
+  ProgramCost cost = cost_of(program, {.sizes = {"64"}});
   std::printf("%lld operations, %lld bytes at the peak\n", static_cast<long long>(cost.report.flops()),
               static_cast<long long>(cost.report.peak));
   std::ofstream("classifier.html") << program_page(program, {.title = "classifier"});
