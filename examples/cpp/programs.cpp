@@ -108,11 +108,8 @@ void look_at_program() {
 
 void train_program() {
   ExportedProgram program = load("classifier.pt2");
-  std::vector<Tensor> parameters;
-  for (const std::string& name : program.signature.parameters()) parameters.push_back(program.find(name));
-
   ExportedModule model = program.module();  // shares the parameters: what is trained is the program
-  optim::AdamW optimizer(parameters, {.lr = 1e-2});
+  optim::AdamW optimizer(model.parameters(), {.lr = 1e-2});
   Tensor x = randn({64, 16}), target = x.slice(1, 0, 4).argmax(1);
   double first = 0, last = 0;
   for (int step = 0; step < 100; ++step) {

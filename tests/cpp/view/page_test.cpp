@@ -39,7 +39,9 @@ TEST(ProgramCost, TakesTheExamplesSizesWhereNoneAreGiven) {
 TEST(ProgramCost, RefusesSizesThatTheProgramDoesNotTake) {
   EXPECT_THROW(cost_of(mlp(), {.sizes = {"65"}}), Error);
   EXPECT_THROW(cost_of(mlp(), {.sizes = {"many"}}), ValueError);
-  EXPECT_THROW(cost_of(mlp(), {.sizes = {"64"}}), ValueError);
+  EXPECT_THROW(cost_of(mlp(), {.sizes = {"batch=64"}}), ValueError);
+  EXPECT_THROW(cost_of(mlp(), {.sizes = {"=64"}}), ValueError);
+  EXPECT_THROW(cost_of(mlp(), {.sizes = {"6", "7"}}), ValueError);
 }
 
 TEST(ProgramCost, ABackwardPassCostsMore) {
