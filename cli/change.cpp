@@ -6,7 +6,6 @@
 #include "commands.h"
 #include "files.h"
 #include "umbra/export/decompose.h"
-#include "umbra/io/onnx.h"
 
 namespace umbra::cli {
 
@@ -16,7 +15,7 @@ int decompose_file(const std::string& from, const std::string& to, bool keep_com
   if (keep_composites) options.keeps = [](const Operator&) { return true; };
   else options.table = core_decompositions();
   ExportedProgram program = decompose(load_program(from), options);
-  save(program, to);
+  save_program(program, to);
   std::printf("%s: %zu nodes\n", to.c_str(), program.graph().size());
   return 0;
 }
@@ -27,7 +26,8 @@ int convert(const std::string& from, const std::string& to, const std::vector<st
   check<ValueError>(inputs.empty(), "--input is for TorchScript files (.pt) that become programs (.pt2)");
   if (has_extension(to, ".onnx")) {
     check<ValueError>(has_extension(from, ".pt2"), from, ": only a program (.pt2) can be written as an ONNX model");
-    io::save_onnx(to, load_program(from));
+    check_place(to);
+    save_program(load_program(from), to);
     std::printf("%s: an ONNX model\n", to.c_str());
     return 0;
   }
@@ -35,7 +35,7 @@ int convert(const std::string& from, const std::string& to, const std::vector<st
     check<ValueError>(has_extension(from, ".pt2"), from,
                       ": only a program (.pt2, or a TorchScript file, .pt) can be written as one");
     ExportedProgram program = load_program(from);
-    save(program, to);
+    save_program(program, to);
     std::printf("%s: %zu nodes\n", to.c_str(), program.graph().size());
     return 0;
   }

@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <optional>
 
+#include "progress.h"
 #include "umbra/io/npy.h"
+#include "umbra/io/onnx.h"
 #include "umbra/io/pickle.h"
 #include "umbra/io/pt2_program.h"
 #include "umbra/io/safetensors.h"
@@ -111,6 +113,7 @@ struct Checkpoint {
 };
 
 NamedTensors load_checkpoint(const std::string& path) {
+  if (is_torchscript(path)) return load_torchscript_tensors(path);
   Checkpoint found;
   found.add(io::load_pickle(path), "");
   check<ValueError>(!found.tensors.empty(), path, ": it holds no tensors");
@@ -139,7 +142,24 @@ NamedTensors load_tensors(const std::string& path) {
   return tensors;
 }
 
+namespace {
+
+size_t bytes_of(const NamedTensors& tensors) {
+  size_t bytes = 0;
+  for (const auto& [_, tensor] : tensors) bytes += static_cast<size_t>(tensor.numel() * tensor.item_size());
+  return bytes;
+}
+
+}  // namespace
+
+void save_program(const ExportedProgram& program, const std::string& path) {
+  WriteProgress progress(bytes_of(program.state) + bytes_of(program.constants));
+  if (has_extension(path, ".onnx")) return io::save_onnx(path, program);
+  save(program, path);
+}
+
 void save_tensors(const std::string& path, const NamedTensors& tensors) {
+  WriteProgress progress(bytes_of(tensors));
   if (has_extension(path, ".safetensors")) return io::save_safetensors(path, tensors);
   if (has_extension(path, ".npz")) return io::save_npz(path, tensors);
   if (has_extension(path, ".npy")) {

@@ -66,7 +66,7 @@ int train(const TrainOptions& options) {
     if (step % every == 0 || step + 1 == options.steps)
       std::printf("step %-6d loss %s\n", step + 1, loss_text(loss.detach().item<double>()).c_str());
   }
-  if (!options.output.empty()) save(program, options.output);
+  if (!options.output.empty()) save_program(program, options.output);
   return 0;
 }
 

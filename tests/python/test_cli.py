@@ -74,6 +74,14 @@ class TestLooking:
         torch.save({"epoch": 5}, files / "numbers.pt")
         assert "it holds no tensors" in umbra("weights", files / "numbers.pt", status=1)
 
+    def test_tensors_of_torchscript(self, files):
+        model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2)).eval()
+        torch.jit.save(torch.jit.trace(model, torch.ones(4, 3)), str(files / "traced.pt"))
+        listed = [line.split()[0] for line in umbra("weights", files / "traced.pt").splitlines()[:-1]]
+        assert listed == list(model.state_dict())
+        umbra("convert", files / "traced.pt", files / "traced.safetensors")
+        assert torch.safetensors.load_file(str(files / "traced.safetensors"))["0.weight"].equal(model[0].weight)
+
     def test_costs_that_depend_on_data(self, files):
         save(export(Rows(), (torch.ones(4, 3),)), files / "rows.pt2")
         text = umbra("info", files / "rows.pt2")

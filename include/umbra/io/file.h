@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -89,6 +90,10 @@ class AtomicFile final : public ByteSink {
   std::string path_, target_, temporary_, buffer_;
   int descriptor_ = -1;
 };
+
+/// From now on `watcher` is told of every piece that this thread brings to a file, by its size: for programs that show
+/// how far they are. An empty one ends it.
+void watch_writes(std::function<void(size_t)> watcher);
 
 /// Replaces the file by these bytes, atomically.
 void save_file(const std::string& path, std::string_view contents);
