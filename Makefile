@@ -76,7 +76,7 @@ tsan: setup ## C++ tests of threads under the thread sanitizer
 	@cmake --preset tsan > /dev/null
 	@flock build-tsan cmake --build build-tsan -j $(JOBS) --target test_aot test_kernels
 	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 build-tsan/test_aot --gtest_filter='Threads*'
-	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 build-tsan/test_kernels --gtest_filter='Parallel*'
+	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0 build-tsan/test_kernels --gtest_filter='Parallel*'
 
 fuzz: programs ## fuzz the readers of files: TIME=60 seconds each, TARGETS="zip json"
 	tools/fuzz $(TARGETS)

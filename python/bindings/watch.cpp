@@ -47,6 +47,19 @@ bool is_of_module(PyObject* name) {
          text.find("_hooks") != std::string_view::npos;
 }
 
+/// What a weak reference leads to, borrowed; None where it is no more.
+PyObject* referent_of(PyObject* reference) {
+#if PY_VERSION_HEX < 0x030D0000
+  return PyWeakref_GetObject(reference);
+#else
+  PyObject* referent = nullptr;
+  checked(PyWeakref_GetRef(reference, &referent));
+  if (!referent) return Py_None;
+  Py_DECREF(referent);  // who owns it besides keeps it while it is looked at
+  return referent;
+#endif
+}
+
 /// The classes of an object's class and its bases that users may change.
 template <class F> void for_each_changing_base(PyTypeObject* type, F&& visit) {
   for (nb::handle item : nb::borrow(type->tp_mro)) {
@@ -57,7 +70,7 @@ template <class F> void for_each_changing_base(PyTypeObject* type, F&& visit) {
 
 Py_ssize_t count_attributes(PyTypeObject* type) {
   Py_ssize_t count = 0;
-  for_each_changing_base(type, [&](PyTypeObject* base) { count += PyDict_GET_SIZE(base->tp_dict); });
+  for_each_changing_base(type, [&](PyTypeObject* base) { count += PyDict_GET_SIZE(class_dict(base)); });
   return count;
 }
 
@@ -66,7 +79,7 @@ nb::object asked_names(PyTypeObject* type, const Watched::Scope& scope) {
   nb::object names = nb::steal(PySequence_List(scope.names));
   if (!scope.whole || scope.own) return names;
   for_each_changing_base(type, [&](PyTypeObject* base) {
-    for (nb::handle name : owned(PyDict_Keys(base->tp_dict)))
+    for (nb::handle name : owned(PyDict_Keys(class_dict(base))))
       if (PyUnicode_Check(name.ptr()) && PySet_Contains(scope.names, name.ptr()) == 0 &&
           !text_of(name.ptr()).starts_with("__") && !text_of(name.ptr()).starts_with("_abc_") &&
           PySequence_Contains(names.ptr(), name.ptr()) == 0)
@@ -109,7 +122,7 @@ void Watched::look_into(PyObject* object, Scope& scope, int depth) {
     add_part(object).watch_fields(object, scope, depth);
   } else if (PyWeakref_Check(object)) {
     kind_ = Kind::Weak;
-    PyObject* referent = PyWeakref_GetObject(object);
+    PyObject* referent = referent_of(object);
     items_.push_back({{}, std::make_unique<Watched>(referent, scope, depth - 1)});
     if (!scope.restorable && referent != Py_None && !is_neural_module(referent)) items_[0].value->let_go(referent);
   } else if (is_value_object(object)) {
@@ -212,7 +225,7 @@ void Watched::watch_class_of_class(PyTypeObject* type, Scope& scope, int depth) 
 }
 
 void Watched::watch_base(PyTypeObject* base, nb::handle name, Scope& scope, int depth) {
-  PyObject* value = PyDict_GetItem(base->tp_dict, name.ptr());
+  PyObject* value = PyDict_GetItem(class_dict(base), name.ptr());
   if (!value) return;
   if (PyFunction_Check(value)) {
     auto same = std::make_unique<Watched>();
@@ -369,8 +382,8 @@ bool Watched::holds(PyObject* now, std::string* why) {
     case Kind::Referents: return referents_hold(now, why);
     case Kind::Weak:
       if (object_.ptr() != now) return changed(why, " is another object");
-      if (!items_[0].value->object_ && PyWeakref_GetObject(now) == Py_None) return changed(why, "() is no more");
-      return items_[0].value->holds(PyWeakref_GetObject(now), why);
+      if (!items_[0].value->object_ && referent_of(now) == Py_None) return changed(why, "() is no more");
+      return items_[0].value->holds(referent_of(now), why);
     case Kind::Contents: return is_equal_object(contents_of(now).ptr(), copy_.ptr()) || changed(why, " has changed");
     case Kind::Class: return class_holds(now, why);
     case Kind::Module: return module_holds(now, why);
@@ -473,7 +486,7 @@ size_t Watched::count_in_bases() const {
   for (size_t i = 0; i < items_.size() && items_[i].key; ++i) {
     if (i > 0 && items_[i].key.ptr() == items_[i - 1].key.ptr()) continue;
     for (nb::handle base : copy_)
-      if (PyDict_GetItem(reinterpret_cast<PyTypeObject*>(base.ptr())->tp_dict, items_[i].key.ptr())) ++count;
+      if (PyDict_GetItem(class_dict(reinterpret_cast<PyTypeObject*>(base.ptr())), items_[i].key.ptr())) ++count;
   }
   return count;
 }
@@ -498,7 +511,7 @@ bool Watched::class_holds(PyObject* now, std::string* why) {
       continue;
     }
     auto* base = reinterpret_cast<PyTypeObject*>(item.holder);
-    PyObject* value = unchanged ? nullptr : PyDict_GetItem(base->tp_dict, item.key.ptr());
+    PyObject* value = unchanged ? nullptr : PyDict_GetItem(class_dict(base), item.key.ptr());
     bool holds = unchanged ? item.value->still_holds(why) : value && item.value->holds(value, why);
     if (!holds) return changed(why, "." + key_text(item.key.ptr()));
     known &= unchanged || item.value->is_known(value);
@@ -521,7 +534,7 @@ void call(PyObject* object, const char* method, PyObject* argument = nullptr) {
 /// An attribute that is another one now gets its value back.
 void set_if_changed(PyObject* object, PyObject* name, PyObject* value) {
   nb::object now = PyType_Check(object)
-                       ? nb::borrow(PyDict_GetItem(reinterpret_cast<PyTypeObject*>(object)->tp_dict, name))
+                       ? nb::borrow(PyDict_GetItem(class_dict(reinterpret_cast<PyTypeObject*>(object)), name))
                        : nb::steal(PyObject_GetAttr(object, name));
   if (!now) PyErr_Clear();
   if (now.ptr() != value) checked(PyObject_SetAttr(object, name, value));

@@ -122,7 +122,8 @@ bool is_own(PyObject* object) {
                     : PyModule_Check(object) ? PyModule_GetDict(object)
                                              : nullptr;
   PyObject* name = names ? PyDict_GetItemString(names, "__name__") : nullptr;
-  if (PyType_Check(object)) name = PyDict_GetItemString(reinterpret_cast<PyTypeObject*>(object)->tp_dict, "__module__");
+  if (PyType_Check(object))
+    name = PyDict_GetItemString(class_dict(reinterpret_cast<PyTypeObject*>(object)), "__module__");
   if (!name || !PyUnicode_Check(name)) return false;
   std::string_view text = text_of(name);
   std::string_view package = text.substr(0, text.find('.'));
@@ -185,6 +186,14 @@ nb::object contents_of(PyObject* object) {
 void put_contents(PyObject* object, const nb::object& contents) {
   if (is_equal_object(contents_of(object).ptr(), contents.ptr())) return;
   nb::module_::import_("umbra._dynamo.reachable").attr("put_contents")(nb::handle(object), contents);
+}
+
+PyObject* class_dict(PyTypeObject* type) {
+#if PY_VERSION_HEX < 0x030C0000
+  return type->tp_dict;
+#else
+  return nb::steal(PyType_GetDict(type)).ptr();  // the class keeps it
+#endif
 }
 
 uint64_t class_version(const PyTypeObject* type) {

@@ -41,6 +41,8 @@ bool has_contents(PyObject* object);
 nb::object contents_of(PyObject* object);
 void put_contents(PyObject* object, const nb::object& contents);
 
+/// The dict of what a class has of its own, borrowed. (From Python 3.12 on, built-in classes keep it elsewhere.)
+PyObject* class_dict(PyTypeObject* type);
 /// The number that changes when an attribute of a class or of its bases does; 0 where there is none.
 uint64_t class_version(const PyTypeObject* type);
 /// A key as a path shows it.

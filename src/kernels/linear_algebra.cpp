@@ -80,11 +80,12 @@ template <class T> int first_nan(const T* matrix, int count, int leading) {
   return j;
 }
 
-/// What is divided by a pivot that is NaN, or subtracted from by way of it, is NaN.
-template <class T> void spread_nan(T* lu, int rows, int columns, int leading) {
+/// What is divided by a pivot that is NaN, or subtracted from by way of it, is NaN, and so no pivot after it is zero.
+template <class T> void spread_nan(T* lu, int rows, int columns, int leading, int* status) {
   int from = first_nan(lu, std::min(rows, columns), leading);
   for (int c = from; c < columns; ++c)
     for (int r = from + 1; r < rows; ++r) lu[int64_t{c} * leading + r] = lu[int64_t{from} * leading + from];
+  if (*status > from) *status = 0;
 }
 
 }  // namespace
@@ -100,7 +101,7 @@ void lu_factor(const Tensor& lu, const Tensor& pivots, const Tensor& info, const
     int *pivot = pivots.data<int>(), *status = info.data<int>();
     each_matrix(m.count, cube(k), [&](int64_t i) {
       status[i] = lapack::getrf<T>(m.rows, m.columns, m[i], m.leading(), pivot + i * k);
-      if (k > 0) spread_nan(m[i], m.rows, m.columns, m.leading());
+      if (k > 0) spread_nan(m[i], m.rows, m.columns, m.leading(), &status[i]);
     });
   });
 }

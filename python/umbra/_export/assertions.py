@@ -14,4 +14,6 @@ def is_exported_assertion():
         return False
     frame = sys._getframe(1)
     following = [step.opname for step in dis.get_instructions(frame.f_code) if step.offset > frame.f_lasti]
+    if sys.version_info >= (3, 13) and following[:1] == ["POP_JUMP_IF_TRUE"]:  # what decides stands before the jump
+        following = following[1:]
     return following[:2] == _RAISES

@@ -69,8 +69,8 @@ def defaults_of(function):
 
 
 def has_source(function):
-    """Whether a function was written in a file: dataclasses make others."""
-    return function.__code__.co_filename != "<string>"
+    """Whether a function was written in a file: dataclasses make others, and share some that programs have no use for."""
+    return function.__code__.co_filename != "<string>" and function.__module__ != "dataclasses"
 
 
 def method_of_dataclass(cls, name):
