@@ -107,7 +107,9 @@ class Program {
       return app_.exit(e) == 0 ? 0 : kUsage;
     }
     try {
-      return actions_.at(app_.get_subcommands().at(0)->get_name())();
+      int status = actions_.at(app_.get_subcommands().at(0)->get_name())();
+      umbra::detail::check(std::fflush(stdout) == 0 && !std::ferror(stdout), "cannot write to standard output");
+      return status;
     } catch (const std::exception& e) {
       std::fprintf(stderr, "umbra: %s\n", e.what());
       return 1;

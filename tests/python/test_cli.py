@@ -286,6 +286,11 @@ class TestCommandLine:
         umbra("run", status=2)
         umbra("info", "nowhere.pt2", status=1)
 
+    def test_output_that_is_lost_is_an_error(self, files):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([str(PROGRAM), "show", str(files / "net.pt2")], stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 1 and done.stderr == "umbra: cannot write to standard output\n"
+
     def test_no_command_is_answered_with_the_commands(self):
         assert "umbra convert weights.pt weights.safetensors" in umbra(status=2)
 
