@@ -75,3 +75,11 @@ def test_layers_come_from_where_they_are_written():
     text = (FOLDER / "nn/__init__.pyi").read_text()
     assert "from umbra.nn.modules.linear import Linear as Linear" in text and "from umbra.nn import functional as functional" in text
     assert signatures("nn/functional/__init__.pyi", "relu") == ["input, inplace=..."]
+
+
+def test_completion_knows_what_is_loaded_on_demand():
+    assert {"nn", "optim", "export", "compile", "vmap", "utils", "distributions"} <= set(dir(umbra))
+    assert {"utils", "functional", "Linear"} <= set(dir(umbra.nn)) and {"data", "checkpoint"} <= set(dir(umbra.utils))
+    for module in (umbra, umbra.nn, umbra.utils, umbra.optim, umbra.export):
+        assert "lazy_submodules" not in dir(module)
+        assert [name for name in dir(module) if not hasattr(module, name)] == []
