@@ -43,12 +43,11 @@ class Progress {
 };
 
 /// How much has been written to a file, of so many bytes.
-class WriteProgress final : public Progress {
+class WriteProgress final : public Progress, public io::WriteWatcher {
  public:
-  explicit WriteProgress(size_t bytes) : Progress("wrote", bytes) {
-    io::watch_writes([this](size_t count) { step(count); });
-  }
-  ~WriteProgress() override { io::watch_writes({}); }
+  explicit WriteProgress(size_t bytes) : Progress("wrote", bytes) { io::watch_writes(this); }
+  ~WriteProgress() override { io::watch_writes(nullptr); }
+  void wrote(size_t bytes) override { step(bytes); }
 
  private:
   std::string text(size_t count) const override { return amount(static_cast<int64_t>(count), "B"); }

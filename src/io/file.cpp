@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kWriteBuffer = size_t{1} << 18;
 constexpr size_t kWatchedPiece = size_t{1} << 24;  // what is written between two words to a watcher
 
-thread_local std::function<void(size_t)> watcher;
+std::atomic<WriteWatcher*> write_watcher;
 
 /// An open file descriptor that closes itself.
 struct Descriptor {
@@ -150,12 +150,13 @@ void AtomicFile::write(const void* data, size_t size) {
 
 void AtomicFile::write_through(const void* data, size_t size) {
   for (const char* next = static_cast<const char*>(data); size > 0;) {
+    WriteWatcher* watcher = write_watcher;
     ssize_t count = ::write(descriptor_, next, watcher ? std::min(size, kWatchedPiece) : size);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) failed("cannot write the file");
     next += count;
     size -= static_cast<size_t>(count);
-    if (watcher) watcher(static_cast<size_t>(count));
+    if (watcher) watcher->wrote(static_cast<size_t>(count));
   }
 }
 
@@ -176,7 +177,7 @@ void AtomicFile::commit() {
   sync_folder(target_);
 }
 
-void watch_writes(std::function<void(size_t)> told) { watcher = std::move(told); }
+void watch_writes(WriteWatcher* watcher) { write_watcher = watcher; }
 
 void save_file(const std::string& path, std::string_view contents) {
   AtomicFile file(path);

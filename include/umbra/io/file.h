@@ -10,7 +10,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -91,9 +90,14 @@ class AtomicFile final : public ByteSink {
   int descriptor_ = -1;
 };
 
-/// From now on `watcher` is told of every piece that this thread brings to a file, by its size: for programs that show
-/// how far they are. An empty one ends it.
-void watch_writes(std::function<void(size_t)> watcher);
+/// Is told of every piece that is brought to a file, by whichever thread: for programs that show how far they are.
+class WriteWatcher {
+ public:
+  virtual ~WriteWatcher() = default;
+  virtual void wrote(size_t bytes) = 0;
+};
+/// From now on there is this one; null ends it.
+void watch_writes(WriteWatcher* watcher);
 
 /// Replaces the file by these bytes, atomically.
 void save_file(const std::string& path, std::string_view contents);

@@ -96,10 +96,12 @@ TEST(File, AnErrorWhileWritingLeavesNothingBehind) {
 
 TEST(File, AWatcherIsToldOfAllThatIsWritten) {
   TemporaryFolder folder;
-  std::vector<size_t> pieces;
-  watch_writes([&](size_t count) { pieces.push_back(count); });
+  struct Pieces : WriteWatcher, std::vector<size_t> {
+    void wrote(size_t bytes) override { push_back(bytes); }
+  } pieces;
+  watch_writes(&pieces);
   save_file(folder.file("large"), std::string(40'000'000, 'x'));
-  watch_writes({});
+  watch_writes(nullptr);
   save_file(folder.file("small"), "x");
   EXPECT_EQ(std::accumulate(pieces.begin(), pieces.end(), size_t{0}), 40'000'000u);
   EXPECT_GE(pieces.size(), 3u);
