@@ -367,20 +367,12 @@ def write(path, text):
         path.write_text(text)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sources", required=True)
-    parser.add_argument("--out", required=True)
-    args = parser.parse_args()
-    out = pathlib.Path(args.out)
-    own = list(read_schemas(args.sources))
-    functions, seen, defined = [], set(), {s.full_name() for s in own}
-    aten = [Schema(line) for line in (pathlib.Path(args.sources) / "aten_schemas.txt").read_text().splitlines()]
-    # ATen's own text first: how a definition spells a default, and which definitions there are, leaves the headers as they are.
-    known = {s.full_name() for s in aten}
-    schemas = aten + [s for s in own if s.full_name() not in known]
-    schemas = [s for s in schemas if s.space == "aten" and is_expressible(s)]
-    tell_apart(schemas)
+NOTE = "// Written by tools/generate_operators.py from the operators' schemas.\n"
+
+
+def functions_of(schemas):
+    """The functions that C++ has of the schemas, by name and overload."""
+    functions, seen = [], set()
     for schema in schemas:
         f = Function(schema)
         if f.key() in seen:  # overloads that C++ cannot tell apart: the first one is the function
@@ -394,35 +386,61 @@ def main():
         while (f.name, f.required()) in calls and f.require_one_more():
             pass
         calls.add((f.name, f.required()))
-    note = "// Written by tools/generate_operators.py from the operators' schemas.\n"
-    head = note + ("#pragma once\n\n#include <cmath>\n#include <concepts>\n#include <optional>\n#include <string>\n#include <tuple>\n"
+    return functions
+
+
+def write_headers(folder, functions, for_users):
+    head = NOTE + ("#pragma once\n\n#include <cmath>\n#include <concepts>\n#include <optional>\n#include <string>\n#include <tuple>\n"
                    "#include <vector>\n\n"
                    '#include "umbra/core/generator.h"\n#include "umbra/core/value.h"\n\nnamespace UMBRA_API umbra {\n\n')
-    for folder, shown in (("include", functions), ("installed", [f for f in functions if f.schema.full_name() in defined])):
-        declarations = "\n".join(f"{result_type(f.schema)} {safe(f.name)}({f.declaration()});  // {f.schema.full_name()}"
-                                 for f in shown if f.name not in METHODS_ONLY)
-        declarations += "\n\n" + "\n".join(filter(None, (f.with_dtype() for f in shown if f.name not in METHODS_ONLY)))
-        methods = [f.method_declaration() for f in shown if f.is_method()]
-        if folder == "installed":
-            for family in FAMILIES:
-                members = filter(None, (f.in_namespace(family) for f in shown))
-                declarations += f"\n\nnamespace {family} {{\n" + "\n".join(members) + f"\n}}  // namespace {family}"
-            methods = [m for m in methods if "Scalar item()" not in m]  # that one gives a Scalar of more names
-            methods.append('#include "umbra/libtorch_methods.inc"')
-        write(out / folder / "umbra/generated/functions.h", head + declarations + "\n\n}  // namespace umbra\n")
-        write(out / folder / "umbra/generated/methods.inc", note + "\n".join(methods) + "\n")
-    source_head = note + ('#include "umbra/dispatch/operator.h"\n#include "umbra/generated/functions.h"\n\nnamespace umbra {\n\n'
-                          "[[maybe_unused]] static Value box_scalars(ArrayRef<Scalar> scalars) {\n"
-                          "  return std::vector<Value>(scalars.begin(), scalars.end());\n}\n\n")
+    declarations = "\n".join(f"{result_type(f.schema)} {safe(f.name)}({f.declaration()});  // {f.schema.full_name()}"
+                             for f in functions if f.name not in METHODS_ONLY)
+    declarations += "\n\n" + "\n".join(filter(None, (f.with_dtype() for f in functions if f.name not in METHODS_ONLY)))
+    methods = [f.method_declaration() for f in functions if f.is_method()]
+    if for_users:
+        for family in FAMILIES:
+            members = filter(None, (f.in_namespace(family) for f in functions))
+            declarations += f"\n\nnamespace {family} {{\n" + "\n".join(members) + f"\n}}  // namespace {family}"
+        methods = [m for m in methods if "Scalar item()" not in m]  # that one gives a Scalar of more names
+        methods.append('#include "umbra/libtorch_methods.inc"')
+    write(folder / "umbra/generated/functions.h", head + declarations + "\n\n}  // namespace umbra\n")
+    write(folder / "umbra/generated/methods.inc", NOTE + "\n".join(methods) + "\n")
+
+
+def write_sources(folder, functions):
+    head = NOTE + ('#include "umbra/dispatch/operator.h"\n#include "umbra/generated/functions.h"\n\nnamespace umbra {\n\n'
+                   "[[maybe_unused]] static Value box_scalars(ArrayRef<Scalar> scalars) {\n"
+                   "  return std::vector<Value>(scalars.begin(), scalars.end());\n}\n\n")
     for part in range(PARTS):
         bodies = []
         for f in functions:
-            if f.schema.full_name() not in defined or f.name in OWN_FUNCTIONS or zlib.crc32(f.name.encode()) % PARTS != part:
+            if f.name in OWN_FUNCTIONS or zlib.crc32(f.name.encode()) % PARTS != part:
                 continue
             bodies.append(f.body())
             if f.is_method():
                 bodies.append(f.method_body())
-        write(out / f"src/functions_{part}.cpp", source_head + "\n\n".join(bodies) + "\n\n}  // namespace umbra\n")
+        write(folder / f"functions_{part}.cpp", head + "\n\n".join(bodies) + "\n\n}  // namespace umbra\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sources", required=True)
+    parser.add_argument("--out", required=True)
+    args = parser.parse_args()
+    own = list(read_schemas(args.sources))
+    aten = [Schema(line) for line in (pathlib.Path(args.sources) / "aten_schemas.txt").read_text().splitlines()]
+    # ATen's own text first: how a definition spells a default, and which definitions there are, leaves the headers as they are.
+    known = {s.full_name() for s in aten}
+    schemas = aten + [s for s in own if s.full_name() not in known]
+    schemas = [s for s in schemas if s.space == "aten" and is_expressible(s)]
+    tell_apart(schemas)
+    functions = functions_of(schemas)
+    names = {s.full_name() for s in own}
+    defined = [f for f in functions if f.schema.full_name() in names]
+    out = pathlib.Path(args.out)
+    write_headers(out / "include", functions, False)
+    write_headers(out / "installed", defined, True)
+    write_sources(out / "src", defined)
 
 
 if __name__ == "__main__":

@@ -176,7 +176,6 @@ void bind_aot(nb::module_& m) {
       .def("why_not",
            [](const CompiledObject& c, nb::handle inputs) { return c.function->why_not(read_values(inputs)); })
       .def("cache_info", [](const CompiledObject& c) { return wrap_info(c.function->cache_info()); })
-      .def("clear_cache", [](const CompiledObject& c) { c.function->clear_cache(); })
       .def("prepare", [](const CompiledObject& c,
                          nb::handle inputs) { return wrap_graphs(c.function->prepare(read_values(inputs))); })
       .def("graphs", [](const CompiledObject& c, nb::handle inputs) {

@@ -286,7 +286,7 @@ Tensor lift(const Tensor& made) {
 /// The elements of a storage's memory, of the type that is asked for: those of a storage without a type are integers.
 Tensor copy_storage(nb::handle storage, std::optional<DType> dtype) {
   DType own = nb::hasattr(storage, "dtype") ? default_dtype() : DType::Int64;
-  nb::object view = nb::module_::import_("umbra._tensor").attr("_over_storage");
+  nb::object view = nb::module_::import_("umbra._old_constructor").attr("over_storage");
   nb::object shared = view(storage, nb::steal(wrap(dtype.value_or(own))));
   return call<"aten::clone">(tensor_of(shared.ptr()));
 }

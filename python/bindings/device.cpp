@@ -1,5 +1,4 @@
 // umbra.device: a value, whether or not the machine has it.
-#include <functional>
 
 #include "values.h"
 

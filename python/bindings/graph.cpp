@@ -526,7 +526,6 @@ void bind_graph(nb::module_& m) {
             g->pytree = fx::PytreeSignature{std::move(arguments), std::move(keywords), has_output};
           },
           nb::arg("arguments"), nb::arg("keywords").none(), nb::arg("has_output"))
-      .def_prop_ro("_has_pytree", [](const GraphHandle& g) { return g->pytree.has_value(); })
       .def("_take_pytree", [](GraphHandle& g, const GraphHandle& other) { g->pytree = other->pytree; })
       .def("_clear_pytree", [](GraphHandle& g) { g->pytree.reset(); })
       .def("__str__", [](const GraphHandle& g) { return fx::to_string(*g.get()); })

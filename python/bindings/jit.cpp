@@ -122,25 +122,14 @@ void bind_types(nb::module_& m) {
   m.def(
       "_jit_type_of", [](nb::handle object) { return TypeRef{jit::type_of(to_jit(object.ptr(), nullptr))}; },
       nb::arg("object").none());
+}
 
-  nb::class_<ClassRef>(m, "_jit_Class")
-      .def_static("make",
-                  [](const std::string& name, bool is_module) {
-                    auto cls = std::make_shared<ClassType>();
-                    cls->name = name;
-                    cls->is_module = is_module;
-                    return ClassRef{cls};
-                  })
-      .def_static("make_interface",
-                  [](const std::string& name, bool is_module) {
-                    auto cls = std::make_shared<ClassType>();
-                    cls->name = name;
-                    cls->is_module = is_module;
-                    cls->is_interface = true;
-                    return ClassRef{cls};
-                  })
-      .def("add_overloads", [](ClassRef& c, const std::string& name,
-                               std::vector<std::string> methods) { c.cls->overloads[name] = std::move(methods); })
+// ---- classes ----
+
+/// What a class of programs has: overloads, hooks, constants, attributes and methods.
+void bind_members(nb::class_<ClassRef>& cls) {
+  cls.def("add_overloads", [](ClassRef& c, const std::string& name,
+                              std::vector<std::string> methods) { c.cls->overloads[name] = std::move(methods); })
       .def("has_overloads", [](const ClassRef& c, const std::string& name) { return c.cls->overloads.contains(name); })
       .def("set_hooks",
            [](ClassRef& c, std::vector<std::string> pre, std::vector<std::string> post) {
@@ -161,17 +150,6 @@ void bind_types(nb::module_& m) {
                if (key == name) return true;
              return false;
            })
-      .def_static("make_enum",
-                  [](const std::string& name, const TypeRef& value,
-                     const std::vector<std::pair<std::string, nb::object>>& members) {
-                    auto cls = std::make_shared<ClassType>();
-                    cls->name = name;
-                    cls->is_enum = true;
-                    cls->enum_value = value.type;
-                    for (const auto& [key, object] : members)
-                      cls->constants.emplace_back(key, to_jit(object.ptr(), value.type));
-                    return ClassRef{cls};
-                  })
       .def_prop_ro("name", [](const ClassRef& c) { return c.cls->name; })
       .def_prop_ro("type", [](const ClassRef& c) { return TypeRef{jit::class_type(c.cls)}; })
       .def("__eq__", [](const ClassRef& a, const ClassRef& b) { return a.cls == b.cls; })
@@ -221,7 +199,6 @@ void bind_types(nb::module_& m) {
       .def("set_container", [](const ClassRef& c) { c.cls->is_container = true; })
       .def("add_method",
            [](ClassRef& c, const std::string& name, const FunctionRef& f) { c.cls->add_method(name, f.function); })
-      .def("method_names", [](const ClassRef& c) { return c.cls->method_order; })
       .def("method",
            [](const ClassRef& c, const std::string& name) -> nb::object {
              FunctionPtr f = c.cls->method(name);
@@ -231,7 +208,36 @@ void bind_types(nb::module_& m) {
       .def("copy", [](const ClassRef& c) { return ClassRef{std::make_shared<ClassType>(*c.cls)}; });
 }
 
-// ---- functions and objects ----
+void bind_classes(nb::module_& m) {
+  nb::class_<ClassRef> cls(m, "_jit_Class");
+  cls.def_static("make",
+                 [](const std::string& name, bool is_module) {
+                   auto cls = std::make_shared<ClassType>();
+                   cls->name = name;
+                   cls->is_module = is_module;
+                   return ClassRef{cls};
+                 })
+      .def_static("make_interface",
+                  [](const std::string& name, bool is_module) {
+                    auto cls = std::make_shared<ClassType>();
+                    cls->name = name;
+                    cls->is_module = is_module;
+                    cls->is_interface = true;
+                    return ClassRef{cls};
+                  })
+      .def_static("make_enum", [](const std::string& name, const TypeRef& value,
+                                  const std::vector<std::pair<std::string, nb::object>>& members) {
+        auto cls = std::make_shared<ClassType>();
+        cls->name = name;
+        cls->is_enum = true;
+        cls->enum_value = value.type;
+        for (const auto& [key, object] : members) cls->constants.emplace_back(key, to_jit(object.ptr(), value.type));
+        return ClassRef{cls};
+      });
+  bind_members(cls);
+}
+
+// ---- functions and methods ----
 
 nb::object call_function(const FunctionPtr& function, nb::args args, nb::kwargs kwargs) {
   function->ensure();
@@ -300,7 +306,7 @@ FunctionRef method_of(Function& function, const ClassPtr& cls) {
   return {f};
 }
 
-void bind_functions_and_objects(nb::module_& m) {
+void bind_script_functions(nb::module_& m) {
   nb::class_<FunctionRef>(m, "_jit_Function")
       .def_prop_ro("name",
                    [](const FunctionRef& f) { return f.function->name.substr(f.function->name.rfind('.') + 1); })
@@ -328,7 +334,6 @@ void bind_functions_and_objects(nb::module_& m) {
                constants[("c" + std::to_string(i)).c_str()] = from_jit(Value(printer.constants()[i]));
              return std::make_pair(text, constants);
            })
-      .def("set_graph", [](FunctionRef& f, const GraphPtr& g) { f.function->graph = g, f.function->program = nullptr; })
       .def(
           "set_default",
           [](FunctionRef& f, const std::string& name, nb::handle value) {
@@ -383,6 +388,11 @@ void bind_functions_and_objects(nb::module_& m) {
   m.def("_jit_freeze", [](const JitObject& o, const std::vector<std::string>& preserved) {
     return JitObject{jit::freeze(o.value, preserved)};
   });
+}
+
+// ---- objects ----
+
+void bind_objects(nb::module_& m) {
   nb::class_<JitObject>(m, "_jit_Object")
       .def("class_", [](const JitObject& o) { return ClassRef{o.instance().cls}; })
       .def("getattr",
@@ -443,9 +453,11 @@ void bind_jit(nb::module_& m) {
   bind_switches(m);
   bind_jit_values(m);
   bind_types(m);
+  bind_classes(m);
   bind_jit_graphs(m);
   bind_jit_passes(m);
-  bind_functions_and_objects(m);
+  bind_script_functions(m);
+  bind_objects(m);
   bind_jit_trace(m);
   bind_jit_script(m);
   bind_jit_files(m);

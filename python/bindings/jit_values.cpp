@@ -222,59 +222,69 @@ static nb::object object_of_class(nb::handle cls, jit::Instance& instance) {
   return made;
 }
 
-Value to_jit(PyObject* object, const TypePtr& type) {
-  if (!type) return infer(object);
-  bool is_int = PyLong_Check(object) && !PyBool_Check(object);
-  switch (type->kind) {
-    case TypeKind::Any: return infer(object);
-    case TypeKind::None:
-      if (object == Py_None) return Value();
-      break;
-    case TypeKind::Optional: return object == Py_None ? Value() : to_jit(object, type->element());
-    case TypeKind::Union: return read_union(object, type);
+namespace {
+
+bool is_numpy(PyObject* object, std::string_view type) {
+  return std::string_view(type_name(object)).starts_with(concat("numpy.", type));
+}
+bool is_int(PyObject* object) { return PyLong_Check(object) && !PyBool_Check(object); }
+bool is_one_element(PyObject* object) { return is_tensor(object) && tensor_of(object).numel() == 1; }
+
+/// What stands for a value of a type that is no container; nothing where the object does not fit. `bool`, `int` and
+/// `float` take each other's values as pybind's casts do.
+using MaybeValue = std::optional<Value>;
+
+MaybeValue bool_value(PyObject* object) {
+  if (PyBool_Check(object)) return Value(object == Py_True);
+  if (is_numpy(object, "bool") || is_int(object) || PyFloat_Check(object)) return Value(PyObject_IsTrue(object) == 1);
+  if (is_one_element(object)) return Value(tensor_of(object).item().to_bool());
+  return {};
+}
+
+MaybeValue int_value(PyObject* object) {
+  if (PyBool_Check(object)) return Value(static_cast<int64_t>(object == Py_True));
+  if (is_int(object) || Py_TYPE(object) == g_dtype_type || Py_TYPE(object) == g_memory_format_type)
+    return infer(object);
+  if (Layout layout; read_layout(object, layout)) return infer(object);
+  if (is_one_element(object)) return Value(tensor_of(object).item().to_int());
+  if (is_numpy(object, "int"))
+    return Value(static_cast<int64_t>(PyLong_AsLongLong(owned(PyNumber_Index(object)).ptr())));
+  return {};
+}
+
+MaybeValue float_value(PyObject* object) {
+  if (PyFloat_Check(object)) return Value(PyFloat_AS_DOUBLE(object));
+  if (PyLong_Check(object)) return Value(static_cast<double>(PyLong_AsLongLong(object)));
+  if (is_numpy(object, "float")) return Value(PyFloat_AsDouble(object));
+  if (is_one_element(object)) return Value(tensor_of(object).item().to_double());
+  return {};
+}
+
+MaybeValue plain_value(PyObject* object, TypeKind kind) {
+  Scalar number;
+  Device device;
+  switch (kind) {
+    case TypeKind::Any:
+    case TypeKind::Generator: return infer(object);
+    case TypeKind::None: return object == Py_None ? MaybeValue(Value()) : MaybeValue();
     case TypeKind::Tensor:
       if (is_tensor(object)) return Value(tensor_of(object));
-      if (object == Py_None) return Value();  // a tensor that is not there, as PyTorch has it
-      break;
-    case TypeKind::Bool:
-      if (PyBool_Check(object)) return Value(object == Py_True);
-      if (std::string_view(type_name(object)).starts_with("numpy.bool")) return Value(PyObject_IsTrue(object) == 1);
-      if (is_int || PyFloat_Check(object)) return Value(PyObject_IsTrue(object) == 1);
-      if (is_tensor(object) && tensor_of(object).numel() == 1) return Value(tensor_of(object).item().to_bool());
-      break;
-    case TypeKind::Int:
-      if (PyBool_Check(object)) return Value(static_cast<int64_t>(object == Py_True));
-      if (is_int || Py_TYPE(object) == g_dtype_type || Py_TYPE(object) == g_memory_format_type) return infer(object);
-      if (Layout layout; read_layout(object, layout)) return infer(object);
-      if (is_tensor(object) && tensor_of(object).numel() == 1) return Value(tensor_of(object).item().to_int());
-      if (std::string_view(type_name(object)).starts_with("numpy.int"))
-        return Value(static_cast<int64_t>(PyLong_AsLongLong(owned(PyNumber_Index(object)).ptr())));
-      break;
-    case TypeKind::Float:
-      if (PyFloat_Check(object)) return Value(PyFloat_AS_DOUBLE(object));
-      if (PyLong_Check(object)) return Value(static_cast<double>(PyLong_AsLongLong(object)));
-      if (std::string_view(type_name(object)).starts_with("numpy.float")) return Value(PyFloat_AsDouble(object));
-      if (is_tensor(object) && tensor_of(object).numel() == 1) return Value(tensor_of(object).item().to_double());
-      break;
-    case TypeKind::Number: {
-      Scalar number;
-      if (!PyBool_Check(object) && read_scalar(object, number)) return Value(number);
-      break;
-    }
-    case TypeKind::Complex: {
-      Scalar number;
-      if (read_scalar(object, number)) return Value(number.to_complex());
-      break;
-    }
+      return object == Py_None ? MaybeValue(Value()) : MaybeValue();  // a tensor that is not there, as PyTorch has it
+    case TypeKind::Bool: return bool_value(object);
+    case TypeKind::Int: return int_value(object);
+    case TypeKind::Float: return float_value(object);
+    case TypeKind::Number:
+      return !PyBool_Check(object) && read_scalar(object, number) ? MaybeValue(Value(number)) : MaybeValue();
+    case TypeKind::Complex: return read_scalar(object, number) ? MaybeValue(Value(number.to_complex())) : MaybeValue();
     case TypeKind::String:
-      if (PyUnicode_Check(object)) return Value(std::string(text_of(object)));
-      break;
-    case TypeKind::Device: {
-      Device device;
-      if (read_device(object, device)) return Value(device);
-      break;
-    }
-    case TypeKind::Generator: return infer(object);
+      return PyUnicode_Check(object) ? MaybeValue(Value(std::string(text_of(object)))) : MaybeValue();
+    case TypeKind::Device: return read_device(object, device) ? MaybeValue(Value(device)) : MaybeValue();
+    default: return {};
+  }
+}
+
+MaybeValue container_value(PyObject* object, const TypePtr& type) {
+  switch (type->kind) {
     case TypeKind::List:
       if (type->broadcast > 0 && is_own_type(object, type->element()))  // one element stands for all
         return jit::make_list(
@@ -282,20 +292,38 @@ Value to_jit(PyObject* object, const TypePtr& type) {
       if (PyList_Check(object) || PyTuple_Check(object) || PyRange_Check(object)) return read_list(object, type);
       if (ScriptList list; nb::try_cast<ScriptList>(nb::handle(object), list) && jit::has_type(list.value, *type))
         return list.value;
-      break;
+      return {};
     case TypeKind::Tuple:
       if (PyTuple_Check(object)) return read_tuple(object, type);
       if (PyList_Check(object)) return read_tuple(owned(PyList_AsTuple(object)).ptr(), type);
-      break;
+      return {};
     case TypeKind::Dict:
       if (PyDict_Check(object)) return read_dict(object, type);
       if (ScriptDict dict; nb::try_cast<ScriptDict>(nb::handle(object), dict) && jit::has_type(dict.value, *type))
         return dict.value;
-      break;
+      return {};
+    default: return {};
+  }
+}
+
+}  // namespace
+
+Value to_jit(PyObject* object, const TypePtr& type) {
+  if (!type) return infer(object);
+  switch (type->kind) {
+    case TypeKind::Optional: return object == Py_None ? Value() : to_jit(object, type->element());
+    case TypeKind::Future: return to_jit(object, type->element());
+    case TypeKind::Union: return read_union(object, type);
     case TypeKind::Enum: return read_enum(object, type);
     case TypeKind::Class: return read_instance(object, type);
-    case TypeKind::Future: return to_jit(object, type->element());
-    case TypeKind::Function: break;
+    case TypeKind::List:
+    case TypeKind::Tuple:
+    case TypeKind::Dict:
+      if (MaybeValue value = container_value(object, type)) return *std::move(value);
+      break;
+    default:
+      if (MaybeValue value = plain_value(object, type->kind)) return *std::move(value);
+      break;
   }
   cannot_cast(object, type);
 }
@@ -444,10 +472,6 @@ void bind_jit_values(nb::module_& m) {
   });
   jit::set_python_call(call_python);
   m.def("_jit_register_class", [](const std::string& name, nb::object cls) { python_classes()[name.c_str()] = cls; });
-  m.def("_jit_find_class", [](const std::string& name) {
-    return python_classes().contains(name.c_str()) ? nb::borrow(python_classes()[name.c_str()])
-                                                   : nb::object(nb::none());
-  });
   m.def("_jit_set_wrapper", [](nb::object function) { wrapper() = function; });
 }
 

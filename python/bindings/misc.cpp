@@ -4,7 +4,6 @@
 #include <xmmintrin.h>
 #endif
 
-#include <cmath>
 #include <numbers>
 #include <set>
 

@@ -111,7 +111,6 @@ PyObject* get_tag_names(PyObject* self, void*) {
   });
 }
 PyObject* get_is_view(PyObject* self, void*) { return PyBool_FromLong(cast(self)->op->is_view()); }
-PyObject* get_is_composite(PyObject* self, void*) { return PyBool_FromLong(cast(self)->op->is_composite()); }
 // The operator itself is what calls it: torch's `_op` and `op` are that too.
 PyObject* get_self(PyObject* self, void*) { return Py_NewRef(self); }
 
@@ -139,7 +138,6 @@ PyGetSetDef g_properties[] = {
     {"_op", get_self, nullptr, nullptr, nullptr},
     {"op", get_self, nullptr, nullptr, nullptr},
     {"is_view", get_is_view, nullptr, nullptr, nullptr},
-    {"_is_composite", get_is_composite, nullptr, nullptr, nullptr},
     {"__name__", get_name, nullptr, nullptr, nullptr},
     {"__qualname__", get_qualname, nullptr, nullptr, nullptr},
     {"__module__", get_module, nullptr, nullptr, nullptr},

@@ -53,6 +53,52 @@ std::string code_of(const ShapeEnv& env, const sym::Expression* expression, cons
   });
 }
 
+/// Guards and ranges of expressions that come as text: from files and from Python's source.
+void bind_expression_texts(nb::module_& m) {
+  m.def("_evaluate_guard_code", [](const std::string& code, const std::map<std::string, int64_t>& values) {
+    auto env = make_counted<ShapeEnv>();
+    sym::Bindings bindings;
+    sym::ParseOptions options;
+    options.source = [&](std::string_view path) {
+      auto value = values.find(std::string(path));
+      check<ValueError>(value != values.end(), "the guards name no input of this call: ", std::string(path));
+      const sym::Expression* symbol = env->declare_symbol(path, false);
+      bindings.set(symbol, value->second);
+      return symbol;
+    };
+    std::optional<sym::Number> holds = env->evaluate(sym::parse(*env, code, options), bindings);
+    return holds && holds->integer != 0;
+  });
+  // The range of an expression given as text, with the ranges of its symbols: ("int" | "float" | "bool", least, most).
+  using Ends = std::pair<std::optional<int64_t>, std::optional<int64_t>>;
+  m.def("_bound_expression", [](const std::string& text, const std::map<std::string, Ends>& ranges) {
+    auto env = make_counted<ShapeEnv>();
+    sym::ParseOptions options;
+    options.symbol = [&](std::string_view name, std::optional<bool>) {
+      auto given = ranges.find(std::string(name));
+      sym::Range range;
+      if (given != ranges.end() && given->second.first) range.lower = *given->second.first;
+      if (given != ranges.end() && given->second.second) range.upper = *given->second.second;
+      return env->declare_symbol(name, false, {}, range);
+    };
+    const sym::Expression* expression = sym::parse(*env, text, options);
+    if (expression->type() == sym::Type::Float) {
+      sym::FloatRange range = env->float_range(expression);
+      return nb::make_tuple("float", range.lower, range.upper);
+    }
+    if (expression->type() == sym::Type::Bool) {
+      int known = env->known(expression);
+      return nb::make_tuple("bool", known == 1, known != 0);
+    }
+    sym::Range range = env->range(expression);
+    return nb::make_tuple("int", integer_object(range.lower), integer_object(range.upper));
+  });
+  m.def("_condition_text", [](const std::string& text) {
+    auto env = make_counted<ShapeEnv>();
+    return sym::to_condition_text(sym::parse(*env, text));
+  });
+}
+
 }  // namespace
 
 void bind_shape_env(nb::module_& m) {
@@ -79,7 +125,6 @@ void bind_shape_env(nb::module_& m) {
            [](const ShapeEnvObject& e) { return nb::steal(wrap(e.env->create_unbacked_float())); })
       .def("create_unbacked_symbool",
            [](const ShapeEnvObject& e) { return nb::steal(wrap(e.env->create_unbacked_bool())); })
-      .def_prop_ro("_cdata", [](const ShapeEnvObject& e) { return reinterpret_cast<uintptr_t>(e.env.get()); })
       .def("guards",
            [](const ShapeEnvObject& e) {
              std::vector<std::pair<std::string, std::string>> out;
@@ -87,7 +132,6 @@ void bind_shape_env(nb::module_& m) {
                out.emplace_back(sym::to_text(g.condition), g.location ? g.location->text() : "");
              return out;
            })
-      .def("guard_texts", [](const ShapeEnvObject& e) { return e.env->guard_texts(); })
       .def("runtime_asserts",
            [](const ShapeEnvObject& e) {
              std::vector<std::pair<std::string, std::string>> out;
@@ -163,52 +207,11 @@ void bind_shape_env(nb::module_& m) {
              return out;
            })
       .def("version", [](const ShapeEnvObject& e) { return e.env->version(); });
-  m.def("_evaluate_guard_code", [](const std::string& code, const std::map<std::string, int64_t>& values) {
-    auto env = make_counted<ShapeEnv>();
-    sym::Bindings bindings;
-    sym::ParseOptions options;
-    options.source = [&](std::string_view path) {
-      auto value = values.find(std::string(path));
-      check<ValueError>(value != values.end(), "the guards name no input of this call: ", std::string(path));
-      const sym::Expression* symbol = env->declare_symbol(path, false);
-      bindings.set(symbol, value->second);
-      return symbol;
-    };
-    std::optional<sym::Number> holds = env->evaluate(sym::parse(*env, code, options), bindings);
-    return holds && holds->integer != 0;
-  });
-  // The range of an expression given as text, with the ranges of its symbols: ("int" | "float" | "bool", least, most).
-  using Ends = std::pair<std::optional<int64_t>, std::optional<int64_t>>;
-  m.def("_bound_expression", [](const std::string& text, const std::map<std::string, Ends>& ranges) {
-    auto env = make_counted<ShapeEnv>();
-    sym::ParseOptions options;
-    options.symbol = [&](std::string_view name, std::optional<bool>) {
-      auto given = ranges.find(std::string(name));
-      sym::Range range;
-      if (given != ranges.end() && given->second.first) range.lower = *given->second.first;
-      if (given != ranges.end() && given->second.second) range.upper = *given->second.second;
-      return env->declare_symbol(name, false, {}, range);
-    };
-    const sym::Expression* expression = sym::parse(*env, text, options);
-    if (expression->type() == sym::Type::Float) {
-      sym::FloatRange range = env->float_range(expression);
-      return nb::make_tuple("float", range.lower, range.upper);
-    }
-    if (expression->type() == sym::Type::Bool) {
-      int known = env->known(expression);
-      return nb::make_tuple("bool", known == 1, known != 0);
-    }
-    sym::Range range = env->range(expression);
-    return nb::make_tuple("int", integer_object(range.lower), integer_object(range.upper));
-  });
-  m.def("_condition_text", [](const std::string& text) {
-    auto env = make_counted<ShapeEnv>();
-    return sym::to_condition_text(sym::parse(*env, text));
-  });
   m.def("_sym_mark_size_like", [](nb::handle value) {
     SymInt symbol = expect_int(value);
     if (symbol.is_symbolic()) static_cast<const sym::Expression*>(symbol.node())->env().mark_size_like(symbol);
   });
+  bind_expression_texts(m);
 }
 
 }  // namespace umbra::python

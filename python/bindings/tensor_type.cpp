@@ -123,7 +123,7 @@ PyTypeObject* class_of(TensorImpl* impl) {
 // Tensor(...) as torch has it: from sizes or data. The work is done in Python, where it is rarely called.
 PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
-    nb::object legacy = nb::module_::import_("umbra._tensor").attr("_construct");
+    nb::object legacy = nb::module_::import_("umbra._old_constructor").attr("construct");
     nb::object tuple = owned(PyTuple_New(PyTuple_GET_SIZE(args) + 1));
     PyTuple_SET_ITEM(tuple.ptr(), 0, Py_NewRef(reinterpret_cast<PyObject*>(type)));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)

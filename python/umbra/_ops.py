@@ -5,7 +5,7 @@ import types
 
 from umbra import _C
 from umbra._C import OpOverload, Tensor
-from umbra._modules import NotInUmbraYet, torch_names
+from umbra._modules import torch_names
 
 __all__ = ["OpOverload", "OpOverloadPacket", "Tag", "ops"]
 

@@ -4,7 +4,7 @@ import sys
 
 import umbra
 from umbra._C import UntypedStorage
-from umbra._tensor import is_count
+from umbra._old_constructor import is_count
 
 # Types that have a storage class of their own, by its name in pickles. Tensors of other types are saved over an UntypedStorage.
 _STORAGE_TYPES = {

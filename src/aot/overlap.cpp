@@ -1,3 +1,4 @@
+// Whether two tensors that lie in one storage may share elements.
 #include <algorithm>
 #include <optional>
 

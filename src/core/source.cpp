@@ -1,3 +1,4 @@
+// The user's line: where the program is now, and lines that come as text from files and from Python.
 #include <charconv>
 #include <string_view>
 

@@ -1,7 +1,5 @@
 #include "umbra/core/tensor.h"
 
-#include <cstring>
-
 #include "core/layout_asked.h"
 #include "umbra/core/call_site.h"
 

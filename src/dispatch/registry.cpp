@@ -1,3 +1,4 @@
+// All operators, by name and by the overloads of a name.
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>

@@ -1,3 +1,4 @@
+// Leaves a program the parameters and buffers that it uses, in the order of their first use.
 #include <algorithm>
 
 #include "umbra/export/exported_program.h"

@@ -1,6 +1,5 @@
 #include "fake/seen_calls.h"
 
-#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 

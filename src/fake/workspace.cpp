@@ -1,5 +1,4 @@
 // What kernels take for themselves while they run, by operator: the kernels say it.
-#include <functional>
 #include <unordered_map>
 
 #include "fake/counted.h"

@@ -1,5 +1,4 @@
 #include <bit>
-#include <cstring>
 #include <unordered_map>
 #include <unordered_set>
 

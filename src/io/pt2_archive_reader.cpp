@@ -1,3 +1,4 @@
+// Reads .pt2 archives, of today and of older versions: programs, weights and constants.
 #include <unordered_map>
 #include <unordered_set>
 

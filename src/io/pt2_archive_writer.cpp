@@ -1,3 +1,4 @@
+// Writes .pt2 archives: programs, weights and constants.
 #include <map>
 
 #include "io/tensor_bytes.h"

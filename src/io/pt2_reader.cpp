@@ -1,3 +1,4 @@
+// The JSON of a .pt2 file as the structs of its schema; errors say where in the JSON they are.
 #include <limits>
 
 #include "io/pt2_fields.h"

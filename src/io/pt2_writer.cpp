@@ -1,3 +1,4 @@
+// The structs of a .pt2 file's schema as JSON.
 #include <cmath>
 
 #include "io/pt2_fields.h"

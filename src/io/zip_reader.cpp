@@ -1,3 +1,4 @@
+// Reads zip files, and takes them for hostile.
 #include <zlib.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include <cstring>
+// Writes zip files whose entries are stored as they are.
 
 #include "io/zip_format.h"
 #include "umbra/core/error.h"

@@ -1,4 +1,6 @@
 // Expressions.
+#include <algorithm>
+
 #include "jit/builtin_rules.h"
 #include "jit/emitter.h"
 
@@ -300,61 +302,74 @@ Condition Emitter::is_none(const Tree& e) {
   return c;
 }
 
-Condition Emitter::is_instance(const Tree& e) {
-  if (e.children.size() != 3) fail_at(e, "isinstance takes a value and a type");
-  Variable* v = value(*e.children[1]);
-  std::vector<TypePtr> types;
-  bool any_list = false, any_tuple = false, any_dict = false, of_modules = false, is_module = false;
-  auto names_modules = [&](const Tree& t) {
+Emitter::InstanceTest Emitter::instance_test(const Tree& e, const TypePtr& type) {
+  InstanceTest test;
+  auto is_module_class = [&](const Tree& t) {
     bool named = t.kind == Syntax::Name || t.kind == Syntax::Attribute;
-    std::optional<bool> is = named ? resolver_.module_instance(v->type(), path_of(t)) : std::nullopt;
-    of_modules |= is.has_value();
-    is_module |= is.value_or(false);
+    std::optional<bool> is = named ? resolver_.module_instance(type, path_of(t)) : std::nullopt;
+    test.of_modules |= is.has_value();
+    test.is_module |= is.value_or(false);
     return is.has_value();
   };
   auto add = [&](auto&& self, const Tree& t) -> void {
     if (t.kind == Syntax::Tuple || t.kind == Syntax::List)
       for (const TreePtr& c : t.children) self(self, *c);
-    else if (t.kind == Syntax::Name && t.text == "list") any_list = true;
-    else if (t.kind == Syntax::Name && t.text == "tuple") any_tuple = true;
-    else if (t.kind == Syntax::Name && t.text == "dict") any_dict = true;
-    else if (!names_modules(t)) types.push_back(type_argument(t));
+    else if (t.kind == Syntax::Name && t.text == "list") test.any_list = true;
+    else if (t.kind == Syntax::Name && t.text == "tuple") test.any_tuple = true;
+    else if (t.kind == Syntax::Name && t.text == "dict") test.any_dict = true;
+    else if (!is_module_class(t)) test.types.push_back(type_argument(t));
   };
-  add(add, *e.children[2]);
-  if (of_modules && v->type()->is(TypeKind::Any))
+  add(add, e);
+  return test;
+}
+
+bool Emitter::InstanceTest::accepts(const TypePtr& type) const {
+  if (is_module) return true;
+  if ((any_list && is_list(type)) || (any_tuple && type->is(TypeKind::Tuple)) || (any_dict && is_dict(type)))
+    return true;
+  return std::any_of(types.begin(), types.end(), [&](const TypePtr& t) { return is_subtype(type, t); });
+}
+
+/// What is asked of a value of any type when the program runs; nothing is known of it before.
+Condition Emitter::is_instance_of_any(const Tree& e, Variable* v, InstanceTest test) {
+  if (test.of_modules)
     fail_at(e, "isinstance of a class of modules and a value of type Any is not in Umbra's TorchScript yet");
-  auto fits = [&](const TypePtr& t) {
-    if (is_module) return true;
-    if ((any_list && is_list(t)) || (any_tuple && t->is(TypeKind::Tuple)) || (any_dict && is_dict(t))) return true;
-    for (const TypePtr& w : types)
-      if (is_subtype(t, w)) return true;
-    return false;
-  };
-  Condition c;
+  if (test.any_tuple) fail_at(e, "isinstance(x, tuple) of a value of type Any is not in Umbra's TorchScript yet");
   TypePtr any = simple_type(TypeKind::Any);
-  if (v->type()->is(TypeKind::Any)) {  // decided when it runs
-    if (any_tuple) fail_at(e, "isinstance(x, tuple) of a value of type Any is not in Umbra's TorchScript yet");
-    if (any_list) types.push_back(list_type(any));
-    if (any_dict) types.push_back(dict_type(any, any));
-  } else {
-    TypePtr in = narrowed(v->type(), fits, true), out = narrowed(v->type(), fits, false);
-    if (in) types = in->is(TypeKind::Union) ? in->elements : std::vector<TypePtr>{in};
-    if (!out) c.known = true;
-    else if (!in) c.known = false;
-    if (!c.known && e.children[1]->kind == Syntax::Name) {
-      if (in) c.if_true[e.children[1]->text] = in;
-      if (out) c.if_false[e.children[1]->text] = out;
-    }
-  }
+  bool one_of_types = !test.types.empty() && !test.any_list && !test.any_dict;
+  Condition c;
+  if (one_of_types && e.children[1]->kind == Syntax::Name) c.if_true[e.children[1]->text] = union_type(test.types);
+  if (test.any_list) test.types.push_back(list_type(any));
+  if (test.any_dict) test.types.push_back(dict_type(any, any));
+  c.value = instance_node(e, v, test.types);
+  return c;
+}
+
+Variable* Emitter::instance_node(const Tree& e, Variable* v, std::vector<TypePtr> types) {
+  Node* node = insert(e, "prim::isinstance", {v}, {bool_type()});
+  node->op_types = std::move(types);
+  return node->output();
+}
+
+Condition Emitter::is_instance(const Tree& e) {
+  if (e.children.size() != 3) fail_at(e, "isinstance takes a value and a type");
+  Variable* v = value(*e.children[1]);
+  InstanceTest test = instance_test(*e.children[2], v->type());
+  if (v->type()->is(TypeKind::Any)) return is_instance_of_any(e, v, std::move(test));
+  auto fits = [&](const TypePtr& t) { return test.accepts(t); };
+  TypePtr in = narrowed(v->type(), fits, true), out = narrowed(v->type(), fits, false);
+  Condition c;
+  if (!out) c.known = true;
+  else if (!in) c.known = false;
   if (c.known) {
     c.value = constant(Value(*c.known));
     return c;
   }
-  Node* node = insert(e, "prim::isinstance", {v}, {bool_type()});
-  node->op_types = types;
-  c.value = node->output();
-  if (v->type()->is(TypeKind::Any) && e.children[1]->kind == Syntax::Name && !types.empty() && !any_list && !any_dict)
-    c.if_true[e.children[1]->text] = union_type(types);
+  if (e.children[1]->kind == Syntax::Name) {
+    c.if_true[e.children[1]->text] = in;
+    c.if_false[e.children[1]->text] = out;
+  }
+  c.value = instance_node(e, v, in->is(TypeKind::Union) ? in->elements : std::vector<TypePtr>{in});
   return c;
 }
 

@@ -71,6 +71,14 @@ class Emitter {
   Variable* not_ended(const Tree& s, Variable* condition);
 
   // ---- expressions (emit_expression.cpp, emit_access.cpp) ----
+  /// The second argument of isinstance: types, containers of whatever elements, classes of modules.
+  struct InstanceTest {
+    std::vector<TypePtr> types;
+    bool any_list = false, any_tuple = false, any_dict = false;
+    bool of_modules = false, is_module = false;  // a class of modules was named; the value is one of its modules
+
+    bool accepts(const TypePtr& type) const;
+  };
   SugaredPtr expression(const Tree& e, const TypePtr& hint = nullptr);
   Variable* value(const Tree& e, const TypePtr& hint = nullptr);
   Variable* as_value(const Tree& at, const SugaredPtr& s);
@@ -78,6 +86,9 @@ class Emitter {
   Condition both_conditions(const Tree& e);
   Condition is_none(const Tree& e);
   Condition is_instance(const Tree& e);
+  Condition is_instance_of_any(const Tree& e, Variable* v, InstanceTest test);
+  InstanceTest instance_test(const Tree& e, const TypePtr& type);
+  Variable* instance_node(const Tree& e, Variable* v, std::vector<TypePtr> types);
   Variable* truth(const Tree& at, Variable* v);
   SugaredPtr attribute(const Tree& e);
   SugaredPtr attribute_of(const Tree& at, const SugaredPtr& of, const std::string& name);

@@ -1,3 +1,4 @@
+// Freezes a module: attributes that nothing writes and nobody asks to keep become constants of its graphs.
 #include <algorithm>
 #include <set>
 

@@ -1,5 +1,4 @@
 // Nodes whose result is there already, or shows in a type.
-#include <algorithm>
 
 #include "umbra/jit/alias.h"
 #include "umbra/jit/objects.h"

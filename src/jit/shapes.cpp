@@ -1,5 +1,4 @@
 // What is known of tensors before anything runs: found by running nodes on fake tensors.
-#include <algorithm>
 
 #include "jit/program.h"
 #include "umbra/autograd/grad_mode.h"

@@ -1,3 +1,4 @@
+// Sizes that a trace computes as tensors become numbers.
 #include <unordered_map>
 
 #include "umbra/jit/objects.h"

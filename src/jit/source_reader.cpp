@@ -1,3 +1,4 @@
+// The source in an archive, compiled: each class and function when it is first asked for.
 #include <algorithm>
 
 #include "umbra/jit/compile.h"

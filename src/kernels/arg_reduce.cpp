@@ -1,3 +1,4 @@
+// Places of extremes: argmax, argmin, and max and min along a dimension.
 #include <algorithm>
 #include <vector>
 

@@ -1,3 +1,4 @@
+// Statistics and values of batch norms, and their gradients.
 #include <algorithm>
 #include <array>
 #include <cmath>

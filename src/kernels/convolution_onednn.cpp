@@ -1,3 +1,4 @@
+// Convolutions by oneDNN, shared out among threads by samples, groups or channels.
 #include "kernels/convolution_geometry.h"
 #include "kernels/copy.h"
 #include "kernels/onednn.h"

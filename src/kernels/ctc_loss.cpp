@@ -1,3 +1,4 @@
+// The CTC loss and its gradient, over the paths through a target with blanks between its labels.
 #include <cmath>
 #include <limits>
 

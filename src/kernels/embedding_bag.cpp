@@ -1,3 +1,4 @@
+// Sums, means and maxima of bags of rows, and their gradients.
 #include "kernels/copy.h"
 #include "kernels/embedding.h"
 #include "kernels/parallel.h"

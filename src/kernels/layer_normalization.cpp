@@ -1,3 +1,4 @@
+// Statistics and values of layer and group norms, and their gradients.
 #include <cmath>
 
 #include "kernels/normalization.h"

@@ -1,3 +1,4 @@
+// Losses by the margin between a target's score and the others, and their gradients.
 #include "kernels/copy.h"
 #include "kernels/loss.h"
 #include "kernels/rows.h"

@@ -1,3 +1,4 @@
+// Bags of embeddings as a function.
 #include <algorithm>
 
 #include "umbra/autograd/grad_mode.h"

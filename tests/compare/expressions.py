@@ -12,7 +12,6 @@ import json
 import random
 import re
 import subprocess
-import sys
 
 HINTS = (5, 7, 11)
 POINTS = [(2, 3, 4), (5, 7, 11), (6, 6, 2), (13, 2, 9), (31, 17, 8), (4, 12, 25)]

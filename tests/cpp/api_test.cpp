@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <umbra/umbra.h>
 
-#include <cstdio>
 #include <sstream>
 
 using namespace umbra;

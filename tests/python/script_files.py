@@ -4,8 +4,12 @@ import io
 import umbra as torch
 
 
-def reloaded(module):
+def saved(module):
     buffer = io.BytesIO()
     torch.jit.save(module, buffer)
     buffer.seek(0)
-    return torch.jit.load(buffer)
+    return buffer
+
+
+def reloaded(module):
+    return torch.jit.load(saved(module))

@@ -2,21 +2,9 @@
 import itertools
 
 import pytest
-
 import umbra as torch
+from aot_inputs import leaf, plain, weights
 from umbra.functorch.compile import aot_function, aot_module, aot_module_simplified, default_partition, min_cut_rematerialization_partition, nop
-
-
-def leaf(*shape):
-    return (torch.arange(float(torch.Size(shape).numel())).reshape(shape) / 4 + 0.5).requires_grad_()
-
-
-def plain(*shape):
-    return leaf(*shape).detach()
-
-
-def weights(x):
-    return torch.arange(float(x.numel())).reshape(x.shape) + 1
 
 
 def tensors_in(value):
@@ -330,26 +318,6 @@ def test_memory_shared_without_a_common_base():
         aot_function(write_first, nop)(x, x.data)
 
 
-# ---- gradients ----
-
-def test_gradients_of_any_strides_are_taken():
-    def function(x):
-        return (x * 2).view(4).view(2, 2)
-    expected, x = leaf(2, 2), leaf(2, 2)
-    function(expected).t().reshape(4).mul(weights(plain(4))).sum().backward()
-    y = aot_function(function, nop)(x)
-    y.t().reshape(4).mul(weights(plain(4))).sum().backward()
-    assert x.grad.tolist() == expected.grad.tolist()
-
-
-def test_the_backward_is_compiled_when_it_is_needed():
-    compiled = []
-    y = aot_function(lambda x: x * 2, nop, lambda module, _: compiled.append(module) or module)(leaf(3))
-    assert not compiled
-    y.sum().backward()
-    assert len(compiled) == 1
-
-
 # ---- two writes to one view ----
 
 def part_of_a_slice(x):
@@ -386,54 +354,6 @@ def base_after_view_without_grad(x):
 def test_gradients_of_views_written_twice(function):
     compare(function, computed((leaf, 2, 3)))
     compare(lambda x: function(x.clone()), given((leaf, 2, 3)))
-
-
-# ---- the backward ----
-
-class Counting(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, count):
-        ctx.count = count
-        return x * 2
-
-    @staticmethod
-    def backward(ctx, grad):
-        ctx.count.add_(1)
-        return grad * ctx.count[0], None
-
-
-@pytest.mark.parametrize("partition", [default_partition, min_cut_rematerialization_partition])
-def test_writes_of_the_backward_reach_their_tensor(partition):
-    seen = []
-    for function in (Counting.apply, aot_function(Counting.apply, nop, partition_fn=partition)):
-        x, count = leaf(2), torch.zeros(2)
-        y = function(x, count)
-        at_first = count.tolist()
-        y.sum().backward(retain_graph=True)
-        count.mul_(10)
-        y.sum().backward()  # what it holds by then
-        seen.append((at_first, count.tolist(), x.grad.tolist(), count._version))
-    assert seen[0] == seen[1] == ([0.0, 0.0], [11.0, 11.0], [12.0, 12.0], 3)
-
-
-def test_an_input_written_forward_and_backward():
-    def function(x, count):
-        count.add_(100)
-        return Counting.apply(x, count)
-    for call in (function, aot_function(function, nop)):
-        x, count = leaf(2), torch.zeros(2)
-        y = call(x, count)
-        assert count.tolist() == [100.0, 100.0]
-        y.sum().backward()
-        assert count.tolist() == [101.0, 101.0] and x.grad.tolist() == [101.0, 101.0]
-
-
-def test_a_gradient_of_a_gradient_is_refused_when_it_is_asked_for():
-    x = leaf(2)
-    (g,) = torch.autograd.grad(aot_function(lambda x: (x ** 3).sum(), nop)(x), x, create_graph=True)
-    assert torch.allclose(g.detach(), 3 * x.detach() ** 2) and g.requires_grad
-    with pytest.raises(RuntimeError, match="double backward"):
-        g.sum().backward()
 
 
 # ---- what is refused ----
@@ -495,131 +415,6 @@ def test_a_backward_pass_inside_that_reaches_inputs_is_refused():
         with pytest.raises(NotImplementedError, match="calls backward"):
             aot_function(lambda x: (function(x), x * 3)[1], nop)(leaf(2))
     assert weight.grad is None
-
-
-@pytest.mark.parametrize("arrange", [lambda x: x, lambda x: x.transpose(0, 1), lambda x: x.permute(2, 1, 0)])
-@pytest.mark.parametrize("needs_grad", [False, True])
-def test_dropout_draws_in_the_order_in_which_its_input_lies(arrange, needs_grad):
-    def drop(x):
-        return torch.nn.functional.dropout(x, 0.5)
-    x = arrange(torch.randn(3, 4, 5)).requires_grad_(needs_grad)
-    torch.manual_seed(1)
-    want = drop(x)
-    torch.manual_seed(1)
-    assert torch.equal(aot_function(drop, nop)(x), want)
-    torch.manual_seed(1)
-    output, mask = torch.native_dropout(x, 0.5, True)
-    assert torch.equal(output, want) and mask.stride() == x.stride()
-
-
-def test_a_change_of_metadata_that_changes_nothing_is_no_part_of_the_history():
-    x = leaf(3, 4)
-    for t in (x, x.clone()):
-        history = t.grad_fn
-        assert torch.equal(aot_function(lambda t: t.squeeze_() * 2, nop)(t), x * 2)
-        assert t.grad_fn is history
-
-
-def test_gradients_are_computed_in_the_order_of_the_arguments_names():
-    backward = []
-
-    def keep(graph, inputs):
-        backward.append(graph)
-        return graph
-    x, y = leaf(3), leaf(3)
-    aot_function(lambda x, y: x * y, nop, keep)(x, y).sum().backward()
-    assert [str(node.args[1]) for node in backward[0].graph.nodes if node.op == "call_function"] == ["primals_1", "primals_2"]
-
-
-def test_a_function_that_enables_gradients_has_them_where_they_are_off():
-    def f(x):
-        plain = x * 2
-        with torch.enable_grad():
-            return plain, x * 3, x.view(-1)
-    x = torch.ones(2, requires_grad=True)
-    with torch.no_grad():
-        plain, product, view = aot_function(f, nop)(x)
-    assert not plain.requires_grad and product.requires_grad and view.requires_grad
-    (product + view).sum().backward()
-    assert x.grad.tolist() == [4, 4]
-    with torch.no_grad():
-        assert not aot_function(lambda x: x * 2, nop)(x).requires_grad
-
-
-class ViewWithOwnGradient(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x.view(-1)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient.view(2, 2) * 3
-
-
-class DetachedWithOwnGradient(ViewWithOwnGradient):
-    @staticmethod
-    def forward(ctx, x):
-        return x.detach()
-
-
-@pytest.mark.parametrize("function", [ViewWithOwnGradient.apply, DetachedWithOwnGradient.apply, lambda x: ViewWithOwnGradient.apply(x).view(2, 2),
-                                      lambda x: [ViewWithOwnGradient.apply(x), x.t()]])
-def test_a_view_that_a_custom_function_made_goes_back_by_that_function(function):
-    def gradient(call):
-        x = torch.ones(2, 2, requires_grad=True)
-        result = call(x)
-        sum(part.sum() for part in (result if isinstance(result, list) else [result])).backward()
-        return x.grad.tolist()
-    assert gradient(aot_function(function, nop)) == gradient(function)
-
-
-@pytest.mark.parametrize("part", [lambda x: x.unbind(0)[0], lambda x: x.split(1)[1]])
-def test_a_view_among_several_whose_base_was_written_has_no_history_to_give(part):
-    def function(x):
-        view = part(x)
-        x.mul_(2)
-        return view
-    compiled = aot_function(function, fw_compiler=nop)
-    assert torch.equal(compiled(plain(3)), function(plain(3)))
-    with pytest.raises(RuntimeError, match="returns multiple views"):
-        compiled(leaf(3) * 1)
-
-
-def detached_whole(x):
-    view = x.detach()
-    x.t_()
-    return view, x
-
-
-def detached_part(x):
-    view = x.detach()[0]
-    x.t_()
-    x.mul_(2)
-    return view, x
-
-
-def detached_beside_a_view(x):
-    view, apart = x[0], x.detach()
-    x.unsqueeze_(0)
-    return view, apart, x * 1
-
-
-def only_detached(x):
-    view = x.view(-1).detach()
-    x.t_()
-    return view,
-
-
-@pytest.mark.parametrize("function", [detached_whole, detached_part, detached_beside_a_view, only_detached])
-def test_what_was_detached_stays_so_when_its_input_becomes_a_view_of_itself(function):
-    def call(f):
-        x = leaf(2, 3)
-        results = f(x * 1)
-        wanted = [t for t in results if t.requires_grad]
-        if wanted:
-            sum(t.square().sum() for t in wanted).backward()
-        return [(t.requires_grad, t.tolist()) for t in results], x.grad is None or x.grad.tolist()
-    assert call(aot_function(function, fw_compiler=nop)) == call(function)
 
 
 def test_a_compiled_function_inside_of_another_is_a_part_of_it_and_refuses_symbolic_sizes_by_itself():

@@ -5,20 +5,10 @@ import pytest
 
 import umbra
 import umbra as torch
+from call_log import CallLog
 from umbra.functorch.compile import aot_function, min_cut_rematerialization_partition, nop
 from umbra.fx.experimental.proxy_tensor import make_fx
-from umbra.utils._python_dispatch import TorchDispatchMode
 from umbra.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
-
-
-class Count(TorchDispatchMode):
-    def __init__(self):
-        super().__init__()
-        self.calls = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.calls.append(str(func))
-        return func(*args, **(kwargs or {}))
 
 
 def block(x, w):
@@ -29,11 +19,11 @@ def calls_of(policy, function=block):
     """How often the product and the sine run, forward and backward; gradients are those without a checkpoint."""
     umbra.manual_seed(0)
     x, w = umbra.randn(3, 3, requires_grad=True), umbra.randn(3, 3, requires_grad=True)
-    with Count() as count:
+    with CallLog() as log:
         checkpoint(function, x, w, use_reentrant=False, context_fn=functools.partial(create_selective_checkpoint_contexts, policy)).backward()
     expected = umbra.autograd.grad(function(x, w), (x, w))
     assert all(umbra.allclose(p.grad, g) for p, g in zip((x, w), expected))
-    return count.calls.count("aten.mm.default"), count.calls.count("aten.sin.default")
+    return log.seen.count("aten.mm.default"), log.seen.count("aten.sin.default")
 
 
 def test_a_policy_says_what_is_kept():

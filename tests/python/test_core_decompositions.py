@@ -2,16 +2,8 @@
 import pytest
 import umbra
 import umbra.nn.functional as F
+from export_functions import Function
 from umbra.export import Dim, export
-
-
-class Function(umbra.nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x):
-        return self.function(x)
 
 
 def numbers(*sizes, dtype=umbra.float32):

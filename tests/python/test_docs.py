@@ -60,3 +60,34 @@ def test_pages_lead_to_pages_that_are_there():
     for page in (ROOT / "docs").glob("*.md"):
         for target in re.findall(r"\]\(([\w./]+\.(?:md|png))\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+# ---- the pages for whoever changes the code ----
+
+DEVELOPERS = ["architecture", "adding_operators"]
+
+
+def sources():
+    folders = ("include", "src", "python", "cli", "cmake", "tools", "tests", "viewer/src", "benchmarks", "examples", "docs")
+    return ["/" + str(path.relative_to(ROOT)) for folder in folders for path in (ROOT / folder).rglob("*.*")]
+
+
+@pytest.mark.parametrize("page", DEVELOPERS)
+def test_files_that_developers_are_led_to_are_there(page):
+    there = sources()
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    for name in set(re.findall(r"`([\w./*]+\.(?:cpp|h|py|inc|txt|map|cmake|mjs))`", text)):
+        wanted = re.compile(re.escape("/" + name.removeprefix("/")).replace(r"\*", r"\w*") + "$")
+        assert any(map(wanted.search, there)), f"docs/{page}.md: {name}"
+    for name in set(re.findall(r"`((?:include|src|python|tests|tools|cli|viewer)/[\w/]+)/?`", text)):
+        assert (ROOT / name).is_dir(), f"docs/{page}.md: {name}"
+
+
+@pytest.mark.parametrize("page", DEVELOPERS)
+def test_code_that_developers_are_shown_stands_in_the_file_that_it_names(page):
+    shown = 0
+    for line, block in blocks(page, "cpp"):
+        for name, code in re.findall(r"^// (\S+/\S+)\n(.*?)(?=\n// \S+/|\Z)", block, re.M | re.S):
+            assert code.strip() in (ROOT / name).read_text(), f"docs/{page}.md, line {line}: {name}"
+            shown += 1
+    assert shown >= {"architecture": 0, "adding_operators": 5}[page]

@@ -4,26 +4,13 @@ import io
 import pytest
 
 import umbra
+from export_functions import Function
 from umbra import nn
 from umbra._dynamo.exc import UserError
 from umbra._subclasses.fake_tensor import MetadataMismatchError
 from umbra.export import Dim, draft_export, export, load, unflatten
 from umbra.export.experimental import _export_forward_backward, _sticky_export
 from umbra.export.pt2_archive._package import load_pt2, package_pt2
-
-
-class Function(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x):
-        return self.function(x)
-
-
-class Pair(Function):
-    def forward(self, x, y):
-        return self.function(x, y)
 
 
 class Affine(nn.Module):
@@ -55,7 +42,7 @@ class TestDynamicShapes:
 
     def test_an_error_has_its_text_as_msg(self):
         with pytest.raises(UserError) as caught:
-            export(Pair(lambda x, y: x + y), (umbra.ones(4), umbra.ones(4)), dynamic_shapes=({0: Dim("d")}, {0: Dim("e")}))
+            export(Function(lambda x, y: x + y), (umbra.ones(4), umbra.ones(4)), dynamic_shapes=({0: Dim("d")}, {0: Dim("e")}))
         assert "Suggested fixes:" in caught.value.msg
 
     def test_ranges_have_ends_that_compare(self):
@@ -64,7 +51,7 @@ class TestDynamicShapes:
         assert str(constraint.upper) == "int_oo" and constraint.upper > 10**30 and 7 in constraint and 1 not in constraint
 
     def test_a_float_read_from_data_has_a_range(self):
-        program = export(Pair(lambda x, y: x * y.item()), (umbra.ones(2), umbra.tensor(2.5)))
+        program = export(Function(lambda x, y: x * y.item()), (umbra.ones(2), umbra.tensor(2.5)))
         assert [str(r) for r in program.range_constraints.values()] == ["VR[-oo, oo]"]
 
 
@@ -77,7 +64,7 @@ class TestGraph:
         assert targets(export(Function(lambda x: (x.sin(), x.cos())[1]), (umbra.ones(2),)).run_decompositions()) == ["aten.cos.default"]
 
     def test_a_number_read_twice_is_one_node(self):
-        program = export(Pair(lambda x, n: x * n.item() + n.item()), (umbra.ones(2), umbra.tensor(3)))
+        program = export(Function(lambda x, n: x * n.item() + n.item()), (umbra.ones(2), umbra.tensor(3)))
         assert targets(program) == ["aten.item.default", "aten.mul.Tensor", "aten.add.Tensor"]
         assert program.module()(umbra.ones(2), umbra.tensor(5)).tolist() == [10.0, 10.0]
 
@@ -253,11 +240,11 @@ def test_a_number_of_repetitions_that_the_run_tells_is_asserted_to_be_one():
 
 def test_a_size_is_taken_where_the_example_was_one_and_named_tuples_are_tuples_of_arguments():
     import collections
-    module = Pair(lambda x, size: x + umbra.zeros(size))
+    module = Function(lambda x, size: x + umbra.zeros(size))
     program = export(module, (umbra.ones(()), umbra.Size([2, 3]))).module()
     assert program(umbra.ones(()), umbra.Size([2, 3])).shape == program(umbra.ones(()), (2, 3)).shape == (2, 3)
     given = collections.namedtuple("Given", "x y")(umbra.ones(2), umbra.ones(2))
-    program = export(Pair(umbra.add), given)
+    program = export(Function(umbra.add), given)
     assert type(program.example_inputs[0]) is tuple
     assert program.module()(*given).tolist() == [2, 2]
 
@@ -268,7 +255,7 @@ def test_additional_inputs_that_the_program_does_not_take_are_told_of():
     inputs = umbra.export.AdditionalInputs()
     inputs.add((umbra.ones(2), umbra.ones(2)))
     with pytest.raises(RuntimeError, match="to be >= 3, but got 2"):
-        export(Pair(call), (umbra.ones(4), umbra.ones(4)), dynamic_shapes=inputs)
+        export(Function(call), (umbra.ones(4), umbra.ones(4)), dynamic_shapes=inputs)
 
 
 def test_constants_are_no_parameters():

@@ -4,19 +4,11 @@ import math
 import pytest
 
 import umbra as torch
+from export_functions import Function
 from umbra.export import Dim, export
 
 X = torch.arange(24.0).view(6, 4)
 ROWS = ({0: Dim.AUTO},)
-
-
-class Function(torch.nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x):
-        return self.function(x)
 
 
 def program(function, dynamic=ROWS):
@@ -188,13 +180,8 @@ def test_every_hint_that_an_example_contradicts_is_told_of():
         export(torch.nn.ReLU(), (torch.ones(0, 1),), dynamic_shapes={"input": {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}})
 
 
-class Two(Function):
-    def forward(self, x, y):
-        return self.function(x, y)
-
-
 def ranges(function, *examples, dynamic):
-    return {str(k): str(r) for k, r in export(Two(function), examples, dynamic_shapes=dynamic).range_constraints.items()}
+    return {str(k): str(r) for k, r in export(Function(function), examples, dynamic_shapes=dynamic).range_constraints.items()}
 
 
 def test_sizes_that_are_made_of_bounded_ones_are_bounded():
@@ -207,7 +194,7 @@ def test_a_dim_may_equal_one_that_is_derived_from_a_dim_of_no_input():
     m, k = Dim("m", max=20), Dim("k", max=10)
     examples, dynamic = (torch.ones(5), torch.ones(5)), ({0: m + 1}, {0: k})
     assert list(ranges(torch.add, *examples, dynamic=dynamic).values()) == ["VR[1, 10]", "VR[2, 9]"]
-    module = export(Two(torch.add), examples, dynamic_shapes=dynamic).module()
+    module = export(Function(torch.add), examples, dynamic_shapes=dynamic).module()
     assert module(torch.ones(10), torch.ones(10)).shape == (10,)
     with pytest.raises(AssertionError):
         module(torch.ones(11), torch.ones(11))

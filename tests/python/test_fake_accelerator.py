@@ -3,8 +3,8 @@ import pytest
 
 import umbra
 import umbra.nn.functional as F
+from call_log import CallLog
 from umbra._subclasses.fake_tensor import FakeTensorMode
-from umbra.utils._python_dispatch import TorchDispatchMode
 
 aten = umbra.ops.aten
 
@@ -19,20 +19,10 @@ def cuda(*sizes, **options):
     return umbra.empty(*sizes, device="cuda", **options)
 
 
-class Calls(TorchDispatchMode):
-    def __init__(self):
-        super().__init__()
-        self.names = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.names.append(str(func))
-        return func(*args, **(kwargs or {}))
-
-
 def calls(function):
-    with Calls() as seen:
+    with CallLog() as log:
         function()
-    return seen.names
+    return log.seen
 
 
 def norm(*sizes, training=True, dtype=None, weights=None, affine=True):

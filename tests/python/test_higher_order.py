@@ -4,13 +4,13 @@ import operator
 import pytest
 
 import umbra
+from call_log import CallLog
 from export_functions import Function
 from umbra import tensor
 from umbra._higher_order_ops import associative_scan, cond, map, scan, while_loop
 from umbra.functorch.compile import aot_function, nop
 from umbra.fx.experimental.proxy_tensor import make_fx
 from umbra.utils import _pytree as pytree
-from umbra.utils._python_dispatch import TorchDispatchMode
 
 
 def double_until(x, limit):
@@ -59,19 +59,10 @@ def test_map_gives_a_tree_and_is_captured():
 
 
 def test_a_mode_says_that_it_knows_operators_that_take_functions():
-    class Log(TorchDispatchMode):
-        def __init__(self):
-            super().__init__()
-            self.seen = []
-
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            self.seen.append(str(func))
-            return func(*args, **(kwargs or {}))
-
-    class Knows(Log):
+    class Knows(CallLog):
         supports_higher_order_operators = True
     x = tensor([1.])
-    with Log() as log, pytest.raises(NotImplementedError, match="cond"):
+    with CallLog() as log, pytest.raises(NotImplementedError, match="cond"):
         cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
     assert log.seen == ["aten.sum.default", "aten.gt.Scalar"]
     predicate = tensor(True)

@@ -2,31 +2,22 @@
 import pytest
 
 import umbra
+from call_log import CallLog
 from umbra import Tensor
 from umbra.overrides import TorchFunctionMode
 from umbra.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 from umbra.utils._pytree import tree_map_only
 
 
-class Log(TorchDispatchMode):
-    def __init__(self):
-        super().__init__()
-        self.seen = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.seen.append(str(func))
-        return func(*args, **(kwargs or {}))
-
-
 def test_mode_sees_what_composites_are_made_of():
     x, w = umbra.ones(2, 3), umbra.ones(4, 3)
-    with Log() as log:
+    with CallLog() as log:
         umbra.nn.functional.linear(x, w) if hasattr(umbra.nn, "functional") else umbra.linear(x, w)
     assert "aten.mm.default" in log.seen and "aten.linear.default" not in log.seen
 
 
 def test_modes_nest_and_factories_say_where():
-    with Log() as outer, Log() as inner:
+    with CallLog() as outer, CallLog() as inner:
         umbra.zeros(2)
     assert inner.seen == outer.seen == ["aten.zeros.default"]
 
@@ -219,7 +210,7 @@ def test_export_refuses_a_mode_that_changes_what_it_records_and_lets_one_look():
             with self.mode:
                 return umbra.nn.functional.linear(x, w) + x
     x, w = umbra.ones(2, 2), umbra.ones(2, 2)
-    log = Log()
+    log = CallLog()
     program = umbra.export.export(Model(log), (x, w))
     assert "aten.mm.default" in log.seen
     assert umbra.equal(program.module()(x * 3, w), umbra.nn.functional.linear(x * 3, w) + x * 3)
@@ -309,12 +300,12 @@ def test_a_wrapper_of_fakes_is_a_wrapper():
 def test_a_leaf_takes_its_gradient_before_the_eyes_of_a_mode():
     x = umbra.ones(2, 3, requires_grad=True)
     y = x.sin().sum()
-    with Log() as mode:
+    with CallLog() as mode:
         y.backward()
     assert mode.seen[-2:] == ["aten.mul.Tensor", "aten.detach.default"]
     x = umbra.ones(2, 3, requires_grad=True)
     y = x.sin().sum()
-    with Log() as mode:
+    with CallLog() as mode:
         y.backward(create_graph=True)
     assert mode.seen[-2:] == ["aten.new_empty_strided.default", "aten.copy_.default"]
     assert x.grad.requires_grad
@@ -322,7 +313,7 @@ def test_a_leaf_takes_its_gradient_before_the_eyes_of_a_mode():
 
 def test_a_leaf_takes_a_view_that_is_all_of_its_base_without_a_copy():
     layer, x = umbra.nn.Linear(4, 3), umbra.ones(5, 4)
-    with Log() as mode:
+    with CallLog() as mode:
         layer(x).sum().backward()
     assert mode.seen[-4:] == ["aten.view.default", "aten.detach.default", "aten.t.default", "aten.detach.default"]
     assert not layer.weight.grad._is_view() and layer.weight.grad.is_contiguous()
@@ -450,15 +441,9 @@ def test_a_guard_that_a_with_statement_ended_holds_no_more():
 
 
 def test_a_guard_against_handlers_holds_from_when_it_is_made():
-    seen = []
-
-    class Log(TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            seen.append(str(func))
-            return func(*args, **(kwargs or {}))
-    with Log():
+    with CallLog() as log:
         guard = umbra._C._DisableTorchDispatch()
         umbra.ones(2)
         del guard
         umbra.zeros(2)
-    assert seen == ["aten.zeros.default"]
+    assert log.seen == ["aten.zeros.default"]

@@ -1,6 +1,5 @@
 """Options: what is accepted has its effect, what is not built is refused by name, what torch does not have is a TypeError."""
 import ast
-import importlib
 import io
 import pathlib
 

@@ -2,14 +2,9 @@
 import pytest
 
 import umbra as torch
+from refusals import refused
 
 aten = torch.ops.aten
-
-
-def refused(kind, call, match=""):
-    with pytest.raises(kind, match=match) as caught:
-        call()
-    assert caught.type is kind
 
 
 def whole(*sizes):

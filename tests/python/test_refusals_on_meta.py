@@ -2,18 +2,13 @@
 import pytest
 
 import umbra as torch
+from refusals import refused
 
 aten = torch.ops.aten
 
 
 def on_meta(*size, dtype=None):
     return torch.ones(*size, dtype=dtype, device="meta")
-
-
-def refused(kind, call, match=""):
-    with pytest.raises(kind, match=match) as caught:
-        call()
-    assert caught.type is kind
 
 
 COPIED = "cross-device copies are not allowed"
@@ -201,7 +196,6 @@ def test_bounds_of_what_is_not_drawn_are_not_asked_for():
 
 
 # ---- by parts, each of which refuses what does not fit it ----
-
 
 def test_numbers_around_meta_tensors_are_put_together_by_operators():
     refused(RuntimeError, lambda: aten.normal.Tensor_Tensor(on_meta(2, dtype=torch.int64), on_meta(2)), "floating-point or complex")

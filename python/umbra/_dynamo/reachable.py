@@ -10,7 +10,6 @@ import types
 
 import umbra
 from umbra._C import Tensor
-from umbra._dynamo import breaks
 from umbra._dynamo.breaks import EVERYTHING, is_own_name as _is_own
 from umbra.nn import Module
 from umbra.nn.modules import _hooks

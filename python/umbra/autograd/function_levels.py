@@ -141,6 +141,22 @@ class _SavingContext:
         self.materialize = value
 
 
+def _hide_dim(level, value, dim):
+    """The value as vmap shows it: a tensor without the dimension that is its batch."""
+    return level.batch(value, dim) if isinstance(value, Tensor) and dim is not None else value
+
+
+def _hide_dims(level, values, dims):
+    return tuple(_hide_dim(level, value, dim) for value, dim in zip(values, dims))
+
+
+def _inner_context(ctx, saved):
+    """What the function's own backward or jvp sees as its context, under vmap."""
+    seen = types.SimpleNamespace(**{k: v for k, v in vars(ctx._inner).items() if k not in ("_level", "saved", "dims", "forward_saved", "forward_dims")})
+    seen.saved_tensors, seen.needs_input_grad = saved, ctx.needs_input_grad
+    return seen
+
+
 def _mapped(cls, dims, size, randomness):
     """A function on whole batches whose forward, setup_context and backward are those of `cls` under vmap; and where its results have theirs."""
     from umbra.autograd.function import Function
@@ -153,10 +169,9 @@ def _mapped(cls, dims, size, randomness):
     def setup_context(ctx, inputs, output):
         outputs = output if isinstance(output, tuple) else (output,)
         with entered(_C._enter_vmap_level(size, randomness)) as level:
-            batch = lambda t, dim: level.batch(t, dim) if isinstance(t, Tensor) and dim is not None else t  # noqa: E731
             inner = _SavingContext(level)
-            seen = tuple(batch(t, 0) for t in outputs)
-            cls.setup_context(inner, tuple(map(batch, inputs, dims)), seen if isinstance(output, tuple) else seen[0])
+            seen = tuple(_hide_dim(level, t, 0) for t in outputs)
+            cls.setup_context(inner, _hide_dims(level, inputs, dims), seen if isinstance(output, tuple) else seen[0])
         ctx.save_for_backward(*inner.saved)
         if inner.forward_saved is not None:
             ctx.save_for_forward(*inner.forward_saved)
@@ -166,27 +181,18 @@ def _mapped(cls, dims, size, randomness):
         if hasattr(inner, "materialize"):
             ctx.set_materialize_grads(inner.materialize)
 
-    def inner_context(ctx, saved):
-        seen = types.SimpleNamespace(**{k: v for k, v in vars(ctx._inner).items() if k not in ("_level", "saved", "dims", "forward_saved", "forward_dims")})
-        seen.saved_tensors, seen.needs_input_grad = saved, ctx.needs_input_grad
-        return seen
-
     def backward(ctx, *grads):
-        def one(saved, grads):
-            found = cls.backward(inner_context(ctx, saved), *grads) if cls.backward is not Function.backward else cls.vjp(
-                inner_context(ctx, saved), *grads)
-            return tuple(found) if isinstance(found, (tuple, list)) else (found,)
         grad_dims = tuple(None if g is None else 0 for g in grads)
         with entered(_C._enter_vmap_level(size, randomness)) as level:
-            batch = lambda t, dim: level.batch(t, dim) if isinstance(t, Tensor) and dim is not None else t  # noqa: E731
-            found = one(tuple(map(batch, ctx.saved_tensors, ctx._inner.dims)), tuple(map(batch, grads, grad_dims)))
+            one = cls.backward if cls.backward is not Function.backward else cls.vjp
+            found = one(_inner_context(ctx, _hide_dims(level, ctx.saved_tensors, ctx._inner.dims)), *_hide_dims(level, grads, grad_dims))
+        found = tuple(found) if isinstance(found, (tuple, list)) else (found,)
         return tuple(None if g is None else _fit(level, g, dim) for g, dim in zip(found, dims))
 
     def jvp(ctx, *tangents):
         with entered(_C._enter_vmap_level(size, randomness)) as level:
-            batch = lambda t, dim: level.batch(t, dim) if isinstance(t, Tensor) and dim is not None else t  # noqa: E731
             saved_dims = ctx._inner.dims if ctx._inner.forward_dims is None else ctx._inner.forward_dims
-            found = cls.jvp(inner_context(ctx, tuple(map(batch, ctx.saved_tensors, saved_dims))), *map(batch, tangents, dims))
+            found = cls.jvp(_inner_context(ctx, _hide_dims(level, ctx.saved_tensors, saved_dims)), *_hide_dims(level, tangents, dims))
         many = isinstance(found, (tuple, list))
         results = tuple(level.result(t, 0) if isinstance(t, Tensor) else t for t in (found if many else (found,)))
         return results if many else results[0]

@@ -127,71 +127,90 @@ def _is_plain_object(value):
 
 def _build_module(module, objects):
     """The object of a program for a module, with its attributes and those of the modules inside; methods come after."""
-    from umbra.jit._library import constants_of, extra_attributes
     if id(module) in objects:
         return objects[id(module)][0]
     if "_c" in module.__dict__:
         return module._c
-    cls = _C._jit_Class.make(_C._jit_qualified_name(type(module)), True)
-    if isinstance(module, (container.ModuleList, container.Sequential, container.ModuleDict, container.ParameterList, container.ParameterDict)):
-        cls.set_container()
-    values, constants = [], constants_of(module)
-    hints = _own_attributes(module)
-    final = {n for n, h in hints.items() if h is typing.Final or typing.get_origin(h) is typing.Final}
-    for kind, tensors in (("is_parameter", module._parameters), ("is_buffer", module._buffers)):
-        for name, tensor in tensors.items():
-            declared = _attribute_type(name, tensor, hints, module)
-            if tensor is None and (declared is None or declared.kind() == "TensorType"):
-                declared = simple_type("NoneType")
-            cls.add_attribute(name, declared if tensor is None or declared.kind() == "OptionalType" else simple_type("Tensor"),
-                              **({kind: True} if tensor is not None else {}))
-            values.append((name, tensor))
-    cls.add_attribute("training", simple_type("bool"))
-    cls.add_attribute("_is_full_backward_hook", _C._jit_optional_type(simple_type("bool")))
-    values += [("training", module.training), ("_is_full_backward_hook", None)]
-    for name, value in {**module.__dict__, **extra_attributes(module)}.items():
-        if name in _SKIPPED or name.startswith("_") and name in _HIDDEN or cls.attribute_type(name) is not None:
-            continue
-        if isinstance(value, ScriptFunction) or callable(value):
-            continue
-        if name in constants or name in final:
-            try:
-                cls.add_constant(name, value)
-            except RuntimeError:
-                pass
-            continue
-        kind = _attribute_type(name, value, hints, module)
-        if kind is not None:
-            cls.add_attribute(name, kind)
-            values.append((name, value.value if isinstance(value, _annotations.Attribute) else value))
-    for name in constants:
-        if name not in module.__dict__ and hasattr(type(module), name):
-            try:
-                cls.add_constant(name, getattr(module, name))
-            except RuntimeError:
-                pass
-    for name, child in module._modules.items():
-        if child is None:
-            cls.add_attribute(name, simple_type("NoneType"))
-            values.append((name, None))
-            continue
-        inner = _build_module(child, objects)
-        interface = _interface_of(module, hints.get(name))
-        if interface is not None:
-            _compile_methods({id(child): (inner, child)} if "_c" not in child.__dict__ else {})
-            if not inner.class_().type.isSubtypeOf(interface):
-                raise RuntimeError(f"Could not cast attribute '{name}' to type {interface}: Object of type {inner.qualified_name()} is not compatible with"
-                                   f" interface {interface}")
-        cls.add_attribute(name, interface if interface is not None else inner.class_().type)
-        values.append((name, inner))
-    made = cls.new()
-    for name, value in values:
+    attributes = _Attributes(module)
+    attributes.add_tensors()
+    attributes.add_plain()
+    attributes.add_children(objects)
+    made = attributes.cls.new()
+    for name, value in attributes.values:
         made.setattr(name, value)
     objects[id(module)] = (made, module)
-    _modules[cls] = module
+    _modules[attributes.cls] = module
     if marked_methods(type(module)):
-        left_to_python[cls] = methods_for_python(module)
+        left_to_python[attributes.cls] = methods_for_python(module)
     return made
+
+
+class _Attributes:
+    """The class of a module's object, as its attributes are added, and the values that they have."""
+
+    def __init__(self, module):
+        self.module, self.hints, self.values = module, _own_attributes(module), []
+        self.cls = _C._jit_Class.make(_C._jit_qualified_name(type(module)), True)
+        if isinstance(module, (container.ModuleList, container.Sequential, container.ModuleDict, container.ParameterList, container.ParameterDict)):
+            self.cls.set_container()
+
+    def _add(self, name, kind, value, **is_what):
+        self.cls.add_attribute(name, kind, **is_what)
+        self.values.append((name, value))
+
+    def add_tensors(self):
+        for is_what, tensors in (("is_parameter", self.module._parameters), ("is_buffer", self.module._buffers)):
+            for name, tensor in tensors.items():
+                declared = _attribute_type(name, tensor, self.hints, self.module)
+                if tensor is None and (declared is None or declared.kind() == "TensorType"):
+                    declared = simple_type("NoneType")
+                self._add(name, declared if tensor is None or declared.kind() == "OptionalType" else simple_type("Tensor"), tensor,
+                          **({is_what: True} if tensor is not None else {}))
+
+    def add_plain(self):
+        from umbra.jit._library import constants_of, extra_attributes
+        module, constants = self.module, constants_of(self.module)
+        final = {n for n, h in self.hints.items() if h is typing.Final or typing.get_origin(h) is typing.Final}
+        self._add("training", simple_type("bool"), module.training)
+        self._add("_is_full_backward_hook", _C._jit_optional_type(simple_type("bool")), None)
+        for name, value in {**module.__dict__, **extra_attributes(module)}.items():
+            if name in _SKIPPED or name.startswith("_") and name in _HIDDEN or self.cls.attribute_type(name) is not None:
+                continue
+            if isinstance(value, ScriptFunction) or callable(value):
+                continue
+            if name in constants or name in final:
+                self._add_constant(name, value)
+                continue
+            kind = _attribute_type(name, value, self.hints, module)
+            if kind is not None:
+                self._add(name, kind, value.value if isinstance(value, _annotations.Attribute) else value)
+        for name in constants:
+            if name not in module.__dict__ and hasattr(type(module), name):
+                self._add_constant(name, getattr(module, name))
+
+    def _add_constant(self, name, value):
+        try:
+            self.cls.add_constant(name, value)
+        except RuntimeError:  # no program has such a constant
+            pass
+
+    def add_children(self, objects):
+        for name, child in self.module._modules.items():
+            if child is None:
+                self._add(name, simple_type("NoneType"), None)
+                continue
+            inner = _build_module(child, objects)
+            interface = _interface_of(self.module, self.hints.get(name))
+            if interface is not None:
+                _check_interface(name, interface, inner, child)
+            self._add(name, interface if interface is not None else inner.class_().type, inner)
+
+
+def _check_interface(name, interface, inner, child):
+    _compile_methods({id(child): (inner, child)} if "_c" not in child.__dict__ else {})
+    if not inner.class_().type.isSubtypeOf(interface):
+        raise RuntimeError(f"Could not cast attribute '{name}' to type {interface}: Object of type {inner.qualified_name()} is not compatible with"
+                           f" interface {interface}")
 
 
 def _interface_of(module, hint):

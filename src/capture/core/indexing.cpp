@@ -1,5 +1,5 @@
 // Reading and writing by index: index and index_put.
-#include <limits>
+#include <algorithm>
 
 #include "capture/core/core.h"
 #include "umbra/generated/functions.h"

@@ -1,7 +1,6 @@
 // Operators that pick and place elements by their places.
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "io/onnx/call.h"
 #include "umbra/generated/functions.h"

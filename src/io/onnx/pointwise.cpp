@@ -1,6 +1,5 @@
 // Operators that work element by element.
 #include <cmath>
-#include <limits>
 
 #include "io/onnx/call.h"
 #include "umbra/generated/functions.h"
@@ -72,58 +71,66 @@ void add_unary(Table& table) {
   };
 }
 
+/// `self` and `other`, of the result's type.
+Names operands(const Call& c) { return {self(c), c.as("other", c.result_type())}; }
+
+void refuse_truth_values(const Call& c) {
+  if (c.result_type() == DType::Bool) c.refuse("arithmetic of truth values");
+}
+
+auto of_operands(const char* type) {
+  return [type](Call& c) {
+    refuse_truth_values(c);
+    c.give(c.emit(type, operands(c)));
+  };
+}
+
+/// The second operand times alpha.
+auto of_scaled_operands(const char* type) {
+  return [type](Call& c) {
+    refuse_truth_values(c);
+    Name other = c.as("other", c.result_type());
+    if (c.plain("alpha").to_double() != 1) other = c.emit("Mul", {other, c.as("alpha", c.result_type())});
+    c.give(c.emit(type, {self(c), other}));
+  };
+}
+
+Name divided_down(const Call& c, const Names& parts) {
+  if (c.result().is_floating_point()) return c.emit("Floor", {c.emit("Div", parts)});
+  return c.emit("Div", {c.emit("Sub", {parts[0], c.emit("Mod", parts)}), parts[1]});
+}
+
+void divide_rounded(Call& c) {
+  Names parts = operands(c);
+  if (!c.has("rounding_mode")) return c.give(c.emit("Div", parts));
+  if (c.plain("rounding_mode").to_string() == "floor") return c.give(divided_down(c, parts));
+  if (c.result().is_floating_point()) c.refuse("rounding_mode='trunc' of floats");
+  c.give(c.emit("Div", parts));
+}
+
+void remainder(Call& c) {
+  Names parts = operands(c);
+  if (!c.result().is_floating_point()) return c.give(c.emit("Mod", parts));
+  Name whole = divided_down(c, parts);
+  c.give(c.emit("Sub", {parts[0], c.emit("Mul", {whole, parts[1]})}));
+}
+
 void add_arithmetic(Table& table) {
-  auto operands = [](Call& c) -> Names { return {self(c), c.as("other", c.result_type())}; };
-  auto plain = [&](const char* name, const char* type) {
-    table[name] = [type, operands](Call& c) {
-      if (c.result_type() == DType::Bool) c.refuse("arithmetic of truth values");
-      c.give(c.emit(type, operands(c)));
-    };
-  };
-  auto scaled = [](const char* type) {
-    return [type](Call& c) {
-      DType dtype = c.result_type();
-      if (dtype == DType::Bool) c.refuse("arithmetic of truth values");
-      Name other = c.as("other", dtype);
-      if (c.plain("alpha").to_double() != 1) other = c.emit("Mul", {other, c.as("alpha", dtype)});
-      c.give(c.emit(type, {self(c), other}));
-    };
-  };
   for (const char* overload : {"Tensor", "Scalar"}) {
-    table[concat("aten::add.", overload)] = scaled("Add");
-    table[concat("aten::sub.", overload)] = scaled("Sub");
-    plain(concat("aten::mul.", overload).c_str(), "Mul");
-    plain(concat("aten::div.", overload).c_str(), "Div");
-    table[concat("aten::remainder.", overload)] = [operands](Call& c) {
-      Names parts = operands(c);
-      if (!c.result().is_floating_point()) return c.give(c.emit("Mod", parts));
-      Name whole = c.emit("Floor", {c.emit("Div", parts)});
-      c.give(c.emit("Sub", {parts[0], c.emit("Mul", {whole, parts[1]})}));
-    };
-    table[concat("aten::fmod.", overload)] = [operands](Call& c) {
+    table[concat("aten::add.", overload)] = of_scaled_operands("Add");
+    table[concat("aten::sub.", overload)] = of_scaled_operands("Sub");
+    table[concat("aten::mul.", overload)] = of_operands("Mul");
+    table[concat("aten::div.", overload)] = of_operands("Div");
+    table[concat("aten::div.", overload, "_mode")] = divide_rounded;
+    table[concat("aten::remainder.", overload)] = remainder;
+    table[concat("aten::fmod.", overload)] = [](Call& c) {
       c.give(c.emit("Mod", operands(c), Attributes().set("fmod", 1)));
     };
   }
   table["aten::rsub.Scalar"] = [](Call& c) { c.give(c.emit("Sub", {c.as("other", c.result_type()), self(c)})); };
-  plain("aten::maximum", "Max");
-  plain("aten::minimum", "Min");
-  for (const char* overload : {"Tensor_mode", "Scalar_mode"})
-    table[concat("aten::div.", overload)] = [operands](Call& c) {
-      Names parts = operands(c);
-      if (!c.has("rounding_mode")) return c.give(c.emit("Div", parts));
-      bool down = c.plain("rounding_mode").to_string() == "floor";
-      if (c.result().is_floating_point()) {
-        if (!down) c.refuse("rounding_mode='trunc' of floats");
-        return c.give(c.emit("Floor", {c.emit("Div", parts)}));
-      }
-      if (!down) return c.give(c.emit("Div", parts));
-      c.give(c.emit("Div", {c.emit("Sub", {parts[0], c.emit("Mod", parts)}), parts[1]}));
-    };
-  table["aten::floor_divide"] = [operands](Call& c) {
-    Names parts = operands(c);
-    if (c.result().is_floating_point()) return c.give(c.emit("Floor", {c.emit("Div", parts)}));
-    c.give(c.emit("Div", {c.emit("Sub", {parts[0], c.emit("Mod", parts)}), parts[1]}));
-  };
+  table["aten::maximum"] = of_operands("Max");
+  table["aten::minimum"] = of_operands("Min");
+  table["aten::floor_divide"] = [](Call& c) { c.give(divided_down(c, operands(c))); };
   for (const char* name : {"aten::pow.Tensor_Scalar", "aten::pow.Tensor_Tensor", "aten::pow.Scalar"})
     table[name] = [](Call& c) { c.give(c.emit("Pow", {self(c), c.as("exponent", c.result_type())})); };
 }

@@ -1,5 +1,4 @@
 // Operators that change shapes, cut and join tensors, and make new ones.
-#include <algorithm>
 #include <limits>
 #include <numeric>
 
@@ -112,65 +111,73 @@ void add_views(Table& table) {
     };
 }
 
+void concatenate(Call& c) {
+  Names parts;
+  for (const fx::Argument& item : c.argument("tensors").elements()) {
+    const Tensor& tensor = item.node()->meta.val.tensor_ref();
+    bool is_nothing = tensor.dim() == 1 && c.result().dim() != 1;  // of no elements, whatever the others are
+    if (!is_nothing) parts.push_back(c.value(item, c.result_type()));
+  }
+  int64_t d = c.number("dim");
+  c.give(c.emit("Concat", parts, Attributes().set("axis", d < 0 ? d + c.result().dim() : d)));
+}
+
+void split(Call& c) {
+  int64_t dim = c.dim("dim");
+  std::vector<int64_t> sizes;
+  for (const Tensor& piece : c.node().meta.val.tensor_list()) {
+    if (piece.sym_size(dim).is_symbolic()) c.refuse("pieces whose sizes vary");
+    sizes.push_back(piece.sym_size(dim).value());
+  }
+  c.give_many(
+      c.model.emit_many("Split", {c["self"], c.model.list(sizes)}, sizes.size(), Attributes().set("axis", dim)));
+}
+
+void unbind(Call& c) {
+  Names names;
+  for (size_t i = 0; i < c.node().meta.val.tensor_list().size(); ++i)
+    names.push_back(c.emit("Gather", {c["self"], c.model.scalar(static_cast<int64_t>(i), DType::Int64)},
+                           Attributes().set("axis", c.dim("dim"))));
+  c.give_many(names);
+}
+
+void repeat(Call& c) {
+  Name value = c["self"];
+  std::vector<int64_t> added;
+  for (int64_t d = 0; d < c.result().dim() - c.rank("self"); ++d) added.push_back(d);
+  if (!added.empty()) value = c.emit("Unsqueeze", {value, c.model.list(added)});
+  c.give(c.emit("Tile", {value, c.sizes("repeats")}));
+}
+
+void flip(Call& c) {
+  std::vector<int64_t> dims = c.dims("dims"), back(dims.size(), -1), last(dims.size(), kEnd), first(dims.size(), -kEnd);
+  c.give(c.emit("Slice", {c["self"], c.model.list(last), c.model.list(first), c.model.list(dims), c.model.list(back)}));
+}
+
+void roll(Call& c) {
+  std::vector<int64_t> shifts = c.numbers("shifts"), dims = c.numbers("dims");
+  if (dims.size() != shifts.size()) c.refuse("a roll of the flat tensor");
+  Name value = c["self"];
+  for (size_t i = 0; i < dims.size(); ++i) {
+    int64_t d = dims[i] < 0 ? dims[i] + c.rank("self") : dims[i];
+    // What goes round is cut off where the size, which may be smaller than the shift, says so.
+    Name size = c.size_of(value, d), shift = c.emit("Mod", {c.model.list({shifts[i]}), size});
+    Name cut = c.emit("Sub", {size, shift}), zero = c.model.list({0}), end = c.model.list({kEnd});
+    value = c.emit("Concat", {part(c, value, d, cut, end), part(c, value, d, zero, cut)}, Attributes().set("axis", d));
+  }
+  c.give(value);
+}
+
 void add_parts(Table& table) {
-  table["aten::cat"] = [](Call& c) {
-    Names parts;
-    for (const fx::Argument& item : c.argument("tensors").elements()) {
-      const Tensor& tensor = item.node()->meta.val.tensor_ref();
-      bool is_nothing = tensor.dim() == 1 && c.result().dim() != 1;  // of no elements, whatever the others are
-      if (!is_nothing) parts.push_back(c.value(item, c.result_type()));
-    }
-    int64_t d = c.number("dim");
-    c.give(c.emit("Concat", parts, Attributes().set("axis", d < 0 ? d + c.result().dim() : d)));
-  };
-  auto split = [](Call& c) {
-    int64_t dim = c.dim("dim");
-    std::vector<int64_t> sizes;
-    for (const Tensor& piece : c.node().meta.val.tensor_list()) {
-      if (piece.sym_size(dim).is_symbolic()) c.refuse("pieces whose sizes vary");
-      sizes.push_back(piece.sym_size(dim).value());
-    }
-    c.give_many(
-        c.model.emit_many("Split", {c["self"], c.model.list(sizes)}, sizes.size(), Attributes().set("axis", dim)));
-  };
+  table["aten::cat"] = concatenate;
   for (const char* name :
        {"aten::split_with_sizes", "aten::split.Tensor", "aten::split_with_sizes_copy", "aten::split_copy.Tensor",
         "aten::unsafe_split.Tensor", "aten::unsafe_split_with_sizes", "aten::chunk"})
     table[name] = split;
-  table["aten::unbind.int"] = [](Call& c) {
-    Names names;
-    for (size_t i = 0; i < c.node().meta.val.tensor_list().size(); ++i)
-      names.push_back(c.emit("Gather", {c["self"], c.model.scalar(static_cast<int64_t>(i), DType::Int64)},
-                             Attributes().set("axis", c.dim("dim"))));
-    c.give_many(names);
-  };
-  table["aten::repeat"] = [](Call& c) {
-    Name value = c["self"];
-    std::vector<int64_t> added;
-    for (int64_t d = 0; d < c.result().dim() - c.rank("self"); ++d) added.push_back(d);
-    if (!added.empty()) value = c.emit("Unsqueeze", {value, c.model.list(added)});
-    c.give(c.emit("Tile", {value, c.sizes("repeats")}));
-  };
-  table["aten::flip"] = [](Call& c) {
-    std::vector<int64_t> dims = c.dims("dims"), back(dims.size(), -1), last(dims.size(), kEnd),
-                         first(dims.size(), -kEnd);
-    c.give(
-        c.emit("Slice", {c["self"], c.model.list(last), c.model.list(first), c.model.list(dims), c.model.list(back)}));
-  };
-  table["aten::roll"] = [](Call& c) {
-    std::vector<int64_t> shifts = c.numbers("shifts"), dims = c.numbers("dims");
-    if (dims.size() != shifts.size()) c.refuse("a roll of the flat tensor");
-    Name value = c["self"];
-    for (size_t i = 0; i < dims.size(); ++i) {
-      int64_t d = dims[i] < 0 ? dims[i] + c.rank("self") : dims[i];
-      // What goes round is cut off where the size, which may be smaller than the shift, says so.
-      Name size = c.size_of(value, d), shift = c.emit("Mod", {c.model.list({shifts[i]}), size});
-      Name cut = c.emit("Sub", {size, shift}), zero = c.model.list({0}), end = c.model.list({kEnd});
-      value =
-          c.emit("Concat", {part(c, value, d, cut, end), part(c, value, d, zero, cut)}, Attributes().set("axis", d));
-    }
-    c.give(value);
-  };
+  table["aten::unbind.int"] = unbind;
+  table["aten::repeat"] = repeat;
+  table["aten::flip"] = flip;
+  table["aten::roll"] = roll;
 }
 
 void add_replacements(Table& table) {
@@ -246,7 +253,7 @@ void add_factories(Table& table) {
   }
   for (const char* name : {"aten::empty.memory_format", "aten::new_empty", "aten::empty_permuted"})
     constant(name, 0, false);
-  for (const char* name : {"aten::empty_like"}) constant(name, 0, true);
+  constant("aten::empty_like", 0, true);
   for (const char* name : {"aten::full", "aten::new_full"})
     table[name] = [](Call& c) { c.give(filled(c, c.sizes("size"), c.argument("fill_value"))); };
   table["aten::full_like"] = [](Call& c) { c.give(filled(c, c.emit("Shape", {c["self"]}), c.argument("fill_value"))); };

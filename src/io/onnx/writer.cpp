@@ -1,3 +1,4 @@
+// A program as a file of ONNX: decomposed, each call by the table of its subject, then the file.
 #include <algorithm>
 #include <utility>
 

@@ -1,7 +1,6 @@
 #include "kernels/vector/convert.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <utility>
 

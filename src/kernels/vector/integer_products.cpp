@@ -1,7 +1,5 @@
 #include "kernels/vector/integer_products.h"
 
-#include <algorithm>
-
 #include "kernels/types.h"
 #include "kernels/vector/vec.h"
 

@@ -11,6 +11,12 @@ Operator& out_variant(const Operator& functional, const char* name) {
   fail(functional.name(), ": it has no variant ", name);
 }
 
+void check_written_type(const Tensor& self, const Tensor& out) {
+  if (self.is_meta() || out.is_meta() || self.is_fake()) return;
+  check(self.dtype() == out.dtype(), "Found dtype ", kernel_name(out.dtype()), " but expected ",
+        kernel_name(self.dtype()));
+}
+
 namespace {
 
 /// Puts the output's type in the place of the one that was not given.

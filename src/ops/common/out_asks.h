@@ -25,6 +25,9 @@ template <class F> struct OutAsks {
 /// outputs first. Stands behind the variant: `.out("cat.out").use(out_asks("cat.out", [](...) { ... }))`.
 template <class F> OutAsks<F> out_asks(const char* variant, F check) { return {variant, std::move(check)}; }
 
+/// Refuses an output of another type than the input's: the kernel writes elements of that type alone.
+void check_written_type(const Tensor& self, const Tensor& out);
+
 /// The out variant of that name, of an operator that is told a type, computes in its output's type where it is told
 /// none, and takes no other output where it is. Stands behind the variant.
 struct OutDecidesType {

@@ -151,6 +151,63 @@ Tensor overlap_added(const Tensor& frames, SymInt length, int64_t n, int64_t hop
   return unfold_backward(frames, {frames.sym_size(0), length}, 1, n, hop);
 }
 
+/// What istft is told of the frames; `window` may be absent.
+struct Inverse {
+  int64_t n_fft, hop, win;
+  Tensor window;
+  bool normalized;
+  OptionalBool one_side;
+  bool return_complex;
+
+  bool onesided(SymInt bins) const { return one_side ? *one_side : bins != n_fft; }
+};
+
+void check_kinds(const Tensor& self, const Tensor& window) {
+  check(!window.defined() || window.device() == self.device(),
+        "istft input and window must be on the same device but got self on ", self.device(), " and window on ",
+        window.defined() ? window.device() : self.device());
+  check<TypeError>(self.is_complex(),
+                   "istft requires a complex-valued input tensor matching the output from stft with "
+                   "return_complex=True.");
+}
+
+void check_sizes(const Tensor& self, SymInt bins, const Inverse& f) {
+  const Tensor& window = f.window;
+  check(self.sym_numel() != 0, "istft input tensor cannot be empty");
+  check(self.dim() == 2 || self.dim() == 3, "istft: expected a tensor with 2 or 3 dimensions, but got ", self.dim());
+  bool onesided = f.onesided(bins);
+  int64_t wanted = onesided ? f.n_fft / 2 + 1 : f.n_fft;
+  check(bins == wanted, "istft: expected the frequency dimension (3rd to the last) of the input tensor to match ",
+        onesided ? "n_fft / 2 + 1 when onesided=True, but got " : "n_fft when onesided=False, but got ", bins);
+  check(f.hop > 0 && f.hop <= f.win, "istft: expected 0 < hop_length <= win_length");
+  check(f.win > 0 && f.win <= f.n_fft, "istft: expected 0 < win_length <= n_fft");
+  check(!window.defined() || (window.dim() == 1 && window.sym_size(0) == f.win),
+        "istft: Invalid window shape. window has to be 1D and length of `win_length`");
+}
+
+/// The frames in time, [batch, frames, n_fft], not yet weighted.
+Tensor inverse_frames(const Tensor& self, const Tensor& pairs, const Tensor& window, const Inverse& f) {
+  bool onesided = f.onesided(self.sym_size(-2));
+  Tensor x = view_as_complex((self.dim() == 2 ? pairs.unsqueeze(0) : pairs).transpose(1, 2));
+  Text norm = f.normalized ? Text("ortho") : Text();
+  if (f.return_complex) {
+    check(!onesided, "Cannot have onesided output if window or input is complex");
+    return fft_ifft(x, std::nullopt, -1, norm);
+  }
+  check(!window.is_complex(), "Complex windows are incompatible with return_complex=False");
+  if (!onesided) x = x.slice(-1, 0, f.n_fft / 2 + 1);
+  return fft_irfft(x, f.n_fft, -1, norm);
+}
+
+/// Refuses windows whose squares add up to nothing somewhere: by that sum the signal is divided.
+void check_envelope(const Tensor& envelope) {
+  Tensor vanishes = envelope.abs().min().lt(1e-11);
+  const char* message = "window overlap add min: 1";
+  bool captured = vanishes.is_fake() || active_mode(DispatchKey::Fake);  // then the run tells
+  if (captured) _assert_async(vanishes.logical_not(), message);
+  else check(!equal(vanishes, vanishes.new_ones({}, {.dtype = DType::Bool})), message);
+}
+
 UMBRA_OPERATOR(
     "istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, "
     "bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor")
@@ -163,39 +220,16 @@ UMBRA_OPERATOR(
         warn_once(told, "A window was not provided. A rectangular window will be applied.Please provide the same ",
                   "window used by stft to make the inversion lossless.To suppress this warning and use a rectangular ",
                   "window, explicitly set `window=torch.ones(n_fft, device=<device>)`.");
-      check(!given.defined() || given.device() == self.device(),
-            "istft input and window must be on the same device but got self on ", self.device(), " and window on ",
-            given.defined() ? given.device() : self.device());
-      check<TypeError>(self.is_complex(),
-                       "istft requires a complex-valued input tensor matching the output from stft with "
-                       "return_complex=True.");
+      Inverse f{n_fft, hop, win, given, normalized, one_side, return_complex};
+      check_kinds(self, given);
       SymInt frames = self.sym_size(-1), bins = self.sym_size(-2), signal = (frames - 1) * hop + n_fft;
-      check(self.sym_numel() != 0, "istft input tensor cannot be empty");
-      check(self.dim() == 2 || self.dim() == 3, "istft: expected a tensor with 2 or 3 dimensions, but got ",
-            self.dim());
-      bool onesided = one_side ? *one_side : bins != n_fft;
-      int64_t wanted = onesided ? n_fft / 2 + 1 : n_fft;
-      check(bins == wanted, "istft: expected the frequency dimension (3rd to the last) of the input tensor to match ",
-            onesided ? "n_fft / 2 + 1 when onesided=True, but got " : "n_fft when onesided=False, but got ", bins);
-      check(hop > 0 && hop <= win, "istft: expected 0 < hop_length <= win_length");
-      check(win > 0 && win <= n_fft, "istft: expected 0 < win_length <= n_fft");
-      check(!given.defined() || (given.dim() == 1 && given.sym_size(0) == win),
-            "istft: Invalid window shape. window has to be 1D and length of `win_length`");
+      check_sizes(self, bins, f);
       Tensor pairs = view_as_real(self.resolve_conj());
       Tensor window =
           given.defined() ? given : ones({win}, {.dtype = real_type(self.dtype()), .device = self.device()});
       if (win != n_fft) window = centered_window(window, win, n_fft);
-      Tensor x = view_as_complex((self.dim() == 2 ? pairs.unsqueeze(0) : pairs).transpose(1, 2));
-      Text norm = normalized ? Text("ortho") : Text();
-      if (return_complex) {
-        check(!onesided, "Cannot have onesided output if window or input is complex");
-        x = fft_ifft(x, std::nullopt, -1, norm);
-      } else {
-        check(!window.is_complex(), "Complex windows are incompatible with return_complex=False");
-        if (!onesided) x = x.slice(-1, 0, n_fft / 2 + 1);
-        x = fft_irfft(x, n_fft, -1, norm);
-      }
       // Overlapping frames are added up, and divided by the sum of the windows' squares.
+      Tensor x = inverse_frames(self, pairs, window, f);
       Tensor weighted = x.mul(window.view({1, 1, n_fft}));
       Tensor y = overlap_added(weighted, signal, n_fft, hop);
       Tensor envelope = overlap_added(window.pow(2).expand({1, frames, n_fft}), signal, n_fft, hop);
@@ -203,11 +237,7 @@ UMBRA_OPERATOR(
       SymInt end = length ? SymInt(start + *length) : center ? signal - n_fft / 2 : signal;
       y = y.slice(1, start, end);
       envelope = envelope.slice(1, start, end);
-      Tensor vanishes = envelope.abs().min().lt(1e-11);
-      const char* message = "window overlap add min: 1";
-      bool captured = vanishes.is_fake() || active_mode(DispatchKey::Fake);  // then the run tells
-      if (captured) _assert_async(vanishes.logical_not(), message);
-      else check(!equal(vanishes, vanishes.new_ones({}, {.dtype = DType::Bool})), message);
+      check_envelope(envelope);
       y = y.div(envelope);
       if (self.dim() == 2) y = y.squeeze(0);
       if (end > signal) y = constant_pad_nd(y, {SymInt(0), end - signal}, 0);

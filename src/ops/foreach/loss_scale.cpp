@@ -1,6 +1,5 @@
 // Loss scaling for narrow types: gradients without their scale, and the scale's own growth and retreat.
 #include <algorithm>
-#include <cmath>
 
 #include "core/cpp_name.h"
 #include "kernels/vector/rows.h"

@@ -381,6 +381,17 @@ void run_index_put(const Tensor& out, const Tensor& self, TensorList indices, co
   kernels::index_put(out, positions(self, indices), values, accumulate);
 }
 
+Tensor index_put_gradient(const Tensor& grad, std::vector<Tensor> indices, const Tensor& values, bool accumulate) {
+  return accumulate ? grad : index_put(grad, indices, zeros_like(values), false);
+}
+
+Batched batched_index_put(const Batched& self, const std::vector<Batched>& indices, const Batched& values,
+                          bool accumulate) {
+  return batch_index_put(self, indices, values, [&](const Tensor& t, TensorList at, const Tensor& v) {
+    return index_put(t, at, v, accumulate);
+  });
+}
+
 UMBRA_OPERATOR("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
     .generated_out("index_put.out")
     .inplace("index_put_")
@@ -388,19 +399,12 @@ UMBRA_OPERATOR("index_put(Tensor self, Tensor?[] indices, Tensor values, bool ac
     .cpu(run_index_put)
     .elementwise()  // a write in place touches nothing that it reads
     .writes_straight()
-    .gradient("self", {"grad", "indices", "values", "accumulate"},
-              [](const Tensor& grad, std::vector<Tensor> indices, const Tensor& values, bool accumulate) {
-                return accumulate ? grad : index_put(grad, indices, zeros_like(values), false);
-              })
+    .gradient("self", {"grad", "indices", "values", "accumulate"}, index_put_gradient)
     .gradient("values", {"grad", "indices"},
               [](const Tensor& grad, TensorList indices) { return index(grad, indices); })
     .linear()
     .tags({Tag::WritesOverlapping, Tag::Core})
-    .batch([](const Batched& self, const std::vector<Batched>& indices, const Batched& values, bool accumulate) {
-      return batch_index_put(self, indices, values, [&](const Tensor& t, TensorList at, const Tensor& v) {
-        return index_put(t, at, v, accumulate);
-      });
-    });
+    .batch(batched_index_put);
 
 UMBRA_OPERATOR("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
     .meta(index_put_spec)
@@ -432,18 +436,13 @@ UMBRA_OPERATOR(
       run_index_put(out, self, indices, values, accumulate);
     })
     .elementwise()
-    .gradient("self", {"grad", "indices", "values", "accumulate"},
-              [](const Tensor& grad, std::vector<Tensor> indices, const Tensor& values, bool accumulate) {
-                return accumulate ? grad : index_put(grad, indices, zeros_like(values), false);
-              })
+    .gradient("self", {"grad", "indices", "values", "accumulate"}, index_put_gradient)
     .gradient("values", {"grad", "indices"},
               [](const Tensor& grad, TensorList indices) { return index(grad, indices); })
     .linear()
     .tags({Tag::WritesOverlapping, Tag::Generated})
     .batch([](const Batched& self, const std::vector<Batched>& indices, const Batched& values, bool accumulate, bool) {
-      return batch_index_put(self, indices, values, [&](const Tensor& t, TensorList at, const Tensor& v) {
-        return index_put(t, at, v, accumulate);
-      });
+      return batched_index_put(self, indices, values, accumulate);
     });
 
 // ---- where a mask holds; elsewhere positions may lie outside ----

@@ -1,7 +1,5 @@
-// Products of vectors, matrices and batches beyond mm: outer, inner, tensordot, chains of matrices.
+// Products of vectors, matrices and batches beyond mm: outer, inner, cross, tensordot, kron.
 #include "ops/sparse/products.h"
-
-#include <atomic>
 
 #include "core/cpp_name.h"
 #include "kernels/copy.h"
@@ -17,7 +15,6 @@
 #include "ops/common/out_variant.h"
 #include "ops/common/promotion.h"
 #include "ops/common/unbacked.h"
-#include "ops/common/warn_once.h"
 #include "ops/linalg/linalg.h"
 #include "ops/pointwise/family.h"
 #include "umbra/core/warning.h"
@@ -382,63 +379,83 @@ UMBRA_OPERATOR("cross(Tensor self, Tensor other, int? dim=None) -> Tensor")
 
 // ---- tensors ----
 
+/// One side of a contraction: its dimensions as a product of matrices wants them, those that are kept and those that
+/// are summed over.
+struct ContractedSide {
+  Tensor tensor;
+  std::vector<int64_t> summed, kept;
+  SymInt elements = 1;  // of the kept dimensions
+
+  void find_kept(SymShape& result) {
+    for (int64_t d = 0; d < tensor.dim(); ++d) {
+      if (std::find(summed.begin(), summed.end(), d) != summed.end()) continue;
+      kept.push_back(d);
+      elements = elements * tensor.sym_size(d);
+      result.push_back(tensor.sym_size(d));
+    }
+  }
+  Tensor kept_first() const { return permuted(kept, summed); }
+  Tensor summed_first() const { return permuted(summed, kept); }
+
+ private:
+  Tensor permuted(std::vector<int64_t> order, const std::vector<int64_t>& rest) const {
+    order.insert(order.end(), rest.begin(), rest.end());
+    return tensor.permute(order);
+  }
+};
+
+/// Pairs the dimensions that are summed over, and gives how many pairs of elements each result has.
+SymInt pair_dims(ContractedSide& a, ContractedSide& b, const std::vector<int64_t>& first,
+                 const std::vector<int64_t>& second) {
+  const Tensor self = a.tensor, other = b.tensor;
+  SymInt inner = 1;
+  for (size_t i = 0; i < first.size(); ++i) {
+    int64_t d = wrap_dim(first[i], self.dim()), e = wrap_dim(second[i], other.dim());
+    SymInt s = self.sym_size(first[i]), t = other.sym_size(second[i]);
+    // Where one side has a single element, the other is summed.
+    if (t == 1) {
+      if (s != 1) a.tensor = a.tensor.sum(IntArrayRef{d}, true, a.tensor.dtype());
+    } else if (s == 1) {
+      b.tensor = b.tensor.sum(IntArrayRef{e}, true, b.tensor.dtype());
+    } else {
+      check(s == t, "contracted dimensions need to match, but first has size ", s, " in dim ", first[i],
+            " and second has size ", t, " in dim ", second[i]);
+      inner = inner * s;
+    }
+    a.summed.push_back(d);
+    b.summed.push_back(e);
+  }
+  dim_mask(a.summed, self.dim(), false);
+  dim_mask(b.summed, other.dim(), false);
+  return inner;
+}
+
+/// The single number of two sides that are summed over whole.
+Tensor contracted_whole(const Tensor& a, const Tensor& b, SymInt inner) {
+  // Where the elements do not lie one after another, to copy them costs more than to add up the products.
+  if (!a.is_contiguous() || !b.is_contiguous()) return a.squeeze().mul(b.squeeze()).sum(a.dtype());
+  auto flat = [&](const Tensor& t) { return t.dim() == 1 ? t : t.view({inner}); };
+  Tensor right = flat(b);
+  return dot(flat(a), right);
+}
+
 UMBRA_OPERATOR("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor")
     .out("tensordot.out")
     .composite([](const Tensor& self, const Tensor& other, std::vector<int64_t> first, std::vector<int64_t> second) {
       check(first.size() == second.size(), "both dimension lists should have same length");
       check(self.dtype() == other.dtype(), "both inputs should have same dtype");
-      Tensor a = self, b = other;
-      SymInt inner = 1;
-      std::vector<int64_t> dims_a, dims_b;
-      for (size_t i = 0; i < first.size(); ++i) {
-        int64_t d = wrap_dim(first[i], self.dim()), e = wrap_dim(second[i], other.dim());
-        SymInt s = self.sym_size(first[i]), t = other.sym_size(second[i]);
-        // Where one side has a single element, the other is summed.
-        if (t == 1) {
-          if (s != 1) a = a.sum(IntArrayRef{d}, true, a.dtype());
-        } else if (s == 1) {
-          b = b.sum(IntArrayRef{e}, true, b.dtype());
-        } else {
-          check(s == t, "contracted dimensions need to match, but first has size ", s, " in dim ", first[i],
-                " and second has size ", t, " in dim ", second[i]);
-          inner = inner * s;
-        }
-        dims_a.push_back(d);
-        dims_b.push_back(e);
-      }
-      dim_mask(dims_a, self.dim(), false);
-      dim_mask(dims_b, other.dim(), false);
-      auto contracted = [](const std::vector<int64_t>& dims, int64_t d) {
-        return std::find(dims.begin(), dims.end(), d) != dims.end();
-      };
+      ContractedSide a{self}, b{other};
+      SymInt inner = pair_dims(a, b, first, second);
       SymShape result;
-      SymInt rows = 1, columns = 1;
-      std::vector<int64_t> order_a, order_b(dims_b);
-      for (int64_t d = 0; d < a.dim(); ++d)
-        if (!contracted(dims_a, d)) {
-          order_a.push_back(d);
-          rows = rows * a.sym_size(d);
-          result.push_back(a.sym_size(d));
-        }
-      order_a.insert(order_a.end(), dims_a.begin(), dims_a.end());
-      for (int64_t d = 0; d < b.dim(); ++d)
-        if (!contracted(dims_b, d)) {
-          order_b.push_back(d);
-          columns = columns * b.sym_size(d);
-          result.push_back(b.sym_size(d));
-        }
-      bool one_number = !a.is_symbolic() && !b.is_symbolic() && rows == 1 && columns == 1;
-      if (!one_number) {
-        Tensor left = a.permute(order_a).reshape({rows, inner});
-        return left.mm(b.permute(order_b).reshape({inner, columns})).view(result);
+      a.find_kept(result);
+      b.find_kept(result);
+      bool one_number = !a.tensor.is_symbolic() && !b.tensor.is_symbolic() && a.elements == 1 && b.elements == 1;
+      if (one_number) {
+        Tensor left = a.kept_first();
+        return contracted_whole(left, b.summed_first(), inner).view(result);
       }
-      a = a.permute(order_a);
-      b = b.permute(order_b);
-      // Where the elements do not lie one after another, to copy them costs more than to add up the products.
-      if (!a.is_contiguous() || !b.is_contiguous()) return a.squeeze().mul(b.squeeze()).sum(a.dtype()).view(result);
-      auto flat = [&](const Tensor& t) { return t.dim() == 1 ? t : t.view({inner}); };
-      Tensor right = flat(b);
-      return dot(flat(a), right).view(result);
+      Tensor left = a.kept_first().reshape({a.elements, inner});
+      return left.mm(b.summed_first().reshape({inner, b.elements})).view(result);
     })
     .use(OutCopied{});
 
@@ -482,97 +499,6 @@ UMBRA_OPERATOR("kron(Tensor self, Tensor other) -> Tensor")
       warn_of_resize(out, f.result);
       mul_out(resized_out(out, f.result).view(f.product), f.left, f.right);
       return out;
-    }));
-
-// ---- chains ----
-
-/// The cheapest order of a chain of products, by the sizes between the matrices: split[i][j] is where i..j comes apart.
-std::vector<std::vector<size_t>> cheapest_splits(const std::vector<int64_t>& sizes) {
-  size_t n = sizes.size() - 1;
-  std::vector<std::vector<int64_t>> cost(n, std::vector<int64_t>(n, 0));
-  std::vector<std::vector<size_t>> split(n, std::vector<size_t>(n, 0));
-  for (size_t length = 1; length < n; ++length)
-    for (size_t i = 0; i + length < n; ++i) {
-      size_t j = i + length;
-      cost[i][j] = std::numeric_limits<int64_t>::max();
-      for (size_t k = i; k < j; ++k) {
-        int64_t here = cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1];
-        if (here >= cost[i][j]) continue;
-        cost[i][j] = here;
-        split[i][j] = k;
-      }
-    }
-  return split;
-}
-
-Tensor multiply_chain(const std::vector<Tensor>& tensors, const std::vector<std::vector<size_t>>& split, size_t i,
-                      size_t j, const Tensor& out) {
-  if (i == j) return tensors[i];
-  size_t k = split[i][j];
-  Tensor left = multiply_chain(tensors, split, i, k, {}), right = multiply_chain(tensors, split, k + 1, j, {});
-  return out.defined() ? mm_out(out, left, right) : left.mm(right);
-}
-
-/// The product of a chain, in `out` where that is defined.
-Tensor multi_dot_into(std::vector<Tensor> tensors, const Tensor& out) {
-  size_t n = tensors.size();
-  check(n >= 2, "multi_dot(): expected at least 2 tensors but got ", n);
-  SymShape shape;
-  check(tensors[0].dim() == 1 || tensors[0].dim() == 2, "multi_dot(): the first tensor must be 1D or 2D but got ",
-        tensors[0].dim(), "D");
-  if (tensors[0].dim() == 2) shape.push_back(tensors[0].sym_size(0));
-  const Tensor last = tensors[n - 1];
-  check(last.dim() == 1 || last.dim() == 2, "multi_dot(): the last tensor must be 1D or 2D but got ", last.dim(), "D");
-  if (last.dim() == 2) shape.push_back(last.sym_size(1));
-  for (size_t i = 1; i + 1 < n; ++i)
-    check(tensors[i].dim() == 2, "multi_dot(): tensor ", i, " must be 2D but got ", tensors[i].dim(), "D");
-  for (size_t i = 1; i < n; ++i) {
-    check(tensors[i].dtype() == tensors[i - 1].dtype(),
-          "multi_dot(): all tensors must have be the same dtype but tensor ", i - 1, " is ",
-          cpp_name(tensors[i - 1].dtype()), " and tensor ", i, " ", cpp_name(tensors[i].dtype()));
-    check(tensors[i - 1].sym_size(-1) == tensors[i].sym_size(0), "multi_dot(): tensors ", i - 1, " and ", i,
-          " with shapes ", tensors[i - 1].sym_sizes(), " and ", tensors[i].sym_sizes(), " cannot be multiplied");
-  }
-  if (tensors[0].dim() == 1) tensors[0] = tensors[0].unsqueeze(0);
-  if (last.dim() == 1) tensors[n - 1] = last.unsqueeze(-1);
-  Tensor matrix;
-  if (out.defined()) {
-    check(out.dtype() == last.dtype(), "multi_dot(): expected out tensor to have dtype ", cpp_name(last.dtype()),
-          " but got ", cpp_name(out.dtype()));
-    matrix = resized_out(out, shape).view({tensors[0].sym_size(0), tensors[n - 1].sym_size(1)});
-  }
-  std::vector<std::vector<size_t>> splits{{0, 0}, {0, 0}};
-  if (n > 2) {
-    std::vector<int64_t> sizes{tensors[0].size(0)};
-    for (const Tensor& t : tensors) sizes.push_back(t.size(1));
-    splits = cheapest_splits(sizes);
-  }
-  Tensor product = multiply_chain(tensors, splits, 0, n - 1, matrix);
-  return out.defined() ? out : product.view(shape);
-}
-Tensor multi_dot_parts(std::vector<Tensor> tensors) { return multi_dot_into(std::move(tensors), {}); }
-
-UMBRA_OPERATOR("linalg_multi_dot(Tensor[] tensors) -> Tensor")
-    .out("linalg_multi_dot.out")
-    .composite(multi_dot_parts)
-    .use(out_parts(multi_dot_into));
-void check_chain(const std::vector<Tensor>& matrices) {
-  static std::atomic<bool> told = false;
-  warn_once(told, "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. ",
-            "Use torch.linalg.multi_dot instead, which accepts a list of two or more tensors rather than ",
-            "multiple parameters.");
-  check(!matrices.empty(), "chain_matmul(): Expected one or more matrices");
-  for (const Tensor& t : matrices) check(t.dim() == 2, "Tensor dimension is ", t.dim(), ", expected 2 instead.");
-}
-UMBRA_OPERATOR("chain_matmul(Tensor[] matrices) -> Tensor")
-    .out("chain_matmul.out")
-    .composite([](std::vector<Tensor> matrices) {
-      check_chain(matrices);
-      return matrices.size() == 1 ? matrices[0].clone() : multi_dot_parts(std::move(matrices));
-    })
-    .use(out_parts([](std::vector<Tensor> matrices, const Tensor& out) {
-      check_chain(matrices);
-      return matrices.size() == 1 ? copied_out(out, matrices[0]) : multi_dot_into(std::move(matrices), out);
     }));
 
 UMBRA_OPERATOR("linalg_matmul(Tensor self, Tensor other) -> Tensor")

@@ -28,13 +28,6 @@ Tensor entropy_bend(const Tensor& self, const Tensor& target) {
   return top.div(self.add(1e-12).pow(2).mul(self.rsub(1).add(1e-12).pow(2)));
 }
 
-/// The kernel writes elements of the input's type alone.
-void check_written_type(const Tensor& self, const Tensor& out) {
-  if (self.is_meta() || out.is_meta() || self.is_fake()) return;
-  check(self.dtype() == out.dtype(), "Found dtype ", kernel_name(out.dtype()), " but expected ",
-        kernel_name(self.dtype()));
-}
-
 UMBRA_OPERATOR("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor")
     .out("binary_cross_entropy.out")
     .use(out_asks("binary_cross_entropy.out", [](const Tensor& self, const Tensor&, const Tensor&, int64_t,

@@ -198,13 +198,6 @@ UMBRA_OPERATOR("huber_loss(Tensor self, Tensor target, int reduction=Mean, float
                 return huber_loss_backward(grad, target, self, reduction, delta);
               });
 
-/// The kernel writes elements of the input's type alone.
-void check_written_type(const Tensor& self, const Tensor& out) {
-  if (self.is_meta() || out.is_meta() || self.is_fake()) return;
-  check(self.dtype() == out.dtype(), "Found dtype ", kernel_name(out.dtype()), " but expected ",
-        kernel_name(self.dtype()));
-}
-
 UMBRA_OPERATOR(
     "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor")
     .out("huber_loss_backward.out", {"grad_input"})

@@ -1,7 +1,6 @@
 // Fake quantisation: numbers are rounded to a grid of scale and zero point and cut off at its ends, and stay floats.
 // The gradient passes where nothing was cut off: the masks say where that is.
 #include <cmath>
-#include <limits>
 
 #include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"

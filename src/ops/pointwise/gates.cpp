@@ -96,13 +96,6 @@ UMBRA_OPERATOR("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffe
     .differentiable_outputs({true, false})
     .node("LogSigmoidBackward0");
 
-/// The kernel writes elements of the input's type alone.
-void check_written_type(const Tensor& self, const Tensor& out) {
-  if (self.is_meta() || out.is_meta() || self.is_fake()) return;
-  check(self.dtype() == out.dtype(), "Found dtype ", kernel_name(out.dtype()), " but expected ",
-        kernel_name(self.dtype()));
-}
-
 UMBRA_OPERATOR("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor")
     .out("log_sigmoid_backward.grad_input", {"grad_input"})
     .use(out_asks("log_sigmoid_backward.grad_input", [](const Tensor&, const Tensor& self, const Tensor&,

@@ -89,13 +89,6 @@ UMBRA_OPERATOR("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor")
     .tangent(TangentRule::Pointwise)
     .tags({Tag::Pointwise});
 
-/// The kernel writes elements of the input's type alone.
-void check_written_type(const Tensor& self, const Tensor& out) {
-  if (self.is_meta() || out.is_meta() || self.is_fake()) return;
-  check(self.dtype() == out.dtype(), "Found dtype ", kernel_name(out.dtype()), " but expected ",
-        kernel_name(self.dtype()));
-}
-
 UMBRA_OPERATOR("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor")
     .inplace("lerp_.Tensor")
     .out("lerp.Tensor_out")

@@ -24,6 +24,11 @@ TensorSpec reduced_spec(const Tensor& self, uint64_t mask, bool keepdim, DType d
   return TensorSpec(reduced_shape(self.sym_sizes(), mask, keepdim), dtype, self.device());
 }
 
+DType accumulated_dtype(const Tensor& self, std::optional<DType> dtype) {
+  if (dtype) return *dtype;
+  return is_integral(self.dtype(), true) ? DType::Int64 : self.dtype();
+}
+
 Tensor in_type(const Tensor& self, DType dtype) {
   // Narrow floats and integers are summed in a wider type by the kernel itself; only a change of category needs a cast
   // first.

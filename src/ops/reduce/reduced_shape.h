@@ -16,6 +16,8 @@ uint64_t all_dims(const Tensor& self);
 SmallVector<int64_t> masked_dims(uint64_t mask);
 /// Contiguous output of the reduced shape.
 TensorSpec reduced_spec(const Tensor& self, uint64_t mask, bool keepdim, DType dtype);
+/// The type of sums and products: integers and bools add up in int64 unless a type is asked for.
+DType accumulated_dtype(const Tensor& self, std::optional<DType> dtype);
 /// The tensor in the type that the reduction computes in.
 Tensor in_type(const Tensor& self, DType dtype);
 /// A gradient of a reduction with its reduced dimensions back, of size 1.

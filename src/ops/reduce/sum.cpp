@@ -11,12 +11,6 @@
 namespace umbra::ops {
 namespace {
 
-// Integers and bool add up in int64 unless a type is asked for.
-DType sum_dtype(const Tensor& self, std::optional<DType> dtype) {
-  if (dtype) return *dtype;
-  return is_integral(self.dtype(), true) ? DType::Int64 : self.dtype();
-}
-
 DType mean_dtype(const Tensor& self, std::optional<DType> dtype) {
   DType t = dtype.value_or(self.dtype());
   check(is_floating(t) || is_complex(t) || !only_metadata_is_asked(), "mean(): could not infer output dtype. ",
@@ -30,7 +24,7 @@ DType mean_dtype(const Tensor& self, std::optional<DType> dtype) {
 UMBRA_OPERATOR("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
     .generated_out("sum.out")
     .meta([](const Tensor& self, std::optional<DType> dtype) {
-      return TensorSpec({}, sum_dtype(self, dtype), self.device());
+      return TensorSpec({}, accumulated_dtype(self, dtype), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, std::optional<DType>) {
       kernels::sum(out, in_type(self, out.dtype()), masked_dims(all_dims(self)));
@@ -49,7 +43,7 @@ UMBRA_OPERATOR("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *,
     .out("sum.IntList_out")
     .use(OutDecidesType{"sum.IntList_out"})
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
-      return reduced_spec(self, reduced_dims(self, dims), keepdim, sum_dtype(self, dtype));
+      return reduced_spec(self, reduced_dims(self, dims), keepdim, accumulated_dtype(self, dtype));
     })
     .cpu([](const Tensor& out, const Tensor& self, OptionalDims dims, bool, std::optional<DType>) {
       kernels::sum(out, in_type(self, out.dtype()), masked_dims(reduced_dims(self, dims)));
@@ -124,7 +118,7 @@ UMBRA_OPERATOR("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, Sca
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
       if (!outputs_are_given()) reduced_dims(self, dims);
       check<NotImplementedError>(!self.is_complex(), "nansum on CPU does not support complex inputs");
-      return reduced_spec(self, reduced_dims(self, dims), keepdim, sum_dtype(self, dtype));
+      return reduced_spec(self, reduced_dims(self, dims), keepdim, accumulated_dtype(self, dtype));
     })
     .cpu([](const Tensor& out, const Tensor& self, OptionalDims dims, bool, std::optional<DType>) {
       auto over = masked_dims(reduced_dims(self, dims));

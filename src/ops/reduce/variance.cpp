@@ -203,11 +203,6 @@ UMBRA_OPERATOR("std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool 
 
 // ---- products, running sums ----
 
-DType accumulated_dtype(const Tensor& self, std::optional<DType> dtype) {
-  if (dtype) return *dtype;
-  return is_integral(self.dtype(), true) ? DType::Int64 : self.dtype();
-}
-
 /// The product of all others along a dimension, from both ends: nothing is divided, so that it can be differentiated
 /// again whatever is zero.
 Tensor others_product(const Tensor& self, int64_t dim) {

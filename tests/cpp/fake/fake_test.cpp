@@ -1,5 +1,4 @@
 // Fake tensors: metadata without data, on any device, with clear errors where data would be needed.
-#include <cstdlib>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif

@@ -2,8 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include <cstring>
-
 #include "io/testing.h"
 
 namespace umbra::io {

@@ -2,8 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include <cstring>
-
 #include "io/testing.h"
 #include "umbra/io/json.h"
 #include "umbra/io/pickle.h"

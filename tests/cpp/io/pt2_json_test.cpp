@@ -2,8 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include <cmath>
-
 #include "io/testing.h"
 #include "umbra/io/pt2_verify.h"
 #include "umbra/io/zip.h"

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "kernels/kernel_tensors.h"
 
 namespace umbra::kernels {

@@ -179,8 +179,8 @@ class Identity(BasePruningMethod):
         return super().apply(module, name)
 
 
-class RandomUnstructured(BasePruningMethod):
-    """Prunes elements at random."""
+class _Unstructured(BasePruningMethod):
+    """Prunes that many elements, wherever they stand: `_chosen` says which."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -191,30 +191,26 @@ class RandomUnstructured(BasePruningMethod):
     def compute_mask(self, t, default_mask):
         count, mask = _count(self.amount, t.nelement()), default_mask.clone(memory_format=umbra.contiguous_format)
         if count:
-            chosen = umbra.topk(umbra.rand_like(t).view(-1), k=count)
-            mask.view(-1)[chosen.indices] = 0
+            mask.view(-1)[self._chosen(t, count)] = 0
         return mask
+
+
+class RandomUnstructured(_Unstructured):
+    """Prunes elements at random."""
+
+    def _chosen(self, t, count):
+        return umbra.topk(umbra.rand_like(t).view(-1), k=count).indices
 
     @classmethod
     def apply(cls, module, name, amount):
         return super().apply(module, name, amount=amount)
 
 
-class L1Unstructured(BasePruningMethod):
+class L1Unstructured(_Unstructured):
     """Prunes the elements nearest to zero."""
 
-    PRUNING_TYPE = "unstructured"
-
-    def __init__(self, amount):
-        _check_amount(amount)
-        self.amount = amount
-
-    def compute_mask(self, t, default_mask):
-        count, mask = _count(self.amount, t.nelement()), default_mask.clone(memory_format=umbra.contiguous_format)
-        if count:
-            least = umbra.topk(umbra.abs(t).reshape(-1), k=count, largest=False)
-            mask.view(-1)[least.indices] = 0
-        return mask
+    def _chosen(self, t, count):
+        return umbra.topk(umbra.abs(t).reshape(-1), k=count, largest=False).indices
 
     @classmethod
     def apply(cls, module, name, amount, importance_scores=None):
