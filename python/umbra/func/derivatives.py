@@ -149,6 +149,9 @@ def _vjp(func, args, positions, has_aux):
         if given_spec != output_spec:
             raise RuntimeError("Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
                                f"cotangents: {_sketch(given_spec)}, primal output: {_sketch(output_spec)}")
+        for weight in weights:
+            if weight is not None and not isinstance(weight, Tensor):
+                raise TypeError(f"gradients can be either Tensors or None, but got {type(weight).__name__}")
         return spec.unflatten(level.pull(outputs, leaves, weights, retain_graph, create_graph))
     plain = output_spec.unflatten([level.unwrap(t) for t in outputs])
     return (plain, pull_back, map_tensors(level.unwrap, aux)) if has_aux else (plain, pull_back)
