@@ -1,5 +1,7 @@
 #include "kernels/vector/fft.h"
 
+#include <pthread.h>
+
 // What pocketfft includes, too: it must not see the names that are changed for it below.
 #include <array>
 #include <cmath>
@@ -34,20 +36,31 @@ struct KeptBlock {
   bool lendable = false, lent = false;
   ~KeptBlock() { std::free(block); }
 };
-thread_local KeptBlock kept_block;
+/// This thread's. It lies behind a key of the system's: of thread-local memory there is little for all libraries.
+KeptBlock& kept_block() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made;
+    if (pthread_key_create(&made, [](void* block) { delete static_cast<KeptBlock*>(block); }) != 0)
+      throw std::runtime_error("there are no more keys for what threads keep");
+    return made;
+  }();
+  auto* block = static_cast<KeptBlock*>(pthread_getspecific(key));
+  if (!block) pthread_setspecific(key, block = new KeptBlock);
+  return *block;
+}
 struct LendKeptBlock {
-  LendKeptBlock() { kept_block.lendable = true; }
-  ~LendKeptBlock() { kept_block.lendable = false; }
+  LendKeptBlock() { kept_block().lendable = true; }
+  ~LendKeptBlock() { kept_block().lendable = false; }
 };
 
 [[maybe_unused]] void* take_memory(size_t bytes) {
   size_t total = (bytes + sizeof(MemoryHeader) + 63) / 64 * 64;
-  if (kept_block.lendable && total <= KeptBlock::kSize && !kept_block.lent) {
-    if (!kept_block.block) kept_block.block = std::aligned_alloc(64, KeptBlock::kSize);
-    if (!kept_block.block) return nullptr;
-    kept_block.lent = true;
-    static_cast<MemoryHeader*>(kept_block.block)->cached = false;
-    return static_cast<MemoryHeader*>(kept_block.block) + 1;
+  if (KeptBlock& kept = kept_block(); kept.lendable && total <= KeptBlock::kSize && !kept.lent) {
+    if (!kept.block) kept.block = std::aligned_alloc(64, KeptBlock::kSize);
+    if (!kept.block) return nullptr;
+    kept.lent = true;
+    static_cast<MemoryHeader*>(kept.block)->cached = false;
+    return static_cast<MemoryHeader*>(kept.block) + 1;
   }
   bool cached = total >= BlockCache::kSmallest;
   void* block = cached ? BlockCache::get().take(total) : std::aligned_alloc(64, total);
@@ -58,8 +71,8 @@ struct LendKeptBlock {
 [[maybe_unused]] void give_memory_back(void* memory) {
   if (!memory) return;
   MemoryHeader* header = static_cast<MemoryHeader*>(memory) - 1;
-  if (header == kept_block.block) {
-    kept_block.lent = false;
+  if (KeptBlock& kept = kept_block(); header == kept.block) {
+    kept.lent = false;
     return;
   }
   header->cached ? BlockCache::get().put(header) : std::free(header);

@@ -147,6 +147,18 @@ TEST(Pointwise, FunctionsOfDoublesTakeEveryNumber) {
   check(functors::Erfc{}, std::erfc);
 }
 
+TEST(Pointwise, RootsOfFloatsAreRoundedExactly) {
+  for (uint32_t start : {0x10010000u, 0x3f800000u, 0x40000000u, 0x7f700000u}) {
+    std::vector<float> x(1 << 19);
+    for (size_t i = 0; i < x.size(); ++i) {
+      uint32_t bits = start + static_cast<uint32_t>(i);
+      std::memcpy(&x[i], &bits, sizeof(bits));
+    }
+    std::vector<float> roots = unary(functors::Sqrt{}, x);
+    for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(roots[i], static_cast<float>(std::sqrt(double{x[i]}))) << x[i];
+  }
+}
+
 TEST(Pointwise, WorksOnAnyStrides) {
   Tensor a = strided(counting({12}), {3, 4}, {1, 3}), b = counting({4});
   Tensor out = strided(empty_tensor({24}, DType::Float32), {3, 4}, {8, 2});
