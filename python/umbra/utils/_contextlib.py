@@ -7,8 +7,22 @@
     @scaled()
     def step(): ...
 """
+import contextlib
 import functools
 import inspect
+
+from umbra import _C
+
+
+def uninterrupted(function):
+    """`contextlib.contextmanager` for what must not be done, or put back, by half: handlers of signals, which may raise anything anywhere in Python, run before
+    or after."""
+    manager = contextlib.contextmanager(function)
+
+    @functools.wraps(function)
+    def make(*args, **kwargs):
+        return _C._Uninterrupted(manager(*args, **kwargs))
+    return make
 
 
 def _wrap_generator(make_context, function):
