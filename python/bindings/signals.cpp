@@ -32,14 +32,17 @@ nb::object handler_of(int number) {
 
 // ---- handlers that wait ----
 
-/// Of a thread. Python calls handlers on one alone; on others nothing waits.
+/// Python calls handlers on one thread alone, which is the one that may hold them back. Guarded by Python's lock.
 struct Held {
   int depth = 0;
+  unsigned long thread = 0;
   std::vector<std::pair<int, nb::object>> handlers;  // that stand back
   uint32_t arrived = 0;                              // a bit for each signal
   nb::object error;                                  // to be raised when they run; null: none
 };
-thread_local Held g_held;
+Held& g_held = *new Held;  // what it has of Python goes with the process
+
+bool is_holding() { return g_held.depth > 0 && g_held.thread == PyThread_get_thread_ident(); }
 
 PyObject* note_arrival(PyObject*, PyObject* args) {
   g_held.arrived |= 1U << PyLong_AsLong(PyTuple_GET_ITEM(args, 0));
@@ -77,20 +80,29 @@ bool set_handler(int number, nb::handle handler, Raised& raised) {
   return true;
 }
 
-/// From here to `let_go` handlers wait.
+/// From here to `let_go` handlers wait, where there are any, and this thread is theirs.
 Raised hold_back() {
   Raised raised;
-  for (int number = 1; number < kSignals && g_held.depth == 0; ++number)
+  if (is_holding()) {
+    ++g_held.depth;
+    return raised;
+  }
+  std::vector<std::pair<int, nb::object>> replaced;
+  for (int number = 1; number < kSignals; ++number)
     if (nb::object handler = handler_of(number)) {
-      if (!set_handler(number, noting(), raised)) break;
-      g_held.handlers.emplace_back(number, std::move(handler));
+      if (!set_handler(number, noting(), raised)) return raised;
+      replaced.emplace_back(number, std::move(handler));
     }
-  ++g_held.depth;
+  if (replaced.empty()) return raised;
+  g_held.depth = 1;
+  g_held.thread = PyThread_get_thread_ident();
+  g_held.handlers = std::move(replaced);
   return raised;
 }
 
 /// Calls the handlers of signals. Of those that raise the first ends it: the others' signals come again.
-void run_handlers(uint32_t arrived, Raised& raised) {
+Raised run_handlers(uint32_t arrived) {
+  Raised raised;
   for (int number = 1; number < kSignals; ++number) {
     nb::object handler = arrived >> number & 1 ? handler_of(number) : nb::object();
     if (!handler) continue;
@@ -102,17 +114,36 @@ void run_handlers(uint32_t arrived, Raised& raised) {
     if (!nb::steal(PyObject_CallFunction(handler.ptr(), "iO", number, frame ? frame : Py_None)).is_valid())
       raised = nb::borrow(nb::python_error().value());
   }
+  return raised;
 }
 
-/// Puts the handlers back and calls those that waited.
-Raised let_go() {
+/// Puts the handlers back. Those that waited run at once, or with `soon` as soon as Python's next step is made.
+Raised let_go(bool soon = false) {
   Raised raised;
-  if (--g_held.depth > 0) return raised;
+  if (!is_holding() || --g_held.depth > 0) return raised;
   for (const auto& [number, handler] : std::exchange(g_held.handlers, {}))
     if (handler_of(number).is(noting())) set_handler(number, handler, raised);
-  run_handlers(std::exchange(g_held.arrived, 0), raised);
+  uint32_t arrived = std::exchange(g_held.arrived, 0);
+  for (int number = 1; number < kSignals; ++number)
+    if ((soon || raised) && arrived >> number & 1) PyErr_SetInterruptEx(number);
+  if (!soon && !raised) raised = run_handlers(arrived);
   nb::object error = std::move(g_held.error);
   return raised ? raised : error;
+}
+
+/// Runs between two steps of Python's, on the thread that handlers run on.
+int raise_pending(void* object) {
+  nb::object error = nb::steal(static_cast<PyObject*>(object));
+  if (is_holding()) {
+    g_held.error = std::move(error);
+    return 0;
+  }
+  restore(error);
+  return -1;
+}
+
+void raise_soon(Raised error) {
+  if (Py_AddPendingCall(raise_pending, error.ptr()) == 0) error.release();
 }
 
 /// For a while no exception is being handled, as which one that is raised would show it.
@@ -126,49 +157,36 @@ class NoneHandled {
   nb::object before_;
 };
 
-/// A context manager that is entered and left as a whole: handlers of signals, which may raise anything, run before or
-/// after.
-class Uninterrupted {
- public:
-  explicit Uninterrupted(nb::object manager) : manager_(std::move(manager)) {}
-
-  nb::object enter() {
-    if (Raised raised = hold_back()) {
-      let_go();
-      raise(raised);
-    }
-    nb::object result;
-    try {
-      result = manager_.attr("__enter__")();
-    } catch (nb::python_error&) {
-      if (Raised raised = let_go()) raise(raised);
-      throw;
-    }
-    if (Raised raised = let_go()) {
-      try {
-        leave(nb::none(), nb::none(), nb::none());  // the handler's error is none of what is inside
-      } catch (const nb::python_error&) {
-      }
-      raise(raised);
-    }
-    return result;
+/// Enters a context as a whole: handlers that wait run inside, as if their signals came there.
+nb::object enter(const nb::object& function, nb::args args) {
+  if (Raised raised = hold_back()) {
+    let_go(true);
+    raise(raised);
   }
+  nb::object result = nb::steal(PyObject_CallObject(function.ptr(), args.ptr()));
+  Raised error = result ? nb::object() : nb::borrow(nb::python_error().value());
+  if (Raised raised = let_go(true)) raise_soon(std::move(raised));
+  if (error) raise(error);
+  return result;
+}
 
-  nb::object leave(nb::handle type, nb::handle value, nb::handle traceback) {
-    Raised before = hold_back();
-    nb::object result =
-        nb::steal(PyObject_CallMethod(manager_.ptr(), "__exit__", "OOO", type.ptr(), value.ptr(), traceback.ptr()));
-    Raised error = result ? nb::object() : nb::borrow(nb::python_error().value());
-    NoneHandled none;
-    if (Raised raised = let_go()) raise(raised);
-    if (before) raise(before);
-    if (error) raise(error);
-    return result;
-  }
+/// Leaves one as a whole: handlers that wait run after it.
+nb::object leave(const nb::object& function, nb::args args) {
+  Raised before = hold_back();
+  nb::object result = nb::steal(PyObject_CallObject(function.ptr(), args.ptr()));
+  Raised error = result ? nb::object() : nb::borrow(nb::python_error().value());
+  NoneHandled none;
+  if (Raised raised = let_go()) raise(raised);
+  if (before) raise(before);
+  if (error) raise(error);
+  return result;
+}
 
- private:
-  nb::object manager_;
-};
+/// A method, for a class that is made in Python.
+template <class F> nb::object method_of(const F& call, nb::object function) {
+  nb::object method = nb::cpp_function([&call, function](nb::args args) { return call(function, args); });
+  return owned(PyInstanceMethod_New(method.ptr()));
+}
 
 /// Attributes of an object that are others for a while, set without a step of Python's: nothing comes between.
 class Attributes {
@@ -220,22 +238,9 @@ PyObject* argument_from_end(PyFrameObject* frame, PyCodeObject* code, int place)
   return place < code->co_argcount ? value_of(code->co_argcount - 1 - place) : nullptr;
 }
 
-/// Runs between two steps of Python's, on the thread that handlers run on.
-int raise_pending(void* object) {
-  nb::object error = nb::steal(static_cast<PyObject*>(object));
-  if (g_held.depth > 0) {
-    g_held.error = std::move(error);
-    return 0;
-  }
-  restore(error);
-  return -1;
-}
-
 }  // namespace
 
-void raise_later(const nb::python_error& error) {
-  if (Py_AddPendingCall(raise_pending, Py_NewRef(error.value().ptr())) < 0) Py_DECREF(error.value().ptr());
-}
+void raise_later(const nb::python_error& error) { raise_soon(nb::borrow(error.value())); }
 
 int signal_handled_by(PyFrameObject* frame) {
   nb::object code = nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
@@ -255,10 +260,9 @@ int signal_handled_by(PyFrameObject* frame) {
 }
 
 void bind_signals(nb::module_& m) {
-  nb::class_<Uninterrupted>(m, "_Uninterrupted")
-      .def(nb::init<nb::object>())
-      .def("__enter__", &Uninterrupted::enter)
-      .def("__exit__", &Uninterrupted::leave, nb::arg().none(), nb::arg().none(), nb::arg().none());
+  // _entering(function), _leaving(function): methods that enter and leave a context as the functions do, uninterrupted.
+  m.def("_entering", [](nb::object function) { return method_of(enter, std::move(function)); });
+  m.def("_leaving", [](nb::object function) { return method_of(leave, std::move(function)); });
   // _While(object, {attribute: value}): the attributes have these values inside.
   nb::class_<Attributes>(m, "_While")
       .def(nb::init<nb::object, nb::dict>())
@@ -266,7 +270,7 @@ void bind_signals(nb::module_& m) {
       .def("__exit__", [](Attributes& self, nb::args) { self.leave(); });
   // _run_handler_later(number): while handlers wait, has that of a signal run when they do.
   m.def("_run_handler_later", [](int number) {
-    if (g_held.depth > 0) g_held.arrived |= 1U << number;
+    if (is_holding()) g_held.arrived |= 1U << number;
   });
   // _is_handler(code): whether code is that of a handler.
   m.def("_is_handler", [](nb::handle code) {

@@ -9,6 +9,7 @@ import umbra
 from umbra import _C
 from umbra._C import Tensor
 from umbra.autograd.function import Function, once_differentiable
+from umbra.autograd.grad_mode import _recording
 from umbra.fx.graph_module import GraphModule
 from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
 
@@ -172,7 +173,7 @@ class _Plain:
                 value = make(layout, tensors)
                 leaves.append(leaves[first] if first < len(leaves) else value)
             before = [_place(leaf) for leaf in leaves]
-            with umbra.set_grad_enabled(kind.grad_mode):
+            with _recording(kind.grad_mode):
                 values, results = _results_of(leaves, owner.run(leaves))
             self.changed = {i: _place(leaf) for i, leaf in enumerate(leaves) if _place(leaf) != before[i]}
             if any(_wants_gradient(value) for value in values):
@@ -293,7 +294,7 @@ class _Differentiable:
     def __call__(self, leaves):
         outputs = list(_Run.apply(self, *leaves))
         for i, tracked in zip(self.copied, self.tracked):
-            with umbra.set_grad_enabled(tracked):
+            with _recording(tracked):
                 leaves[i].copy_(outputs.pop(0))
         own = [value if source is None else source[1]._view_func(leaves[source[0]]) for value, source in zip(outputs, self.views)]
         own = iter(own)

@@ -14,6 +14,7 @@ from umbra._C import (
     DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorDeviceMismatchError, Tensor,
     UnsupportedOperatorException)
 from umbra._options import not_built
+from umbra.utils._contextlib import whole
 
 __all__ = ["DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorConverter",
            "FakeTensorDeviceMismatchError", "FakeTensorMode", "MetadataMismatchError", "UnsupportedFakeTensorException",
@@ -166,6 +167,7 @@ class FakeTensorConverter:
         return self.from_real_tensor(fake_mode, t, make_constant, **kwargs)
 
 
+@whole
 class FakeTensorMode:
     """Factories called inside make fake tensors, and operators on fake tensors compute metadata alone."""
 
@@ -355,6 +357,7 @@ class _BypassDispatchCache(Exception):
         self.reason = reason
 
 
+@whole
 class FakeCopyMode:
     """Copies of tensors made inside are fake: `copy.deepcopy(model)` without its memory, and `clone`."""
 

@@ -1,5 +1,4 @@
 """Tracing: a function or module is run once on examples, and what it calls becomes a program."""
-import contextlib
 import difflib
 import functools
 import inspect
@@ -14,6 +13,7 @@ from umbra._options import not_built
 from umbra.jit._annotations import marked_methods
 from umbra.jit._script_module import Compiled, CompiledModule, ScriptModule, wrap_object
 from umbra.nn.modules.module import Module
+from umbra.utils._contextlib import uninterrupted
 
 _state = threading.local()
 
@@ -67,7 +67,7 @@ def _active():
     return getattr(_state, "trace", None)
 
 
-@contextlib.contextmanager
+@uninterrupted
 def _running(trace):
     """Records what runs inside."""
     before = _active()
@@ -80,7 +80,7 @@ def _running(trace):
         _state.trace = before
 
 
-@contextlib.contextmanager
+@uninterrupted
 def _paused():
     """Nothing inside is recorded, and numbers are plain numbers."""
     trace = _active()
