@@ -178,8 +178,9 @@ PyObject* absolute(PyObject* self) {
   return guarded([&] {
     if (is_sym_float(self)) {
       SymFloat value(node_of(self));
-      bool below = sym_float_compare(SymOp::Lt, value, SymFloat(0.0)).guard_bool();
-      return below ? wrap(sym_float_binary(SymOp::Sub, SymFloat(0.0), value)) : Py_NewRef(self);
+      SymFloat opposite = sym_float_binary(SymOp::Mul, SymFloat(-1.0), value);
+      SymFloat larger = sym_float_binary(SymOp::Max, value, opposite);
+      return wrap(sym_float_binary(SymOp::Add, larger, SymFloat(0.0)));  // of two zeros either may be the larger one
     }
     SymInt value = sym_int_of(self);
     return wrap(sym_max(value, -value));

@@ -40,8 +40,8 @@ class _Pickler(pickle._Pickler):
 
     def _check_can_be_found(self, obj, module, name):
         try:
-            found, _ = pickle._getattribute(sys.modules[module], name)
-        except (KeyError, AttributeError):
+            found, _ = pickle._getattribute(importlib.import_module(module), name)
+        except (ImportError, AttributeError):
             found = None
         if found is not obj:
             raise pickle.PicklingError(f"Can't pickle {obj!r}: it is not found as {module}.{name}")

@@ -57,6 +57,7 @@ DecompositionTable core_decompositions() {
   core_table::add_layers(table);
   core_table::add_resampling(table);
   core_table::add_losses(table);
+  core_table::add_recurrent(table);
   return table;
 }
 

@@ -197,6 +197,13 @@ class Inserter {
       if (const sym::Expression* e = bare_symbol(Value(tensor.sym_sizes()[d]))) sizes_.try_emplace(e, Size{input, d});
   }
 
+  /// PyTorch takes an item with a new size once more, and lets the first one go: its name is the next.
+  void take_anew(fx::Node* item) {
+    if (item->target().function() != &fx::function("operator.getitem") || !items_.insert(item).second) return;
+    item->set_name("item_with_size");
+    item->set_name("getitem");
+  }
+
   void meet_size(const sym::Expression* symbol, fx::Node* tensor, int64_t dim) {
     if (nodes_.count(symbol) || sizes_.count(symbol)) return;
     if (symbol->has_hint()) {
@@ -204,6 +211,7 @@ class Inserter {
       return;
     }
     if (!first_ranges_ && !is_mentioned(symbol)) return;
+    take_anew(tensor);
     for (fx::Node* user : tensor->users())  // the recorder has asked for it: it is met there
       if (user->calls(sym_size_) && user->arg(1).value().to_int() == dim) return;
     bind(symbol, size_after(tensor, tensor, dim));
@@ -355,7 +363,8 @@ class Inserter {
   std::unordered_map<const sym::Expression*, fx::Node*> nodes_;
   std::unordered_map<const sym::Expression*, Size> sizes_;  // of inputs, not asked for so far
   std::unordered_set<const sym::Expression*> checked_;
-  fx::Node* place_ = nullptr;  // the call behind which checks are put
+  std::unordered_set<const fx::Node*> items_;  // those that are taken anew
+  fx::Node* place_ = nullptr;                  // the call behind which checks are put
 };
 
 void insert_into_functions(fx::GraphModule& module, sym::ShapeEnv& env, bool first_ranges, Covered& covered) {

@@ -154,16 +154,25 @@ class Decomposer {
   std::vector<Value> wrapped_inputs() const {
     std::unordered_map<const TensorImpl*, Tensor> wrappers;
     std::vector<Value> inputs;
-    for (const Value& value : values_) {
+    for (size_t i = 0; i < values_.size(); ++i) {
+      const Value& value = values_[i];
       if (!value.is_tensor()) {
         inputs.push_back(value);
         continue;
       }
       auto [at, added] = wrappers.try_emplace(value.tensor_ref().impl());
       if (added) at->second = to_functional(value.tensor());
+      if (is_trained(from_.signature.inputs[i])) at->second.requires_grad_();
       inputs.push_back(Value(at->second));
     }
     return inputs;
+  }
+
+  /// Parameters show that they are trained: composites choose parts that have a gradient by it.
+  bool is_trained(const InputSpec& spec) const {
+    if (spec.kind != InputKind::Parameter) return false;
+    auto found = std::ranges::find(from_.state, spec.target, [](const auto& entry) { return entry.first; });
+    return found != from_.state.end() && found->second.requires_grad();
   }
 
   Value run_node(fx::NodeCall& call) {

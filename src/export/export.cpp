@@ -8,6 +8,8 @@
 #include "sym/layout_watch.h"
 #include "umbra/autograd/autocast.h"
 #include "umbra/autograd/autograd.h"
+#include "umbra/autograd/node.h"
+#include "umbra/autograd/running.h"
 #include "umbra/capture/runtime_asserts.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/export/regions.h"
@@ -113,6 +115,8 @@ class Exporter {
   // The program's own tensors are met by the tracer as they are and by the fake mode as stand-ins: both mean the same
   // input. A tensor with two names is known by the last.
   void add_lifted(const std::string& name, const Tensor& tensor, InputSpec spec) {
+    own_.push_back(tensor);
+    if (tensor.is_view()) own_.emplace_back(tensor.impl()->view_base());
     Tensor fake = mode_->from_tensor(tensor);
     fx::Node* node = tracer_->add_input_after(last_lifted_, next_input(), Value());
     node->meta.val = Value(fake);
@@ -189,7 +193,18 @@ class Exporter {
 
   // ---- the run ----
 
+  // The program's own tensors are not written by the run, which gives them a history all the same: they lose it again.
+  struct ForgetAtEnd {
+    const std::vector<Tensor>& tensors;
+    uint64_t begun = autograd::upcoming_sequence_number();
+    ~ForgetAtEnd() {
+      for (const Tensor& t : tensors)
+        if (!t.is_leaf() && autograd::grad_fn(t)->sequence_number() >= begun) forget(t);
+    }
+  };
+
   Tree run_forward(const FlatInputs& flat) {
+    ForgetAtEnd histories_of_the_run{own_};
     Tree both = unflatten(stand_ins_, flat.spec);
     sym::DeferGuards deferred(options_.defer_guards);
     if (!options_.draft) return run_source(both);
@@ -211,13 +226,13 @@ class Exporter {
     return result;
   }
 
+  static void forget(const Tensor& t) {
+    if (!t.defined() || t.is_leaf()) return;
+    t.impl()->set_autograd_meta(nullptr);
+    t.impl()->remove_key(DispatchKey::Autograd);
+  }
   // Nodes say what values look like; their histories are those of a run that is over.
   static void forget_histories(fx::Graph& graph) {
-    auto forget = [](const Tensor& t) {
-      if (!t.defined() || t.is_leaf()) return;
-      t.impl()->set_autograd_meta(nullptr);
-      t.impl()->remove_key(DispatchKey::Autograd);
-    };
     for (fx::Node* node : graph.nodes()) {
       const Value& value = node->meta.val;
       if (value.is_tensor()) forget(value.tensor_ref());
@@ -392,7 +407,7 @@ class Exporter {
   IntrusivePtr<Tracer> tracer_;
   std::vector<Value> stand_ins_;
   fx::Arguments kept_;  // what calls with signatures to keep are given and give
-  std::vector<Tensor> held_;
+  std::vector<Tensor> held_, own_;
   std::unordered_map<const TensorImpl*, Tensor> given_;  // the stand-ins of what the user gave
   std::vector<SizePlace> places_;                        // sizes of inputs that vary
   fx::Node* last_lifted_ = nullptr;

@@ -458,18 +458,17 @@ void forget_unused_ranges(ExportedProgram& program) {
   });
 }
 
-CallSignature call_signature(const pt2::ModuleCallSignature& s) {
+CallSignature call_signature(const pt2::ModuleCallSignature& s, const pt2::Named<pt2::NamedTupleDef>& fields) {
   auto arguments = [](const std::vector<pt2::Argument>& list) {
     std::vector<CallArgument> out;
     for (const pt2::Argument& a : list) out.push_back({argument_name(a), plain_value(a)});
     return out;
   };
-  return {arguments(s.inputs), arguments(s.outputs), parse_tree_spec(s.in_spec), parse_tree_spec(s.out_spec)};
+  return {arguments(s.inputs), arguments(s.outputs), parse_tree_spec(s.in_spec, fields),
+          parse_tree_spec(s.out_spec, fields)};
 }
 
-}  // namespace
-
-ExportedProgram from_pt2(const Pt2Program& stored) {
+ExportedProgram read_program(const Pt2Program& stored) {
   ExportedProgram out;
   out.shape_env = make_counted<sym::ShapeEnv>();
   declare_symbols(*out.shape_env, stored.program, out);
@@ -494,14 +493,15 @@ ExportedProgram from_pt2(const Pt2Program& stored) {
     out.state.emplace_back(t.name, tensor);
   }
   for (const Pt2Tensor& t : stored.constants) out.constants.emplace_back(t.name, t.tensor);
+  const auto& fields = stored.program.graph_module.treespec_namedtuple_fields;
   for (const pt2::ModuleCallEntry& m : stored.program.graph_module.module_call_graph) {
     if (m.fqn.empty() && m.signature) {
-      out.in_spec = parse_tree_spec(m.signature->in_spec);
-      out.out_spec = parse_tree_spec(m.signature->out_spec);
+      out.in_spec = parse_tree_spec(m.signature->in_spec, fields);
+      out.out_spec = parse_tree_spec(m.signature->out_spec, fields);
       out.argument_names = m.signature->forward_arg_names.value_or(std::vector<std::string>());
     }
     out.module_calls.push_back({m.fqn});
-    if (!m.fqn.empty() && m.signature) out.module_calls.back().signature = call_signature(*m.signature);
+    if (!m.fqn.empty() && m.signature) out.module_calls.back().signature = call_signature(*m.signature, fields);
   }
   out.guards = stored.program.guards_code;
   if (!stored.program.verifiers.empty()) out.dialect = stored.program.verifiers[0];
@@ -510,6 +510,19 @@ ExportedProgram from_pt2(const Pt2Program& stored) {
   forget_unused_ranges(out);
   out.shape_env->suppress_guards(true);
   return out;
+}
+
+}  // namespace
+
+ExportedProgram from_pt2(const Pt2Program& stored) {
+  if (stored.label.empty()) return read_program(stored);
+  try {
+    return read_program(stored);
+  } catch (const NotImplementedError& e) {
+    fail<NotImplementedError>("'", stored.label, "': ", e.what());
+  } catch (const Error& e) {
+    fail<ValueError>("'", stored.label, "' is not a valid program: ", e.what());
+  }
 }
 
 }  // namespace umbra::io

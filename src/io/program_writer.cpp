@@ -73,6 +73,7 @@ class Writer {
     p.graph_module.graph = graph(*program_.graph_module, true);
     p.graph_module.signature = signature();
     p.graph_module.module_call_graph = module_calls();
+    p.graph_module.treespec_namedtuple_fields = std::move(fields_);
     tensors(program_.state, out.weights);
     tensors(program_.constants, out.constants);
     out.sample_inputs = Bytes(program_.example_inputs);
@@ -465,10 +466,15 @@ class Writer {
     return pt2::UserOutputSpec{{tensor}};
   }
 
+  std::string tree_spec(const TreeSpec& spec) {
+    note_fields(spec, fields_);
+    return write_tree_spec(spec);
+  }
+
   std::vector<pt2::ModuleCallEntry> module_calls() {
     pt2::ModuleCallSignature root;
-    root.in_spec = write_tree_spec(program_.in_spec);
-    root.out_spec = write_tree_spec(program_.out_spec);
+    root.in_spec = tree_spec(program_.in_spec);
+    root.out_spec = tree_spec(program_.out_spec);
     root.forward_arg_names = program_.argument_names;
     std::vector<pt2::ModuleCallEntry> out{{"", root}};
     for (const ModuleCall& m : program_.module_calls)
@@ -485,11 +491,12 @@ class Writer {
       }
       return out;
     };
-    return {arguments(s.inputs), arguments(s.outputs), write_tree_spec(s.in_spec), write_tree_spec(s.out_spec), {}};
+    return {arguments(s.inputs), arguments(s.outputs), tree_spec(s.in_spec), tree_spec(s.out_spec), {}};
   }
 
   const ExportedProgram& program_;
   std::vector<pt2::Graph*> graphs_;
+  pt2::Named<pt2::NamedTupleDef> fields_;  // of the named tuples in the tree specifications
   std::vector<const fx::GraphModule*> modules_;
 };
 

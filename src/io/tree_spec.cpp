@@ -10,6 +10,14 @@ namespace {
 using Kind = TreeSpec::Kind;
 constexpr int kMaxDepth = 200;
 constexpr const char* kLabel = "a tree specification";
+constexpr const char* kNamedTuple = "collections.namedtuple";
+
+using Fields = pt2::Named<pt2::NamedTupleDef>;
+
+const pt2::NamedTupleDef* find_fields(const Fields& fields, const std::string& type) {
+  auto found = std::ranges::find(fields, type, &pt2::Entry<pt2::NamedTupleDef>::name);
+  return found == fields.end() ? nullptr : &found->value;
+}
 
 Json node(Json type, Json context, const TreeSpec& spec);
 
@@ -64,7 +72,18 @@ Kind kind_of(const std::string& type) {
   return Kind::NamedTuple;
 }
 
-TreeSpec from_json(const Json& value, int depth) {
+/// The keys of a node that is no dict, whose context may not have them.
+std::vector<std::string> field_names(const TreeSpec& spec, const Json& context, const Fields& fields) {
+  const pt2::NamedTupleDef* stored = nullptr;
+  if (spec.type == kNamedTuple && context.is_string()) stored = find_fields(fields, context.as_string());
+  std::vector<std::string> names = stored ? stored->field_names : read_keys(context);
+  if (names.size() == spec.children.size()) return names;
+  names.clear();
+  for (size_t i = 0; i < spec.children.size(); ++i) names.push_back(std::to_string(i));
+  return names;
+}
+
+TreeSpec from_json(const Json& value, int depth, const Fields& fields) {
   check<ValueError>(depth < kMaxDepth, kLabel, " is nested too deeply");
   const Json* type = value.is_object() ? value.find("type") : nullptr;
   const Json* children = value.is_object() ? value.find("children_spec") : nullptr;
@@ -77,16 +96,12 @@ TreeSpec from_json(const Json& value, int depth) {
   check<ValueError>(context && !context->is_null(), kLabel, " of type ", name, " lacks its context");
   spec.kind = kind_of(name);
   if (!name.starts_with("builtins.")) spec.type = name;
-  for (const Json& child : children->array()) spec.children.push_back(from_json(child, depth + 1));
+  for (const Json& child : children->array()) spec.children.push_back(from_json(child, depth + 1, fields));
   if (spec.kind == Kind::Tuple || spec.kind == Kind::List) {
     if (!spec.type.empty()) spec.context = write_json(*context);
     return spec;
   }
-  spec.keys = read_keys(*context);
-  if (spec.kind == Kind::NamedTuple && spec.keys.size() != spec.children.size()) {
-    spec.keys.clear();
-    for (size_t i = 0; i < spec.children.size(); ++i) spec.keys.push_back(std::to_string(i));
-  }
+  spec.keys = spec.kind == Kind::NamedTuple ? field_names(spec, *context, fields) : read_keys(*context);
   check<ValueError>(spec.keys.size() == spec.children.size(), kLabel, " of type ", name, " has ", spec.keys.size(),
                     " keys and ", spec.children.size(), " values");
   Json::Array texts(spec.keys.begin(), spec.keys.end());
@@ -99,11 +114,18 @@ TreeSpec from_json(const Json& value, int depth) {
 
 std::string write_tree_spec(const TreeSpec& spec) { return write_json(Json::Array{1, to_json(spec)}); }
 
-TreeSpec parse_tree_spec(const std::string& text) {
+TreeSpec parse_tree_spec(const std::string& text, const Fields& fields) {
   Json value = parse_json(text, kLabel);
   bool first_version = value.is_array() && value.array().size() == 2 && value.array()[0] == Json(1);
   check<ValueError>(first_version, "not ", kLabel, " of version 1");
-  return from_json(value.array()[1], 0);
+  return from_json(value.array()[1], 0, fields);
+}
+
+void note_fields(const TreeSpec& spec, Fields& fields) {
+  for (const TreeSpec& child : spec.children) note_fields(child, fields);
+  if (spec.type != kNamedTuple) return;
+  Json type = parse_json(spec.context, kLabel);
+  if (type.is_string() && !find_fields(fields, type.as_string())) fields.push_back({type.as_string(), {spec.keys}});
 }
 
 }  // namespace umbra::io

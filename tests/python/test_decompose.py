@@ -191,3 +191,83 @@ def test_symbols_of_files_are_read_from_the_inputs_that_name_them():
     file.seek(0)
     (size,) = [node for node in load(file).run_decompositions().graph.nodes if str(node.target) == "aten.sym_size.int"]
     assert (size.name, str(size.args[0])) == ("sym_size_int_3", "y")
+
+
+# ---- recurrent networks ----
+
+LSTM_STEP = "view permute addmm view add split_with_sizes getitem getitem getitem getitem sigmoid sigmoid tanh sigmoid mul mul add tanh mul"
+GRU_STEP = ("split_with_sizes getitem getitem getitem view permute addmm view split_with_sizes getitem getitem getitem add sigmoid add sigmoid mul add tanh "
+            "sub mul add")
+
+
+def short_names(program):
+    return [node.target._schema.name.removeprefix("aten::") if hasattr(node.target, "_schema") else node.target.__name__
+            for node in program.graph.nodes if node.op == "call_function"]
+
+
+def test_recurrent_networks_come_apart_step_by_step():
+    x = torch.randn(2, 2, 3)
+    lstm = short_names(export(torch.nn.LSTM(3, 4), (x,)).run_decompositions())
+    assert lstm == ("full full slice squeeze slice squeeze unsqueeze unsqueeze view permute addmm view slice slice squeeze squeeze "
+                    f"{LSTM_STEP} {LSTM_STEP} cat squeeze squeeze cat view cat view").split()
+    gru = short_names(export(torch.nn.GRU(3, 4), (x,)).run_decompositions())
+    assert gru == ("full slice squeeze view permute addmm view unsqueeze slice slice squeeze squeeze "
+                   f"{GRU_STEP} {GRU_STEP} cat squeeze cat view").split()
+
+
+@pytest.mark.parametrize("options", [{}, {"bidirectional": True}, {"num_layers": 2, "batch_first": True}, {"bias": False}, {"num_layers": 2, "dropout": 0.5}])
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_the_parts_of_a_recurrent_network_compute_what_it_does(kind, options):
+    torch.manual_seed(0)
+    module = getattr(torch.nn, kind)(3, 4, **options)
+    x = torch.randn(3, 2, 3)
+    program = export(module, (x,), dynamic_shapes=({0 if options.get("batch_first") else 1: Dim("batch")},))
+    parts = program.run_decompositions()
+    assert not any(name.startswith(("rnn", "gru", "lstm")) for name in short_names(parts))
+    x = torch.randn(5, 2, 3) if options.get("batch_first") else torch.randn(3, 5, 3)
+    torch.manual_seed(1)
+    expected = torch.utils._pytree.tree_leaves(module(x))
+    torch.manual_seed(1)
+    given = torch.utils._pytree.tree_leaves(parts.module()(x))
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(given, expected, strict=True))
+
+
+def test_projections_and_given_states_come_apart_too():
+    module = torch.nn.LSTM(3, 4, proj_size=2, bidirectional=True)
+    inputs = torch.randn(3, 2, 3), (torch.randn(2, 2, 2), torch.randn(2, 2, 4))
+    given = torch.utils._pytree.tree_leaves(export(module, inputs).run_decompositions().module()(*inputs))
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(given, torch.utils._pytree.tree_leaves(module(*inputs)), strict=True))
+
+
+# ---- parameters that are trained ----
+
+@pytest.mark.parametrize("mode", ["mean", "sum", "max"])
+def test_a_bag_of_trained_embeddings_has_a_gradient_after_decompositions(mode):
+    module = torch.nn.EmbeddingBag(5, 3, mode=mode)
+    inputs = torch.tensor([1, 2, 3, 4]), torch.tensor([0, 2])
+    program = export(module, inputs)
+    file = io.BytesIO()
+    save(program, file)
+    file.seek(0)
+    for each in (program, load(file)):
+        parts = each.run_decompositions()
+        assert operators(parts)[0] == "aten._embedding_bag.default"
+        run = parts.module()
+        run(*inputs).sum().backward()
+        module.zero_grad()
+        module(*inputs).sum().backward()
+        assert torch.equal(next(run.parameters()).grad, module.weight.grad)
+    module.weight.requires_grad_(False)
+    assert operators(export(module, inputs).run_decompositions())[0] == "aten._embedding_bag_forward_only.default"
+
+
+def test_products_of_batches_with_trained_matrices_are_products_of_rows():
+    class Product(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight, self.layer = torch.nn.Parameter(torch.ones(3, 4)), torch.nn.Linear(3, 2)
+
+        def forward(self, x):
+            return x.transpose(0, 1) @ self.weight, self.layer(x.transpose(0, 1))
+    program = export(Product(), (torch.ones(2, 5, 3),)).run_decompositions()
+    assert short_names(program) == "permute clone view mm view permute permute expand view expand view bmm view add".split()

@@ -1,4 +1,5 @@
 """What export records besides calls: the grad mode, buffers that are replaced, conditions that only the run can tell."""
+import contextlib
 import warnings
 
 import pytest
@@ -480,3 +481,38 @@ def test_a_buffer_that_was_written_with_gradients_is_written_again_through_views
     assert umbra.allclose(result, expected) and umbra.allclose(decomposed, expected)
     result.sum().backward()
     assert module.layer.weight.grad is not None
+
+
+class Keeps(nn.Module):
+    def __init__(self, outside, fails=False):
+        super().__init__()
+        self.layer, self.outside, self.fails, self.plain = nn.Linear(2, 2), outside, fails, umbra.zeros(2)
+        self.register_buffer("whole", umbra.zeros(4, 2))
+        self.register_buffer("part", self.whole[:2])
+
+    def forward(self, x):
+        y = self.layer(x)
+        self.part[0].copy_(y[0])
+        self.plain.copy_(y[1])
+        self.outside[0].add_(y)
+        if self.fails:
+            raise LookupError
+        return self.part + self.outside[0]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_capture_writes_with_gradients_has_no_history_afterwards(fails):
+    outside = umbra.zeros(2, 2)
+    module = Keeps([outside], fails)
+    with pytest.raises(LookupError) if fails else contextlib.nullcontext():
+        program = export(module, (umbra.ones(2, 2),))
+        assert not program.state_dict["whole"].requires_grad
+    assert not any(t.requires_grad or t.grad_fn for t in (module.whole, module.part, module.plain, outside))
+
+
+def test_a_tensor_that_had_a_history_before_the_capture_keeps_it():
+    weight = umbra.ones(2, requires_grad=True)
+    doubled = weight * 2
+    export(module_of(lambda x: x + doubled), (umbra.ones(2),))
+    doubled.sum().backward()
+    assert weight.grad.tolist() == [2, 2]

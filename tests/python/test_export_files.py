@@ -92,6 +92,24 @@ def test_files_name_containers_as_pytorch_does(named):
     assert (pair["type"], pair["context"]) == ("collections.namedtuple", "test.Pair")
 
 
+def test_a_file_has_the_names_of_a_named_tuples_elements_and_guards_go_by_them(named):
+    size = Dim("n")
+    program = export(Function(lambda x: x.first + x.second), (Pair(X, X + 1),), dynamic_shapes=(Pair({0: size}, {0: size}),))
+    assert stored(program)["graph_module"]["treespec_namedtuple_fields"] == {"test.Pair": {"field_names": ["first", "second"]}}
+    data = io.BytesIO()
+    with zipfile.ZipFile(saved(program)) as archive, zipfile.ZipFile(data, "w") as out:
+        for name in archive.namelist():
+            whole = json.loads(archive.read(name)) if name.endswith("model.json") else None
+            if whole:
+                whole["guards_code"] = ["L['x'].first.size()[0] == L['x'].second.size()[0]"]  # as PyTorch writes it
+            out.writestr(name, json.dumps(whole) if whole else archive.read(name))
+    data.seek(0)
+    module = torch.export.load(data).module()
+    assert torch.equal(module(Pair(X[:1], X[1:])), X[:1] + X[1:])
+    with pytest.raises(AssertionError, match=r"x\.first\.size\(\)\[0\] == x\.second\.size\(\)\[0\]"):
+        module(Pair(X, torch.ones(3, 3)))
+
+
 def test_a_container_without_a_name_is_refused_by_save():
     with pytest.raises(NotImplementedError, match="_register_namedtuple"):
         saved(export(Function(lambda x: x.first + x.second), (Pair(X, X),)))

@@ -331,6 +331,79 @@ def test_a_tensor_class_is_an_input_of_a_program_and_comes_to_its_handler_when_t
         assert type(each.module()(torch.ones(3, 2))) is torch.Tensor
 
 
+class Pair(torch.Tensor):
+    """Two tensors, to which everything is done."""
+
+    @staticmethod
+    def __new__(cls, a, b, shape=None):
+        return torch.Tensor._make_wrapper_subclass(cls, shape or a.shape, dtype=a.dtype, requires_grad=a.requires_grad)
+
+    def __init__(self, a, b, shape=None):
+        self.a, self.b = a, b
+
+    def __tensor_flatten__(self):
+        return ["a", "b"], None
+
+    @staticmethod
+    def __tensor_unflatten__(parts, context, size, stride):
+        return Pair(parts["a"], parts["b"])
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        from umbra.utils._pytree import tree_map
+        one, other = (function(*tree_map(lambda t: getattr(t, part) if isinstance(t, Pair) else t, args), **kwargs or {}) for part in "ab")
+        return Pair(one, other) if isinstance(one, torch.Tensor) else one
+
+
+class Paired(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(Pair(torch.tensor([1., 2, 3]), torch.tensor([4., 5, 6])))
+
+    def forward(self, x):
+        return {"sum": x.sum(0), "pair": x * self.weight, "own": Pair(x, x + 1)}
+
+
+def same(result, expected):
+    return type(result) is Pair and torch.equal(result.a, expected.a) and torch.equal(result.b, expected.b) and result.shape == expected.shape
+
+
+def test_a_result_that_is_a_wrapper_is_put_together_by_each_call():
+    module = Paired()
+    program = torch.export.export(module, (torch.ones(2, 3),), dynamic_shapes=({0: torch.export.Dim("rows")},))
+    assert program.graph_signature.user_outputs == ("sum_1", "mul", "mul_1", "x", "add")
+    again = torch.export.export(program.module(), (torch.ones(2, 3),))
+    for each in (program.module(), program.run_decompositions().module(), torch.export.unflatten(program), again.module()):
+        x = torch.arange(6.0).view(2, 3)
+        result, expected = each(x), module(x)
+        assert all(same(result[key], expected[key]) for key in ("pair", "own")) and torch.equal(result["sum"], expected["sum"])
+    x = torch.ones(5, 3)
+    assert same(program.module()(x)["pair"], module(x)["pair"])
+
+
+def test_gradients_go_through_a_result_that_is_a_wrapper_to_the_parameter_that_is_one():
+    module, given, x = Paired(), Pair(torch.ones(2, 3), torch.full((2, 3), 10.0)), torch.full((2, 3), 2.0)
+    exported = torch.export.export(module, (x,)).module()
+    assert [name for name, parameter in exported.named_parameters() if parameter.requires_grad] == [
+        "parametrizations.weight.original0", "parametrizations.weight.original1"]
+    gradients = torch.autograd.grad(exported(x)["pair"], list(exported.parameters()), given)
+    assert same(Pair(*gradients), torch.autograd.grad(module(x)["pair"], module.weight, given)[0])
+    assert not module.weight.a.requires_grad
+    with torch.no_grad():
+        assert not exported(x)["pair"].requires_grad
+
+
+def test_wrappers_that_no_call_or_file_could_make_are_refused(tmp_path):
+    class Other(torch.nn.Module):
+        def forward(self, x):
+            return Pair(x, x, (x.shape[0] + 1, 3))
+    rows = ({0: torch.export.Dim("rows")},)
+    with pytest.raises(NotImplementedError, match="a Pair whose sizes vary and are those of no tensor inside it"):
+        torch.export.export(Other(), (torch.ones(2, 3),), dynamic_shapes=rows)
+    with pytest.raises(NotImplementedError, match="a Pair, which a file cannot tell how to make"):
+        torch.export.save(torch.export.export(Paired(), (torch.ones(2, 3),)), tmp_path / "pair.pt2")
+
+
 # ---- devices ----
 
 def test_a_program_moves_to_another_device():

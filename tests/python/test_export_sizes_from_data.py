@@ -92,3 +92,16 @@ def test_ranges_of_numbers_that_a_file_does_not_use_are_let_go():
     file = io.BytesIO()
     save(program, file)
     assert [str(symbol) for symbol in load(file).range_constraints] == ["s77"]
+
+
+@pytest.mark.parametrize("given", [2.5, -2.5, 0.0, -0.0, float("inf"), float("nan")])
+def test_the_absolute_value_of_a_number_is_no_branch(given):
+    program = export(module_of(lambda x, k: (abs(k.item()), 1 / (x * abs(k.item())))), (umbra.ones(2), umbra.tensor(3.0)))
+    number, tensor = program.module()(umbra.ones(2), umbra.tensor(given))
+    assert repr(number) == repr(abs(given))
+    assert repr(tensor.tolist()) == repr((1 / (umbra.ones(2) * abs(given))).tolist())
+
+
+def test_the_absolute_value_of_half_a_size_holds_for_all_sizes():
+    program = export(module_of(lambda x: x * abs(x.shape[0] / 2 - 5)), (umbra.ones(3),), dynamic_shapes=({0: umbra.export.Dim.DYNAMIC},))
+    assert [program.module()(umbra.ones(n))[0].item() for n in (3, 10, 20)] == [3.5, 0, 5]

@@ -284,3 +284,17 @@ def test_sizes_of_inputs_have_no_line_however_often_a_program_is_captured():
         (size,) = made.graph.find_nodes(op="call_function", target=torch.ops.aten.sym_size.int)
         assert size.stack_trace is None
     assert str(again) == str(program)
+
+
+@pytest.mark.parametrize("function, expected", [
+    (torch.unique, ["_unique2", "getitem_3", "getitem_1", "getitem_2"]),
+    (lambda x: torch.unique(x, return_inverse=True), ["_unique2", "getitem_3", "getitem_1", "getitem_2"]),
+    (torch.where, ["where", "getitem_1"]),
+])
+def test_an_item_whose_size_the_run_tells_is_taken_anew(function, expected):
+    program = export(Function(function), (torch.tensor([1.0, -1, 2]),))
+    assert [node.name for node in program.graph.nodes if node.name.startswith(("getitem", "where", "_unique"))] == expected
+    assert program.graph_signature.user_outputs[0] == expected[1]
+    x, leaves = torch.tensor([3.0, 0, 3]), torch.utils._pytree.tree_leaves
+    for each in (program, program.run_decompositions(), reloaded(program)):
+        assert all(map(torch.equal, leaves(each.module()(x)), leaves(function(x))))

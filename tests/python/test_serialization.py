@@ -4,6 +4,8 @@ import copy
 import io
 import pathlib
 import pickle
+import subprocess
+import sys
 import zipfile
 
 import pytest
@@ -444,3 +446,8 @@ def test_a_target_that_cannot_tell_where_it_stands_gets_the_file_whole():
     sender = Sender()
     umbra.save({"a": umbra.arange(3)}, sender)
     assert umbra.load(io.BytesIO(sender.sent))["a"].tolist() == [0, 1, 2]
+
+
+def test_a_result_with_names_is_saved_by_a_program_that_never_asked_for_its_class():
+    code = "import io, umbra; file = io.BytesIO(); umbra.save(umbra.ones(3, 2).max(0), file); file.seek(0); print(umbra.load(file, weights_only=False).indices.tolist())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[0, 0]\n"

@@ -225,6 +225,9 @@ class TorchSource:
     def plain_tensors(self):
         return []
 
+    def trained_parts(self):
+        return set()
+
     def module_paths(self):
         return [path for path, _ in self._modules]
 

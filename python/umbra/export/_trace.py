@@ -18,7 +18,7 @@ from umbra._export.functions import NotedFunctions
 from umbra._functorch import config as functorch_config
 from umbra._library.custom_ops import drafting, refuse_mismatch
 from umbra.compiler import _capturing, is_exporting
-from umbra.export import _custom_meta, _tree
+from umbra.export import _custom_meta, _tree, _wrappers
 from umbra.export._shapes import read_dynamic_shapes, shapes_by_leaf
 from umbra.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, _IntWrapper
 from umbra.export.exported_program import ExportedModule, ExportedProgram
@@ -338,6 +338,12 @@ class _ModuleSource:
         return [pair for path, part in self._parts for name, value in part._parameters.items() if value is not None
                 for pair in _inner_tensors(f"{path}.{name}" if path else name, value)]
 
+    def trained_parts(self):
+        """The names of tensors inside of wrappers that are parameters and require gradients: the wrapper says so, not they."""
+        return {inner for path, part in self._parts for name, value in part._parameters.items()
+                if value is not None and type(value) not in _TENSORS and value.requires_grad
+                for inner, tensor in _inner_tensors(f"{path}.{name}" if path else name, value) if tensor.is_floating_point() or tensor.is_complex()}
+
     def buffers(self):
         """A name, a tensor, and whether it is saved."""
         if type(self._module).named_buffers is not nn_module.Module.named_buffers:
@@ -374,6 +380,8 @@ def capture(source, args, kwargs, *, dynamic_shapes, draft=None, defer_guards=Fa
         nonlocal out_spec
         given, named = pytree.tree_unflatten(flat, in_spec)
         results, out_spec = pytree.tree_flatten(source(*given, **named))
+        if any(map(_wrappers.is_wrapper, results)):
+            results, out_spec = pytree.tree_flatten(pytree.tree_unflatten(map(_wrappers.take_apart, results), out_spec))
         _check_results(results)
         return results, _tree.describe(out_spec)
 
@@ -381,6 +389,8 @@ def capture(source, args, kwargs, *, dynamic_shapes, draft=None, defer_guards=Fa
         program = _C._export(forward, leaves, _tree.describe(in_spec), source.parameters(), source.buffers(), source.plain_tensors(),
                              source.assigned_buffers, source.module_paths(), shapes, _argument_names(source, args) + list(kwargs),
                              _spread_arguments(source, args, kwargs), source.kept_calls, draft, defer_guards, force_specializations, flat_names)
+    if trained := source.trained_parts():
+        program.set_state([(name, nn_parameter.Parameter(tensor.detach()) if name in trained else tensor) for name, tensor in program.state])
     program = ExportedProgram(program, (args, kwargs), in_spec, out_spec, call_specs=source.kept_specs())
     if isinstance(dynamic_shapes, AdditionalInputs):
         dynamic_shapes.verify(program)

@@ -17,6 +17,7 @@ void add_indexing(DecompositionTable& table);
 void add_layers(DecompositionTable& table);
 void add_resampling(DecompositionTable& table);
 void add_losses(DecompositionTable& table);
+void add_recurrent(DecompositionTable& table);
 
 /// `compute` of a half or bfloat16 as of a float, and the result as it was given.
 template <class F> Tensor in_full_precision(const Tensor& self, F&& compute) {

@@ -11,6 +11,7 @@
 #include "ops/pointwise/family.h"
 #include "ops/sparse/products.h"
 #include "umbra/dispatch/define.h"
+#include "umbra/dispatch/dispatcher.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::ops {
@@ -221,7 +222,9 @@ struct Fold {
   }
   bool worth() const {
     if (batch.dim() < 3 || single.dim() > 2) return false;
-    if (single.requires_grad()) return true;
+    // A view that was made where nothing has a gradient has none itself, whatever it is a view of.
+    bool watched = !single.is_view() || !dispatch_state().exclude.has(DispatchKey::Autograd);
+    if (watched && single.requires_grad()) return true;
     return !(transposed && single.dim() == 2) && (batch.sym_numel().same(0) || folds_without_copy(batch));
   }
   Tensor product_of_rows() const {
