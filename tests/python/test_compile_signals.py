@@ -1,4 +1,4 @@
-"""torch.compile: signals that come while a function is captured."""
+"""Signals that come while a function is captured, and inside of other operations that change what is around them."""
 import builtins
 import ctypes
 import functools
@@ -288,3 +288,50 @@ def test_another_thread_captures_without_a_word_about_signals(on_signal):
     thread.start()
     thread.join()
     assert results == [[2, 2]]
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 2)
+
+    def forward(self, x):
+        with torch.autocast("cpu"):
+            return self.layer(x).relu()
+
+
+def make_fx(x):
+    from umbra.fx.experimental.proxy_tensor import make_fx as capture
+    capture(Net(), tracing_mode="symbolic", _allow_non_fake_inputs=True, record_module_stack=True)(x)
+
+
+PROGRAMS = [lambda x: torch.vmap(torch.func.grad(lambda row: (row.sin() * row).sum()))(x), lambda x: torch.fx.symbolic_trace(Net()),
+            lambda x: torch.jit.trace(torch.sin, (x,)), make_fx, lambda x: torch.export.export(Net(), (x,)),
+            lambda x: torch.optim.SGD([x.requires_grad_()], 0.1).step()]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=["levels", "symbolic trace", "script", "make_fx", "export", "optimizer"])
+def test_an_interrupt_at_any_call_leaves_the_thread_as_it_was(on_signal, program):
+    x, calls, interrupted = torch.ones(4, 3), [0, 0], 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program(x.clone())
+        on_signal(signal.SIG_IGN)
+        clean = {**state(), "call": torch.nn.Module.__call__, "maximum": max, "cache": torch.is_autocast_cache_enabled(), "traced": _C._jit_is_tracing()}
+
+        def count(frame, event, argument):
+            calls[0] += event == "call"
+            if calls[0] == calls[1]:
+                send(signal.SIGINT)
+        for calls[1] in range(2, 300, 7):
+            calls[0] = 0
+            try:
+                sys.setprofile(count)
+                program(x.clone())
+            except KeyboardInterrupt:
+                interrupted += 1
+            finally:
+                sys.setprofile(None)
+            assert {**state(), "call": torch.nn.Module.__call__, "maximum": max, "cache": torch.is_autocast_cache_enabled(),
+                    "traced": _C._jit_is_tracing()} == clean, calls
+    assert interrupted > 1
