@@ -124,6 +124,25 @@ def test_pooling_and_back_puts_maxima_in_their_places():
         F.max_unpool2d(out, places + 16, 2)
 
 
+def test_arguments_of_images_that_are_of_another_kind_are_refused_as_the_operators_do():
+    image, line = torch.zeros(1, 1, 4, 4), torch.zeros(1, 4, 9)
+    for corners in ("a", 1, (), object):
+        with pytest.raises(TypeError, match="upsample_bilinear2d.. received an invalid combination of arguments"):
+            F.interpolate(image, 3, mode="bilinear", align_corners=corners)
+    for wrong in ({"size": 1.5}, {"size": "a"}, {"scale_factor": "a"}, {"scale_factor": (1, None)}):
+        with pytest.raises(TypeError, match="upsample_nearest2d"):
+            F.interpolate(image, **wrong)
+    with pytest.raises(NotImplementedError, match="Input Error"):
+        F.interpolate(image, 3, mode=[])
+    pair = torch.tensor([2, 2])
+    assert F.unfold(image, pair).shape == (1, 4, 9) and F.fold(line, (4, 4), pair).shape == (1, 1, 4, 4)
+    with pytest.raises(TypeError, match="iteration over a 0-d tensor"):
+        F.unfold(image, torch.tensor(2))
+    for wrong in (None, "a", 1.5, {}):
+        with pytest.raises(TypeError, match=r"adaptive_max_pool1d\(\): argument 'output_size' \(position 2\) must be tuple of ints, not"):
+            F.adaptive_max_pool1d(line, wrong)
+
+
 def test_adaptive_pools_keep_a_size_that_is_none():
     x = torch.randn(2, 3, 5, 7)
     assert nn.AdaptiveAvgPool2d((None, 3))(x).shape == (2, 3, 5, 3)
