@@ -143,6 +143,19 @@ def test_arguments_of_images_that_are_of_another_kind_are_refused_as_the_operato
             F.adaptive_max_pool1d(line, wrong)
 
 
+def test_layers_of_packages_replace_the_convolution_of_a_layer():
+    class Halved(nn.Conv2d):
+        def _conv_forward(self, input, weight, bias):
+            return super()._conv_forward(input, weight / 2, None)
+
+    layer, image = Halved(2, 3, 3, padding=1, padding_mode="circular"), torch.randn(1, 2, 5, 5)
+    plain = nn.Conv2d(2, 3, 3, padding=1, padding_mode="circular", bias=False)
+    plain.weight = layer.weight
+    torch.testing.assert_close(layer(image), plain(image) / 2)
+    grown = nn.ConvTranspose2d(2, 3, 3, stride=2)
+    assert list(grown._output_padding(image, [12, 11], [2, 2], [0, 0], [3, 3], 2, [1, 1])) == [1, 0]
+
+
 def test_adaptive_pools_keep_a_size_that_is_none():
     x = torch.randn(2, 3, 5, 7)
     assert nn.AdaptiveAvgPool2d((None, 3))(x).shape == (2, 3, 5, 3)
