@@ -156,6 +156,27 @@ def test_layers_of_packages_replace_the_convolution_of_a_layer():
     assert list(grown._output_padding(image, [12, 11], [2, 2], [0, 0], [3, 3], 2, [1, 1])) == [1, 0]
 
 
+def test_layers_of_packages_replace_weights_of_recurrent_layers():
+    layer, x = nn.LSTM(3, 4), torch.randn(5, 2, 3)
+    weight = layer.weight_hh_l0
+    del layer._parameters["weight_hh_l0"]
+    layer.weight_hh_l0 = weight * 0.5
+    layer._flat_weights = [getattr(layer, name) for name in layer._flat_weights_names]
+    halved = nn.LSTM(3, 4)
+    halved.load_state_dict({name: getattr(layer, name).detach() for name in layer._flat_weights_names})
+    torch.testing.assert_close(layer(x)[0], halved(x)[0])
+    with pytest.raises(NotImplementedError, match="_flat_weights of other tensors"):
+        layer._flat_weights = [torch.zeros(1)] * 4
+
+
+@pytest.mark.parametrize("layer", [nn.Embedding, nn.EmbeddingBag])
+def test_tables_are_drawn_again_but_for_their_padding(layer):
+    table = layer(4, 3, padding_idx=1)
+    torch.nn.init.ones_(table.weight)
+    table._fill_padding_idx_with_zero()
+    assert table.weight.sum(1).tolist() == [3, 0, 3, 3]
+
+
 def test_adaptive_pools_keep_a_size_that_is_none():
     x = torch.randn(2, 3, 5, 7)
     assert nn.AdaptiveAvgPool2d((None, 3))(x).shape == (2, 3, 5, 3)
