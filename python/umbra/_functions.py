@@ -127,7 +127,7 @@ def _equation_of_lists(arguments):
 
 def einsum(*args):
     """`einsum("bij,bjk->bik", a, b)`; the tensors may also come as one list, or with lists of numbers: `einsum(a, [0, 1], b, [1, 2], [0, 2])`."""
-    if len(args) < 2:
+    if len(args) < 2 or len(args) == 2 and not isinstance(args[0], Tensor) and isinstance(args[1], (list, tuple)) and not args[1]:
         raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list")
     equation, *operands = args
     if not isinstance(equation, str):
