@@ -3,7 +3,7 @@ import warnings
 
 import umbra
 from umbra._C import Tensor
-from umbra.overrides import overridable
+from umbra.overrides import heard, overridable
 
 _state = {"float32_matmul_precision": "highest", "warn_always": False}
 
@@ -157,6 +157,7 @@ def _reinforce(self, reward):
     raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead.")
 
 
+@heard
 def _module_load(self, other, assign=False):
     """What load_state_dict puts in the place of this parameter: `other`, or this tensor's memory with the values of it."""
     if umbra.overrides.has_torch_function((self, other)):
@@ -200,7 +201,7 @@ for _name, _function in (("where", _where), ("polygamma", _polygamma), ("pin_mem
                          ("storage_type", _storage_type), ("reinforce", _reinforce), ("module_load", _module_load), ("_use_count", _use_count),
                          ("to_sparse_coo", _to_sparse_coo), ("ipu", _on_accelerator("ipu")), ("xpu", _on_accelerator("xpu")),
                          ("mtia", _on_accelerator("mtia")), *((f.__name__, f) for f in (qr, cholesky, eig, symeig, lstsq, solve))):
-    if _name in ("share_memory_", "is_shared"):  # classes of tensors hear of these
+    if _name in ("share_memory_", "is_shared", "where", "polygamma", "pin_memory", "storage_type", "ipu", "xpu", "mtia"):  # classes of tensors hear of these
         _function.__name__ = _name
         _function = overridable(_function)
     setattr(Tensor, _name, _function)
