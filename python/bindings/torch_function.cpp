@@ -55,7 +55,7 @@ nb::object bound_handler(const Overloaded& overloaded) {
   PyObject* found = _PyType_Lookup(overloaded.type, g_name);
   if (!found || !PyFunction_Check(found)) return handler_of(overloaded.type);
   static std::atomic<bool> warned{false};
-  if (!warned.exchange(true))
+  if (tells_once(warned))
     warn(
         "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please "
         "define it as a classmethod.");

@@ -2,6 +2,7 @@
 import warnings
 
 import umbra
+from umbra import _C
 from umbra._C import Tensor
 from umbra.overrides import heard, overridable
 
@@ -27,8 +28,9 @@ def is_warn_always_enabled():
 
 
 def set_warn_always(b):
-    """Warnings are Python's, which says how often each is shown."""
+    """Whether warnings that are given once in a process are given each time. Python says how often each is shown."""
     _state["warn_always"] = bool(b)
+    _C._set_warns_always(bool(b))
 
 
 def get_deterministic_debug_mode():
