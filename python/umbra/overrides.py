@@ -60,12 +60,11 @@ def _overloaded(arguments):
     """One argument of each class that has a handler, a subclass's before its base's. Plain tensors are of such a class too."""
     found = []
     for value in arguments if _C._is_torch_function_enabled() else ():
-        if isinstance(value, (list, tuple)):
-            found += [inner for inner in _overloaded(value) if all(type(inner) is not type(other) for other in found)]
-            continue
         cls = type(value)
-        handler = getattr(cls, "__torch_function__", _C._disabled_torch_function_impl)
-        if handler is not _C._disabled_torch_function_impl and all(cls is not type(other) for other in found):
+        if getattr(cls, "__torch_function__", _C._disabled_torch_function_impl) is _C._disabled_torch_function_impl:
+            if isinstance(value, (list, tuple)):
+                found += [inner for inner in _overloaded(value) if all(type(inner) is not type(other) for other in found)]
+        elif all(cls is not type(other) for other in found):
             found.insert(next((i for i, other in enumerate(found) if issubclass(cls, type(other))), len(found)), value)
     return found
 

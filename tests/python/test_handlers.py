@@ -179,3 +179,12 @@ def test_a_handler_that_is_a_plain_method_is_warned_of():
             return func
     with pytest.warns(DeprecationWarning, match="as a plain method is deprecated"):
         assert umbra.nn.functional.relu(Plain()) is umbra.nn.functional.relu
+
+
+def test_a_list_of_a_users_class_hears_of_functions_written_in_python():
+    class Listed(list):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func, types
+    listed = Listed([umbra.ones(2)])
+    assert umbra.split(listed, 1) == (umbra.split, (Listed,)) and umbra.nn.functional.relu(listed) == (umbra.nn.functional.relu, (Listed,))
