@@ -187,7 +187,7 @@ std::vector<autograd::Edge> edges_of(nb::handle list) {
 
 void warn_of_cycle() {
   static std::atomic<bool> warned{false};
-  if (!warned.exchange(true))
+  if (tells_once(warned))
     warn(
         "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
         "which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you "

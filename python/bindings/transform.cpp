@@ -140,6 +140,7 @@ void bind_transform(nb::module_& m) {
   });
   m.def("_describe_wrapper", &describe);
   m.def("_add_batch_dim", &add_batch_dim);
+  m.def("_set_warns_always", &set_warns_always);
   set_warning_handler([](const std::string& text) {
     nb::gil_scoped_acquire lock;
     if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw nb::python_error();
