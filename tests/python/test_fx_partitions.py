@@ -92,6 +92,6 @@ def test_an_interpreter_of_a_graph_and_the_module_that_it_reads():
     assert Interpreter(module, graph=symbolic_trace(module).graph).run(4) == 8
 
 
-def test_complex_numbers_are_written_as_python_writes_them():
+def test_complex_numbers_with_a_part_that_is_zero_are_written_as_calls():
     code = symbolic_trace(lambda x: x * 2j + (1 + 2j) - complex(-0.0, 1)).code
-    assert "x * 2j" in code and "+ (1+2j)" in code and "complex(-0.0, 1.0)" in code
+    assert "x * complex(0.0, 2.0)" in code and "(1+2j)" in code and "complex(-0.0, 1.0)" in code

@@ -84,6 +84,11 @@ def test_tensors_compressed_by_rows_or_columns_are_made_in_scripts():
     for got, expected in zip(torch.jit.script(made)(*inputs), made(*inputs)):
         assert torch.equal(got, expected)
 
+    def misnamed(starts: torch.Tensor, places: torch.Tensor, values: torch.Tensor):
+        return torch.sparse_csr_tensor(starts, places, values, [2, 2], layout=torch.sparse_csc)
+    with pytest.raises(torch.jit.Error, match="sparse csr layout must be SparseCsr"):
+        torch.jit.script(misnamed)(*inputs)
+
 
 def test_functions_are_left_as_they_are_where_the_compiler_is_off():
     from umbra.jit import _state

@@ -129,19 +129,27 @@ def unique_consecutive_both(input: Tensor, return_inverse: bool = False, return_
 
 def sparse_csr_tensor(crow_indices: Tensor, col_indices: Tensor, values: Tensor, size: List[int], dtype: Optional[int] = None,
                       layout: Optional[int] = None, device: Optional[torch.device] = None) -> Tensor:
+    if layout is not None and layout != torch.sparse_csr:
+        raise RuntimeError("sparse csr layout must be SparseCsr")
     return torch.ops.aten.sparse_compressed_tensor(crow_indices, col_indices, values, size, dtype=dtype, layout=torch.sparse_csr, device=device)
 
 
 def sparse_csc_tensor(ccol_indices: Tensor, row_indices: Tensor, values: Tensor, size: List[int], dtype: Optional[int] = None,
                       layout: Optional[int] = None, device: Optional[torch.device] = None) -> Tensor:
+    if layout is not None and layout != torch.sparse_csc:
+        raise RuntimeError("sparse csc layout must be SparseCsc")
     return torch.ops.aten.sparse_compressed_tensor(ccol_indices, row_indices, values, size, dtype=dtype, layout=torch.sparse_csc, device=device)
 
 
 def sparse_bsr_tensor(crow_indices: Tensor, col_indices: Tensor, values: Tensor, size: List[int], dtype: Optional[int] = None,
                       layout: Optional[int] = None, device: Optional[torch.device] = None) -> Tensor:
+    if layout is not None and layout != torch.sparse_bsr:
+        raise RuntimeError("sparse bsr layout must be SparseBsr")
     return torch.ops.aten.sparse_compressed_tensor(crow_indices, col_indices, values, size, dtype=dtype, layout=torch.sparse_bsr, device=device)
 
 
 def sparse_bsc_tensor(ccol_indices: Tensor, row_indices: Tensor, values: Tensor, size: List[int], dtype: Optional[int] = None,
                       layout: Optional[int] = None, device: Optional[torch.device] = None) -> Tensor:
+    if layout is not None and layout != torch.sparse_bsc:
+        raise RuntimeError("sparse bsc layout must be SparseBsc")
     return torch.ops.aten.sparse_compressed_tensor(ccol_indices, row_indices, values, size, dtype=dtype, layout=torch.sparse_bsc, device=device)
