@@ -71,7 +71,8 @@ class Decomposer {
     record();
     keep_names();
     size_t recorded = sizes_asked_for();
-    if (program_.shape_env) insert_runtime_asserts(*program_.graph_module, *program_.shape_env);
+    if (program_.shape_env)
+      insert_runtime_asserts(*program_.graph_module, *program_.shape_env, true, earlier_conditions());
     take_sources_of_copies();
     remove_dead_code();
     program_.dialect = "ATEN";
@@ -113,7 +114,10 @@ class Decomposer {
     EnterMode recording(tracer_);
     EnterMode functional(make_counted<FunctionalMode>());
     std::optional<NewConditions> conditions;
-    if (program_.shape_env) conditions.emplace(*program_.shape_env);
+    if (program_.shape_env) {
+      conditions.emplace(*program_.shape_env);
+      expected_ = program_.shape_env->runtime_asserts().size();
+    }
     std::vector<Value> inputs = wrapped_inputs();
     EffectScope effects([this] { return add_token(); });
     TakeComposites composites([this](const Operator& op, Value* frame) { return take_composite(op, frame); });
@@ -201,10 +205,13 @@ class Decomposer {
     return stays_whole(op) ? (record_whole(op, frame), true) : false;
   }
 
-  /// What the program asserts is taken to hold; the assertions are put into the new graph once it is there.
+  /// What the program asserts is taken to hold. What is not asserted anew in the same words stays in the new graph.
   Value expect(fx::NodeCall& call) {
     SymBool condition = call.arguments()[0].to_scalar().to_sym_bool();
-    if (condition.is_symbolic()) tracer_->argument(Value(condition));  // PyTorch's nodes are numbered with those
+    auto& tracer = static_cast<Tracer&>(*active_mode(DispatchKey::Proxy));
+    if (condition.is_symbolic())
+      tracer.graph().call(assertion_, {tracer.argument(Value(condition)), call.arguments()[1]})->meta.modules =
+          current_modules();
     check(condition.expect_true(), call.arguments()[1].to_string());
     return {};
   }
@@ -426,6 +433,21 @@ class Decomposer {
     }
   }
 
+  /// What the program was found to need of its numbers, of those of this run.
+  std::vector<const sym::Expression*> earlier_conditions() const {
+    std::unordered_map<const sym::Expression*, const sym::Expression*> now;
+    for (const auto& [made, old] : numbers_) now.emplace(old, made);
+    std::vector<const sym::Expression*> conditions;
+    for (size_t i = 0; i < expected_; ++i) {
+      const sym::Expression* condition = program_.shape_env->runtime_asserts()[i].condition;
+      conditions.push_back(program_.shape_env->substitute(condition, [&](const sym::Expression* symbol) {
+        auto found = now.find(symbol);
+        return found == now.end() ? symbol : found->second;
+      }));
+    }
+    return conditions;
+  }
+
   // ---- signatures of calls ----
 
   void note_value(const fx::Node& node, const Value& value) {
@@ -494,6 +516,7 @@ class Decomposer {
   IntrusivePtr<Tracer> tracer_;
   std::vector<Value> values_;  // what stands for the program's inputs
   std::vector<size_t> order_;  // the inputs, as the new program has them
+  size_t expected_ = 0;        // conditions on numbers of the run that the program had
   std::unordered_map<std::string, Value> noted_;
   std::unordered_map<const sym::Expression*, const sym::Expression*>
       numbers_;                                                // of this run, and what they were before
