@@ -1,7 +1,5 @@
 #include "umbra/export/decompose.h"
 
-#include <set>
-
 #include "capture/auto_functionalized.h"
 #include "export/guard_text.h"
 #include "export/names.h"
@@ -14,6 +12,7 @@
 #include "umbra/capture/runtime_asserts.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/dispatch/take_composites.h"
+#include "umbra/export/input_check.h"
 #include "umbra/generated/functions.h"
 #include "umbra/graph/interpreter.h"
 #include "umbra/graph/passes.h"
@@ -70,7 +69,7 @@ class Decomposer {
     add_inputs();
     record();
     keep_names();
-    size_t recorded = sizes_asked_for();
+    size_t recorded = count_sizes(program_.graph());
     if (program_.shape_env)
       insert_runtime_asserts(*program_.graph_module, *program_.shape_env, true, earlier_conditions());
     take_sources_of_copies();
@@ -100,10 +99,22 @@ class Decomposer {
       tracer_->add_input("arg" + std::to_string(i) + "_1", value);
       if (!mode_ && value.is_tensor()) mode_ = IntrusivePtr<FakeModeImpl>(fake_mode_of(value.tensor_ref()));
     }
+    take_names_of_guards();
     if (mode_) return;
     FakeOptions fake{.shape_env = program_.shape_env};
     fake.allow_non_fake_inputs = fake.allow_scalar_outputs = fake.allow_dynamic_output_shapes = true;
     mode_ = make_counted<FakeModeImpl>(std::move(fake));
+  }
+
+  /// PyTorch runs the program's module, which checks its inputs first.
+  void take_names_of_guards() {
+    if (!program_.shape_env) return;
+    std::vector<fx::Node*> inputs, all = program_.graph().placeholders();
+    for (size_t i = 0; i < order_.size(); ++i) {
+      InputKind kind = from_.signature.inputs[order_[i]].kind;
+      if (kind == InputKind::UserInput || kind == InputKind::ConstantInput) inputs.push_back(all[i]);
+    }
+    take_names(InputCheck(from_).calls(), program_.graph(), inputs);
   }
 
   // ---- the run ----
@@ -348,27 +359,6 @@ class Decomposer {
     }
     program_.signature.outputs = std::move(specs);
     tracer_->set_output(values);
-  }
-
-  /// How many sizes PyTorch's run asks for: it compares those that have to be equal, or to follow from each other.
-  size_t sizes_asked_for() const {
-    if (!program_.shape_env) return 0;
-    std::set<std::pair<const fx::Node*, int64_t>> asked;
-    std::vector<SizePlace> places = symbolic_sizes(program_.graph());
-    std::vector<std::vector<const sym::Expression*>> symbols;
-    std::unordered_map<const sym::Expression*, int> counts;
-    for (const SizePlace& place : places) {
-      SymInt size = place.input->meta.val.tensor_ref().sym_sizes()[place.dimension];
-      symbols.push_back(sym::free_symbols(program_.shape_env->simplify(program_.shape_env->expression(size))));
-      for (const sym::Expression* symbol : symbols.back()) ++counts[symbol];
-    }
-    for (size_t i = 0; i < places.size(); ++i)
-      if (std::ranges::any_of(symbols[i], [&](const sym::Expression* s) { return counts[s] > 1; }))
-        asked.emplace(places[i].input, places[i].dimension);
-    static const Operator& size = get_operator("aten::sym_size.int");
-    for (const fx::Node* node : program_.graph().nodes())
-      if (node->calls(size)) asked.emplace(node->arg(0).node(), node->arg(1).value().to_int());
-    return asked.size();
   }
 
   void name_outputs() {

@@ -71,8 +71,8 @@ struct ExportedProgram {
   Tensor find(const std::string& name) const;
 };
 
-/// Leaves parameters and buffers that the program does not use out of its inputs, and of several names of one tensor all
-/// but the first; what is left comes in the order of its use, parameters first. The state stays what it is.
+/// Leaves parameters and buffers that the program does not use out of its inputs, and of several names of one tensor
+/// all but the first; what is left comes in the order of its use, parameters first. The state stays what it is.
 void keep_used_state(ExportedProgram& program);
 
 class InputCheck;
