@@ -5,6 +5,7 @@
 #include "tensor_type.h"
 #include "umbra/aot/disk_cache.h"
 #include "umbra/core/deterministic.h"
+#include "umbra/dispatch/writes.h"
 
 namespace umbra::python {
 
@@ -182,7 +183,7 @@ void bind_aot(nb::module_& m) {
         return wrap_graphs(c.function->graphs(read_values(inputs)));
       });
   m.def("_aot_cut", &cut);
-  m.def("_may_share_elements", &aot::may_share_elements);
+  m.def("_may_share_elements", &may_share_elements);
   m.def("_aot_compile", &compile, nb::arg("function"), nb::arg("partitioner"), nb::arg("forward").none(),
         nb::arg("backward").none(), nb::arg("inference").none(), nb::arg("decompositions").none(), nb::arg("dynamic"),
         nb::arg("fixed_inputs"), nb::arg("keep_writes"), nb::arg("names") = std::vector<std::string>(),

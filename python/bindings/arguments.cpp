@@ -142,6 +142,8 @@ bool Matcher::read_parameter(PyObject* object, Reading reading, size_t i, Value*
     frame[i] = Value::borrow(*p.default_value);
     return true;
   }
+  // For an operator a tensor is no number: another overload takes it, and keeps its history.
+  if (reading == Reading::Operator && p.type.base == SchemaType::Base::Scalar && is_tensor(object)) return false;
   if (read_value(object, p.type, frame[i], scratch, numbers_as_tensors_)) return true;
   if (reading == Reading::Operator) return read_loosely(object, p.type, frame[i]);
   if (object != Py_None || !p.none_is_default) return false;

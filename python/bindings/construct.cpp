@@ -378,10 +378,11 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
 
 PyObject* to_list(const Tensor& tensor) {
   if (tensor.is_fake()) return list_of_items(tensor);
-  if (!tensor.storage()->has_data() && tensor.numel() > 0) {
-    check<NotImplementedError>(!tensor.is_meta(), "Cannot copy out of meta tensor; no data!");
-    fail(".tolist() is not supported for tensor subclasses without data of their own");
-  }
+  if (auto* object = static_cast<PyObject*>(tensor.impl()->python_object()))
+    check(!tensor.impl()->keys().has(DispatchKey::Subclass), ".tolist() is not supported for tensor subclasses, got ",
+          short_type_name(Py_TYPE(object)));
+  check<NotImplementedError>(tensor.storage()->has_data() || tensor.numel() == 0,
+                             "Cannot copy out of meta tensor; no data!");
   Tensor plain = tensor;
   if (plain.is_conj()) plain = call<"aten::resolve_conj">(plain);
   if (plain.is_neg()) plain = call<"aten::resolve_neg">(plain);

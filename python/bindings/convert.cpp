@@ -359,7 +359,7 @@ Value read_any(PyObject* object) {
 Value read_result(PyObject* object, const SchemaType& type) {
   Scratch scratch;
   Value value;
-  if (object == Py_None) return value;
+  if (object == Py_None && !(type.list && !type.optional)) return value;
   // A number would be taken for a tensor where an argument is read; a result is what the schema says.
   bool fits = !type.is_tensor() || PyObject_TypeCheck(object, g_tensor_type);
   if (!fits || !read_value(object, type, value, scratch, true))

@@ -51,6 +51,16 @@ PyObject* wrap_argument(const Value& value) {
   return wrap(value);
 }
 
+/// The outputs that a call was given: it gives back those, whatever a handler made of them. None where it was given no
+/// outputs.
+std::vector<Value> given_outputs(const Operator& op, const Value* frame) {
+  std::vector<Value> outputs;
+  const auto& arguments = op.schema().arguments;
+  for (size_t i = 0; op.has_out() && i < arguments.size(); ++i)
+    if (arguments[i].is_out() && arguments[i].type.is_tensor()) outputs.push_back(Value(frame[i]));
+  return outputs.size() == op.schema().returns.size() ? outputs : std::vector<Value>();
+}
+
 /// A call as Python's handlers get it.
 struct PythonCall {
   Handlers handlers;
@@ -66,7 +76,9 @@ struct PythonCall {
   bool ask(nb::handle method, const Operator& op, Value* frame) const {
     nb::object result = method(function, types, args, kwargs);
     if (result.ptr() == Py_NotImplemented) return false;
+    std::vector<Value> outputs = given_outputs(op, frame);
     store_results(op, result.ptr(), frame);
+    std::move(outputs.begin(), outputs.end(), frame);
     return true;
   }
 };
@@ -293,7 +305,9 @@ void store_results(const Operator& op, PyObject* result, Value* frame) {
     frame[0] = read_result(result, returns[0].type);
     return;
   }
-  nb::object sequence = owned(PySequence_Fast(result, "an operator with several results must return a tuple"));
+  check(PyTuple_Check(result) || PyList_Check(result), op.name(),
+        " has several results and needs a tuple of them, got ", short_type_name(Py_TYPE(result)));
+  nb::object sequence = owned(PySequence_Fast(result, "several results"));
   check<TypeError>(PySequence_Fast_GET_SIZE(sequence.ptr()) == static_cast<Py_ssize_t>(returns.size()), op.name(),
                    " returns ", returns.size(), " values, got ", PySequence_Fast_GET_SIZE(sequence.ptr()));
   std::vector<Value> values;

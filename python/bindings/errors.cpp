@@ -1,6 +1,7 @@
 // C++ errors become Python exceptions of the same name; a Python exception that passed through C++ comes out as itself.
 #include "errors.h"
 
+#include "umbra/capture/needs_symbols.h"
 #include "umbra/core/error.h"
 #include "umbra/core/linalg_error.h"
 #include "umbra/dispatch/device_mismatch.h"
@@ -19,6 +20,7 @@ PyObject* g_constraint_violation;
 PyObject* g_user_error;
 PyObject* g_linalg_error;
 PyObject* g_input_mismatch;
+PyObject* g_needs_symbols;
 
 /// A message may quote a damaged file: bytes that are no UTF-8 are shown as \xNN.
 void set_error(PyObject* type, const char* text) {
@@ -39,8 +41,8 @@ void raise_error(const Error& e) {
       raise_as<TypeError>(e, PyExc_TypeError) || raise_as<KeyError>(e, PyExc_KeyError) ||
       raise_as<AttributeError>(e, PyExc_AttributeError) || raise_as<InputMismatch>(e, g_input_mismatch) ||
       raise_as<AssertionError>(e, PyExc_AssertionError) || raise_as<FileNotFoundError>(e, PyExc_FileNotFoundError) ||
-      raise_as<NotImplementedError>(e, PyExc_NotImplementedError) || raise_as<OverflowError>(e, PyExc_OverflowError) ||
-      raise_as<ZeroDivisionError>(e, PyExc_ZeroDivisionError) ||
+      raise_as<NeedsSymbols>(e, g_needs_symbols) || raise_as<NotImplementedError>(e, PyExc_NotImplementedError) ||
+      raise_as<OverflowError>(e, PyExc_OverflowError) || raise_as<ZeroDivisionError>(e, PyExc_ZeroDivisionError) ||
       raise_as<DataDependentOutputException>(e, g_data_dependent) ||
       raise_as<DynamicOutputShapeException>(e, g_dynamic_shape) ||
       raise_as<UnsupportedOperatorException>(e, g_unsupported) ||
@@ -83,6 +85,7 @@ void bind_errors(nb::module_& m) {
   // Of accelerators' memory; where the host has none left PyTorch raises a RuntimeError.
   add_exception(module, "umbra.OutOfMemoryError", memory_bases.ptr());
   g_linalg_error = add_exception(module, "umbra._C._LinAlgError", PyExc_RuntimeError);
+  g_needs_symbols = add_exception(module, "umbra._C.NeedsSymbols", PyExc_NotImplementedError);
   // Programs that catch either, as PyTorch's versions raise it, find it.
   nb::object mismatch_bases = owned(PyTuple_Pack(2, PyExc_AssertionError, PyExc_RuntimeError));
   g_input_mismatch = checked(PyErr_NewException("umbra.export.AssertionError", mismatch_bases.ptr(), nullptr));

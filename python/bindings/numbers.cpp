@@ -79,7 +79,7 @@ template <Name kName, Name kMember, Name kReversed> PyObject* either_side(PyObje
 }
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
-  return either_side<"pow", "", "__rpow__">(a, b);
+  return either_side<"pow", "__pow__", "__rpow__">(a, b);
 }
 /// A number on the left is made a tensor of the other's kind.
 template <Name kName, Name kReversed> PyObject* lifted(PyObject* a, PyObject* b) {
@@ -97,7 +97,7 @@ template <Name kName, Name kReversed> PyObject* lifted(PyObject* a, PyObject* b)
 template <Name kName, Name kMember = kName> PyObject* in_place(PyObject* a, PyObject* b) {
   return call_operand(function<kName, Reading::Method, kMember>(), a, b);
 }
-PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place<"pow_", "">(a, b); }
+PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place<"pow_", "__ipow__">(a, b); }
 
 template <Name kName, Name kMember = kName> PyObject* unary(PyObject* self) {
   return call_function(function<kName, Reading::Method, kMember>(), &self, 1, nullptr);

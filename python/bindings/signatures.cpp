@@ -354,10 +354,24 @@ std::string jit_type_text(const SchemaType& type) {
 
 namespace {
 
+/// The first argument without a default that a call does not give; null where there is none.
+const SchemaArgument* missing_argument(const Schema& schema, const CallArguments& call) {
+  for (size_t i = call.positional; i < schema.arguments.size(); ++i) {
+    const SchemaArgument& a = schema.arguments[i];
+    bool given = a.default_value.has_value();
+    for (size_t k = 0; k < call.keyword_count(); ++k) given = given || text_of(call.keyword(k)) == a.name;
+    if (!given) return &a;
+  }
+  return nullptr;
+}
+
 std::string schema_message(const Operator& op, const CallArguments& call, const Mismatch& why) {
   const Schema& schema = op.schema();
   std::string name = schema.space + "::" + schema.name;
   std::string declaration = " Declaration: " + to_string(schema);
+  auto missing = [&](const SchemaArgument& a) {
+    return concat(name, "() is missing value for argument '", a.name, "'.", declaration);
+  };
   switch (why.reason) {
     case Mismatch::Reason::TooMany:
       if (call.positional <= schema.arguments.size()) {
@@ -370,14 +384,13 @@ std::string schema_message(const Operator& op, const CallArguments& call, const 
       return concat(name, "() expected at most ", schema.arguments.size(), " argument(s) but received ",
                     call.positional, " argument(s).", declaration);
     case Mismatch::Reason::UnknownKeyword:
+      if (const SchemaArgument* a = missing_argument(schema, call)) return missing(*a);
       return concat("Unknown keyword argument '", std::string(text_of(why.object)), "' for operator '", name,
                     "'. Schema: ", to_string(schema));
     case Mismatch::Reason::Duplicate:
       return concat("Argument '", schema.arguments[why.parameter].name,
                     "' specified both as positional and keyword argument. Schema: ", to_string(schema));
-    case Mismatch::Reason::Missing:
-      return concat(name, "() is missing value for argument '", schema.arguments[why.parameter].name, "'.",
-                    declaration);
+    case Mismatch::Reason::Missing: return missing(schema.arguments[why.parameter]);
     default: break;
   }
   const SchemaArgument& a = schema.arguments[why.parameter];

@@ -56,13 +56,20 @@ nb::object make_wrapper_subclass(nb::handle cls, nb::handle size, nb::dict optio
     return options.contains(name) ? nb::object(options[name]) : nb::object(nb::none());
   };
   std::vector<SymInt> sizes = read_ints(size, "size");
+  for (const SymInt& length : sizes)
+    check(length.is_symbolic() || length.value() >= 0, "Trying to create tensor with negative dimension ", length);
   nb::object strides_option = option("strides"), offset_option = option("storage_offset");
   SymShape contiguous = contiguous_strides(sizes);
   std::vector<SymInt> strides = strides_option.is_none() ? contiguous.vec() : read_ints(strides_option, "strides");
+  check(strides.size() == sizes.size(), "dimensionality of sizes (", sizes.size(),
+        ") must match dimensionality of strides (", strides.size(), ")");
   SymInt offset = 0;
   if (!offset_option.is_none()) read_int(offset_option.ptr(), offset);
   DType dtype = default_dtype();
-  if (nb::object given = option("dtype"); !given.is_none()) read_dtype(given.ptr(), dtype);
+  if (nb::object given = option("dtype"); !given.is_none())
+    check<TypeError>(read_dtype(given.ptr(), dtype),
+                     "_make_wrapper_subclass(): argument 'dtype' must be torch.dtype, not ",
+                     short_type_name(Py_TYPE(given.ptr())));
   Device device;
   if (nb::object given = option("device"); !given.is_none()) read_device(given.ptr(), device);
   DispatchKey backend = device.type == DeviceType::CPU    ? DispatchKey::CPU

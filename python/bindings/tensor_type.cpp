@@ -166,7 +166,12 @@ PyTypeObject* make_type(PyObject* module, const char* name, std::vector<PyType_S
 }  // namespace
 
 PyObject* wrap_as(PyTypeObject* type, const Tensor& tensor) {
-  check(!tensor.impl()->python_object(), "the tensor has a Python object already");
+  if (auto* object = static_cast<PyObject*>(tensor.impl()->python_object())) {
+    check(PyType_IsSubtype(Py_TYPE(object), type), "Creating a new Tensor subclass ", short_type_name(type),
+          " but the raw Tensor object is already associated to a python object of type ",
+          short_type_name(Py_TYPE(object)), " which is not a subclass of the requested type");
+    return wrap(tensor);
+  }
   PyObject* self = allocate(type);
   tensor.impl()->retain();
   return attach(self, tensor.impl());

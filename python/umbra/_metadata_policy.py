@@ -32,7 +32,7 @@ _questions = _define_questions()
 def follow(tensor, sizes_strides, device, layout):
     """Makes the tensor's handler say how it looks: strides, or sizes and strides; its device; its layout."""
     if sizes_strides is not None and sizes_strides not in _LEVELS:
-        raise RuntimeError(f'Unknown dispatch_sizes_strides_policy: "{sizes_strides}", expected "sizes" or "strides"')
+        raise ValueError(f"Unknown sizes_strides_policy: {sizes_strides}; expected 'strides' or 'sizes'")
     tensor._metadata_policy = (_LEVELS.get(sizes_strides, 0), device, layout)
     _C._set_metadata_answers(_ANSWERS)
     cls = type(tensor)

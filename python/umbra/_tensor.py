@@ -45,12 +45,6 @@ def _init_subclass(cls, **kwargs):
         cls.__torch_function__ = _C._disabled_torch_function_impl
 
 
-def _storage(self):
-    """The tensor's memory as elements of its type."""
-    from umbra.storage import TypedStorage
-    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
-
-
 def _overridable(function):
     """A method written in Python, of which a subclass's __torch_function__ and the modes hear first."""
     @functools.wraps(function)
@@ -153,6 +147,13 @@ def _reduce_ex(self, protocol):
         return handle_torch_function(Tensor.__reduce_ex__, (self,), self, protocol)
     func, args = _reduce_contents(self)
     return _rebuild_from_type_v2, (func, type(self), args, state)
+
+
+@_overridable
+def storage(self):
+    """The tensor's memory as elements of its type."""
+    from umbra.storage import TypedStorage
+    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
 
 
 @_overridable
@@ -549,7 +550,7 @@ for _protocol, _function in (("repr", _repr), ("reduce_ex", _reduce_ex), ("deepc
 for _function in (untyped_storage, new_tensor, split, as_subclass, is_same_size, is_signed, is_set_to, dim_order, apply_, map_, map2_, unique,
                   unique_consecutive, new, chalf, resize, resize_as, set_):
     _attach(_function.__name__, _function)
-Tensor.storage = Tensor._typed_storage = _storage
+Tensor.storage, Tensor._typed_storage = storage, storage.__wrapped__
 
 # Names of Python 2's operators, which torch has kept.
 for _old, _today in (("__div__", "__truediv__"), ("__rdiv__", "__rtruediv__"), ("__idiv__", "__itruediv__"), ("__long__", "__int__"),

@@ -18,7 +18,7 @@ import weakref
 import umbra
 from umbra import _C
 from umbra._C import OpOverload
-from umbra._library import effects
+from umbra._library import effects, fakes
 from umbra._library.keys import with_keyset as given_keys
 from umbra._library.autograd import Formula, check_functional, has_tensors_by_name
 from umbra._library.custom_ops import CustomOpDef, _definitions, custom_op
@@ -130,7 +130,7 @@ class Library:
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         if not isinstance(op_name, (str, OpOverload)):
-            raise RuntimeError("impl should be passed either a name or an OpOverload object as the first argument")
+            raise RuntimeError(f"impl should be passed either a name or an OpOverload object as the first argument, got {type(op_name)}")
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         name = op_name.name() if isinstance(op_name, OpOverload) else op_name
         entry = (name if "::" in name else f"{self.ns}::{name}", key)
@@ -156,7 +156,7 @@ class Library:
         name = op_name if "::" in op_name else f"{self.ns}::{op_name}"
         if not allow_override and (name, "Fake") in _registered:
             raise RuntimeError(f"register_fake(...): the operator {name} already has an fake impl registered.")
-        self.m.impl(name, fn, "Fake")
+        self.m.impl(name, fakes.named(name, fn), "Fake")
         _registered.add((name, "Fake"))
         self._op_impls.add((name, "Fake"))
 
@@ -211,10 +211,12 @@ def _library_for(qualname, lib):
 
 # ---- functions ----
 
-def define(qualname, schema, *, lib=None, tags=()):
-    """Defines an operator: `define("mylib::scale", "(Tensor x, float factor) -> Tensor")`. (`define(lib, schema)` decorates its kernel.)"""
+def define(qualname, schema, alias_analysis=None, *, lib=None, tags=()):
+    """Defines an operator: `define("mylib::scale", "(Tensor x, float factor) -> Tensor")`. (`define(lib, schema, alias_analysis="")` decorates its kernel.)"""
     if isinstance(qualname, Library):
-        return _define_with_kernel(qualname, schema)
+        return _define_with_kernel(qualname, schema, alias_analysis or "")
+    if alias_analysis is not None:
+        raise TypeError("define() takes 2 positional arguments but 3 were given")
     if not isinstance(qualname, str):
         raise ValueError(f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}")
     _, name = _split(qualname)
@@ -223,9 +225,9 @@ def define(qualname, schema, *, lib=None, tags=()):
     _library_for(qualname, lib).define(name + schema, alias_analysis="", tags=tags)
 
 
-def _define_with_kernel(lib, schema):
+def _define_with_kernel(lib, schema, alias_analysis):
     def register(function):
-        lib.impl(lib.define(schema), function)
+        lib.impl(lib.define(schema, alias_analysis), function)
         return function
     return register
 
@@ -303,9 +305,17 @@ def register_vmap(op, func=None, /, *, lib=None):
 
 
 def get_ctx():
-    """Inside a fake function: makes sizes that only the run will tell."""
+    """Inside a fake function: makes sizes that only the run will tell. None elsewhere."""
     from umbra._subclasses import fake_tensor
-    return fake_tensor.FakeContext()
+    name = fakes.running()
+    if name is None:
+        return None
+    if _C._active_fake_mode() is None:
+        raise RuntimeError(f"{name}: You're trying to run this operator with meta Tensors (as opposed to FakeTensors), but this operator may return an "
+                           "output Tensor with data-dependent shape. Meta Tensors don't support operators with outputs that have data-dependent shapes "
+                           "but FakeTensors do. If your operator does not return an output with data-dependent shape, make sure the FakeTensor and/or "
+                           "meta kernel does not call torch.library.get_ctx(). Otherwise, please use FakeTensors.")
+    return fake_tensor.FakeContext(name)
 
 
 def register_autocast(op, device_type, cast_inputs, /, *, lib=None):

@@ -153,13 +153,14 @@ def _names_of_functions():
 @functools.lru_cache(maxsize=1)
 def _names_in_places(_):
     import umbra
-    places = [("torch", umbra), ("torch.functional", umbra.functional), ("torch.nn.functional", umbra.nn.functional), ("torch.Tensor", _C.Tensor),
+    places = [("torch", umbra), ("torch.functional", umbra.functional), ("torch.nn.functional", umbra.nn.functional), ("torch.nn.init", umbra.nn.init),
+              ("torch.Tensor", _C.Tensor),
               ("torch.linalg", umbra.linalg), ("torch.fft", umbra.fft), ("torch.special", umbra.special)]
     names = {}
     for path, place in places:  # what is in several places is known by the last
         found = {}
         for name in dir(place):
-            value = inspect.getattr_static(place, name)
+            value = inspect.getattr_static(place, name, None)  # none: loaded on demand
             if callable(value):
                 found.setdefault(id(value), f"{path}.{name}")
             elif place is _C.Tensor and hasattr(value, "__get__"):
@@ -175,3 +176,9 @@ def resolve_name(f):
         return str(f)
     key = hash(f) if getattr(f, "__name__", "") == "__get__" else id(f)
     return _names_of_functions().get(key)
+
+
+@functools.lru_cache(maxsize=1)
+def get_default_nowrap_functions():
+    """The reads of attributes whose tensors `Tensor.__torch_function__` does not make ones of the class."""
+    return {getattr(_C.Tensor, name).__get__ for name in ("_base", "grad", "_grad")}

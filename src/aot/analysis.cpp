@@ -8,6 +8,7 @@
 #include "umbra/capture/effects.h"
 #include "umbra/capture/lift.h"
 #include "umbra/core/sparse.h"
+#include "umbra/dispatch/writes.h"
 
 namespace umbra::aot {
 

@@ -7,6 +7,7 @@
 #include "autograd/accumulate.h"
 #include "autograd/hooks_off.h"
 #include "autograd/meta.h"
+#include "autograd/stand_in.h"
 #include "ops/common/unbacked.h"
 #include "umbra/autograd/function.h"
 #include "umbra/autograd/running.h"
@@ -376,7 +377,9 @@ std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_
   options.retain_graph |= options.create_graph;
   Gradients gradients = make_root_gradients(outputs, grad_outputs);
   std::vector<Edge> roots = root_edges(outputs), edges;
-  for (const Tensor& input : inputs) {
+  std::vector<Tensor> wanted = inputs.vec();
+  see_as_captured(wanted);
+  for (const Tensor& input : wanted) {
     check(input.requires_grad(), "One of the differentiated Tensors does not require grad");
     edges.push_back(gradient_edge(input));
   }
@@ -392,7 +395,9 @@ void backward(TensorList outputs, TensorList grad_outputs, BackwardOptions optio
   options.retain_graph |= options.create_graph;
   Gradients gradients = make_root_gradients(outputs, grad_outputs);
   std::vector<Edge> roots = root_edges(outputs), edges;
-  for (const Tensor& input : inputs) {
+  std::vector<Tensor> wanted = inputs.vec();
+  see_as_captured(wanted);
+  for (const Tensor& input : wanted) {
     check(input.requires_grad(), "One of the differentiated Tensors does not require grad");
     input.retain_grad();
     edges.push_back(gradient_edge(input));

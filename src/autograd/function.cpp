@@ -6,6 +6,7 @@
 
 #include "autograd/forward_state.h"
 #include "autograd/meta.h"
+#include "autograd/stand_in.h"
 #include "autograd/user_code.h"
 #include "umbra/autograd/grad_mode.h"
 #include "umbra/core/warning.h"
@@ -75,13 +76,24 @@ bool contains(TensorList tensors, const Tensor& t) {
   return std::any_of(tensors.begin(), tensors.end(), [&](const Tensor& other) { return other.is_same(t); });
 }
 
+StandIn g_stand_in = nullptr;
+
 }  // namespace
+
+void set_stand_in(StandIn stand_in) { g_stand_in = stand_in; }
+
+void see_as_captured(std::vector<Tensor>& tensors) {
+  for (Tensor& t : tensors)
+    if (g_stand_in && t.defined()) t = g_stand_in(t);
+}
 
 /// One call of a custom function, step by step.
 class FunctionCall {
  public:
   FunctionCall(const IntrusivePtr<FunctionNode>& node, TensorList inputs)
-      : node_(node), context_(node->context()), inputs_(inputs) {}
+      : node_(node), context_(node->context()), inputs_(inputs.vec()) {
+    see_as_captured(inputs_);
+  }
 
   std::vector<Tensor> run(const std::function<std::vector<Tensor>(FunctionContext&)>& forward) {
     connect();
@@ -91,6 +103,8 @@ class FunctionCall {
       ShowLevels hidden(0);
       outputs = forward(context_);
     }
+    for (auto* given : {&outputs, &context_.dirty_, &context_.non_differentiable_, &context_.to_save_})
+      see_as_captured(*given);
     for (const Tensor& t : context_.dirty_)
       check(contains(outputs, t),
             "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
@@ -242,7 +256,7 @@ class FunctionCall {
 
   IntrusivePtr<FunctionNode> node_;
   FunctionContext& context_;
-  TensorList inputs_;
+  std::vector<Tensor> inputs_;
   bool records_ = false;
   size_t outputs_ = 0;  // how many the function gave
 };

@@ -4,6 +4,7 @@
 #include "capture/functional_values.h"
 #include "capture/functional_wrappers.h"
 #include "dispatch/layers.h"
+#include "dispatch/library_writes.h"
 #include "umbra/capture/effects.h"
 #include "umbra/dispatch/effects.h"
 #include "umbra/dispatch/writes.h"
@@ -287,19 +288,11 @@ void call_metadata(const Operator& op, Value* frame) {
 
 // ---- operators that write ----
 
-/// Whether two tensors may have an element in common, as far as plain numbers tell.
-bool may_overlap(const Tensor& a, const Tensor& b) {
-  if (!(a.storage() == b.storage())) return false;
-  if (a.is_symbolic() || b.is_symbolic()) return true;
-  int64_t first = a.storage_offset(), second = b.storage_offset();
-  return first < second + b.impl()->extent() && second < first + a.impl()->extent();
-}
-
 /// The new contents of a list are computed together, and would not see one another.
 void check_apart(const Operator& op, const std::vector<Tensor>& written) {
   for (size_t i = 0; i < written.size(); ++i)
     for (size_t j = 0; j < i; ++j)
-      check<NotImplementedError>(!may_overlap(written[i], written[j]), op.name(),
+      check<NotImplementedError>(!may_share_elements(written[i], written[j]), op.name(),
                                  ": two tensors of the written list share memory: it cannot be captured");
 }
 
@@ -315,9 +308,27 @@ void check_reads_apart(const Operator& op, const Value* frame, const std::vector
       Tensor read{IntrusivePtr<TensorImpl>(element)};
       size_t earlier = list ? std::min(position, written.size()) : written.empty() ? 0 : written.size() - 1;
       for (size_t k = 0; k < earlier; ++k)
-        check<NotImplementedError>(!may_overlap(read, written[k]), op.name(),
+        check<NotImplementedError>(!may_share_elements(read, written[k]), op.name(),
                                    ": a tensor is read after it was written: it cannot be captured");
       ++position;
+    });
+  }
+}
+
+/// A library's operator runs on copies of what it writes, each one of its own: what one of them shares with another
+/// argument would not see the write.
+void check_writes_alone(const Operator& op, const Value* frame, const std::vector<Tensor>& written) {
+  size_t position = 0;  // among the written ones
+  for (size_t i = 0; i < op.argument_count(); ++i) {
+    bool is_written = op.schema().arguments[i].alias.write;
+    frame[i].each_tensor([&](TensorImpl* t) {
+      size_t own = is_written ? position++ : written.size();
+      Tensor given{IntrusivePtr<TensorImpl>(t)};
+      for (size_t k = 0; k < written.size(); ++k)
+        if (k != own && may_share_elements(given, written[k]))
+          fail<NotImplementedError>(
+              name_for_users(op),
+              ": a tensor that it writes shares memory with another argument: it cannot be captured");
     });
   }
 }
@@ -337,6 +348,7 @@ void call_mutable(const Operator& op, Value* frame) {
     check_apart(op, written);
     check_reads_apart(op, frame, written);
   }
+  if (runs_on_copies(*functional)) check_writes_alone(op, frame, written);
   Frame inner(std::max(op.frame_size(), functional->frame_size()));
   for (size_t i = 0; i < functional->argument_count(); ++i) inner[i] = unwrap_value(frame[i]);
   ask_out_form(op, frame, inner.data());

@@ -182,8 +182,19 @@ bool functionalize_writes(const Operator& op, DispatchKeySet keys, Value* frame)
   return true;
 }
 
+bool runs_on_copies(const Operator& op) { return op.schema().space == kSpace; }
+
+std::string name_for_users(const Operator& op) {
+  if (!runs_on_copies(op)) return op.name();
+  Forms& all = forms();
+  std::lock_guard lock(all.mutex);
+  for (const auto& [original, made] : all.made)
+    if (made == &op) return original->name();
+  return op.name();
+}
+
 const Operator* original_of(const Operator& functional) {
-  if (functional.schema().space != kSpace) return nullptr;
+  if (!runs_on_copies(functional)) return nullptr;
   Forms& all = forms();
   std::lock_guard lock(all.mutex);
   for (const auto& [original, made] : all.made)

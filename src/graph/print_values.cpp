@@ -31,9 +31,9 @@ std::string device_repr(Device device) {
   return "device(type='" + text + "'" + index + ")";
 }
 
-/// Python's own form of complex numbers loses the sign of zeros and does not read back infinities.
+/// Python's own form of complex numbers loses the sign of negative zeros and does not read back infinities.
 std::string complex_repr(std::complex<double> c) {
-  auto awkward = [](double v) { return v == 0 || !std::isfinite(v); };
+  auto awkward = [](double v) { return v == 0 && std::signbit(v) || !std::isfinite(v); };
   if (awkward(c.real()) || awkward(c.imag())) return concat("complex(", c.real(), ", ", c.imag(), ")");
   return umbra::to_string(Scalar(c));
 }

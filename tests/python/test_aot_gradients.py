@@ -78,6 +78,64 @@ def test_writes_of_the_backward_reach_their_tensor(partition):
     assert seen[0] == seen[1] == ([0.0, 0.0], [11.0, 11.0], [12.0, 12.0], 3)
 
 
+class Keeping(torch.autograd.Function):
+    """Its own argument, a view of it or a product, by what is asked for."""
+    @staticmethod
+    def forward(ctx, x, w, what):
+        ctx.save_for_backward(x, w)
+        ctx.what = what
+        return {"itself": lambda: w, "view": lambda: w.view(2, 1), "product": lambda: x * w}[what]()
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        return grad.reshape(2) * w, grad.reshape(2) * x * 10, None
+
+
+@pytest.mark.parametrize("what", ["itself", "view", "product"])
+def test_a_function_with_its_own_gradient_is_given_what_is_closed_over(what):
+    def gradients(compiled):
+        x, w = leaf(2), leaf(2)
+        function = compiled(lambda x: Keeping.apply(x, w, what) * x)
+        return [g.tolist() for g in torch.autograd.grad(function(x).sum(), (x, w))]
+    expected = gradients(lambda f: f)
+    for compiled in (lambda f: aot_function(f, nop), lambda f: torch.compile(f, backend="aot_eager", fullgraph=True),
+                     lambda f: torch.compile(f, backend="aot_eager", dynamic=True)):
+        assert gradients(compiled) == expected
+
+
+def product(x, w):
+    return Keeping.apply(x, w, "product")
+
+
+@pytest.mark.parametrize("inner", [product, lambda x, w: torch.tanh(x * w), lambda x, w: torch.func.jvp(lambda v: v * w, (x,), (x,))[1]])
+def test_a_derivative_inside_of_the_function_by_what_is_closed_over(inner):
+    def gradients(compiled):
+        x, w = leaf(2), leaf(2)
+
+        def function(x):
+            y = inner(x, w)
+            found, = torch.autograd.grad(y.sum(), w, create_graph=True, allow_unused=True)
+            return y if found is None else found * y
+        result = compiled(function)(x)
+        return [result.tolist()] + [g.tolist() for g in torch.autograd.grad(result.sum(), (x, w))]
+    expected = gradients(lambda f: f)
+    assert gradients(lambda f: aot_function(f, nop)) == gradients(lambda f: torch.compile(f, backend="aot_eager", fullgraph=True)) == expected
+
+
+def test_a_backward_pass_inside_of_the_function_to_what_is_closed_over_is_no_part_of_a_graph():
+    x, w = leaf(2), leaf(2)
+
+    def function(x):
+        (x * w).sum().backward(inputs=[w])
+        return x * w
+    with pytest.raises(NotImplementedError, match="calls backward"):
+        aot_function(function, nop)(x)
+    with pytest.warns(UserWarning, match="calls backward"):
+        torch.compile(function, backend="aot_eager")(x)
+    assert w.grad.tolist() == x.tolist()
+
+
 def test_an_input_written_forward_and_backward():
     def function(x, count):
         count.add_(100)

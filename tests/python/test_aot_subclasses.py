@@ -290,3 +290,67 @@ def test_attributes_that_a_captured_function_gives_an_argument_are_refused():
     for x in (umbra.ones(1), Pair(umbra.ones(1), umbra.ones(1))):
         with pytest.raises(umbra._dynamo.exc.Unsupported, match="attributes"):
             umbra.compile(function, backend="eager", fullgraph=True)(x)
+
+
+def square_pair(requires_grad=False):
+    return Pair(umbra.arange(4.).view(2, 2), umbra.ones(2, 2)).requires_grad_(requires_grad)
+
+
+@pytest.mark.parametrize("function", [lambda x, y: x.copy_(y) * 2, lambda x, y: (x.t().add_(y).sin(), x.detach() * y)[0], lambda x, y: x.add_(y).mul_(y)])
+def test_an_argument_that_gets_a_history_by_a_write_keeps_it(function):
+    def call(f):
+        x, w = square_pair(), square_pair(requires_grad=True)
+        result = f(x, w)
+        assert x.requires_grad
+        gradient, = umbra.autograd.grad((result * 3 + x).sum(), w)
+        return x.a, x.b, result.a, gradient.a, gradient.b
+    for expected, found in zip(call(function), call(umbra.compile(function, backend="aot_eager", fullgraph=True))):
+        assert umbra.allclose(expected, found)
+
+
+def test_results_that_are_views_of_an_argument_are_such_without_gradients_too():
+    compiled = umbra.compile(lambda x: (x.t(), x.view(-1)[1:], x.detach()), backend="aot_eager", fullgraph=True)
+    x, w = square_pair(), tensor([3.], requires_grad=True)
+    turned, part, detached = compiled(x)
+    assert turned._base is x and part._base is x and detached._base is None
+    part.mul_(w)
+    assert x.a.tolist() == [[0, 3], [6, 9]] and detached.a.tolist() == x.a.tolist()
+    assert x.requires_grad and umbra.autograd.grad(x.sum(), w)[0].a.tolist() == [6]
+
+
+class Weight(Scaled):
+    """One whose products are plain."""
+
+    @staticmethod
+    def __tensor_unflatten__(inner, context, size, stride):
+        return Weight(inner["values_"], context["scale"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if func in (umbra.ops.aten.t.default, umbra.ops.aten.detach.default, umbra.ops.aten.alias.default):
+            return return_and_correct_aliasing(func, args, kwargs or {}, Weight(func(args[0].values_), args[0].scale))
+        args, kwargs = pytree.tree_map_only(Weight, lambda w: w.values_ * w.scale, (args, kwargs or {}))
+        return func(*args, **kwargs)
+
+
+@pytest.mark.parametrize("function, most", [
+    (lambda w, x: x @ w.t(), 3), (lambda w, x: (x.mul_(2) @ w.t()).relu() * x.shape[0], 3), (lambda w, x: (x[1:], (x @ w.t()).sum(0)), 3),
+    (lambda w, x: (x @ w.t(), w.t()), 7)])
+@pytest.mark.parametrize("order", [1, -1])
+def test_sizes_of_plain_arguments_beside_wrappers_are_symbols_where_results_are_plain(function, most, order):
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph
+    weight = Weight(umbra.arange(6.).view(3, 2), 0.5)
+    compiled = umbra.compile(lambda *given: function(*given[::order]), backend=backend, fullgraph=True)
+    for size in (4, 3, 2, 5, 1, 7, 6):
+        x, y = (umbra.ones(size, 2).cumsum(0) for _ in range(2))
+        found, expected = compiled(*(weight, x)[::order]), function(weight, y)
+        found, expected = ((value,) if isinstance(value, umbra.Tensor) else value for value in (found, expected))
+        for a, b in zip(found, expected):
+            assert type(a) is type(b) and a.shape == b.shape and umbra.equal(a * 1, b * 1)
+            assert a._base is {id(y): x, id(weight): weight}.get(id(b._base))
+        assert umbra.equal(x, y)
+    assert len(graphs) <= most

@@ -44,3 +44,30 @@ def test_graphs_made_inside_no_grad(function):
     with torch.no_grad():
         _, product = function(lambda a: a * a, X.clone().requires_grad_(), ONES, create_graph=True)
     assert product.requires_grad and torch.equal(product, ONES)
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_derivatives_by_a_batch_or_forward_are_those_of_one_pass_an_element(history):
+    w = torch.tensor([2., 3.], requires_grad=True)
+
+    def two(x, y):
+        return x * y * w, (x * x).sum()
+
+    x, y = torch.tensor([1., 2.], requires_grad=history), torch.tensor([3., 4.])
+    expected = functional.jacobian(two, (x, y), create_graph=True)
+    for way in ({"create_graph": True}, {"strategy": "forward-mode"}):
+        found = functional.jacobian(two, (x, y), vectorize=True, **way)
+        for row, expected_row in zip(found, expected):
+            assert [part.tolist() for part in row] == [part.tolist() for part in expected_row]
+        assert torch.autograd.grad(found[0][0].sum(), w)[0].tolist() == [3, 4]
+        assert not history or torch.autograd.grad(found[1][0].sum(), x)[0].tolist() == [2, 2]
+
+
+def test_second_derivatives_by_a_batch_or_forward_have_a_history():
+    x, w = torch.tensor([1., 2.], requires_grad=True), torch.tensor([2., 3.], requires_grad=True)
+    for way in ({"create_graph": True}, {"outer_jacobian_strategy": "forward-mode"}):
+        found = functional.hessian(lambda x: (x ** 3 * w).sum(), x, vectorize=True, **way)
+        assert found.tolist() == [[12, 0], [0, 36]]
+        assert [g.tolist() for g in torch.autograd.grad(found.sum(), (x, w))] == [[12, 18], [6, 12]]
+    with pytest.raises(RuntimeError, match="The function given to hessian should return a single Tensor"):
+        functional.hessian(lambda x: (x.sum(),), x, vectorize=True, outer_jacobian_strategy="forward-mode")

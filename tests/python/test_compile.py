@@ -439,3 +439,29 @@ def test_a_function_of_arrays_takes_and_gives_tensors():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert torch.equal(torch.compile(lambda x: double(x, by=3)["result"] + 1)(torch.ones(2)), torch.full((2,), 4.0))
+
+
+def test_what_the_branch_of_a_cond_or_the_steps_of_a_loop_tell_is_a_symbol():
+    def sizes(p, x):
+        y = torch.cond(p, lambda x: x[:2].clone(), lambda x: x * 2, (x,))
+        return y + 1, y.shape[0]
+
+    def numbers(p, x):
+        y, n = torch.cond(p, lambda x: (x.sin(), 3), lambda x: (x.cos(), 4), (x,))
+        return y * n, n
+
+    def steps(p, x):
+        count, y = torch._higher_order_ops.while_loop(lambda i, x: (x.sum() < 20) & p, lambda i, x: (i + 1, x * 2), (0, x))
+        return y, count
+    for function in (sizes, numbers, steps):
+        for dynamic in (None, True, False):
+            compiled = torch.compile(function, backend="aot_eager", fullgraph=True, dynamic=dynamic)
+            for p in (True, False):
+                for x in (torch.arange(3.), torch.arange(4.)):
+                    given = (torch.tensor(p), x)
+                    (found, number), (expected, expected_number) = compiled(*given), function(*given)
+                    assert torch.equal(found, expected) and number == expected_number
+    x = torch.arange(3., requires_grad=True)
+    found, number = torch.compile(numbers, backend="aot_eager", fullgraph=True)(torch.tensor(True), x)
+    found.sum().backward()
+    assert number == 3 and torch.allclose(x.grad, 3 * x.detach().cos())

@@ -37,3 +37,20 @@ def test_a_parameters_class_decides_what_calls_of_a_compiled_module_give():
 def test_a_compiled_container_has_its_length():
     assert len(torch.compile(torch.nn.Sequential(torch.nn.ReLU(), torch.nn.ReLU()))) == 2
     assert not torch.compile(torch.nn.Sequential()) and torch.compile(torch.nn.ReLU())
+
+
+def test_a_function_mode_sees_each_call_of_the_function_and_no_other():
+    class Log(torch.overrides.TorchFunctionMode):
+        def __init__(self):
+            super().__init__()
+            self.names = []
+
+        def __torch_function__(self, function, classes, args=(), kwargs=None):
+            self.names.append(function.__name__)
+            return function(*args, **(kwargs or {}))
+    compiled, x, log = torch.compile(lambda x: (x.sin() * 2).sum(), backend="aot_eager"), torch.ones(2), Log()
+    for calls in (1, 2, 3):
+        compiled(x)
+        with log:
+            compiled(x)
+        assert log.names == ["sin", "mul", "sum"] * calls

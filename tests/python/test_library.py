@@ -38,7 +38,7 @@ def test_an_operator_that_writes_and_gives_nothing_needs_no_fake_kernel(lib):
         version = x._version
         assert torch.ops.testlib.write_(x) is None and x._version == version + 1
         assert torch.ops.testlib.filled_(x) is x
-        with pytest.raises(UnsupportedOperatorException):
+        with pytest.raises(UnsupportedOperatorException, match=r'^testlib.other_.default\n(.|\n)*torch.library.register_fake\("testlib::other_"\)'):
             torch.ops.testlib.other_(x)
 
 
@@ -600,3 +600,51 @@ def test_a_batching_rule_lives_as_long_as_its_library():
             library.register_vmap("ruled::scale", rule, lib=guest)
             assert torch.vmap(lambda x: torch.ops.ruled.scale(x, by=2.))(x).sum() == 12 and seen == [(3, (0,))]
         assert torch.vmap(lambda x: torch.ops.ruled.scale(x, by=2.))(x).sum() == 12 and len(seen) == 1
+
+
+def test_a_written_tensor_that_shares_memory_with_another_argument_is_not_lost():
+    @library.custom_op("testops::add_both", mutates_args=("x",))
+    def add_both(x: Tensor, y: Tensor) -> None:
+        x.add_(1)
+        x.add_(y)
+
+    @library.custom_op("testops::double_all", mutates_args=("xs",))
+    def double_all(xs: List[Tensor]) -> None:
+        for x in xs:
+            x.mul_(2)
+
+    def same(x):
+        add_both(x, x)
+        return x + 0
+
+    def overlapping(x):
+        double_all([x[:2], x[1:]])
+        return x + 0
+
+    def side_by_side(x):
+        double_all([x[:1], x[1:]])
+        add_both(x[::2], x[1::2])
+        return x + 0
+    for function, expected in ((same, [4., 6., 8., 10.]), (overlapping, [2., 8., 6., 8.])):
+        x = torch.tensor([1., 2., 3., 4.])
+        with pytest.warns(UserWarning, match="shares memory with another argument"):
+            compiled = torch.compile(function, backend="aot_eager")(x)
+        assert compiled.tolist() == x.tolist() == expected
+        with pytest.raises(NotImplementedError, match="^testops::(add_both|double_all): a tensor that it writes shares memory"):
+            torch.compile(function, backend="aot_eager", fullgraph=True)(x)
+    x = torch.tensor([1., 2., 3., 4.])
+    assert torch.compile(side_by_side, backend="aot_eager", fullgraph=True)(x).tolist() == x.tolist() == [7., 4., 15., 8.]
+
+
+def test_parts_side_by_side_are_written_whatever_their_sizes_are():
+    @library.custom_op("testops::double_first", mutates_args=("x",))
+    def double_first(x: Tensor, y: Tensor) -> None:
+        x.mul_(2).add_(y)
+
+    @torch.compile(backend="aot_eager", fullgraph=True, dynamic=True)
+    def compiled(cache):
+        double_first(cache[0], cache[1])
+        return cache + 0
+    for size in (3, 4, 5):
+        cache = torch.ones(2, size, 2)
+        assert compiled(cache).tolist() == cache.tolist() == [[[3., 3.]] * size, [[1., 1.]] * size]

@@ -224,3 +224,17 @@ def test_other_functions_take_no_factor_before():
 def test_an_array_divided_by_a_tensor_is_a_tensor():
     quotient = np.array([1.0, 3.0]) / umbra.tensor([2.0, 4.0])
     assert isinstance(quotient, umbra.Tensor) and quotient.dtype == umbra.float64 and quotient.tolist() == [0.5, 0.75]
+
+
+def test_a_tensor_is_no_number_for_an_operator_and_keeps_its_history():
+    x, value, ops = umbra.tensor([1., 2.]), umbra.tensor(3.), umbra.ops.aten
+    for packet, given in ((ops.fill, (x, value)), (ops.pow, (x, value)), (ops.lerp, (x, x * 2, value)), (ops.masked_fill, (x, x > 1, value))):
+        def call(v):
+            return packet(*given[:-1], v)
+        _, tangent = umbra.func.jvp(call, (value,), (umbra.ones(()),))
+        assert umbra.allclose(tangent, umbra.func.jacrev(call)(value)) and tangent.any()
+        assert "_local_scalar_dense" not in umbra.fx.experimental.proxy_tensor.make_fx(call)(value).code
+    for call in (lambda: ops.fill.Scalar(x, value), lambda: ops.elu(x, value), lambda: ops.hardshrink(x, value)):
+        with pytest.raises(RuntimeError):
+            call()
+    assert umbra.fill(x, value).tolist() == [3, 3] and umbra.nn.functional.elu(-x, 2.).shape == (2,)

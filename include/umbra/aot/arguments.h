@@ -37,8 +37,5 @@ std::vector<Tensor> primals_of(const ArgumentLayout& layout, const std::vector<T
 /// The arguments, made of primals or of what stands for them.
 std::vector<Tensor> arguments_of(const ArgumentLayout& layout, const std::vector<Tensor>& primals);
 
-/// False where two tensors are known to have no byte of memory in common: parts of one tensor side by side.
-bool may_share_elements(const Tensor& a, const Tensor& b);
-
 }  // namespace aot
 }  // namespace umbra

@@ -85,6 +85,11 @@ std::vector<Tensor> apply_function(const IntrusivePtr<FunctionNode>& node, Tenso
                                    const std::function<std::vector<Tensor>(FunctionContext&)>& forward,
                                    bool knows_levels = false);
 
+/// What stands for a tensor from outside in the program that is being captured; the tensor itself where nothing does.
+/// Capture says it: the calls inside of a function see stand-ins alone, so its gradients have to flow to those.
+using StandIn = Tensor (*)(const Tensor& tensor);
+void set_stand_in(StandIn stand_in);
+
 namespace detail {
 void collect(std::vector<Tensor>& out, const Tensor& tensor);
 void collect(std::vector<Tensor>& out, const std::vector<Tensor>& list);

@@ -18,6 +18,8 @@ void resize_output(const Tensor& out, const TensorSpec& result);
 void warn_of_resize(const Tensor& out, SymIntArrayRef sizes);
 /// Whether elements of the tensor share memory (expand).
 bool overlaps_itself(const Tensor& tensor);
+/// False where two tensors are known to have no byte of memory in common: parts of one tensor side by side.
+bool may_share_elements(const Tensor& a, const Tensor& b);
 /// Refuses to write such a tensor, save by what writes one value everywhere and the like.
 void check_no_overlap(const Operator& op, const Tensor& written);
 

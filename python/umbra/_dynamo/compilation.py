@@ -31,6 +31,7 @@ from umbra.nn.modules import _hooks
 from umbra.nn.parameter import Parameter, UninitializedTensorMixin
 from umbra.overrides import has_torch_function_unary
 from umbra.utils import _pytree as pytree
+from umbra.utils._device import DeviceContext
 from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
 
 
@@ -251,6 +252,8 @@ class _Optimized:
         stance = _stance()
         if stance == "force_eager" or self.gave_up or _C._level_count() or _C._is_tracing() or is_compiling():
             return self.model(*args, **kwargs)
+        if any(not isinstance(mode, DeviceContext) for mode in _C._torch_function_modes()):  # sees each call, and none of those made here
+            return self.model(*args, **kwargs)
         leaves, spec = pytree.tree_flatten(objects.opened((args, kwargs))[0])
         if any(_takes_calls(leaf) for leaf in leaves) or isinstance(self.model, Module) and _is_special(self.model):
             return self.model(*args, **kwargs)
@@ -311,7 +314,7 @@ class _Optimized:
                 if self.fullgraph or getattr(error, "_ends_call", False):
                     raise
                 return self._give_up(before, str(error).splitlines()[0], args, kwargs)
-            except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode) as error:
+            except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, _C.NeedsSymbols) as error:
                 if captures is self.static and self._takes_symbols_for(error):
                     before.restore()
                     captures.reset()
@@ -365,7 +368,7 @@ class _Optimized:
             raise
         except NoFakeKernel as error:
             raise refused_without_data(error) from None
-        except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode):
+        except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, _C.NeedsSymbols):
             raise
         except Exception as error:  # what cannot be done fails as it is, too
             if error is self.backend.error or isinstance(error, TorchDynamoException):
@@ -378,8 +381,10 @@ class _Optimized:
             return why
 
     def _takes_symbols_for(self, error):
-        """Whether a number or a size that only data tell is to be a symbol: captures whose sizes are symbols have them too."""
-        allowed = {DataDependentOutputException: config.capture_scalar_outputs, DynamicOutputShapeException: config.capture_dynamic_output_shape_ops}
+        """Whether a number or a size that only data tell is to be a symbol: captures whose sizes are symbols have them too. What an operator that takes
+        functions tells always is."""
+        allowed = {DataDependentOutputException: config.capture_scalar_outputs, DynamicOutputShapeException: config.capture_dynamic_output_shape_ops,
+                   _C.NeedsSymbols: True}
         return type(error) in allowed and (self.fullgraph or allowed[type(error)])
 
     def _give_up(self, before, why, args, kwargs):

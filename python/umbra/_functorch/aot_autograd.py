@@ -433,10 +433,10 @@ class _ForKind:
                 raise subclasses.HasSubclasses
             return results
         self.plain = _C._aot_compile(run_plain, *options, unlift_tokens=config.unlift_effect_tokens)
-        _, forward, backward, inference, decompositions, _, _, keep_writes, _ = options
-        # Sizes are numbers there: what a class makes of sizes that are symbols is not known.
+        _, forward, backward, inference, decompositions, dynamic, fixed, keep_writes, _ = options
+        # The sizes of wrappers are numbers there: what a class makes of sizes that are symbols is not known.
         static = ("default", None, None, inference, decompositions, False, 0, keep_writes)
-        self.wrapped = subclasses.Compiled(run, static, partition, _of_list(forward), _of_list(backward))
+        self.wrapped = subclasses.Compiled(run, static, partition, _of_list(forward), _of_list(backward), fixed if dynamic else None)
         self.gives_subclasses = False
 
     def __call__(self, inputs):

@@ -104,10 +104,11 @@ def _look(value):
 class Compiled:
     """One function of one structure of arguments, some of which (or of whose results) are wrappers."""
 
-    def __init__(self, run, options, partition, forward, backward):
-        """`run(leaves)` gives the leaves of the results and, last, their form. `forward` and `backward` compile graphs."""
+    def __init__(self, run, options, partition, forward, backward, moving_after=None):
+        """`run(leaves)` gives the leaves of the results and, last, their form. `forward` and `backward` compile graphs. The sizes of plain arguments
+        from `moving_after` on are symbols, where no result is a wrapper; None: all are numbers."""
         self.run, self.options, self.partition, self.forward, self.backward = run, options, partition, forward, backward
-        self.entries = []
+        self.moving_after, self.entries = moving_after, []
 
     def __call__(self, leaves):
         return self._find(leaves)(leaves)
@@ -120,9 +121,17 @@ class Compiled:
         for known, entry in self.entries:
             if known == kind:
                 return entry
-        entry = _Differentiable(self, kind, leaves) if kind.gradients else _Plain(self, kind, leaves)
+        entry = _Differentiable(self, kind, leaves) if kind.gradients else self._plain(kind, leaves)
         self.entries.append((kind, entry))
         return entry
+
+    def _plain(self, kind, leaves):
+        if self.moving_after is not None:
+            try:
+                return _Plain(self, kind, leaves, self.moving_after)
+            except HasSubclasses:  # their sizes would be symbols
+                pass
+        return _Plain(self, kind, leaves, len(leaves))
 
 
 @dataclasses.dataclass
@@ -131,9 +140,17 @@ class _Results:
     layouts: list
     same_as: list
     form: object
+    changed: dict = None  # without gradients: arguments that the function gives other sizes: {place: (size, stride, offset)}
+    views: list = None    # and which argument each wrapper is a view of
 
-    def fill(self, leaves, tensors):
-        return [*(make(layout, tensors) if same is None else leaves[same] for layout, same in zip(self.layouts, self.same_as)), self.form]
+    def fill(self, leaves, tensors, views):
+        """`views`: of which argument each of its own results is a view, if of any."""
+        layouts = [layout for layout, same in zip(self.layouts, self.same_as) if same is None]
+        return self.placed(leaves, [_viewed(make(layout, tensors), source, leaves) for layout, source in zip(layouts, views)])
+
+    def placed(self, leaves, own):
+        own = iter(own)
+        return [*(next(own) if same is None else leaves[same] for same in self.same_as), self.form]
 
     def own(self, values):
         return [value for value, same in zip(values, self.same_as) if same is None]
@@ -173,37 +190,47 @@ def _place(leaf):
 class _Plain:
     """Calls without gradients: a compiled function of the plain tensors, which looks after writes and views."""
 
-    def __init__(self, owner, kind, leaves):
-        self.changed = {}  # arguments that the function gives other sizes: {place: (size, stride, offset)}
+    def __init__(self, owner, kind, leaves, fixed):
+        """`fixed`: how many of the first arguments have sizes that are numbers; those of wrappers are in any case, and go first."""
+        self.order = sorted(range(len(leaves)), key=lambda i: kind.layouts[i] is None and i >= fixed)
+        moving = fixed < len(leaves)
 
         def run(tensors):
             tensors = iter(tensors)
-            leaves = []
-            for layout, first in zip(kind.layouts, kind.first_places):
-                value = make(layout, tensors)
-                leaves.append(leaves[first] if first < len(leaves) else value)
+            made = {i: make(kind.layouts[i], tensors) for i in self.order}
+            leaves = [made[first] for first in kind.first_places]
             before = [_place(leaf) for leaf in leaves]
             with umbra.set_grad_enabled(kind.grad_mode):
                 values, results = _results_of(leaves, owner.run(leaves))
-            self.changed = {i: _place(leaf) for i, leaf in enumerate(leaves) if _place(leaf) != before[i]}
+            if moving and any(results.layouts):
+                raise HasSubclasses
+            results.changed = {i: _place(leaf) for i, leaf in enumerate(leaves) if _place(leaf) != before[i]}
             if any(_wants_gradient(value) for value in values):
                 raise NotImplementedError("ahead-of-time autograd of tensor classes: the function closes over a tensor that requires gradients; make it "
                                           "an argument")
+            results.views = [_view_source(value, leaves) if layout else None for value, layout in zip(values, results.layouts)]
             return [*all_parts(results.own(values)), results]
-        self.compiled = _C._aot_compile(run, *owner.options, tokens=False)
-        _check_writes(leaves, self.graphs(leaves))
+        options = list(owner.options)
+        if moving:
+            options[5:7] = True, len(all_parts(leaf for i, leaf in enumerate(leaves) if kind.layouts[i] or i < fixed))
+        self.compiled = _C._aot_compile(run, *options, tokens=False)
+        _check_writes([leaves[i] for i in self.order], self.graphs(leaves))
+
+    def _parts(self, leaves):
+        return all_parts(leaves[i] for i in self.order)
 
     def __call__(self, leaves):
         with umbra.no_grad():
-            *tensors, results = self.compiled(all_parts(leaves))
-        for i, (size, stride, offset) in self.changed.items():  # the parts have changed; the wrapper follows
+            *tensors, results = self.compiled(self._parts(leaves))
+        for i, (size, stride, offset) in results.changed.items():  # the parts have changed; the wrapper follows
             with _C._DisableTorchDispatch(below_captures=True):
                 leaves[i].as_strided_(size, stride, offset)
-        return results.fill(leaves, iter(tensors))
+        views = [None if source and source[0] in results.changed else source for source in results.own(results.views)]
+        return results.fill(leaves, iter(tensors), views)
 
     def graphs(self, leaves):
         with umbra.no_grad():
-            return self.compiled.graphs(all_parts(leaves))
+            return self.compiled.graphs(self._parts(leaves))
 
 
 class _Differentiable:
@@ -212,8 +239,13 @@ class _Differentiable:
     def __init__(self, owner, kind, leaves):
         self.owner, self.kind = owner, kind
         inputs = [part.detach() if isinstance(part, Tensor) else part for part in all_parts(leaves)]
+        self.joining = set()  # arguments without a gradient that the function gives a history: they are copies too
         with umbra.no_grad():  # what is differentiated are the wrappers, which are made inside
-            _C._aot_compile(self._look, "default", None, None, None, *owner.options[4:-1], False, tokens=False).graphs(inputs)
+            while True:
+                known = len(self.joining)
+                _C._aot_compile(self._look, "default", None, None, None, *owner.options[4:-1], False, tokens=False).graphs(inputs)
+                if len(self.joining) == known:
+                    break
             tangents = [umbra.empty_strided(size, stride, dtype=dtype, device=device) for dtype, device, size, stride in self.tangent_parts]
             found = _C._aot_compile(self._joint, "default", None, None, None, *owner.options[4:-1], False, tokens=False).graphs([*inputs, *tangents])
         _check_writes(leaves, found, self.copied)
@@ -232,7 +264,7 @@ class _Differentiable:
                 top.requires_grad_()
                 value = top if is_leaf else top.clone()
             else:
-                value = top
+                value = top.clone() if i in self.joining else top
             tops.append(top)
             given.append(value)
         return tops, given
@@ -244,6 +276,7 @@ class _Differentiable:
             versions, histories = [_version(value) for value in given], [getattr(value, "grad_fn", None) for value in given]
             before = [_place(value) for value in given]
             values, self.results = _results_of(given, self.owner.run(given))
+        self.joining |= {i for i, (value, wants) in enumerate(zip(given, self.kind.gradients)) if _wants_gradient(value) and not wants}
         if before != [_place(value) for value in given]:
             raise NotImplementedError("ahead-of-time autograd of tensor classes: the function changes the sizes or strides of an argument in place")
         # A write to a copy is carried out on the argument when the call ends, where autograd sees it if it saw it here.
@@ -305,9 +338,7 @@ class _Differentiable:
         for i, tracked in zip(self.copied, self.tracked):
             with umbra.set_grad_enabled(tracked):
                 leaves[i].copy_(outputs.pop(0))
-        own = [value if source is None else source[1]._view_func(leaves[source[0]]) for value, source in zip(outputs, self.views)]
-        own = iter(own)
-        return [*(next(own) if same is None else leaves[same] for same in self.results.same_as), self.results.form]
+        return self.results.placed(leaves, [_viewed(value, source, leaves) for value, source in zip(outputs, self.views)])
 
     def run_forward(self, parts):
         """The results, copied arguments first, and what is saved."""
@@ -348,9 +379,14 @@ def _places(layout):
 
 def _view_source(value, given):
     """The argument that a result is a view of, and the view."""
-    if not isinstance(value, Tensor) or not value._is_view() or not value.requires_grad:
+    if not isinstance(value, Tensor) or not value._is_view():
         return None
     return next(((i, value) for i, base in enumerate(given) if value._base is base), None)
+
+
+def _viewed(value, source, leaves):
+    """A result as a view of the argument that it is one of."""
+    return value if source is None else source[1]._view_func(leaves[source[0]])
 
 
 def _gradient_strides(part):

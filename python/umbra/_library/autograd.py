@@ -47,6 +47,11 @@ def _count_defaults(overload, positional):
     return count
 
 
+def has_tensors(schema):
+    """Whether an argument is, or may be, a tensor or a list of them."""
+    return any("Tensor" in str(a.type) for a in schema.arguments)
+
+
 def has_tensors_by_name(schema):
     """Whether tensors are among the arguments that are given by name alone."""
     return any(a.kwarg_only and "Tensor" in str(a.type) for a in schema.arguments)
@@ -140,7 +145,7 @@ class Formula:
         Generated.__name__ = self.name
         return Generated
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, /, *args, **kwargs):
         """The kernel at Autograd."""
         positional, keywords = in_schema_order(self.overload, args, kwargs)
         call = _Call(self.overload, positional, keywords, self)

@@ -1,19 +1,22 @@
 """`custom_op`: a Python function as an operator that capture keeps whole."""
 import contextlib
 import functools
+import logging
 import re
 import threading
-import warnings
 import weakref
 
 import umbra
 from umbra import _C
 from umbra._C import Tensor
-from umbra._library.autograd import Formula, check_functional
+from umbra._library.autograd import Formula, check_functional, has_tensors
 from umbra._library.infer_schema import infer_schema
 from umbra._library.vmap import register_rule
 from umbra.utils._mode_utils import no_dispatch
 from umbra.utils._pytree import tree_leaves, tree_map
+
+_log = logging.getLogger("torch._library.custom_ops")
+
 
 class NoFakeKernel(RuntimeError):
     """An operator that nobody has said how it runs on fake tensors."""
@@ -113,16 +116,32 @@ class CustomOpDef:
         self._written = [(i, a.name) for i, a in enumerate(self._opoverload._schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
         self._formula = Formula(self._opoverload)
         self._lib._register_fake(name, self._run_fake)
-        self._lib.impl(name, self._formula, "Autograd")
+        self._device_place = None  # of the argument that says the device, where no tensor does
+        self._lib.impl(name, self._formula if has_tensors(self._opoverload._schema) else self._on_named_device, "Autograd")
         self.__doc__ = fn.__doc__
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, /, *args, **kwargs):
         return self._opoverload(*args, **kwargs)
 
     def __repr__(self):
         return f"<CustomOpDef({self._qualname})>"
 
-    def _run_fake(self, *args, **kwargs):
+    def _find_device_argument(self):
+        arguments = self._opoverload._schema.arguments
+        places = [i for i, a in enumerate(arguments) if a.name == "device" and str(a.type) == "Device"]
+        if not places:
+            raise ValueError("Functions without tensor inputs are required to have a `device: torch.device` argument")
+        self._device_place, self._device_default = places[0], arguments[places[0]]._default
+
+    def _on_named_device(self, /, *args, **kwargs):
+        """The kernel at Autograd of an operator without tensors: an argument says which device's kernel runs."""
+        if self._device_place is not None and _C._active_fake_mode() is None:
+            device = args[self._device_place] if self._device_place < len(args) else kwargs.get("device", self._device_default)
+            if umbra.device(device).type not in self._kernels:
+                raise RuntimeError(f"{self._name} does not have a kernel registered for {umbra.device(device).type}. Please use register_kernel to do so.")
+        return self._formula(*args, **kwargs)
+
+    def _run_fake(self, /, *args, **kwargs):
         report = getattr(_drafts, "report", None)
         if self._fake is not None:
             result = self._fake(*args, **kwargs)
@@ -177,6 +196,8 @@ class CustomOpDef:
         from umbra.library import _key_of
         if fn is None:
             return lambda function: self.register_kernel(device_types, function)
+        if device_types is not None and not has_tensors(self._opoverload._schema):
+            self._find_device_argument()
         for device in [device_types] if device_types is None or isinstance(device_types, str) else device_types:
             key = "CompositeExplicitAutograd" if device is None else _key_of(device)
             if device not in self._kernels:
@@ -184,7 +205,7 @@ class CustomOpDef:
             self._kernels[device] = fn
         return fn
 
-    def _run_kernel(self, device, *args, **kwargs):
+    def _run_kernel(self, device, /, *args, **kwargs):
         function = self._init_fn if device in self._disabled else self._kernels[device]
         written = [args[i] if i < len(args) else kwargs.get(name) for i, name in self._written]
         versions = [(leaf, leaf._version) for leaf in tree_leaves(written) if isinstance(leaf, Tensor) and not leaf.is_inference()]
@@ -197,9 +218,11 @@ class CustomOpDef:
     @contextlib.contextmanager
     def set_kernel_enabled(self, device_type, enabled=True):
         """Within it, the device's own kernel is on or off; off, the operator's first function runs."""
+        action = "enable" if enabled else "disable"
         if device_type not in self._kernels:
-            warnings.warn(f"Attempted to {'enable' if enabled else 'disable'} kernel for {device_type} but no kernel was registered for "
-                          "this device type.", stacklevel=3)
+            _log.warning("Attempted to %s kernel for %s but no kernel was registered for this device type.", action, device_type)
+        if enabled == (device_type not in self._disabled):
+            _log.warning("Attempted to %s kernel for %s but it was already %sd.", action, device_type, action)
         before = set(self._disabled)
         (self._disabled.discard if enabled else self._disabled.add)(device_type)
         try:

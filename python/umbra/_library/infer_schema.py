@@ -48,6 +48,15 @@ def _parameter_type(annotation):
     return None
 
 
+def _tuple_hint(annotation):
+    """What a tuple could be instead: a list of the one type that it is of."""
+    if typing.get_origin(annotation) is not tuple:
+        return ""
+    hint = " We do not support Tuple inputs in schema. As a workaround, please try to use List instead."
+    elements = {element for element in typing.get_args(annotation) if element is not ...}
+    return f"{hint} For example, {list[elements.pop()]}." if len(elements) == 1 else hint
+
+
 def _default_text(default, error, name):
     if default is None or isinstance(default, (bool, int, float)):
         return str(default)
@@ -106,7 +115,7 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None, tags=()):
         written = parameter.annotation if not isinstance(parameter.annotation, str) else hints[name]
         kind = _parameter_type(written)
         if kind is None:
-            hint = " We do not support Tuple inputs in schema; use a List instead." if typing.get_origin(written) is tuple else ""
+            hint = _tuple_hint(written)
             error(f"Parameter {name} has unsupported type {written}.{hint} The valid types are: {list(_PARAMETERS)}, optional ones "
                   "and lists of tensors and numbers.")
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:

@@ -112,7 +112,7 @@ def _run_with_gradients(function, args, kwargs):
     return [t.detach() for t in _tensors(result)], list(gradients), written
 
 
-def test_aot_dispatch(op, args, kwargs, tolerances):
+def _test_aot_dispatch(op, args, kwargs, tolerances, dynamic):
     """Differentiated ahead of time, it gives the values and gradients of the plain call."""
     from umbra._functorch.aot_autograd import aot_function
     from umbra._functorch.compilers import nop
@@ -123,12 +123,20 @@ def test_aot_dispatch(op, args, kwargs, tolerances):
         items = iter(tensors)
         a, k = tree_map(lambda leaf: next(items) if isinstance(leaf, Tensor) else leaf, (args, kwargs))
         return op(*a, **k)
-    compiled = _run_with_gradients(aot_function(function, nop), leaves, {})
+    compiled = _run_with_gradients(aot_function(function, nop, dynamic=dynamic), leaves, {})
     umbra.testing.assert_close(compiled, plain, **tolerances)
 
 
+def test_aot_dispatch_static(op, args, kwargs, tolerances):
+    _test_aot_dispatch(op, args, kwargs, tolerances, dynamic=False)
+
+
+def test_aot_dispatch_dynamic(op, args, kwargs, tolerances):
+    _test_aot_dispatch(op, args, kwargs, tolerances, dynamic=True)
+
+
 _TESTS = {"test_schema": test_schema, "test_autograd_registration": test_autograd_registration, "test_faketensor": test_faketensor,
-          "test_aot_dispatch_static": test_aot_dispatch, "test_aot_dispatch_dynamic": test_aot_dispatch}
+          "test_aot_dispatch_static": test_aot_dispatch_static, "test_aot_dispatch_dynamic": test_aot_dispatch_dynamic}
 
 
 def opcheck(op, args, kwargs=None, *, test_utils=_DEFAULT_TESTS, raise_exception=True, atol=None, rtol=None):

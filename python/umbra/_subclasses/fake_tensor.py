@@ -13,6 +13,7 @@ from umbra import _C
 from umbra._C import (
     DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorDeviceMismatchError, Tensor,
     UnsupportedOperatorException)
+from umbra._library.fakes import overload_text
 from umbra._options import not_built
 
 __all__ = ["DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorConverter",
@@ -383,10 +384,13 @@ class FakeCopyMode:
 class FakeContext:
     """Given to fake functions of custom operators: sizes that only the run will tell."""
 
+    def __init__(self, name):
+        self._name = name
+
     def new_dynamic_size(self, *, min=0, max=None):
         mode = _mode_object(_C._active_fake_mode())
         if mode is None or mode.shape_env is None:
-            raise DynamicOutputShapeException("new_dynamic_size() needs a fake mode with a shape environment")
+            raise DynamicOutputShapeException(overload_text(self._name))
         if isinstance(min, _C.SymInt) or isinstance(max, _C.SymInt):
             raise ValueError(f"ctx.new_dynamic_size(min={min}, max={max}): expected min and max to be statically known ints but got SymInt. This is "
                              "not supported.")

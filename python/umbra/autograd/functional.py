@@ -1,9 +1,12 @@
 """Derivatives of functions: jacobians, hessians, and products with them, by backward passes.
 
-`vectorize` and `strategy` choose among ways to the same values; there is one here. Results are part of a graph with `create_graph` only.
+`vectorize` asks for all rows at once. Results are part of a graph with `create_graph`, and in forward mode, where nothing is cut off.
 """
 import umbra
 from umbra._C import Tensor
+
+
+_OUTPUTS = "outputs of the user-provided function"
 
 
 def _tuple_of(value, what, function):
@@ -20,6 +23,14 @@ def _tuple_of(value, what, function):
     return value, True
 
 
+def _single_element(function, outputs, are_tuple):
+    if are_tuple:
+        raise RuntimeError(f"The function given to {function} should return a single Tensor")
+    if outputs[0].numel() != 1:
+        raise RuntimeError(f"The Tensor returned by the function given to {function} should contain a single element")
+    return outputs[0].reshape(())
+
+
 class _Call:
     """One call of a user's function on inputs of its own, which are differentiated."""
 
@@ -28,19 +39,15 @@ class _Call:
         self.function, self.create_graph, self.strict = function, create_graph, strict
         with umbra.enable_grad():
             self.inputs = tuple(x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_() for x in given)
-            self.outputs, self.outputs_are_tuple = _tuple_of(func(*self.inputs), "outputs of the user-provided function", function)
+            self.outputs, self.outputs_are_tuple = _tuple_of(func(*self.inputs), _OUTPUTS, function)
         for i, output in enumerate(self.outputs):
             if strict and not output.requires_grad:
                 raise RuntimeError(f"Output {i} of the user-provided function does not require gradients. The outputs must be computed in a "
                                    "differentiable manner from the input when running in strict mode.")
 
     def single_output(self):
-        if self.outputs_are_tuple:
-            raise RuntimeError(f"The function given to {self.function} should return a single Tensor")
-        if self.outputs[0].numel() != 1:
-            raise RuntimeError(f"The Tensor returned by the function given to {self.function} should contain a single element")
         with umbra.enable_grad():
-            return self.outputs[0].reshape(())
+            return _single_element(self.function, self.outputs, self.outputs_are_tuple)
 
     def gradients(self, outputs, inputs, weights, create_graph, stage="first"):
         """Gradients by input, zeros where nothing depends on it, which strict mode refuses in the words for `stage`."""
@@ -129,8 +136,10 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
     if strict and vectorize:
         raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. Please either "
                            "set `strict=False` or `vectorize=False`.")
+    if strategy == "forward-mode":
+        return _forward_jacobian(func, inputs)
     call = _Call("jacobian", func, inputs, create_graph, strict)
-    rows = [_rows(call, number, output) for number, output in enumerate(call.outputs)]
+    rows = _all_rows(call) if vectorize else [_rows(call, number, output) for number, output in enumerate(call.outputs)]
     finished = tuple(call.finished(row, call.inputs_are_tuple) for row in rows)
     return finished if call.outputs_are_tuple else finished[0]
 
@@ -150,11 +159,58 @@ def _rows(call, number, output):
                 for part, x in zip(parts, call.inputs)]
 
 
+def _basis(tensors):
+    """Each element's direction, as rows: one tensor of rows for each of the tensors, flat."""
+    counts = [t.numel() for t in tensors]
+    parts = [t.new_zeros(sum(counts), count) for t, count in zip(tensors, counts)]
+    start = 0
+    for part, count in zip(parts, counts):
+        part.diagonal(-start).fill_(1)
+        start += count
+    return tuple(parts), counts
+
+
+def _all_rows(call):
+    """The derivatives of all outputs by each input, by one backward pass of a batch."""
+    weights, counts = _basis(call.outputs)
+    wanted = [(output.reshape(-1), weight) for output, weight in zip(call.outputs, weights) if output.requires_grad]
+    found = (None,) * len(call.inputs)
+    if wanted:
+        found = umbra.autograd.grad([o for o, _ in wanted], call.inputs, [w for _, w in wanted], create_graph=call.create_graph, allow_unused=True,
+                                    is_grads_batched=True)
+    found = [umbra.zeros_like(x).expand(sum(counts), *x.shape) if g is None else g for g, x in zip(found, call.inputs)]
+    parts = [[rows.reshape(output.shape + x.shape) for rows, output in zip(g.split(counts), call.outputs)] for g, x in zip(found, call.inputs)]
+    return list(zip(*parts))
+
+
+def _forward_jacobian(func, inputs):
+    """Derivatives along all directions of the inputs, which are columns, by one run of the function."""
+    given, inputs_are_tuple = _tuple_of(inputs, "inputs", "jacobian")
+    directions, counts = _basis(given)
+    runs = []
+
+    def along(*tangents):
+        def results(*values):
+            outputs, are_tuple = _tuple_of(func(*values), _OUTPUTS, "jacobian")
+            runs.append(([output.shape for output in outputs], are_tuple))
+            return outputs
+        return umbra.func.jvp(results, given, tuple(tangent.view_as(x) for x, tangent in zip(given, tangents)))[1]
+
+    columns = umbra.func.vmap(along)(*directions)
+    sizes, outputs_are_tuple = runs[0]
+    rows = tuple(tuple(part.movedim(0, -1).reshape(size + x.shape) for part, x in zip(column.split(counts), given)) for column, size in zip(columns, sizes))
+    rows = rows if inputs_are_tuple else tuple(row[0] for row in rows)
+    return rows if outputs_are_tuple else rows[0]
+
+
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
     """The second derivatives of a function with one element as its result, by each pair of inputs."""
     as_tuple = _tuple_of(inputs, "inputs", "hessian")[1]
 
     def gradient(*values):
+        if outer_jacobian_strategy == "forward-mode":  # a call of its own would cut tangents off
+            output, pull_back = umbra.func.vjp(lambda *values: _single_element("hessian", *_tuple_of(func(*values), _OUTPUTS, "hessian")), *values)
+            return pull_back(umbra.ones_like(output))
         call = _Call("hessian", func, values if as_tuple else values[0], True, strict)
         call.strict = False  # nothing is asked of the first derivatives but that they depend on the inputs
         found = call.gradients([call.single_output()], call.inputs, [None], True)

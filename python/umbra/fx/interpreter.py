@@ -32,11 +32,21 @@ class Interpreter:
     def run(self, *args, initial_env=None, enable_io_processing=True):
         """The graph's result for these arguments. A graph that was captured with nested arguments takes and gives nests, unless
         `enable_io_processing` is off."""
-        in_spec, out_spec = getattr(self.module, "_specs", (None, None)) if enable_io_processing and self.graph is self.module.graph else (None, None)
-        self.env = dict(initial_env or {})
+        in_spec, _ = self._specs(enable_io_processing)
         if enable_io_processing:
             args = self.graph.process_inputs(*args)
         self.args_iter = iter(args if in_spec is None else pytree.tree_leaves(args))
+        return self._run_all(initial_env, enable_io_processing)
+
+    def _specs(self, enabled):
+        """How arguments and results nest, where the module knows and the graph is its own."""
+        if not enabled or self.graph is not getattr(self.module, "graph", None):
+            return None, None
+        return getattr(self.module, "_specs", (None, None))
+
+    def _run_all(self, initial_env, enable_io_processing=True):
+        _, out_spec = self._specs(enable_io_processing)
+        self.env = dict(initial_env or {})
         for node in self.graph.nodes:
             if node in self.env:
                 continue
@@ -76,9 +86,15 @@ class Interpreter:
         return dict(self.module.named_modules())
 
     def boxed_run(self, args_list):
-        args = list(args_list)
+        """The same for a list with a value for every placeholder, which is emptied so that nothing else keeps the values."""
+        placeholders = self.graph.find_nodes(op="placeholder")
+        if len(args_list) != len(placeholders):
+            detail = "extra arguments" if len(args_list) > len(placeholders) else "missing arguments"
+            raise RuntimeError(f"Interpreter.boxed_run expected {len(placeholders)} arguments for placeholders but received {len(args_list)} ({detail})")
+        values = dict(zip(placeholders, args_list))
         args_list.clear()
-        return self.run(*args)
+        self.args_iter = iter(())
+        return self._run_all(values)
 
     def run_node(self, n):
         with set_current_meta(n, f"Interpreter_{type(self).__name__}"):

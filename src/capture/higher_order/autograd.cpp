@@ -31,19 +31,29 @@ std::string node_name(const Operator& op) {
   return name + "Backward";
 }
 
+/// Gradients of the results that are tensors, each in the place of its own among all of them.
+std::vector<Tensor> by_result(const std::vector<bool>& is_tensor, const autograd::Gradients& incoming) {
+  std::vector<Tensor> out;
+  size_t next = 0;
+  for (bool tensor : is_tensor) out.push_back(tensor ? incoming[next++] : Tensor());
+  return out;
+}
+
 std::vector<Value> differentiate(const FunctionCall& call, DispatchKeySet below) {
   check<NotImplementedError>(call.rule().gradient, call.op().schema().name,
                              ": its gradient under capture is not built yet; detach what it is given, or use no_grad");
   std::vector<Tensor> tensors = call.tensors();
   auto gradient = std::make_shared<FunctionBackward>();
-  auto backward = [call, gradient](autograd::FunctionContext& context, const autograd::Gradients& incoming) {
-    std::vector<Tensor> found = (*gradient)(with_tensors(call, context.saved_tensors()), incoming);
+  auto is_tensor = std::make_shared<std::vector<bool>>();  // by result; ints have no gradient
+  auto backward = [call, gradient, is_tensor](autograd::FunctionContext& context, const autograd::Gradients& incoming) {
+    std::vector<Tensor> found =
+        (*gradient)(with_tensors(call, context.saved_tensors()), by_result(*is_tensor, incoming));
     return autograd::Gradients(found.begin(), found.end());
   };
   auto node = make_counted<autograd::FunctionNode>(node_name(call.op()), backward);
+  std::vector<Value> values;
   std::vector<Tensor> results = autograd::apply_function(node, tensors, [&](autograd::FunctionContext& context) {
     context.save_for_backward(tensors);
-    std::vector<Value> values;
     {
       ExcludeKeys off(DispatchKeySet(DispatchKey::Autograd) | DispatchKey::Lift);
       values = call.redispatch(below);
@@ -52,13 +62,15 @@ std::vector<Value> differentiate(const FunctionCall& call, DispatchKeySet below)
     *gradient = call.rule().gradient(call, values);
     std::vector<Tensor> out;
     for (const Value& v : values) {
-      check<UserError>(v.is_tensor(), call.op().schema().name,
-                       ": a function gives something that is no tensor, where gradients are needed");
-      out.push_back(v.tensor());
+      is_tensor->push_back(v.is_tensor());
+      if (v.is_tensor()) out.push_back(v.tensor());
     }
     return out;
   });
-  return {results.begin(), results.end()};
+  size_t next = 0;
+  for (Value& v : values)
+    if (v.is_tensor()) v = Value(results[next++]);
+  return values;
 }
 
 /// Gives every tensor that any of the functions may use a gradient, zeros where the run did not use it: as captured.

@@ -3,6 +3,7 @@
 
 #include "capture/higher_order/layers.h"
 #include "capture/higher_order/metadata.h"
+#include "umbra/capture/needs_symbols.h"
 #include "umbra/fake/cost.h"
 #include "umbra/generated/functions.h"
 
@@ -69,7 +70,8 @@ class Merge {
  private:
   SymInt either(const char* what, SymInt a, SymInt b, bool size) const {
     if (a.raw() == b.raw() || to_string(a) == to_string(b)) return a;
-    if (!env_) check_same(what, to_string(a), to_string(b));
+    check<NeedsSymbols>(env_, "torch.cond: branches that give another ", what, ", ", a, " and ", b,
+                        ", cannot be captured without symbolic shapes; capture with tracing_mode=\"symbolic\"");
     sym::Range x = env_->bound_range(a), y = env_->bound_range(b);
     return env_->create_unbacked(x.unite(y), size);
   }

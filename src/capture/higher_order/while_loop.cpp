@@ -3,6 +3,7 @@
 
 #include "capture/higher_order/layers.h"
 #include "capture/higher_order/metadata.h"
+#include "umbra/capture/needs_symbols.h"
 #include "umbra/fake/cost.h"
 #include "umbra/generated/functions.h"
 
@@ -15,9 +16,9 @@ enum { kCondition, kBody, kCarried, kAdditional };
 /// An integer that is carried: what it is in one step or in the end, only the run tells.
 Value unknown_integer(const FunctionCall& call) {
   sym::ShapeEnv* env = symbols_for(call);
-  check<NotImplementedError>(env,
-                             "while_loop: an int that is carried cannot be captured without symbolic shapes; "
-                             "carry a tensor, or capture with tracing_mode=\"symbolic\"");
+  check<NeedsSymbols>(env,
+                      "while_loop: an int that is carried cannot be captured without symbolic shapes; "
+                      "carry a tensor, or capture with tracing_mode=\"symbolic\"");
   return Value(env->create_unbacked());
 }
 

@@ -100,6 +100,23 @@ TEST(AotCompile, TheSameTensorTwiceAndApart) {
   EXPECT_THAT(values(f(x, x)), ElementsAre(9, 16));
 }
 
+TEST(AotCompile, AFunctionWithAGradientOfItsOwnMayBeGivenWhatIsClosedOver) {
+  struct Scaled : autograd::Function<Scaled> {
+    static Tensor forward(autograd::FunctionContext& context, const Tensor& x, const Tensor& weight) {
+      context.save_for_backward({x, weight});
+      return x * weight;
+    }
+    static autograd::Gradients backward(autograd::FunctionContext& context, autograd::Gradients grads) {
+      std::vector<Tensor> saved = context.saved_tensors();
+      return {grads[0] * saved[1], grads[0] * saved[0] * 10};
+    }
+  };
+  Tensor x = vector_of({1, 2}).requires_grad_(true), weight = vector_of({3, 4}).requires_grad_(true);
+  aot::compile([&](const Tensor& a) { return Scaled::apply(a, weight).sum(); })(x).backward();
+  EXPECT_THAT(values(x.grad()), ElementsAre(3, 4));
+  EXPECT_THAT(values(weight.grad()), ElementsAre(10, 20));
+}
+
 TEST(AotCompile, TensorsClosedOverMayChangeTheirKind) {
   Tensor weight = vector_of({2, 3});
   auto f = aot::compile([&](const Tensor& a) { return a * weight; });
@@ -116,6 +133,16 @@ TEST(AotCompile, AWriteToWhatIsClosedOverAndGivenAsAViewIsRefused) {
     return a * 2;
   });
   EXPECT_THAT(error_of<NotImplementedError>([&] { f(base.view({2, 1})); }), HasSubstr("closes over one of them"));
+}
+
+TEST(AotCompile, AFunctionOfAListTakesAllInputs) {
+  auto f = aot::compile([](const std::vector<Tensor>& inputs) { return inputs[0] * inputs[1]; });
+  Tensor x = parameter({1, 2}), y = vector_of({3, 4});
+  EXPECT_THAT(values(f({x, y})), ElementsAre(3, 8));
+  EXPECT_THAT(values(f(x, y)), ElementsAre(3, 8));
+  EXPECT_EQ(f.cache_info().misses, 1u);
+  f({x, y}).sum().backward();
+  EXPECT_THAT(values(x.grad()), ElementsAre(3, 4));
 }
 
 TEST(AotCompile, InputsAreLetGoAfterCapture) {

@@ -117,7 +117,8 @@ TEST(Print, ValuesOfEveryKind) {
   EXPECT_EQ(python_repr(Value(1e-5)), "1e-05");
   EXPECT_EQ(python_repr(Value(-kInfinity)), "-inf");
   EXPECT_EQ(python_repr(Value(std::complex<double>(1, 2))), "(1+2j)");
-  EXPECT_EQ(python_repr(Value(std::complex<double>(0, 2))), "complex(0.0, 2.0)");
+  EXPECT_EQ(python_repr(Value(std::complex<double>(0, 2))), "2j");
+  EXPECT_EQ(python_repr(Value(std::complex<double>(-0.0, 2))), "complex(-0.0, 2.0)");
   EXPECT_EQ(python_str(Value(std::complex<double>(0, 2))), "2j");
   EXPECT_EQ(python_repr(Value(std::vector<bool>{true, false})), "[True, False]");
   EXPECT_EQ(python_repr(Value(std::vector<Value>{Value(), Value(2), Value("s")})), "[None, 2, 's']");

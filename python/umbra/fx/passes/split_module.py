@@ -1,17 +1,17 @@
 """A graph module taken apart into modules, as a callback says."""
 import operator
 
-from umbra._options import not_built
 from umbra.fx.graph import Graph
 from umbra.fx.graph_module import GraphModule
 from umbra.fx.node import map_arg
+from umbra.nn import Module
 
 
 class _Partition:
     def __init__(self, name):
         self.name, self.nodes = name, []
         self.inputs, self.outputs = {}, {}  # by node, in the order of their use
-        self.depends_on = {}
+        self.depends_on, self.users = {}, {}
 
 
 def _partitions(graph, split_callback, affix):
@@ -41,25 +41,29 @@ def _connect(graph, of):
                 user.inputs.setdefault(used)
                 if maker is not None:
                     user.depends_on.setdefault(maker)
+                    maker.users.setdefault(user)
 
 
 def _in_order(partitions):
-    """Each after those it depends on."""
-    ordered, remaining = [], list(partitions)
-    while remaining:
-        found = next((p for p in remaining if all(d in ordered for d in p.depends_on)), None)
-        if found is None:
-            raise RuntimeError("cycle exists between partitions!")
-        remaining.remove(found)
-        ordered.append(found)
+    """Each after those it depends on: the last of those that can come is next, and behind it what it was the last dependency of."""
+    waits = {p: set(p.depends_on) for p in partitions}
+    ready = [p for p, others in waits.items() if not others]
+    ordered = []
+    while ready:
+        ordered.append(ready.pop())
+        for user in ordered[-1].users:
+            waits[user].discard(ordered[-1])
+            if not waits[user]:
+                ready.append(user)
+    if len(ordered) != len(waits):
+        raise RuntimeError("cycle exists between partitions!")
     return ordered
 
 
 def split_module(m, root_m, split_callback, qualname_map=None, keep_original_order=False, keep_original_node_name=False, keep_original_input_name=True,
                  *, partition_affix=None, tuple_return=False):
     """A module that calls one submodule, `submod_<name>`, for all nodes of which `split_callback(node)` gives that name. With `tuple_return` each gives
-    a tuple; `qualname_map` is filled with where modules came from."""
-    not_built("split_module", keep_original_input_name=(keep_original_input_name, True))
+    a tuple; `qualname_map` is filled with where modules came from. Without `keep_original_input_name` the submodules' inputs are `arg_0`, `arg_1`, ..."""
     partitions, of = _partitions(m.graph, split_callback, partition_affix)
     _connect(m.graph, of)
     order = _in_order(partitions.values())
@@ -72,13 +76,16 @@ def split_module(m, root_m, split_callback, qualname_map=None, keep_original_ord
     def copy_here(nodes):
         for node in nodes:
             if node.op in ("placeholder", "get_attr") and node not in values:
-                values[node] = whole.node_copy(node)
-                if node.op == "get_attr":
-                    targets[node.target] = _attribute(m, node.target)
+                if node.op == "placeholder":
+                    values[node] = whole.node_copy(node)
+                    continue
+                values[node] = whole.get_attr(node.target, type_expr=node.type)
+                values[node].meta = dict(node.meta)
+                targets[node.target] = _attribute(m, node.target)
     copy_here(m.graph.find_nodes(op="placeholder") if keep_original_order else m.graph.nodes)
     for partition in order:
+        targets[partition.name] = _submodule(m, partition, qualname_map, keep_original_node_name, keep_original_input_name, tuple_return)
         copy_here(partition.inputs)
-        targets[partition.name] = _submodule(m, partition, qualname_map, keep_original_node_name, tuple_return)
         call = whole.call_module(partition.name, tuple(values[n] for n in partition.inputs))
         outputs = list(partition.outputs)
         if len(outputs) == 1 and not tuple_return:
@@ -90,14 +97,24 @@ def split_module(m, root_m, split_callback, qualname_map=None, keep_original_ord
     if output is not None:
         copy_here(output.all_input_nodes)
         whole.output(map_arg(output.args[0], lambda n: values[n]))
-    return GraphModule(targets, whole)
+    result = GraphModule(targets, whole)
+    result.meta["partition_names"] = {partition.name for partition in partitions.values()}
+    return result
 
 
-def _submodule(m, partition, qualname_map, keep_names, tuple_return):
+def _submodule(m, partition, qualname_map, keep_names, keep_input_names, tuple_return):
     graph, values, targets = Graph(), {}, {}
-    for node in partition.inputs:
-        values[node] = graph.placeholder(node.name, type_expr=node.type)
-        values[node].meta = node.meta
+    modules = {node: _attribute(m, node.target) for node in partition.inputs if node.op == "get_attr"}
+    modules = {node: attribute for node, attribute in modules.items() if isinstance(attribute, Module)}  # of operators that take functions
+    for node in modules:
+        del partition.inputs[node]
+    for i, node in enumerate(partition.inputs):
+        values[node] = graph.placeholder(node.name if keep_input_names else f"arg_{i}", type_expr=node.type)
+    for node, attribute in modules.items():
+        values[node] = graph.get_attr(node.target)
+        targets[node.target] = attribute
+    for node, value in values.items():
+        value.meta = dict(node.meta)
     for node in partition.nodes:
         target = node.target
         if node.op == "call_module":

@@ -1,9 +1,9 @@
 """What several passes use."""
 import collections
+import heapq
 import operator
 
 from umbra._C import Tensor
-from umbra.fx.passes.utils.fuser_utils import topo_sort
 
 __all__ = ["CALLABLE_NODE_OPS", "get_acc_ops_name", "get_node_target", "is_node_output_tensor", "legalize_graph", "stable_topological_sort"]
 
@@ -39,19 +39,6 @@ def is_node_output_tensor(node):
     return kind is not None and issubclass(kind, Tensor)
 
 
-def stable_topological_sort(gm):
-    """Puts the nodes of a graph into an order in which each comes after those that it uses; as few as possible change places."""
-    output = gm.graph._output_node()
-    inputs = [node for node in gm.graph.nodes if node.op == "placeholder"]
-    others = [node for node in gm.graph.nodes if node.op not in ("placeholder", "output")]
-    previous = None
-    for node in [*inputs, *topo_sort(others), *([] if output is None else [output])]:
-        if previous is not None:
-            previous.append(node)
-        previous = node
-    return gm
-
-
 # Assertions and what they are made of come as early as they can, ahead of what rests on them.
 _EARLY = tuple(getattr(operator, name) for name in ("add", "mul", "sub", "floordiv", "truediv", "mod", "le", "lt", "ge", "gt", "eq", "ne")) + (
     "aten.sym_constrain_range.default", "aten.sym_constrain_range_for_size.default", "aten._assert_async.msg", "aten.scalar_tensor.default",
@@ -72,9 +59,8 @@ def _by_readiness(graph):
                 (ready.appendleft if early else ready.append)(user)
 
 
-def legalize_graph(gm):
-    """Puts the nodes of a graph into the order in which they can run, inputs and attributes first; the module runs in that order."""
-    ordered = list(_by_readiness(gm.graph))
+def _put_in_order(gm, ordered):
+    """The nodes in this order, the output last; the module runs in it."""
     if len(ordered) < len(gm.graph.nodes):
         raise RuntimeError(f"Input graph has cycles, unable to add {[node for node in gm.graph.nodes if node not in set(ordered)]}")
     output = gm.graph._output_node()
@@ -83,3 +69,24 @@ def legalize_graph(gm):
         before.append(node)
     gm.recompile()
     return gm
+
+
+def legalize_graph(gm):
+    """Puts the nodes of a graph into the order in which they can run, inputs and attributes first; the module runs in that order."""
+    return _put_in_order(gm, list(_by_readiness(gm.graph)))
+
+
+def stable_topological_sort(gm):
+    """Puts the nodes of a graph into an order in which each comes after those that it uses: of those that can run, the first in the order
+    that was. The module runs in that order."""
+    places = {node: place for place, node in enumerate(gm.graph.nodes)}
+    waits = {node: len(node.all_input_nodes) for node in places}
+    ready = [(place, node) for node, place in places.items() if not waits[node]]
+    ordered = []
+    while ready:
+        ordered.append(heapq.heappop(ready)[1])
+        for user in ordered[-1].users:
+            waits[user] -= 1
+            if not waits[user]:
+                heapq.heappush(ready, (places[user], user))
+    return _put_in_order(gm, ordered)

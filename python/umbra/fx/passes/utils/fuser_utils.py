@@ -1,8 +1,10 @@
 """Parts of a graph made one call each."""
+import operator
+
 from umbra.fx.graph import Graph
 from umbra.fx.graph_module import GraphModule
 
-__all__ = ["fuse_as_graphmodule", "fuse_by_partitions", "insert_subgm", "topo_sort", "validate_partition"]
+__all__ = ["erase_nodes", "fuse_as_graphmodule", "fuse_by_partitions", "insert_subgm", "topo_sort", "validate_partition"]
 
 
 def topo_sort(nodes):
@@ -53,13 +55,13 @@ def fuse_as_graphmodule(gm, nodes, module_name, partition_lookup_table=None, *, 
     inside = set(nodes if partition_lookup_table is None else partition_lookup_table)
     if not validate_partition(nodes):
         raise AssertionError("Invalid partition, found dependency cycles")
-    graph, copies, inputs = Graph(), {}, []
-    for node in nodes:
-        for used in node.all_input_nodes:
-            if used not in inside and used not in copies:
-                copies[used] = graph.placeholder(used.name)
-                copies[used].meta = used.meta
-                inputs.append(used)
+    graph, copies = Graph(), {}
+    inputs = list(dict.fromkeys(used for node in nodes for used in node.all_input_nodes if used not in inside))
+    if all(used.op == "placeholder" for used in inputs):
+        inputs.sort()  # in the order in which the graph takes them
+    for used in inputs:
+        copies[used] = graph.placeholder(used.name, type_expr=used.type)
+        copies[used].meta = used.meta
     for node in nodes:
         copies[node] = graph.node_copy(node, lambda n: copies[n])
     outputs = [node for node in nodes if any(user not in inside for user in node.users)]
@@ -68,36 +70,34 @@ def fuse_as_graphmodule(gm, nodes, module_name, partition_lookup_table=None, *, 
     return GraphModule(gm, graph, class_name=module_name), tuple(inputs), tuple(outputs)
 
 
-def insert_subgm(gm, sub_gm, orig_inputs, orig_outputs):
-    """A call of a part, in the place of the values that it gives; its nodes stay until they are erased."""
-    import operator
+def insert_subgm(gm, sub_gm, orig_inputs, orig_outputs, insertion_point=None):
+    """A call of a part behind `insertion_point`, or behind the last of the values that it gives; its nodes stay until they are erased."""
+    if insertion_point is None and not orig_outputs:
+        raise AssertionError("Cannot determine insertion point: no insertion_point provided and orig_outputs is empty. Pass the last partition node as "
+                             "insertion_point.")
     name = type(sub_gm).__name__
     gm.add_submodule(name, sub_gm)
-    last = max(orig_outputs)
-    with gm.graph.inserting_after(last):
+    with gm.graph.inserting_after(max(orig_outputs) if insertion_point is None else insertion_point):
         call = gm.graph.call_module(name, tuple(orig_inputs))
-    given = sub_gm.graph.output_node().args[0]
-    with gm.graph.inserting_after(call):
+    several = isinstance(sub_gm.graph.output_node().args[0], tuple)
+    with gm.graph.inserting_before(call.next):
         for i, output in enumerate(orig_outputs):
-            replacement = gm.graph.call_function(operator.getitem, (call, i)) if isinstance(given, tuple) else call
-            output.replace_all_uses_with(replacement, propagate_meta=True)
-    gm.graph.eliminate_dead_code()
+            output.replace_all_uses_with(gm.graph.call_function(operator.getitem, (call, i)) if several else call, propagate_meta=True)
     return gm
 
 
-def legalize_graph(gm):
-    """Puts the nodes of a graph into an order in which each comes after those that it uses."""
-    from umbra.fx.passes import tools_common
-    return tools_common.legalize_graph(gm)
+def erase_nodes(gm, nodes):
+    """Takes nodes out, the last first."""
+    for node in reversed(nodes):
+        gm.graph.erase_node(node)
 
 
 def fuse_by_partitions(gm, partitions, prefix="fused_", always_return_tuple=False):
-    """Each part as one call."""
+    """Each part as one call; the other nodes keep their order where they can."""
+    from umbra.fx.passes.tools_common import stable_topological_sort
     for i, partition in enumerate(partitions):
         nodes = topo_sort(list(partition))
         part, inputs, outputs = fuse_as_graphmodule(gm, nodes, f"{prefix}{i}", partition, always_return_tuple=always_return_tuple)
-        insert_subgm(gm, part, inputs, outputs)
-        for node in reversed(nodes):
-            if not node.users and not node._erased:
-                gm.graph.erase_node(node)
-    return legalize_graph(gm)
+        insert_subgm(gm, part, inputs, outputs, nodes[-1])
+        erase_nodes(gm, nodes)
+    return stable_topological_sort(gm)

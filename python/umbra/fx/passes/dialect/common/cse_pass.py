@@ -1,8 +1,19 @@
 """Equal calls of equal arguments made once."""
 import copy
 
+import umbra
 from umbra.fx.graph_module import GraphModule
 from umbra.fx.passes.infra.pass_base import PassBase, PassResult
+
+
+_RANDOM = ("dropout", "_fused_dropout", "_standard_gamma", "bernoulli", "multinomial", "native_dropout", "normal", "poisson", "binomial", "rrelu", "rand_like",
+           "rand", "randint", "randn", "randperm")
+_WRITING = ("add_", "sub_", "mul_", "div_", "pow_", "lerp_", "relu_", "sigmoid_", "tanh_")
+
+
+def get_CSE_banned_ops():
+    """Operators of aten that are given to `banned_ops` where calls of any function are merged."""
+    return {getattr(umbra.ops.aten, name) for name in _RANDOM + _WRITING}
 
 
 class CSEPass(PassBase):

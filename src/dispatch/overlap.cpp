@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "umbra/aot/arguments.h"
+#include "umbra/dispatch/writes.h"
 
-namespace umbra::aot {
+namespace umbra {
 
 namespace {
 
@@ -37,12 +37,19 @@ std::optional<std::vector<Run>> runs_of(const Tensor& t) {
   return runs;
 }
 
+/// Whether the first tensor ends before the second one starts, whatever the symbols in their sizes stand for.
+bool ends_before(const Tensor& a, const Tensor& b) {
+  SymInt end = a.sym_storage_offset() + SymInt(1);
+  for (int64_t d = 0; d < a.dim(); ++d) end = end + (a.sym_sizes()[d] - SymInt(1)) * a.sym_strides()[d];
+  return sym_le(end, b.sym_storage_offset()).known_true();
+}
+
 }  // namespace
 
 bool may_share_elements(const Tensor& a, const Tensor& b) {
   if (!(a.storage() == b.storage())) return false;
   std::optional<std::vector<Run>> of_a = runs_of(a), of_b = runs_of(b);
-  if (!of_a || !of_b) return true;
+  if (!of_a || !of_b) return !ends_before(a, b) && !ends_before(b, a);
   for (auto x = of_a->begin(), y = of_b->begin(); x != of_a->end() && y != of_b->end();) {
     if (x->second <= y->first) ++x;
     else if (y->second <= x->first) ++y;
@@ -51,4 +58,4 @@ bool may_share_elements(const Tensor& a, const Tensor& b) {
   return false;
 }
 
-}  // namespace umbra::aot
+}  // namespace umbra
