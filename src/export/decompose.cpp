@@ -194,7 +194,17 @@ class Decomposer {
     const Operator* op = call.node().target().op();
     if (op == &assertion_) return expect(call);
     if (op) note_sharing(*op, call.arguments());
+    if (op) take_names_of_checks(*op, call.arguments());
     return call_with_origin(call, origin_of);
+  }
+
+  /// PyTorch's decompositions of these ask first whether each size is negative.
+  void take_names_of_checks(const Operator& op, const Value* arguments) const {
+    static const Operator &zeros = get_operator("aten::zeros"), &ones = get_operator("aten::ones");
+    if ((&op != &zeros && &op != &ones) || !options_.table.find(op)) return;
+    fx::Graph& graph = static_cast<Tracer&>(*active_mode(DispatchKey::Proxy)).graph();
+    for (SymInt size : arguments[0].int_list())
+      if (size.is_symbolic()) graph.names().create("ge");
   }
 
   /// PyTorch runs the program's module.

@@ -377,3 +377,11 @@ def test_the_numel_of_a_result_follows_from_the_sizes_of_inputs():
     lines = [line.split(";")[0].strip() for line in program.graph_module.code.splitlines()]
     assert [line.split(" = ")[1] for line in lines if line.startswith(("add", "mul"))][0].startswith("-1 + sym_size_int")
     assert "sym_numel" not in program.graph_module.code and program.module()(torch.ones(5, 6)) == 24
+
+
+@pytest.mark.parametrize("function, name", [
+    (lambda x: torch.zeros(x.shape[0]), "ge_1"), (lambda x: torch.ones(x.shape[0], 2, x.shape[0]), "ge_2"), (lambda x: x.new_zeros(x.shape[0]), "ge"),
+])
+def test_what_decompositions_ask_of_sizes_has_taken_names(function, name):
+    program = export(Function(lambda x: (function(x), x >= 1)), (torch.ones(3),), dynamic_shapes={"x": {0: Dim("n")}})
+    assert calls(program.run_decompositions()).split()[-1] == name
