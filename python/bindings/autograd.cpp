@@ -263,12 +263,30 @@ void bind_passes(nb::module_& m) {
 // ---- switches ----
 
 /// `with`-blocks keep the state that was there; Python's classes are thin around these.
+void switch_gradients(bool enabled) {
+  set_grad_enabled(enabled);
+  if (Tracer* tracer = active_tracer(DispatchKey::PreProxy)) tracer->record_switch();
+}
+
+/// A method for classes that are made in Python, of no steps of Python's: no handler of a signal comes between.
+template <class F> nb::object method_for_python(F&& function) {
+  return owned(PyInstanceMethod_New(nb::cpp_function(std::forward<F>(function)).ptr()));
+}
+
 void bind_modes(nb::module_& m) {
   m.def("is_grad_enabled", &is_grad_enabled);
-  m.def("_set_grad_enabled", [](bool enabled) {
-    set_grad_enabled(enabled);
-    if (Tracer* tracer = active_tracer(DispatchKey::PreProxy)) tracer->record_switch();
-  });
+  m.def("_set_grad_enabled", &switch_gradients);
+  // _switching_gradients(to, before=None): a method that switches them to what one attribute says, and keeps what they
+  // were in another.
+  m.def(
+      "_switching_gradients",
+      [](nb::str to, nb::object before) {
+        return method_for_python([to, before](nb::handle self, nb::args) {
+          if (!before.is_none()) nb::setattr(self, before, nb::bool_(is_grad_enabled()));
+          switch_gradients(nb::cast<bool>(nb::getattr(self, to)));
+        });
+      },
+      nb::arg("to"), nb::arg("before") = nb::none());
   m.def("is_inference_mode_enabled", &is_inference_mode_enabled);
   nb::class_<InferenceMode>(m, "_InferenceMode").def(nb::init<bool>());
   m.def("_push_saved_tensor_hooks", [](nb::handle pack, nb::handle unpack) {

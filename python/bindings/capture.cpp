@@ -90,7 +90,9 @@ GraphModuleObject capture(nb::handle function, nb::handle inputs, std::vector<st
   nb::object parameter = nb::module_::import_("umbra.nn.parameter").attr("Parameter");
   options.is_parameter = [&](const Tensor& tensor) {
     nb::object object = nb::steal(checked(wrap(tensor)));
-    return PyObject_IsInstance(object.ptr(), parameter.ptr()) == 1;
+    int found = PyObject_IsInstance(object.ptr(), parameter.ptr());  // which is Python's to say
+    checked(found);
+    return found == 1;
   };
   return {make_fx(value_function(function), read_values(inputs), options)};
 }

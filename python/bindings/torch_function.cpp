@@ -68,10 +68,17 @@ bool is_plain(PyObject* object) {
          PyFloat_CheckExact(object) || PyBool_Check(object) || PyUnicode_Check(object);
 }
 
+/// Whether what is asked is inside the object: a list, or a tuple. Users' classes of them may have a handler
+/// themselves.
+bool is_asked_inside(PyObject* object) {
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) return true;
+  return (PyTuple_Check(object) || PyList_Check(object)) && !handler_of(Py_TYPE(object));
+}
+
 /// Whether an argument, or something in a list, has a handler.
 bool has_handler(PyObject* object) {
   if (is_plain(object)) return false;
-  if (!PyTuple_Check(object) && !PyList_Check(object)) return handler_of(Py_TYPE(object)).is_valid();
+  if (!is_asked_inside(object)) return handler_of(Py_TYPE(object)).is_valid();
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
     if (has_handler(PySequence_Fast_GET_ITEM(object, i))) return true;
   return false;
@@ -80,7 +87,7 @@ bool has_handler(PyObject* object) {
 /// One argument of each class that has a handler; a subclass stands before its base.
 void collect(PyObject* object, std::vector<Overloaded>& found) {
   if (is_plain(object)) return;
-  if (PyTuple_Check(object) || PyList_Check(object)) {
+  if (is_asked_inside(object)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
       collect(PySequence_Fast_GET_ITEM(object, i), found);
     return;
