@@ -9,6 +9,7 @@
 #include "capture.h"
 #include "export/used_symbols.h"
 #include "tensor_type.h"
+#include "umbra/capture/tracer.h"
 #include "umbra/export/decompose.h"
 #include "umbra/export/input_check.h"
 #include "umbra/export/unlift.h"
@@ -32,6 +33,12 @@ struct ProgramObject {
   void check_inputs(const std::vector<Value>& inputs) {
     if (!check) check = std::make_shared<const InputCheck>(*program);
     check->run(inputs);
+    if (Tracer* tracer = active_tracer(DispatchKey::PreProxy); tracer && tracer->sizes_after_inputs) {
+      std::vector<fx::Node*> nodes;
+      for (const Value& input : inputs)
+        nodes.push_back(input.is_tensor() ? tracer->node_of(input.tensor_ref()) : nullptr);
+      take_names(check->calls(), tracer->graph(), nodes);
+    }
   }
 };
 

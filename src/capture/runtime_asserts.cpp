@@ -88,6 +88,8 @@ std::string condition_text(const sym::Expression* condition) {
   return concat(condition->is(sym::Kind::Eq) ? "Eq(" : "Ne(", left, ", ", right, ")");
 }
 
+using Conditions = std::vector<const sym::Expression*>;
+
 /// What the graphs of a program have between them.
 struct Covered {
   std::unordered_set<const sym::Expression*> symbols, conditions;  // that one of them computes and checks
@@ -96,16 +98,16 @@ struct Covered {
 class Inserter {
  public:
   /// `inner`: of a function that a call is given, whose inputs' symbols are checked where the call is made.
-  Inserter(fx::Graph& graph, sym::ShapeEnv& env, bool first_ranges, bool inner, Covered& covered)
-      : graph_(graph), env_(env), first_ranges_(first_ranges), inner_(inner), covered_(covered) {
-    for (const sym::RuntimeAssert& a : env.runtime_asserts()) {
-      if (std::optional<Bound> bound = bound_of(a.condition)) narrow(*bound);
-      pending_.push_back(a.condition);
-    }
+  Inserter(fx::Graph& graph, sym::ShapeEnv& env, bool first_ranges, bool inner, Covered& covered,
+           const Conditions& earlier)
+      : graph_(graph), env_(env), first_ranges_(first_ranges), inner_(inner), covered_(covered), pending_(earlier) {
+    for (const sym::RuntimeAssert& a : env.runtime_asserts()) pending_.push_back(a.condition);
+    for (const sym::Expression* condition : pending_)
+      if (std::optional<Bound> bound = bound_of(condition)) narrow(*bound);
   }
 
   void run() {
-    remove_earlier();
+    if (!first_ranges_) remove_earlier();
     bool any = !pending_.empty();
     for (const sym::Symbol& symbol : env_.symbols()) any |= !symbol.backed;
     if (!any) return;
@@ -117,6 +119,10 @@ class Inserter {
       }
       if (inner_ && among_inputs) {
         meet_given(node);
+        continue;
+      }
+      if (first_ranges_ && node->calls(assert_scalar_) && !added_.contains(node) && is_repeated(*node)) {
+        erase_assertion(node);
         continue;
       }
       if (const sym::Expression* e = bare_symbol(node->meta.val)) bind(e, node);
@@ -165,6 +171,42 @@ class Inserter {
 
   // ---- where symbols come from ----
 
+  /// Whether an assertion says, in the same words, what is checked already: `u0 > 2` is not `2 < u0`, as in PyTorch.
+  bool is_repeated(const fx::Node& assertion) {
+    const fx::Argument& holds = assertion.arg(0);
+    if (!holds.is_node()) return holds.value().to_bool();
+    return !said_.insert(words_of(*holds.node())).second;
+  }
+
+  /// A condition as the node that computes it has it.
+  static std::string words_of(const fx::Node& node) {
+    static const std::unordered_map<const fx::Function*, const char*> signs = {{&fx::function("operator.lt"), " < "},
+                                                                               {&fx::function("operator.le"), " <= "},
+                                                                               {&fx::function("operator.gt"), " > "},
+                                                                               {&fx::function("operator.ge"), " >= "}};
+    auto sign = signs.find(node.target().function());
+    const sym::Expression* condition = expression_of(node.meta.val);
+    if (sign == signs.end() || node.args().size() != 2) return condition ? condition_text(condition) : node.name();
+    auto side = [&](size_t i) {
+      const fx::Argument& argument = node.arg(i);
+      if (!argument.is_node()) return to_string(argument.value());
+      const sym::Expression* e = expression_of(argument.node()->meta.val);
+      return e ? sym::to_text(e) : argument.node()->name();
+    };
+    return side(0) + sign->second + side(1);
+  }
+
+  void erase_assertion(fx::Node* assertion) {
+    const fx::Argument& holds = assertion->arg(0);
+    fx::Node* unused = holds.is_node() ? holds.node() : nullptr;
+    graph_.erase_node(assertion);
+    while (unused && unused->users().empty() && condition_of_numbers(*unused)) {
+      fx::Node* part = unused->arg(0).is_node() ? unused->arg(0).node() : nullptr;
+      graph_.erase_node(unused);
+      unused = part;
+    }
+  }
+
   /// What was captured before has its assertions, which the capture has made conditions again.
   void remove_earlier() {
     for (fx::Node* node : graph_.nodes()) {
@@ -173,14 +215,7 @@ class Inserter {
       const sym::Expression* condition = holds.is_node() ? expression_of(holds.node()->meta.val) : nullptr;
       bool known = std::find(pending_.begin(), pending_.end(), condition) != pending_.end();
       bool trivial = !holds.is_node() && holds.value().to_bool();
-      if (!trivial && !(condition && known)) continue;
-      fx::Node* unused = holds.is_node() ? holds.node() : nullptr;
-      graph_.erase_node(node);
-      while (unused && unused->users().empty() && condition_of_numbers(*unused)) {
-        fx::Node* part = unused->arg(0).is_node() ? unused->arg(0).node() : nullptr;
-        graph_.erase_node(unused);
-        unused = part;
-      }
+      if (trivial || (condition && known)) erase_assertion(node);
     }
   }
 
@@ -313,9 +348,12 @@ class Inserter {
     if (condition->is(sym::Kind::Boolean) || !checked_.insert(condition).second) return;
     fx::Node* holds = compute(condition).node();
     if (!holds) return;
+    said_.insert(text);
     std::string message = concat("Runtime assertion failed for expression ", text, " on node '", holds->name(), "'");
-    describe(graph_.create_node(fx::Op::CallFunction, assert_scalar_, {holds, Value(message)}, {},
-                                "_assert_scalar_default"));
+    fx::Node* assertion =
+        graph_.create_node(fx::Op::CallFunction, assert_scalar_, {holds, Value(message)}, {}, "_assert_scalar_default");
+    describe(assertion);
+    added_.insert(assertion);
   }
 
   fx::Argument compute(const sym::Expression* e) {
@@ -359,18 +397,21 @@ class Inserter {
   const Operator& sym_size_ = get_operator("aten::sym_size.int");
   const Operator& assert_scalar_ = get_operator("aten::_assert_scalar");
   std::unordered_map<const sym::Expression*, sym::Range> ranges_;
-  std::vector<const sym::Expression*> pending_;  // null once it is checked
+  Conditions pending_;  // null once it is checked
   std::unordered_map<const sym::Expression*, fx::Node*> nodes_;
   std::unordered_map<const sym::Expression*, Size> sizes_;  // of inputs, not asked for so far
   std::unordered_set<const sym::Expression*> checked_;
+  std::unordered_set<std::string> said_;       // what is checked, in words
+  std::unordered_set<const fx::Node*> added_;  // assertions
   std::unordered_set<const fx::Node*> items_;  // those that are taken anew
   fx::Node* place_ = nullptr;                  // the call behind which checks are put
 };
 
-void insert_into_functions(fx::GraphModule& module, sym::ShapeEnv& env, bool first_ranges, Covered& covered) {
+void insert_into_functions(fx::GraphModule& module, sym::ShapeEnv& env, bool first_ranges, Covered& covered,
+                           const Conditions& earlier) {
   for (const auto& [path, function] : module.submodules()) {
-    Inserter(function->graph(), env, first_ranges, true, covered).run();
-    insert_into_functions(*function, env, first_ranges, covered);
+    Inserter(function->graph(), env, first_ranges, true, covered, earlier).run();
+    insert_into_functions(*function, env, first_ranges, covered, earlier);
   }
 }
 
@@ -392,10 +433,10 @@ void refuse_scattered(sym::ShapeEnv& env, const Covered& covered) {
 
 }  // namespace
 
-void insert_runtime_asserts(fx::GraphModule& module, sym::ShapeEnv& env, bool first_ranges) {
+void insert_runtime_asserts(fx::GraphModule& module, sym::ShapeEnv& env, bool first_ranges, const Conditions& earlier) {
   Covered covered;
-  Inserter(module.graph(), env, first_ranges, false, covered).run();
-  insert_into_functions(module, env, first_ranges, covered);
+  Inserter(module.graph(), env, first_ranges, false, covered, earlier).run();
+  insert_into_functions(module, env, first_ranges, covered, earlier);
   if (!module.submodules().empty()) refuse_scattered(env, covered);
 }
 

@@ -67,6 +67,8 @@ void Tracer::add_attribute(const std::string& path, const Tensor& tensor, fx::At
 
 void Tracer::note_numel(const Tensor& tensor, SymInt value) {
   fx::Node* node = node_of(tensor);
+  // What an exported program asks of a result is computed from the sizes of its inputs.
+  if (node && sizes_after_inputs && node->op() != fx::Op::Placeholder) return;
   if (node && !symbols_.contains(value.raw()))
     sources_.try_emplace(value.raw(), SymbolSource{node, SymbolSource::kNumel});
 }

@@ -1,7 +1,5 @@
 #include "umbra/export/decompose.h"
 
-#include <set>
-
 #include "capture/auto_functionalized.h"
 #include "export/guard_text.h"
 #include "export/names.h"
@@ -14,6 +12,7 @@
 #include "umbra/capture/runtime_asserts.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/dispatch/take_composites.h"
+#include "umbra/export/input_check.h"
 #include "umbra/generated/functions.h"
 #include "umbra/graph/interpreter.h"
 #include "umbra/graph/passes.h"
@@ -70,8 +69,9 @@ class Decomposer {
     add_inputs();
     record();
     keep_names();
-    size_t recorded = sizes_asked_for();
-    if (program_.shape_env) insert_runtime_asserts(*program_.graph_module, *program_.shape_env);
+    size_t recorded = count_sizes(program_.graph());
+    if (program_.shape_env)
+      insert_runtime_asserts(*program_.graph_module, *program_.shape_env, true, earlier_conditions());
     take_sources_of_copies();
     remove_dead_code();
     program_.dialect = "ATEN";
@@ -99,10 +99,22 @@ class Decomposer {
       tracer_->add_input("arg" + std::to_string(i) + "_1", value);
       if (!mode_ && value.is_tensor()) mode_ = IntrusivePtr<FakeModeImpl>(fake_mode_of(value.tensor_ref()));
     }
+    take_names_of_guards();
     if (mode_) return;
     FakeOptions fake{.shape_env = program_.shape_env};
     fake.allow_non_fake_inputs = fake.allow_scalar_outputs = fake.allow_dynamic_output_shapes = true;
     mode_ = make_counted<FakeModeImpl>(std::move(fake));
+  }
+
+  /// PyTorch runs the program's module, which checks its inputs first.
+  void take_names_of_guards() {
+    if (!program_.shape_env) return;
+    std::vector<fx::Node*> inputs, all = program_.graph().placeholders();
+    for (size_t i = 0; i < order_.size(); ++i) {
+      InputKind kind = from_.signature.inputs[order_[i]].kind;
+      if (kind == InputKind::UserInput || kind == InputKind::ConstantInput) inputs.push_back(all[i]);
+    }
+    take_names(InputCheck(from_).calls(), program_.graph(), inputs);
   }
 
   // ---- the run ----
@@ -113,7 +125,10 @@ class Decomposer {
     EnterMode recording(tracer_);
     EnterMode functional(make_counted<FunctionalMode>());
     std::optional<NewConditions> conditions;
-    if (program_.shape_env) conditions.emplace(*program_.shape_env);
+    if (program_.shape_env) {
+      conditions.emplace(*program_.shape_env);
+      expected_ = program_.shape_env->runtime_asserts().size();
+    }
     std::vector<Value> inputs = wrapped_inputs();
     EffectScope effects([this] { return add_token(); });
     TakeComposites composites([this](const Operator& op, Value* frame) { return take_composite(op, frame); });
@@ -179,7 +194,17 @@ class Decomposer {
     const Operator* op = call.node().target().op();
     if (op == &assertion_) return expect(call);
     if (op) note_sharing(*op, call.arguments());
+    if (op) take_names_of_checks(*op, call.arguments());
     return call_with_origin(call, origin_of);
+  }
+
+  /// PyTorch's decompositions of these ask first whether each size is negative.
+  void take_names_of_checks(const Operator& op, const Value* arguments) const {
+    static const Operator &zeros = get_operator("aten::zeros"), &ones = get_operator("aten::ones");
+    if ((&op != &zeros && &op != &ones) || !options_.table.find(op)) return;
+    fx::Graph& graph = static_cast<Tracer&>(*active_mode(DispatchKey::Proxy)).graph();
+    for (SymInt size : arguments[0].int_list())
+      if (size.is_symbolic()) graph.names().create("ge");
   }
 
   /// PyTorch runs the program's module.
@@ -201,10 +226,13 @@ class Decomposer {
     return stays_whole(op) ? (record_whole(op, frame), true) : false;
   }
 
-  /// What the program asserts is taken to hold; the assertions are put into the new graph once it is there.
+  /// What the program asserts is taken to hold. What is not asserted anew in the same words stays in the new graph.
   Value expect(fx::NodeCall& call) {
     SymBool condition = call.arguments()[0].to_scalar().to_sym_bool();
-    if (condition.is_symbolic()) tracer_->argument(Value(condition));  // PyTorch's nodes are numbered with those
+    auto& tracer = static_cast<Tracer&>(*active_mode(DispatchKey::Proxy));
+    if (condition.is_symbolic())
+      tracer.graph().call(assertion_, {tracer.argument(Value(condition)), call.arguments()[1]})->meta.modules =
+          current_modules();
     check(condition.expect_true(), call.arguments()[1].to_string());
     return {};
   }
@@ -343,27 +371,6 @@ class Decomposer {
     tracer_->set_output(values);
   }
 
-  /// How many sizes PyTorch's run asks for: it compares those that have to be equal, or to follow from each other.
-  size_t sizes_asked_for() const {
-    if (!program_.shape_env) return 0;
-    std::set<std::pair<const fx::Node*, int64_t>> asked;
-    std::vector<SizePlace> places = symbolic_sizes(program_.graph());
-    std::vector<std::vector<const sym::Expression*>> symbols;
-    std::unordered_map<const sym::Expression*, int> counts;
-    for (const SizePlace& place : places) {
-      SymInt size = place.input->meta.val.tensor_ref().sym_sizes()[place.dimension];
-      symbols.push_back(sym::free_symbols(program_.shape_env->simplify(program_.shape_env->expression(size))));
-      for (const sym::Expression* symbol : symbols.back()) ++counts[symbol];
-    }
-    for (size_t i = 0; i < places.size(); ++i)
-      if (std::ranges::any_of(symbols[i], [&](const sym::Expression* s) { return counts[s] > 1; }))
-        asked.emplace(places[i].input, places[i].dimension);
-    static const Operator& size = get_operator("aten::sym_size.int");
-    for (const fx::Node* node : program_.graph().nodes())
-      if (node->calls(size)) asked.emplace(node->arg(0).node(), node->arg(1).value().to_int());
-    return asked.size();
-  }
-
   void name_outputs() {
     fx::Arguments results = program_.graph().outputs();
     for (size_t i = 0; i < results.size(); ++i)
@@ -424,6 +431,21 @@ class Decomposer {
       if (old == numbers_.end() || used.contains(old->second) || !taken.insert(old->second).second) continue;
       sym::rename_symbol(*program_.shape_env, symbol.expression, program_.shape_env->symbol(old->second).name);
     }
+  }
+
+  /// What the program was found to need of its numbers, of those of this run.
+  std::vector<const sym::Expression*> earlier_conditions() const {
+    std::unordered_map<const sym::Expression*, const sym::Expression*> now;
+    for (const auto& [made, old] : numbers_) now.emplace(old, made);
+    std::vector<const sym::Expression*> conditions;
+    for (size_t i = 0; i < expected_; ++i) {
+      const sym::Expression* condition = program_.shape_env->runtime_asserts()[i].condition;
+      conditions.push_back(program_.shape_env->substitute(condition, [&](const sym::Expression* symbol) {
+        auto found = now.find(symbol);
+        return found == now.end() ? symbol : found->second;
+      }));
+    }
+    return conditions;
   }
 
   // ---- signatures of calls ----
@@ -494,6 +516,7 @@ class Decomposer {
   IntrusivePtr<Tracer> tracer_;
   std::vector<Value> values_;  // what stands for the program's inputs
   std::vector<size_t> order_;  // the inputs, as the new program has them
+  size_t expected_ = 0;        // conditions on numbers of the run that the program had
   std::unordered_map<std::string, Value> noted_;
   std::unordered_map<const sym::Expression*, const sym::Expression*>
       numbers_;                                                // of this run, and what they were before

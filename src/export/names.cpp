@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <unordered_set>
 
 #include "sym/source_hash.h"
@@ -258,8 +259,10 @@ std::vector<SizePlace> symbolic_sizes(const fx::Graph& graph) {
 
 size_t count_sizes(const fx::Graph& graph) {
   static const Operator& size = get_operator("aten::sym_size.int");
-  return static_cast<size_t>(
-      std::ranges::count_if(graph.nodes(), [](const fx::Node* node) { return node->calls(size); }));
+  std::set<std::pair<const fx::Node*, int64_t>> sizes;
+  for (const fx::Node* node : graph.nodes())
+    if (node->calls(size)) sizes.emplace(node->arg(0).node(), node->arg(1).value().to_int());
+  return sizes.size();
 }
 
 namespace {

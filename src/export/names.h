@@ -36,7 +36,7 @@ void add_places(fx::Node* input, const std::string& source, std::vector<SizePlac
 /// The sizes of a program's inputs that are no numbers, as a graph shows them whose inputs have their names.
 std::vector<SizePlace> symbolic_sizes(const fx::Graph& graph);
 
-/// How often a graph asks for a size.
+/// How many sizes a graph asks for.
 size_t count_sizes(const fx::Graph& graph);
 
 /// Reads the sizes of inputs before anything else, in the inputs' order: a symbol from the input that it has its name

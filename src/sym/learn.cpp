@@ -185,8 +185,9 @@ bool ShapeEnv::narrow(const Expression* form, Range to) {
   if (narrowed.empty()) fail_contradiction(form, known, to);
   if (narrowed == known || narrowing_ > kFurthest) return false;
   if (form->is(Kind::Symbol)) return narrow_symbol(form, narrowed);
-  // From here on the number stands for the expression, also where one end came from sizes being two or more.
-  if (narrowed.is_point()) rely_on(table_.relation(Kind::Eq, form, table_.integer(narrowed.lower)));
+  // From here on the number stands for the expression, also where one end came from sizes being two or more. A fact
+  // that names the number is said already.
+  if (narrowed.is_point() && !to.is_point()) rely_on(table_.relation(Kind::Eq, form, table_.integer(narrowed.lower)));
   tables_->bounds[form] = narrowed;
   ++version_;
   narrow_parts(form, narrowed);

@@ -1,4 +1,5 @@
 """What export and its programs do at the edges: specifications that do not fit, inputs of other types, changed state, files of several programs."""
+import enum
 import io
 
 import pytest
@@ -368,3 +369,33 @@ def test_a_sticky_function_is_exported_when_it_is_first_called():
     module.forward = _sticky_export(module.forward, lambda x: {"x": {0: Dim("n")}})
     assert module(umbra.ones(2)).tolist() == [2, 2] and module(umbra.ones(3)).tolist() == [2, 2, 2]
     assert len(calls) == 1
+
+
+class Mode(enum.Enum):
+    UP = 1
+    DOWN = 2
+
+
+class Level(enum.IntEnum):
+    UP = 1
+    DOWN = 2
+
+
+@pytest.mark.parametrize("mode", [Mode.DOWN, Level.DOWN])
+def test_a_member_of_an_enum_is_a_part_of_the_program(mode):
+    """PyTorch's program takes another member of an Enum without a word."""
+    class Module(nn.Module):
+        def forward(self, x, mode):
+            assert isinstance(mode, enum.Enum)
+            return x * 2 if mode is type(mode).UP else x - 1
+    x = umbra.ones(3)
+    program = export(Module(), (x, mode), dynamic_shapes={"x": {0: Dim("n")}, "mode": None})
+    file = io.BytesIO()
+    umbra.export.save(program, file)
+    file.seek(0)
+    for each in (program, program.run_decompositions(), load(file), export(program.module(), (x, mode))):
+        assert each.module()(x, mode).tolist() == [0, 0, 0]
+        with pytest.raises(AssertionError, match="Guard failed: mode == "):
+            each.module()(x, type(mode).UP)
+    assert unflatten(program)(x, mode).tolist() == [0, 0, 0]
+    assert [node.name for node in program.graph.nodes] == ["x", "mode", "sub", "output"]

@@ -298,3 +298,90 @@ def test_an_item_whose_size_the_run_tells_is_taken_anew(function, expected):
     x, leaves = torch.tensor([3.0, 0, 3]), torch.utils._pytree.tree_leaves
     for each in (program, program.run_decompositions(), reloaded(program)):
         assert all(map(torch.equal, leaves(each.module()(x)), leaves(function(x))))
+
+
+def calls(program):
+    return " ".join(node.name.replace("_assert_scalar_default", "A") for node in program.graph.nodes if node.op == "call_function")
+
+
+def positive(x):
+    return x[x > 0]
+
+
+def more_than_two(x):
+    found = positive(x)
+    torch._check(found.shape[0] > 2)
+    return found
+
+
+@pytest.mark.parametrize("function, dim, captured, again", [
+    (positive, None, "gt index sym_size_int ge A le A_1", "gt index sym_size_int_1 ge_1 A le_1 A_1"),
+    (positive, Dim("n"), "gt index sym_size_int_1 ge A", "gt index sym_size_int_2 ge_1 A"),
+    (positive, Dim("n", max=100), "gt index sym_size_int_1 ge A le A_1", "gt index sym_size_int_3 ge_1 A le_2 A_1"),
+    (positive, Dim("n", min=3, max=100), "gt index sym_size_int_1 ge A le A_1", "gt index sym_size_int_3 ge_2 A le_2 A_1"),
+    # `u0 > 2` is not the `2 < u0` that is checked: both stay
+    (more_than_two, Dim("n", max=100), "gt index sym_size_int_2 ge A le A_1 gt_2 A_2",
+     "gt index sym_size_int_3 ge_1 A le_2 A_1 gt_2 A_2 gt_1 _assert_scalar_2"),
+])
+def test_what_a_program_asserts_is_asserted_again_under_the_next_numbers(function, dim, captured, again):
+    x = torch.tensor([1.0, -1, 2, 3])
+    program = export(Function(function), (x,), dynamic_shapes=dim and {"x": {0: dim}})
+    decomposed = program.run_decompositions()
+    assert (calls(program), calls(decomposed)) == (captured, again)
+    if function is more_than_two:
+        few = torch.tensor([1.0, -1, 2, -3])
+        for made in (program, decomposed, reloaded(decomposed)):
+            assert made.module()(x).tolist() == [1, 2, 3]
+            with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+                made.module()(few)
+
+
+n, few, bounded = Dim("n"), Dim("n", max=100), Dim("n", min=3, max=100)
+
+
+@pytest.mark.parametrize("branch, sizes, dims, names", [
+    (None, (3, 4), (few, None), "eq ne lt le_1 gt ge add mul"),
+    (None, (3, 4), (bounded, None), "eq ne lt le_1 gt ge_1 add mul"),
+    (None, (3, 3), (n, n), "eq_2 ne lt le gt ge add mul"),
+    (None, (3, 4), (n, n + 1), "eq_1 ne lt le gt ge add_1 mul"),
+    (None, (3, 7), (few, 2 * few + 1), "eq_1 ne lt le_2 gt ge add_1 mul_1"),
+    (lambda x, y: x.shape[0] > 2, (3, 4), (Dim.AUTO, None), "eq ne lt le gt_1 ge_1 add mul"),
+    (lambda x, y: x.shape[0] != 9, (3, 4), (Dim.AUTO, None), "eq ne_1 lt le gt ge add mul"),
+    (lambda x, y: x.shape[0] % 3 == 0, (3, 4), (Dim.AUTO, None), "eq_1 ne lt le gt ge add mul"),
+    (lambda x, y: x.shape[0] - y.shape[0] < 0, (3, 4), (Dim.AUTO, Dim.AUTO), "eq ne lt_1 le gt ge_1 add_1 mul_1"),
+    (lambda x, y: x.shape[0] == y.shape[0], (3, 3), (Dim.AUTO, Dim.AUTO), "eq_2 ne lt le gt ge add mul"),
+])
+def test_guards_take_names_where_a_program_is_captured_again(branch, sizes, dims, names):
+    one = torch.tensor(2.0)
+
+    def operators(x, y):
+        if branch and not branch(x, y):
+            return None
+        return one == 1, one != 1, one < 1, one <= 1, one > 1, one >= 1, one + 1, one * 2
+    x, y = map(torch.ones, sizes)
+    shapes = {"x": {0: dims[0]}, "y": {0: dims[1]}}
+    program = export(Function(operators), (x, y), dynamic_shapes=shapes)
+    assert calls(program.run_decompositions()) == names
+    assert calls(export(program.module(), (x, y), dynamic_shapes=shapes)) == names
+
+
+def test_sizes_that_were_found_equal_are_one_guard():
+    program = export(Function(lambda x, y: x + y), (torch.ones(4), torch.ones(4)), dynamic_shapes={"x": {0: Dim.AUTO}, "y": {0: Dim.AUTO}})
+    with pytest.raises(AssertionError, match=r"Guard failed: y.size\(\)\[0\] == x.size\(\)\[0\]"):
+        program.module()(torch.ones(3), torch.ones(4))
+    assert len(program._program.guards) == 1
+
+
+def test_the_numel_of_a_result_follows_from_the_sizes_of_inputs():
+    program = export(Function(lambda x: x[1:].numel()), (torch.ones(3, 4),), dynamic_shapes={"x": {0: Dim.AUTO, 1: Dim.AUTO}})
+    lines = [line.split(";")[0].strip() for line in program.graph_module.code.splitlines()]
+    assert [line.split(" = ")[1] for line in lines if line.startswith(("add", "mul"))][0].startswith("-1 + sym_size_int")
+    assert "sym_numel" not in program.graph_module.code and program.module()(torch.ones(5, 6)) == 24
+
+
+@pytest.mark.parametrize("function, name", [
+    (lambda x: torch.zeros(x.shape[0]), "ge_1"), (lambda x: torch.ones(x.shape[0], 2, x.shape[0]), "ge_2"), (lambda x: x.new_zeros(x.shape[0]), "ge"),
+])
+def test_what_decompositions_ask_of_sizes_has_taken_names(function, name):
+    program = export(Function(lambda x: (function(x), x >= 1)), (torch.ones(3),), dynamic_shapes={"x": {0: Dim("n")}})
+    assert calls(program.run_decompositions()).split()[-1] == name

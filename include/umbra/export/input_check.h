@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "umbra/export/exported_program.h"
+#include "umbra/export/guard_calls.h"
 
 namespace UMBRA_API umbra {
 
@@ -23,6 +24,8 @@ class InputCheck {
   /// Throws an InputMismatch in PyTorch's words ("Guard failed: x.size()[0] <= 4096"), and what was given, where inputs
   /// do not fit.
   void run(const std::vector<Value>& inputs) const;
+  /// What PyTorch's guards compute.
+  GuardCalls calls() const;
 
  private:
   class Sizes;
@@ -46,6 +49,8 @@ class InputCheck {
   void run_checks(const std::vector<Value>& inputs) const;
   /// What was expected and what was given, of the first input that does not fit; empty where sizes fit one by one.
   std::string explain(const std::vector<Value>& inputs) const;
+  /// Whether a guard says that two sizes are equal, besides their being one symbol.
+  bool compares(const GuardCalls::Size& a, const GuardCalls::Size& b) const;
   void read_guards(const std::vector<std::string>& guards);
   void check_input(const Input& input, const Value& actual, Sizes& sizes) const;
   void check_conditions(const std::vector<Value>& inputs) const;

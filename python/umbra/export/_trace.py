@@ -1,6 +1,7 @@
 """Export of modules: one run on fake inputs, recorded."""
 import contextlib
 import dis
+import enum
 import functools
 import inspect
 import itertools
@@ -372,12 +373,14 @@ def capture(source, args, kwargs, *, dynamic_shapes, draft=None, defer_guards=Fa
     dynamic_shapes = dynamic_shapes or _marked_shapes(source, args, kwargs)
     shapes = _paths_of_shapes(source, args, kwargs, dynamic_shapes) if dynamic_shapes else {}
     args, kwargs = pytree.tree_map(lambda leaf: leaf.val if isinstance(leaf, _IntWrapper) else leaf, (args, kwargs))
-    leaves, in_spec = pytree.tree_flatten((args, kwargs))
+    given_leaves, in_spec = pytree.tree_flatten((args, kwargs))
+    leaves = _tree.without_enums(given_leaves)
     _check_inputs(leaves)
     out_spec = None
 
     def forward(flat):
         nonlocal out_spec
+        flat = [leaf if isinstance(leaf, enum.Enum) and not isinstance(value, _C.SymInt) else value for leaf, value in zip(given_leaves, flat)]
         given, named = pytree.tree_unflatten(flat, in_spec)
         results, out_spec = pytree.tree_flatten(source(*given, **named))
         if any(map(_wrappers.is_wrapper, results)):

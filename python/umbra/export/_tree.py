@@ -1,11 +1,17 @@
 """Python's tree specs as the library describes them, (kind, keys, type, children, context), and back."""
 import collections
+import enum
 import json
 
 from umbra import _C
 from umbra.utils import _pytree as pytree
 
 _DICTS = {dict, collections.OrderedDict, collections.defaultdict}
+
+
+def without_enums(leaves):
+    """Leaves with what a program has for members of an Enum: their number or text where they are one, else their name."""
+    return [leaf if not isinstance(leaf, enum.Enum) else leaf.value if isinstance(leaf, (int, str)) else str(leaf) for leaf in leaves]
 
 
 def describe(spec):

@@ -344,8 +344,8 @@ class ExportedProgram:
                 raise ValueError(f"Trying to flatten user inputs with exported input tree spec: \n{in_spec}\nbut actually got inputs with tree spec of: "
                                  f"\n{spec}.\nPlease check that the inputs have the same number and type of args and kwargs as the ones you used when "
                                  "tracing.")
-            return in_spec.flatten_up_to(pytree.tree_map_only(Size, tuple, (args, kwargs), is_leaf=lambda value: type(value) is Size))
-        return leaves
+            leaves = in_spec.flatten_up_to(pytree.tree_map_only(Size, tuple, (args, kwargs), is_leaf=lambda value: type(value) is Size))
+        return _tree.without_enums(leaves)
 
     def _repeated_inputs(self):
         """The places of inputs that were one tensor when the program was captured, which reads the last of them and no other."""
