@@ -4,6 +4,7 @@
 
 #include "arguments.h"
 #include "autograd/hooks_off.h"
+#include "autograd/stand_in.h"
 #include "capture_frames.h"
 #include "capture_watch.h"
 #include "hooks.h"
@@ -166,10 +167,17 @@ std::vector<Tensor> tensors_of(nb::handle list) {
   return out;
 }
 
+/// What stands for the tensor in the program that is being captured, or the tensor itself.
+Tensor as_captured(const Tensor& tensor) {
+  std::vector<Tensor> seen{tensor};
+  autograd::see_as_captured(seen);
+  return seen[0];
+}
+
 /// The edge of a tensor, or one that is given as (node, number of its output).
 autograd::Edge edge_of(nb::handle object) {
   if (is_tensor(object.ptr())) {
-    const Tensor& t = tensor_of(object.ptr());
+    Tensor t = as_captured(tensor_of(object.ptr()));
     check(t.requires_grad(), "One of the differentiated Tensors does not require grad");
     return autograd::gradient_edge(t);
   }
@@ -232,6 +240,7 @@ void bind_passes(nb::module_& m) {
           nb::gil_scoped_release unlocked;
           autograd::backward_to_edges(from, weights, to, {retain_graph, create_graph});
         });
+  m.def("_as_captured", &as_captured);
   m.def("_set_anomaly_detection", [](bool enabled, bool check_nan) {
     autograd::set_detect_anomaly({enabled, check_nan});
   });
@@ -249,6 +258,10 @@ void bind_passes(nb::module_& m) {
   m.def("_register_hook", [](const Tensor& t, nb::handle hook) {
     check(t.requires_grad(), "cannot register a hook on a tensor that doesn't require gradient");
     end_capture_for(t, "Tensor.register_hook()");
+    check<NotImplementedError>(as_captured(t).is_same(t),
+                               "Tensor.register_hook() in a captured function on a tensor that it closes over: the "
+                               "hook would stay there, and see the gradients of other programs; make the tensor an "
+                               "input, or register the hook outside");
     track(t);
     return autograd::register_hook(t, tensor_hook(hook));
   });
@@ -262,13 +275,27 @@ void bind_passes(nb::module_& m) {
 
 // ---- switches ----
 
+PyObject* set_grad_mode(PyObject*, PyObject* enabled) {
+  if (!PyBool_Check(enabled)) {
+    PyErr_Format(PyExc_TypeError, "set_grad_enabled(): argument 'enabled' (position 1) must be bool, not %s",
+                 Py_TYPE(enabled)->tp_name);
+    return nullptr;
+  }
+  return guarded([&]() -> PyObject* {
+    set_grad_enabled(enabled == Py_True);
+    if (Tracer* tracer = active_tracer(DispatchKey::PreProxy)) tracer->record_switch();
+    Py_RETURN_NONE;
+  });
+}
+
+// Stands in graphs, so that its text is seen: one of Python's own kind.
+PyMethodDef g_set_grad_enabled = {"_set_grad_enabled", &set_grad_mode, METH_O, nullptr};
+
 /// `with`-blocks keep the state that was there; Python's classes are thin around these.
 void bind_modes(nb::module_& m) {
   m.def("is_grad_enabled", &is_grad_enabled);
-  m.def("_set_grad_enabled", [](bool enabled) {
-    set_grad_enabled(enabled);
-    if (Tracer* tracer = active_tracer(DispatchKey::PreProxy)) tracer->record_switch();
-  });
+  m.attr("_set_grad_enabled") =
+      nb::steal(PyCFunction_NewEx(&g_set_grad_enabled, nullptr, nb::str("umbra._C").release().ptr()));
   m.def("is_inference_mode_enabled", &is_inference_mode_enabled);
   nb::class_<InferenceMode>(m, "_InferenceMode").def(nb::init<bool>());
   m.def("_push_saved_tensor_hooks", [](nb::handle pack, nb::handle unpack) {

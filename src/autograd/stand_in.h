@@ -6,7 +6,7 @@
 namespace umbra::autograd {
 
 /// Puts what stands for tensors in the program that is being captured into their places (function.h: set_stand_in).
-void see_as_captured(std::vector<Tensor>& tensors);
+UMBRA_API void see_as_captured(std::vector<Tensor>& tensors);
 
 /// The same for tensors by which a derivative of `roots` is taken.
 void see_wanted(std::vector<Tensor>& tensors, const std::vector<Edge>& roots);
