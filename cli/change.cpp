@@ -6,26 +6,28 @@
 #include "commands.h"
 #include "files.h"
 #include "umbra/export/decompose.h"
-#include "umbra/io/onnx.h"
 
 namespace umbra::cli {
 
 int decompose_file(const std::string& from, const std::string& to, bool keep_composites) {
+  check_program_place(to);
   DecomposeOptions options;
   if (keep_composites) options.keeps = [](const Operator&) { return true; };
   else options.table = core_decompositions();
   ExportedProgram program = decompose(load_program(from), options);
-  save(program, to);
+  save_program(program, to);
   std::printf("%s: %zu nodes\n", to.c_str(), program.graph().size());
   return 0;
 }
 
 int convert(const std::string& from, const std::string& to, const std::vector<std::string>& inputs) {
-  if (has_extension(to, ".pt2") && has_extension(from, ".pt")) return convert_torchscript(from, to, inputs);
+  bool torchscript = has_extension(from, ".pt") || has_extension(from, ".pth");
+  if (has_extension(to, ".pt2") && torchscript) return convert_torchscript(from, to, inputs);
   check<ValueError>(inputs.empty(), "--input is for TorchScript files (.pt) that become programs (.pt2)");
   if (has_extension(to, ".onnx")) {
     check<ValueError>(has_extension(from, ".pt2"), from, ": only a program (.pt2) can be written as an ONNX model");
-    io::save_onnx(to, load_program(from));
+    check_place(to);
+    save_program(load_program(from), to);
     std::printf("%s: an ONNX model\n", to.c_str());
     return 0;
   }
@@ -33,10 +35,12 @@ int convert(const std::string& from, const std::string& to, const std::vector<st
     check<ValueError>(has_extension(from, ".pt2"), from,
                       ": only a program (.pt2, or a TorchScript file, .pt) can be written as one");
     ExportedProgram program = load_program(from);
-    save(program, to);
+    save_program(program, to);
     std::printf("%s: %zu nodes\n", to.c_str(), program.graph().size());
     return 0;
   }
+  check_tensor_place(to);
+  check<ValueError>(!same_file(from, to), to, ": the file to write is the one that is read");
   NamedTensors tensors = load_tensors(from);
   save_tensors(to, tensors);
   std::printf("%s: %zu %s\n", to.c_str(), tensors.size(), tensors.size() == 1 ? "tensor" : "tensors");
@@ -59,18 +63,18 @@ int compare_tensors(const NamedTensors& first, const NamedTensors& second) {
   auto find = [](const NamedTensors& list, const std::string& name) {
     return std::ranges::find(list, name, [](const auto& t) { return t.first; });
   };
-  auto look = [](const Tensor& t) { return concat(name(t.dtype()), to_string(t.sizes())); };
   for (const auto& [name, tensor] : first) {
     auto other = find(second, name);
-    if (other == second.end()) std::printf("- %s %s\n", name.c_str(), look(tensor).c_str());
-    else if (look(tensor) != look(other->second))
-      std::printf("  %s: %s, %s\n", name.c_str(), look(tensor).c_str(), look(other->second).c_str());
+    if (other == second.end()) std::printf("- %s %s\n", name.c_str(), look_of(tensor).c_str());
+    else if (look_of(tensor) != look_of(other->second))
+      std::printf("  %s: %s, %s\n", name.c_str(), look_of(tensor).c_str(), look_of(other->second).c_str());
     else if (!same_bytes(tensor.detach(), other->second.detach())) std::printf("  %s: other values\n", name.c_str());
     else continue;
     ++differences;
   }
   for (const auto& [name, tensor] : second)
-    if (find(first, name) == first.end()) std::printf("+ %s %s\n", name.c_str(), look(tensor).c_str()), ++differences;
+    if (find(first, name) == first.end())
+      std::printf("+ %s %s\n", name.c_str(), look_of(tensor).c_str()), ++differences;
   return differences;
 }
 
@@ -118,7 +122,10 @@ int diff(const std::string& first, const std::string& second) {
   if (programs)
     differences += compare_lines(lines_of(to_string(load_program(first).graph())),
                                  lines_of(to_string(load_program(second).graph())));
-  differences += compare_tensors(load_tensors(first), load_tensors(second));
+  NamedTensors before = load_tensors(first), after = load_tensors(second);
+  // Such files have one tensor each, and no names for them.
+  if (has_extension(first, ".npy") && has_extension(second, ".npy")) after[0].first = before[0].first;
+  differences += compare_tensors(before, after);
   if (differences) std::printf("%d difference%s\n", differences, differences == 1 ? "" : "s");
   else std::printf("no differences\n");
   return differences ? 1 : 0;

@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <optional>
 
+#include "progress.h"
 #include "umbra/io/npy.h"
+#include "umbra/io/onnx.h"
 #include "umbra/io/pickle.h"
 #include "umbra/io/pt2_program.h"
 #include "umbra/io/safetensors.h"
@@ -25,6 +27,40 @@ std::pair<std::string, std::string> split_place(const std::string& place) {
 
 bool has_extension(const std::string& path, const char* extension) {
   return split_place(path).first.ends_with(extension);
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code missing;
+  return std::filesystem::equivalent(split_place(a).first, split_place(b).first, missing) && !missing;
+}
+
+void check_place(const std::string& path) {
+  io::AtomicFile attempt(path);  // leaves nothing where it is not committed
+}
+
+void check_tensor_place(const std::string& path) {
+  bool known = false;
+  for (const char* extension : {".safetensors", ".npz", ".npy", ".pt", ".pth"}) known |= has_extension(path, extension);
+  check<ValueError>(known, path,
+                    ": tensors are written to .safetensors, .npz, .npy, .pt and .pth, programs to .pt2 and .onnx");
+  check_place(path);
+}
+
+void check_program_place(const std::string& path) {
+  check<ValueError>(path.ends_with(".pt2"), path, ": a program is written to a .pt2 file");
+  check_place(path);
+}
+
+std::string look_of(const Tensor& tensor) { return concat(name(tensor.dtype()), to_string(tensor.sizes())); }
+
+std::string amount(int64_t number, const char* unit) {
+  static constexpr char kUnits[] = " kMGTPE";
+  double value = static_cast<double>(number);
+  size_t power = 0;
+  for (; value >= 1000 && kUnits[power + 1]; ++power) value /= 1000;
+  char text[64];
+  std::snprintf(text, sizeof text, "%.4g ", value);
+  return (power ? text + std::string(1, kUnits[power]) : text) + unit;
 }
 
 ExportedProgram load_program(const std::string& place) {
@@ -77,6 +113,7 @@ struct Checkpoint {
 };
 
 NamedTensors load_checkpoint(const std::string& path) {
+  if (is_torchscript(path)) return load_torchscript_tensors(path);
   Checkpoint found;
   found.add(io::load_pickle(path), "");
   check<ValueError>(!found.tensors.empty(), path, ": it holds no tensors");
@@ -105,7 +142,24 @@ NamedTensors load_tensors(const std::string& path) {
   return tensors;
 }
 
+namespace {
+
+size_t bytes_of(const NamedTensors& tensors) {
+  size_t bytes = 0;
+  for (const auto& [_, tensor] : tensors) bytes += static_cast<size_t>(tensor.numel() * tensor.item_size());
+  return bytes;
+}
+
+}  // namespace
+
+void save_program(const ExportedProgram& program, const std::string& path) {
+  WriteProgress progress(bytes_of(program.state) + bytes_of(program.constants));
+  if (has_extension(path, ".onnx")) return io::save_onnx(path, program);
+  save(program, path);
+}
+
 void save_tensors(const std::string& path, const NamedTensors& tensors) {
+  WriteProgress progress(bytes_of(tensors));
   if (has_extension(path, ".safetensors")) return io::save_safetensors(path, tensors);
   if (has_extension(path, ".npz")) return io::save_npz(path, tensors);
   if (has_extension(path, ".npy")) {
@@ -113,8 +167,7 @@ void save_tensors(const std::string& path, const NamedTensors& tensors) {
                       "; .npz and .safetensors files hold several");
     return io::save_npy(path, tensors[0].second);
   }
-  check<ValueError>(has_extension(path, ".pt") || has_extension(path, ".pth"), path,
-                    ": tensors are written to .safetensors, .npz, .npy, .pt and .pth, programs to .pt2 and .onnx");
+  check_tensor_place(path);
   io::save_state_dict(path, tensors);
 }
 

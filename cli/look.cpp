@@ -13,15 +13,6 @@ namespace umbra::cli {
 
 namespace {
 
-std::string bytes_text(double bytes) {
-  const char* units[] = {"bytes", "kB", "MB", "GB", "TB"};
-  int unit = 0;
-  while (bytes >= 1000 && unit < 4) bytes /= 1000, ++unit;
-  char text[32];
-  std::snprintf(text, sizeof text, unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
-  return text;
-}
-
 std::string describe(const Value& value) {
   if (value.is_tensor()) {
     const Tensor& t = value.tensor_ref();
@@ -104,7 +95,7 @@ int weights(const std::string& path) {
     elements += tensor.numel();
     bytes += tensor.numel() * tensor.item_size();
   }
-  std::printf("%lld elements, %s\n", static_cast<long long>(elements), bytes_text(static_cast<double>(bytes)).c_str());
+  std::printf("%lld elements, %s\n", static_cast<long long>(elements), amount(bytes, "B").c_str());
   return 0;
 }
 

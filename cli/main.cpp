@@ -39,6 +39,18 @@ std::string positive(const std::string& text) {
   return fits ? "" : "expected a number above 0, got " + text;
 }
 
+std::string count(const std::string& text) {
+  int number = 0;
+  bool fits = CLI::detail::lexical_cast(text, number) && number > 0;
+  return fits ? "" : "expected a whole number above 0, got " + text;
+}
+
+std::string distance(const std::string& text) {
+  double number = 0;
+  bool fits = CLI::detail::lexical_cast(text, number) && number >= 0;
+  return fits ? "" : "expected a number, 0 or above, got " + text;
+}
+
 /// What is wrong with the first option that the command does not have; nothing where all are its own.
 std::string unknown_option(const CLI::App& command) {
   for (const std::string& word : command.remaining()) {
@@ -72,7 +84,8 @@ class Program {
         command += " " + given->get_name();
         if (wrong.empty()) wrong = unknown_option(*given);
       }
-      return "umbra: " + (wrong.empty() ? error.what() : wrong) + "\n`" + command + " --help` shows how it is called.\n";
+      return "umbra: " + (wrong.empty() ? error.what() : wrong) + "\n`" + command +
+             " --help` shows how it is called.\n";
     });
     add_looks();
     add_run();
@@ -94,7 +107,9 @@ class Program {
       return app_.exit(e) == 0 ? 0 : kUsage;
     }
     try {
-      return actions_.at(app_.get_subcommands().at(0)->get_name())();
+      int status = actions_.at(app_.get_subcommands().at(0)->get_name())();
+      umbra::detail::check(std::fflush(stdout) == 0 && !std::ferror(stdout), "cannot write to standard output");
+      return status;
     } catch (const std::exception& e) {
       std::fprintf(stderr, "umbra: %s\n", e.what());
       return 1;
@@ -128,9 +143,10 @@ class Program {
       return 0;
     });
     costs->add_option("file", path_, "a .pt2 file")->required();
-    costs->add_option(
-        "--size", costs_.sizes,
-        "a dynamic size, as NAME=NUMBER; the least possible, if it is not given and the file has no example");
+    costs->add_option("--size", costs_.sizes,
+                      "a dynamic size, as NAME=NUMBER, or its NUMBER where there is one alone (`umbra info` lists "
+                      "them); if it is not "
+                      "given, the example's or the least possible");
     costs->add_flag("--training", costs_.training, "with a backward pass");
     costs->add_option("--plot", costs_.plot, "write a page with a plot of memory over time");
     CLI::App* page =
@@ -141,7 +157,7 @@ class Program {
     page->add_option("file", path_, "a .pt2 file")->required();
     page->add_option("--output,-o", view_.output, "write the page to this file, and do not open it");
     page->add_flag("--no-open", view_.no_open, "write the page and say where it is");
-    page->add_option("--size", view_.sizes, "a dynamic size to tell costs for, as NAME=NUMBER");
+    page->add_option("--size", view_.sizes, "a dynamic size to tell costs for, as NAME=NUMBER, or its NUMBER alone");
     CLI::App* operators = add("operators", "list the operators of this build",
                               [this] { return facts_ ? list_facts(text_) : list_operators(text_); });
     operators->add_option("text", text_, "only those whose name contains this");
@@ -158,10 +174,16 @@ class Program {
                                           "inputs in order: .npy files, files of several tensors (.npz, .safetensors, "
                                           ".pt), and numbers");
     run->add_flag("--example", run_.example, "run it with the inputs that it was saved with")->excludes(inputs);
-    run->add_option("--check", run_.expected, "compare its outputs with those in a file, where they are o0, o1, ...");
-    run->add_option("--tolerance", run_.tolerance, "how far outputs may be off, relative to 1 + |expected|");
+    CLI::Option* check = run->add_option("--check", run_.expected,
+                                         "compare its outputs with those in a file, where they are o0, o1, ...");
+    run->add_option("--tolerance", run_.tolerance, "how far outputs may be off, relative to 1 + |expected|")
+        ->check(distance)
+        ->needs(check)
+        ->capture_default_str();
     run->add_option("--output,-o", run_.output, "write its outputs, as o0, o1, ..., to a file");
-    run->add_option("--repeat", run_.repeat, "run it this many times, and say how long that takes")->check(positive);
+    run->add_option("--repeat", run_.repeat, "run it this many times, and say how long that takes")
+        ->check(count)
+        ->capture_default_str();
     run->add_flag("--profile", run_.profile, "say where the time goes, by operators");
   }
 
@@ -176,11 +198,13 @@ class Program {
     train->add_flag("--example", train_.example, "the inputs that it was saved with")->excludes(inputs);
     train->add_option("--target,-t", train_.target, "a file with what its first result should be")->required();
     train->add_option("--loss", train_.loss, "what is made small")
-        ->check(CLI::IsMember({"mse", "l1", "cross_entropy"}));
+        ->check(CLI::IsMember({"mse", "l1", "cross_entropy"}))
+        ->capture_default_str();
     train->add_option("--optimizer", train_.optimizer, "what changes the parameters")
-        ->check(CLI::IsMember({"sgd", "adamw"}));
-    train->add_option("--lr", train_.rate, "the learning rate")->check(positive);
-    train->add_option("--steps", train_.steps, "how many steps")->check(positive);
+        ->check(CLI::IsMember({"sgd", "adamw"}))
+        ->capture_default_str();
+    train->add_option("--lr", train_.rate, "the learning rate")->check(positive)->capture_default_str();
+    train->add_option("--steps", train_.steps, "how many steps")->check(count)->capture_default_str();
     train->add_option("--output,-o", train_.output, "write the trained program to this .pt2 file");
   }
 
@@ -210,10 +234,10 @@ class Program {
     const std::map<std::string, const char*> examples = {
         {"info", "umbra info mlp.pt2"},
         {"show", "umbra show mlp.pt2\n  umbra show --graph mlp.pt2"},
-        {"view", "umbra view mlp.pt2\n  umbra view mlp.pt2 --size batch=64 --output mlp.html"},
+        {"view", "umbra view mlp.pt2\n  umbra view mlp.pt2 --size 64 --output mlp.html"},
         {"weights", "umbra weights mlp.pt2\n  umbra weights model.safetensors"},
         {"check", "umbra check *.pt2"},
-        {"estimate", "umbra estimate mlp.pt2 --size batch=64 --training --plot memory.html"},
+        {"estimate", "umbra estimate mlp.pt2 --size 64 --training --plot memory.html"},
         {"operators", "umbra operators softmax"},
         {"run",
          "umbra run mlp.pt2 --input x.npy 3 --output y.safetensors\n"

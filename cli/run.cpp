@@ -100,9 +100,11 @@ bool compare(const NamedTensors& results, const std::string& path, double tolera
     double d = distance(found->second, expected);
     largest = std::max(largest, d);
     if (d <= tolerance) continue;
-    std::printf("%s: %s differs by %g: got %s%s, expected %s%s\n", path.c_str(), name.c_str(), d,
-                umbra::name(found->second.dtype()), to_string(found->second.sizes()).c_str(),
-                umbra::name(expected.dtype()), to_string(expected.sizes()).c_str());
+    std::string got = look_of(found->second), wanted = look_of(expected);
+    if (got != wanted)
+      std::printf("%s: %s is %s, expected %s\n", path.c_str(), name.c_str(), got.c_str(), wanted.c_str());
+    else
+      std::printf("%s: %s, %s, differs by %g, more than %g\n", path.c_str(), name.c_str(), got.c_str(), d, tolerance);
     fits = false;
   }
   if (fits) std::printf("as expected: differs by at most %g\n", largest);
@@ -157,9 +159,20 @@ void time_runs(const ExportedModule& module, const std::vector<Value>& inputs, i
   std::printf("%d runs: %.3f ms on average, %.3f ms at best\n", repeat, sum / repeat, best);
 }
 
+/// Where results cannot go, or would take the place of what they are made of or compared with.
+void check_output(const RunOptions& options) {
+  check_tensor_place(options.output);
+  std::vector<std::string> read = options.inputs;
+  read.push_back(options.expected);
+  for (const std::string& path : read)
+    check<ValueError>(!same_file(path, options.output), options.output,
+                      ": the results would replace a file that is read");
+}
+
 }  // namespace
 
 int run(const RunOptions& options) {
+  if (!options.output.empty()) check_output(options);
   ExportedProgram program = load_program(options.path);
   std::vector<Value> inputs = options.example ? example_inputs(program) : read_inputs(program, options.inputs);
   ExportedModule module = program.module();

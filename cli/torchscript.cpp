@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "files.h"
+#include "umbra/io/zip.h"
 #include "umbra/jit/convert.h"
 
 namespace umbra::cli {
@@ -31,13 +32,42 @@ Value made_input(const std::string& text, const std::string& argument, DynamicSh
     check<ValueError>(!size.empty() && *end == 0 && sizes.back() >= 0, text, ": '", size, "' is no size");
   }
   DType dtype = dtype_from_name(text.substr(0, open));
+  check<ValueError>(dtype != DType::Undefined, text, ": '", text.substr(0, open), "' is no type of elements");
   if (is_floating(dtype) || is_complex(dtype)) return Value(randn(sizes, {.dtype = dtype}));
   return Value(zeros(sizes, {.dtype = dtype}));
 }
 
+void add_tensors(const jit::Instance& module, const std::string& prefix, NamedTensors& tensors) {
+  const std::vector<jit::Attribute>& attributes = module.cls->attributes;
+  for (bool parameters : {true, false})
+    for (size_t i = 0; i < attributes.size(); ++i)
+      if ((parameters ? attributes[i].is_parameter : attributes[i].is_buffer) && module.slots[i].is_tensor())
+        tensors.emplace_back(prefix + attributes[i].name, module.slots[i].tensor());
+  for (size_t i = 0; i < attributes.size(); ++i)
+    if (const auto* child = jit::object_as<jit::Instance>(module.slots[i]); child && child->cls->is_module)
+      add_tensors(*child, prefix + attributes[i].name + ".", tensors);
+}
+
 }  // namespace
 
+bool is_torchscript(const std::string& path) {
+  try {
+    io::ZipReader zip = io::ZipReader::open(path);
+    return zip.find(zip.root() + "constants.pkl");
+  } catch (const Error&) {
+    return false;  // something else, or damaged: who reads it as something else says so
+  }
+}
+
+NamedTensors load_torchscript_tensors(const std::string& path) {
+  Value module = io::load_torchscript(path);
+  NamedTensors tensors;
+  add_tensors(jit::expect_object<jit::Instance>(module, "a module"), "", tensors);
+  return tensors;
+}
+
 int convert_torchscript(const std::string& from, const std::string& to, const std::vector<std::string>& inputs) {
+  check_place(to);
   Value module = io::load_torchscript(from);
   auto& instance = jit::expect_object<jit::Instance>(module, "a module");
   jit::FunctionPtr forward = instance.cls->method("forward");
@@ -60,7 +90,7 @@ int convert_torchscript(const std::string& from, const std::string& to, const st
     }
   }
   ExportedProgram program = jit::to_exported_program(module, arguments, {}, options);
-  save(program, to);
+  save_program(program, to);
   std::printf("%s: %zu nodes\n", to.c_str(), program.graph().size());
   return 0;
 }

@@ -1,6 +1,6 @@
 // `umbra train`: some steps of an optimiser on a program, as an example of what can be done with one.
+#include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include "commands.h"
@@ -30,24 +30,23 @@ Tensor loss_of(const Tensor& output, const Tensor& target, const std::string& ki
   return cross_entropy_loss(output, target);
 }
 
+/// C prints the sign of what is no number.
+std::string loss_text(double loss) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", loss);
+  return std::isnan(loss) ? "nan" : text;
+}
+
 std::unique_ptr<optim::Optimizer> make_optimizer(const TrainOptions& options, const std::vector<Tensor>& parameters) {
   if (options.optimizer == "sgd")
     return std::make_unique<optim::SGD>(parameters, optim::SGDOptions{.lr = options.rate});
   return std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.lr = options.rate});
 }
 
-/// The program is written when all steps are done: a place where that cannot be is refused before the first.
-void check_place(const std::string& path) {
-  check<ValueError>(has_extension(path, ".pt2"), path, ": a program is written to a .pt2 file");
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  check<ValueError>(folder.empty() || std::filesystem::is_directory(folder), "cannot write ", path,
-                    ": there is no folder ", folder.string());
-}
-
 }  // namespace
 
 int train(const TrainOptions& options) {
-  if (!options.output.empty()) check_place(options.output);
+  if (!options.output.empty()) check_program_place(options.output);
   ExportedProgram program = load_program(options.path);
   std::vector<Tensor> parameters = parameters_of(program);
   ExportedModule module = program.module();
@@ -65,9 +64,9 @@ int train(const TrainOptions& options) {
     loss.backward();
     optimizer->step();
     if (step % every == 0 || step + 1 == options.steps)
-      std::printf("step %-6d loss %.6g\n", step + 1, loss.detach().item<double>());
+      std::printf("step %-6d loss %s\n", step + 1, loss_text(loss.detach().item<double>()).c_str());
   }
-  if (!options.output.empty()) save(program, options.output);
+  if (!options.output.empty()) save_program(program, options.output);
   return 0;
 }
 

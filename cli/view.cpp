@@ -40,8 +40,9 @@ std::string temporary_page(const std::string& path) {
 }  // namespace
 
 int view(const ViewOptions& options) {
-  ExportedProgram program = load_program(options.path);
   bool named = !options.output.empty();
+  if (named) check_place(options.output);
+  ExportedProgram program = load_program(options.path);
   std::string page = named ? options.output : temporary_page(options.path);
   io::save_file(page, program_page(program, {.title = std::filesystem::path(options.path).filename().string(),
                                              .sizes = options.sizes}));

@@ -98,7 +98,7 @@ void run_general() {
 
 void look_at_program() {
   ExportedProgram program = load("classifier.pt2");
-  ProgramCost cost = cost_of(program, {.sizes = {"batch=64"}});
+  ProgramCost cost = cost_of(program, {.sizes = {"64"}});
   std::printf("%lld operations, %lld bytes at the peak\n", static_cast<long long>(cost.report.flops()),
               static_cast<long long>(cost.report.peak));
   std::ofstream("classifier.html") << program_page(program, {.title = "classifier"});
@@ -108,11 +108,8 @@ void look_at_program() {
 
 void train_program() {
   ExportedProgram program = load("classifier.pt2");
-  std::vector<Tensor> parameters;
-  for (const std::string& name : program.signature.parameters()) parameters.push_back(program.find(name));
-
   ExportedModule model = program.module();  // shares the parameters: what is trained is the program
-  optim::AdamW optimizer(parameters, {.lr = 1e-2});
+  optim::AdamW optimizer(model.parameters(), {.lr = 1e-2});
   Tensor x = randn({64, 16}), target = x.slice(1, 0, 4).argmax(1);
   double first = 0, last = 0;
   for (int step = 0; step < 100; ++step) {

@@ -96,6 +96,10 @@ _LAZY = {
 _OTHER_NAMES = {"dsmm": "mm", "spmm": "mm", "hsmm": "hspmm", "saddmm": "sspaddmm", "_segment_reduce": "segment_reduce"}
 
 
+def __dir__():
+    return _modules.names_of(__name__, _LAZY)
+
+
 def __getattr__(name):
     """Submodules are loaded when they are first used; operators that were registered later appear when they are asked for."""
     if name in _OTHER_NAMES:

@@ -32,10 +32,10 @@ def _bytes(amount):
     return int(float(match[1]) * _UNITS[match[2]])
 
 
-def _text(amount, base=1024, units=("B", "KiB", "MiB", "GiB", "TiB", "PiB")):
+def _text(amount, units=("B", "kB", "MB", "GB", "TB", "PB")):
     unit = 0
-    while amount >= base and unit + 1 < len(units):
-        amount, unit = amount / base, unit + 1
+    while amount >= 1000 and unit + 1 < len(units):
+        amount, unit = amount / 1000, unit + 1
     return f"{amount:.4g} {units[unit]}"
 
 
@@ -71,7 +71,7 @@ class Estimate:
     def __str__(self):
         rows = [*self._rows(), ("Peak", _text(self.peak)),
                 ("At the peak", f"{self.peak_operator} in {self.peak_module or 'the model'} ({self.peak_phase})"),
-                ("Operations", _text(self.flops, 1000, ("FLOP", "KFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP")))]
+                ("Operations", _text(self.flops, ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP")))]
         return "\n".join(f"{name:<18} {value}" for name, value in rows)
 
     def save_plot(self, path, title="What the model costs"):

@@ -130,8 +130,10 @@ def einsum(*args):
     if len(args) < 2:
         raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list")
     equation, *operands = args
-    if not isinstance(equation, str):
+    if umbra.overrides.is_tensor_like(equation):
         equation, operands = _equation_of_lists((equation, *operands))
+    elif not isinstance(equation, str):
+        raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}")
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = operands[0]
     for i, operand in enumerate(operands):

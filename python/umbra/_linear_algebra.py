@@ -15,12 +15,13 @@ def _with_out(operator, *args, out=None, **kwargs):
 @overridable
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     """The p-norm of all elements or along `dim`; "fro" and "nuc" are norms of matrices."""
+    rank = input.dim()
     dims = [dim] if isinstance(dim, (builtins.int, SymInt)) else dim
     if isinstance(p, str):
         if p == "fro" and (dims is None or len(dims) <= 2):
             return _with_out(umbra.linalg.vector_norm, input, 2, dims, keepdim, dtype=dtype, out=out)
         if dims is None:
-            dims = list(range(input.dim()))
+            dims = list(range(rank))
         return _with_out(umbra.linalg.matrix_norm, input, p, dims, keepdim, dtype=dtype, out=out)
     return _with_out(umbra.linalg.vector_norm, input, 2.0 if p is None else p, dims, keepdim, dtype=dtype, out=out)
 
@@ -67,7 +68,7 @@ def chain_matmul(*matrices, out=None):
     return _chain_matmul(list(matrices), out=out)
 
 
-_find_frames = umbra._C._find_overload("aten::stft")
+_find_frames = umbra._C._find_function("aten::stft", 1)
 
 
 @overridable

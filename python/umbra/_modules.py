@@ -66,8 +66,22 @@ def raise_missing(module, name):
     raise (NotInUmbraYet if known else AttributeError)(text, name=name, obj=sys.modules.get(module)) from None
 
 
+_OPTIONAL = {"lazy_submodules", "tensorboard"}  # no name of torch's; what needs another package
+
+
+def names_of(package, others=()):
+    """What `dir(package)` says: the names that are there, and the submodules and others that are loaded on demand."""
+    module = sys.modules[package]
+    with_parts = (part for folder in module.__path__ for part in os.listdir(folder))
+    parts = {part.partition(".")[0] for part in with_parts if part.endswith(".py") or "." not in part}
+    shown = {part for part in parts if not part.startswith("_")} | set(others)
+    return sorted({*vars(module), *shown} - _OPTIONAL)
+
+
 def lazy_submodules(package):
-    """A module's `__getattr__` that imports `package.name` on demand."""
+    """A module's `__getattr__` that imports `package.name` on demand; `dir(package)` knows these names, too."""
+    sys.modules[package].__dir__ = lambda: names_of(package)
+
     def getattr_module(name):
         if not name.startswith("__"):
             try:

@@ -160,7 +160,7 @@ def _names_in_places(_):
     for path, place in places:  # what is in several places is known by the last
         found = {}
         for name in dir(place):
-            value = inspect.getattr_static(place, name)
+            value = inspect.getattr_static(place, name, None)  # none: loaded on demand
             if callable(value):
                 found.setdefault(id(value), f"{path}.{name}")
             elif place is _C.Tensor and hasattr(value, "__get__"):

@@ -471,8 +471,12 @@ void run_kernel(const Run& run, const Operator& op, Value* frame) {
                              "kernel registered.");
   if (run_trivially(op, frame)) return;
   const Schema& schema = op.schema();  // as PyTorch's errors name it: mylib.scale.default
-  fail<UnsupportedOperatorException>(schema.space, ".", schema.name, ".",
-                                     schema.overload.empty() ? "default" : schema.overload);
+  std::string overload = schema.overload.empty() ? "default" : schema.overload;
+  throw UnsupportedOperatorException(
+      concat(schema.space, ".", schema.name, ".", overload),
+      concat("The operator has no function for fake tensors, which says what its result looks like: library.fake(\"",
+             schema.name, "\", ...) in C++, torch.library.register_fake(\"", schema.space, "::", schema.name,
+             "\") in Python."));
 }
 
 }  // namespace

@@ -49,8 +49,11 @@ void DimSizes::read(const FlatInputs& flat) {
 void DimSizes::check_fits(const FlatInputs& flat) const {
   for (const auto& [path, dims] : options_.dynamic_shapes) {
     auto found = std::find(flat.paths.begin(), flat.paths.end(), path);
-    check<UserError>(found != flat.paths.end(), "dynamic_shapes names '", path,
-                     "', which is no tensor among the inputs");
+    if (found == flat.paths.end()) {
+      std::string names;
+      for (const std::string& known : flat.paths) names += (names.empty() ? "" : ", ") + known;
+      fail<UserError>("dynamic_shapes names '", path, "', which is no tensor among the inputs: ", names);
+    }
     const Value& v = flat.values[static_cast<size_t>(found - flat.paths.begin())];
     if (!v.is_tensor()) {
       check_integer_fits(path, v, dims);

@@ -20,6 +20,24 @@ Tensor ExportedProgram::find(const std::string& name) const {
   return Tensor();
 }
 
+NamedTensors ExportedProgram::named_parameters() const {
+  NamedTensors found;
+  for (const std::string& name : signature.parameters()) found.emplace_back(name, find(name));
+  return found;
+}
+
+NamedTensors ExportedProgram::named_buffers() const {
+  NamedTensors found;
+  for (const std::string& name : signature.buffers()) found.emplace_back(name, find(name));
+  return found;
+}
+
+std::vector<Tensor> ExportedProgram::parameters() const {
+  std::vector<Tensor> found;
+  for (const std::string& name : signature.parameters()) found.push_back(find(name));
+  return found;
+}
+
 ExportedModule ExportedProgram::module() const { return ExportedModule(*this); }
 
 // ---- what can be run ----

@@ -258,8 +258,9 @@ void InputCheck::read_guards(const std::vector<std::string>& guards) {
 // ---- checking ----
 
 void InputCheck::run(const std::vector<Value>& inputs) const {
-  check<ValueError>(inputs.size() == inputs_.size(), "the program takes ", inputs_.size(), " inputs, ", inputs.size(),
-                    " were given");
+  check<ValueError>(inputs.size() == inputs_.size(), "the program takes ", inputs_.size(),
+                    inputs_.size() == 1 ? " input, " : " inputs, ", inputs.size(),
+                    inputs.size() == 1 ? " was given" : " were given");
   try {
     run_checks(inputs);
   } catch (const InputMismatch& mismatch) {

@@ -25,12 +25,12 @@ std::string amount(double value, double base, const char* const* units, size_t c
 }
 
 std::string bytes_text(int64_t bytes) {
-  static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  return amount(static_cast<double>(bytes), 1024, units, std::size(units));
+  static constexpr const char* units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+  return amount(static_cast<double>(bytes), 1000, units, std::size(units));
 }
 
 std::string flops_text(int64_t flops) {
-  static constexpr const char* units[] = {"", "K", "M", "G", "T", "P", "E"};
+  static constexpr const char* units[] = {"", "k", "M", "G", "T", "P", "E"};
   return amount(static_cast<double>(flops), 1000, units, std::size(units)) + "FLOP";
 }
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -16,6 +17,9 @@ namespace umbra::io {
 namespace {
 
 constexpr size_t kWriteBuffer = size_t{1} << 18;
+constexpr size_t kWatchedPiece = size_t{1} << 24;  // what is written between two words to a watcher
+
+std::atomic<WriteWatcher*> write_watcher;
 
 /// An open file descriptor that closes itself.
 struct Descriptor {
@@ -146,11 +150,13 @@ void AtomicFile::write(const void* data, size_t size) {
 
 void AtomicFile::write_through(const void* data, size_t size) {
   for (const char* next = static_cast<const char*>(data); size > 0;) {
-    ssize_t count = ::write(descriptor_, next, size);
+    WriteWatcher* watcher = write_watcher;
+    ssize_t count = ::write(descriptor_, next, watcher ? std::min(size, kWatchedPiece) : size);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) failed("cannot write the file");
     next += count;
     size -= static_cast<size_t>(count);
+    if (watcher) watcher->wrote(static_cast<size_t>(count));
   }
 }
 
@@ -170,6 +176,8 @@ void AtomicFile::commit() {
   temporary_.clear();
   sync_folder(target_);
 }
+
+void watch_writes(WriteWatcher* watcher) { write_watcher = watcher; }
 
 void save_file(const std::string& path, std::string_view contents) {
   AtomicFile file(path);

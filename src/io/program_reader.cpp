@@ -468,9 +468,7 @@ CallSignature call_signature(const pt2::ModuleCallSignature& s, const pt2::Named
           parse_tree_spec(s.out_spec, fields)};
 }
 
-}  // namespace
-
-ExportedProgram from_pt2(const Pt2Program& stored) {
+ExportedProgram read_program(const Pt2Program& stored) {
   ExportedProgram out;
   out.shape_env = make_counted<sym::ShapeEnv>();
   declare_symbols(*out.shape_env, stored.program, out);
@@ -512,6 +510,19 @@ ExportedProgram from_pt2(const Pt2Program& stored) {
   forget_unused_ranges(out);
   out.shape_env->suppress_guards(true);
   return out;
+}
+
+}  // namespace
+
+ExportedProgram from_pt2(const Pt2Program& stored) {
+  if (stored.label.empty()) return read_program(stored);
+  try {
+    return read_program(stored);
+  } catch (const NotImplementedError& e) {
+    fail<NotImplementedError>("'", stored.label, "': ", e.what());
+  } catch (const Error& e) {
+    fail<ValueError>("'", stored.label, "' is not a valid program: ", e.what());
+  }
 }
 
 }  // namespace umbra::io

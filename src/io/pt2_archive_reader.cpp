@@ -163,9 +163,10 @@ void check_signature(const Pt2Program& program, const std::string& label) {
 Pt2Archive read_pt2(const Bytes& bytes, const std::string& label) {
   ZipReader zip(bytes, label);
   Pt2Archive archive = zip.find(kOldProgram) ? read_old(zip) : ArchiveReader(zip).run();
-  for (const Pt2Program& program : archive.programs) {
+  for (Pt2Program& program : archive.programs) {
     pt2::verify(program.program, label);
     check_signature(program, label);
+    program.label = label;
   }
   return archive;
 }

@@ -202,8 +202,8 @@ template <class Compute> void with_plain(const Tensor& out, const Tensor& a, con
 }
 
 // One number for all elements of a channel's plane.
-template <class T> void add_to_planes(T* data, const T* bias, int64_t bias_stride, const Tensor& out) {
-  int64_t channels = out.size(1), planes = out.size(0) * channels, size = out.numel() / planes;
+template <class T>
+void add_to_planes(T* data, const T* bias, int64_t bias_stride, int64_t planes, int64_t channels, int64_t size) {
   parallel_for(0, planes, 1 + kGrain / size, [&](int64_t from, int64_t to) {
     for (int64_t plane = from; plane < to; ++plane) {
       T* at = data + plane * size;
@@ -220,7 +220,9 @@ void add_bias(const Tensor& out, const Tensor& bias) {
   walk.simplify();
   visit<NumberTypes>(out.dtype(), "convolution", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if (out.is_contiguous()) return add_to_planes(out.data<T>(), bias.data<T>(), bias.stride(0), out);
+    const int64_t channels = out.size(1), planes = out.size(0) * channels;
+    if (out.is_contiguous())
+      return add_to_planes(out.data<T>(), bias.data<T>(), bias.stride(0), planes, channels, out.numel() / planes);
     parallel_for(0, out.numel(), kGrain, [&](int64_t from, int64_t to) {
       Odometer<2> at(walk);
       at.seek(from);
@@ -230,16 +232,38 @@ void add_bias(const Tensor& out, const Tensor& bias) {
   });
 }
 
-// Where a call of oneDNN costs more than the product: of few numbers, or where it would bring a weight that is used
-// once into another order.
+// Where a call of oneDNN costs more than the product: of few numbers, where it would bring a weight that is used once
+// into another order, or planes into one that has their channels together.
 bool is_plain_product(const Tensor& map, const Tensor& image, const Geometry& g) {
   if (!windows_are_image(g) || map.dtype() != DType::Float32 || !image.is_contiguous()) return false;
-  constexpr int64_t small = 1 << 16;
-  return (g.groups == 1 && window_is_image(g)) || map.numel() * GroupMatrices(g).columns_rows < small;
+  constexpr int64_t small = 1 << 16, wide = 256;
+  bool of_planes = map.is_contiguous() && g.map_size() >= wide;
+  return (g.groups == 1 && (window_is_image(g) || of_planes)) || map.numel() * GroupMatrices(g).columns_rows < small;
+}
+
+constexpr int64_t kSharedPlanes = 1 << 20;  // so many multiplications are worth a second thread
+
+// For kernels of one element: sample by sample, each with its bias while it is in the cache.
+void map_of_planes(const Tensor& map, const Tensor& image, const Tensor& weight, const Tensor& bias,
+                   const Geometry& g) {
+  GroupMatrices m(g);
+  const int64_t size = g.map_size(), from_size = m.image_channels * size, to_size = m.map_channels * size;
+  const Tensor kernels = matrix(weight, 0, m.map_channels, m.columns_rows);
+  parallel_for(0, g.batch, 1 + kSharedPlanes / (to_size * m.columns_rows), [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) {
+      mm(matrix(map, i * to_size, m.map_channels, size), kernels, matrix(image, i * from_size, m.columns_rows, size));
+      if (bias.defined())
+        add_to_planes(map.data<float>() + i * to_size, bias.data<float>(), bias.stride(0), m.map_channels,
+                      m.map_channels, size);
+    }
+  });
 }
 
 void make_map(const Tensor& map, const Tensor& image, const Tensor& weight, const Tensor& bias, const Geometry& g) {
-  if (!is_plain_product(map, image, g) && onednn_map_of_image(map, image, weight, bias, g)) return;
+  bool plain = is_plain_product(map, image, g);
+  if (plain && g.groups == 1 && !window_is_image(g) && map.is_contiguous() && weight.is_contiguous())
+    return map_of_planes(map, image, weight, bias, g);
+  if (!plain && onednn_map_of_image(map, image, weight, bias, g)) return;
   with_plain(map, image, weight,
              [&](const Tensor& out, const Tensor& a, const Tensor& b) { map_of_image(out, a, b, g); });
   add_bias(map, bias);

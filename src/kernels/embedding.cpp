@@ -88,6 +88,9 @@ void embedding_renorm(const Tensor& table, const Tensor& indices, double max_nor
                        " at dimension 0");
     named[static_cast<size_t>(row < 0 ? row + rows : row)] = 1;
   }
+  check<NotImplementedError>(is_differentiable(table.dtype()),
+                             "norm(): input dtype should be either floating point or complex. Got ",
+                             kernel_name(table.dtype()), " instead.");
   visit<DifferentiableTypes>(table.dtype(), "embedding_renorm", [&](auto tag) {
     using T = typename decltype(tag)::type;
     int64_t stride = table.stride(1);

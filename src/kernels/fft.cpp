@@ -40,8 +40,7 @@ std::optional<Rows> dense_rows(const FftPass& pass) {
     rows.count *= static_cast<int64_t>(pass.sizes[d]);
   }
   bool direction = pass.kind == Kind::ComplexToComplex || pass.forward == (pass.kind == Kind::RealToComplex);
-  bool fills = rows.count >= UMBRA_VECTOR(fft_lanes)(pass.wide);
-  return direction && pass.sizes[last] > 1 && fills ? std::optional(rows) : std::nullopt;
+  return direction && pass.sizes[last] > 1 ? std::optional(rows) : std::nullopt;
 }
 
 /// The pass over the run of this number.
@@ -89,6 +88,22 @@ void run_rows(const FftPass& pass, const Rows& rows) {
   });
 }
 
+/// Each by itself.
+void run_long_rows(const FftPass& pass, const Rows& rows) {
+  int64_t runs = 1;
+  for (size_t d = 0; d < rows.outer; ++d) runs *= static_cast<int64_t>(pass.sizes[d]);
+  int64_t grain = 1 + kFourierGrain / static_cast<int64_t>(pass.sizes.back());
+  parallel_for(0, runs * rows.count, grain, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      FftPass run = run_of(pass, rows, begin / rows.count);
+      int64_t first = begin % rows.count, count = std::min(rows.count - first, end - begin);
+      UMBRA_VECTOR(fft_long_rows)
+      (run, run.from + first * rows.from_bytes, rows.from_bytes, run.to + first * rows.to_bytes, rows.to_bytes, count);
+      begin += count;
+    }
+  });
+}
+
 /// One pass, shared out to the threads along the longest of the other dimensions.
 void run_pass(const FftPass& pass) {
   size_t split = pass.sizes.size();
@@ -98,7 +113,10 @@ void run_pass(const FftPass& pass) {
     if (d != pass.axis && (split == pass.sizes.size() || pass.sizes[d] > pass.sizes[split])) split = d;
   }
   if (total == 0) return;
-  if (std::optional<Rows> rows = dense_rows(pass)) return run_rows(pass, *rows);
+  if (std::optional<Rows> rows = dense_rows(pass)) {
+    if (UMBRA_VECTOR(fft_takes_row)(pass, rows->count)) return run_long_rows(pass, *rows);
+    if (rows->count >= UMBRA_VECTOR(fft_lanes)(pass.wide)) return run_rows(pass, *rows);
+  }
   if (split == pass.sizes.size()) return UMBRA_VECTOR(fft_pass)(pass);
   // Threads get whole vectors of transforms.
   int64_t count = static_cast<int64_t>(pass.sizes[split]), groups = (count + kLanes - 1) / kLanes;

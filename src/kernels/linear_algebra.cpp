@@ -7,8 +7,10 @@
 
 #include "kernels/batched_matrices.h"
 #include "kernels/blas.h"
+#include "kernels/lanes.h"
 #include "kernels/lapack.h"
 #include "kernels/symmetric_factor.h"
+#include "kernels/vector/triangle.h"
 
 namespace umbra::kernels {
 namespace {
@@ -59,12 +61,115 @@ template <class T> void mirror_triangle(T* a, int64_t n, bool upper) {
         }
 }
 
+template <class T> void exchange_rows(T* x, int columns, int64_t leading, const int* pivots, int count) {
+  for (int64_t j = 0; j < columns; ++j)
+    for (int i = 0; i < count; ++i) std::swap(x[j * leading + i], x[j * leading + pivots[i] - 1]);
+}
+
 void check_pivots(const int* pivots, int n, int rows) {
   for (int i = 0; i < n; ++i)
     check(pivots[i] >= 1 && pivots[i] <= rows,
           "pivots passed to lu_solve must be in the range [1, number of rows]; did you pass in the pivots of another "
           "matrix?");
 }
+
+template <class T>
+void trsm(bool left, bool upper, Form form, bool unit, int rows, int columns, const T* a, int a_leading, T* b,
+          int b_leading) {
+  CBLAS_TRANSPOSE op = form == Form::Plain ? CblasNoTrans : form == Form::Transposed ? CblasTrans : CblasConjTrans;
+  auto call = [&](auto function, auto one) {
+    function(CblasColMajor, left ? CblasLeft : CblasRight, upper ? CblasUpper : CblasLower, op,
+             unit ? CblasUnit : CblasNonUnit, rows, columns, one, a, a_leading, b, b_leading);
+  };
+  T one(1);
+  if constexpr (std::is_same_v<T, float>) call(cblas_strsm, one);
+  else if constexpr (std::is_same_v<T, double>) call(cblas_dtrsm, one);
+  else if constexpr (std::is_same_v<T, std::complex<float>>) call(cblas_ctrsm, &one);
+  else call(cblas_ztrsm, &one);
+}
+
+// Up to so many columns BLAS solves small triangles in less time than it takes to invert them.
+constexpr int kFewColumns = 16;
+
+template <class T> bool all_finite(const T* x, int64_t count) {
+  return sum_lanes<T>(count, [&](int64_t i) { return x[i] * T(0); }) == T(0);
+}
+
+/// The same from the left by halves: most of the work is then a product of matrices, which BLAS does in half the time.
+/// op(A) is A or its transpose. Of many columns the small triangles on the diagonal are inverted and multiplied, too,
+/// where numbers that are not finite cannot spread by that.
+template <class T> class TriangleByHalves {
+ public:
+  TriangleByHalves(bool upper, Form form, bool unit, int columns, const T* a, int64_t a_leading, T* b, int b_leading)
+      : upper_(upper),
+        turned_(form != Form::Plain),
+        unit_(unit),
+        form_(form),
+        columns_(columns),
+        a_(a),
+        a_leading_(a_leading),
+        b_(b),
+        b_leading_(b_leading) {}
+
+  void run(int n) {
+    inverts_ = columns_ > kFewColumns && std::is_same_v<T, Real<T>>;
+    for (int j = 0; inverts_ && j < columns_; ++j) inverts_ = all_finite(b_ + j * b_leading_, n);
+    if (inverts_) {
+      inverse_.resize(kTriangle * kTriangle);
+      rows_.resize(int64_t{kTriangle} * columns_);
+    }
+    solve(0, n);
+  }
+
+ private:
+  void solve(int first, int n) {
+    if (n <= kTriangle) return solve_small(first, n);
+    int half = (n / 2 + kTriangle - 1) / kTriangle * kTriangle, middle = first + half, rest = n - half;
+    if (upper_ == turned_) {
+      solve(first, half);
+      multiply(rest, half, T(-1), {at(middle, first), turned_, a_leading_}, {b_ + first, false, b_leading_}, T(1),
+               b_ + middle);
+      solve(middle, rest);
+    } else {
+      solve(middle, rest);
+      multiply(half, rest, T(-1), {at(first, middle), turned_, a_leading_}, {b_ + middle, false, b_leading_}, T(1),
+               b_ + first);
+      solve(first, half);
+    }
+  }
+  void solve_small(int first, int n) {
+    T* b = b_ + first;
+    if constexpr (std::is_same_v<T, Real<T>>) {
+      if (inverts_) {
+        UMBRA_VECTOR(invert_small_triangle)
+        (std::is_same_v<T, double>, upper_, unit_, n, at(first, first), a_leading_, inverse_.data());
+        if (all_finite(inverse_.data(), int64_t{n} * kTriangle)) {
+          for (int64_t j = 0; j < columns_; ++j) std::copy_n(b + j * b_leading_, n, rows_.data() + j * n);
+          return multiply(n, n, T(1), {inverse_.data(), !turned_, kTriangle}, {rows_.data(), false, n}, T(0), b);
+        }
+      }
+    }
+    trsm(true, upper_, form_, unit_, n, columns_, at(first, first), static_cast<int>(a_leading_), b,
+         static_cast<int>(b_leading_));
+  }
+  // Row after row, what lies there is the transposed matrices.
+  void multiply(int rows, int inner, T factor, blas::Matrix<const T> left, blas::Matrix<const T> right, T kept,
+                T* out) const {
+    blas::gemm<T>(columns_, rows, inner, factor, right, left, kept, out, b_leading_);
+  }
+  const T* at(int row, int column) const {
+    return a_ + (turned_ ? column + row * a_leading_ : row + column * a_leading_);
+  }
+
+  bool upper_, turned_, unit_, inverts_ = false;
+  Form form_;
+  int columns_;
+  const T* a_;
+  int64_t a_leading_;
+  T* b_;
+  int64_t b_leading_;
+  std::vector<T> inverse_, rows_;
+};
 
 }  // namespace
 
@@ -88,6 +193,23 @@ template <class T> void spread_nan(T* lu, int rows, int columns, int leading, in
   if (*status > from) *status = 0;
 }
 
+/// What getrf does for a real matrix, by halves of its columns.
+template <class T> int factor_by_halves(int rows, int columns, T* a, int leading, int* pivots) {
+  constexpr int kSmall = 64;  // up to here LAPACK is as fast
+  const int left = std::min(rows, columns) / 2 / kTriangle * kTriangle, right = columns - left, below = rows - left;
+  if (!std::is_same_v<T, Real<T>> || left == 0 || std::min(rows, columns) <= kSmall)
+    return lapack::getrf<T>(rows, columns, a, leading, pivots);
+  int info = factor_by_halves(rows, left, a, leading, pivots);
+  T *beside = a + int64_t{left} * leading, *rest = beside + left;
+  exchange_rows(beside, right, leading, pivots, left);
+  TriangleByHalves<T>(false, Form::Plain, true, right, a, leading, beside, leading).run(left);
+  blas::gemm<T>(right, below, left, T(-1), {beside, false, leading}, {a + left, false, leading}, T(1), rest, leading);
+  int of_rest = factor_by_halves(below, right, rest, leading, pivots + left);
+  exchange_rows(a + left, left, leading, pivots + left, std::min(below, right));
+  for (int i = left; i < std::min(rows, columns); ++i) pivots[i] += left;
+  return info != 0 ? info : of_rest != 0 ? of_rest + left : 0;
+}
+
 }  // namespace
 
 void lu_factor(const Tensor& lu, const Tensor& pivots, const Tensor& info, const Tensor& a) {
@@ -100,7 +222,7 @@ void lu_factor(const Tensor& lu, const Tensor& pivots, const Tensor& info, const
     int k = std::min(m.rows, m.columns);
     int *pivot = pivots.data<int>(), *status = info.data<int>();
     each_matrix(m.count, cube(k), [&](int64_t i) {
-      status[i] = lapack::getrf<T>(m.rows, m.columns, m[i], m.leading(), pivot + i * k);
+      status[i] = factor_by_halves(m.rows, m.columns, m[i], m.leading(), pivot + i * k);
       if (k > 0) spread_nan(m[i], m.rows, m.columns, m.leading(), &status[i]);
     });
   });
@@ -119,10 +241,17 @@ void lu_solve(const Tensor& out, const Tensor& lu, const Tensor& pivots, const T
     const int* pivot = exchanges.data<int>();
     char form = left ? (adjoint ? 'C' : 'N') : (adjoint ? 'N' : 'T');
     bool conjugated = complex && !left && adjoint;
+    bool by_halves = !complex && form == 'N' && x.columns > kFewColumns && m.rows >= kTriangle;
     each_matrix(x.count, cube(m.rows), [&](int64_t i) {
       check_pivots(pivot + i * m.rows, m.rows, m.rows);
       int64_t n = static_cast<int64_t>(x.rows) * x.columns;
       if (conjugated) conjugate(x[i], n);
+      if (by_halves) {
+        exchange_rows(x[i], x.columns, x.leading(), pivot + i * m.rows, m.rows);
+        for (bool upper : {false, true})
+          TriangleByHalves<T>(upper, Form::Plain, !upper, x.columns, m[i], m.leading(), x[i], x.leading()).run(m.rows);
+        return;
+      }
       lapack::getrs<T>(form, m.rows, x.columns, m[i], m.leading(), pivot + i * m.rows, x[i], x.leading());
       if (conjugated) conjugate(x[i], n);
     });
@@ -255,49 +384,17 @@ void cholesky_solve(const Tensor& out, const Tensor& b, const Tensor& factor, bo
     Tensor factors = column_major_copy(factor, batch_of(out));
     MatrixStack<T> m(factors);
     each_matrix(x.count, cube(m.rows), [&](int64_t i) {
-      lapack::potrs<T>(upper ? 'U' : 'L', m.rows, x.columns, m[i], m.leading(), x[i], x.leading());
+      if (!std::is_same_v<T, Real<T>> || x.columns <= kFewColumns || m.rows < kTriangle) {
+        lapack::potrs<T>(upper ? 'U' : 'L', m.rows, x.columns, m[i], m.leading(), x[i], x.leading());
+        return;
+      }
+      for (Form form : {upper ? Form::Transposed : Form::Plain, upper ? Form::Plain : Form::Transposed})
+        TriangleByHalves<T>(upper, form, false, x.columns, m[i], m.leading(), x[i], x.leading()).run(m.rows);
     });
   });
 }
 
 // ---- triangular systems ----
-
-namespace {
-
-template <class T>
-void trsm(bool left, bool upper, Form form, bool unit, int rows, int columns, const T* a, int a_leading, T* b,
-          int b_leading) {
-  CBLAS_TRANSPOSE op = form == Form::Plain ? CblasNoTrans : form == Form::Transposed ? CblasTrans : CblasConjTrans;
-  auto call = [&](auto function, auto one) {
-    function(CblasColMajor, left ? CblasLeft : CblasRight, upper ? CblasUpper : CblasLower, op,
-             unit ? CblasUnit : CblasNonUnit, rows, columns, one, a, a_leading, b, b_leading);
-  };
-  T one(1);
-  if constexpr (std::is_same_v<T, float>) call(cblas_strsm, one);
-  else if constexpr (std::is_same_v<T, double>) call(cblas_dtrsm, one);
-  else if constexpr (std::is_same_v<T, std::complex<float>>) call(cblas_ctrsm, &one);
-  else call(cblas_ztrsm, &one);
-}
-
-/// The same from the left for few columns, block by block: most of the work is then a product of matrices, which BLAS
-/// does in half the time. op(A) is A or its transpose.
-template <class T>
-void trsm_of_few(bool upper, Form form, bool unit, int n, int columns, const T* a, int64_t a_leading, T* b,
-                 int b_leading) {
-  constexpr int kBlock = 32;
-  bool turned = form != Form::Plain, forward = upper == turned;
-  auto block = [&](int row, int column) { return a + (turned ? column + row * a_leading : row + column * a_leading); };
-  for (int done = 0; done < n; done += kBlock) {
-    int size = std::min(kBlock, n - done), at = forward ? done : n - done - size, known = forward ? 0 : at + size;
-    // Row after row, what lies there is the transposed matrices.
-    if (done > 0)
-      blas::gemm<T>(columns, size, done, T(-1), {b + known, false, b_leading}, {block(at, known), turned, a_leading},
-                    T(1), b + at, b_leading);
-    trsm(true, upper, form, unit, size, columns, block(at, at), static_cast<int>(a_leading), b + at, b_leading);
-  }
-}
-
-}  // namespace
 
 void triangular_solve(const Tensor& out, const Tensor& a, const Tensor& b, bool upper, bool left, Form form,
                       bool unit_diagonal) {
@@ -311,10 +408,14 @@ void triangular_solve(const Tensor& out, const Tensor& a, const Tensor& b, bool 
     MatrixStack<T> m(triangles);
     bool is_upper = upper != by_rows;
     Form taken = !by_rows ? form : form == Form::Plain ? Form::Transposed : Form::Plain;
-    constexpr int kFewColumns = 16, kManyRows = 64;
-    bool few = left && x.columns <= kFewColumns && x.rows > kManyRows && taken != Form::Adjoint;
+    constexpr int kManyRows = 64;
+    bool few = x.columns <= kFewColumns,
+         worth = few ? x.rows > kManyRows : std::is_same_v<T, Real<T>> && x.rows >= kTriangle;
+    bool by_halves = left && worth && taken != Form::Adjoint;
     each_matrix(x.count, static_cast<double>(m.rows) * x.rows * x.columns, [&](int64_t i) {
-      if (few) trsm_of_few(is_upper, taken, unit_diagonal, x.rows, x.columns, m[i], m.leading(), x[i], x.leading());
+      if (by_halves)
+        TriangleByHalves<T>(is_upper, taken, unit_diagonal, x.columns, m[i], m.leading(), x[i], x.leading())
+            .run(x.rows);
       else trsm(left, is_upper, taken, unit_diagonal, x.rows, x.columns, m[i], m.leading(), x[i], x.leading());
     });
   });

@@ -320,6 +320,7 @@ std::shared_ptr<const MatmulPlan> make_plan(const Product& p) try {
 std::shared_ptr<const MatmulPlan> plan_for(const Product& p) {
   static auto& cache = *new onednn::PlanCache<MatmulPlan>;
   onednn::Key key = {static_cast<int64_t>(p.out.tensor.dtype()),
+                     static_cast<int64_t>(p.a.tensor.dtype()),
                      p.batch,
                      p.out.rows,
                      p.out.columns,
@@ -551,7 +552,9 @@ void multiply_bytes(const Tensor& out, const Tensor& a, const Tensor& b) {
   static const bool exact = __builtin_cpu_supports("avx512vnni");
   bool dense = out.is_contiguous() && a.is_contiguous() && b.is_contiguous() && out.numel() > 0 && a.numel() > 0;
   if (!exact || !dense) return mm(out, cast(a, DType::Int32), cast(b, DType::Int32));
+  Product p{matrices(out), matrices(a), matrices(b)};
   onednn::OneThread here;
+  if (plan_for(p)) return multiply_part_with_onednn(p);
   int64_t m = a.size(0), k = a.size(1), n = b.size(1);
   const int32_t zero = 0;
   auto* left = a.raw_data();

@@ -15,14 +15,15 @@ namespace {
 // ---- filling tensors
 // -------------------------------------------------------------------------------------------------
 
-// The elements in the order in which they lie in memory, which is the order PyTorch draws in.
-Strided<1> memory_order(const Tensor& t) {
+// The elements in the order in which those of the first tensor, whose sizes they have, lie in memory, which is the
+// order PyTorch draws in.
+template <class... Others> Strided<1 + sizeof...(Others)> memory_order(const Tensor& t, const Others&... others) {
   std::vector<size_t> dims(t.dim());
   std::iota(dims.begin(), dims.end(), 0);
   auto strides = t.strides();
   std::stable_sort(dims.begin(), dims.end(), [&](size_t a, size_t b) { return strides[a] > strides[b]; });
-  Strided<1> walk;
-  for (size_t d : dims) walk.push(t.sizes()[d], {strides[d]});
+  Strided<1 + sizeof...(Others)> walk;
+  for (size_t d : dims) walk.push(t.sizes()[d], {strides[d], others[d]...});
   walk.simplify();
   return walk;
 }
@@ -220,7 +221,7 @@ void bernoulli(const Tensor& self, double p, Generator& generator) {
 void bernoulli(const Tensor& self, const Tensor& p, Generator& generator) {
   if (self.numel() == 0) return;
   std::lock_guard lock(generator.engine().mutex);
-  Strided<2> walk(self.sizes(), {self.strides(), broadcast_strides(p, self.sizes())});
+  Strided<2> walk = memory_order(self, broadcast_strides(p, self.sizes()));
   visit<RealOrBool>(self.dtype(), "bernoulli_tensor_cpu_self_", [&](auto self_tag) {
     using T = typename decltype(self_tag)::type;
     visit<FloatingTypes>(p.dtype(), "bernoulli_tensor_cpu_p_", [&](auto p_tag) {
@@ -292,7 +293,7 @@ void random_full(const Tensor& self, Generator& generator) {
 
 void randperm(const Tensor& out, Generator& generator) {
   std::lock_guard lock(generator.engine().mutex);
-  visit<detail::Join<RealTypes, WideUnsigned>>(out.dtype(), "randperm", [&](auto tag) {
+  visit<RealTypes>(out.dtype(), "randperm", [&](auto tag) {
     using T = typename decltype(tag)::type;
     int64_t n = out.numel(), step = n > 0 ? out.stride(0) : 1;
     T* data = out.data<T>();

@@ -71,18 +71,18 @@ double LinearLR::rate(int64_t epoch, double, double now) const {
   return now * (1 + rise / (count * options_.start_factor + static_cast<double>(epoch - 1) * rise));
 }
 
-CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, int64_t T_max, double eta_min)
-    : LRScheduler(optimizer), half_period_(T_max), least_(eta_min) {
-  check<ValueError>(T_max > 0, "T_max should be positive, got ", T_max);
+CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, const CosineAnnealingLROptions& options)
+    : LRScheduler(optimizer), options_(options) {
+  check<ValueError>(options.T_max > 0, "T_max should be positive, got ", options.T_max);
   start();
 }
 double CosineAnnealingLR::rate(int64_t epoch, double base, double now) const {
-  double count = static_cast<double>(half_period_), pi = std::numbers::pi;
+  auto [half_period, least] = options_;
+  double count = static_cast<double>(half_period), pi = std::numbers::pi;
   if (epoch == 0) return now;
-  if ((epoch - 1 - half_period_) % (2 * half_period_) == 0)
-    return now + (base - least_) * (1 - std::cos(pi / count)) / 2;
+  if ((epoch - 1 - half_period) % (2 * half_period) == 0) return now + (base - least) * (1 - std::cos(pi / count)) / 2;
   double turn = static_cast<double>(epoch);
-  return (1 + std::cos(pi * turn / count)) / (1 + std::cos(pi * (turn - 1) / count)) * (now - least_) + least_;
+  return (1 + std::cos(pi * turn / count)) / (1 + std::cos(pi * (turn - 1) / count)) * (now - least) + least;
 }
 
 LambdaLR::LambdaLR(Optimizer& optimizer, std::function<double(int64_t)> lr_lambda)

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "umbra/autograd/grad_mode.h"
@@ -22,31 +23,34 @@ int64_t read_number(const std::string& text) {
   return value;
 }
 
-/// The sizes that were given, by the program's symbols, and the example's or the least possible of all others. With one
-/// symbol alone any name is its own.
+/// "s77=64" as the name of a size and its number, or "64" where there is one size alone.
+std::pair<std::string, int64_t> read_size(const std::string& text, const std::map<std::string, int64_t>& sizes) {
+  size_t at = text.find('=');
+  std::string name = text.substr(0, at == std::string::npos ? 0 : at),
+              number = at == std::string::npos ? text : text.substr(at + 1);
+  if (at == std::string::npos && sizes.size() == 1) name = sizes.begin()->first;
+  std::string known, advice;
+  for (const auto& [size, _] : sizes) known += (known.empty() ? "" : ", ") + size;
+  if (sizes.size() == 1) advice = ", and a number alone is enough";
+  check<ValueError>(!sizes.empty(), "the program has no dynamic sizes, and ", text, " was given");
+  check<ValueError>(!name.empty(), "a size is given as NAME=NUMBER, not ", text, "; the program has ", known);
+  check<ValueError>(sizes.contains(name), "the program has no size ", name, "; it has ", known, advice);
+  return {name, read_number(number)};
+}
+
+/// The sizes that were given, by the program's symbols, and the example's or the least possible of all others. A
+/// program with one symbol needs no name.
 void choose_sizes(const ExportedProgram& program, const std::vector<std::string>& given, ProgramCost& cost) {
   std::map<std::string, int64_t> free;
   if (program.shape_env)
     for (const sym::Symbol& s : program.shape_env->symbols())
       if (s.backed && !s.replacement)
         free[s.name] = s.expression->has_hint() ? s.expression->hint_int() : static_cast<int64_t>(s.range.lower);
-  std::string only;  // what the one symbol is called here
+  std::set<std::string> named;
   for (const std::string& text : given) {
-    size_t at = text.find('=');
-    check<ValueError>(at != std::string::npos, "a size is given as NAME=NUMBER, not ", text);
-    std::string name = text.substr(0, at);
-    if (free.size() == 1) {
-      check<ValueError>(only.empty() || only == name, "the program has one size alone, ", free.begin()->first,
-                        ", and there are two names, ", only, " and ", name);
-      only = std::exchange(name, free.begin()->first);
-    }
-    auto found = free.find(name);
-    if (found == free.end()) {
-      std::string names;
-      for (const auto& [known, _] : free) names += " " + known;
-      fail<ValueError>("the program has no size ", name, "; it has", names.empty() ? " none" : names);
-    }
-    found->second = read_number(text.substr(at + 1));
+    auto [name, number] = read_size(text, free);
+    check<ValueError>(named.insert(name).second, "the size ", name, " is given twice");
+    free[name] = number;
   }
   if (!program.shape_env) return;
   for (const sym::Symbol& s : program.shape_env->symbols())

@@ -92,6 +92,7 @@ std::string python_name(const std::exception& e) {
   std::string name = text ? text : typeid(e).name();
   std::free(text);
   name = name.substr(name.rfind(':') == std::string::npos ? 0 : name.rfind(':') + 1);
+  if (name == "LinAlgError") return "_LinAlgError";  // linalg.LinAlgError, by the name of its class
   return name == "Error" ? "RuntimeError" : name;
 }
 

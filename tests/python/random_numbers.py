@@ -91,7 +91,11 @@ def layouts(torch, dtype):
         return torch.linspace(low, high, 35, dtype=dtype).reshape(5, 7).t()
     draws = {}
     for name, fill in {"normal": lambda t: t.normal_(), "uniform": lambda t: t.uniform_(), "exponential": lambda t: t.exponential_(),
-                       "bernoulli": lambda t: t.bernoulli_(0.3), "random": lambda t: t.random_(50)}.items():
+                       "bernoulli": lambda t: t.bernoulli_(0.3), "random": lambda t: t.random_(50),
+                       "bernoulli by a tensor": lambda t: t.bernoulli_(torch.linspace(0, 1, t.numel()).reshape(t.shape)),
+                       "bernoulli into an output": lambda t: torch.bernoulli(torch.full(t.shape, 0.4), out=t),
+                       "native_dropout": lambda t: torch.native_dropout(t.fill_(1), 0.3, True)[0],
+                       "native_dropout of all": lambda t: torch.native_dropout(t.fill_(1), 1.0, True)[0]}.items():
         draws[f"{name}, transposed"] = lambda fill=fill: fill(torch.empty(5, 7, dtype=dtype).t())
         draws[f"{name}, every second"] = lambda fill=fill: fill(torch.empty(5, 40, dtype=dtype)[:, ::2])
         draws[f"{name}, permuted"] = lambda fill=fill: fill(torch.empty(3, 4, 5, dtype=dtype).permute(1, 2, 0))

@@ -74,6 +74,14 @@ class TestLooking:
         torch.save({"epoch": 5}, files / "numbers.pt")
         assert "it holds no tensors" in umbra("weights", files / "numbers.pt", status=1)
 
+    def test_tensors_of_torchscript(self, files):
+        model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2)).eval()
+        torch.jit.save(torch.jit.trace(model, torch.ones(4, 3)), str(files / "traced.pt"))
+        listed = [line.split()[0] for line in umbra("weights", files / "traced.pt").splitlines()[:-1]]
+        assert listed == list(model.state_dict())
+        umbra("convert", files / "traced.pt", files / "traced.safetensors")
+        assert torch.safetensors.load_file(str(files / "traced.safetensors"))["0.weight"].equal(model[0].weight)
+
     def test_costs_that_depend_on_data(self, files):
         save(export(Rows(), (torch.ones(4, 3),)), files / "rows.pt2")
         text = umbra("info", files / "rows.pt2")
@@ -93,7 +101,10 @@ class TestRunning:
     def test_other_outputs_are_told_apart(self, files):
         torch.safetensors.save_file({"o0": torch.zeros(4, 2)}, str(files / "other.safetensors"))
         text = umbra("run", files / "net.pt2", "--input", files / "inputs.safetensors", "--check", files / "other.safetensors", status=1)
-        assert "o0 differs by" in text
+        assert "o0, float32[4, 2], differs by" in text and "more than 0.0001" in text
+        torch.safetensors.save_file({"o0": torch.zeros(4, 3)}, str(files / "other.safetensors"))
+        text = umbra("run", files / "net.pt2", "--example", "--check", files / "other.safetensors", status=1)
+        assert "o0 is float32[4, 2], expected float32[4, 3]" in text
 
     def test_example_inputs(self, files):
         assert "o0: tensor" in umbra("run", files / "net.pt2", "--example")
@@ -101,6 +112,18 @@ class TestRunning:
     def test_outputs_are_written(self, files):
         umbra("run", files / "net.pt2", "--example", "--output", files / "out.safetensors")
         assert set(torch.safetensors.load_file(str(files / "out.safetensors"))) == {"o0", "buffer:count"}
+
+    def test_results_that_cannot_be_written_are_not_computed(self, files):
+        text = umbra("run", files / "net.pt2", "--example", "--repeat", 3, "--output", files / "none/out.npz", status=1)
+        assert "No such file" in text and "runs:" not in text
+        assert "tensors are written to" in umbra("run", files / "net.pt2", "--output", files / "out.txt", status=1)
+
+    def test_results_do_not_replace_what_is_read(self, files):
+        before = (files / "inputs.safetensors").read_bytes()
+        assert "a file that is read" in umbra("run", files / "net.pt2", "--input", files / "inputs.safetensors", "--output", files / "inputs.safetensors", status=1)
+        assert (files / "inputs.safetensors").read_bytes() == before
+        text = umbra("run", files / "net.pt2", "--example", "--check", files / "expected.safetensors", "--output", files / "." / "expected.safetensors", status=1)
+        assert "a file that is read" in text
 
     def test_inputs_that_do_not_fit(self, files):
         torch.safetensors.save_file({"i0": torch.zeros(9, 3)}, str(files / "many.safetensors"))
@@ -113,15 +136,26 @@ class TestRunning:
         assert "3 runs" in text and "torch.ops.aten.linear.default" in text
 
 
+@pytest.fixture
+def models():
+    path = next((p / "shared/models" for p in pathlib.Path(__file__).parents if (p / "shared/models/multi").exists()), None)
+    if path is None:
+        pytest.skip("no folder of model files beside the checkout")
+    return path
+
+
+def test_malformed_programs_are_named(models):
+    errors = {path.name: subprocess.run([str(PROGRAM), "show", str(path)], capture_output=True, text=True).stderr for path in models.glob("bad/*.pt2")}
+    assert len(errors) > 40 and "missing_argument.pt2' is not a valid program: Node 'linear'" in errors["missing_argument.pt2"]
+    assert [name for name, error in errors.items() if error and name not in error] == []
+
+
 class TestSeveralPrograms:
     """A file may hold several: the one that is meant is named behind the path."""
 
     @pytest.fixture
-    def two(self):
-        path = next((p / "shared/models/multi/two_programs.pt2" for p in pathlib.Path(__file__).parents if (p / "shared/models/multi").exists()), None)
-        if path is None:
-            pytest.skip("no folder of model files beside the checkout")
-        return path
+    def two(self, models):
+        return models / "multi/two_programs.pt2"
 
     def test_the_names_are_told(self, two):
         text = umbra("info", two, status=1)
@@ -153,7 +187,8 @@ class TestTraining:
         assert "linear.weight: other values" in changed and "linear.bias: other values" in changed
 
     def test_where_it_cannot_be_written_nothing_is_trained(self, files):
-        for place, words in (("none/trained.pt2", "there is no folder"), ("trained.txt", "a program is written to a .pt2 file")):
+        (files / "folder.pt2").mkdir()
+        for place, words in (("none/trained.pt2", "No such file"), ("trained.txt", "a program is written to a .pt2 file"), ("folder.pt2", "is a folder")):
             text = umbra("train", files / "net.pt2", "--example", "--target", files / "inputs.safetensors", "--output", files / place, status=1)
             assert words in text and "step" not in text
 
@@ -186,6 +221,19 @@ class TestChanging:
         assert "no differences" in umbra("diff", files / "net.pt2", files / "net.pt2")
         umbra("decompose", files / "net.pt2", files / "parts.pt2")
         assert "- " in umbra("diff", files / "net.pt2", files / "parts.pt2", status=1)
+
+    def test_arrays_are_compared_whatever_their_files_are_called(self, files):
+        umbra("run", files / "net.pt2", "--example", "--output", files / "a.npy")
+        umbra("run", files / "net.pt2", "--example", "--output", files / "b.npy")
+        assert "no differences" in umbra("diff", files / "a.npy", files / "b.npy")
+
+    def test_a_program_is_not_written_under_a_strange_name(self, files):
+        assert "a program is written to a .pt2 file" in umbra("decompose", files / "net.pt2", files / "parts.txt", status=1)
+
+    def test_a_file_of_tensors_is_not_written_over_itself(self, files):
+        torch.save({"model": torch.ones(2), "epoch": 5}, files / "checkpoint.pt")
+        assert "is the one that is read" in umbra("convert", files / "checkpoint.pt", files / "checkpoint.pt", status=1)
+        assert torch.load(files / "checkpoint.pt")["epoch"] == 5
 
     @pytest.mark.parametrize("kind", ["safetensors", "pt", "npz"])
     def test_convert(self, files, kind):
@@ -220,14 +268,28 @@ class TestCommandLine:
     def test_mistyped_options_are_named(self, files):
         assert "there is no option '--exmple'; did you mean '--example'?" in umbra("run", files / "net.pt2", "--exmple", status=2)
 
-    @pytest.mark.parametrize("count", ["0", "-3", "many"])
+    @pytest.mark.parametrize("count", ["0", "-3", "many", "2.5", "99999999999"])
     def test_counts_that_are_none_are_named(self, files, count):
         text = umbra("run", files / "net.pt2", "--example", "--repeat", count, status=2)
-        assert text.startswith(f"umbra: --repeat: expected a number above 0, got {count}\n")
+        assert text.startswith(f"umbra: --repeat: expected a whole number above 0, got {count}\n")
+
+    def test_options_that_say_nothing_are_refused(self, files):
+        assert "--tolerance requires --check" in umbra("run", files / "net.pt2", "--tolerance", 1, status=2)
+        for number in ("-1", "nan"):
+            text = umbra("run", files / "net.pt2", "--check", files / "expected.safetensors", "--tolerance", number, status=2)
+            assert f"expected a number, 0 or above, got {number}" in text
+
+    def test_defaults_are_in_the_help(self):
+        assert "--loss TEXT:{mse,l1,cross_entropy}=mse" in umbra("train", "--help") and "--tolerance FLOAT=0.0001" in umbra("run", "--help")
 
     def test_usage_errors_have_a_status_of_their_own(self):
         umbra("run", status=2)
         umbra("info", "nowhere.pt2", status=1)
+
+    def test_output_that_is_lost_is_an_error(self, files):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([str(PROGRAM), "show", str(files / "net.pt2")], stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 1 and done.stderr == "umbra: cannot write to standard output\n"
 
     def test_no_command_is_answered_with_the_commands(self):
         assert "umbra convert weights.pt weights.safetensors" in umbra(status=2)

@@ -323,3 +323,15 @@ def test_activations_say_their_arguments():
         nn.ELU(slope=2.0)
     with pytest.warns(FutureWarning, match="keyword argument `min_value` is deprecated and renamed to `min_val`"):
         assert nn.Hardtanh(min_value=-3.0).min_val == -3.0
+
+
+class TestConstructors:
+    @pytest.mark.parametrize("name", ["Conv2d", "ConvTranspose1d", "LazyConv3d", "AvgPool2d", "MaxUnpool1d", "ReflectionPad2d", "ZeroPad1d", "FractionalMaxPool2d"])
+    def test_what_is_missing_is_said_by_the_layer_that_was_called(self, name):
+        with pytest.raises(TypeError, match=rf"^{name}.__init__\(\) missing"):
+            getattr(nn, name)()
+
+    def test_constructors_of_a_kind_of_layers_stay_apart(self):
+        assert nn.Conv1d.__init__ is not nn.Conv2d.__init__ and nn.Conv2d.__init__.__qualname__ == "Conv2d.__init__"
+        with pytest.raises(TypeError, match=r"^_BatchNorm.__init__\(\) missing"):
+            nn.BatchNorm2d()

@@ -409,8 +409,10 @@ def test_ranges_of_types_without_kernels_are_refused():
     for dtype in (torch.uint16, torch.uint64, torch.float8_e4m3fn):
         with pytest.raises(NotImplementedError, match="arange_cpu"):
             torch.arange(3, dtype=dtype)
-    with pytest.raises(NotImplementedError, match="histogram_cpu"):
+    with pytest.raises(NotImplementedError, match="aminmax_cpu"):
         torch.histc(torch.ones(3).to(torch.float8_e4m3fn))
+    with pytest.raises(NotImplementedError, match="linspace_cpu"):
+        torch.histc(torch.ones(3).to(torch.float8_e4m3fn), 5, 0, 3)
 
 
 def test_integers_do_not_wrap_around_as_thresholds():
@@ -535,3 +537,24 @@ def test_calls_that_warn(call, text):
 def test_the_gradient_of_a_batch_norm_without_its_statistics_is_refused(train, needed):
     with pytest.raises(RuntimeError, match=f"{needed} are needed"):
         torch.ops.aten.native_batch_norm_backward(torch.ones(2, 2), torch.ones(2, 2), None, None, None, None, None, train, 1e-5, [True, True, True])
+
+
+def test_of_nothing_neither_dimensions_nor_bounds_are_looked_at():
+    assert torch.roll(torch.ones(2, 0), [1, 2], [5, 9]).shape == (2, 0)
+    assert aten.uniform_(torch.zeros(0, dtype=torch.complex64), 3.0, -1.0).shape == (0,)
+    assert aten._fft_c2r(torch.zeros(2, 3, dtype=torch.complex64), [1], 0, 0).shape == (2, 0)
+    assert aten.multilabel_margin_loss(torch.ones(0, 3), torch.ones(0, 3), 0).shape == (0,)
+
+
+def test_dropout_of_complex_numbers_has_a_mask_of_bools():
+    x = torch.ones(3, 2, dtype=torch.complex64)
+    out, mask = torch.native_dropout(x, 0.5, True)
+    assert mask.dtype == torch.bool and torch.equal(out, x * mask * 2)
+    with pytest.raises(RuntimeError, match="p to be in"):
+        torch.native_dropout(x, 1.5, True)
+
+
+def test_nothing_is_repeated_whatever_size_is_said():
+    assert aten.repeat_interleave.self_Tensor(torch.ones(0, 1, 2), torch.tensor(0), None, output_size=1).shape == (0,)
+    with pytest.raises(RuntimeError, match="allocated size"):
+        aten.repeat_interleave.self_Tensor(torch.ones(2), torch.tensor(1), None, output_size=1)

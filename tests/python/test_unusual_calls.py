@@ -222,3 +222,33 @@ def test_a_batch_norm_of_no_channels():
     assert torch.nn.functional.batch_norm(torch.zeros(2, 0, 4), None, None, training=True).shape == (2, 0, 4)
     with pytest.raises(IndexError):
         torch.nn.functional.batch_norm(torch.tensor(1.0), None, None, training=True)
+
+
+# ---- arguments of a wrong kind ----
+
+functional = torch.nn.functional
+x, image, places = torch.ones(2, 3), torch.ones(1, 1, 2, 2), torch.zeros(1, 2, 2, 2)
+
+
+@pytest.mark.parametrize(
+    "call, kind, text",
+    [
+        (lambda: functional.grid_sample(image, places, align_corners="no"), TypeError, "'align_corners' .* must be bool, not str"),
+        (lambda: functional.affine_grid(torch.ones(1, 2, 3), (1, 1, 2, 2), 2.5), TypeError, "must be bool, not float"),
+        (lambda: functional.normalize("abc"), AttributeError, "norm"),
+        (lambda: functional.glu(3), AttributeError, "dim"),
+        (lambda: functional.glu(torch.tensor(1.0)), RuntimeError, "glu does not support scalars"),
+        (lambda: torch.norm(None), AttributeError, "NoneType"),
+        (lambda: torch.einsum(2.5, x, x), TypeError, "'equation' .* must be str, not float"),
+        (lambda: torch.stft(x.reshape(-1).repeat(3), 2.5, 2), TypeError, "stft.. received an invalid combination"),
+        (lambda: torch.repeat_interleave(torch.tensor(1.5), 2, 0), IndexError, "Dimension"),
+    ],
+)
+def test_arguments_of_a_wrong_kind(call, kind, text):
+    with pytest.raises(kind, match=text) as caught:
+        call()
+    assert caught.type is kind
+
+
+def test_no_order_is_the_default_one():
+    assert torch.equal(functional.normalize(x, None), functional.normalize(x))

@@ -115,14 +115,14 @@ def test_the_command_writes_the_page(program, tmp_path):
     save(program, tmp_path / "net.pt2")
     def umbra(*arguments):
         return subprocess.run([str(PROGRAM), "view", *map(str, arguments)], capture_output=True, text=True, env={**os.environ, "TMPDIR": str(tmp_path), "DISPLAY": "", "WAYLAND_DISPLAY": ""}, check=False)
-    done = umbra(tmp_path / "net.pt2", "--size", "batch=32", "-o", tmp_path / "page.html")
+    done = umbra(tmp_path / "net.pt2", "--size", "32", "-o", tmp_path / "page.html")
     assert done.returncode == 0 and done.stdout.strip() == str(tmp_path / "page.html"), done.stderr
     data = data_of((tmp_path / "page.html").read_text())
     assert data["title"] == "net.pt2" and data["sizes"][0]["value"] == 32
     done = umbra(tmp_path / "net.pt2")
     assert done.returncode == 0 and pathlib.Path(done.stdout.strip()).read_text().startswith("<!doctype html>")
-    assert "4096" not in umbra(tmp_path / "net.pt2", "--size", "batch=99").stdout
-    assert umbra(tmp_path / "net.pt2", "--size", "batch=99").returncode == 1
+    assert "4096" not in umbra(tmp_path / "net.pt2", "--size", "99").stdout
+    assert umbra(tmp_path / "net.pt2", "--size", "99").returncode == 1
 
 
 def large_program():

@@ -80,6 +80,10 @@ class CompiledFunction {
   template <class... Inputs> Tensor operator()(const Inputs&... inputs) const {
     return umbra::detail::only_result(run({Value(inputs)...}));
   }
+  /// For functions of a list of tensors.
+  Tensor operator()(const std::vector<Tensor>& inputs) const {
+    return umbra::detail::only_result(run(umbra::detail::as_values(inputs)));
+  }
   /// The same, only where graphs for such inputs are there: nothing is captured.
   std::optional<std::vector<Value>> run_known(const std::vector<Value>& inputs) const;
   /// Why the graphs that were used last are not for such inputs; empty where there are graphs for them.

@@ -81,10 +81,19 @@ template <class F> constexpr bool gives_one_tensor() {
   (std::make_index_sequence<input_count<F>()>());
 }
 
+/// Whether a function takes a list of tensors and nothing else: then all inputs are the list.
+template <class F> constexpr bool takes_list() {
+  if constexpr (Signed<F>)
+    return std::is_same_v<typename boxing::Signature<F>::Arguments, std::tuple<std::vector<Tensor>>>;
+  else return false;
+}
+
 /// A typed function of tensors as one of values. Functions whose parameters are deduced, as those that `grad` and its
 /// like return, are asked how many tensors they take.
 template <class F> ValueFunction value_function(F f) {
   return [f](const std::vector<Value>& inputs) {
+    if constexpr (takes_list<F>())
+      if (inputs.size() != 1 || inputs[0].is_tensor()) return as_values(f(as_tensors(inputs)));
     constexpr size_t n = input_count<F>();
     check<TypeError>(inputs.size() == n, "the function takes ", n, " inputs, ", inputs.size(), " were given");
     if constexpr (Signed<F>) {

@@ -69,10 +69,15 @@ struct ExportedProgram {
   ExportedModule module() const;
   /// The tensor of that name in the state or among the constants; undefined where there is none.
   Tensor find(const std::string& name) const;
+  /// Those of the signature, which belong to the program and to every module made of it.
+  NamedTensors named_parameters() const;
+  NamedTensors named_buffers() const;
+  /// What an optimiser takes.
+  std::vector<Tensor> parameters() const;
 };
 
-/// Leaves parameters and buffers that the program does not use out of its inputs, and of several names of one tensor all
-/// but the first; what is left comes in the order of its use, parameters first. The state stays what it is.
+/// Leaves parameters and buffers that the program does not use out of its inputs, and of several names of one tensor
+/// all but the first; what is left comes in the order of its use, parameters first. The state stays what it is.
 void keep_used_state(ExportedProgram& program);
 
 class InputCheck;
@@ -88,6 +93,9 @@ class ExportedModule {
     return detail::only_result(run({Value(inputs)...}));
   }
   const ExportedProgram& program() const { return program_; }
+  NamedTensors named_parameters() const { return program_.named_parameters(); }
+  NamedTensors named_buffers() const { return program_.named_buffers(); }
+  std::vector<Tensor> parameters() const { return program_.parameters(); }
 
  private:
   ExportedProgram program_;

@@ -90,6 +90,15 @@ class AtomicFile final : public ByteSink {
   int descriptor_ = -1;
 };
 
+/// Is told of every piece that is brought to a file, by whichever thread: for programs that show how far they are.
+class WriteWatcher {
+ public:
+  virtual ~WriteWatcher() = default;
+  virtual void wrote(size_t bytes) = 0;
+};
+/// From now on there is this one; null ends it.
+void watch_writes(WriteWatcher* watcher);
+
 /// Replaces the file by these bytes, atomically.
 void save_file(const std::string& path, std::string_view contents);
 

@@ -31,6 +31,7 @@ struct Pt2Program {
   std::vector<Pt2Tensor> weights;    // parameters and persistent buffers
   std::vector<Pt2Tensor> constants;  // constant tensors and buffers that are not persistent
   Bytes sample_inputs;               // a torch.save file of the example inputs, not looked at; may be empty
+  std::string label;                 // what errors call the file it was read from; empty where it is from none
 };
 
 struct Pt2Archive {

@@ -29,6 +29,7 @@ class Sequential : public Layer {
     add(std::to_string(size()), std::move(module));
   }
   size_t size() const { return children().size(); }
+  bool is_empty() const { return children().empty(); }
   Module& operator[](size_t i) const { return child(i); }
   Tensor forward(Tensor x) override;
 };

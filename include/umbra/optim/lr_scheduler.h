@@ -100,15 +100,20 @@ class LinearLR final : public LRScheduler {
   LinearLROptions options_;
 };
 
+struct CosineAnnealingLROptions {
+  int64_t T_max = 1;
+  double eta_min = 0;
+};
 /// Down to `eta_min` along half a cosine of `T_max` epochs, and up again.
 class CosineAnnealingLR final : public LRScheduler {
  public:
-  CosineAnnealingLR(Optimizer& optimizer, int64_t T_max, double eta_min = 0);
+  CosineAnnealingLR(Optimizer& optimizer, const CosineAnnealingLROptions& options);
+  CosineAnnealingLR(Optimizer& optimizer, int64_t T_max, double eta_min = 0)
+      : CosineAnnealingLR(optimizer, CosineAnnealingLROptions{T_max, eta_min}) {}
 
  private:
   double rate(int64_t epoch, double base, double now) const override;
-  int64_t half_period_;
-  double least_;
+  CosineAnnealingLROptions options_;
 };
 
 /// The base rate times a function of the epoch.

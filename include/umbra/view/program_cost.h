@@ -1,6 +1,6 @@
 // What a call of an exported program costs, from a run without data: memory over time and operations, node by node.
 //
-//     ProgramCost cost = cost_of(load("mlp.pt2"), {.sizes = {"batch=64"}});
+//     ProgramCost cost = cost_of(load("mlp.pt2"), {.sizes = {"s77=64"}});
 //     cost.report.peak;                                  // bytes
 //     cost.report.flops_by_scope();                      // by the modules that the program was exported from
 #pragma once
@@ -14,7 +14,9 @@
 namespace UMBRA_API umbra {
 
 struct ProgramCostOptions {
-  std::vector<std::string> sizes = {};  // "s0=64": dynamic sizes; others are the example's, or the least possible
+  /// Dynamic sizes by their names in the program, "s77=64", or "64" where there is one; others are the example's, or the
+  /// least possible.
+  std::vector<std::string> sizes = {};
   bool training = false;                // with a backward pass
 };
 

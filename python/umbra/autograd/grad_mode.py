@@ -3,6 +3,7 @@ import functools
 import inspect
 import threading
 import warnings
+from typing import Any
 
 from umbra import _C
 from umbra._C import is_grad_enabled, is_inference_mode_enabled  # noqa: F401
@@ -68,7 +69,7 @@ class no_grad(_SetGrad):
     """Nothing inside is recorded."""
     _enabled = False
 
-    def __new__(cls, function=None):
+    def __new__(cls, function=None) -> Any:
         self = super().__new__(cls)
         return self if function is None else self(function)
 
@@ -77,7 +78,7 @@ class enable_grad(_SetGrad):
     """Recording inside `no_grad`."""
     _enabled = True
 
-    def __new__(cls, function=None):
+    def __new__(cls, function=None) -> Any:
         self = super().__new__(cls)
         return self if function is None else self(function)
 
@@ -131,7 +132,7 @@ class set_multithreading_enabled(_Context):
 class inference_mode(_Context):
     """Like no_grad, and tensors made inside can never be recorded."""
 
-    def __new__(cls, mode=True):
+    def __new__(cls, mode=True) -> Any:
         self = super().__new__(cls)
         if isinstance(mode, bool):
             return self

@@ -20,11 +20,11 @@ class _Together(Function):
     """A wrapper of parts that have a gradient, which is made of the parts of its own."""
 
     @staticmethod
-    def forward(ctx, layout, *parts):
+    def forward(_, layout, *parts):
         return make(layout, iter([part.detach() for part in parts]))
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(_, grad):
         return None, *parts_of(grad)
 
 

@@ -1,5 +1,7 @@
 """grad, vjp, jvp, Jacobians and Hessians."""
 import contextlib
+from collections.abc import Callable
+from typing import Any
 
 import umbra
 from umbra import _C
@@ -92,7 +94,7 @@ _NO_HOOKS = ("torch.func.{grad, vjp, jacrev, hessian} don't yet support saved te
 
 # ---- reverse mode ----
 
-def grad_and_value(func, argnums=0, has_aux=False):
+def grad_and_value(func, argnums: Any = 0, has_aux=False) -> Callable[..., Any]:
     """The gradient of a function with a scalar result, and the result: `(gradient, value)`, or `(gradient, (value, aux))`."""
     @same_name(func)
     def call(*args, **kwargs):
@@ -114,7 +116,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
     return call
 
 
-def grad(func, argnums=0, has_aux=False):
+def grad(func, argnums: Any = 0, has_aux=False) -> Callable[..., Any]:
     """The gradient of a function with a scalar result, with respect to the arguments at `argnums`."""
     both = grad_and_value(func, argnums, has_aux)
 
@@ -261,7 +263,7 @@ def _pulled_rows(pull_back, basis, spec, count, chunk_size, in_place):
     return rows
 
 
-def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
+def jacrev(func, argnums: Any = 0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False) -> Callable[..., Any]:
     """The Jacobian by reverse mode: all elements of the result at once, or `chunk_size` of them at a time. With `_preallocate_and_copy` the rows of a chunk go
     into the place that they have in the end, so that chunks are not kept besides."""
     if not (chunk_size is None or chunk_size > 0):
@@ -285,7 +287,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
     return call
 
 
-def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
+def jacfwd(func, argnums: Any = 0, has_aux=False, *, randomness="error") -> Callable[..., Any]:
     """The Jacobian by forward mode: all elements of the arguments at once."""
     @same_name(func)
     def call(*args):
@@ -312,6 +314,6 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
     return call
 
 
-def hessian(func, argnums=0):
+def hessian(func, argnums: Any = 0) -> Callable[..., Any]:
     """Second derivatives: forward over reverse mode."""
     return jacfwd(jacrev(func, argnums), argnums)

@@ -1,4 +1,7 @@
 """vmap: a function of one element becomes a function of a batch. How it goes on stands in umbra._functorch.vmap."""
+from collections.abc import Callable
+from typing import Any
+
 from umbra._functorch import vmap as steps
 from umbra.func.wrappers import same_name
 
@@ -10,7 +13,7 @@ def _randomness_error(randomness):
     return f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}"
 
 
-def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
+def vmap(func, in_dims: Any = 0, out_dims: Any = 0, randomness="error", *, chunk_size=None) -> Callable[..., Any]:
     """`func` over the dimension `in_dims` of its arguments; the results have theirs at `out_dims`.
 
     `in_dims` and `out_dims` are a number, None (not mapped), or a tree of them that fits the arguments. Operators that draw random numbers are

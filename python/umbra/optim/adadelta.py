@@ -7,7 +7,7 @@ from umbra.optim.optimizer import Optimizer, add_scaled, check_options, counter,
 class Adadelta(Optimizer):
     """Steps scaled by the root mean square of past steps over that of past gradients."""
 
-    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *, capturable=False, maximize=False,
+    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay: float = 0, foreach=None, *, capturable=False, maximize=False,
                  differentiable=False):
         check_options(lr=lr, eps=eps, weight_decay=weight_decay)
         if not 0.0 <= rho <= 1.0:

@@ -9,7 +9,7 @@ class Adagrad(Optimizer):
     """Steps divided by the root of the sum of squares of the gradients."""
     _sparse_refusal = None
 
-    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, foreach=None, *, maximize=False,
+    def __init__(self, params, lr=1e-2, lr_decay: float = 0, weight_decay: float = 0, initial_accumulator_value: float = 0, eps=1e-10, foreach=None, *, maximize=False,
                  differentiable=False, fused=None):
         check_options(lr=lr, lr_decay=lr_decay, weight_decay=weight_decay, initial_accumulator_value=initial_accumulator_value, eps=eps)
         check_implementation(foreach, fused, differentiable)

@@ -7,7 +7,7 @@ from umbra.optim.optimizer import Optimizer, add_quotient, check_betas, check_op
 class Adamax(Optimizer):
     """Adam with the largest of past gradients in the place of the root mean square."""
 
-    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, foreach=None, *, maximize=False, differentiable=False,
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay: float = 0, foreach=None, *, maximize=False, differentiable=False,
                  capturable=False):
         check_options(lr=lr, eps=eps, weight_decay=weight_decay)
         check_betas(betas)

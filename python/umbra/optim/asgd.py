@@ -7,7 +7,7 @@ from umbra.optim.optimizer import Optimizer, add_scaled, check_options, count_of
 class ASGD(Optimizer):
     """Gradient descent that keeps the average of the parameters."""
 
-    def __init__(self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0, foreach=None, maximize=False, differentiable=False,
+    def __init__(self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay: float = 0, foreach=None, maximize=False, differentiable=False,
                  capturable=False):
         check_options(lr=lr, lambd=lambd, alpha=alpha, weight_decay=weight_decay)
         super().__init__(params, {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "foreach": foreach,

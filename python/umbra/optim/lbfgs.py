@@ -8,7 +8,7 @@ class LBFGS(Optimizer):
     """`step(closure)` calls the closure again and again, up to `max_iter` steps, each of the length `lr`; with
     `line_search_fn="strong_wolfe"`, of a length that a search along the direction finds."""
 
-    def __init__(self, params, lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9, history_size=100,
+    def __init__(self, params, lr: float = 1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9, history_size=100,
                  line_search_fn=None, *, maximize=False):
         check_options(lr=lr)
         super().__init__(params, {"lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,

@@ -24,7 +24,7 @@ class _Moments(Optimizer):
 class RAdam(_Moments):
     """Adam that begins without the division, until the mean square can be trusted."""
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *, foreach=None,
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay: float = 0, decoupled_weight_decay=False, *, foreach=None,
                  maximize=False, capturable=False, differentiable=False):
         check_options(lr=lr, eps=eps, weight_decay=weight_decay)
         check_betas(betas)

@@ -7,7 +7,7 @@ from umbra.optim.optimizer import Optimizer, add_quotient, add_scaled, check_opt
 class RMSprop(Optimizer):
     """Steps divided by the root of the mean square of the gradients."""
 
-    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False, capturable=False, foreach=None,
+    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay: float = 0, momentum: float = 0, centered=False, capturable=False, foreach=None,
                  maximize=False, differentiable=False):
         check_options(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
         super().__init__(params, {"lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered, "weight_decay": weight_decay,

@@ -8,7 +8,7 @@ class SGD(Optimizer):
     """Gradient descent, with momentum."""
     _sparse_refusal = None
 
-    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False, foreach=None,
+    def __init__(self, params, lr=1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0, nesterov=False, *, maximize=False, foreach=None,
                  differentiable=False, fused=None):
         check_options(lr=lr, momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):

@@ -1,5 +1,7 @@
 #include "kernels/vector/fft.h"
 
+#include <pthread.h>
+
 // What pocketfft includes, too: it must not see the names that are changed for it below.
 #include <array>
 #include <cmath>
@@ -26,8 +28,40 @@ namespace {
 struct alignas(64) MemoryHeader {
   bool cached;
 };
+/// A block that a thread keeps for the transforms of short sides, which take less time than an allocation. What is
+/// taken while one runs is given back before it ends; what plans keep is taken at other times.
+struct KeptBlock {
+  static constexpr size_t kSize = 32768;
+  void* block = nullptr;
+  bool lendable = false, lent = false;
+  ~KeptBlock() { std::free(block); }
+};
+/// This thread's. It lies behind a key of the system's: of thread-local memory there is little for all libraries.
+KeptBlock& kept_block() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made;
+    if (pthread_key_create(&made, [](void* block) { delete static_cast<KeptBlock*>(block); }) != 0)
+      throw std::runtime_error("there are no more keys for what threads keep");
+    return made;
+  }();
+  auto* block = static_cast<KeptBlock*>(pthread_getspecific(key));
+  if (!block) pthread_setspecific(key, block = new KeptBlock);
+  return *block;
+}
+struct LendKeptBlock {
+  LendKeptBlock() { kept_block().lendable = true; }
+  ~LendKeptBlock() { kept_block().lendable = false; }
+};
+
 [[maybe_unused]] void* take_memory(size_t bytes) {
   size_t total = (bytes + sizeof(MemoryHeader) + 63) / 64 * 64;
+  if (KeptBlock& kept = kept_block(); kept.lendable && total <= KeptBlock::kSize && !kept.lent) {
+    if (!kept.block) kept.block = std::aligned_alloc(64, KeptBlock::kSize);
+    if (!kept.block) return nullptr;
+    kept.lent = true;
+    static_cast<MemoryHeader*>(kept.block)->cached = false;
+    return static_cast<MemoryHeader*>(kept.block) + 1;
+  }
   bool cached = total >= BlockCache::kSmallest;
   void* block = cached ? BlockCache::get().take(total) : std::aligned_alloc(64, total);
   if (!block) return nullptr;
@@ -37,6 +71,10 @@ struct alignas(64) MemoryHeader {
 [[maybe_unused]] void give_memory_back(void* memory) {
   if (!memory) return;
   MemoryHeader* header = static_cast<MemoryHeader*>(memory) - 1;
+  if (KeptBlock& kept = kept_block(); header == kept.block) {
+    kept.lent = false;
+    return;
+  }
   header->cached ? BlockCache::get().put(header) : std::free(header);
 }
 }  // namespace
@@ -46,6 +84,7 @@ struct alignas(64) MemoryHeader {
 #include <pocketfft_hdronly.h>
 #undef aligned_alloc
 #undef free
+#include "kernels/vector/fft_of_row.h"
 
 namespace umbra::kernels::UMBRA_ISA {
 namespace {
@@ -136,6 +175,25 @@ void fft_rows(const FftPass& pass, const char* from, int64_t from_bytes, char* t
   pass.wide ? RowGroups<double>(pass).run(from, from_bytes, to, to_bytes, groups)
             : RowGroups<float>(pass).run(from, from_bytes, to, to_bytes, groups);
 }
-void fft_pass(const FftPass& pass) { pass.wide ? run<double>(pass) : run<float>(pass); }
+bool fft_takes_row(const FftPass& pass, int64_t rows) {
+  bool complex = pass.kind == FftPass::Kind::ComplexToComplex;
+  size_t n = pass.sizes.back();
+  if (!complex && n % 2 != 0) return false;
+  n = complex ? n : n / 2;
+  // Side by side, rows of this length and a copy of them would not stay in a core's cache.
+  constexpr size_t kCache = 1'000'000;
+  bool far = 2 * n * 2 * kVectorBytes > kCache;
+  double waste = rows < fft_lanes(pass.wide) ? kMostWaste : far ? kLittleWaste : kNoWaste;
+  return (pass.wide ? RowSteps<double>::sides(n, waste) : RowSteps<float>::sides(n, waste)).has_value();
+}
+void fft_long_rows(const FftPass& pass, const char* from, int64_t from_bytes, char* to, int64_t to_bytes,
+                   int64_t rows) {
+  pass.wide ? transform_long_rows<double>(pass, from, from_bytes, to, to_bytes, rows)
+            : transform_long_rows<float>(pass, from, from_bytes, to, to_bytes, rows);
+}
+void fft_pass(const FftPass& pass) {
+  if (pass.wide) ColumnPass<double>::takes(pass) ? ColumnPass<double>(pass).run() : run<double>(pass);
+  else ColumnPass<float>::takes(pass) ? ColumnPass<float>(pass).run() : run<float>(pass);
+}
 
 }  // namespace umbra::kernels::UMBRA_ISA

@@ -34,5 +34,11 @@ UMBRA_DECLARE_VECTOR(int64_t, fft_lanes, (bool wide))
 UMBRA_DECLARE_VECTOR(void, fft_rows,
                      (const FftPass& pass, const char* from, int64_t from_bytes, char* to, int64_t to_bytes,
                       int64_t groups))
+/// Whether one of so many rows is long enough to be transformed by itself, and has sides that fill registers.
+UMBRA_DECLARE_VECTOR(bool, fft_takes_row, (const FftPass& pass, int64_t rows))
+/// The same for rows that it takes, one after the other, of which there are `rows`.
+UMBRA_DECLARE_VECTOR(void, fft_long_rows,
+                     (const FftPass& pass, const char* from, int64_t from_bytes, char* to, int64_t to_bytes,
+                      int64_t rows))
 
 }  // namespace umbra::kernels

@@ -46,16 +46,28 @@ template <class T, class Fn> void for_lanes(int64_t n, const Fn& fn) {
   if (i < n) fn(i, static_cast<int>(n - i));
 }
 
-/// A row that fits a register, forward: what lies behind its end adds nothing.
-template <class T> void short_row(SoftmaxOp op, T* out, const T* in, int n) {
-  Vec<T> x = load(in, 0, n), top(extreme_of<true>(in, n)), power = exp(x - top);
-  if (n < Vec<T>::size) {
-    T lanes[Vec<T>::size];
-    power.store(lanes);
-    power = Vec<T>::load(lanes, n);
+/// The first lanes; the rest are zero.
+template <class T> Vec<T> first_of(Vec<T> a, int count) {
+  if (count == Vec<T>::size) return a;
+  T lanes[Vec<T>::size];
+  a.store(lanes);
+  return Vec<T>::load(lanes, count);
+}
+/// A row that fits so many registers, forward: what lies behind its end adds nothing.
+template <int registers, class T> void short_row(SoftmaxOp op, T* out, const T* in, int n) {
+  constexpr int before = (registers - 1) * Vec<T>::size;
+  Vec<T> x[registers], power[registers], top(extreme_of<true>(in, n)), sum(0);
+  for (int i = 0; i < registers; ++i) {
+    const int count = i + 1 < registers ? Vec<T>::size : n - before;
+    x[i] = load(in, i * Vec<T>::size, count) - top;
+    power[i] = first_of(exp(x[i]), count);
+    sum += power[i];
   }
-  T sum = reduce(power, [](Vec<T> a, Vec<T> b) { return a + b; });
-  store(out, 0, n, op == SoftmaxOp::Forward ? power * Vec<T>(T(1) / sum) : x - top - Vec<T>(std::log(sum)));
+  const T total = reduce(sum, [](Vec<T> a, Vec<T> b) { return a + b; });
+  const Vec<T> scale(T(1) / total), shift(op == SoftmaxOp::Forward ? T(0) : std::log(total));
+  for (int i = 0; i < registers; ++i)
+    store(out, i * Vec<T>::size, i + 1 < registers ? Vec<T>::size : n - before,
+          op == SoftmaxOp::Forward ? power[i] * scale : x[i] - shift);
 }
 
 template <class T> void row(SoftmaxOp op, char* const* data, int64_t n) {
@@ -63,7 +75,8 @@ template <class T> void row(SoftmaxOp op, char* const* data, int64_t n) {
   const T* in = reinterpret_cast<const T*>(data[1]);
   const T* result = reinterpret_cast<const T*>(data[2]);  // backward only
   bool forward = op == SoftmaxOp::Forward || op == SoftmaxOp::LogForward;
-  if (forward && n <= Vec<T>::size) return short_row(op, out, in, static_cast<int>(n));
+  if (forward && n <= Vec<T>::size) return short_row<1>(op, out, in, static_cast<int>(n));
+  if (forward && n <= 2 * Vec<T>::size) return short_row<2>(op, out, in, static_cast<int>(n));
   switch (op) {
     case SoftmaxOp::Forward: {
       Vec<T> top(extreme_of<true>(in, n));

@@ -188,16 +188,13 @@ template <class T> Mask<T> isfinite(Vec<T> a) { return abs(a) < Vec<T>(__builtin
 #ifdef __AVX512F__
 // All lanes wanted, zeros elsewhere: the forms without a mask draw a false warning from the compiler's header.
 #define UMBRA_FMA(type) _mm512_fmadd_##type(a.raw, b.raw, c.raw)
-#define UMBRA_SQRT(type) _mm512_maskz_sqrt_##type(-1, a.raw)
 #define UMBRA_ROUND(type, mode) _mm512_maskz_roundscale_##type(-1, a.raw, _MM_FROUND_##mode | _MM_FROUND_NO_EXC)
 #else
 #define UMBRA_FMA(type) _mm256_fmadd_##type(a.raw, b.raw, c.raw)
-#define UMBRA_SQRT(type) _mm256_sqrt_##type(a.raw)
 #define UMBRA_ROUND(type, mode) _mm256_round_##type(a.raw, _MM_FROUND_##mode | _MM_FROUND_NO_EXC)
 #endif
 #define UMBRA_VEC_BASICS(T, type)                                                     \
   inline Vec<T> fma(Vec<T> a, Vec<T> b, Vec<T> c) { return Vec<T>(UMBRA_FMA(type)); } \
-  inline Vec<T> sqrt(Vec<T> a) { return Vec<T>(UMBRA_SQRT(type)); }                   \
   inline Vec<T> floor(Vec<T> a) { return Vec<T>(UMBRA_ROUND(type, TO_NEG_INF)); }     \
   inline Vec<T> ceil(Vec<T> a) { return Vec<T>(UMBRA_ROUND(type, TO_POS_INF)); }      \
   inline Vec<T> trunc(Vec<T> a) { return Vec<T>(UMBRA_ROUND(type, TO_ZERO)); }        \
@@ -206,8 +203,39 @@ UMBRA_VEC_BASICS(float, ps)
 UMBRA_VEC_BASICS(double, pd)
 #undef UMBRA_VEC_BASICS
 #undef UMBRA_FMA
-#undef UMBRA_SQRT
 #undef UMBRA_ROUND
+
+#ifdef __AVX512F__
+/// Rounded as the instruction does, in a third to half of its time: an estimate of 1 / sqrt(a) to 14 bits, doubled by
+/// each step, and the exact remainder in the end. The instruction runs for what is 0, infinite, or so small that
+/// remainders vanish.
+inline Vec<float> sqrt(Vec<float> a) {
+  const __m512i least = _mm512_set1_epi32(0x10000000), count = _mm512_set1_epi32(0x7f800000 - 0x10000000);
+  if (_mm512_cmpge_epu32_mask(_mm512_sub_epi32(_mm512_castps_si512(a.raw), least), count)) [[unlikely]]
+    return Vec<float>(_mm512_maskz_sqrt_ps(-1, a.raw));
+  Vec<float> estimate(_mm512_maskz_rsqrt14_ps(-1, a.raw)), root = a * estimate, half = estimate * Vec<float>(0.5f);
+  Vec<float> error = fma(-half, root, Vec<float>(0.5f));
+  root = fma(root, error, root);
+  half = fma(half, error, half);  // with 14 bits of it one root in 160,000 is rounded the other way
+  return fma(half, fma(-root, root, a), root);
+}
+inline Vec<double> sqrt(Vec<double> a) {
+  const __m512i least = _mm512_set1_epi64(0x1000000000000000),
+                count = _mm512_set1_epi64(0x7ff0000000000000 - 0x1000000000000000);
+  if (_mm512_cmpge_epu64_mask(_mm512_sub_epi64(_mm512_castpd_si512(a.raw), least), count)) [[unlikely]]
+    return Vec<double>(_mm512_maskz_sqrt_pd(-1, a.raw));
+  Vec<double> estimate(_mm512_maskz_rsqrt14_pd(-1, a.raw)), root = a * estimate, half = estimate * Vec<double>(0.5);
+  for (int step = 0; step < 2; ++step) {
+    Vec<double> error = fma(-half, root, Vec<double>(0.5));
+    root = fma(root, error, root);
+    half = fma(half, error, half);
+  }
+  return fma(half, fma(-root, root, a), root);
+}
+#else
+inline Vec<float> sqrt(Vec<float> a) { return Vec<float>(_mm256_sqrt_ps(a.raw)); }
+inline Vec<double> sqrt(Vec<double> a) { return Vec<double>(_mm256_sqrt_pd(a.raw)); }
+#endif
 
 template <class T> Vec<T> rsqrt(Vec<T> a) { return Vec<T>(1) / sqrt(a); }
 

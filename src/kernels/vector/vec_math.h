@@ -1,4 +1,4 @@
-// The transcendental functions of Vec, from SLEEF. Included by vec.h.
+// The transcendental functions of Vec: SLEEF's, and inlined ones for what models live on. Included by vec.h.
 #pragma once
 
 #include <sleef.h>
@@ -21,6 +21,8 @@ namespace umbra::kernels::UMBRA_ISA {
 #define UMBRA_SLEEF_UNARY(name, bound)                                                               \
   inline Vec<float> name(Vec<float> a) { return Vec<float>(UMBRA_SLEEF_FLOAT(name, bound)(a.raw)); } \
   inline Vec<double> name(Vec<double> a) { return Vec<double>(UMBRA_SLEEF_DOUBLE(name, bound)(a.raw)); }
+#define UMBRA_SLEEF_UNARY_DOUBLE(name, bound) \
+  inline Vec<double> name(Vec<double> a) { return Vec<double>(UMBRA_SLEEF_DOUBLE(name, bound)(a.raw)); }
 #define UMBRA_SLEEF_BINARY(name, bound)                                \
   inline Vec<float> name(Vec<float> a, Vec<float> b) {                 \
     return Vec<float>(UMBRA_SLEEF_FLOAT(name, bound)(a.raw, b.raw));   \
@@ -31,16 +33,7 @@ namespace umbra::kernels::UMBRA_ISA {
 
 UMBRA_SLEEF_UNARY(exp2, u10)
 UMBRA_SLEEF_UNARY(expm1, u10)
-UMBRA_SLEEF_UNARY(log, u10)
-UMBRA_SLEEF_UNARY(log2, u10)
-UMBRA_SLEEF_UNARY(log10, u10)
 UMBRA_SLEEF_UNARY(log1p, u10)
-UMBRA_SLEEF_UNARY(sin, u10)
-UMBRA_SLEEF_UNARY(cos, u10)
-UMBRA_SLEEF_UNARY(tan, u10)
-UMBRA_SLEEF_UNARY(asin, u10)
-UMBRA_SLEEF_UNARY(acos, u10)
-UMBRA_SLEEF_UNARY(atan, u10)
 UMBRA_SLEEF_UNARY(sinh, u10)
 UMBRA_SLEEF_UNARY(cosh, u10)
 UMBRA_SLEEF_UNARY(atanh, u10)
@@ -50,9 +43,18 @@ UMBRA_SLEEF_BINARY(pow, u10)
 UMBRA_SLEEF_BINARY(atan2, u10)
 UMBRA_SLEEF_BINARY(hypot, u05)
 
-inline Vec<double> exp(Vec<double> a) { return Vec<double>(UMBRA_SLEEF_DOUBLE(exp, u10)(a.raw)); }
-inline Vec<double> tanh(Vec<double> a) { return Vec<double>(UMBRA_SLEEF_DOUBLE(tanh, u10)(a.raw)); }
-inline Vec<double> erf(Vec<double> a) { return Vec<double>(UMBRA_SLEEF_DOUBLE(erf, u10)(a.raw)); }
+UMBRA_SLEEF_UNARY_DOUBLE(exp, u10)
+UMBRA_SLEEF_UNARY_DOUBLE(log, u10)
+UMBRA_SLEEF_UNARY_DOUBLE(log2, u10)
+UMBRA_SLEEF_UNARY_DOUBLE(log10, u10)
+UMBRA_SLEEF_UNARY_DOUBLE(sin, u10)
+UMBRA_SLEEF_UNARY_DOUBLE(cos, u10)
+UMBRA_SLEEF_UNARY_DOUBLE(tan, u10)
+UMBRA_SLEEF_UNARY_DOUBLE(asin, u10)
+UMBRA_SLEEF_UNARY_DOUBLE(acos, u10)
+UMBRA_SLEEF_UNARY_DOUBLE(atan, u10)
+UMBRA_SLEEF_UNARY_DOUBLE(tanh, u10)
+UMBRA_SLEEF_UNARY_DOUBLE(erf, u10)
 
 inline std::pair<Vec<double>, Vec<double>> sine_cosine(Vec<double> a) {
   auto both = UMBRA_SLEEF_DOUBLE(sincos, u35)(a.raw);
@@ -84,8 +86,8 @@ template <class T> Vec<T> nextafter(Vec<T> a, Vec<T> b) {
   return select(isnan(a) | isnan(b), a + b, value);
 }
 
-// In float, softmax and the activations live on exp, tanh and erf. These are inlined and take a quarter to a half of
-// SLEEF's time. Their polynomials are least-maximum fits; all three are good to 2 ULP.
+// In float these are inlined and take a quarter to a half of SLEEF's time. Their polynomials are least-maximum fits;
+// all are good to 3 ULP.
 
 /// c0 + c1 x + c2 x² + ...
 template <class T, class... Rest> Vec<T> polynomial(Vec<T> x, std::type_identity_t<T> first, Rest... rest) {
@@ -105,27 +107,105 @@ inline Vec<float> times_power_of_two(Vec<float> a, Vec<float> n) {
 #endif
 }
 
-/// 2^n exp(r) with a = n log(2) + r.
-inline Vec<float> exp(Vec<float> a) {
-  const Vec<float> low(-104), high(89);
-  a.raw = low.raw > a.raw ? low.raw : a.raw;  // NaN stays, which costs two more operations in maximum()
-  a.raw = high.raw < a.raw ? high.raw : a.raw;
+/// a, but no more than b, or no less; NaN where a is.
+inline Vec<float> at_most(Vec<float> a, Vec<float> b) {
+#ifdef __AVX512F__
+  return Vec<float>(_mm512_maskz_min_ps(-1, b.raw, a.raw));
+#else
+  return Vec<float>(_mm256_min_ps(b.raw, a.raw));
+#endif
+}
+inline Vec<float> at_least(Vec<float> a, Vec<float> b) {
+#ifdef __AVX512F__
+  return Vec<float>(_mm512_maskz_max_ps(-1, b.raw, a.raw));
+#else
+  return Vec<float>(_mm256_max_ps(b.raw, a.raw));
+#endif
+}
+
+/// a / b without the division, which takes as long as twenty products: for a quotient and a divisor that are far from
+/// the ends of what a float holds.
+inline Vec<float> quotient(Vec<float> a, Vec<float> b) {
+#ifdef __AVX512F__
+  Vec<float> reciprocal(_mm512_maskz_rcp14_ps(-1, b.raw)), rough = a * reciprocal;
+  return fma(fma(-b, rough, a), reciprocal, rough);
+#else
+  return a / b;
+#endif
+}
+
+/// a = n log(2) + r, and exp(r) - 1.
+struct ReducedExp {
+  Vec<float> n, less_one;
+};
+inline ReducedExp reduced_exp(Vec<float> a) {
   Vec<float> n = round(a * Vec<float>(1.44269504f));
   Vec<float> r = fma(n, Vec<float>(-0.693359375f), a);
   r = fma(n, Vec<float>(2.12194440e-4f), r);
-  Vec<float> power =
-      fma(r * r, polynomial(r, 0.49999994f, 0.16666515f, 0.041668456f, 0.0083694244f, 0.0013813131f), r) +
-      Vec<float>(1);
-  return times_power_of_two(power, n);
+  return {n, fma(r * r, polynomial(r, 0.49999994f, 0.16666515f, 0.041668456f, 0.0083694244f, 0.0013813131f), r)};
+}
+inline Vec<float> exp(Vec<float> a) {
+  const Vec<float> least(-104);
+  auto [n, less_one] = reduced_exp(at_most(at_least(a, least), Vec<float>(89)));
+  // 0 is not left to underflow, which takes some processors a hundred cycles: minus infinity is what masks are made of.
+  return times_power_of_two(select(a <= least, Vec<float>(0), less_one + Vec<float>(1)), n);
 }
 
-/// Near 0 a series in a²; further out from exp(2a), where 1 - 2 / (exp(2a) + 1) loses nothing.
+/// A number as 2^exponent (1 + rest) with the rest from -1/4 to 1/2: it has no exponent near 1, where a logarithm's
+/// digits would be lost by adding it.
+struct Parted {
+  Vec<float> exponent, rest;
+};
+inline Parted parted(Vec<float> a) {
+  const Vec<float> one(1);
+#ifdef __AVX512F__
+  // Of 0, infinity and what has no logarithm these make what the logarithm is to be made of.
+  __m512 mantissa = _mm512_maskz_getmant_ps(-1, a.raw, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan);
+  Vec<float> exponent(_mm512_maskz_getexp_ps(-1, a.raw)), excess(_mm512_maskz_getexp_ps(-1, mantissa));
+  return {exponent - excess, Vec<float>(mantissa) - one};
+#else
+  const Vec<float> least(1.17549435e-38f), infinity(__builtin_inff()), zero(0);
+  Mask<float> small = a < least, ordinary = (a > zero) & (a < infinity);
+  Vec<float> normal = select(small, a * Vec<float>(8388608.0f), a);
+  auto exponent = (bits(normal) - bits(Vec<float>(0.75f))) >> 23;
+  Vec<float> rest = from_bits<float>(bits(normal) - (exponent << 23)) - one;
+  Vec<float> power =
+      Vec<float>(__builtin_convertvector(exponent, Vec<float>::Raw)) - select(small, Vec<float>(23), zero);
+  Vec<float> special = select(a == zero, -infinity, select(a < zero, __builtin_nanf(""), a));
+  return {select(ordinary, power, special), select(ordinary, rest, zero)};
+#endif
+}
+/// log(1 + a) - a for the rest of a number.
+inline Vec<float> curvature(Vec<float> a) {
+  Vec<float> series = polynomial(a, 0.333334506f, -0.250000954f, 0.199908614f, -0.16647312f, 0.144784003f,
+                                 -0.131611958f, 0.104629956f, -0.0450744666f);
+  return a * a * fma(a, series, Vec<float>(-0.5f));
+}
+inline Vec<float> log(Vec<float> a) {
+  auto [exponent, rest] = parted(a);
+  return fma(exponent, Vec<float>(0.693147182f), rest + curvature(rest));
+}
+/// log(1 + a) times the logarithm of e to another base, which is in two parts.
+inline Vec<float> log_of_rest(Vec<float> a, float base, float base_low) {
+  return fma(a, Vec<float>(base), fma(a, Vec<float>(base_low), curvature(a) * Vec<float>(base)));
+}
+inline Vec<float> log2(Vec<float> a) {
+  auto [exponent, rest] = parted(a);
+  return exponent + log_of_rest(rest, 1.44269502f, 1.92596303e-8f);
+}
+inline Vec<float> log10(Vec<float> a) {
+  auto [exponent, rest] = parted(a);
+  Vec<float> low = fma(exponent, Vec<float>(4.60503846e-6f), log_of_rest(rest, 0.434294492f, -1.01030866e-8f));
+  return fma(exponent, Vec<float>(0.301025391f), low);
+}
+
+/// e / (e + 2) with e = exp(2a) - 1, which keeps the digits of small ones.
 inline Vec<float> tanh(Vec<float> a) {
-  Vec<float> size = abs(a), square = a * a;
-  Vec<float> near =
-      fma(a * square, polynomial(square, -0.33333299f, 0.13331924f, -0.053783830f, 0.020795971f, -0.0058951564f), a);
-  Vec<float> far = Vec<float>(1) - Vec<float>(2) / (exp(size + size) + Vec<float>(1));
-  return copysign(select(size < Vec<float>(0.6f), near, far), a);
+  const Vec<float> one(1), last(10);  // from there on it is 1
+  Vec<float> size = at_most(abs(a), last);
+  auto [n, less_one] = reduced_exp(size + size);
+  Vec<float> power = times_power_of_two(one, n), e = fma(power, less_one, power - one);
+  return copysign(quotient(e, e + Vec<float>(2)), a);
 }
 
 /// Near 0 a series in a²; further out 1 - exp(log(1 - erf)), whose logarithm is close to a parabola. From 4 on it is 1.
@@ -142,7 +222,7 @@ inline Vec<float> erf(Vec<float> a) {
 /// The normal distribution at -|a|: 2 to a parabola and a polynomial that is close to a constant further out.
 /// `rough`: good to sixteen bits.
 template <bool rough = false> Vec<float> normal_tail(Vec<float> a) {
-  Vec<float> size = abs(a), last(5), least(-200);  // beyond, it is 0
+  Vec<float> size = abs(a), last(5), least(-125);  // beyond, it is 0
   Vec<float> bounded(size.raw < last.raw ? size.raw : last.raw);
   Vec<float> rest, fraction;
   if constexpr (rough)
@@ -152,14 +232,15 @@ template <bool rough = false> Vec<float> normal_tail(Vec<float> a) {
     rest = polynomial(bounded, -0.999999622f, -1.15112273f, 0.262267838f, -0.0528501269f, 0.00753516329f,
                       -0.000472253566f, -5.68188218e-05f, 1.3945465e-05f, -8.46683302e-07f);
   Vec<float> power = fma(a * Vec<float>(-0.72134752f), a, rest);  // log2(e) / 2
-  power.raw = least.raw > power.raw ? least.raw : power.raw;
+  Mask<float> none = power < least;                               // as in exp()
+  power = at_least(power, least);
   Vec<float> n = round(power);
   if constexpr (rough)
     fraction = polynomial(power - n, 1.00000015f, 0.693121036f, 0.240218659f, 0.0559220251f, 0.00968569618f);
   else
     fraction =
         polynomial(power - n, 1.00000007f, 0.693146967f, 0.240221196f, 0.0555071329f, 0.00967554633f, 0.00132764817f);
-  return times_power_of_two(fraction, n);
+  return times_power_of_two(select(none, Vec<float>(0), fraction), n);
 }
 inline Vec<float> normal_cdf(Vec<float> a) {
   Vec<float> tail = normal_tail(a);
@@ -201,6 +282,89 @@ inline Vec<double> erfinv(Vec<double> a) {
   Vec<double> step = missing * exp(y * y) * Vec<double>(0.88622692545275801);  // sqrt(pi) / 2
   y = copysign(y - step / fma(y, step, one), a);
   return select(size == one, copysign(Vec<double>(__builtin_inf()), a), y);
+}
+
+/// What an angle is beyond so many quarters of a turn. A quarter is in three parts: the first difference is exact.
+inline Vec<float> beyond(Vec<float> a, Vec<float> quarters) {
+  a = fma(quarters, Vec<float>(-1.57079637f), a);
+  a = fma(quarters, Vec<float>(4.37113883e-8f), a);
+  return fma(quarters, Vec<float>(1.71512489e-15f), a);
+}
+/// Adding it leaves no place for a fraction; the sum's bits end with those of the whole number.
+inline constexpr float kWhole = 12582912;
+/// Larger angles than this are SLEEF's, and infinite ones and NaN.
+inline bool any_large_angle(Vec<float> a) { return any(!(abs(a) <= Vec<float>(60000.0f))); }
+
+inline Vec<float> sine_of_rest(Vec<float> a, Vec<float> shifted_turns) {
+  Vec<float> square = a * a;
+  Vec<float> sine =
+      fma(a * square, polynomial(square, -0.166666597f, 0.00833306648f, -0.000198095964f, 2.6057653e-06f), a);
+  return from_bits<float>(bits(sine) ^ (bits(shifted_turns) << 31));
+}
+inline Vec<float> sin(Vec<float> a) {
+  if (any_large_angle(a)) return Vec<float>(UMBRA_SLEEF_FLOAT(sin, u10)(a.raw));
+  Vec<float> shifted = fma(a, Vec<float>(0.318309886f), Vec<float>(kWhole)), turns = shifted - Vec<float>(kWhole);
+  return sine_of_rest(beyond(a, turns + turns), shifted);
+}
+/// The sine of an angle that is a quarter of a turn further.
+inline Vec<float> cos(Vec<float> a) {
+  if (any_large_angle(a)) return Vec<float>(UMBRA_SLEEF_FLOAT(cos, u10)(a.raw));
+  Vec<float> shifted = fma(a, Vec<float>(0.318309886f), Vec<float>(0.5f)) + Vec<float>(kWhole),
+             turns = shifted - Vec<float>(kWhole);
+  return sine_of_rest(beyond(a, turns + turns - Vec<float>(1)), shifted);
+}
+
+/// The sine over the cosine of the rest, or its negative reciprocal.
+inline Vec<float> tan(Vec<float> a) {
+  if (any_large_angle(a)) return Vec<float>(UMBRA_SLEEF_FLOAT(tan, u10)(a.raw));
+  Vec<float> shifted = fma(a, Vec<float>(0.636619772f), Vec<float>(kWhole)),
+             rest = beyond(a, shifted - Vec<float>(kWhole));
+  Vec<float> square = rest * rest, one(1);
+  Vec<float> tangent =
+      fma(rest * square,
+          polynomial(square, 0.333331555f, 0.133388042f, 0.0534109324f, 0.0244314037f, 0.00311786076f, 0.00938663725f),
+          rest);
+  Mask<float> turned((bits(shifted) << 31) < 0);
+  return select(turned, -one, tangent) / select(turned, tangent, one);
+}
+
+/// Of more than 1 it is what the reciprocal's lacks to a quarter of a turn.
+inline Vec<float> atan(Vec<float> a) {
+  const Vec<float> one(1), last(1e12f);
+  Vec<float> size = abs(a);
+  Mask<float> steep = size > one;
+  size = at_most(size, last);
+  Vec<float> x = select(steep, quotient(-one, size), size), square = x * x;
+  Vec<float> angle = fma(x * square,
+                         polynomial(square, -0.333332986f, 0.199985489f, -0.142642409f, 0.109521814f, -0.0840343684f,
+                                    0.0579573587f, -0.0311776139f, 0.0109144812f, -0.00179359387f),
+                         x);
+  return copysign(select(steep, angle + Vec<float>(1.57079637f), angle), a);
+}
+/// asin(a) for sizes up to 1/2, and for the rest what twice asin(sqrt((1 - a) / 2)) lacks to a quarter of a turn.
+struct Arc {
+  Mask<float> far;
+  Vec<float> angle;  // of the size, or where that is far, of the root
+};
+inline Arc arc(Vec<float> size) {
+  const Vec<float> half(0.5f);
+  Mask<float> far = size > half;
+  Vec<float> reduced = fma(size, -half, half), square = select(far, reduced, size * size);
+  Vec<float> x = select(far, sqrt(reduced), size);
+  return {far, fma(x * square,
+                   polynomial(square, 0.166667521f, 0.0749529749f, 0.0454703756f, 0.0241795257f, 0.0421662852f), x)};
+}
+inline Vec<float> asin(Vec<float> a) {
+  auto [far, angle] = arc(abs(a));
+  Vec<float> lacking = fma(angle, Vec<float>(-2), Vec<float>(-4.37113883e-8f)) + Vec<float>(1.57079637f);
+  return copysign(select(far, lacking, angle), a);
+}
+inline Vec<float> acos(Vec<float> a) {
+  const Vec<float> quarter(1.57079637f), quarter_low(-4.37113883e-8f);
+  auto [far, angle] = arc(abs(a));
+  Vec<float> twice = angle + angle;
+  Vec<float> beyond_half = select(signbit(a), (quarter - angle + (quarter_low - angle)) + quarter, twice);
+  return select(far, beyond_half, quarter - (copysign(angle, a) - quarter_low));
 }
 
 // SLEEF's square their argument and overflow; from there on log(2x) is exact.

@@ -134,13 +134,6 @@ UMBRA_OPERATOR(
       return rows_gradient(grad, indices, rows, padding, scale);
     });
 
-/// Of no rows no norm is asked for.
-void check_norm_type(const Tensor& self, const Tensor& indices) {
-  check<NotImplementedError>(is_differentiable(self.dtype()) || indices.sym_numel() == 0,
-                             "norm(): input dtype should be either floating point or complex. Got ",
-                             kernel_name(self.dtype()), " instead.");
-}
-
 TensorSpec renorm_spec(const Tensor& self, const Tensor& indices, double, double) {
   if (only_metadata_is_asked()) {
     check<NotImplementedError>(self.is_meta(), "Cannot inplace into non-meta tensor with meta tensor argument");
@@ -149,7 +142,6 @@ TensorSpec renorm_spec(const Tensor& self, const Tensor& indices, double, double
   check(self.dim() == 2, "Expected 2-dimensional tensor, but got ", self.dim(),
         "-dimensional tensor for argument #1 'self' (while checking arguments for embedding_renorm_)");
   check_indices(indices, 2, "embedding_renorm_");
-  if (!outputs_are_given()) check_norm_type(self, indices);
   common_device({&self, &indices});
   return spec_like(self);
 }
@@ -159,7 +151,6 @@ UMBRA_OPERATOR("embedding_renorm(Tensor self, Tensor indices, float max_norm, fl
     .generated_out("embedding_renorm.out")
     .meta(renorm_spec)
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& indices, double max_norm, double norm_type) {
-      check_norm_type(self, indices);
       kernels::copy(out, self);
       if (indices.numel() > 0) kernels::embedding_renorm(out, indices, max_norm, norm_type);
     })

@@ -52,6 +52,7 @@ UMBRA_OPERATOR("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor")
       return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, SymIntArrayRef shifts, Ints dims) {
+      if (out.numel() == 0) return;  // whatever the dimensions
       for (int64_t& d : dims) d = wrap_dim(d, self.dim());
       kernels::roll(out, self, guard_ints(shifts), dims);
     })

@@ -9,6 +9,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
+#include "ops/common/number_text.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/outputs_as_given.h"
 #include "ops/common/shape.h"
@@ -179,19 +180,21 @@ UMBRA_OPERATOR("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> 
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
       double low = min.to_double(), high = max.to_double();
-      auto check_type = [&] {
-        if (!is_floating(self.dtype()) || self.item_size() == 1)
-          kernels::unsupported_dtype("histogram_cpu", self.dtype());
-      };
-      if (low == high && self.numel() > 0) check_type();
       Tensor points = as_points(self), edges = kernels::scratch(std::vector<int64_t>{bins + 1}, self.dtype());
       // The range of the data where none is given; one more on each side where that is a single number.
-      if (low == high && self.numel() > 0) std::tie(low, high) = kernels::column_ranges(points)[0];
+      if (low == high && self.numel() > 0) {
+        auto [least, most] = self.aminmax();
+        low = least.item().to_double(), high = most.item().to_double();
+      }
       if (low == high) low -= 1, high += 1;
-      check(std::isfinite(low) && std::isfinite(high), "torch.histc: range of [", low, ", ", high, "] is not finite");
+      check(std::isfinite(low) && std::isfinite(high), "torch.histc: range of [", number_text(low), ", ",
+            number_text(high), "] is not finite");
       check(low < high, "torch.histc: max must be larger than min");
-      if (!self.is_complex() && self.dtype() != DType::Bool) kernels::check_fits(low, self.dtype());
-      check_type();
+      bool no_bins = self.item_size() == 1 && is_floating(self.dtype());
+      if (no_bins || self.dtype() == DType::Bool || self.dtype() == DType::Complex32 || is_wide_unsigned(self.dtype()))
+        kernels::unsupported_dtype("linspace_cpu", self.dtype());
+      for (double end : {low, high}) kernels::check_fits(end, self.dtype());
+      if (!is_floating(self.dtype())) kernels::unsupported_dtype("histogram_cpu", self.dtype());
       kernels::bin_edges(edges, low, high);
       kernels::histogram(out, points, {&edges, 1}, Tensor(), false, BinSearch::Even);
     })
@@ -210,7 +213,7 @@ void check_range_of(const Tensor& self, const Range& range) {
 
 TensorSpec grid_spec(const Tensor& self, SymShape cells, const Tensor& weight) {
   check_points(self, cells.size());
-  if (!self.sym_numel().same(0)) check_wide_floating("histogramdd", self);
+  if (has_elements(self)) check_wide_floating(self.numel() == 0 ? "histogram_cpu" : "histogramdd", self);
   if (weight.defined()) check_weight(self, self.sym_sizes().drop_back(), self.sym_sizes().back(), weight);
   return TensorSpec(cells, self.dtype(), self.device());
 }

@@ -36,6 +36,7 @@ UMBRA_OPERATOR("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=
     .generated_out("repeat_interleave.Tensor_out")
     .real([](const Tensor& repeats, OptionalSize size) {
       check_repeats(repeats);
+      if (repeats.numel() == 0) return empty_like(repeats);  // whatever size is said
       Tensor out;
       kernels::visit<kernels::Integral>(repeats.dtype(), "repeat_interleave_cpu", [&](auto tag) {
         out = repeated_positions<typename decltype(tag)::type>(repeats, size);
@@ -77,7 +78,6 @@ UMBRA_OPERATOR(
     "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor")
     .composite([](const Tensor& self, SymInt repeats, std::optional<int64_t> dim, OptionalSize size) {
       Tensor input = dim ? self : self.flatten();
-      if (input.dim() == 0) input = input.reshape({1});
       int64_t at = wrap_dim(dim.value_or(0), self.dim());
       check(sym_le(0, repeats).expect_true(), "Repeats must be non-negative");
       SymInt wanted = input.sym_size(at) * repeats;

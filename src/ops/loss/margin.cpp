@@ -86,13 +86,22 @@ UMBRA_OPERATOR(
 
 // ---- several targets ----
 
-void check_multilabel(const Tensor& self, const Tensor& target) {
+/// Targets are looked at before types are.
+void check_multilabel(const Tensor& self, const Tensor& target, int argument = 2) {
   check_scores(self);
   check(target.sym_sizes() == self.sym_sizes() ||
             (self.dim() <= 1 && target.dim() <= 1 && target.sym_numel() == self.sym_numel()),
         "inconsistent target size: ", target.sym_sizes(), " for input of size: ", self.sym_sizes());
-  bool made_for = self.dtype() == DType::Float32 || self.dtype() == DType::Float64;
-  check_kernel_type(made_for || self.sym_numel() == 0, "multilabel_margin_loss_forward_out_frame", self);
+  check(has_elements(target) || target.dtype() == DType::Int64, "expected scalar type Long but found ",
+        kernel_name(target.dtype()));
+}
+/// Targets are looked at, as numbers of whatever type, before types are; of none nothing is asked.
+void check_labels(const Tensor& self, const Tensor& target, const char* argument, const char* kernel) {
+  if (target.numel() == 0) return;
+  int64_t classes = self.dim() > 0 ? self.sizes().back() : 1;
+  check(target.min().item().to<int64_t>() >= -1 && target.max().item().to<int64_t>() < classes, "argument #", argument,
+        " 'target' is out of range");
+  check_kernel_type(self.dtype() == DType::Float32 || self.dtype() == DType::Float64, kernel, self);
   check(target.dtype() == DType::Int64, "expected scalar type Long but found ", kernel_name(target.dtype()));
 }
 
@@ -108,6 +117,7 @@ UMBRA_OPERATOR(
     })
     .cpu<2>([](const Tensor& out, const Tensor& is_target, const Tensor& self, const Tensor& target,
                int64_t reduction) {
+      check_labels(self, target, "2", "multilabel_margin_loss_forward_out_frame");
       kernels::multilabel_margin_loss(out, is_target, self, target, static_cast<kernels::Reduction>(reduction));
     })
     .gradient("self", {"grad", "self", "target", "reduction", "is_target"},
@@ -138,6 +148,7 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction,
             const Tensor& is_target) {
+      check_labels(self, target, "3", "multilabel_margin_loss_backward_out_frame");
       kernels::multilabel_margin_loss_backward(out, grad, self, target, is_target,
                                                static_cast<kernels::Reduction>(reduction));
     })

@@ -46,6 +46,7 @@ UMBRA_OPERATOR(
                     check<ValueError>(mean.defined() == var.defined(),
                                       "running_mean and running_var must either both be None or neither be None");
                     check_kernel_type(is_floating(input.dtype()), "batch_norm", input);
+                    check_kernel_parameters(input, {&weight, &bias});
                   }))
     .all_backends(normalized)
     .use(BatchNormDerivative{})

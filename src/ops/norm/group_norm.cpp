@@ -68,6 +68,8 @@ UMBRA_OPERATOR(
     .generated_out("native_group_norm.out", {"out0", "out1", "out2"})
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, SymInt n, SymInt channels, SymInt inner,
              int64_t group, double) -> NormSpecs {
+      check(channels.is_symbolic() || channels.value() > 0, "Expected number of channels to be greater than 0, got ",
+            channels);
       check_group_norm(input, weight, bias, channels, group);
       check(inner.is_symbolic() || inner.value() > 0, "Expected HxW to be greater than 0, got ", inner);
       check(input.sym_numel() == n * channels * inner, "Expected an input of ", n * channels * inner,

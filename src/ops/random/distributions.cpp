@@ -247,9 +247,9 @@ UMBRA_OPERATOR("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor"
 // ---- choices ----
 
 void check_choices(const Tensor& self, SymInt count, bool replacement) {
+  check(self.dim() == 1 || self.dim() == 2, "prob_dist must be 1 or 2 dim");
   check(is_floating(self.dtype()),
         "multinomial only supports floating-point dtypes for input, got: ", kernel_name(self.dtype()));
-  check(self.dim() == 1 || self.dim() == 2, "prob_dist must be 1 or 2 dim");
   check(count > 0, "cannot sample n_sample <= 0 samples");
   check(replacement || expect_at_most(count, self.sym_sizes()[self.dim() - 1]),
         "cannot sample n_sample > prob_dist.size(-1) samples without replacement");

@@ -19,13 +19,11 @@ UMBRA_OPERATOR("native_dropout(Tensor input, float p, bool? train) -> (Tensor, T
     .all_backends([](const Tensor& input, double p, std::optional<bool> train) {
       if (input.sym_numel() == 0) return std::tuple(input.clone(), empty_like(input));
       if (train && !*train) return std::tuple(input.clone(), ones_like(input, {.dtype = DType::Bool}));
-      if (!input.is_meta() || input.is_fake()) check_probability(p);
-      check(!is_integral(input.dtype(), true), "result type Float can't be cast to the desired output type ",
-            kernel_name(input.dtype()));
-      if (p == 1) return std::tuple(zeros_like(input), zeros_like(input, {.dtype = DType::Bool}));
-      // The mask lies as the input does, and is drawn in that order, as dropout's is.
-      Tensor mask = empty_like(input, {.dtype = input.dtype()}).bernoulli_(1 - p).to(DType::Bool);
-      return std::tuple(input.mul(mask).mul(1 / (1 - p)), mask);
+      check(!only_metadata_is_asked() || !train || p == 0 || p == 1 || is_floating(input.dtype()),
+            "result type Float can't be cast to the desired output type Long");
+      // The mask lies as the input does, and is drawn in that order, also where nothing is kept.
+      Tensor mask = empty_like(input, {.dtype = DType::Bool}).bernoulli_(1 - p);
+      return std::tuple(input.mul(mask).mul_(p == 1 ? 0 : 1 / (1 - p)), mask);
     })
     .gradient("input", {"grad", "result1", "p", "train"},
               [](const Tensor& grad, const Tensor& mask, double p, std::optional<bool> train) {

@@ -122,8 +122,9 @@ IntegerRange integer_range(int64_t from, std::optional<int64_t> to, DType dtype)
           "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to dtype, but got from=",
           from, " > to_inc=", *to - 1);
     } else {
-      // Above the largest int64 the sum wraps around, and the range with it.
-      to = static_cast<int64_t>(static_cast<uint64_t>(integers_of(dtype).largest) + 1);
+      // Above the largest int64 the sum wraps around, and the range with it; the largest uint64 is none that is held.
+      uint64_t largest = dtype == DType::UInt64 ? ~uint64_t{0} : static_cast<uint64_t>(integers_of(dtype).largest);
+      to = static_cast<int64_t>(largest + 1);
     }
   }
   check(known, "check_random_bounds handles only integral, floating-point and boolean types");

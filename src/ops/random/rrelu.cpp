@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/copy.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/out_variant.h"
 #include "ops/random/random.h"
@@ -26,9 +27,11 @@ void check_drawn_between(const Tensor& self, double lower, double upper) {
   fail("Expected to - from <= std::numeric_limits<T>::max() to be true, but got false.");
 }
 
-void check_bounds(const Scalar& lower, const Scalar& upper) {
+void check_finite(const Scalar& lower, const Scalar& upper) {
   for (auto [name, bound] : {std::pair("lower", &lower), {"upper", &upper}})
     check(std::isfinite(bound->to_double()), "rrelu: ", name, " bound must be finite, got ", bound->to_double());
+}
+void check_order(const Scalar& lower, const Scalar& upper) {
   check(lower.to_double() <= upper.to_double(), "Lower bound should be less than or equal to the upper bound");
 }
 
@@ -45,6 +48,7 @@ UMBRA_OPERATOR(
     .meta([](const Tensor& self, const Tensor& noise, const Scalar&, const Scalar&, bool training,
              const GeneratorPointer&) {
       check_noise(self, noise);
+      if (training) check_kernel_type(is_floating(self.dtype()), "rrelu_with_noise_out_cpu", self);
       check(!training || noise.dtype() == self.dtype(), "expected scalar type ", kernel_name(self.dtype()),
             " but found ", kernel_name(noise.dtype()));
       return std::tuple(spec_like(self), spec_like(noise));
@@ -135,7 +139,8 @@ UMBRA_OPERATOR(
     "generator=None) -> Tensor")
     .composite([](const Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
                   const GeneratorPointer& generator) {
-      check_bounds(lower, upper);
+      check_finite(lower, upper);
+      check_order(lower, upper);
       return rrelu_with_noise(self, empty_like(self), lower, upper, training, generator);
     })
     .tags({Tag::NondeterministicSeeded, Tag::Pointwise});
@@ -145,7 +150,7 @@ UMBRA_OPERATOR(
     "generator=None) -> Tensor(a!)")
     .composite([](const Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
                   const GeneratorPointer& generator) {
-      check_bounds(lower, upper);
+      check_order(lower, upper);
       return rrelu_with_noise_(self, empty_like(self), lower, upper, training, generator);
     })
     .tags({Tag::NondeterministicSeeded});

@@ -135,6 +135,16 @@ TEST(AotCompile, AWriteToWhatIsClosedOverAndGivenAsAViewIsRefused) {
   EXPECT_THAT(error_of<NotImplementedError>([&] { f(base.view({2, 1})); }), HasSubstr("closes over one of them"));
 }
 
+TEST(AotCompile, AFunctionOfAListTakesAllInputs) {
+  auto f = aot::compile([](const std::vector<Tensor>& inputs) { return inputs[0] * inputs[1]; });
+  Tensor x = parameter({1, 2}), y = vector_of({3, 4});
+  EXPECT_THAT(values(f({x, y})), ElementsAre(3, 8));
+  EXPECT_THAT(values(f(x, y)), ElementsAre(3, 8));
+  EXPECT_EQ(f.cache_info().misses, 1u);
+  f({x, y}).sum().backward();
+  EXPECT_THAT(values(x.grad()), ElementsAre(3, 4));
+}
+
 TEST(AotCompile, InputsAreLetGoAfterCapture) {
   auto f = aot::compile([](const Tensor& a) { return a * 2; });
   Tensor x = parameter({1, 2});

@@ -77,6 +77,13 @@ TEST(MakeFx, TensorsClosedOverBecomeConstants) {
   EXPECT_THAT(values(module->run({Value(vector_of({5}))}).at(0).tensor()), ElementsAre(15));
 }
 
+TEST(MakeFx, AFunctionOfAListTakesAllInputs) {
+  auto sum = [](std::vector<Tensor> inputs) { return inputs[0] + inputs.back(); };
+  auto graph = make_fx(sum, {vector_of({1}), vector_of({2}), vector_of({3})});
+  EXPECT_THAT(values((*graph)(vector_of({1}), vector_of({2}), vector_of({5}))), ElementsAre(6));
+  EXPECT_THAT(values((*make_fx(sum, {vector_of({1})}))(vector_of({2}))), ElementsAre(4));
+}
+
 TEST(MakeFx, AnExceptionLeavesTheThreadAsItWas) {
   EXPECT_EQ(error_of<ValueError>([] {
               make_fx([](const Tensor&) -> Tensor { throw ValueError("stop"); }, {vector_of({1})},

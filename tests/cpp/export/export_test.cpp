@@ -98,7 +98,7 @@ TEST(Export, ADimThatTheProgramFixesIsAViolatedConstraint) {
   EXPECT_EQ(error_of<UserError>([] {
               export_program(Fixed(), {randn({4, 8})}, {.dynamic_shapes = {{"y", {{0, Dim("batch")}}}}});
             }),
-            "dynamic_shapes names 'y', which is no tensor among the inputs");
+            "dynamic_shapes names 'y', which is no tensor among the inputs: x");
 }
 
 TEST(Export, TheRootOfADerivedDimFollowsFromTheSize) {

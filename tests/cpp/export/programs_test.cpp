@@ -28,6 +28,27 @@ TEST(Programs, ARegionOfAutocastIsCastWhenTheProgramRuns) {
       << to_string(program);
 }
 
+TEST(Programs, ParametersAreGivenToAnOptimiser) {
+  nn::Sequential model{nn::Linear(3, 2), nn::BatchNorm1d(2)};
+  ExportedModule program = export_program(model, {randn({4, 3})}).module();
+  std::vector<std::string> names;
+  for (auto& [name, parameter] : program.named_parameters()) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"0.weight", "0.bias", "1.weight", "1.bias"}));
+  EXPECT_TRUE(program.named_buffers().contains("1.running_mean"));
+  optim::SGD optimizer(program.parameters(), {.lr = 0.5});
+  Tensor before = program.program().find("0.bias").detach().clone();
+  program(randn({4, 3})).square().sum().backward();
+  program.parameters()[1].set_grad(ones({2}));
+  optimizer.step();
+  EXPECT_TRUE(program.program().find("0.bias").detach().allclose(before - 0.5));
+}
+
+TEST(Programs, ACallSaysHowManyInputsThereAre) {
+  ExportedModule program = export_program(nn::Linear(3, 2), {randn({4, 3})}).module();
+  EXPECT_EQ(error_of<ValueError>([&] { program(); }), "the program takes 1 input, 0 were given");
+  EXPECT_EQ(error_of<ValueError>([&] { program(ones({1}), ones({1})); }), "the program takes 1 input, 2 were given");
+}
+
 struct Decides : nn::Module {
   Tensor forward(Tensor x) override { return (x.sum() > 2).item().to_bool() ? x + 1 : x - 1; }
 };

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include <numeric>
+
 #include "io/testing.h"
 
 namespace umbra::io {
@@ -90,6 +92,20 @@ TEST(File, AnErrorWhileWritingLeavesNothingBehind) {
   file.commit();
   EXPECT_THAT(error_of([&] { file.write("y"); }), HasSubstr("closed"));
   std::filesystem::remove("/tmp/umbra_io_closed");
+}
+
+TEST(File, AWatcherIsToldOfAllThatIsWritten) {
+  TemporaryFolder folder;
+  struct Pieces : WriteWatcher, std::vector<size_t> {
+    void wrote(size_t bytes) override { push_back(bytes); }
+  } pieces;
+  watch_writes(&pieces);
+  save_file(folder.file("large"), std::string(40'000'000, 'x'));
+  watch_writes(nullptr);
+  save_file(folder.file("small"), "x");
+  EXPECT_EQ(std::accumulate(pieces.begin(), pieces.end(), size_t{0}), 40'000'000u);
+  EXPECT_GE(pieces.size(), 3u);
+  EXPECT_EQ(std::filesystem::file_size(folder.file("large")), 40'000'000u);
 }
 
 }  // namespace

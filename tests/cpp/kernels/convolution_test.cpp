@@ -45,6 +45,25 @@ TEST(Convolution, DoubleAgreesWithFloat) {
               testing::Pointwise(testing::FloatEq(), std::vector<float>(widened.begin(), widened.end())));
 }
 
+// Kernels of one element are products of planes where these are large.
+TEST(Convolution, KernelsOfOneElementMixTheChannelsOfLargePlanes) {
+  const int64_t side = 18;
+  Tensor image = empty_tensor({3, 2, side, side}), out = empty_tensor({3, 3, side, side});
+  for (int64_t i = 0; i < image.numel(); ++i) image.data<float>()[i] = static_cast<float>(i % 19);
+  for (bool with_bias : {false, true}) {
+    convolution(out, image, floats({3, 2, 1, 1}, {1, 0, 2, 3, 0, 5}),
+                with_bias ? floats({3}, {100, 200, 300}) : Tensor(), options(2));
+    for (int64_t sample = 0; sample < 3; ++sample)
+      for (int64_t at = 0; at < side * side; ++at) {
+        const float *from = image.data<float>() + sample * 2 * side * side + at, second = from[side * side];
+        const float wanted[] = {from[0], 2 * from[0] + 3 * second, 5 * second};
+        for (int64_t c = 0; c < 3; ++c)
+          ASSERT_EQ(out.data<float>()[(sample * 3 + c) * side * side + at],
+                    wanted[c] + (with_bias ? static_cast<float>(100 * (c + 1)) : 0.0f));
+      }
+  }
+}
+
 TEST(Convolution, TransposedSpreadsTheKernel) {
   for (DType dtype : {DType::Float32, DType::Int64}) {
     ConvolutionOptions transposed = options(1, 2);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "kernels/functors/activations.h"
@@ -37,6 +38,67 @@ TEST(Pointwise, AgreesWithTheStandardLibraryAtEveryLength) {
     for (int64_t i = 0; i < n; ++i) x[i] = 0.1f * static_cast<float>(i - n / 2);
     std::vector<float> y = unary(functors::Exp{}, x);
     for (int64_t i = 0; i < n; ++i) EXPECT_NEAR(y[i], std::exp(x[i]), 2e-7f * std::exp(x[i])) << n << " " << i;
+  }
+}
+
+/// The largest error, in units of the last place, at numbers of all sizes between the two and at the ends' special
+/// ones.
+template <class F> double error_in_last_places(const F& functor, double (*of_double)(double), float low, float high) {
+  std::vector<float> x = {0.0f, -0.0f, kNan, kInfinity, -kInfinity, 1e-42f, low, high, 1, -1};
+  uint32_t bits = 12345;
+  for (int i = 0; i < 40000; ++i) {
+    bits = bits * 1664525 + 1013904223;
+    float number;
+    std::memcpy(&number, &bits, sizeof(number));
+    if (number >= low && number <= high) x.push_back(number);
+    x.push_back(low + (high - low) * static_cast<float>(bits >> 8) * 0x1p-24f);
+  }
+  double largest = 0;
+  std::vector<float> y = unary(functor, x);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double exact = of_double(x[i]);
+    const float wanted = static_cast<float>(exact), next = std::nextafter(std::abs(wanted), kInfinity);
+    if (std::isnan(wanted)) EXPECT_TRUE(std::isnan(y[i])) << x[i];
+    else if (std::isinf(wanted) || wanted == 0) EXPECT_EQ(y[i], wanted) << x[i];
+    else largest = std::max(largest, std::abs(y[i] - exact) / static_cast<double>(next - std::abs(wanted)));
+    if (wanted == 0) {
+      EXPECT_EQ(std::signbit(y[i]), std::signbit(wanted)) << x[i];
+    }
+  }
+  return largest;
+}
+
+TEST(Pointwise, FunctionsOfFloatsAreGoodToThreeOfTheLastPlace) {
+  const float most = std::numeric_limits<float>::max();
+  EXPECT_LT(error_in_last_places(functors::Sqrt{}, std::sqrt, 0, most), 0.50001);
+  EXPECT_LT(error_in_last_places(functors::Exp{}, std::exp, -110, 90), 1.5);
+  EXPECT_LT(error_in_last_places(functors::Log{}, std::log, 0, most), 1.5);
+  EXPECT_LT(error_in_last_places(functors::Log{}, std::log, 0.5f, 2), 1.5);
+  EXPECT_LT(error_in_last_places(functors::Log2{}, std::log2, 0, most), 2.5);
+  EXPECT_LT(error_in_last_places(functors::Log2{}, std::log2, 0.5f, 2), 2.5);
+  EXPECT_LT(error_in_last_places(functors::Log10{}, std::log10, 0, most), 2.5);
+  EXPECT_LT(error_in_last_places(functors::Sin{}, std::sin, -70000, 70000), 2.5);
+  EXPECT_LT(error_in_last_places(functors::Cos{}, std::cos, -70000, 70000), 2.5);
+  EXPECT_LT(error_in_last_places(functors::Tan{}, std::tan, -70000, 70000), 3.5);
+  EXPECT_LT(error_in_last_places(functors::Sin{}, std::sin, -7, 7), 2.5);
+  EXPECT_LT(error_in_last_places(functors::Cos{}, std::cos, -7, 7), 2.5);
+  EXPECT_LT(error_in_last_places(functors::Tan{}, std::tan, -7, 7), 3.5);
+  EXPECT_LT(error_in_last_places(functors::Asin{}, std::asin, -1.5f, 1.5f), 3);
+  EXPECT_LT(error_in_last_places(functors::Acos{}, std::acos, -1.5f, 1.5f), 2);
+  EXPECT_LT(error_in_last_places(functors::Atan{}, std::atan, -most, most), 2);
+  EXPECT_LT(error_in_last_places(functors::Atan{}, std::atan, -5, 5), 2);
+  EXPECT_LT(error_in_last_places(functors::Tanh{}, std::tanh, -12, 12), 3);
+}
+
+TEST(Pointwise, RootsOfFloatsAreRoundedExactly) {
+  for (uint32_t start : {0x10010000u, 0x3f800000u, 0x40000000u, 0x7f700000u}) {
+    std::vector<float> x(1 << 19);
+    for (size_t i = 0; i < x.size(); ++i) {
+      uint32_t bits = start + static_cast<uint32_t>(i);
+      std::memcpy(&x[i], &bits, sizeof(bits));
+    }
+    std::vector<float> roots = unary(functors::Sqrt{}, x);
+    for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(roots[i], static_cast<float>(std::sqrt(double{x[i]}))) << x[i];
   }
 }
 

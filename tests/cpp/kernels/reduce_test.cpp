@@ -179,18 +179,23 @@ TEST(LogSumExp, SurvivesLargeAndInfiniteNumbers) {
 
 /// Over rows and over columns, of every type: the results sum to 1 and agree with each other.
 TEST(Softmax, IsTheSameAlongEitherDimension) {
-  for (DType dtype : {DType::Float32, DType::Float64, DType::BFloat16}) {
-    Tensor x = cast(random({37, 50}), dtype), turned = contiguous(strided(x, {50, 37}, {1, 50}));
-    Tensor rows = empty_tensor({37, 50}, dtype), columns = empty_tensor({50, 37}, dtype);
-    softmax(rows, x, 1);
-    softmax(columns, turned, 0);
-    std::vector<double> a = values_of<double>(rows), b = values_of<double>(strided(columns, {37, 50}, {1, 37}));
-    double tolerance = dtype == DType::BFloat16 ? 1e-2 : 1e-6;
-    for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], tolerance * a[i]);
-    double total = 0;
-    for (int i = 0; i < 50; ++i) total += a[i];
-    EXPECT_NEAR(total, 1, 10 * tolerance);
-  }
+  for (DType dtype : {DType::Float32, DType::Float64, DType::BFloat16})
+    for (int64_t n : {3, 8, 13, 16, 17, 30, 32, 50}) {  // of one register, of two, of more
+      Tensor x = cast(random({37, n}), dtype), turned = contiguous(strided(x, {n, 37}, {1, n}));
+      Tensor rows = empty_tensor({37, n}, dtype), columns = empty_tensor({n, 37}, dtype);
+      double tolerance = dtype == DType::BFloat16 ? 1e-2 : 1e-6;
+      log_softmax(rows, x, 1);
+      log_softmax(columns, turned, 0);
+      std::vector<double> a = values_of<double>(rows), b = values_of<double>(strided(columns, {37, n}, {1, 37}));
+      for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], tolerance * std::max(1.0, std::abs(a[i]))) << n;
+      softmax(rows, x, 1);
+      softmax(columns, turned, 0);
+      a = values_of<double>(rows), b = values_of<double>(strided(columns, {37, n}, {1, 37}));
+      for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], tolerance * a[i]) << n;
+      double total = 0;
+      for (int64_t i = 0; i < n; ++i) total += a[i];
+      EXPECT_NEAR(total, 1, 10 * tolerance);
+    }
 }
 
 TEST(Softmax, BackwardIsTheDerivative) {

@@ -69,6 +69,7 @@ TEST(Layers, ShapesFollow) {
   EXPECT_EQ(nn::AvgPool2d(2, {.ceil_mode = true})(image).sizes(), IntArrayRef({2, 4, 5, 5}));
   EXPECT_EQ(nn::AdaptiveAvgPool2d({1, 3})(image).sizes(), IntArrayRef({2, 4, 1, 3}));
   EXPECT_EQ(nn::Flatten()(image).sizes(), IntArrayRef({2, 324}));
+  EXPECT_TRUE(nn::Sequential().is_empty());
   EXPECT_EQ(nn::Sequential(nn::Identity(), nn::LayerNorm(9), nn::Tanh(), nn::Sigmoid(), nn::SiLU(), nn::GELU(),
                            nn::Softmax(-1))(image)
                 .sizes(),

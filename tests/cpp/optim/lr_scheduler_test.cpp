@@ -35,7 +35,7 @@ TEST(Scheduler, Curves) {
   expect_near(rates(3, [](optim::Optimizer& o) { return optim::ExponentialLR(o, .9); }), {.1, .09, .081, .0729});
   expect_near(rates(6, [](optim::Optimizer& o) { return optim::LinearLR(o, {.total_iters = 4}); }),
               {.0333333, .05, .0666667, .0833333, .1, .1, .1});
-  expect_near(rates(10, [](optim::Optimizer& o) { return optim::CosineAnnealingLR(o, 4, .01); }),
+  expect_near(rates(10, [](optim::Optimizer& o) { return optim::CosineAnnealingLR(o, {.T_max = 4, .eta_min = .01}); }),
               {.1, .0868198, .055, .0231802, .01, .0231802, .055, .0868198, .1, .0868198, .055});
   expect_near(rates(3,
                     [](optim::Optimizer& o) {

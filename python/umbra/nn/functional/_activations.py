@@ -62,6 +62,8 @@ def softsign(input):
 
 def glu(input, dim=-1):
     """The first half of a dimension times the sigmoid of the second."""
+    if input.dim() == 0:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
     return umbra.glu(input, dim)
 
 

@@ -89,7 +89,8 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     if align_corners is None:
         warnings.warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
                       "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.", stacklevel=3)
-    return umbra.grid_sampler(input, grid, modes.index(mode), paddings.index(padding_mode), bool(align_corners))
+        align_corners = False
+    return umbra.grid_sampler(input, grid, modes.index(mode), paddings.index(padding_mode), align_corners)
 
 
 def affine_grid(theta, size, align_corners=None):
@@ -97,6 +98,7 @@ def affine_grid(theta, size, align_corners=None):
     if align_corners is None:
         warnings.warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
                       "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.", stacklevel=3)
+        align_corners = False
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     rows = {4: 2, 5: 3}.get(len(size))
@@ -110,7 +112,7 @@ def affine_grid(theta, size, align_corners=None):
     if align_corners and min(size[2:]) == 1:
         warnings.warn("Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. This is not an intended "
                       "use case of affine_grid. See the documentation of affine_grid for details.", stacklevel=3)
-    return umbra.affine_grid_generator(theta, size, bool(align_corners))
+    return umbra.affine_grid_generator(theta, size, align_corners)
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):

@@ -49,7 +49,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     """Divided by its norm along a dimension."""
-    length = umbra.linalg.vector_norm(input, p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    length = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return input / length if out is None else umbra.div(input, length, out=out)
 
 

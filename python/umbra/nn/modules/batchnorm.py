@@ -3,6 +3,7 @@ import umbra
 from umbra.nn import functional as F
 from umbra.nn.modules.lazy import LazyModuleMixin
 from umbra.nn.modules.module import Module
+from umbra.nn.modules.utils import own_constructors
 from umbra.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 
 
@@ -65,6 +66,9 @@ class _BatchNorm(_NormBase):
         use_running = not self.training or self.track_running_stats
         return F.batch_norm(input, self.running_mean if use_running else None, self.running_var if use_running else None, self.weight,
                             self.bias, from_batch, factor, self.eps)
+
+
+own_constructors(_BatchNorm)
 
 
 class BatchNorm1d(_BatchNorm):

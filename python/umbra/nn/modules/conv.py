@@ -1,11 +1,13 @@
 """Convolutions."""
 import math
+from typing import Any
 
 import umbra
 from umbra.nn import functional as F
 from umbra.nn import init
 from umbra.nn.modules.lazy import LazyModuleMixin
 from umbra.nn.modules.module import Module
+from umbra.nn.modules.utils import own_constructors
 from umbra.nn.parameter import Parameter, UninitializedParameter
 
 
@@ -17,7 +19,7 @@ class _ConvNd(Module):
     _dimensions = 0
     transposed = False
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros",
+    def __init__(self, in_channels, out_channels, kernel_size, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups=1, bias=True, padding_mode="zeros",
                  device=None, dtype=None):
         super().__init__()
         n = self._dimensions
@@ -114,7 +116,7 @@ class Conv3d(_ConvNd):
 class _ConvTransposeNd(_ConvNd):
     transposed = True
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1,
+    def __init__(self, in_channels, out_channels, kernel_size, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups=1, bias=True, dilation: Any = 1,
                  padding_mode="zeros", device=None, dtype=None):
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
@@ -198,13 +200,13 @@ class _LazyConvXdMixin(LazyModuleMixin):
 
 
 class _LazyConv(_LazyConvXdMixin):
-    def __init__(self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros", device=None, dtype=None):
+    def __init__(self, out_channels, kernel_size, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups=1, bias=True, padding_mode="zeros", device=None, dtype=None):
         super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode)
         self._make_lazy(out_channels, bias, device, dtype)
 
 
 class _LazyConvTranspose(_LazyConvXdMixin):
-    def __init__(self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1, padding_mode="zeros",
+    def __init__(self, out_channels, kernel_size, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups=1, bias=True, dilation: Any = 1, padding_mode="zeros",
                  device=None, dtype=None):
         super().__init__(0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode)
         self._make_lazy(out_channels, bias, device, dtype)
@@ -238,3 +240,7 @@ class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
 class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """A transposed convolution over volumes whose number of channels is that of its first input."""
     cls_to_become = ConvTranspose3d
+
+
+own_constructors(Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, LazyConv1d, LazyConv2d, LazyConv3d, LazyConvTranspose1d,
+                 LazyConvTranspose2d, LazyConvTranspose3d)

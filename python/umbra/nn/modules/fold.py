@@ -1,4 +1,6 @@
 """Blocks that slide over images."""
+from typing import Any
+
 from umbra.nn import functional as F
 from umbra.nn.modules.module import Module
 
@@ -6,7 +8,7 @@ from umbra.nn.modules.module import Module
 class Fold(Module):
     """Images of columns of patches; where patches overlap, they are added."""
 
-    def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    def __init__(self, output_size, kernel_size, dilation: Any = 1, padding: Any = 0, stride: Any = 1):
         super().__init__()
         self.output_size, self.kernel_size = output_size, kernel_size
         self.dilation, self.padding, self.stride = dilation, padding, stride
@@ -22,7 +24,7 @@ class Fold(Module):
 class Unfold(Module):
     """The patches of images as columns."""
 
-    def __init__(self, kernel_size, dilation=1, padding=0, stride=1):
+    def __init__(self, kernel_size, dilation: Any = 1, padding: Any = 0, stride: Any = 1):
         super().__init__()
         self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
 

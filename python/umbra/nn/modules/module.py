@@ -2,7 +2,7 @@
 import collections
 import inspect
 import warnings
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from umbra import _C
 from umbra._C import Tensor
@@ -231,6 +231,9 @@ class Module(HasState):
     # ---- calls and hooks ----
 
     # __call__, _call_impl and __getattr__ are in C (python/bindings/nn_module.cpp).
+    if TYPE_CHECKING:
+        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)

@@ -1,6 +1,7 @@
 """Padding as a layer."""
 from umbra.nn import functional as F
 from umbra.nn.modules.module import Module
+from umbra.nn.modules.utils import own_constructors
 
 
 class _Pad(Module):
@@ -126,3 +127,7 @@ class CircularPad2d(_CircularPadNd):
 class CircularPad3d(_CircularPadNd):
     """Margins around volumes of what is at the other end."""
     _dims = 3
+
+
+own_constructors(CircularPad1d, CircularPad2d, CircularPad3d, ConstantPad1d, ConstantPad2d, ConstantPad3d, ReflectionPad1d, ReflectionPad2d,
+                 ReflectionPad3d, ReplicationPad1d, ReplicationPad2d, ReplicationPad3d, ZeroPad1d, ZeroPad2d, ZeroPad3d)

@@ -1,7 +1,10 @@
 """Pooling over one to three dimensions."""
+from typing import Any
+
 from umbra.nn import functional as F
 from umbra.nn.modules._functional_members import Functional
 from umbra.nn.modules.module import Module
+from umbra.nn.modules.utils import own_constructors
 
 
 class _Pool(Module):
@@ -12,7 +15,7 @@ class _Pool(Module):
 class _MaxPoolNd(_Pool):
     _shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
-    def __init__(self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False):
+    def __init__(self, kernel_size, stride=None, padding: Any = 0, dilation: Any = 1, return_indices=False, ceil_mode=False):
         super().__init__()
         self.kernel_size, self.stride, self.padding, self.dilation = kernel_size, kernel_size if stride is None else stride, padding, dilation
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
@@ -40,7 +43,7 @@ class _MaxUnpoolNd(_Pool):
     _shown = ("kernel_size", "stride", "padding")
     _dims = 0
 
-    def __init__(self, kernel_size, stride=None, padding=0):
+    def __init__(self, kernel_size, stride=None, padding: Any = 0):
         super().__init__()
         self.kernel_size = self._each(kernel_size)
         self.stride = self._each(kernel_size if stride is None else stride)
@@ -75,7 +78,7 @@ class _AvgPoolNd(_Pool):
 class AvgPool1d(_AvgPoolNd):
     """The mean of each window of signals."""
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    def __init__(self, kernel_size, stride=None, padding: Any = 0, ceil_mode=False, count_include_pad=True):
         super().__init__()
         self.kernel_size, self.stride, self.padding = (
             (value,) if isinstance(value, int) else value for value in (kernel_size, kernel_size if stride is None else stride, padding))
@@ -88,7 +91,7 @@ class AvgPool1d(_AvgPoolNd):
 class _AvgPoolOfPlaces(_AvgPoolNd):
     """Averages over places of two and three dimensions, whose divisor can be given."""
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+    def __init__(self, kernel_size, stride=None, padding: Any = 0, ceil_mode=False, count_include_pad=True, divisor_override=None):
         super().__init__()
         self.kernel_size, self.stride, self.padding = kernel_size, kernel_size if stride is None else stride, padding
         self.ceil_mode, self.count_include_pad, self.divisor_override = ceil_mode, count_include_pad, divisor_override
@@ -217,3 +220,6 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maxima over volumes, down to a given size."""
     _pool = Functional("adaptive_max_pool3d")
+
+
+own_constructors(AvgPool2d, AvgPool3d, FractionalMaxPool2d, FractionalMaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d)

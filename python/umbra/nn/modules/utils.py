@@ -1,6 +1,17 @@
 """Numbers for each dimension."""
 import collections
+import types
 from itertools import repeat
+
+
+def own_constructors(*classes):
+    """Gives classes the constructor that they inherit as one of their own: errors about its arguments name the class that was called."""
+    for cls in classes:
+        inherited = cls.__init__
+        own = types.FunctionType(inherited.__code__, inherited.__globals__, "__init__", inherited.__defaults__, inherited.__closure__)
+        own.__kwdefaults__, own.__annotations__ = inherited.__kwdefaults__, inherited.__annotations__
+        own.__qualname__, own.__module__, own.__doc__ = f"{cls.__qualname__}.__init__", cls.__module__, inherited.__doc__
+        cls.__init__ = own
 
 
 def _ntuple(n, name="parse"):
