@@ -258,3 +258,22 @@ def test_a_checkpointed_loop_is_captured():
     x = tensor([.9, 1.2], requires_grad=True)
     got, expected = (umbra.autograd.grad(run(x).sum(), x)[0] for run in (aot_function(function, nop), function))
     assert umbra.allclose(got, expected) and expected.abs().sum() > 0
+
+
+def test_a_loop_that_closes_over_a_constant_is_captured():
+    row = tensor([.5, 2.])
+    function = lambda x: scan(lambda c, r: (c * row + r, c * r), umbra.zeros(2), x)[1]
+    x = umbra.ones(3, 2, requires_grad=True)
+    got, expected = (umbra.autograd.grad(run(x).square().sum(), x)[0] for run in (aot_function(function, nop), function))
+    assert umbra.allclose(got, expected)
+
+
+def test_loops_inside_a_derivative_inside_a_loop_are_captured():
+    def step(t):
+        v = t * 1.3
+        y = map(lambda r: r * r * v[0], umbra.stack([v, v * .5])).sum(0)
+        return umbra.autograd.grad(y.sum(), v, create_graph=True)[0] if y.requires_grad else y
+    function = lambda x: cond(x.sum() > -9, step, lambda t: t + 0, (x,))
+    x = umbra.tensor([.5, .7], requires_grad=True)
+    got, expected = (umbra.autograd.grad(run(x).sum(), x)[0] for run in (aot_function(function, nop), function))
+    assert umbra.allclose(got, expected)

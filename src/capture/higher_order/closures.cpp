@@ -1,4 +1,5 @@
 // What functions close over: found by a run that is recorded for this alone, and then handed in as operands.
+#include <algorithm>
 #include <unordered_map>
 
 #include "capture/higher_order/layers.h"
@@ -160,7 +161,10 @@ FunctionCall close_functions(const FunctionCall& call) {
 }
 
 Rehearsed rehearse_functions(const FunctionCall& call, const std::vector<bool>& tracked) {
-  return (any_data(call) ? scout_without_data(call, tracked) : scout(call, tracked)).functions;
+  // Beside stand-ins, a tensor with data is a constant that a function closes over.
+  std::vector<Tensor> tensors = call.tensors();
+  bool all_data = std::ranges::all_of(tensors, [](const Tensor& t) { return t.storage()->has_data(); });
+  return (all_data ? scout_without_data(call, tracked) : scout(call, tracked)).functions;
 }
 
 std::vector<Tensor> check_functions(const FunctionCall& call) { return scout_without_data(call).closed_over; }

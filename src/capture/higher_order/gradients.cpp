@@ -61,7 +61,10 @@ struct GradientFunction {
       weights.push_back(values[input_count + k].tensor());
     }
     std::vector<Tensor> gradients(inputs.size());
-    if (!outputs.empty()) gradients = autograd::grad(outputs, inputs, weights, {}, true);
+    std::vector<autograd::Edge> from, to;  // no derivative of the user's
+    for (const Tensor& t : outputs) from.push_back(autograd::gradient_edge(t));
+    for (const Tensor& t : inputs) to.push_back(autograd::gradient_edge(t));
+    if (!outputs.empty()) gradients = autograd::grad_of_edges(from, weights, to, {});
     std::vector<Value> found;
     for (size_t k = 0, next = 0; k < wanted.size(); ++k) {
       Tensor gradient = is_tracked(k) ? gradients[next++] : Tensor();

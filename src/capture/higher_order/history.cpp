@@ -51,7 +51,7 @@ void check_wanted(const Tensor& wanted, const std::vector<autograd::Edge>& roots
     if (!outside.defined() || !outside.requires_grad()) return;
     autograd::Edge edge = autograd::gradient_edge(outside);
     for (size_t i = 0; i < given.size(); ++i) {
-      if (i == self || !scope->history->tracked[i] || given[i].is_same(outside)) continue;
+      if (i == self || !given[i].defined() || !scope->history->tracked[i] || given[i].is_same(outside)) continue;
       bool innermost = scope == scopes().rbegin();
       if (innermost && !depends(roots, autograd::gradient_edge((*scope->inputs)[i].tensor()))) continue;
       check<NotImplementedError>(!depends({autograd::gradient_edge(given[i])}, edge),
