@@ -277,3 +277,15 @@ def test_loops_inside_a_derivative_inside_a_loop_are_captured():
     x = umbra.tensor([.5, .7], requires_grad=True)
     got, expected = (umbra.autograd.grad(run(x).sum(), x)[0] for run in (aot_function(function, nop), function))
     assert umbra.allclose(got, expected)
+
+
+def test_a_constant_that_a_backward_pass_meets_is_kept():
+    row = tensor([.5, 2.])
+    def step(t):
+        q = t.detach().clone().requires_grad_()
+        y = while_loop(lambda i, s: i < 2, lambda i, s: (i + 1, s * s * row), (tensor(0), q * 1))[1]
+        return umbra.autograd.grad(y.sum(), q)[0] * t
+    function = lambda x: cond(x.sum() > -9, step, lambda t: t + 0, (x,))
+    x = tensor([.5, .7], requires_grad=True)
+    for run in (aot_function(function, nop), make_fx(function)(x)):
+        assert umbra.allclose(run(x), function(x))
