@@ -195,7 +195,7 @@ std::vector<autograd::Edge> edges_of(nb::handle list) {
 
 void warn_of_cycle() {
   static std::atomic<bool> warned{false};
-  if (!warned.exchange(true))
+  if (tells_once(warned))
     warn(
         "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
         "which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you "
@@ -275,6 +275,12 @@ void bind_passes(nb::module_& m) {
 
 // ---- switches ----
 
+/// `with`-blocks keep the state that was there; Python's classes are thin around these.
+void switch_gradients(bool enabled) {
+  set_grad_enabled(enabled);
+  if (Tracer* tracer = active_tracer(DispatchKey::PreProxy)) tracer->record_switch();
+}
+
 PyObject* set_grad_mode(PyObject*, PyObject* enabled) {
   if (!PyBool_Check(enabled)) {
     PyErr_Format(PyExc_TypeError, "set_grad_enabled(): argument 'enabled' (position 1) must be bool, not %s",
@@ -282,8 +288,7 @@ PyObject* set_grad_mode(PyObject*, PyObject* enabled) {
     return nullptr;
   }
   return guarded([&]() -> PyObject* {
-    set_grad_enabled(enabled == Py_True);
-    if (Tracer* tracer = active_tracer(DispatchKey::PreProxy)) tracer->record_switch();
+    switch_gradients(enabled == Py_True);
     Py_RETURN_NONE;
   });
 }
@@ -291,11 +296,26 @@ PyObject* set_grad_mode(PyObject*, PyObject* enabled) {
 // Stands in graphs, so that its text is seen: one of Python's own kind.
 PyMethodDef g_set_grad_enabled = {"_set_grad_enabled", &set_grad_mode, METH_O, nullptr};
 
-/// `with`-blocks keep the state that was there; Python's classes are thin around these.
+/// A method for classes that are made in Python, of no steps of Python's: no handler of a signal comes between.
+template <class F> nb::object method_for_python(F&& function) {
+  return owned(PyInstanceMethod_New(nb::cpp_function(std::forward<F>(function)).ptr()));
+}
+
 void bind_modes(nb::module_& m) {
   m.def("is_grad_enabled", &is_grad_enabled);
   m.attr("_set_grad_enabled") =
       nb::steal(PyCFunction_NewEx(&g_set_grad_enabled, nullptr, nb::str("umbra._C").release().ptr()));
+  // _switching_gradients(to, before=None): a method that switches them to what one attribute says, and keeps what they
+  // were in another.
+  m.def(
+      "_switching_gradients",
+      [](nb::str to, nb::object before) {
+        return method_for_python([to, before](nb::handle self, nb::args) {
+          if (!before.is_none()) nb::setattr(self, before, nb::bool_(is_grad_enabled()));
+          switch_gradients(nb::cast<bool>(nb::getattr(self, to)));
+        });
+      },
+      nb::arg("to"), nb::arg("before") = nb::none());
   m.def("is_inference_mode_enabled", &is_inference_mode_enabled);
   nb::class_<InferenceMode>(m, "_InferenceMode").def(nb::init<bool>());
   m.def("_push_saved_tensor_hooks", [](nb::handle pack, nb::handle unpack) {

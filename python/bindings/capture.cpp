@@ -91,7 +91,9 @@ GraphModuleObject capture(nb::handle function, nb::handle inputs, std::vector<st
   options.is_parameter = [&](const Tensor& tensor) {
     nb::gil_scoped_acquire locked;  // a backward pass runs without
     nb::object object = nb::steal(checked(wrap(tensor)));
-    return PyObject_IsInstance(object.ptr(), parameter.ptr()) == 1;
+    int found = PyObject_IsInstance(object.ptr(), parameter.ptr());  // which is Python's to say
+    checked(found);
+    return found == 1;
   };
   return {make_fx(value_function(function), read_values(inputs), options)};
 }

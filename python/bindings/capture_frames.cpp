@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "capture_watch.h"
+#include "signals.h"
 #include "umbra/capture/functionalize.h"
 #include "watched_objects.h"
 
@@ -48,6 +49,7 @@ const char* why_not_module(PyObject* module, std::string_view function) {
   }
   std::string_view name(found);
   if (name == "posix" && function != "fspath") return "a graph would keep what the system said when it was captured";
+  if (name == "_signal" && function != "getsignal") return "a graph sends no signals and sets no alarms";
   if (name == "builtins" && function == "globals") return "nobody can tell which of them it looks at";
   if (name == "_warnings" && function == "warn") return "a graph would warn when it is captured, and never again";
   return nullptr;
@@ -105,6 +107,10 @@ class FrameWatch {
         library_(std::move(library)) {}
 
   void on_call(PyFrameObject* frame) {
+    if (int signal = signal_handled_by(frame)) {
+      breaks_.attr("signalled")(signal);
+      return;
+    }
     Verdict verdict = verdict_of(code_of(frame), frame);
     if (verdict == Verdict::Question && !is_called_by_own(frame))
       stop(text_of(reinterpret_cast<PyFunctionObject*>(function_of(frame))->func_name), kSettings);

@@ -36,9 +36,18 @@ const char* lost_of(const Tensor& result, bool from_outside) {
   return from_outside && result.requires_grad() && !reaches_inputs(result) ? "requires_grad" : nullptr;
 }
 
+/// `Capturing` for a `with`.
+struct CapturingInside {
+  bool on;
+  std::optional<Capturing> inside;
+};
+
 }  // namespace
 
 bool is_capturing() { return g_capturing; }
+
+Capturing::Capturing(bool on) : before_(std::exchange(g_capturing, on)) {}
+Capturing::~Capturing() { g_capturing = before_; }
 
 void note_int_conversion() { g_converted |= g_capturing; }
 
@@ -52,8 +61,15 @@ void end_capture_for(const Tensor& tensor, const char* what) {
 }
 
 void bind_capture_watch(nb::module_& m) {
-  // _set_capturing(on): whether torch.compile captures on this thread; gives what it was before.
-  m.def("_set_capturing", [](bool on) { return std::exchange(g_capturing, on); });
+  m.def("_is_capturing", [] { return g_capturing; });
+  // _Capturing(on): inside, torch.compile captures on this thread, or does not.
+  nb::class_<CapturingInside>(m, "_Capturing")
+      .def("__init__",
+           [](CapturingInside* self, bool on) {
+             new (self) CapturingInside{on, {}};
+           })
+      .def("__enter__", [](CapturingInside& self) { self.inside.emplace(self.on); })
+      .def("__exit__", [](CapturingInside& self, nb::args) { self.inside.reset(); });
   // _end_capture_for_text(tensor): where the text of a captured tensor, which has no data, is asked for.
   m.def("_end_capture_for_text", [](const Tensor& t) {
     if (is_functional(t)) end_capture("repr() on tensor", "a graph would keep the text of when it was captured");

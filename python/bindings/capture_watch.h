@@ -14,6 +14,16 @@ void end_capture_for(const Tensor& tensor, const char* what);
 
 /// Whether torch.compile captures on this thread.
 bool is_capturing();
+/// What `is_capturing` is for a while: not for what this package does by itself.
+class Capturing {
+ public:
+  explicit Capturing(bool on);
+  ~Capturing();
+  Capturing(const Capturing&) = delete;
+
+ private:
+  bool before_;
+};
 /// Notes that int() made a number of a size, which a compiler of source would not have to.
 void note_int_conversion();
 

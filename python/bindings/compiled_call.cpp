@@ -47,7 +47,10 @@ nb::object arrange(const std::vector<Value>& results) {
 }
 
 bool is_equal(const nb::object& a, const nb::object& b) {
-  return a.ptr() == b.ptr() || PyObject_RichCompareBool(a.ptr(), b.ptr(), Py_EQ) == 1;
+  if (a.ptr() == b.ptr()) return true;
+  int same = PyObject_RichCompareBool(a.ptr(), b.ptr(), Py_EQ);
+  checked(same);
+  return same == 1;
 }
 
 /// Whether an argument is a tensor, or an object, that the function reads anyway.

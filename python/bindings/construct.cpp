@@ -192,7 +192,7 @@ Scalar element_of(PyObject* object, DType dtype) {
 
 void warn_of_arrays() {
   static std::atomic<bool> told = false;
-  if (!told.exchange(true))
+  if (tells_once(told))
     warn(
         "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a "
         "single numpy.ndarray with numpy.array() before converting to a tensor.");

@@ -87,7 +87,7 @@ const char* numpy_name(DType t) {
 
 /// Says, once in a process for each kind of memory, that a tensor does not know that it must not write.
 void warn_of_read_only(const char* kind, std::atomic<bool>& warned) {
-  if (warned.exchange(true)) return;
+  if (!tells_once(warned)) return;
   warn("The given ", kind,
        " is not writable, and tensors that cannot be written are not supported: a write to the tensor goes to memory "
        "that was not meant for it. Copy it, or make it writable, before it becomes a tensor.");

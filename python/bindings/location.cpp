@@ -1,6 +1,8 @@
 // Where captured Python code stands: code objects and offsets are noted when a node is made, and become text when
 // someone reads it.
+#include "capture_watch.h"
 #include "graph.h"
+#include "signals.h"
 
 namespace umbra::python {
 
@@ -21,18 +23,27 @@ class PythonLocation final : public fx::SourceLocation {
 
   std::vector<fx::SourceFrame> frames() const override {
     nb::gil_scoped_acquire lock;
-    nb::object getline = nb::module_::import_("linecache").attr("getline");
+    Capturing none(false);
     std::vector<fx::SourceFrame> out;
     for (auto f = frames_.rbegin(); f != frames_.rend(); ++f) {
       int line = PyCode_Addr2Line(f->code, f->offset);
-      nb::object text = getline(nb::borrow(f->code->co_filename), line).attr("strip")();
       out.push_back({std::string(text_of(f->code->co_filename)), line, std::string(text_of(f->code->co_name)),
-                     nb::cast<std::string>(text)});
+                     text_of_line(f->code->co_filename, line)});
     }
     return out;
   }
 
  private:
+  /// Texts of errors have it, which are made where nothing may be raised: by handlers of signals, for one.
+  static std::string text_of_line(nb::handle file, int line) {
+    try {
+      return nb::cast<std::string>(nb::module_::import_("linecache").attr("getline")(file, line).attr("strip")());
+    } catch (const nb::python_error& error) {
+      raise_later(error);
+      return "";
+    }
+  }
+
   std::vector<Frame> frames_;  // innermost first
 };
 

@@ -14,6 +14,7 @@
 #include "operator_layers.h"
 #include "operators.h"
 #include "properties.h"
+#include "signals.h"
 #include "tensor_type.h"
 #include "torch_function.h"
 #include "transform.h"
@@ -59,6 +60,7 @@ NB_MODULE(_C, m) {
   bind_export(m);
   bind_tree(m);
   bind_watch(m);
+  bind_signals(m);
   bind_capture_watch(m);
   bind_capture_frames(m);
   bind_compiled_call(m);

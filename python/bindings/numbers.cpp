@@ -176,7 +176,7 @@ PyObject* as_float(PyObject* self) {
   return guarded([&] {
     jit::warn_of_value("a Python float");
     static std::atomic<bool> warned = false;
-    if (is_grad_enabled() && tensor_of(self).requires_grad() && !warned.exchange(true))
+    if (is_grad_enabled() && tensor_of(self).requires_grad() && tells_once(warned))
       warn("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using ",
            "tensor.detach() first.");
     return PyFloat_FromDouble(single_item(self).to_double());

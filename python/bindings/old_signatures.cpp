@@ -1,6 +1,7 @@
 #include "old_signatures.h"
 
 #include <array>
+#include <atomic>
 #include <string_view>
 
 #include "tensor_type.h"
@@ -76,8 +77,8 @@ std::optional<RewrittenCall> with_named_factors(const std::string& function, Rea
 }
 
 void warn_of_unnamed_factors(const std::string& function) {
-  static bool told = false;
-  if (std::exchange(told, true)) return;
+  static std::atomic<bool> told = false;
+  if (!tells_once(told)) return;
   warn("This overload of ", function, " is deprecated: give its factors by name, as in add(other, alpha=2)");
 }
 

@@ -417,6 +417,11 @@ void add_operator_methods() {
     nb::object method = nb::steal(make_function("aten::" + schema.name, Reading::Method));
     checked(PyObject_SetAttr(type, name.ptr(), method.ptr()));
   }
+  // Python's names of these are the methods themselves: what handlers are given of `-x`. Tensor keeps its fast slots.
+  PyObject* members = g_tensor_type->tp_dict;
+  for (auto [special, name] : {std::pair{"__neg__", "neg"}, {"__pos__", "positive"}, {"__abs__", "abs"}})
+    checked(PyDict_SetItemString(members, special, PyDict_GetItemString(members, name)));
+  PyType_Modified(g_tensor_type);
 }
 
 namespace {

@@ -55,7 +55,7 @@ nb::object bound_handler(const Overloaded& overloaded) {
   PyObject* found = _PyType_Lookup(overloaded.type, g_name);
   if (!found || !PyFunction_Check(found)) return handler_of(overloaded.type);
   static std::atomic<bool> warned{false};
-  if (!warned.exchange(true))
+  if (tells_once(warned))
     warn(
         "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please "
         "define it as a classmethod.");
@@ -68,10 +68,17 @@ bool is_plain(PyObject* object) {
          PyFloat_CheckExact(object) || PyBool_Check(object) || PyUnicode_Check(object);
 }
 
+/// Whether what is asked is inside the object: a list, or a tuple. Users' classes of them may have a handler
+/// themselves.
+bool is_asked_inside(PyObject* object) {
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) return true;
+  return (PyTuple_Check(object) || PyList_Check(object)) && !handler_of(Py_TYPE(object));
+}
+
 /// Whether an argument, or something in a list, has a handler.
 bool has_handler(PyObject* object) {
   if (is_plain(object)) return false;
-  if (!PyTuple_Check(object) && !PyList_Check(object)) return handler_of(Py_TYPE(object)).is_valid();
+  if (!is_asked_inside(object)) return handler_of(Py_TYPE(object)).is_valid();
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
     if (has_handler(PySequence_Fast_GET_ITEM(object, i))) return true;
   return false;
@@ -80,7 +87,7 @@ bool has_handler(PyObject* object) {
 /// One argument of each class that has a handler; a subclass stands before its base.
 void collect(PyObject* object, std::vector<Overloaded>& found) {
   if (is_plain(object)) return;
-  if (PyTuple_Check(object) || PyList_Check(object)) {
+  if (is_asked_inside(object)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
       collect(PySequence_Fast_GET_ITEM(object, i), found);
     return;
@@ -89,6 +96,16 @@ void collect(PyObject* object, std::vector<Overloaded>& found) {
   if (std::ranges::find(found, type, &Overloaded::type) != found.end() || !handler_of(type)) return;
   auto at = std::ranges::find_if(found, [&](const Overloaded& other) { return PyType_IsSubtype(type, other.type); });
   found.insert(at, {type, object});
+}
+
+/// The classes that handlers are told of. Of an attribute of a plain tensor modes hear that it is one's.
+nb::object types_of(PyObject* function, const CallArguments& call, const std::vector<Overloaded>& classes) {
+  if (classes.empty() && PyObject_TypeCheck(function, &_PyMethodWrapper_Type))
+    return owned(PyTuple_Pack(1, Py_TYPE(call.values[0])));
+  nb::object types = owned(PyTuple_New(static_cast<Py_ssize_t>(classes.size())));
+  for (size_t i = 0; i < classes.size(); ++i)
+    PyTuple_SET_ITEM(types.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(reinterpret_cast<PyObject*>(classes[i].type)));
+  return types;
 }
 
 nb::object positional_of(const CallArguments& call) {
@@ -168,9 +185,7 @@ bool call_torch_function(PyObject* function, const CallArguments& call, PyObject
     for (size_t i = 0; i < call.positional + call.keyword_count(); ++i) collect(call.values[i], classes);
   }
   if (classes.empty() && s.modes.empty()) return false;
-  nb::object types = owned(PyTuple_New(static_cast<Py_ssize_t>(classes.size())));
-  for (size_t i = 0; i < classes.size(); ++i)
-    PyTuple_SET_ITEM(types.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(reinterpret_cast<PyObject*>(classes[i].type)));
+  nb::object types = types_of(function, call, classes);
   nb::object args = positional_of(call), kwargs = keywords_of(call);
   if (!s.modes.empty()) {
     nb::object answer = call_mode(s, function, types, args, kwargs);
@@ -298,15 +313,6 @@ void bind_torch_function(nb::module_& m) {
   m.def("_offer_torch_function", &offer);
   m.def("_skip_one_hop_torch_function", &call_unoffered, nb::arg("function"), nb::arg("args"),
         nb::arg("kwargs").none());
-  // Those whose classes are asked about a call, in the order in which they are.
-  m.def("_overloaded_arguments", [](nb::handle arguments) {
-    std::vector<Overloaded> found;
-    nb::object sequence = owned(PySequence_Tuple(arguments.ptr()));
-    if (!state().classes_off && !state().all_off) collect(sequence.ptr(), found);
-    nb::list out;
-    for (const Overloaded& overloaded : found) out.append(nb::borrow(overloaded.object));
-    return out;
-  });
   m.def("_is_torch_function_enabled", [] { return !state().classes_off && !state().all_off; });
   m.def("_is_torch_function_all_disabled", [] { return state().all_off; });
   m.def("_is_torch_function_mode_enabled", [] { return !state().all_off && !state().modes.empty(); });

@@ -16,18 +16,13 @@ using transform::Level;
 using transform::TrackedLevel;
 using transform::VmapLevel;
 
-/// A level that Python entered.
+/// A level that Python enters, in a `with`.
 struct LevelObject {
   IntrusivePtr<Level> level;
 
   TrackedLevel& tracked() const { return dynamic_cast<TrackedLevel&>(*level); }
   VmapLevel& vmap() const { return dynamic_cast<VmapLevel&>(*level); }
 };
-
-LevelObject enter(IntrusivePtr<Level> level) {
-  transform::push_level(level);
-  return {level};
-}
 
 Randomness read_randomness(const std::string& name) {
   if (name == "error") return Randomness::Error;
@@ -71,13 +66,18 @@ struct OutsideObject {
 };
 
 void bind_levels(nb::module_& m) {
-  m.def("_enter_grad_level", [] { return enter(make_counted<TrackedLevel>(TrackedLevel::Kind::Reverse)); });
-  m.def("_enter_jvp_level", [] { return enter(make_counted<TrackedLevel>(TrackedLevel::Kind::Forward)); });
-  m.def("_enter_vmap_level", [](nb::handle size, const std::string& randomness) {
-    return enter(make_counted<VmapLevel>(read_size(size), read_randomness(randomness)));
+  m.def("_grad_level", [] { return LevelObject{make_counted<TrackedLevel>(TrackedLevel::Kind::Reverse)}; });
+  m.def("_jvp_level", [] { return LevelObject{make_counted<TrackedLevel>(TrackedLevel::Kind::Forward)}; });
+  m.def("_vmap_level", [](nb::handle size, const std::string& randomness) {
+    return LevelObject{make_counted<VmapLevel>(read_size(size), read_randomness(randomness))};
   });
   nb::class_<LevelObject>(m, "_Level")
-      .def("leave", [](LevelObject& l) { transform::pop_level(l.level.get()); })
+      .def("__enter__",
+           [](nb::handle self) {
+             transform::push_level(nb::cast<LevelObject&>(self).level);
+             return nb::borrow(self);
+           })
+      .def("__exit__", [](LevelObject& l, nb::args) { transform::pop_level(l.level.get()); })
       .def_prop_ro("depth", [](LevelObject& l) { return l.level->depth(); })
       .def("unwrap", [](LevelObject& l, const Tensor& t) { return l.level->unwrap(t); })
       // grad, vjp, jvp
@@ -140,6 +140,7 @@ void bind_transform(nb::module_& m) {
   });
   m.def("_describe_wrapper", &describe);
   m.def("_add_batch_dim", &add_batch_dim);
+  m.def("_set_warns_always", &set_warns_always);
   set_warning_handler([](const std::string& text) {
     nb::gil_scoped_acquire lock;
     if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw nb::python_error();

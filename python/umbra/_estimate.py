@@ -7,7 +7,6 @@
 
 The model runs once on fake tensors: it may be larger than any machine, if it was built inside a `FakeTensorMode`.
 """
-import contextlib
 import copy
 import dataclasses
 import re
@@ -18,6 +17,7 @@ from umbra._subclasses.fake_tensor import FakeCopyMode, FakeTensor, FakeTensorMo
 from umbra.nn import Module
 from umbra.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from umbra.utils import _pytree as pytree
+from umbra.utils._contextlib import uninterrupted
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 
@@ -128,7 +128,7 @@ def _default_loss(outputs):
     return sum(parts[1:], parts[0])
 
 
-@contextlib.contextmanager
+@uninterrupted
 def _scopes(trace, names):
     """Tells the trace which module runs."""
     if not names:
@@ -194,7 +194,7 @@ class _Step:
         return kept, gradients
 
 
-@contextlib.contextmanager
+@uninterrupted
 def _gradients_aside(parameters):
     """Parameters without gradients, until they get theirs back."""
     before = [p.grad for p in parameters]
@@ -207,7 +207,7 @@ def _gradients_aside(parameters):
             p.grad = grad
 
 
-@contextlib.contextmanager
+@uninterrupted
 def _values_kept(tensors):
     """Tensors get the values back that they had."""
     before = [t.detach().clone() for t in tensors]

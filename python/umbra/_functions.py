@@ -7,7 +7,7 @@ import umbra
 from umbra import _C
 from umbra._C import SymBool, SymFloat, SymInt, Tensor, can_cast, get_num_threads, promote_types, set_flush_denormal, set_num_threads
 from umbra._options import not_built
-from umbra.overrides import handle_torch_function, heard_by_modes, overridable
+from umbra.overrides import handle_torch_function, heard, heard_by_modes, overridable
 
 __all__ = [
     "as_tensor", "asarray", "broadcast_shapes", "broadcast_tensors", "can_cast", "cond", "einsum", "from_file", "get_default_device", "get_num_interop_threads",
@@ -125,9 +125,10 @@ def _equation_of_lists(arguments):
     return equation, arguments[:-1:2] if len(arguments) % 2 else arguments[::2]
 
 
+@heard
 def einsum(*args):
     """`einsum("bij,bjk->bik", a, b)`; the tensors may also come as one list, or with lists of numbers: `einsum(a, [0, 1], b, [1, 2], [0, 2])`."""
-    if len(args) < 2:
+    if len(args) < 2 or len(args) == 2 and not isinstance(args[0], Tensor) and isinstance(args[1], (list, tuple)) and not args[1]:
         raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list")
     equation, *operands = args
     if umbra.overrides.is_tensor_like(equation):

@@ -1,8 +1,8 @@
 """What a capture knows of itself while it runs: its fake mode, where its values come from."""
-import contextlib
 import threading
 
 from umbra._modules import lazy_submodules
+from umbra.utils._contextlib import uninterrupted
 
 __getattr__ = lazy_submodules(__name__)
 
@@ -49,7 +49,7 @@ class TracingContext:
         return context
 
 
-@contextlib.contextmanager
+@uninterrupted
 def tracing(context):
     """Makes a context the thread's."""
     before = TracingContext.try_get()

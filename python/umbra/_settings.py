@@ -2,8 +2,9 @@
 import warnings
 
 import umbra
+from umbra import _C
 from umbra._C import Tensor
-from umbra.overrides import overridable
+from umbra.overrides import heard, overridable
 
 _state = {"float32_matmul_precision": "highest", "warn_always": False}
 
@@ -27,8 +28,9 @@ def is_warn_always_enabled():
 
 
 def set_warn_always(b):
-    """Warnings are Python's, which says how often each is shown."""
+    """Whether warnings that are given once in a process are given each time. Python says how often each is shown."""
     _state["warn_always"] = bool(b)
+    _C._set_warns_always(bool(b))
 
 
 def get_deterministic_debug_mode():
@@ -157,6 +159,7 @@ def _reinforce(self, reward):
     raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead.")
 
 
+@heard
 def _module_load(self, other, assign=False):
     """What load_state_dict puts in the place of this parameter: `other`, or this tensor's memory with the values of it."""
     if umbra.overrides.has_torch_function((self, other)):
@@ -200,7 +203,7 @@ for _name, _function in (("where", _where), ("polygamma", _polygamma), ("pin_mem
                          ("storage_type", _storage_type), ("reinforce", _reinforce), ("module_load", _module_load), ("_use_count", _use_count),
                          ("to_sparse_coo", _to_sparse_coo), ("ipu", _on_accelerator("ipu")), ("xpu", _on_accelerator("xpu")),
                          ("mtia", _on_accelerator("mtia")), *((f.__name__, f) for f in (qr, cholesky, eig, symeig, lstsq, solve))):
-    if _name in ("share_memory_", "is_shared"):  # classes of tensors hear of these
+    if _name in ("share_memory_", "is_shared", "where", "polygamma", "pin_memory", "storage_type", "ipu", "xpu", "mtia"):  # classes of tensors hear of these
         _function.__name__ = _name
         _function = overridable(_function)
     setattr(Tensor, _name, _function)

@@ -7,6 +7,7 @@ import warnings
 from umbra import _C
 from umbra._C import Tensor
 from umbra._old_constructor import checked_data, given_sizes, is_count, over_storage
+from umbra.overrides import heard
 
 _SPARSE = (_C.sparse_coo, _C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc)  # layouts without memory of their own
 
@@ -47,6 +48,7 @@ def _init_subclass(cls, **kwargs):
 
 def _overridable(function):
     """A method written in Python, of which a subclass's __torch_function__ and the modes hear first."""
+    @heard
     @functools.wraps(function)
     def method(self, *args, **kwargs):
         if _C._has_torch_function(self):
@@ -133,6 +135,7 @@ def _reduce_contents(self):
     return _utils._rebuild_tensor_v3, (storage, *geometry, self.dtype, *metadata)
 
 
+@heard
 def _reduce_ex(self, protocol):
     from umbra._utils import _get_obj_state
     if _is_materialized(self):
@@ -534,6 +537,7 @@ def _attach(name, function):
     setattr(Tensor, name, function)
 
 
+@heard
 def _repr(self, *, tensor_contents=None):
     """The tensor as text; a subclass may give what stands between the parentheses."""
     if _C._has_torch_function(self):

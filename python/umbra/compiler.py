@@ -1,5 +1,4 @@
 """Questions that captured code asks about its capture."""
-import contextlib
 import dataclasses
 import functools
 import os
@@ -37,35 +36,19 @@ def _in_compiled_call():
     return _state.compiling or _state.called_compiled > 0
 
 
-@contextlib.contextmanager
 def _calling_compiled():
     """For calls of functions of `torch.compile`: _in_compiled_call() holds inside."""
-    _state.called_compiled += 1
-    try:
-        yield
-    finally:
-        _state.called_compiled -= 1
+    return _C._While(_state, {"called_compiled": _state.called_compiled + 1})
 
 
-@contextlib.contextmanager
 def _capturing(exporting=False):
     """For the functions that capture: is_compiling() holds inside."""
-    before = is_compiling(), is_exporting()
-    _state.compiling, _state.exporting = True, exporting
-    try:
-        yield
-    finally:
-        _state.compiling, _state.exporting = before
+    return _C._While(_state, {"compiling": True, "exporting": exporting})
 
 
-@contextlib.contextmanager
 def _fx_tracing():
     """For make_fx and symbolic tracing: compiled functions are refused inside."""
-    before, _state.fx_tracing = _state.fx_tracing, True
-    try:
-        yield
-    finally:
-        _state.fx_tracing = before
+    return _C._While(_state, {"fx_tracing": True})
 
 
 def _is_fx_tracing():

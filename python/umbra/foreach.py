@@ -6,7 +6,7 @@
 import functools
 
 import umbra
-from umbra.overrides import handle_torch_function, has_torch_function
+from umbra.overrides import handle_torch_function, has_torch_function, heard
 
 __all__ = []
 
@@ -18,6 +18,7 @@ def _relevant(arguments):
 
 def _public(function):
     """Gives a function of this module its name, and to tensor classes their say."""
+    @heard
     @functools.wraps(function)
     def call(*args, **kwargs):
         relevant = _relevant(args)

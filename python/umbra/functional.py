@@ -7,7 +7,7 @@ from umbra._C import Tensor
 from umbra._functions import broadcast_shapes, broadcast_tensors, einsum, split  # noqa: F401  (part of this module's surface)
 from umbra._linear_algebra import cdist, chain_matmul, lu, norm, stft, tensordot  # noqa: F401
 from umbra._lowrank import pca_lowrank, svd_lowrank  # noqa: F401
-from umbra.overrides import overridable
+from umbra.overrides import heard, overridable
 
 __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "meshgrid", "unique", "unique_consecutive",
            "unravel_index", "pca_lowrank", "svd_lowrank"]
@@ -43,33 +43,39 @@ def _at_least(function, operator, tensors):
     return tuple(operator(listed))
 
 
+@heard
 def atleast_1d(*tensors):
     """Each tensor with one dimension or more."""
     return _at_least(atleast_1d, _atleast_1d, tensors)
 
 
+@heard
 def atleast_2d(*tensors):
     """Each tensor with two dimensions or more: a row becomes a matrix of one row."""
     return _at_least(atleast_2d, _atleast_2d, tensors)
 
 
+@heard
 def atleast_3d(*tensors):
     """Each tensor with three dimensions or more."""
     return _at_least(atleast_3d, _atleast_3d, tensors)
 
 
+@heard
 def block_diag(*tensors):
     """A matrix with the tensors along its diagonal, and zeros elsewhere."""
     overridden = _overridden(block_diag, tensors, *tensors)
     return overridden[0] if overridden else _block_diag(list(tensors))
 
 
+@heard
 def cartesian_prod(*tensors):
     """All combinations of an element of each vector, one in a row."""
     overridden = _overridden(cartesian_prod, tensors, *tensors)
     return overridden[0] if overridden else _cartesian_prod(list(tensors))
 
 
+@heard
 def meshgrid(*tensors, indexing=None):
     """The coordinates of a grid, one tensor for each vector. With indexing="xy" the first runs along columns."""
     listed = _listed(tensors)
@@ -86,6 +92,7 @@ def _asked_for(values, inverse, counts, return_inverse, return_counts):
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
+@heard
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The distinct elements, or the distinct slices along `dim`; with them, if asked for, which one each element is and how
     many there are of each."""
@@ -98,6 +105,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     return _asked_for(*found, return_inverse, return_counts)
 
 
+@heard
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The first of each run of equal elements, or of equal slices along `dim`."""
     overridden = _overridden(unique_consecutive, (input,), input, return_inverse=return_inverse, return_counts=return_counts, dim=dim)

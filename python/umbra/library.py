@@ -68,6 +68,10 @@ def _overload(op):
 
 
 _DEVICE_KEYS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}
+# Devices that no tensor with data lies on: kernels for them are taken, as packages have them, and never asked.
+_ABSENT_DEVICE_KEYS = {"mps": "MPS", "xpu": "XPU", "hpu": "HPU", "xla": "XLA", "ipu": "IPU", "ve": "VE", "lazy": "Lazy", "mtia": "MTIA", "maia": "MAIA",
+                       "hip": "HIP", "vulkan": "Vulkan", "fpga": "FPGA", "privateuseone": "PrivateUse1"}
+_ABSENT_KEYS = {prefix + key for key in (*_ABSENT_DEVICE_KEYS.values(), "PrivateUse2", "PrivateUse3", "Metal") for prefix in ("", "Autograd")}
 
 
 def _key_of(kind):
@@ -76,6 +80,8 @@ def _key_of(kind):
         return "CompositeExplicitAutograd"
     if kind[:1].isupper():
         return kind
+    if kind in _ABSENT_DEVICE_KEYS:
+        return _ABSENT_DEVICE_KEYS[kind]
     device = umbra.device(kind).type
     if device not in _DEVICE_KEYS:
         raise NotImplementedError(f"kernels for the device type {device} are not in Umbra yet")
@@ -140,7 +146,9 @@ class Library:
         if dispatch_key and self.dispatch_key and dispatch_key != self.dispatch_key:
             raise RuntimeError(f"Explicitly provided dispatch key ({dispatch_key}) is inconsistent with the dispatch key of the enclosing library "
                                f"({self.dispatch_key}), for {entry[0]}")
-        if fn is fallthrough_kernel:
+        if key in _ABSENT_KEYS:
+            pass
+        elif fn is fallthrough_kernel:
             self.m.fall_through(name, key)
         else:
             self.m.impl(name, given_keys(fn, key) if with_keyset else fn, key)

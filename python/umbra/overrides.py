@@ -2,6 +2,7 @@
 import contextlib
 import functools
 import inspect
+import warnings
 
 from umbra import _C
 from umbra._C import DisableTorchFunction, DisableTorchFunctionSubclass  # noqa: F401
@@ -55,9 +56,22 @@ def is_tensor_like(inp):
     return type(inp) is _C.Tensor or hasattr(type(inp), "__torch_function__")
 
 
+def _overloaded(arguments):
+    """One argument of each class that has a handler, a subclass's before its base's. Plain tensors are of such a class too."""
+    found = []
+    for value in arguments if _C._is_torch_function_enabled() else ():
+        cls = type(value)
+        if getattr(cls, "__torch_function__", _C._disabled_torch_function_impl) is _C._disabled_torch_function_impl:
+            if isinstance(value, (list, tuple)):
+                found += [inner for inner in _overloaded(value) if all(type(inner) is not type(other) for other in found)]
+        elif all(cls is not type(other) for other in found):
+            found.insert(next((i for i, other in enumerate(found) if issubclass(cls, type(other))), len(found)), value)
+    return found
+
+
 def handle_torch_function(public_api, relevant_args, *args, **kwargs):
-    overloaded = _C._overloaded_arguments(relevant_args)
-    types = tuple(type(value) for value in overloaded)
+    overloaded = _overloaded(relevant_args)
+    types = tuple(map(type, overloaded))
     for mode in reversed(_C._torch_function_modes()):
         _C._pop_torch_function_mode()
         try:
@@ -68,10 +82,15 @@ def handle_torch_function(public_api, relevant_args, *args, **kwargs):
             return result
         break
     for value in overloaded:
-        result = value.__torch_function__(public_api, types, args, kwargs)
+        handler = value.__torch_function__
+        if getattr(handler, "__self__", None) is value:
+            warnings.warn("Defining your `__torch_function__ as a plain method is deprecated and will be an error in future, please define it as a classmethod.",
+                          DeprecationWarning, stacklevel=2)
+        result = handler(public_api, types, args, kwargs)
         if result is not NotImplemented:
             return result
-    raise TypeError(f"no implementation found for '{public_api}' on types that implement __torch_function__: {list(types)}")
+    raise TypeError(f"no implementation found for '{public_api.__module__.replace('umbra', 'torch', 1)}.{public_api.__name__}' on types that implement "
+                    f"__torch_function__: {list(types)}")
 
 
 def redispatch_function(func, types, args, kwargs):
@@ -92,6 +111,15 @@ def wrap_torch_function(dispatcher):
     return decorator
 
 
+_heard = set()  # functions written in Python that tell handlers of their calls
+
+
+def heard(function):
+    """Notes that a function tells handlers of its calls itself."""
+    _heard.add(function)
+    return function
+
+
 def overridable(function):
     """A function written in Python, of which the arguments' classes and the modes hear first, as of an operator's.
 
@@ -110,7 +138,7 @@ def overridable(function):
                  f"    return _function({names})\n", __file__, "exec"), scope)  # its frames are this package's
     call = functools.wraps(function)(scope["_call"])
     call.__defaults__ = function.__defaults__
-    return call
+    return heard(call)
 
 
 def heard_by_modes(function):
@@ -126,6 +154,7 @@ def heard_by_modes(function):
 def _overridable_with_any_arguments(function):
     overridden = _C._has_torch_function
 
+    @heard
     @functools.wraps(function)
     def call(*args, **kwargs):
         if overridden(*args) if not kwargs else overridden(*args, *kwargs.values()):
@@ -144,6 +173,32 @@ def is_tensor_method_or_property(func):
     return getattr(func, "__name__", "") == "__get__" or id(func) in _tensor_methods()
 
 
+def _places():
+    """Where the functions of which handlers hear stand."""
+    import umbra
+    return [("torch", umbra), ("torch.functional", umbra.functional), ("torch.nn.functional", umbra.nn.functional), ("torch.nn.init", umbra.nn.init),
+            ("torch.Tensor", _C.Tensor), ("torch.linalg", umbra.linalg), ("torch.fft", umbra.fft), ("torch.foreach", umbra.foreach),
+            ("torch.special", umbra.special)]
+
+
+def get_overridable_functions():
+    """By place, the functions of which handlers hear. A read of an attribute stands for itself."""
+    from umbra._overridable import overridable_functions
+    return overridable_functions()
+
+
+def get_ignored_functions():
+    """The public functions of which handlers do not hear."""
+    from umbra._overridable import ignored_functions
+    return ignored_functions()
+
+
+def get_testing_overrides():
+    """For each function of which handlers hear, one with the same parameters that gives -1."""
+    from umbra._overridable import testing_overrides
+    return testing_overrides()
+
+
 def _names_of_functions():
     import umbra
     places = (umbra, umbra.functional, umbra.nn.functional, umbra.linalg, umbra.fft, umbra.special)
@@ -152,12 +207,8 @@ def _names_of_functions():
 
 @functools.lru_cache(maxsize=1)
 def _names_in_places(_):
-    import umbra
-    places = [("torch", umbra), ("torch.functional", umbra.functional), ("torch.nn.functional", umbra.nn.functional), ("torch.nn.init", umbra.nn.init),
-              ("torch.Tensor", _C.Tensor),
-              ("torch.linalg", umbra.linalg), ("torch.fft", umbra.fft), ("torch.special", umbra.special)]
     names = {}
-    for path, place in places:  # what is in several places is known by the last
+    for path, place in _places():  # what is in several places is known by the last
         found = {}
         for name in dir(place):
             value = inspect.getattr_static(place, name, None)  # none: loaded on demand

@@ -37,6 +37,17 @@ void write_result(const Operator& op, const Tensor& to, const Tensor& result) {
   call("aten::copy_", {to, sparse ? call("aten::_to_dense", {result}) : result});
 }
 
+/// Definitions for sparse tensors read the elements of the strided ones beside them: these become plain first. What is
+/// written stays, it is written by copies.
+void resolve_lazy_bits(const Operator& op, Value* frame) {
+  for (size_t i = 0; i < op.argument_count(); ++i) {
+    if (!frame[i].is_tensor() || op.schema().arguments[i].alias.write) continue;
+    const Tensor& t = frame[i].tensor_ref();
+    if (t.defined() && (t.is_conj() || t.is_neg()))
+      frame[i] = Value(call("aten::resolve_neg", {call("aten::resolve_conj", {t})}));
+  }
+}
+
 /// In-place and out variants follow from the operator: what it gives is written. False where it takes no such tensors.
 bool run_variant(const Operator& op, Value* frame) {
   const Operator* functional = op.functional();
@@ -53,6 +64,7 @@ bool run_variant(const Operator& op, Value* frame) {
 }
 
 void sparse_layer(const Operator& op, DispatchKeySet, Value* frame) {
+  resolve_lazy_bits(op, frame);
   if (const BoxedFunction& function = op.definition().sparse) return function(frame);
   if ((op.is_inplace() || op.has_out()) && run_variant(op, frame)) return;
   const TensorImpl* sparse = nullptr;

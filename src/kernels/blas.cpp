@@ -92,6 +92,15 @@ void gemv(int64_t m, int64_t k, T alpha, Matrix<const T> a, const T* x, int64_t 
   else call(cblas_zgemv, &alpha, &beta);
 }
 
+template <> float dot(int64_t n, const float* x, const float* y) {
+  prepare();
+  return cblas_sdot(blas_int(n), x, 1, y, 1);
+}
+template <> double dot(int64_t n, const double* x, const double* y) {
+  prepare();
+  return cblas_ddot(blas_int(n), x, 1, y, 1);
+}
+
 #define UMBRA_INSTANTIATE(T)                                                                             \
   template void gemm<T>(int64_t, int64_t, int64_t, T, Matrix<const T>, Matrix<const T>, T, T*, int64_t); \
   template void gemv<T>(int64_t, int64_t, T, Matrix<const T>, const T*, int64_t, T, T*, int64_t);

@@ -27,4 +27,7 @@ template <class T>
 void gemv(int64_t m, int64_t k, T alpha, Matrix<const T> a, const T* x, int64_t x_stride, T beta, T* y,
           int64_t y_stride);
 
+/// The sum of products of two dense vectors. For float and double, and no more elements than an int counts.
+template <class T> T dot(int64_t n, const T* x, const T* y);
+
 }  // namespace umbra::kernels::blas

@@ -109,3 +109,37 @@ def test_what_is_refused(call, error):
 def test_frequencies():
     np.testing.assert_allclose(torch.fft.fftfreq(5, 0.3).numpy(), np.fft.fftfreq(5, 0.3), rtol=1e-6)
     np.testing.assert_allclose(torch.fft.rfftfreq(6, 0.3).numpy(), np.fft.rfftfreq(6, 0.3), rtol=1e-6)
+
+
+FRAMES = torch.zeros(9, 5, dtype=torch.complex64)
+
+
+@pytest.mark.parametrize("call, error, text", [
+    (lambda: torch.istft(torch.zeros(9, dtype=torch.complex64), 16), IndexError, "Dimension out of range (expected to be in range of [-2, 1], but got -3)"),
+    (lambda: torch.istft(torch.zeros((), dtype=torch.complex64), 16), IndexError, "Dimension out of range (expected to be in range of [-1, 0], but got -2)"),
+    (lambda: torch.istft(FRAMES.expand(2, 2, 9, 5), 16), RuntimeError,
+     "istft(CPUComplexFloatType[2, 2, 9, 5], n_fft=16, hop_length=4, win_length=16, window=None, center=1, normalized=0, onesided=None, length=None, "
+     "return_complex=0) : expected a tensor with 3 or 4 dimensions, but got 5"),
+    (lambda: torch.istft(FRAMES[:0], 16, center=False, length=3, normalized=True), RuntimeError,
+     "istft(CPUComplexFloatType[0, 5], n_fft=16, hop_length=4, win_length=16, window=None, center=0, normalized=1, onesided=None, length=3, "
+     "return_complex=0) : input tensor cannot be empty."),
+    (lambda: torch.istft(FRAMES, -3), RuntimeError,
+     "istft(CPUComplexFloatType[9, 5], n_fft=-3, hop_length=-1, win_length=-3, window=None, center=1, normalized=0, onesided=None, length=None, "
+     "return_complex=0) : expected the frequency dimension (3rd to the last) of the input tensor to match n_fft / 2 + 1 when onesided=True, but got 9"),
+    (lambda: torch.istft(FRAMES, 16, 17), RuntimeError,
+     "istft(CPUComplexFloatType[9, 5], n_fft=16, hop_length=17, win_length=16, window=None, center=1, normalized=0, onesided=None, length=None, "
+     "return_complex=0) : expected 0 < hop_length <= win_length"),
+    (lambda: torch.istft(FRAMES, 16, 4, 17), RuntimeError,
+     "istft(CPUComplexFloatType[9, 5], n_fft=16, hop_length=4, win_length=17, window=None, center=1, normalized=0, onesided=None, length=None, "
+     "return_complex=0) : expected 0 < win_length <= n_fft"),
+    (lambda: torch.istft(FRAMES, 16, 4, 16, torch.ones(4, 4)), RuntimeError,
+     "istft(CPUComplexFloatType[9, 5], n_fft=16, hop_length=4, win_length=16, window=torch.FloatTensor{[4, 4]}, center=1, normalized=0, onesided=None, "
+     "length=None, return_complex=0) : Invalid window shape. window has to be 1D and length of `win_length`"),
+    (lambda: torch.istft(FRAMES, 16, 4, 16, torch.zeros(16)), RuntimeError,
+     "istft(CPUComplexFloatType[9, 5], n_fft=16, hop_length=4, win_length=16, window=torch.FloatTensor{[16]}, center=1, normalized=0, onesided=None, "
+     "length=None, return_complex=0) window overlap add min: 1\n[ CPUBoolType{} ]"),
+], ids=["1d", "0d", "4d", "empty", "bins", "hop", "window length", "window shape", "window of zeros"])
+def test_istft_names_the_call_that_it_refuses(call, error, text):
+    with pytest.raises(error) as caught:
+        call()
+    assert str(caught.value) == text

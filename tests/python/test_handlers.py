@@ -1,4 +1,7 @@
 """What handlers of users' tensor classes may give, how their tensors are made, and under which names they hear of operators."""
+import contextlib
+import inspect
+
 import pytest
 import umbra
 from umbra import Tensor
@@ -95,3 +98,93 @@ def test_a_cotangent_is_a_tensor():
     _, pull = umbra.func.vjp(lambda x: (x, x * 2), umbra.ones(2))
     with pytest.raises(TypeError, match="gradients can be either Tensors or None, but got int"):
         pull((umbra.ones(2), 3))
+
+
+def test_functions_that_handlers_hear_of():
+    from umbra.overrides import get_ignored_functions, get_overridable_functions, get_testing_overrides
+    by_place, ignored, doubles = get_overridable_functions(), get_ignored_functions(), get_testing_overrides()
+    assert umbra.add in by_place[umbra] and umbra.einsum in by_place[umbra] and umbra.zeros not in by_place[umbra]
+    assert Tensor.add in by_place[Tensor] and umbra.nn.functional.relu in by_place[umbra.nn.functional]
+    assert by_place[Tensor.shape] == [Tensor.shape.__get__]
+    assert {umbra.zeros, umbra.tensor, umbra.from_numpy, umbra.is_tensor, umbra.rand_like, Tensor.new_zeros} <= ignored
+    assert not ignored & {function for functions in by_place.values() for function in functions}
+    assert doubles[umbra.add](1, 2, out=3) == -1 and doubles[umbra.nn.functional.max_pool2d](1, kernel_size=2) == -1 and doubles[Tensor.dim](1) == -1
+    with pytest.raises(TypeError):
+        doubles[umbra.matmul](1)
+
+
+def test_every_function_that_handlers_hear_of_tells_them():
+    from umbra.overrides import get_testing_overrides, is_tensor_method_or_property
+
+    class Like:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            heard.append(func)
+            return -1
+    quiet = []
+    for function, double in get_testing_overrides().items():
+        parameters = inspect.signature(double).parameters.values()
+        if is_tensor_method_or_property(function) or any(p.kind is p.VAR_POSITIONAL for p in parameters):
+            continue  # methods are offered by their own classes' tensors
+        heard = []
+        with contextlib.suppress(TypeError, ValueError):  # numbers are asked for in some places
+            function(*(Like() for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD))
+            if heard != [function]:
+                quiet.append(function)
+    assert not quiet
+
+
+class Noting(umbra.overrides.TorchFunctionMode):
+    def __init__(self):
+        self.types = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.types.append(types)
+        return func(*args, **(kwargs or {}))
+
+
+def test_the_classes_that_modes_are_told_of():
+    x, weight = umbra.ones(2), umbra.nn.Parameter(umbra.ones(2))
+    with Noting() as mode:
+        x.shape, weight.dtype, umbra.split(x, 1), x.add(1), umbra.nn.functional.relu(x)
+    assert mode.types == [(Tensor,), (umbra.nn.Parameter,), (Tensor,), (), (Tensor,)]
+    told = x.as_subclass(type("Told", (Tensor,), {}))
+    with Noting() as mode:
+        umbra.einsum("i,i->", x, told)
+    assert mode.types[0] == (type(told), Tensor)
+    with Noting() as mode, umbra._C.DisableTorchFunctionSubclass():
+        umbra.einsum("i,i->", x, told)
+    assert mode.types[0] == ()
+
+
+def test_signs_of_tensors_are_methods():
+    assert Tensor.__neg__ is Tensor.neg and Tensor.__pos__ is Tensor.positive and Tensor.__abs__ is Tensor.abs
+    x = umbra.tensor([1.0, -2.0])
+    heard = []
+
+    class Told(Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            heard.append(func)
+            return super().__torch_function__(func, types, args, kwargs or {})
+    told = x.as_subclass(Told)
+    -told, +told, abs(told), told.where(x > 0, told), told.xpu
+    assert heard[:4] == [Tensor.neg, Tensor.positive, Tensor.abs, Tensor.where]
+    assert (-x).tolist() == [-1, 2] and abs(x).tolist() == [1, 2]
+
+
+def test_a_handler_that_is_a_plain_method_is_warned_of():
+    class Plain:
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func
+    with pytest.warns(DeprecationWarning, match="as a plain method is deprecated"):
+        assert umbra.nn.functional.relu(Plain()) is umbra.nn.functional.relu
+
+
+def test_a_list_of_a_users_class_hears_of_functions_written_in_python():
+    class Listed(list):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func, types
+    listed = Listed([umbra.ones(2)])
+    assert umbra.split(listed, 1) == (umbra.split, (Listed,)) and umbra.nn.functional.relu(listed) == (umbra.nn.functional.relu, (Listed,))

@@ -71,3 +71,31 @@ def test_one_number_for_view_is_a_size_and_no_dtype():
         return x.view(-1)
 
     assert torch.jit.script(flat)(torch.ones(2, 3)).shape == (6,)
+
+
+def test_tensors_compressed_by_rows_or_columns_are_made_in_scripts():
+    def made(starts: torch.Tensor, places: torch.Tensor, values: torch.Tensor):
+        rows = torch.sparse_csr_tensor(starts, places, values, size=[2, 2], dtype=values.dtype)
+        columns = torch.sparse_csc_tensor(starts, places, values, [2, 2])
+        blocks = torch.sparse_bsr_tensor(starts, places, values.reshape(2, 1, 1), size=[2, 2])
+        return rows.to_dense(), columns.to_dense(), blocks.to_dense()
+
+    inputs = torch.tensor([0, 1, 2]), torch.tensor([1, 0]), torch.tensor([1.0, 2.0])
+    for got, expected in zip(torch.jit.script(made)(*inputs), made(*inputs)):
+        assert torch.equal(got, expected)
+
+
+def test_functions_are_left_as_they_are_where_the_compiler_is_off():
+    from umbra.jit import _state
+
+    def plain(x):
+        return x + 1
+
+    module = torch.nn.Linear(1, 1)
+    _state.disable()
+    try:
+        assert torch.jit.script(plain) is plain and torch.jit.trace(plain, (torch.ones(1),)) is plain
+        assert torch.jit.script(module) is module and torch.jit.trace_module(module, {"forward": torch.ones(1)}) is module
+    finally:
+        _state.enable()
+    assert isinstance(torch.jit.script(plain), torch.jit.ScriptFunction)

@@ -58,8 +58,8 @@ def test_register_kernel_is_for_its_device():
         k(torch.ones(1))
     k.register_kernel("cpu", lambda x: x + 1)
     assert k(torch.ones(1)).item() == 2
-    with pytest.raises(NotImplementedError, match="xpu"):
-        k.register_kernel("xpu", lambda x: x)
+    k.register_kernel("xpu", lambda x: x)
+    assert k(torch.ones(1)).item() == 2
     with pytest.raises(RuntimeError):
         k.register_kernel("nonsense", lambda x: x)
 
@@ -102,11 +102,22 @@ def test_fallthrough_at_autograd_records_what_the_kernel_calls(lib):
     assert x.grad.item() == 3
 
 
-@pytest.mark.parametrize("key", ["AutocastXPU", "FuncTorchBatched", "Python", "SparseCPU", "XLA", "BackendSelect", "ADInplaceOrView"])
+@pytest.mark.parametrize("key", ["AutocastXPU", "FuncTorchBatched", "Python", "SparseCPU", "BackendSelect", "ADInplaceOrView"])
 def test_keys_that_are_not_built_are_named(lib, key):
     lib.define("k(Tensor x) -> Tensor")
     with pytest.raises(NotImplementedError, match=key):
         lib.impl("k", lambda x: x, key)
+
+
+def test_kernels_for_devices_that_are_not_there_are_taken_and_never_asked(lib):
+    lib.define("k(Tensor x) -> Tensor")
+    lib.impl("k", lambda x: x + 1, "CPU")
+    for key in ("MPS", "XPU", "AutogradXPU", "XLA", "HPU", "PrivateUse1", "Vulkan"):
+        lib.impl("k", lambda x: x - 1, key)
+    torch.library.impl("testlib::k", "mps", lib=lib)(lambda x: x - 1)
+    assert torch.ops.testlib.k(torch.ones(1)).item() == 2
+    with pytest.raises(RuntimeError, match="already a kernel registered"):
+        lib.impl("k", lambda x: x, "MPS", allow_override=False)
 
 
 def test_what_is_no_key_is_an_error(lib):

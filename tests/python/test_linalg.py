@@ -384,3 +384,20 @@ def test_lobpcg_finds_some_eigenvalues_and_their_gradients():
     torch.testing.assert_close(leaf.grad, (same.grad + same.grad.mT) / 2, rtol=1e-5, atol=1e-5)
     with pytest.raises(ValueError, match="smaller than 3 x the number of requested eigenpairs"):
         torch.lobpcg(a, k=7)
+
+
+def test_matmul_out_takes_no_history():
+    a = torch.rand(1, 8, 5, requires_grad=True)
+    b = torch.rand(3, 4, 5).transpose(-1, -2)
+    out = torch.empty(8, 3, 4).movedim(1, 0)  # laid out as the folded product
+    with pytest.raises(RuntimeError, match=r"matmul\(\): functions with out=... arguments don't support automatic differentiation"):
+        torch.matmul(a, b, out=out)
+    assert not out.requires_grad
+    with torch.no_grad():
+        torch.testing.assert_close(torch.matmul(a, b, out=out), a @ b)
+
+
+@pytest.mark.parametrize("arguments", [("", []), ("i", ()), ([], [])])
+def test_einsum_of_an_empty_list(arguments):
+    with pytest.raises(ValueError, match="at least one operand"):
+        torch.einsum(*arguments)

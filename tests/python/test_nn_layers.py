@@ -124,6 +124,59 @@ def test_pooling_and_back_puts_maxima_in_their_places():
         F.max_unpool2d(out, places + 16, 2)
 
 
+def test_arguments_of_images_that_are_of_another_kind_are_refused_as_the_operators_do():
+    image, line = torch.zeros(1, 1, 4, 4), torch.zeros(1, 4, 9)
+    for corners in ("a", 1, (), object):
+        with pytest.raises(TypeError, match="upsample_bilinear2d.. received an invalid combination of arguments"):
+            F.interpolate(image, 3, mode="bilinear", align_corners=corners)
+    for wrong in ({"size": 1.5}, {"size": "a"}, {"scale_factor": "a"}, {"scale_factor": (1, None)}):
+        with pytest.raises(TypeError, match="upsample_nearest2d"):
+            F.interpolate(image, **wrong)
+    with pytest.raises(NotImplementedError, match="Input Error"):
+        F.interpolate(image, 3, mode=[])
+    pair = torch.tensor([2, 2])
+    assert F.unfold(image, pair).shape == (1, 4, 9) and F.fold(line, (4, 4), pair).shape == (1, 1, 4, 4)
+    with pytest.raises(TypeError, match="iteration over a 0-d tensor"):
+        F.unfold(image, torch.tensor(2))
+    for wrong in (None, "a", 1.5, {}):
+        with pytest.raises(TypeError, match=r"adaptive_max_pool1d\(\): argument 'output_size' \(position 2\) must be tuple of ints, not"):
+            F.adaptive_max_pool1d(line, wrong)
+
+
+def test_layers_of_packages_replace_the_convolution_of_a_layer():
+    class Halved(nn.Conv2d):
+        def _conv_forward(self, input, weight, bias):
+            return super()._conv_forward(input, weight / 2, None)
+
+    layer, image = Halved(2, 3, 3, padding=1, padding_mode="circular"), torch.randn(1, 2, 5, 5)
+    plain = nn.Conv2d(2, 3, 3, padding=1, padding_mode="circular", bias=False)
+    plain.weight = layer.weight
+    torch.testing.assert_close(layer(image), plain(image) / 2)
+    grown = nn.ConvTranspose2d(2, 3, 3, stride=2)
+    assert list(grown._output_padding(image, [12, 11], [2, 2], [0, 0], [3, 3], 2, [1, 1])) == [1, 0]
+
+
+def test_layers_of_packages_replace_weights_of_recurrent_layers():
+    layer, x = nn.LSTM(3, 4), torch.randn(5, 2, 3)
+    weight = layer.weight_hh_l0
+    del layer._parameters["weight_hh_l0"]
+    layer.weight_hh_l0 = weight * 0.5
+    layer._flat_weights = [getattr(layer, name) for name in layer._flat_weights_names]
+    halved = nn.LSTM(3, 4)
+    halved.load_state_dict({name: getattr(layer, name).detach() for name in layer._flat_weights_names})
+    torch.testing.assert_close(layer(x)[0], halved(x)[0])
+    with pytest.raises(NotImplementedError, match="_flat_weights of other tensors"):
+        layer._flat_weights = [torch.zeros(1)] * 4
+
+
+@pytest.mark.parametrize("layer", [nn.Embedding, nn.EmbeddingBag])
+def test_tables_are_drawn_again_but_for_their_padding(layer):
+    table = layer(4, 3, padding_idx=1)
+    torch.nn.init.ones_(table.weight)
+    table._fill_padding_idx_with_zero()
+    assert table.weight.sum(1).tolist() == [3, 0, 3, 3]
+
+
 def test_adaptive_pools_keep_a_size_that_is_none():
     x = torch.randn(2, 3, 5, 7)
     assert nn.AdaptiveAvgPool2d((None, 3))(x).shape == (2, 3, 5, 3)

@@ -2,6 +2,7 @@
 import ast
 import io
 import pathlib
+import warnings
 
 import pytest
 
@@ -362,3 +363,21 @@ def test_requires_grad_is_a_bool():
             with pytest.raises(TypeError, match="requires_grad"):
                 make(value)
     assert not torch.ones(2, requires_grad=None).requires_grad and torch.ones(2, requires_grad=True).requires_grad
+
+
+def test_warnings_that_are_given_once_or_each_time():
+    x = torch.ones(2)
+
+    def warnings_of_two_calls():
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                torch.addcmul(x, 1, x, x)
+        return len(seen)
+    assert warnings_of_two_calls() <= 1 and warnings_of_two_calls() == 0
+    torch.set_warn_always(True)
+    try:
+        assert torch.is_warn_always_enabled() and warnings_of_two_calls() == 2
+    finally:
+        torch.set_warn_always(False)
+    assert warnings_of_two_calls() == 0

@@ -71,3 +71,23 @@ def test_an_eigenvector_cast_to_an_output_of_another_type_is_a_column():
     matrix = torch.tensor([[1.0, 2.0, 0.5], [0.0, 3.0, 1.0], [0.0, 0.0, 6.0]])
     values, vectors = torch.linalg.eig(matrix, out=(torch.zeros(0, dtype=torch.complex128), torch.zeros(3, 3, dtype=torch.complex128)))
     torch.testing.assert_close(matrix.to(torch.complex128) @ vectors, vectors * values, atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name,arguments,expected", [("mse_loss_backward", (1,), 0.25), ("smooth_l1_loss_backward", (1, 1.0), 0.125)])
+def test_a_gradient_of_integers_is_written_to_an_output_of_the_common_type(name, arguments, expected):
+    grad, self, target = torch.ones(2, 2), torch.ones(2, 2, dtype=torch.int64), torch.full((2, 2), 0.5)
+    backward = getattr(torch.ops.aten, name).grad_input
+    for dtype in (torch.float64, torch.float32, torch.float16):
+        out = backward(grad, self, target, *arguments, grad_input=torch.zeros(2, 2, dtype=dtype))
+        assert out.dtype == dtype and out.tolist() == [[expected] * 2] * 2
+    with pytest.raises(RuntimeError, match="result type Double can't be cast to the desired output type Long"):
+        backward(grad.double(), self, target, *arguments, grad_input=torch.zeros(2, 2, dtype=torch.int64))
+
+
+def test_logsumexp_is_not_rounded_to_the_input_before_a_wider_output():
+    for dtype, tolerance in ((torch.float32, 1e-12), (torch.bfloat16, 1e-12), (torch.int64, 1e-12)):
+        x = torch.tensor([[0.37, 0.74], [1.11, 1.48]]).mul(2).to(dtype)
+        out = torch.logsumexp(x, 1, out=torch.zeros(2, dtype=torch.float64))
+        torch.testing.assert_close(out, torch.logsumexp(x.double(), 1), rtol=tolerance, atol=0)
+        single = torch.special.logsumexp(x, (0, 1), out=torch.zeros((), dtype=torch.float16))
+        torch.testing.assert_close(single, torch.logsumexp(x.double(), (0, 1)).half(), rtol=2e-3, atol=0)

@@ -360,3 +360,25 @@ def test_a_csr_matrix_gets_more_rows_and_columns():
         sparse.resize_(1, 5)
     with pytest.raises(NotImplementedError, match="aten::resize_"):
         torch.eye(2).to_sparse().resize_(3, 3)
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+def test_lazily_conjugated_and_negated_tensors_beside_sparse_ones(layout):
+    dense = torch.tensor([[1 + 2j, 0, 3j], [0, 0, -1 + 1j]])
+    sparse = dense.to_sparse(layout=layout)
+    rows, columns = torch.randn(4, 2, dtype=torch.complex64), torch.randn(4, 3, dtype=torch.complex64)
+    assert rows.conj().is_conj() and columns.conj().imag.is_neg()
+    torch.testing.assert_close(rows.conj() @ sparse, rows.conj() @ dense)
+    torch.testing.assert_close(sparse @ columns.mH, dense @ columns.mH)
+    torch.testing.assert_close(sparse @ columns[0].conj(), dense @ columns[0].conj())
+    torch.testing.assert_close(torch.sparse.addmm(rows.mH, sparse, columns.mH), rows.mH + dense @ columns.mH)
+    negated = columns.conj().imag.mT
+    torch.testing.assert_close(dense.real.to_sparse(layout=layout) @ negated, dense.real @ negated)
+
+
+def test_low_rank_of_a_sparse_complex_matrix():
+    dense = torch.randn(6, 4, dtype=torch.complex128)
+    dense[dense.abs() < 1] = 0
+    for matrix in (dense, dense.mH):
+        U, S, V = torch.svd_lowrank(matrix.resolve_conj().to_sparse(), q=4)
+        torch.testing.assert_close((U * S) @ V.mH, matrix)

@@ -590,3 +590,20 @@ def test_what_kind_of_device_it_is_on_follows_from_the_handlers_answer():
             return umbra.device("meta") if func is umbra.ops.prim.device.default else NotImplemented
     x = Elsewhere((2,))
     assert (x.is_meta, x.is_cpu) == (True, False)
+
+
+def test_a_list_or_tuple_of_a_users_class_may_have_a_handler():
+    class Pair(tuple):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            return function.__name__, types
+
+    class Row(list):
+        __torch_function__ = Pair.__torch_function__
+
+    image = umbra.ones(1, 1, 3, 3)
+    for value in (Pair([image]), Row([image])):
+        kinds = (type(value),)
+        assert umbra.nn.functional.conv2d(value, image) == ("conv2d", kinds) and umbra.add(image, value) == ("add", kinds)
+        assert umbra.cat([image, value]) == ("cat", kinds) and umbra.nn.functional.relu(value) == ("relu", kinds)
+        assert umbra.overrides.has_torch_function((value,))

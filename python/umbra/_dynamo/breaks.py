@@ -20,7 +20,7 @@ from umbra._functorch import objects
 from umbra.nn import Module
 from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
 
-_state = threading.local()  # `capturing`: whether torch.compile captures a function on this thread
+_state = threading.local()  # of the capture that is under way on this thread
 _replaced = {}  # functions that stop captures, while there are any: (module, name) to the function itself
 _CLOCKS = ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time", "sleep")
 _lock = threading.Lock()
@@ -40,12 +40,16 @@ class NotForeseen(NotCaptured):
         self.found = found
 
 
+class Signalled(BaseException):
+    """A handler of a signal was to run within a capture. It runs as soon as everything is as it was before, and the capture begins again."""
+
+
 NotCaptured.__name__ = NotCaptured.__qualname__ = "Unsupported"  # as which users see it
 
 
 def stop(what, why):
     """Ends the capture that is under way on this thread, if there is one."""
-    if getattr(_state, "capturing", False):
+    if _C._is_capturing():
         _state.stopped = NotCaptured(f"{what}\n  Explanation: {why}")
         raise _state.stopped
 
@@ -58,49 +62,61 @@ def stop_call(name, why):
 
 def not_foreseen(found):
     """Ends the capture before the function runs, or the attribute is used."""
-    if getattr(_state, "capturing", False) and _state.stopped is None:
+    if _C._is_capturing() and _state.stopped is None:
         _state.stopped = NotForeseen(found)
     if _state.stopped is not None:
         raise _state.stopped
 
 
+def signalled(number):
+    """Ends the capture before a handler of a signal runs."""
+    _state.signals.append(number)
+    _state.stopped = Signalled()
+    raise _state.stopped
+
+
 @contextlib.contextmanager
 def watched(functions, reads, marked=None, whole=False):
-    """While a function is captured it must not do any of this. `functions` are those that it may call (`reachable.Functions`), `reads` what these read. `marked`: sizes of inputs
+    """While a function is captured it must not do any of this. To be entered and left without interruption. `functions` are those that it may call (`reachable.Functions`), `reads` what these read. `marked`: sizes of inputs
     that must not become numbers, {place: (name, dimensions)}. `whole`: nothing may run as it is."""
-    before, _state.capturing, _state.stopped, _state.marked = getattr(_state, "capturing", False), True, None, marked or {}
+    _state.stopped, _state.marked, _state.signals = None, marked or {}, []
     _state.whole, _state.reads, _state.names, _state.own_files = whole, reads, functions.names | functions.texts, tuple(functions.own_files)
     _state.whole_reads = functions.whole
     _state.library = functions.library + os.sep
     numbers = _RandomNumbers()
-    before_in_core = _C._set_capturing(True)
     _C._converted_to_int()
     _begin()
     _C._watch_frames(set(functions.functions), functions.inner_code(), functions.questions, functions.own_files, functions.library)
     try:
-        yield
-        if _state.stopped is not None:  # and the function went on
-            raise _state.stopped
-        numbers.check()
+        with _C._Capturing(True):
+            yield
+            if _state.stopped is not None:  # and the function went on
+                raise _state.stopped
+            numbers.check()
+    except Exception:
+        if _state.signals:  # the function caught it and failed
+            raise Signalled from None
+        raise
     finally:
         _C._stop_watching_frames()
+        for number in _state.signals:
+            _C._run_handler_later(number)
         _state.reads = _state.stopped = None
         numbers.restore()
-        _state.capturing = before
-        _C._set_capturing(before_in_core)
         _end()
 
 
-@contextlib.contextmanager
 def paused():
-    """While a backend runs, which may do as it likes."""
-    before, _state.capturing = getattr(_state, "capturing", False), False
-    before_in_core = _C._set_capturing(False)
-    try:
-        yield
-    finally:
-        _state.capturing = before
-        _C._set_capturing(before_in_core)
+    """While a backend runs, which may do as it likes; while something is done that is no part of the function."""
+    return _C._Capturing(False)
+
+
+def is_of_handler(error):
+    """Whether an exception came out of a handler of a signal."""
+    traceback = error.__traceback__
+    while traceback is not None and not _C._is_handler(traceback.tb_frame.f_code):
+        traceback = traceback.tb_next
+    return traceback is not None
 
 
 def _begin():
@@ -148,24 +164,20 @@ def _replace(module, name, what, why):
 
 def asks_for_everything():
     """Ends the capture before the function gets all attributes of an object, unless all of them are watched."""
-    if getattr(_state, "capturing", False) and not _state.whole_reads:
+    if _C._is_capturing() and not _state.whole_reads:
         not_foreseen(EVERYTHING)
 
 
 def _user_calls(library=False):
     """Whether the caller's caller is code of the user's, in a function that is captured: not of this package, nor of Python's library, unless that is
     asked for and works for the user."""
-    if not _capturing():
+    if not _C._is_capturing():
         return False
     frame = sys._getframe(2)
     if library:
         return _C._is_of_user(frame)
     file = frame.f_code.co_filename
     return not file.startswith(_state.own_files) and (not file.startswith(_state.library) or "-packages" in file)
-
-
-def _capturing(_getattr=builtins.getattr):
-    return _getattr(_state, "capturing", False)
 
 
 @functools.wraps(builtins.id)
@@ -178,7 +190,7 @@ def _id(obj, /, _id=builtins.id):
 @functools.wraps(builtins.getattr)
 def _getattr(obj, name, /, *default, _getattr=builtins.getattr):
     """A name that was computed may be that of an object whose inside is to be watched."""
-    if not _capturing() or name in _state.names or not _user_calls(library=True) or _is_foreseen(obj, name):
+    if not _C._is_capturing() or name in _state.names or not _user_calls(library=True) or _is_foreseen(obj, name):
         return _getattr(obj, name, *default)
     value = _getattr(obj, name, *default)
     if not (isinstance(obj, Module) and isinstance(value, (Module, Tensor))):
@@ -188,7 +200,7 @@ def _getattr(obj, name, /, *default, _getattr=builtins.getattr):
 
 @functools.wraps(builtins.hasattr)
 def _hasattr(obj, name, /, _hasattr=builtins.hasattr):
-    if _capturing() and name not in _state.names and _user_calls(library=True) and not _is_foreseen(obj, name):
+    if _C._is_capturing() and name not in _state.names and _user_calls(library=True) and not _is_foreseen(obj, name):
         not_foreseen(name)
     return _hasattr(obj, name)
 
@@ -308,7 +320,7 @@ class Tensors:
         make way for an equal one, which no guard tells from it."""
         if not _holds_others(part) or id(part) in self.containers:
             return _holds_others(part)
-        if getattr(_state, "capturing", False) and _state.reads.saw(part):
+        if _C._is_capturing() and _state.reads.saw(part):
             stop("a result that is a container from outside", "graphs give containers of their own")
         return False
 
@@ -319,7 +331,7 @@ class Tensors:
     def check(self, results):
         """Stops a capture whose graphs would leave something out."""
         self._check_sizes()
-        if getattr(_state, "capturing", False) and (why := _state.reads.broken()) is not None:
+        if _C._is_capturing() and (why := _state.reads.broken()) is not None:
             raise Changed(why)
         if _modes() != self.modes:
             raise Changed("modes of the thread")
@@ -344,7 +356,7 @@ class Tensors:
 
     def _check_sizes(self):
         # int(x.shape[0]) has to give a number here, and need not for a compiler of source.
-        if not getattr(_state, "capturing", False) or _C._converted_to_int():
+        if not _C._is_capturing() or _C._converted_to_int():
             return
         for place, (name, dims) in _state.marked.items():
             for dim in dims:

@@ -31,6 +31,7 @@ from umbra.nn.modules import _hooks
 from umbra.nn.parameter import Parameter, UninitializedTensorMixin
 from umbra.overrides import has_torch_function_unary
 from umbra.utils import _pytree as pytree
+from umbra.utils._contextlib import uninterrupted
 from umbra.utils._device import DeviceContext
 from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
 
@@ -85,6 +86,7 @@ def optimized(model, backend):
     return _Optimized(model, graphs_of(backend), False, None, None)
 
 
+_MOST_SIGNALS = 8  # captures that handlers of signals end before a call runs as it is
 _MOST_UNFORESEEN = 500  # functions and names that captures of one function turn out to use
 _OWN_ATTRIBUTES = ("_orig_mod", "forward", "training")  # of an OptimizedModule
 
@@ -152,6 +154,31 @@ class CannotCapture(Exception):
     """A function fails on tensors without data."""
 
 
+class _Attempt:
+    """One run of a function that is to be captured."""
+    changed = None  # what it changed besides its results, if anything
+    error = None    # with which it ended; another one is that of a signal's handler, which ran after it
+
+
+@uninterrupted
+def _running(attempt, functions, captures, before, marked, whole):
+    """What is changed around a function while it is captured. In the end what it changed itself is as it was, too, and nothing is kept of a capture that came
+    to nothing."""
+    captures.added = None
+    try:
+        with _capturing(), breaks.watched(functions, before, marked, whole), Caches(functions.caches) as caches:
+            yield
+        attempt.changed = before.broken() or caches.filled
+        if attempt.changed is not None:
+            captures.reset()
+            before.restore()
+    except BaseException as error:
+        attempt.changed, attempt.error = before.broken(), error
+        captures.forget()
+        before.restore()
+        raise
+
+
 class _AsksFloats(Exception):
     """A function that is captured for any float asks for its value."""
 
@@ -177,6 +204,9 @@ class _Backend:
             assert callable(compiled), "compiler_fn did not return callable"
             return compiled
         except Exception as error:
+            if breaks.is_of_handler(error):
+                self.error = error
+                raise
             self.error = BackendCompilerFailed(backend, error)
             raise self.error from error
 
@@ -293,6 +323,7 @@ class _Optimized:
         given, opened = objects.opened((args, kwargs))
         watched = [leaf for leaf in leaves if not is_known(leaf)] + list({type(found): None for found in opened})
         marked = self._marked(*given, leaves) if captures is self.moving else {}
+        signalled = 0
         while True:
             self._foresee(watched)
             before = self._reads(watched, restorable=True)
@@ -302,63 +333,67 @@ class _Optimized:
                 why = self._capture_with_floats(captures, before, marked, leaves, args, kwargs)
             except _AsksFloats:
                 return self._run(*args, **kwargs)
+            except breaks.Signalled:
+                signalled += 1
+                if signalled < _MOST_SIGNALS:
+                    continue
+                return self._give_up_for_signals(args, kwargs)
             except breaks.NotForeseen as error:
-                captures.forget()
-                before.restore()
                 if error.found in self.called or len(self.called) > _MOST_UNFORESEEN:
-                    return self._give_up(before, str(error).splitlines()[0], args, kwargs)
+                    return self._give_up(str(error).splitlines()[0], args, kwargs)
                 self.called.append(error.found)
                 continue
             except breaks.NotCaptured as error:
                 captures.reset()  # a function that caught the error went on
                 if self.fullgraph or getattr(error, "_ends_call", False):
                     raise
-                return self._give_up(before, str(error).splitlines()[0], args, kwargs)
+                return self._give_up(str(error).splitlines()[0], args, kwargs)
             except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, _C.NeedsSymbols) as error:
                 if captures is self.static and self._takes_symbols_for(error):
-                    before.restore()
                     captures.reset()
                     self.asks_data = True
                     return self._run(*args, **kwargs)
                 if self.fullgraph or getattr(error, "_ends_call", False):
                     raise Unsupported(f"Data-dependent branching\n  {error}") from error
-                return self._give_up(before, f"data decide what it does: {error}", args, kwargs)
+                return self._give_up(f"data decide what it does: {str(error).splitlines()[0]}", args, kwargs)
             except CannotCapture as error:
-                return self._give_up(before, str(error), args, kwargs)
+                return self._give_up(str(error), args, kwargs)
             except BackendCompilerFailed as error:
                 if not config.suppress_errors:
                     raise
                 captures.reset()
-                return self._give_up(before, f"the backend failed: {error}", args, kwargs)
+                return self._give_up(f"the backend failed: {error}", args, kwargs)
             break
         if why is not None:
-            return self._run_with_effects(captures, before, why, args, kwargs)
+            return self._run_with_effects(why, args, kwargs)
         self.prepared += 1
         with _capturing():
             return captures.run(*args, **kwargs)
 
     def _capture_with_floats(self, captures, before, marked, leaves, args, kwargs):
         """The same as `_capture`; where the function asks for the value of a float that is a symbol, each value is captured for itself from then on."""
+        attempt = _Attempt()
         try:
-            return self._capture(captures, before, marked, args, kwargs)
+            return self._capture(attempt, captures, before, marked, args, kwargs)
         except breaks.NotForeseen:
             raise
         except Exception as error:
-            if not captures.takes_floats or error is self.backend.error or not any(map(is_finite_float, leaves)):
+            if attempt.error is None or not captures.takes_floats or error is self.backend.error or not any(map(is_finite_float, leaves)):
                 raise
-        before.restore()
+        finally:
+            attempt.error = None  # it knows this frame
         captures.reset()
         self.fixes_floats, captures.takes_floats = True, False
         raise _AsksFloats
 
-    def _capture(self, captures, before, marked, args, kwargs):
+    def _capture(self, attempt, captures, before, marked, args, kwargs):
         """Captures a call; gives what it changed besides its results, if anything."""
         try:
-            with _capturing(), breaks.watched(self.functions, before, marked, self.fullgraph), Caches(self.functions.caches) as caches:
+            with _running(attempt, self.functions, captures, before, marked, self.fullgraph):
                 if before.hidden:
                     breaks.stop(f"use of an object of the class {before.hidden}", "nobody can tell whether it is still what it was")
                 captures.prepare(*args, **kwargs)
-            return before.broken() or caches.filled
+            return attempt.changed
         except ChangesArguments:
             return "what it is given"
         except breaks.Changed as error:
@@ -371,14 +406,16 @@ class _Optimized:
         except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, _C.NeedsSymbols):
             raise
         except Exception as error:  # what cannot be done fails as it is, too
+            if error is not attempt.error:
+                attempt.error = None
+                raise
             if error is self.backend.error or isinstance(error, TorchDynamoException):
                 raise
             if self.fullgraph:
                 raise operator_refusal(error) from None
-            why = before.broken()
-            if why is None:
+            if attempt.changed is None:
                 raise CannotCapture(f"{type(error).__name__}: {error}") from error
-            return why
+            return attempt.changed
 
     def _takes_symbols_for(self, error):
         """Whether a number or a size that only data tell is to be a symbol: captures whose sizes are symbols have them too. What an operator that takes
@@ -387,8 +424,7 @@ class _Optimized:
                    _C.NeedsSymbols: True}
         return type(error) in allowed and (self.fullgraph or allowed[type(error)])
 
-    def _give_up(self, before, why, args, kwargs):
-        before.restore()
+    def _give_up(self, why, args, kwargs):
         try:
             result = self.model(*args, **kwargs)
         except RuntimeError as error:  # with data as without
@@ -397,11 +433,14 @@ class _Optimized:
         self._warn(f"not captured, since {why}")
         return result
 
-    def _run_with_effects(self, captures, before, why, args, kwargs):
+    def _give_up_for_signals(self, args, kwargs):
+        self.gave_up, self.why_not = True, "a signal came whenever it was captured"
+        self._warn(f"not captured, since {self.why_not}")
+        return self.model(*args, **kwargs)
+
+    def _run_with_effects(self, why, args, kwargs):
         """A call of a function that changes what it reads (a counter, a list): that happened while it was captured, and is put back; then it runs as it is.
         What happens once (something that it keeps for later calls) may be captured without it the next time."""
-        before.restore()
-        captures.reset()
         self.effects += 1
         if self.effects > 2:
             self.gave_up = True

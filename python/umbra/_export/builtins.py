@@ -1,10 +1,10 @@
 """Python's own functions of numbers, which would decide by symbolic ones: while a program is captured they become calls of the program."""
 import builtins
-import contextlib
 import functools
 import math
 
 from umbra import _C
+from umbra.utils._contextlib import uninterrupted
 
 _SYMBOLIC = (_C.SymInt, _C.SymFloat)
 _OF_THE_PROGRAM = (*_SYMBOLIC, _C.Tensor)
@@ -31,7 +31,7 @@ def _extreme(plain, of_tensors, of_numbers, clamp):
     return extreme
 
 
-@contextlib.contextmanager
+@uninterrupted
 def symbolic_builtins():
     """While it lasts, max and min of two numbers or tensors, or of a list of them, and math.pow, are what the program computes."""
     before = builtins.max, builtins.min, math.pow

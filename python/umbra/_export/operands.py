@@ -8,13 +8,14 @@ import types
 from umbra import _C
 from umbra.nn.modules.module import Module
 from umbra.utils import _pytree as pytree
+from umbra.utils._contextlib import uninterrupted
 
 
 _GLOBAL = "\0"  # where a path begins anew
 _UNKNOWN = "~"  # what was made on the way stands last
 
 
-@contextlib.contextmanager
+@uninterrupted
 def ordered(functions, operands=None):
     """While it lasts, the call of an operator that is recorded stands with its operands in PyTorch's order. `operands`: those that the call has of its
     own, as the caller gives them, where the functions' places among the call's arguments come before them."""

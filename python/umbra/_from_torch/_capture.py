@@ -1,10 +1,10 @@
 """The run of a torch module on Umbra's tensors."""
-import contextlib
 import inspect
 
 import umbra
 from umbra import _C
 from umbra._from_torch import _symbols
+from umbra.utils._contextlib import uninterrupted
 
 
 def real_torch():
@@ -241,7 +241,7 @@ class TorchSource:
     def kept_specs(self):
         return {}
 
-    @contextlib.contextmanager
+    @uninterrupted
     def running(self):
         """Afterwards the module has the attributes that it had."""
         self._before = [(part, dict(vars(part)), dict(part._buffers)) for part in dict.fromkeys(part for _, part in self._modules)]
@@ -309,7 +309,7 @@ def _mode_class():
     return _made["mode"]
 
 
-@contextlib.contextmanager
+@uninterrupted
 def _exporting(torch):
     """Code that asks torch whether it is being exported is told so."""
     flags = [name for name in ("_is_compiling_flag", "_is_exporting_flag") if hasattr(torch.compiler, name)]
@@ -323,7 +323,7 @@ def _exporting(torch):
             setattr(torch.compiler, name, value)
 
 
-@contextlib.contextmanager
+@uninterrupted
 def _noting_modules(torch, modules):
     """The modules that run are noted in the graph by their paths."""
     paths = {}

@@ -1,6 +1,5 @@
 """Ahead-of-time autograd: a function in, a callable with compiled forward and backward graphs out."""
 import collections
-import contextlib
 import enum
 import functools
 import inspect
@@ -92,14 +91,6 @@ class _Compilation(threading.local):
     """What a thread compiles at this moment. Compilers name their files by it."""
     graphs, model, count = (), "model", 0
 
-    @contextlib.contextmanager
-    def of(self, graph):
-        outer, self.graphs = self.graphs, (graph,)
-        try:
-            yield
-        finally:
-            self.graphs, self.count = outer, self.count + 1
-
 
 _compilation = _Compilation()
 
@@ -127,8 +118,11 @@ def _call_compiler(compiler, name, handle):
     if config.functionalize_rng_ops:
         _refuse_random(module.graph)
     inputs = [node.meta.get("val") for node in module.graph.nodes if node.op == "placeholder"]
-    with _compilation.of(name):
-        compiled = compiler(module, inputs)
+    with _C._While(_compilation, {"graphs": (name,)}):
+        try:
+            compiled = compiler(module, inputs)
+        finally:
+            _compilation.count += 1
     boxed = bool(getattr(compiled, "_boxed_call", False))
     given_back = getattr(compiled, "_unboxed", compiled) if boxed else compiled
     if getattr(given_back, "__func__", None) is GraphModule.forward:
@@ -303,8 +297,8 @@ class _Compiled:
         parameters = _parameters_among(leaf for i, leaf in enumerate(leaves) if i not in kept)
         run = functools.partial(_run, self.function, spec, kept, self.tensors, parameters, floats)
         graphs = _ForKind(run, (*self.options, names), self.partition)
-        kinds.append((reads, graphs))
         self.added = kinds, graphs.plain
+        kinds.append((reads, graphs))
         if sum(len(kinds) for kinds in self.entries.values()) > KEPT_KINDS:
             self._drop_oldest()
         tree = _C._Tree(spec, kept, True, [float if i in floats else leaf for i, leaf in enumerate(leaves)])

@@ -8,6 +8,7 @@ from umbra._functorch import config
 from umbra._functorch.subclasses import has_subclasses
 from umbra._higher_order_ops.effects import has_effects
 from umbra._options import not_built
+from umbra.autograd.grad_mode import _recording
 from umbra.func.functionalization import _run as _functional
 from umbra.fx.experimental.proxy_tensor import make_fx
 from umbra.fx.graph_module import GraphModule
@@ -62,7 +63,7 @@ def _graphs(function, inputs, decompositions, with_gradients):
     if has_subclasses(inputs):
         raise RuntimeError("aot_export is not currently supported with traceable tensor subclass.")
     inputs, twice = _told_apart(inputs)
-    with umbra.set_grad_enabled(with_gradients):
+    with _recording(with_gradients):
         found = _C._aot_compile(function, "default", None, None, None, decompositions, False, 0, False).graphs(inputs)
     if len(set(found["arguments"])) != len(inputs):
         raise RuntimeError(f"Encountered {'duplicated' if twice else 'aliased'} inputs that are mutated in the graph you are trying to export.\n"

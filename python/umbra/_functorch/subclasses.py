@@ -3,25 +3,15 @@
 Gradients flow between wrappers, not between the tensors inside, so what is traced is the function and its gradient on wrappers that are made of the
 graph's inputs; the backward graph gets the parts of the results' gradients and gives the parts of the arguments'.
 """
-import contextlib
 import dataclasses
 
 import umbra
 from umbra import _C
 from umbra._C import Tensor
 from umbra.autograd.function import Function, once_differentiable
+from umbra.autograd.grad_mode import _recording
 from umbra.fx.graph_module import GraphModule
 from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
-
-
-@contextlib.contextmanager
-def _no_part_of_the_function():
-    """Within it nothing is done by the function itself, which torch.compile looks at."""
-    before = _C._set_capturing(False)
-    try:
-        yield
-    finally:
-        _C._set_capturing(before)
 
 
 class HasSubclasses(Exception):
@@ -200,7 +190,7 @@ class _Plain:
             made = {i: make(kind.layouts[i], tensors) for i in self.order}
             leaves = [made[first] for first in kind.first_places]
             before = [_place(leaf) for leaf in leaves]
-            with umbra.set_grad_enabled(kind.grad_mode):
+            with _recording(kind.grad_mode):
                 values, results = _results_of(leaves, owner.run(leaves))
             if moving and any(results.layouts):
                 raise HasSubclasses
@@ -252,21 +242,21 @@ class _Differentiable:
         self._check(found, len(inputs) + len(tangents))
         self._cut(found, len(inputs))
 
-    @_no_part_of_the_function()
     def _arguments(self, tensors):
         """The leaves of gradients, and what the function is given for them: a tensor that was computed may be written, so it is a copy."""
         tensors, tops, given = iter(tensors), [], []
-        for i, (layout, first, wants, is_leaf) in enumerate(zip(self.kind.layouts, self.kind.first_places, self.kind.gradients, self.kind.leaves)):
-            top = make(layout, tensors)
-            if first < i:
-                top, value = tops[first], given[first]
-            elif wants:
-                top.requires_grad_()
-                value = top if is_leaf else top.clone()
-            else:
-                value = top.clone() if i in self.joining else top
-            tops.append(top)
-            given.append(value)
+        with _C._Capturing(False):  # this is not done by the function
+            for i, (layout, first, wants, is_leaf) in enumerate(zip(self.kind.layouts, self.kind.first_places, self.kind.gradients, self.kind.leaves)):
+                top = make(layout, tensors)
+                if first < i:
+                    top, value = tops[first], given[first]
+                elif wants:
+                    top.requires_grad_()
+                    value = top if is_leaf else top.clone()
+                else:
+                    value = top.clone() if i in self.joining else top
+                tops.append(top)
+                given.append(value)
         return tops, given
 
     def _look(self, tensors):
@@ -295,13 +285,14 @@ class _Differentiable:
         """Parts of arguments, then of gradients of results, to parts of results, then of gradients of arguments."""
         count = len(tensors) - len(self.tangent_parts)
         with umbra.enable_grad():
-            tops, given = self._arguments(tensors[:count])
+            with _C._Capturing(False):  # this is not done by the function
+                tops, given = self._arguments(tensors[:count])
             values, results = _results_of(given, self.owner.run(given))
             outputs = [*(given[i] for i in self.copied), *results.own(values)]
             incoming = iter(tensors[count:])
             wanted = [i for i, wants in enumerate(self.kind.gradients) if wants and self.kind.first_places[i] == i]
             differentiable = [value for value, requires in zip(outputs, self.requires) if requires]
-            with _no_part_of_the_function():
+            with _C._Capturing(False):
                 tangents = [make(layout, incoming) for layout in self.tangent_layouts]
                 gradients = umbra.autograd.grad(differentiable, [tops[i] for i in wanted], tangents, allow_unused=True) if differentiable else ()
         found = dict(zip(wanted, gradients))
@@ -336,7 +327,7 @@ class _Differentiable:
     def __call__(self, leaves):
         outputs = list(_Run.apply(self, *leaves))
         for i, tracked in zip(self.copied, self.tracked):
-            with umbra.set_grad_enabled(tracked):
+            with _recording(tracked):
                 leaves[i].copy_(outputs.pop(0))
         return self.results.placed(leaves, [_viewed(value, source, leaves) for value, source in zip(outputs, self.views)])
 

@@ -6,7 +6,7 @@ import umbra
 from umbra import _C
 from umbra._C import Tensor
 from umbra._functorch.levels import _add_batch_dim, _remove_batch_dim, is_batchedtensor, maybe_get_level
-from umbra.func.wrappers import entered, name_of as _get_name
+from umbra.func.wrappers import name_of as _get_name
 from umbra.utils import _pytree as pytree
 from umbra.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten  # noqa: F401
 
@@ -62,7 +62,7 @@ def _create_batched_inputs(flat_in_dims, flat_args, vmap_level, args_spec):
 
 
 def _flat_vmap(func, batch_size, flat_in_dims, flat_args, args_spec, out_dims, randomness, **kwargs):
-    with entered(_C._enter_vmap_level(batch_size, randomness)):
+    with _C._vmap_level(batch_size, randomness):
         number = _C._level_count()
         result = func(*_create_batched_inputs(flat_in_dims, flat_args, number, args_spec), **kwargs)
         return _unwrap_batched(result, out_dims, number, batch_size, func)

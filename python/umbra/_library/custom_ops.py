@@ -12,6 +12,7 @@ from umbra._C import Tensor
 from umbra._library.autograd import Formula, check_functional, has_tensors
 from umbra._library.infer_schema import infer_schema
 from umbra._library.vmap import register_rule
+from umbra.utils._contextlib import uninterrupted
 from umbra.utils._mode_utils import no_dispatch
 from umbra.utils._pytree import tree_leaves, tree_map
 
@@ -55,7 +56,7 @@ def _without_aliases(name, function, kernel):
 _drafts = threading.local()
 
 
-@contextlib.contextmanager
+@uninterrupted
 def drafting(report):
     """While it lasts, operators without a fake kernel, or with a wrong one, run on the tensors that fakes carry; `report(kind, data)` is told."""
     before, _drafts.report = getattr(_drafts, "report", None), report

@@ -15,6 +15,7 @@ from umbra._C import (
     UnsupportedOperatorException)
 from umbra._library.fakes import overload_text
 from umbra._options import not_built
+from umbra.utils._contextlib import whole
 
 __all__ = ["DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorConverter",
            "FakeTensorDeviceMismatchError", "FakeTensorMode", "MetadataMismatchError", "UnsupportedFakeTensorException",
@@ -167,6 +168,7 @@ class FakeTensorConverter:
         return self.from_real_tensor(fake_mode, t, make_constant, **kwargs)
 
 
+@whole
 class FakeTensorMode:
     """Factories called inside make fake tensors, and operators on fake tensors compute metadata alone."""
 
@@ -356,6 +358,7 @@ class _BypassDispatchCache(Exception):
         self.reason = reason
 
 
+@whole
 class FakeCopyMode:
     """Copies of tensors made inside are fake: `copy.deepcopy(model)` without its memory, and `clone`."""
 

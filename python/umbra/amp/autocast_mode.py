@@ -7,6 +7,7 @@ import umbra
 from umbra import _C
 from umbra._C import (  # noqa: F401  (torch's names for them)
     autocast_decrement_nesting, autocast_increment_nesting, clear_autocast_cache, is_autocast_cache_enabled, set_autocast_cache_enabled)
+from umbra.utils._contextlib import whole
 
 _CPU_TYPES = (umbra.bfloat16, umbra.float16)
 
@@ -51,6 +52,7 @@ is_autocast_xla_enabled, set_autocast_xla_enabled, get_autocast_xla_dtype, set_a
 
 # ---- regions ----
 
+@whole
 class autocast:
     """Inside, matrix products and convolutions compute in `dtype`, what needs digits (losses, linear algebra) in float.
 

@@ -11,7 +11,7 @@ from umbra._options import checked_bool
 from umbra.autograd.function import Function, once_differentiable  # noqa: F401
 from umbra.autograd.grad_mode import (  # noqa: F401
     enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled)
-from umbra.overrides import handle_torch_function, has_torch_function, is_tensor_like
+from umbra.overrides import handle_torch_function, has_torch_function, heard, is_tensor_like
 
 __all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "inference_mode", "no_grad",
            "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled"]
@@ -282,7 +282,7 @@ def _add_method(name, method):
         return method(self, *args, **kwargs)
     functools.update_wrapper(call, method)
     call.__name__, call.__qualname__ = name, f"Tensor.{name}"
-    setattr(Tensor, name, call)
+    setattr(Tensor, name, heard(call))
 
 
 for _method in (_backward, _requires_grad_, _retain_grad, _register_hook, _register_post_accumulate_grad_hook):

@@ -161,14 +161,13 @@ def _mapped(cls, dims, size, randomness):
     """A function on whole batches whose forward, setup_context and backward are those of `cls` under vmap; and where its results have theirs."""
     from umbra.autograd.function import Function
     from umbra.func.vmapping import vmap
-    from umbra.func.wrappers import entered
 
     def forward(*values):
         return vmap(cls.forward, in_dims=dims, randomness=randomness)(*values)
 
     def setup_context(ctx, inputs, output):
         outputs = output if isinstance(output, tuple) else (output,)
-        with entered(_C._enter_vmap_level(size, randomness)) as level:
+        with _C._vmap_level(size, randomness) as level:
             inner = _SavingContext(level)
             seen = tuple(_hide_dim(level, t, 0) for t in outputs)
             cls.setup_context(inner, _hide_dims(level, inputs, dims), seen if isinstance(output, tuple) else seen[0])
@@ -183,14 +182,14 @@ def _mapped(cls, dims, size, randomness):
 
     def backward(ctx, *grads):
         grad_dims = tuple(None if g is None else 0 for g in grads)
-        with entered(_C._enter_vmap_level(size, randomness)) as level:
+        with _C._vmap_level(size, randomness) as level:
             one = cls.backward if cls.backward is not Function.backward else cls.vjp
             found = one(_inner_context(ctx, _hide_dims(level, ctx.saved_tensors, ctx._inner.dims)), *_hide_dims(level, grads, grad_dims))
         found = tuple(found) if isinstance(found, (tuple, list)) else (found,)
         return tuple(None if g is None else _fit(level, g, dim) for g, dim in zip(found, dims))
 
     def jvp(ctx, *tangents):
-        with entered(_C._enter_vmap_level(size, randomness)) as level:
+        with _C._vmap_level(size, randomness) as level:
             saved_dims = ctx._inner.dims if ctx._inner.forward_dims is None else ctx._inner.forward_dims
             found = cls.jvp(_inner_context(ctx, _hide_dims(level, ctx.saved_tensors, saved_dims)), *_hide_dims(level, tangents, dims))
         many = isinstance(found, (tuple, list))

@@ -57,12 +57,7 @@ class _Context:
 class _SetGrad(_Context):
     _enabled = True
 
-    def __enter__(self):
-        self._before = _C.is_grad_enabled()
-        _C._set_grad_enabled(self._enabled)
-
-    def __exit__(self, *exception):
-        _C._set_grad_enabled(self._before)
+    __enter__, __exit__ = _C._switching_gradients("_enabled", "_before"), _C._switching_gradients("_before")
 
 
 class no_grad(_SetGrad):
@@ -83,6 +78,16 @@ class enable_grad(_SetGrad):
         return self if function is None else self(function)
 
 
+class _recording(_SetGrad):
+    """Either of both, inside alone."""
+
+    def __init__(self, enabled):
+        self._enabled = enabled
+
+    def clone(self):
+        return _recording(self._enabled)
+
+
 class set_grad_enabled(_Context):
     """Takes effect at once; as a context it is put back at the end."""
 
@@ -98,11 +103,7 @@ class set_grad_enabled(_Context):
         _C._set_grad_enabled(self.prev)
         return super().__call__(function)
 
-    def __enter__(self):
-        _C._set_grad_enabled(self.mode)
-
-    def __exit__(self, *exception):
-        _C._set_grad_enabled(self.prev)
+    __enter__, __exit__ = _C._switching_gradients("mode"), _C._switching_gradients("prev")
 
     def clone(self):
         return set_grad_enabled(self.mode)

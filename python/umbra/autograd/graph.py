@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 import umbra
 from umbra import _C
 from umbra._C import _AutogradNode as Node
+from umbra.utils._contextlib import whole
 
 
+@whole
 class saved_tensors_hooks:
     """Tensors saved inside are kept as what `pack_hook` makes of them, and read through `unpack_hook`."""
 
@@ -32,6 +34,7 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(lambda tensor: (tensor.device, tensor.cpu()), lambda packed: packed[1].to(packed[0]))
 
 
+@whole
 class disable_saved_tensors_hooks(contextlib.ContextDecorator):
     """Hooks of saved tensors are refused in the scope, with this message."""
 

@@ -27,6 +27,7 @@ from umbra.nn import parameter as nn_parameter
 from umbra.nn.parameter import is_lazy
 from umbra.nn.modules import _capture, module as nn_module
 from umbra.utils import _pytree as pytree
+from umbra.utils._contextlib import uninterrupted
 from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
 
 
@@ -359,7 +360,7 @@ class _ModuleSource:
     def module_paths(self):
         return [path for path, _ in self._parts]
 
-    @contextlib.contextmanager
+    @uninterrupted
     def running(self):
         """While it lasts the source may be called once; afterwards it is what it was."""
         with self._kept, _Paths(self._parts, self._kept.paths), self._attributes, NotedFunctions():
@@ -487,7 +488,7 @@ def _strict_errors():
 _LOGGING = ("debug", "info", "warning", "error", "critical", "exception", "log")
 
 
-@contextlib.contextmanager
+@uninterrupted
 def _without_logging():
     """With strict=True what a program logs is no part of it: the calls are not made. Other threads log as ever."""
     before = {name: getattr(logging.Logger, name) for name in _LOGGING}

@@ -1,5 +1,4 @@
 """grad, vjp, jvp, Jacobians and Hessians."""
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -9,8 +8,9 @@ from umbra._C import Tensor
 from umbra.autograd import forward_ad
 from umbra.autograd.graph import disable_saved_tensors_hooks
 from umbra.func.vmapping import vmap
-from umbra.func.wrappers import entered, map_tensors, same_name
+from umbra.func.wrappers import map_tensors, same_name
 from umbra.utils import _pytree as pytree
+from umbra.utils._contextlib import uninterrupted
 
 
 # ---- arguments ----
@@ -82,10 +82,10 @@ def _split_aux(what, result, has_aux):
     return result
 
 
-@contextlib.contextmanager
+@uninterrupted
 def _grad_level():
     """A level of reverse mode. Hooks on what is saved would see its wrappers."""
-    with disable_saved_tensors_hooks(_NO_HOOKS), entered(_C._enter_grad_level()) as level:
+    with disable_saved_tensors_hooks(_NO_HOOKS), _C._grad_level() as level:
         yield level
 
 
@@ -185,7 +185,7 @@ def _jvp(func, args, primals, positions, tangents, strict, has_aux):
                 raise RuntimeError(f"jvp(f, primals, tangents): Expected {name} to only contain Tensors, got {type(value)}")
     forward_ad.refuse_nesting()
     leaves = [umbra.ops.aten.alias.default(leaf) for leaf in leaves]  # views: what the function writes is seen outside, what it changes of sizes is not
-    with entered(_C._enter_jvp_level()) as level:
+    with _C._jvp_level() as level:
         duals = spec.unflatten([level.dual(p, t) for p, t in zip(leaves, along)])
         result = func(*_replaced(map_tensors(level.wrap, args), positions, duals))
         output, aux = _split_aux("jvp(f, primals, tangents)", result, has_aux)

@@ -1,18 +1,7 @@
 """What the transforms share: levels as scopes, and trees of tensors in and out of them."""
-import contextlib
-
 from umbra import _C
 from umbra._C import Tensor
 from umbra.utils import _pytree as pytree
-
-
-@contextlib.contextmanager
-def entered(level):
-    """Leaves the level however the scope ends."""
-    try:
-        yield level
-    finally:
-        level.leave()
 
 
 def map_tensors(function, tree):

@@ -1,7 +1,6 @@
 """Tracer and symbolic_trace: a Python function run on Proxies, so that what it does becomes a graph."""
 import builtins
 import collections
-import contextlib
 import copy
 import dataclasses
 import enum
@@ -25,6 +24,7 @@ from umbra.fx.proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, Tr
 from umbra.nn import Module, Parameter, Sequential
 from umbra.compiler import _fx_tracing, _is_fx_tracing as is_fx_tracing
 from umbra.utils import _pytree as pytree
+from umbra.utils._contextlib import uninterrupted
 
 _wrapped = []  # (globals of a module, name): functions that graphs call whole
 
@@ -410,7 +410,7 @@ class Tracer(TracerBase):
         self.create_node("output", "output", (self.create_arg(result),), {}, type_expr=getattr(function, "__annotations__", {}).get("return"))
         return self.graph
 
-    @contextlib.contextmanager
+    @uninterrupted
     def _recording(self, function):
         original_call, original_getattr = Module.__call__, Module.__getattr__
 

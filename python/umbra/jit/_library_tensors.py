@@ -123,3 +123,25 @@ def unique_consecutive_counts(input: Tensor, return_inverse: bool = False, retur
 def unique_consecutive_both(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
                             dim: Optional[int] = None) -> Tuple[Tensor, Tensor, Tensor]:
     return torch.ops.aten.unique_consecutive(input, True, True, dim)
+
+
+# ---- tensors compressed by rows or columns ----
+
+def sparse_csr_tensor(crow_indices: Tensor, col_indices: Tensor, values: Tensor, size: List[int], dtype: Optional[int] = None,
+                      layout: Optional[int] = None, device: Optional[torch.device] = None) -> Tensor:
+    return torch.ops.aten.sparse_compressed_tensor(crow_indices, col_indices, values, size, dtype=dtype, layout=torch.sparse_csr, device=device)
+
+
+def sparse_csc_tensor(ccol_indices: Tensor, row_indices: Tensor, values: Tensor, size: List[int], dtype: Optional[int] = None,
+                      layout: Optional[int] = None, device: Optional[torch.device] = None) -> Tensor:
+    return torch.ops.aten.sparse_compressed_tensor(ccol_indices, row_indices, values, size, dtype=dtype, layout=torch.sparse_csc, device=device)
+
+
+def sparse_bsr_tensor(crow_indices: Tensor, col_indices: Tensor, values: Tensor, size: List[int], dtype: Optional[int] = None,
+                      layout: Optional[int] = None, device: Optional[torch.device] = None) -> Tensor:
+    return torch.ops.aten.sparse_compressed_tensor(crow_indices, col_indices, values, size, dtype=dtype, layout=torch.sparse_bsr, device=device)
+
+
+def sparse_bsc_tensor(ccol_indices: Tensor, row_indices: Tensor, values: Tensor, size: List[int], dtype: Optional[int] = None,
+                      layout: Optional[int] = None, device: Optional[torch.device] = None) -> Tensor:
+    return torch.ops.aten.sparse_compressed_tensor(ccol_indices, row_indices, values, size, dtype=dtype, layout=torch.sparse_bsc, device=device)

@@ -13,6 +13,7 @@ from umbra._options import not_built
 from umbra.jit._compile import Names, _functions, compile_function, declare, seen_from, type_of_class
 from umbra.jit._compile_modules import script_module
 from umbra.jit._script_module import ScriptModule, ScriptObject
+from umbra.jit._state import _enabled
 from umbra.jit._trace import ScriptFunction, _deprecated, _warn_of_optimize
 from umbra.nn.modules.module import Module
 
@@ -22,6 +23,8 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     _deprecated("script")
     not_built("torch.jit.script", example_inputs=(example_inputs, None))
     _warn_of_optimize(optimize)
+    if not _enabled:
+        return obj
     with seen_from(_rcb if _rcb is not None else sys._getframe(1 + _frames_up)):
         return _script(obj)
 

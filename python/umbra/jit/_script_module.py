@@ -1,6 +1,5 @@
 """Modules whose methods are programs: what tracing, scripting and loading give."""
 import collections.abc
-import contextlib
 import sys
 import weakref
 
@@ -9,6 +8,7 @@ from umbra.jit._annotations import marked_methods, modifier_of
 from umbra.nn.modules._hooks import call_with_hooks
 from umbra.nn.modules.module import Module
 from umbra.nn.parameter import Parameter
+from umbra.utils._contextlib import uninterrupted
 
 left_to_python = {}  # classes of programs to the methods that programs leave to Python
 _faces = weakref.WeakValueDictionary()  # by identity, the modules of Python's that stand for objects of programs whose classes mark methods
@@ -443,7 +443,7 @@ RecursiveScriptClass = ScriptObject
 _C._jit_set_wrapper(lambda c: _faces.get(c.identity()) or wrap_object(c))  # what ignored methods keep on a module stays there
 
 
-@contextlib.contextmanager
+@uninterrupted
 def wrapping(objects):
     """Uses these Python objects for objects of a program inside."""
     _wrapped.update(objects)

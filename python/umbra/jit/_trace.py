@@ -1,5 +1,4 @@
 """Tracing: a function or module is run once on examples, and what it calls becomes a program."""
-import contextlib
 import difflib
 import functools
 import inspect
@@ -13,7 +12,9 @@ from umbra._C import Tensor
 from umbra._options import not_built
 from umbra.jit._annotations import marked_methods
 from umbra.jit._script_module import Compiled, CompiledModule, ScriptModule, wrap_object
+from umbra.jit._state import _enabled
 from umbra.nn.modules.module import Module
+from umbra.utils._contextlib import uninterrupted
 
 _state = threading.local()
 
@@ -67,7 +68,7 @@ def _active():
     return getattr(_state, "trace", None)
 
 
-@contextlib.contextmanager
+@uninterrupted
 def _running(trace):
     """Records what runs inside."""
     before = _active()
@@ -80,7 +81,7 @@ def _running(trace):
         _state.trace = before
 
 
-@contextlib.contextmanager
+@uninterrupted
 def _paused():
     """Nothing inside is recorded, and numbers are plain numbers."""
     trace = _active()
@@ -267,6 +268,8 @@ def trace(func, example_inputs=None, optimize=None, check_trace=True, check_inpu
     """Runs `func` on the examples and gives the operators that it called as a compiled function or module."""
     _deprecated("trace")
     _warn_of_optimize(optimize)
+    if not _enabled:
+        return func
     not_built("torch.jit.trace", _compilation_unit=(_compilation_unit, None), _module_class=(_module_class, None), _store_inputs=(_store_inputs, True))
     if isinstance(func, (ScriptModule, ScriptFunction)) and not (isinstance(func, ScriptModule) and "_c" not in func.__dict__):
         warnings.warn("The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.", stacklevel=2)
@@ -376,6 +379,8 @@ def trace_module(mod, inputs, optimize=None, check_trace=True, check_inputs=None
     """Traces several methods of a module; `inputs` has examples by their names."""
     _deprecated("trace_method")
     _warn_of_optimize(optimize)
+    if not _enabled:
+        return mod
     not_built("torch.jit.trace_module", _compilation_unit=(_compilation_unit, None), _module_class=(_module_class, None),
               _store_inputs=(_store_inputs, True))
     return _trace_module(mod, inputs, check_trace, check_inputs, check_tolerance, strict, _force_outplace, example_inputs_is_kwarg)

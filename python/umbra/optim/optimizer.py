@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, Iterable, Optional, Tuple, Union
 
 import umbra
 from umbra._C import Tensor
+from umbra.autograd.grad_mode import _recording
 from umbra.compiler import _in_compiled_call
 from umbra.optim._real_parts import RealParts
 from umbra.utils.hooks import add_hook
@@ -41,7 +42,7 @@ def _use_grad_for_differentiable(func):
     """For a `step` of the user's: it runs without recording."""
     @functools.wraps(func)
     def step(self, *args, **kwargs):
-        with umbra.set_grad_enabled(bool(self.defaults.get("differentiable"))):
+        with _recording(bool(self.defaults.get("differentiable"))):
             return func(self, *args, **kwargs)
     return step
 
@@ -265,7 +266,7 @@ class Optimizer:
         if closure is not None:
             with umbra.enable_grad():
                 loss = closure()
-        with umbra.set_grad_enabled(bool(self.defaults.get("differentiable"))):
+        with _recording(bool(self.defaults.get("differentiable"))):
             for group in self.param_groups:
                 if group.get("differentiable") and group.get("foreach"):
                     raise AssertionError("_foreach ops don't support autograd")

@@ -7,8 +7,30 @@
     @scaled()
     def step(): ...
 """
+import contextlib
 import functools
 import inspect
+
+from umbra import _C
+
+
+def whole(cls):
+    """A class of contexts that are never entered or left by half: handlers of signals, which may raise anything anywhere in Python, run inside or after."""
+    cls.__enter__, cls.__exit__ = _C._entering(cls.__enter__), _C._leaving(cls.__exit__)
+    return cls
+
+
+@whole
+class _Whole(contextlib._GeneratorContextManager):
+    pass
+
+
+def uninterrupted(function):
+    """`contextlib.contextmanager` for what is to be a `whole`."""
+    @functools.wraps(function)
+    def make(*args, **kwargs):
+        return _Whole(function, args, kwargs)
+    return make
 
 
 def _wrap_generator(make_context, function):

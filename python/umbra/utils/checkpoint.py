@@ -13,6 +13,7 @@ from umbra import _C
 from umbra.autograd import Function
 from umbra.autograd.graph import saved_tensors_hooks
 from umbra.utils import _pytree as pytree
+from umbra.utils._contextlib import uninterrupted
 from umbra.utils._python_dispatch import TorchDispatchMode
 
 __all__ = ["CheckpointError", "CheckpointFunction", "CheckpointPolicy", "SelectiveCheckpointContext", "checkpoint", "checkpoint_sequential",
@@ -122,7 +123,7 @@ class _Surroundings:
         self.casts = [{"device_type": device, "enabled": umbra.is_autocast_enabled(device), "dtype": umbra.get_autocast_dtype(device),
                        "cache_enabled": umbra.is_autocast_cache_enabled()} for device in ("cpu", "cuda")]
 
-    @contextlib.contextmanager
+    @uninterrupted
     def again(self):
         """The same surroundings for a block."""
         with _random_numbers_of(self.state), _regions_end(), contextlib.ExitStack() as stack:
@@ -159,7 +160,7 @@ def _kept(args):
     return read
 
 
-@contextlib.contextmanager
+@uninterrupted
 def _recomputation():
     """What a capture records within it belongs to its backward graph."""
     before = _C._set_recomputing(True)

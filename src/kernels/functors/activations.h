@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "kernels/functors/functor.h"
+#include "kernels/functors/series.h"
 
 namespace umbra::functors {
 
@@ -132,7 +133,10 @@ struct Elu : Unary {  // scale * x, or scale * alpha * (exp(input_scale * x) - 1
   Scalar alpha = 1, scale = 1, input_scale = 1;
   template <class T> auto bind() const {
     return [below = constant<T>(alpha) * constant<T>(scale), above = constant<T>(scale),
-            inner = constant<T>(input_scale)](auto x) { return select(x < 0, expm1(x * inner) * below, x * above); };
+            inner = constant<T>(input_scale)](auto x) {
+      auto negative = x < 0;  // of none, nothing needs an exponential
+      return any(negative) ? select(negative, expm1(x * inner) * below, x * above) : x * above;
+    };
   }
 };
 struct EluBackward : Binary {  // is_result: the second input is what Elu gave, else what it was given

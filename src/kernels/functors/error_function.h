@@ -25,11 +25,18 @@ template <class V, class T> V erfcx(V x, T type) {
   return select(below, fma(V(2.0), power, -value), value);
 }
 
+/// (1 + 2 x) exp(x²) erfc(x) to the digits of a float, in (x - 2) / (x + 2), with the highest power first.
+inline constexpr double kErfcxOfFloat[] = {
+    -0.00040058352206889797, -0.0012299457739454534, 0.0013135122221290011, 0.008631692437861762, -0.00805986344483369,
+    -0.05420429964437485,    0.16405534376843744,    -0.16603142529432094,  -0.09276398069905974, 1.2769783934923602};
+
 /// erfc(x) in the type of x itself, good to a few ULP of a float.
 template <class V> V erfc_of_float(V x) {
   V size = minimum(abs(x), V(12)), square = size * size;  // beyond, it is 0
   V power = exp(-square), rest = fma(size, size, -square);
-  V value = fma(-power, rest, power) * scaled_complement(size, 0.0f);
+  V sum = size + V(2), twice = fma(V(2), size, V(1)), reciprocal = quotient(V(1), sum * twice);
+  V scaled = series::polynomial(kErfcxOfFloat, (size - V(2)) * (twice * reciprocal)) * (sum * reciprocal);
+  V value = fma(-power, rest, power) * scaled;
   return select(x < V(0), V(2) - value, value);
 }
 

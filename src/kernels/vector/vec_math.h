@@ -37,24 +37,24 @@ UMBRA_SLEEF_UNARY(log1p, u10)
 UMBRA_SLEEF_UNARY(sinh, u10)
 UMBRA_SLEEF_UNARY(cosh, u10)
 UMBRA_SLEEF_UNARY(atanh, u10)
-UMBRA_SLEEF_UNARY(erfc, u15)
 UMBRA_SLEEF_UNARY(lgamma, u10)
 UMBRA_SLEEF_BINARY(pow, u10)
 UMBRA_SLEEF_BINARY(atan2, u10)
 UMBRA_SLEEF_BINARY(hypot, u05)
 
-UMBRA_SLEEF_UNARY_DOUBLE(exp, u10)
-UMBRA_SLEEF_UNARY_DOUBLE(log, u10)
-UMBRA_SLEEF_UNARY_DOUBLE(log2, u10)
-UMBRA_SLEEF_UNARY_DOUBLE(log10, u10)
 UMBRA_SLEEF_UNARY_DOUBLE(sin, u10)
 UMBRA_SLEEF_UNARY_DOUBLE(cos, u10)
 UMBRA_SLEEF_UNARY_DOUBLE(tan, u10)
 UMBRA_SLEEF_UNARY_DOUBLE(asin, u10)
 UMBRA_SLEEF_UNARY_DOUBLE(acos, u10)
 UMBRA_SLEEF_UNARY_DOUBLE(atan, u10)
+#ifndef __AVX512F__
+UMBRA_SLEEF_UNARY_DOUBLE(exp, u10)
+UMBRA_SLEEF_UNARY_DOUBLE(log, u10)
+UMBRA_SLEEF_UNARY_DOUBLE(log2, u10)
+UMBRA_SLEEF_UNARY_DOUBLE(log10, u10)
 UMBRA_SLEEF_UNARY_DOUBLE(tanh, u10)
-UMBRA_SLEEF_UNARY_DOUBLE(erf, u10)
+#endif
 
 inline std::pair<Vec<double>, Vec<double>> sine_cosine(Vec<double> a) {
   auto both = UMBRA_SLEEF_DOUBLE(sincos, u35)(a.raw);
@@ -267,23 +267,6 @@ inline Vec<float> erfinv(Vec<float> a) {
   Vec<float> value = a * select(w < Vec<float>(5), near, far);
   return select(abs(a) == one, copysign(Vec<float>(__builtin_inff()), a), value);
 }
-/// The same to seven digits, and then Halley's step, which trebles them.
-inline Vec<double> erfinv(Vec<double> a) {
-  Vec<double> one(1), size = abs(a), w = -log((one - a) * (one + a));
-  Vec<double> near =
-      polynomial(w - Vec<double>(2.5), 1.50140936, 0.246640287, -0.00417738806, -0.00125274341, 0.000218345673,
-                 -4.96226466e-06, -3.46307448e-06, 4.65896385e-07, 2.32665092e-08, -8.76849908e-09);
-  Vec<double> far =
-      polynomial(sqrt(w) - Vec<double>(4), 3.83978433, 1.00950203, 0.00125286855, -0.000916816231, 0.000339919683,
-                 -4.66038658e-05, 3.1453742e-05, -7.37283078e-05, 3.44801122e-05, -4.81543901e-07, -1.6145798e-06);
-  Vec<double> y = size * select(w < Vec<double>(5), near, far);
-  // What is missing, from the side that has no digits to lose.
-  Vec<double> missing = select(size < Vec<double>(0.5), erf(y) - size, (one - size) - erfc(y));
-  Vec<double> step = missing * exp(y * y) * Vec<double>(0.88622692545275801);  // sqrt(pi) / 2
-  y = copysign(y - step / fma(y, step, one), a);
-  return select(size == one, copysign(Vec<double>(__builtin_inf()), a), y);
-}
-
 /// What an angle is beyond so many quarters of a turn. A quarter is in three parts: the first difference is exact.
 inline Vec<float> beyond(Vec<float> a, Vec<float> quarters) {
   a = fma(quarters, Vec<float>(-1.57079637f), a);
@@ -366,6 +349,12 @@ inline Vec<float> acos(Vec<float> a) {
   Vec<float> beyond_half = select(signbit(a), (quarter - angle + (quarter_low - angle)) + quarter, twice);
   return select(far, beyond_half, quarter - (copysign(angle, a) - quarter_low));
 }
+
+}  // namespace umbra::kernels::UMBRA_ISA
+
+#include "kernels/vector/vec_math_double.h"
+
+namespace umbra::kernels::UMBRA_ISA {
 
 // SLEEF's square their argument and overflow; from there on log(2x) is exact.
 #define UMBRA_SLEEF_INVERSE(T, SLEEF, limit)                                                                 \

@@ -27,7 +27,7 @@ void negate_in_place(const Tensor& t) { kernels::pointwise(functors::Negative{},
 void copy_values(const Tensor& out, const Tensor& in) {
   check<NotImplementedError>(in.storage()->has_data(), "Cannot copy out of meta tensor; no data!");
   static std::atomic<bool> warned = false;
-  if (is_complex(in.dtype()) && !is_complex(out.dtype()) && out.dtype() != DType::Bool && !warned.exchange(true))
+  if (is_complex(in.dtype()) && !is_complex(out.dtype()) && out.dtype() != DType::Bool && tells_once(warned))
     warn("Casting complex values to real discards the imaginary part");
   bool conjugate = in.is_conj() != out.is_conj(), negate = in.is_neg() != out.is_neg();
   if (conjugate && is_complex(out.dtype())) kernels::copy_conjugated(out, in);

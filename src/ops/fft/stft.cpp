@@ -23,6 +23,14 @@ template <class T> std::string shown(const std::optional<T>& value) {
   return value ? std::to_string(*value) : std::string("None");
 }
 
+/// The call that a message is about, up to its window.
+std::string text_of_call(const char* name, const Tensor& self, int64_t n_fft, int64_t hop, int64_t window_length,
+                         const Tensor& window) {
+  std::string shape = window.defined() ? concat(class_name(window), "{", window.sym_sizes(), "}") : "None";
+  return concat(name, "(", class_name(self), self.sym_sizes(), ", n_fft=", n_fft, ", hop_length=", hop,
+                ", win_length=", window_length, ", window=", shape);
+}
+
 struct Framing {
   int64_t n_fft, hop, window_length;
   Tensor window;
@@ -31,11 +39,9 @@ struct Framing {
 
   /// How messages begin: the call with its arguments.
   std::string text(const Tensor& self) const {
-    std::string shape = window.defined() ? concat(class_name(window), "{", window.sym_sizes(), "}") : "None";
-    return concat("stft(", class_name(self), self.sym_sizes(), ", n_fft=", n_fft, ", hop_length=", hop,
-                  ", win_length=", window_length, ", window=", shape, ", normalized=", static_cast<int>(normalized),
-                  ", onesided=", shown(onesided), ", return_complex=", shown(complex_result),
-                  ", align_to_window=", shown(align), ") : ");
+    return concat(text_of_call("stft", self, n_fft, hop, window_length, window),
+                  ", normalized=", static_cast<int>(normalized), ", onesided=", shown(onesided),
+                  ", return_complex=", shown(complex_result), ", align_to_window=", shown(align), ") : ");
   }
 };
 
@@ -129,7 +135,7 @@ UMBRA_OPERATOR(
     "normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor")
     .composite([](const Tensor& self, int64_t n_fft, OptionalInt hop, OptionalInt win, const Tensor& window,
                   bool normalized, OptionalBool onesided, OptionalBool return_complex, OptionalBool align) {
-      Framing f{n_fft, hop.value_or(n_fft / 4), win.value_or(n_fft), window, normalized, onesided, return_complex,
+      Framing f{n_fft, hop.value_or(n_fft >> 2), win.value_or(n_fft), window, normalized, onesided, return_complex,
                 align};
       return stft_parts(self, f, false, "constant");
     });
@@ -141,7 +147,7 @@ UMBRA_OPERATOR(
     .composite([](const Tensor& self, int64_t n_fft, OptionalInt hop, OptionalInt win, const Tensor& window,
                   bool center, const std::string& mode, bool normalized, OptionalBool onesided,
                   OptionalBool return_complex, OptionalBool align) {
-      Framing f{n_fft, hop.value_or(n_fft / 4), win.value_or(n_fft), window, normalized, onesided, return_complex,
+      Framing f{n_fft, hop.value_or(n_fft >> 2), win.value_or(n_fft), window, normalized, onesided, return_complex,
                 align};
       return stft_parts(self, f, center, mode);
     });
@@ -155,9 +161,17 @@ Tensor overlap_added(const Tensor& frames, SymInt length, int64_t n, int64_t hop
 struct Inverse {
   int64_t n_fft, hop, win;
   Tensor window;
-  bool normalized;
+  bool center, normalized;
   OptionalBool one_side;
+  OptionalInt length;
   bool return_complex;
+
+  /// How messages begin: the call with its arguments.
+  std::string text(const Tensor& self) const {
+    return concat(text_of_call("istft", self, n_fft, hop, win, window), ", center=", static_cast<int>(center),
+                  ", normalized=", static_cast<int>(normalized), ", onesided=", shown(one_side),
+                  ", length=", shown(length), ", return_complex=", static_cast<int>(return_complex), ") ");
+  }
 
   bool onesided(SymInt bins) const { return one_side ? *one_side : bins != n_fft; }
 };
@@ -171,18 +185,22 @@ void check_kinds(const Tensor& self, const Tensor& window) {
                    "return_complex=True.");
 }
 
-void check_sizes(const Tensor& self, SymInt bins, const Inverse& f) {
+/// `pairs`: the input as real numbers, whose dimensions messages count.
+void check_sizes(const Tensor& self, const Tensor& pairs, SymInt bins, const Inverse& f) {
   const Tensor& window = f.window;
-  check(self.sym_numel() != 0, "istft input tensor cannot be empty");
-  check(self.dim() == 2 || self.dim() == 3, "istft: expected a tensor with 2 or 3 dimensions, but got ", self.dim());
+  auto require = [&](bool condition, const auto&... text) {
+    if (!condition) fail(f.text(self), ": ", text...);
+  };
+  require(self.sym_numel() != 0, "input tensor cannot be empty.");
+  require(self.dim() == 2 || self.dim() == 3, "expected a tensor with 3 or 4 dimensions, but got ", pairs.dim());
   bool onesided = f.onesided(bins);
   int64_t wanted = onesided ? f.n_fft / 2 + 1 : f.n_fft;
-  check(bins == wanted, "istft: expected the frequency dimension (3rd to the last) of the input tensor to match ",
-        onesided ? "n_fft / 2 + 1 when onesided=True, but got " : "n_fft when onesided=False, but got ", bins);
-  check(f.hop > 0 && f.hop <= f.win, "istft: expected 0 < hop_length <= win_length");
-  check(f.win > 0 && f.win <= f.n_fft, "istft: expected 0 < win_length <= n_fft");
-  check(!window.defined() || (window.dim() == 1 && window.sym_size(0) == f.win),
-        "istft: Invalid window shape. window has to be 1D and length of `win_length`");
+  require(bins == wanted, "expected the frequency dimension (3rd to the last) of the input tensor to match ",
+          onesided ? "n_fft / 2 + 1 when onesided=True, but got " : "n_fft when onesided=False, but got ", bins);
+  require(f.hop > 0 && f.hop <= f.win, "expected 0 < hop_length <= win_length");
+  require(f.win > 0 && f.win <= f.n_fft, "expected 0 < win_length <= n_fft");
+  require(!window.defined() || (window.dim() == 1 && window.sym_size(0) == f.win),
+          "Invalid window shape. window has to be 1D and length of `win_length`");
 }
 
 /// The frames in time, [batch, frames, n_fft], not yet weighted.
@@ -200,12 +218,14 @@ Tensor inverse_frames(const Tensor& self, const Tensor& pairs, const Tensor& win
 }
 
 /// Refuses windows whose squares add up to nothing somewhere: by that sum the signal is divided.
-void check_envelope(const Tensor& envelope) {
+void check_envelope(const Tensor& self, const Tensor& envelope, const Inverse& f) {
   Tensor vanishes = envelope.abs().min().lt(1e-11);
   const char* message = "window overlap add min: 1";
   bool captured = vanishes.is_fake() || active_mode(DispatchKey::Fake);  // then the run tells
   if (captured) _assert_async(vanishes.logical_not(), message);
-  else check(!equal(vanishes, vanishes.new_ones({}, {.dtype = DType::Bool})), message);
+  else
+    check(!equal(vanishes, vanishes.new_ones({}, {.dtype = DType::Bool})), f.text(self), message,
+          "\n[ CPUBoolType{} ]");
 }
 
 UMBRA_OPERATOR(
@@ -214,17 +234,17 @@ UMBRA_OPERATOR(
     .composite([](const Tensor& self, int64_t n_fft, OptionalInt hop_length, OptionalInt win_length,
                   const Tensor& given, bool center, bool normalized, OptionalBool one_side, OptionalInt length,
                   bool return_complex) {
-      int64_t hop = hop_length.value_or(n_fft / 4), win = win_length.value_or(n_fft);
+      int64_t hop = hop_length.value_or(n_fft >> 2), win = win_length.value_or(n_fft);
       static std::atomic<bool> told = false;
       if (!given.defined())
         warn_once(told, "A window was not provided. A rectangular window will be applied.Please provide the same ",
                   "window used by stft to make the inversion lossless.To suppress this warning and use a rectangular ",
                   "window, explicitly set `window=torch.ones(n_fft, device=<device>)`.");
-      Inverse f{n_fft, hop, win, given, normalized, one_side, return_complex};
+      Inverse f{n_fft, hop, win, given, center, normalized, one_side, length, return_complex};
       check_kinds(self, given);
-      SymInt frames = self.sym_size(-1), bins = self.sym_size(-2), signal = (frames - 1) * hop + n_fft;
-      check_sizes(self, bins, f);
       Tensor pairs = view_as_real(self.resolve_conj());
+      SymInt frames = pairs.sym_size(-2), bins = pairs.sym_size(-3), signal = (frames - 1) * hop + n_fft;
+      check_sizes(self, pairs, bins, f);
       Tensor window =
           given.defined() ? given : ones({win}, {.dtype = real_type(self.dtype()), .device = self.device()});
       if (win != n_fft) window = centered_window(window, win, n_fft);
@@ -237,7 +257,7 @@ UMBRA_OPERATOR(
       SymInt end = length ? SymInt(start + *length) : center ? signal - n_fft / 2 : signal;
       y = y.slice(1, start, end);
       envelope = envelope.slice(1, start, end);
-      check_envelope(envelope);
+      check_envelope(self, envelope, f);
       y = y.div(envelope);
       if (self.dim() == 2) y = y.squeeze(0);
       if (end > signal) y = constant_pad_nd(y, {SymInt(0), end - signal}, 0);

@@ -37,7 +37,7 @@ UMBRA_OPERATOR("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
             const std::string& reduce) {
       static std::atomic<bool> warned = false;
-      if (!warned.exchange(true))
+      if (tells_once(warned))
         warn("The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future ",
              "PyTorch release. Use torch.scatter_reduce instead for more reduction options.");
       if (!out.is_same(self)) kernels::copy(out, self);

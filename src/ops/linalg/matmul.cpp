@@ -304,7 +304,17 @@ Tensor matmul_parts(const Tensor& left, const Tensor& right) {
   return BatchedMatrices(a, b).product_of_all();
 }
 
+// Some of the parts below copy into the output, which would take their history.
+void refuse_history(const Tensor& left, const Tensor& right, const Tensor& out) {
+  for (const Tensor* t : {&left, &right, &out})
+    check(
+        !is_grad_enabled() || !t->requires_grad(),
+        "matmul(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+        "requires grad.");
+}
+
 Tensor matmul_out_parts(const Tensor& left, const Tensor& right, const Tensor& out) {
+  refuse_history(left, right, out);
   check_factors(left, right);
   Tensor a = without_batch_of_one(left, right), b = without_batch_of_one(right, left);
   if (a.dim() == 1 && b.dim() == 1) return dot_out(out, a, b);

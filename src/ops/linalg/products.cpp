@@ -359,7 +359,7 @@ UMBRA_OPERATOR("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor
 int64_t cross_dim(const Tensor& self, std::optional<int64_t> dim) {
   if (dim) return *dim;
   static std::atomic<bool> warned = false;
-  if (!warned.exchange(true))
+  if (tells_once(warned))
     warn(
         "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or ",
         "simply use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross in a ",

@@ -71,6 +71,15 @@ double count_of(const Tensor& self, int64_t reduction) {
   return reduction == kReduceMean ? static_cast<double>(self.numel()) : 1;
 }
 
+/// A gradient is written in the output's type, without a step through the input's.
+Tensor in_common_type(const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& out) {
+  broadcast_shapes(broadcast_shapes(self.sym_sizes(), target.sym_sizes()), grad.sym_sizes());
+  DType common = ResultType().add(self).add(target).add(grad).get();
+  check(can_cast(common, out.dtype()), "result type ", kernel_name(common),
+        " can't be cast to the desired output type ", kernel_name(out.dtype()));
+  return self.to(common);
+}
+
 /// One of three; other losses take any other number for none.
 void check_known(int64_t reduction) {
   check(reduction >= 0 && reduction <= kReduceSum, "reduction == Reduction::Mean || reduction == Reduction::Sum ",
@@ -110,8 +119,10 @@ UMBRA_OPERATOR("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tens
 
 UMBRA_OPERATOR("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
     .out("mse_loss_backward.grad_input", {"grad_input"})
-    .use(out_asks("mse_loss_backward.grad_input", [](const Tensor&, const Tensor& self, const Tensor& target, int64_t,
-                                                     const Tensor& out) { check_terms_fit(self, target, out); }))
+    .use(out_reads("mse_loss_backward.grad_input", "self",
+                   [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t, const Tensor& out) {
+                     return in_common_type(grad, self, target, out);
+                   }))
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
       check_gradient_type(grad, self, target);
       if (by_one_kernel({&grad, &self, &target}))
@@ -274,6 +285,9 @@ UMBRA_OPERATOR("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, f
 UMBRA_OPERATOR(
     "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor")
     .out("smooth_l1_loss_backward.grad_input", {"grad_input"})
+    .use(out_reads("smooth_l1_loss_backward.grad_input", "self",
+                   [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t, double,
+                      const Tensor& out) { return in_common_type(grad, self, target, out); }))
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
       bool meta = (self.is_meta() || target.is_meta() || grad.is_meta()) && !self.is_fake();
       check<ZeroDivisionError>(!meta || reduction != kReduceMean || !self.sym_numel().same(0),

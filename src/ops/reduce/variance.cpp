@@ -293,12 +293,15 @@ UMBRA_OPERATOR("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tenso
 
 UMBRA_OPERATOR("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
     .out("logsumexp.out")
-    .use(out_asks("logsumexp.out",
-                  [](const Tensor&, std::vector<int64_t>, bool, const Tensor& out) {
-                    check(is_floating(out.dtype()) || out.is_complex(),
-                          "logsumexp(): Expected floating point type for result tensor, but got: ",
-                          kernel_name(out.dtype()));
-                  }))
+    .use(out_reads("logsumexp.out", "self",
+                   [](const Tensor& self, std::vector<int64_t>, bool, const Tensor& out) {
+                     check(is_floating(out.dtype()) || out.is_complex(),
+                           "logsumexp(): Expected floating point type for result tensor, but got: ",
+                           kernel_name(out.dtype()));
+                     // The sum has the output's type: a wider one is not rounded to the input's.
+                     DType common = promote_types(self.dtype(), out.dtype());
+                     return common == out.dtype() ? self.to(common) : self;
+                   }))
     .meta([](const Tensor& self, std::vector<int64_t> dims, bool keepdim) {
       for (int64_t dim : dims) wrap_dim(dim, self.dim());  // all of them before one is found twice
       // PyTorch's kernel keeps the dimensions where it was told none, and has no place for them.

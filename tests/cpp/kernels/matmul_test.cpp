@@ -102,6 +102,27 @@ TEST(Matmul, VectorsAndDots) {
   EXPECT_THAT(values(sum), ElementsAre(2));
 }
 
+template <class T> void check_dots() {
+  for (int64_t n : {0, 1, 7, 64, 1000}) {
+    Tensor a = empty_tensor({2 * n}, dtype_of<T>), out = empty_tensor({}, dtype_of<T>);
+    double dense_sum = 0, spread_sum = 0;
+    for (int64_t i = 0; i < 2 * n; ++i) {
+      a.data<T>()[i] = T(i % 5 - 1);
+      dense_sum += double(i % 5 - 1) * double(i % 5 - 1);
+      if (i % 2 == 0) spread_sum += double(i % 5 - 1) * double(i / 2 % 5 - 1);
+    }
+    dot(out, a, a);
+    EXPECT_EQ(double(*out.data<T>()), dense_sum) << n;
+    dot(out, strided(a, {n}, {2}), strided(a, {n}, {1}));
+    EXPECT_EQ(double(*out.data<T>()), spread_sum) << n;
+  }
+}
+TEST(Matmul, DotsOfDenseAndOfSpreadVectors) {
+  check_dots<float>();
+  check_dots<double>();
+  check_dots<int64_t>();
+}
+
 // A matrix large enough to be packed, one that is not, either way round; more rows than it was packed for.
 TEST(Matmul, ARepeatedMatrixGivesThePlainProducts) {
   for (int64_t k : {136, 24}) {

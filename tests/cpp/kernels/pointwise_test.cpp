@@ -88,6 +88,63 @@ TEST(Pointwise, FunctionsOfFloatsAreGoodToThreeOfTheLastPlace) {
   EXPECT_LT(error_in_last_places(functors::Atan{}, std::atan, -most, most), 2);
   EXPECT_LT(error_in_last_places(functors::Atan{}, std::atan, -5, 5), 2);
   EXPECT_LT(error_in_last_places(functors::Tanh{}, std::tanh, -12, 12), 3);
+  EXPECT_LT(error_in_last_places(functors::Erfc{}, std::erfc, -12, 9), 6);
+}
+
+/// The largest error of doubles between the two, in units of the last place.
+template <class F>
+double error_of_doubles(const F& functor, long double (*exact)(long double), double low, double high) {
+  std::vector<double> x;
+  for (int i = 0; i <= 50000; ++i) x.push_back(low + (high - low) * (i / 50000.0));
+  std::vector<double> y = unary(functor, x);
+  double largest = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const long double wanted = exact(x[i]);
+    const double size = std::abs(static_cast<double>(wanted)), place = std::nextafter(size, kInfinity) - size;
+    if (y[i] == static_cast<double>(wanted)) continue;
+    EXPECT_FALSE(std::isnan(y[i])) << x[i];
+    largest = std::max(largest, static_cast<double>(std::abs(y[i] - wanted)) / place);
+  }
+  return largest;
+}
+
+TEST(Pointwise, FunctionsOfDoublesAreGoodToAFewOfTheLastPlace) {
+  EXPECT_LT(error_of_doubles(functors::Exp{}, std::exp, -760, 720), 1.01);
+  EXPECT_LT(error_of_doubles(functors::Exp{}, std::exp, -1, 1), 1.01);
+  EXPECT_LT(error_of_doubles(functors::Log{}, std::log, 1e-310, 3), 1.01);
+  EXPECT_LT(error_of_doubles(functors::Log{}, std::log, 0.9, 1.1), 1.01);
+  EXPECT_LT(error_of_doubles(functors::Log{}, std::log, 1, 1e300), 1.01);
+  EXPECT_LT(error_of_doubles(functors::Log2{}, std::log2, 1e-310, 3), 1.01);
+  EXPECT_LT(error_of_doubles(functors::Log10{}, std::log10, 1e-310, 3), 1.01);
+  EXPECT_LT(error_of_doubles(functors::Tanh{}, std::tanh, -1, 1), 1.01);
+  EXPECT_LT(error_of_doubles(functors::Tanh{}, std::tanh, -25, 25), 1.01);
+  EXPECT_LT(error_of_doubles(functors::Erf{}, std::erf, -1e-3, 1e-3), 1.3);
+  EXPECT_LT(error_of_doubles(functors::Erf{}, std::erf, -7, 7), 1.3);
+  EXPECT_LT(error_of_doubles(functors::Erfc{}, std::erfc, -7, 3), 2);
+  EXPECT_LT(error_of_doubles(functors::Erfc{}, std::erfc, 3, 30), 2);
+}
+TEST(Pointwise, FunctionsOfDoublesTakeEveryNumber) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = kInfinity;
+  const std::vector<double> x = {0.0,     -0.0,   infinity, -infinity, nan,   -nan,  5e-324,
+                                 -5e-324, 1e-310, 1,        -1,        1e308, -1e308};
+  auto check = [&](const auto& functor, double (*function)(double)) {
+    std::vector<double> y = unary(functor, x);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double wanted = function(x[i]);
+      if (std::isnan(wanted)) EXPECT_TRUE(std::isnan(y[i])) << x[i];
+      else EXPECT_DOUBLE_EQ(y[i], wanted) << x[i];
+      if (wanted == 0) {
+        EXPECT_EQ(std::signbit(y[i]), std::signbit(wanted)) << x[i];
+      }
+    }
+  };
+  check(functors::Exp{}, std::exp);
+  check(functors::Log{}, std::log);
+  check(functors::Log2{}, std::log2);
+  check(functors::Log10{}, std::log10);
+  check(functors::Tanh{}, std::tanh);
+  check(functors::Erf{}, std::erf);
+  check(functors::Erfc{}, std::erfc);
 }
 
 TEST(Pointwise, RootsOfFloatsAreRoundedExactly) {

@@ -17,6 +17,7 @@ from umbra.fx.traceback import current_annotations, has_preserved_node_meta
 from umbra.nn.modules import _capture as _modules
 from umbra.compiler import _fx_tracing
 from umbra.utils import _pytree as pytree
+from umbra.utils._contextlib import uninterrupted
 
 
 def is_sym_node(node):
@@ -118,7 +119,7 @@ def _fake_mode(args, shape_env, allow_non_fake_inputs):
     return _C._FakeMode(shape_env, allow_non_fake_inputs=allow_non_fake_inputs, allow_scalar_outputs=True, allow_dynamic_output_shapes=True)
 
 
-@contextlib.contextmanager
+@uninterrupted
 def _without_cached_casts():
     """A cast that autocast keeps would be one of another run of the graph."""
     before = umbra.is_autocast_cache_enabled()
@@ -129,7 +130,7 @@ def _without_cached_casts():
         umbra.set_autocast_cache_enabled(before)
 
 
-@contextlib.contextmanager
+@uninterrupted
 def _module_paths(root):
     """While it lasts, nodes know the modules of `root` that they come from."""
     if root is None:

@@ -5,6 +5,7 @@ import warnings
 import umbra
 from umbra.nn.functional._pooling import _each, adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from umbra.nn.functional._publish import publish
+from umbra.nn.modules.utils import _pair
 
 _INTERPOLATIONS = {(3, "nearest"): "upsample_nearest1d", (4, "nearest"): "upsample_nearest2d", (5, "nearest"): "upsample_nearest3d",
                    (3, "nearest-exact"): "_upsample_nearest_exact1d", (4, "nearest-exact"): "_upsample_nearest_exact2d",
@@ -17,7 +18,8 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     plain = mode in ("nearest", "area", "nearest-exact")
     if plain and align_corners is not None:
         raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear")
-    align_corners = bool(align_corners)
+    if align_corners is None:
+        align_corners = False
     dims = input.dim() - 2
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
@@ -27,13 +29,13 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
         if isinstance(value, (list, tuple)) and len(value) != dims:
             kind = "output size in (o1, o2, ...,oK) format" if name == "output" else "scale_factor in (s1, s2, ...,sK) format"
             raise ValueError(f"Input and {name} must have the same number of spatial dimensions, but got input with spatial dimensions of "
-                             f"{list(input.shape[2:])} and {'output size' if name == 'output' else 'scale_factor of shape'} of {value}. "
+                             f"{list(input.shape[2:])} and {'output size of' if name == 'output' else 'scale_factor of shape'} {value}. "
                              f"Please provide input tensor in (N, C, d1, d2, ...,dK) format and {kind}.")
     if isinstance(size, (list, tuple)) and not all(isinstance(s, (int, umbra.SymInt, umbra.Tensor)) for s in size):
         raise TypeError("expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size with types "
                         f"{[type(s) for s in size]}")
     sizes = None if size is None else _each(size, dims)
-    scales = None if scale_factor is None else [float(s) for s in _each(scale_factor, dims)]
+    scales = None if scale_factor is None else _each(scale_factor, dims)
     if recompute_scale_factor and size is not None:
         raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
     if scales is not None and (recompute_scale_factor or (mode == "area" and sizes is None)):
@@ -45,14 +47,14 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     if mode == "lanczos" and dims == 2 and (not antialias or align_corners):
         raise ValueError("Lanczos mode does not support align_corners=True" if antialias else "Lanczos mode requires antialias=True")
     smooth = {"bilinear": "_upsample_bilinear2d_aa", "bicubic": "_upsample_bicubic2d_aa", "lanczos": "_upsample_lanczos2d_aa"}
-    name = smooth[mode] if antialias else _INTERPOLATIONS.get((input.dim(), mode))
+    name = smooth[mode] if antialias else _INTERPOLATIONS.get((input.dim(), mode)) if isinstance(mode, str) else None
     if name is None:
         for (rank, known), _ in _INTERPOLATIONS.items():
             if known == mode and mode in ("linear", "bilinear", "trilinear") and 1 <= dims <= 3:
                 raise NotImplementedError(f"Got {input.dim()}D input, but {mode} mode needs {rank}D input")
         raise NotImplementedError("Input Error: Only 3D, 4D and 5D input Tensors supported (got {}D) for the modes: nearest | linear | bilinear | "
                                   "bicubic | trilinear | lanczos | area | nearest-exact (got {})".format(input.dim(), mode))
-    operator = getattr(umbra.ops.aten, name).vec
+    operator = getattr(umbra._C._nn, name)
     return operator(input, sizes, scales) if plain else operator(input, sizes, align_corners, scales)
 
 
@@ -117,12 +119,12 @@ def affine_grid(theta, size, align_corners=None):
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     """Blocks that slide over an image, as columns."""
-    return umbra._C._nn.im2col(input, _each(kernel_size, 2), _each(dilation, 2), _each(padding, 2), _each(stride, 2))
+    return umbra._C._nn.im2col(input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
 
 
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """Columns added up into an image."""
-    return umbra._C._nn.col2im(input, _each(output_size, 2), _each(kernel_size, 2), _each(dilation, 2), _each(padding, 2), _each(stride, 2))
+    return umbra._C._nn.col2im(input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
 
 
 def pad(input, pad, mode="constant", value=None):

@@ -51,6 +51,8 @@ def _adaptive_max_pool(dims):
     name = f"adaptive_max_pool{dims}d"
 
     def with_indices(input, output_size, return_indices=False):
+        if dims == 1:  # no size of its own is kept here
+            return umbra.adaptive_max_pool1d(input, output_size)
         return getattr(umbra._C._nn, name)(input, _sizes_or_own(output_size, input))
 
     def adaptive_max_pool(input, output_size, return_indices=False):

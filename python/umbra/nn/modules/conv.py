@@ -82,10 +82,10 @@ class _ConvNd(Module):
             return [part for total in reversed(totals) for part in (total // 2, total - total // 2)]
         return [p for p in reversed(self.padding) for _ in (0, 1)]
 
-    def _convolve(self, operator, input):
+    def _convolve(self, operator, input, weight, bias):
         if self.padding_mode == "zeros":
-            return operator(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
-        return operator(F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), self.weight, self.bias, self.stride, (0,) * self._dimensions,
+            return operator(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
+        return operator(F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), weight, bias, self.stride, (0,) * self._dimensions,
                         self.dilation, self.groups)
 
 
@@ -93,24 +93,33 @@ class Conv1d(_ConvNd):
     """A convolution over signals."""
     _dimensions = 1
 
+    def _conv_forward(self, input, weight, bias):  # layers of packages call and replace it
+        return self._convolve(F.conv1d, input, weight, bias)
+
     def forward(self, input):
-        return self._convolve(F.conv1d, input)
+        return self._conv_forward(input, self.weight, self.bias)
 
 
 class Conv2d(_ConvNd):
     """A convolution over images."""
     _dimensions = 2
 
+    def _conv_forward(self, input, weight, bias):  # layers of packages call and replace it
+        return self._convolve(F.conv2d, input, weight, bias)
+
     def forward(self, input):
-        return self._convolve(F.conv2d, input)
+        return self._conv_forward(input, self.weight, self.bias)
 
 
 class Conv3d(_ConvNd):
     """A convolution over volumes."""
     _dimensions = 3
 
+    def _conv_forward(self, input, weight, bias):  # layers of packages call and replace it
+        return self._convolve(F.conv3d, input, weight, bias)
+
     def forward(self, input):
-        return self._convolve(F.conv3d, input)
+        return self._conv_forward(input, self.weight, self.bias)
 
 
 class _ConvTransposeNd(_ConvNd):
@@ -123,17 +132,17 @@ class _ConvTransposeNd(_ConvNd):
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype)
         self.output_padding = _spread(output_padding, self._dimensions)
 
-    def _output_padding(self, input, output_size):
+    def _output_padding(self, input, output_size, stride, padding, kernel_size, num_spatial_dims, dilation=None):
         if output_size is None:
             return self.output_padding
-        n = self._dimensions
+        n = num_spatial_dims
+        dilation = (1,) * n if dilation is None else dilation
         if len(output_size) not in (n, input.dim()):
             raise ValueError(f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or {input.dim()} elements (got "
                              f"{len(output_size)})")
         wanted = list(output_size[-n:])
-        least = [(input.size(i - n) - 1) * self.stride[i] - 2 * self.padding[i] + self.dilation[i] * (self.kernel_size[i] - 1) + 1
-                 for i in range(n)]
-        most = [size + stride - 1 for size, stride in zip(least, self.stride)]
+        least = [(input.size(i - n) - 1) * stride[i] - 2 * padding[i] + dilation[i] * (kernel_size[i] - 1) + 1 for i in range(n)]
+        most = [size + step - 1 for size, step in zip(least, stride)]
         if any(not low <= size <= high for low, size, high in zip(least, wanted, most)):
             raise ValueError(f"requested an output size of {wanted}, but valid sizes range from {least} to {most} (for an input of "
                              f"{input.size()[-n:]})")
@@ -141,7 +150,8 @@ class _ConvTransposeNd(_ConvNd):
 
     def forward(self, input, output_size=None):
         operator = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[self._dimensions - 1]
-        return operator(input, self.weight, self.bias, self.stride, self.padding, self._output_padding(input, output_size), self.groups, self.dilation)
+        output_padding = self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size, self._dimensions, self.dilation)
+        return operator(input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups, self.dilation)
 
 
 class _ConvTransposeMixin:

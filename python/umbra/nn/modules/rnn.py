@@ -64,13 +64,21 @@ class RNNBase(Module):
         self.reset_parameters()
 
     @property
-    def _flat_weights(self):
-        return [getattr(self, name) for names in self._all_weights for name in names]
+    def _flat_weights_names(self):
+        return [name for names in self._all_weights for name in names]
+
+    @property
+    def _flat_weights(self):  # a tuple: what is written into a list that was made here would be lost
+        return tuple(getattr(self, name) for names in self._all_weights for name in names)
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights):  # packages say again what the attributes are
+        if [id(weight) for weight in weights] != [id(weight) for weight in self._flat_weights]:
+            raise NotImplementedError("_flat_weights of other tensors than the layer's attributes is not in Umbra yet: set the attributes, as weight_hh_l0")
 
     def __getstate__(self):
         """With what PyTorch keeps of the weights besides the parameters."""
-        names = [name for names in self._all_weights for name in names]
-        return {**self.__dict__, "_flat_weights_names": names, "_flat_weights": self._flat_weights}
+        return {**self.__dict__, "_flat_weights_names": self._flat_weights_names, "_flat_weights": list(self._flat_weights)}
 
     def __setstate__(self, state):
         super().__setstate__({key: value for key, value in state.items() if not key.startswith("_flat_weight")})

@@ -28,6 +28,9 @@ class Embedding(Module):
 
     def reset_parameters(self):
         init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self):
         if self.padding_idx is not None:
             with umbra.no_grad():
                 self.weight[self.padding_idx].fill_(0)
@@ -72,6 +75,9 @@ class EmbeddingBag(Module):
 
     def reset_parameters(self):
         init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self):
         if self.padding_idx is not None:
             with umbra.no_grad():
                 self.weight[self.padding_idx].fill_(0)

@@ -1,11 +1,11 @@
 """Calling a module with other tensors in place of its own."""
-import contextlib
 import itertools
 import warnings
 
 from umbra._C import Tensor
 from umbra._options import not_built
 from umbra.nn.parameter import Parameter
+from umbra.utils._contextlib import uninterrupted
 
 
 class _Place:
@@ -69,7 +69,7 @@ def _check_names(module, given):
         raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:" + "".join(lines))
 
 
-@contextlib.contextmanager
+@uninterrupted
 def _reparametrize_module(module, parameters_and_buffers, *, tie_weights=False, strict=False, stack_weights=False):
     """Inside, the named tensors stand in for the module's parameters and buffers. What the module put in their places meanwhile
     is in `parameters_and_buffers` afterwards."""
