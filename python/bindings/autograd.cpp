@@ -4,6 +4,7 @@
 
 #include "arguments.h"
 #include "autograd/hooks_off.h"
+#include "autograd/stand_in.h"
 #include "capture_frames.h"
 #include "capture_watch.h"
 #include "hooks.h"
@@ -166,10 +167,17 @@ std::vector<Tensor> tensors_of(nb::handle list) {
   return out;
 }
 
+/// What stands for the tensor in the program that is being captured, or the tensor itself.
+Tensor as_captured(const Tensor& tensor) {
+  std::vector<Tensor> seen{tensor};
+  autograd::see_as_captured(seen);
+  return seen[0];
+}
+
 /// The edge of a tensor, or one that is given as (node, number of its output).
 autograd::Edge edge_of(nb::handle object) {
   if (is_tensor(object.ptr())) {
-    const Tensor& t = tensor_of(object.ptr());
+    Tensor t = as_captured(tensor_of(object.ptr()));
     check(t.requires_grad(), "One of the differentiated Tensors does not require grad");
     return autograd::gradient_edge(t);
   }
@@ -232,6 +240,7 @@ void bind_passes(nb::module_& m) {
           nb::gil_scoped_release unlocked;
           autograd::backward_to_edges(from, weights, to, {retain_graph, create_graph});
         });
+  m.def("_as_captured", &as_captured);
   m.def("_set_anomaly_detection", [](bool enabled, bool check_nan) {
     autograd::set_detect_anomaly({enabled, check_nan});
   });
@@ -249,6 +258,10 @@ void bind_passes(nb::module_& m) {
   m.def("_register_hook", [](const Tensor& t, nb::handle hook) {
     check(t.requires_grad(), "cannot register a hook on a tensor that doesn't require gradient");
     end_capture_for(t, "Tensor.register_hook()");
+    check<NotImplementedError>(as_captured(t).is_same(t),
+                               "Tensor.register_hook() in a captured function on a tensor that it closes over: the "
+                               "hook would stay there, and see the gradients of other programs; make the tensor an "
+                               "input, or register the hook outside");
     track(t);
     return autograd::register_hook(t, tensor_hook(hook));
   });
@@ -268,6 +281,21 @@ void switch_gradients(bool enabled) {
   if (Tracer* tracer = active_tracer(DispatchKey::PreProxy)) tracer->record_switch();
 }
 
+PyObject* set_grad_mode(PyObject*, PyObject* enabled) {
+  if (!PyBool_Check(enabled)) {
+    PyErr_Format(PyExc_TypeError, "set_grad_enabled(): argument 'enabled' (position 1) must be bool, not %s",
+                 Py_TYPE(enabled)->tp_name);
+    return nullptr;
+  }
+  return guarded([&]() -> PyObject* {
+    switch_gradients(enabled == Py_True);
+    Py_RETURN_NONE;
+  });
+}
+
+// Stands in graphs, so that its text is seen: one of Python's own kind.
+PyMethodDef g_set_grad_enabled = {"_set_grad_enabled", &set_grad_mode, METH_O, nullptr};
+
 /// A method for classes that are made in Python, of no steps of Python's: no handler of a signal comes between.
 template <class F> nb::object method_for_python(F&& function) {
   return owned(PyInstanceMethod_New(nb::cpp_function(std::forward<F>(function)).ptr()));
@@ -275,7 +303,8 @@ template <class F> nb::object method_for_python(F&& function) {
 
 void bind_modes(nb::module_& m) {
   m.def("is_grad_enabled", &is_grad_enabled);
-  m.def("_set_grad_enabled", &switch_gradients);
+  m.attr("_set_grad_enabled") =
+      nb::steal(PyCFunction_NewEx(&g_set_grad_enabled, nullptr, nb::str("umbra._C").release().ptr()));
   // _switching_gradients(to, before=None): a method that switches them to what one attribute says, and keeps what they
   // were in another.
   m.def(

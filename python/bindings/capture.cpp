@@ -89,6 +89,7 @@ GraphModuleObject capture(nb::handle function, nb::handle inputs, std::vector<st
   options.locations = locations;
   nb::object parameter = nb::module_::import_("umbra.nn.parameter").attr("Parameter");
   options.is_parameter = [&](const Tensor& tensor) {
+    nb::gil_scoped_acquire locked;  // a backward pass runs without
     nb::object object = nb::steal(checked(wrap(tensor)));
     int found = PyObject_IsInstance(object.ptr(), parameter.ptr());  // which is Python's to say
     checked(found);

@@ -6,6 +6,7 @@
 #include "aot/outputs.h"
 #include "umbra/autograd/autograd.h"
 #include "umbra/capture/effects.h"
+#include "umbra/capture/higher_order.h"
 #include "umbra/capture/lift.h"
 #include "umbra/core/sparse.h"
 #include "umbra/dispatch/writes.h"
@@ -53,7 +54,7 @@ thread_local bool g_asked_for_leaves = false;
 /// a call runs. A stand-in that was computed, as a copy of what may not be written, passes gradients on.
 class Origin final : public autograd::Node {
  public:
-  explicit Origin(const Tensor& of) : of_leaf(of.is_leaf()) {}
+  explicit Origin(bool leaf) : of_leaf(leaf) {}
   const bool of_leaf;
   std::string name() const override { return "Input"; }
   autograd::Gradients apply(autograd::Gradients gradients) override {
@@ -304,6 +305,13 @@ std::vector<bool> shared_writes(const CallInfo& info, const std::vector<Tensor>&
 
 const Origin* origin_of(const Tensor& tensor) { return dynamic_cast<const Origin*>(autograd::grad_fn(tensor).get()); }
 
+/// What a function of `cond` and its like is given for an input tells the same of it.
+IntrusivePtr<autograd::Node> origin_like(const Tensor& tensor) {
+  const Origin* origin = origin_of(tensor);
+  return origin ? make_counted<Origin>(origin->of_leaf) : nullptr;
+}
+[[maybe_unused]] const bool kSeenInFunctions = (set_node_like(origin_like), true);
+
 }  // namespace
 
 bool stands_for_input(const Tensor& tensor) { return origin_of(tensor) != nullptr; }
@@ -318,7 +326,7 @@ bool is_origin(const autograd::Node& node) { return dynamic_cast<const Origin*>(
 
 void begin_history(const Tensor& stand_in, const Tensor& real) {
   if (!real.requires_grad()) return;
-  auto origin = make_counted<Origin>(real);
+  auto origin = make_counted<Origin>(real.is_leaf());
   if (!stand_in.is_leaf()) origin->add_edge(autograd::gradient_edge(stand_in));
   autograd::set_history(stand_in, origin);
 }

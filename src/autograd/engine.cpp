@@ -378,7 +378,7 @@ std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_
   Gradients gradients = make_root_gradients(outputs, grad_outputs);
   std::vector<Edge> roots = root_edges(outputs), edges;
   std::vector<Tensor> wanted = inputs.vec();
-  see_as_captured(wanted);
+  see_wanted(wanted, roots);
   for (const Tensor& input : wanted) {
     check(input.requires_grad(), "One of the differentiated Tensors does not require grad");
     edges.push_back(gradient_edge(input));
@@ -396,7 +396,7 @@ void backward(TensorList outputs, TensorList grad_outputs, BackwardOptions optio
   Gradients gradients = make_root_gradients(outputs, grad_outputs);
   std::vector<Edge> roots = root_edges(outputs), edges;
   std::vector<Tensor> wanted = inputs.vec();
-  see_as_captured(wanted);
+  see_wanted(wanted, roots);
   for (const Tensor& input : wanted) {
     check(input.requires_grad(), "One of the differentiated Tensors does not require grad");
     input.retain_grad();

@@ -77,10 +77,19 @@ bool contains(TensorList tensors, const Tensor& t) {
 }
 
 StandIn g_stand_in = nullptr;
+WantedCheck g_wanted_check = nullptr;
 
 }  // namespace
 
 void set_stand_in(StandIn stand_in) { g_stand_in = stand_in; }
+
+void set_wanted_check(WantedCheck check) { g_wanted_check = check; }
+
+void see_wanted(std::vector<Tensor>& tensors, const std::vector<Edge>& roots) {
+  see_as_captured(tensors);
+  for (const Tensor& t : tensors)
+    if (g_wanted_check && t.defined()) g_wanted_check(t, roots);
+}
 
 void see_as_captured(std::vector<Tensor>& tensors) {
   for (Tensor& t : tensors)

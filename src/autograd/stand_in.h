@@ -1,11 +1,14 @@
 // Tensors from outside of a program that is being captured, as the program's calls see them.
 #pragma once
 
-#include "umbra/core/tensor.h"
+#include "umbra/autograd/autograd.h"
 
 namespace umbra::autograd {
 
 /// Puts what stands for tensors in the program that is being captured into their places (function.h: set_stand_in).
-void see_as_captured(std::vector<Tensor>& tensors);
+UMBRA_API void see_as_captured(std::vector<Tensor>& tensors);
+
+/// The same for tensors by which a derivative of `roots` is taken.
+void see_wanted(std::vector<Tensor>& tensors, const std::vector<Edge>& roots);
 
 }  // namespace umbra::autograd

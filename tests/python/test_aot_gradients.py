@@ -255,3 +255,32 @@ def test_what_was_detached_stays_so_when_its_input_becomes_a_view_of_itself(func
             sum(t.square().sum() for t in wanted).backward()
         return [(t.requires_grad, t.tolist()) for t in results], x.grad is None or x.grad.tolist()
     assert call(aot_function(function, fw_compiler=nop)) == call(function)
+
+
+def test_gradient_edges_of_closed_over_tensors():
+    from umbra.autograd.graph import get_gradient_edge
+    p = torch.tensor([1., 2.], requires_grad=True)
+    w = p * 2
+    functions = [lambda x, t=t: torch.autograd.grad((x * t * t).sum(), get_gradient_edge(t), create_graph=True)[0] for t in (p, w)]
+    functions.append(lambda x: torch.autograd.grad((x * w * x).sum(), (get_gradient_edge(x), w), create_graph=True)[0])
+    for function in functions:
+        for run in (aot_function(function, nop), torch.compile(function, backend="aot_eager")):
+            x = torch.tensor([3., 4.], requires_grad=True)
+            got, expected = run(x), function(x)
+            assert torch.equal(got, expected)
+            for a, b in zip(torch.autograd.grad(got.sum(), (x, p), retain_graph=True), torch.autograd.grad(expected.sum(), (x, p), retain_graph=True)):
+                assert torch.allclose(a, b)
+
+
+def test_hooks_on_closed_over_tensors_are_refused():
+    from umbra.autograd.graph import register_multi_grad_hook
+    w = torch.tensor([1., 2.], requires_grad=True) * 2
+    def hooked(x):
+        w.register_hook(lambda gradient: gradient * 10)
+        return x * w
+    def together(x):
+        register_multi_grad_hook([w], print)
+        return x * w
+    for function in (hooked, together):
+        with pytest.raises(NotImplementedError, match="closes over"):
+            aot_function(function, nop)(torch.ones(2, requires_grad=True))

@@ -65,6 +65,7 @@ def test_the_mode_inside_is_the_callers():
 def test_make_fx_before_dispatch_switches_the_mode():
     graph = make_fx(half_tracked, pre_dispatch=True)(umbra.ones(2))
     assert [node.name for node in graph.graph.nodes] == ["x_1", "_set_grad_enabled", "mul", "_set_grad_enabled_1", "add", "output"]
+    assert str([*graph.graph.nodes][1].target) == "<built-in function _set_grad_enabled>"
     x = umbra.ones(2, requires_grad=True)
     graph(x).sum().backward()
     assert x.grad.tolist() == [1, 1] and umbra.is_grad_enabled()

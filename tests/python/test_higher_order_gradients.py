@@ -111,3 +111,181 @@ def test_random_numbers_that_a_captured_gradient_would_draw_anew_are_refused(fun
     result = compiled(x)  # runs as it is
     result.sum().backward()
     assert umbra.equal(result == 0, x.grad == 0)
+
+
+# ---- what a function can ask for ----
+
+def by_gradients(t):
+    return t * 2 if t.requires_grad else t * 10
+
+
+def by_mode(t):
+    return t * 2 if umbra.is_grad_enabled() else t * 10
+
+
+def by_leaf(t):
+    return t * 2 if t.is_leaf else t * 5
+
+
+class TellsNeed(umbra.autograd.Function):
+    @staticmethod
+    def forward(ctx, a):
+        ctx.save_for_backward(a)
+        return a * a * (2 if ctx.needs_input_grad[0] else 5)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * ctx.saved_tensors[0] * 7
+
+
+def with_a_part_without_gradients(t):
+    with umbra.no_grad():
+        inner = t * 3 if umbra.is_grad_enabled() else t * 30
+        with umbra.enable_grad():
+            outer = by_gradients(t)
+    return inner + outer
+
+
+def derivative_of_its_own(t):
+    u = t.detach().clone().requires_grad_()
+    return umbra.autograd.grad((u ** 3).sum(), u)[0] * t
+
+
+def derivative_of_its_operand(t):
+    return umbra.autograd.grad((t * t).sum(), t, create_graph=True)[0] * t if t.requires_grad else t * 1
+
+
+def hooked(t):
+    y = t * 2
+    if y.requires_grad:
+        y.register_hook(lambda gradient: gradient * 3)
+    return y.sin()
+
+
+ASKING = [by_gradients, by_mode, by_leaf, TellsNeed.apply, with_a_part_without_gradients, derivative_of_its_own, derivative_of_its_operand, hooked]
+CALLS = {
+    "cond": lambda f, x: cond(x.sum() > 0, f, lambda t: t + 0, (x,)),
+    "of a result": lambda f, x: cond(x.sum() > 0, f, lambda t: t + 0, (x.sin(),)),
+    "nested": lambda f, x: cond(x.sum() > 0, lambda t: cond(t.sum() > 0, f, lambda u: u + 0, (t.sin(),)), lambda t: t + 0, (x,)),
+    "map": lambda f, x: map(f, x),
+    "scan": lambda f, x: scan(lambda c, r: (c * 1.5, f(r) + c), x[0] * 1, x)[1],
+    "while_loop": lambda f, x: while_loop(lambda i, c: i < 2, lambda i, c: (i + 1, f(c)), (tensor(0), x * 1))[1],
+    "nested loops": lambda f, x: while_loop(
+        lambda i, c: i < 2, lambda i, c: (i + 1, while_loop(lambda j, d: j < 2, lambda j, d: (j + 1, f(d)), (tensor(0), c.sin()))[1]),
+        (tensor(0), x * 1))[1],
+    "closure": lambda f, x: (lambda a: cond(x.sum() > 0, lambda t: t * f(a), lambda t: t + 0, (x.detach(),)))(x * 1),
+    "without gradients": lambda f, x: map(f, x.detach()),
+}
+
+
+@pytest.mark.parametrize("needs", [True, False])
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("function", ASKING)
+def test_a_captured_function_sees_the_history_of_its_run(function, call, needs):
+    def derivatives(run):
+        x = tensor([[.1, .2], [.3, .5]], requires_grad=needs)
+        y = run(x)
+        return y.detach(), y.requires_grad, umbra.autograd.grad((y * y).sum(), x)[0] if y.requires_grad else None
+    run = lambda x: CALLS[call](function, x)
+    expected = derivatives(run)
+    for captured in (aot_function(run, nop), umbra.compile(run, backend="aot_eager", fullgraph=True)):
+        value, requires_grad, gradient = derivatives(captured)
+        assert umbra.allclose(value, expected[0]) and requires_grad == expected[1]
+        assert (gradient is None) == (expected[2] is None) and (gradient is None or umbra.allclose(gradient, expected[2]))
+
+
+@pytest.mark.parametrize("call", ["cond", "of a result", "nested", "map", "scan", "while_loop", "nested loops"])
+def test_an_exported_function_sees_the_history_of_its_run(call):
+    class Model(umbra.nn.Module):
+        def forward(self, x):
+            y = CALLS[call](by_gradients, x)
+            return y * 3 if y.requires_grad else y * 70
+    for needs in (True, False):
+        x = tensor([[.1, .2], [.3, .5]], requires_grad=needs)
+        assert umbra.allclose(umbra.export.export(Model(), (x,)).module()(x), Model()(x))
+
+
+@pytest.mark.parametrize("function", [cube_or_square, squared_three_times, running_product, cubes])
+def test_a_derivative_inside_an_exported_program_goes_through_its_loops(function):
+    class Model(umbra.nn.Module):
+        def forward(self, x):
+            return umbra.autograd.grad(function(x).sum() + (3 * x).sum(), x)[0] * 1
+    x = umbra.tensor([.5, 1.5, 2.5], requires_grad=True)
+    program = umbra.export.export(Model(), (x,))
+    y = (x.detach() + 1).requires_grad_()
+    assert umbra.allclose(program.module()(y), Model()(y)) and not umbra.allclose(Model()(y), umbra.full((3,), 3.))
+
+
+def test_loops_whose_steps_differ_by_the_history_of_what_is_carried_are_refused():
+    w = tensor([1.5, 2.], requires_grad=True)
+    loops = [lambda x: scan(lambda c, r: (by_gradients(c) + r, c * 1), umbra.ones(2), x)[1],
+             lambda x: while_loop(lambda i, c: i < 3, lambda i, c: (i + 1, by_gradients(c) * w), (tensor(0), x.detach()))[1]]
+    for loop in loops:
+        with pytest.raises(NotImplementedError, match="something else once what is carried needs gradients"):
+            aot_function(loop, nop)(umbra.ones(3, 2, requires_grad=True))
+    same = lambda x: scan(lambda c, r: (c * w + r, c * r), umbra.zeros(2), x)[1]
+    x = umbra.ones(3, 2, requires_grad=True)
+    for got, expected in zip(*(umbra.autograd.grad(run(x).square().sum(), (x, w)) for run in (aot_function(same, nop), same))):
+        assert umbra.allclose(got, expected)
+
+
+def test_a_capture_leaves_what_a_loop_starts_with_as_it_is():
+    w, x = tensor([1.5, 2.], requires_grad=True), umbra.ones(2)
+    make_fx(lambda x: while_loop(lambda i, c: i < 3, lambda i, c: (i + 1, c * w), (tensor(0), x))[1])(x)
+    assert not x.requires_grad and x.is_leaf
+
+
+def test_a_captured_derivative_by_what_another_input_depends_on_is_refused():
+    def by_closed_over(x):
+        a = x * 2
+        return cond(x.sum() > 0, lambda t: umbra.autograd.grad((t * a).sum(), a, create_graph=True)[0] * t, lambda t: t + 0, (a * 3,))
+    with pytest.raises(NotImplementedError, match="another one of its inputs depends"):
+        aot_function(by_closed_over, nop)(umbra.ones(2, requires_grad=True))
+
+
+def test_rows_need_gradients_where_they_have_a_history():
+    def rows(x):
+        with umbra.no_grad():
+            return map(by_gradients, x) + scan(lambda c, r: (c * 1, by_gradients(r)), x[0] * 1, x)[1]
+    x = umbra.ones(3, 2, requires_grad=True)
+    assert rows(x).tolist() == aot_function(rows, nop)(x).tolist() == umbra.full((3, 2), 20.).tolist()
+
+
+def test_a_checkpointed_loop_is_captured():
+    from umbra.utils.checkpoint import checkpoint
+    loop = lambda e: while_loop(lambda j, d: j < 2, lambda j, d: (j + 1, d.sin() * d), (tensor(0), e))[1]
+    function = lambda x: checkpoint(lambda e: while_loop(lambda i, c: i < 2, lambda i, c: (i + 1, loop(c)), (tensor(0), e))[1], x.sin(), use_reentrant=False)
+    x = tensor([.9, 1.2], requires_grad=True)
+    got, expected = (umbra.autograd.grad(run(x).sum(), x)[0] for run in (aot_function(function, nop), function))
+    assert umbra.allclose(got, expected) and expected.abs().sum() > 0
+
+
+def test_a_loop_that_closes_over_a_constant_is_captured():
+    row = tensor([.5, 2.])
+    function = lambda x: scan(lambda c, r: (c * row + r, c * r), umbra.zeros(2), x)[1]
+    x = umbra.ones(3, 2, requires_grad=True)
+    got, expected = (umbra.autograd.grad(run(x).square().sum(), x)[0] for run in (aot_function(function, nop), function))
+    assert umbra.allclose(got, expected)
+
+
+def test_loops_inside_a_derivative_inside_a_loop_are_captured():
+    def step(t):
+        v = t * 1.3
+        y = map(lambda r: r * r * v[0], umbra.stack([v, v * .5])).sum(0)
+        return umbra.autograd.grad(y.sum(), v, create_graph=True)[0] if y.requires_grad else y
+    function = lambda x: cond(x.sum() > -9, step, lambda t: t + 0, (x,))
+    x = umbra.tensor([.5, .7], requires_grad=True)
+    got, expected = (umbra.autograd.grad(run(x).sum(), x)[0] for run in (aot_function(function, nop), function))
+    assert umbra.allclose(got, expected)
+
+
+def test_a_constant_that_a_backward_pass_meets_is_kept():
+    row = tensor([.5, 2.])
+    def step(t):
+        q = t.detach().clone().requires_grad_()
+        y = while_loop(lambda i, s: i < 2, lambda i, s: (i + 1, s * s * row), (tensor(0), q * 1))[1]
+        return umbra.autograd.grad(y.sum(), q)[0] * t
+    function = lambda x: cond(x.sum() > -9, step, lambda t: t + 0, (x,))
+    x = tensor([.5, .7], requires_grad=True)
+    for run in (aot_function(function, nop), make_fx(function)(x)):
+        assert umbra.allclose(run(x), function(x))

@@ -89,6 +89,10 @@ std::vector<Tensor> apply_function(const IntrusivePtr<FunctionNode>& node, Tenso
 /// Capture says it: the calls inside of a function see stand-ins alone, so its gradients have to flow to those.
 using StandIn = Tensor (*)(const Tensor& tensor);
 void set_stand_in(StandIn stand_in);
+/// Asked of each tensor by which a derivative of `roots` is taken: an error where what is captured does not know how
+/// others depend on it.
+using WantedCheck = void (*)(const Tensor& wanted, const std::vector<Edge>& roots);
+void set_wanted_check(WantedCheck check);
 
 namespace detail {
 void collect(std::vector<Tensor>& out, const Tensor& tensor);

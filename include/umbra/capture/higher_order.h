@@ -12,8 +12,10 @@
 // numbers among them.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "umbra/autograd/node.h"
 #include "umbra/capture/make_fx.h"
 #include "umbra/core/only_result.h"
 
@@ -77,6 +79,14 @@ std::vector<Tensor> scan(F combine, const std::vector<Tensor>& init, const std::
 struct HigherOrder;
 class CostTrace;
 
+/// The history of what functions are called with.
+struct InputHistory {
+  std::vector<bool> tracked;   // which inputs need gradients, if only from some step on
+  std::vector<bool> computed;  // which of those are no leaves
+  std::vector<Tensor> given;   // the tensors that they are, or are parts of; undefined for others
+  bool grad_mode = true;
+};
+
 /// One call of an operator that takes functions.
 class FunctionCall {
  public:
@@ -104,6 +114,9 @@ class FunctionCall {
                        const std::function<ValueFunction(const Value& function, size_t which)>& function) const;
   /// All tensors among the arguments.
   std::vector<Tensor> tensors() const;
+  /// What the functions can tell of the history of their inputs; none where they ask for nothing.
+  const std::optional<InputHistory>& history() const { return history_; }
+  void set_history(InputHistory history) { history_ = std::move(history); }
   /// Runs it through all layers, and through those of `keys`.
   std::vector<Value> call() const;
   std::vector<Value> redispatch(DispatchKeySet keys) const;
@@ -111,6 +124,7 @@ class FunctionCall {
  private:
   const Operator* op_;
   std::vector<Value> arguments_;
+  std::optional<InputHistory> history_;
 };
 
 /// A gradient: from what gradients flow in to the call's results, to one for each of the call's tensors (undefined
@@ -140,6 +154,7 @@ struct HigherOrder {
   bool prints_empty_lists = false;    // where there are none, too
   bool lists_results = false;         // so do the results of its functions' graphs
   bool spreads_operands = false;      // the last arguments, which graphs give one by one
+  size_t carried = SIZE_MAX;          // the list that the functions are given first and the last one gives anew
   size_t single_result = SIZE_MAX;    // the function whose graph gives one value, not a tuple
   const char* public_name = nullptr;  // in errors: "cond" for "torch.cond"
 };
@@ -149,6 +164,10 @@ struct RegisterHigherOrder {
   explicit RegisterHigherOrder(HigherOrder rule);
   const Operator* op;
 };
+
+/// The node that tells of a stand-in what that of `given` tells; null where `given` has no such one.
+using NodeLike = IntrusivePtr<autograd::Node> (*)(const Tensor& given);
+void set_node_like(NodeLike like);
 
 /// The gradients of a function's results, weighted, with respect to some of its inputs: a function of the inputs and
 /// the weights, for definitions of gradients.

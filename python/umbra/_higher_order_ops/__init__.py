@@ -11,7 +11,7 @@ from umbra._higher_order_ops.out_dtype import out_dtype
 from umbra._higher_order_ops.run_const_graph import run_const_graph
 from umbra._higher_order_ops.scan import scan, scan_op
 from umbra._higher_order_ops.strict_mode import strict_mode_op
-from umbra._higher_order_ops.while_loop import while_loop, while_loop_op
+from umbra._higher_order_ops.while_loop import while_loop, while_loop_backward_op, while_loop_op
 from umbra._higher_order_ops.wrap import (
     hints_wrapper, tag_activation_checkpoint, wrap, wrap_activation_checkpoint, wrap_with_autocast, wrap_with_set_grad_enabled)
 
@@ -34,5 +34,5 @@ namespace = _Namespace(associative_scan=associative_scan_op, auto_functionalized
                                   auto_functionalized_v2=auto_functionalized_v2, cond=cond_op, hints_wrapper=hints_wrapper,
                                   invoke_subgraph=invoke_subgraph, map_impl=map_impl, out_dtype=out_dtype, run_const_graph=run_const_graph,
                                   scan=scan_op, strict_mode=strict_mode_op, tag_activation_checkpoint=tag_activation_checkpoint,
-                                  while_loop=while_loop_op, with_effects=with_effects, wrap=wrap, wrap_activation_checkpoint=wrap_activation_checkpoint,
+                                  while_loop=while_loop_op, while_loop_backward=while_loop_backward_op, with_effects=with_effects, wrap=wrap, wrap_activation_checkpoint=wrap_activation_checkpoint,
                                   wrap_with_autocast=wrap_with_autocast, wrap_with_set_grad_enabled=wrap_with_set_grad_enabled)

@@ -44,3 +44,4 @@ def _as_tuple(result):
 
 
 while_loop_op = FlatOperator("while_loop", result=1)
+while_loop_backward_op = FlatOperator("while_loop_backward", result=2)

@@ -116,6 +116,7 @@ class GradientEdge(NamedTuple):
 
 def get_gradient_edge(tensor):
     """Where the gradient of a tensor flows to."""
+    tensor = _C._as_captured(tensor)
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     node = tensor.grad_fn

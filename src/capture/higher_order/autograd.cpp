@@ -3,13 +3,12 @@
 #include "umbra/autograd/autograd.h"
 
 #include "capture/higher_order/layers.h"
+#include "capture/higher_order/metadata.h"
 #include "umbra/autograd/function.h"
 #include "umbra/autograd/grad_mode.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra {
-
-namespace {
 
 bool needs_gradients(const FunctionCall& call) {
   if (!is_grad_enabled()) return false;
@@ -17,6 +16,8 @@ bool needs_gradients(const FunctionCall& call) {
     if (t.requires_grad()) return true;
   return false;
 }
+
+namespace {
 
 /// The call with other tensors in the places of its own.
 FunctionCall with_tensors(const FunctionCall& call, const std::vector<Tensor>& tensors) {
@@ -39,9 +40,20 @@ std::vector<Tensor> by_result(const std::vector<bool>& is_tensor, const autograd
   return out;
 }
 
-std::vector<Value> differentiate(const FunctionCall& call, DispatchKeySet below) {
+void check_gradient(const FunctionCall& call) {
   check<NotImplementedError>(call.rule().gradient, call.op().schema().name,
                              ": its gradient under capture is not built yet; detach what it is given, or use no_grad");
+}
+
+/// The call as it runs for its values.
+FunctionCall run_for_values(const FunctionCall& call) {
+  if (!call.history()) return call;
+  return call.changed([](const Value& v) { return v; },
+                      [&](const Value&, size_t which) { return with_history(call, which); });
+}
+
+std::vector<Value> differentiate(const FunctionCall& call, DispatchKeySet below) {
+  check_gradient(call);
   std::vector<Tensor> tensors = call.tensors();
   auto gradient = std::make_shared<FunctionBackward>();
   auto is_tensor = std::make_shared<std::vector<bool>>();  // by result; ints have no gradient
@@ -56,7 +68,7 @@ std::vector<Value> differentiate(const FunctionCall& call, DispatchKeySet below)
     context.save_for_backward(tensors);
     {
       ExcludeKeys off(DispatchKeySet(DispatchKey::Autograd) | DispatchKey::Lift);
-      values = call.redispatch(below);
+      values = run_for_values(call).redispatch(below);
     }
     ExcludeKeys closed(DispatchKey::Lift);
     *gradient = call.rule().gradient(call, values);
@@ -99,6 +111,39 @@ std::vector<Value> tie(const Operator& op, std::vector<Value> results, const std
   return results;
 }
 
+}  // namespace
+
+std::vector<Value> with_recorded_gradient(const FunctionCall& closed, std::vector<Value> results) {
+  if (!needs_gradients(closed)) return results;
+  std::vector<size_t> given = differentiable(results);
+  auto backward = [closed, results, given](autograd::FunctionContext& context, const autograd::Gradients& incoming) {
+    FunctionCall saved = with_tensors(closed, context.saved_tensors());
+    check_gradient(closed);
+    FunctionBackward gradient;
+    {
+      ExcludeKeys below(DispatchKey::PreProxy);
+      gradient = closed.rule().gradient(saved, results);
+    }
+    std::vector<Tensor> by_result(results.size());
+    for (size_t k = 0; k < given.size(); ++k) by_result[given[k]] = incoming[k];
+    std::vector<Tensor> found = gradient(saved, by_result);
+    return autograd::Gradients(found.begin(), found.end());
+  };
+  auto node = make_counted<autograd::FunctionNode>(node_name(closed.op()), backward);
+  std::vector<Tensor> tensors = closed.tensors();
+  ExcludeKeys off(DispatchKeySet(DispatchKey::PreProxy) | DispatchKey::Lift);
+  std::vector<Tensor> outputs = autograd::apply_function(node, tensors, [&](autograd::FunctionContext& context) {
+    context.save_for_backward(tensors);
+    std::vector<Tensor> out;
+    for (size_t i : given) out.push_back(results[i].tensor().detach());
+    return out;
+  });
+  for (size_t k = 0; k < given.size(); ++k) results[given[k]] = Value(outputs[k]);
+  return results;
+}
+
+namespace {
+
 void autograd_functions(const Operator& op, DispatchKeySet keys, Value* frame) {
   FunctionCall call(op, frame);
   if (!is_captured(call)) {
@@ -111,15 +156,18 @@ void autograd_functions(const Operator& op, DispatchKeySet keys, Value* frame) {
     frame[0] = Value(tie(op, call.rule().run(call), tensors));
     return;
   }
+  bool closed = true;  // graphs of the layers' own ask for nothing
+  for (size_t i : call.functions()) closed &= is_closed(call.argument(i));
   call = close_functions(call);
   DispatchKeySet below = keys.below(DispatchKey::Autograd);
+  if (!closed) note_history(call);
   if (needs_gradients(call)) {
     frame[0] = Value(differentiate(call, below));
     return;
   }
   // Closed functions lift what they close over themselves; what layers below compute is no part of the program.
   ExcludeKeys off(DispatchKeySet(DispatchKey::Autograd) | DispatchKey::Lift);
-  frame[0] = Value(call.redispatch(below));
+  frame[0] = Value(run_for_values(call).redispatch(below));
 }
 
 const RegisterFunctionLayer kAutograd(DispatchKey::Autograd, autograd_functions);

@@ -1,4 +1,5 @@
 // What functions close over: found by a run that is recorded for this alone, and then handed in as operands.
+#include <algorithm>
 #include <unordered_map>
 
 #include "capture/higher_order/layers.h"
@@ -21,11 +22,11 @@ IntrusivePtr<LiftMode> active_lift() {
 /// What was found out about a call's functions.
 struct Scouted {
   std::vector<Tensor> closed_over;
-  std::vector<std::vector<Value>> results;  // of each function
+  Rehearsed functions;
 };
 
 /// A run of each function above all other layers, into a graph that nobody keeps: what it does not know is closed over.
-Scouted scout(const FunctionCall& call) {
+Scouted scout(const FunctionCall& call, const std::vector<bool>& tracked = {}) {
   Scouted found;
   UnobservedMemory aside;
   AutocastAside without_regions;
@@ -33,6 +34,8 @@ Scouted scout(const FunctionCall& call) {
   WithoutModes without_tracers(DispatchKey::Proxy), without_users(DispatchKey::UserMode);
   for (size_t which = 0; which < call.functions().size(); ++which) {
     std::vector<Value> inputs = call.inputs(which);
+    for (size_t i = 0; i < tracked.size(); ++i)
+      if (tracked[i] && !inputs[i].tensor_ref().requires_grad()) inputs[i].tensor().requires_grad_();
     auto module = make_counted<fx::GraphModule>(make_counted<fx::Graph>());
     auto tracer = make_counted<Tracer>(DispatchKey::PreProxy, module);
     fx::Node* last = nullptr;
@@ -49,7 +52,8 @@ Scouted scout(const FunctionCall& call) {
     std::vector<Value> results = call.run_function(which, inputs);
     tracer->set_output(results);
     refuse_effects(call, module->graph(), results);
-    found.results.push_back(std::move(results));
+    found.functions.results.push_back(std::move(results));
+    found.functions.graphs.push_back(std::move(module));
   }
   return found;
 }
@@ -63,7 +67,7 @@ IntrusivePtr<sym::ShapeEnv> symbols_of(const FunctionCall& call) {
 }
 
 /// The same on stand-ins, where there are data that the functions could write; results are checked, too.
-Scouted scout_without_data(const FunctionCall& call) {
+Scouted scout_without_data(const FunctionCall& call, const std::vector<bool>& tracked = {}) {
   FakeOptions options{.shape_env = symbols_of(call), .allow_non_fake_inputs = true};
   options.allow_scalar_outputs = options.allow_dynamic_output_shapes = true;
   auto mode = make_counted<FakeModeImpl>(std::move(options));
@@ -71,8 +75,8 @@ Scouted scout_without_data(const FunctionCall& call) {
       with_values(call, [&](const Value& v) { return v.is_tensor() ? Value(mode->from_tensor(v.tensor_ref())) : v; });
   WithoutModes without_tracers(DispatchKey::Proxy), without_users(DispatchKey::UserMode);
   EnterMode scope(mode);
-  Scouted found = scout(stand_in);
-  call.rule().results(stand_in, found.results);
+  Scouted found = scout(stand_in, tracked);
+  call.rule().results(stand_in, found.functions.results);
   return found;
 }
 
@@ -154,6 +158,13 @@ FunctionCall close_functions(const FunctionCall& call) {
     wider.set_argument(positions[which], function_value(close(call.argument(positions[which]), inputs, own), true));
   }
   return wider;
+}
+
+Rehearsed rehearse_functions(const FunctionCall& call, const std::vector<bool>& tracked) {
+  // Beside stand-ins, a tensor with data is a constant that a function closes over.
+  std::vector<Tensor> tensors = call.tensors();
+  bool all_data = std::ranges::all_of(tensors, [](const Tensor& t) { return t.storage()->has_data(); });
+  return (all_data ? scout_without_data(call, tracked) : scout(call, tracked)).functions;
 }
 
 std::vector<Tensor> check_functions(const FunctionCall& call) { return scout_without_data(call).closed_over; }

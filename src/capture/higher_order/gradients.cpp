@@ -14,9 +14,22 @@ namespace {
 struct GradientFunction {
   Value function;
   size_t input_count;
-  std::vector<size_t> wanted;  // inputs
-  std::vector<size_t> given;   // results that have weights
-  RepeatedRun* repeated;       // told, while it is recorded
+  std::vector<size_t> wanted;           // inputs
+  std::optional<InputHistory> history;  // a wanted one that is not tracked has a gradient of zeros
+  std::vector<size_t> given;            // results that have weights
+  RepeatedRun* repeated;                // told, while it is recorded
+
+  bool is_tracked(size_t k) const { return !history || history->tracked[wanted[k]]; }
+
+  InputHistory tracked_inputs() const {
+    if (history) return *history;
+    InputHistory out;
+    out.tracked.resize(input_count);
+    out.computed.resize(input_count);
+    out.given.resize(input_count);
+    for (size_t i : wanted) out.tracked[i] = true;
+    return out;
+  }
 
   /// A gradient may be the weight as it was given, but a function's results are its own.
   static Tensor own(const Tensor& gradient, const std::vector<Value>& values) {
@@ -31,11 +44,15 @@ struct GradientFunction {
         of_the_run_alone;  // a checkpoint's would run its function once more, and that would be recorded
     std::vector<Value> all(values.begin(), values.begin() + static_cast<ptrdiff_t>(input_count));
     std::vector<Tensor> inputs, outputs, weights;
-    for (size_t i : wanted) {
-      inputs.push_back(all[i].tensor().detach().requires_grad_());
-      all[i] = Value(inputs.back());
+    for (size_t k = 0; k < wanted.size(); ++k) {
+      Value& input = all[wanted[k]];
+      input = Value(input.tensor().detach());
+      if (is_tracked(k)) inputs.push_back(input.tensor());
     }
+    InputHistory seen = tracked_inputs();
+    HistoryScope scope(seen, all);
     std::vector<Value> results = call_function(function, all);
+    scope.leave();
     const fx::Graph& graph = active_tracer(DispatchKey::Proxy)->graph();
     *repeated = {.detached = wanted.size(), .last = *graph.reversed().begin()};
     for (size_t k = 0; k < given.size(); ++k) {
@@ -44,10 +61,16 @@ struct GradientFunction {
       weights.push_back(values[input_count + k].tensor());
     }
     std::vector<Tensor> gradients(inputs.size());
-    if (!outputs.empty()) gradients = autograd::grad(outputs, inputs, weights, {}, true);
+    std::vector<autograd::Edge> from, to;  // no derivative of the user's
+    for (const Tensor& t : outputs) from.push_back(autograd::gradient_edge(t));
+    for (const Tensor& t : inputs) to.push_back(autograd::gradient_edge(t));
+    if (!outputs.empty()) gradients = autograd::grad_of_edges(from, weights, to, {});
     std::vector<Value> found;
-    for (size_t k = 0; k < inputs.size(); ++k)
-      found.push_back(Value(gradients[k].defined() ? own(gradients[k], values) : zeros_like(inputs[k].detach())));
+    for (size_t k = 0, next = 0; k < wanted.size(); ++k) {
+      Tensor gradient = is_tracked(k) ? gradients[next++] : Tensor();
+      const Tensor& input = all[wanted[k]].tensor_ref();
+      found.push_back(Value(gradient.defined() ? own(gradient, values) : zeros_like(input.detach())));
+    }
     return found;
   }
 };
@@ -60,7 +83,8 @@ ValueFunction function_gradient(const FunctionCall& call, size_t which, const st
   std::vector<Value> examples = inputs;
   examples.insert(examples.end(), weights.begin(), weights.end());
   RepeatedRun repeated;
-  GradientFunction gradient{call.argument(call.functions()[which]), inputs.size(), wanted, given, &repeated};
+  GradientFunction gradient{
+      call.argument(call.functions()[which]), inputs.size(), wanted, call.history(), given, &repeated};
   return record_lowered(gradient, examples, repeated);
 }
 

@@ -19,6 +19,47 @@ FunctionCall close_functions(const FunctionCall& call);
 /// function on data. Gives what the functions close over.
 std::vector<Tensor> check_functions(const FunctionCall& call);
 
+/// Tells a call that is recorded as a whole what its functions can ask for: the grad mode, and which of their inputs
+/// need gradients; what is carried also where only later steps make it so, which a function must not tell from the
+/// first.
+void note_history(FunctionCall& call);
+
+/// Inputs as a function sees them that has such a history, for as long as it runs; tensors that had none are given one.
+/// A derivative that it takes by one of them, or by a tensor from outside, must not lead through another.
+class HistoryScope {
+ public:
+  HistoryScope(const InputHistory& history, const std::vector<Value>& inputs);
+  ~HistoryScope();
+  HistoryScope(const HistoryScope&) = delete;
+  /// The function has run; its inputs keep their history until the end.
+  void leave();
+
+ private:
+  std::vector<Tensor> marked_;
+  bool inside_ = true;
+};
+
+/// A function of such a call, as it runs for its values: it sees what the user's code may ask for (which inputs need
+/// gradients, the grad mode), and what it gives has no history.
+ValueFunction with_history(const FunctionCall& call, size_t which);
+
+/// What a call gives that is recorded above autograd: with a history where it has one in a run, whose gradient is made
+/// and recorded where the program takes it. The call's functions are closed.
+std::vector<Value> with_recorded_gradient(const FunctionCall& closed, std::vector<Value> results);
+
+/// Whether the call is differentiated.
+bool needs_gradients(const FunctionCall& call);
+
+/// Whether a function that is recorded now has a history that nobody uses.
+bool shows_history();
+
+/// What each function does with inputs of which such ones need gradients: what it gives, and its calls.
+struct Rehearsed {
+  std::vector<std::vector<Value>> results;
+  std::vector<IntrusivePtr<fx::GraphModule>> graphs;
+};
+Rehearsed rehearse_functions(const FunctionCall& call, const std::vector<bool>& tracked);
+
 /// What of a recorded function repeats a run that the forward pass has made.
 struct RepeatedRun {
   size_t detached = 0;             // its first calls, which cut inputs off from their history

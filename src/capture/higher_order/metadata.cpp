@@ -19,22 +19,31 @@ SymShape with_count(const Tensor& t, SymInt count) {
   for (SymInt s : t.sym_sizes()) sizes.push_back(s);
   return sizes;
 }
+
+/// The stand-in, which needs gradients where its tensor does.
+Value tracked_as(bool requires_grad, const Value& stand_in) {
+  if (requires_grad) stand_in.tensor().requires_grad_();
+  return stand_in;
+}
 }  // namespace
 
 Value stand_in(const Value& value) {
   if (!value.is_tensor()) return value;
   const Tensor& t = value.tensor_ref();
-  return without_value(t, t.sym_sizes(), t.sym_strides());
+  return tracked_as(t.requires_grad(), without_value(t, t.sym_sizes(), t.sym_strides()));
 }
 
 Value row_stand_in(const Value& value) {
   const Tensor& t = value.tensor_ref();
+  bool tracked = t.requires_grad() && is_grad_enabled();
   if (is_functional(t)) {  // has its value elsewhere
     WithoutModes untraced(DispatchKey::Proxy);
     SetGradEnabled no_grad(false);
-    return Value(t.select(0, 0));
+    Tensor part = t.select(0, 0);
+    return tracked_as(tracked, Value(tracked ? part : part.detach()));
   }
-  return without_value(t, t.sym_sizes().slice(1, t.dim() - 1), t.sym_strides().slice(1, t.dim() - 1));
+  return tracked_as(tracked,
+                    without_value(t, t.sym_sizes().slice(1, t.dim() - 1), t.sym_strides().slice(1, t.dim() - 1)));
 }
 
 std::vector<Value> fresh(const std::vector<Value>& values) {
@@ -91,7 +100,11 @@ std::vector<size_t> requiring_gradients(const std::vector<Value>& values) {
 
 std::vector<Value> row(const std::vector<Value>& values, int64_t i) {
   std::vector<Value> out;
-  for (const Value& v : values) out.push_back(Value(v.tensor_ref().select(0, i)));
+  for (const Value& v : values) {
+    Tensor part = v.tensor_ref().select(0, i);
+    // A view needs gradients in any mode; the rows that a function is given do where they have a history.
+    out.push_back(Value(part.requires_grad() && !is_grad_enabled() ? part.detach() : part));
+  }
   return out;
 }
 

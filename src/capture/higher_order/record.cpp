@@ -50,6 +50,15 @@ class Literals {
   size_t next_ = 0;
 };
 
+/// What autograd kept of results for a history that nobody uses.
+void leave_out_kept(fx::Graph& graph) {
+  static const Operator& detach = get_operator("aten::detach");
+  std::vector<fx::Node*> found;
+  for (fx::Node* node : graph.nodes())
+    if (node->op() == fx::Op::CallFunction && node->calls(detach) && node->users().empty()) found.push_back(node);
+  for (fx::Node* node : found) graph.erase_node(node);
+}
+
 /// Runs a function with the layer that records the caller, on such inputs; `own` of them are handed to it, the others
 /// it closes over. What it meets besides is added to `closed_over`.
 Recorded record_one(Tracer& outer, const Value& function, const std::vector<Value>& inputs, size_t own,
@@ -84,6 +93,7 @@ Recorded record_one(Tracer& outer, const Value& function, const std::vector<Valu
     out.results = call_function(function, {inputs.begin(), inputs.begin() + static_cast<ptrdiff_t>(own)});
   }
   inner->set_output(out.results);
+  if (shows_history()) leave_out_kept(out.module->graph());
   remove_unused_sizes(out.module->graph());
   for (size_t i = known; i < closed_over.size(); ++i)
     if (closed_over[i].is_tensor())
@@ -180,6 +190,17 @@ FunctionCall whole_call(const FunctionCall& call, const RecordedCall& recorded) 
   return whole;
 }
 
+/// The call of what was recorded.
+FunctionCall closed_call(const FunctionCall& call, const RecordedCall& recorded) {
+  FunctionCall closed = call.with_operands(recorded.closed_over);
+  std::vector<size_t> positions = call.functions();
+  for (size_t which = 0; which < positions.size(); ++which) {
+    auto run = [module = recorded.functions[which].module](const std::vector<Value>& v) { return module->run(v); };
+    closed.set_argument(positions[which], function_value(run, true));
+  }
+  return closed;
+}
+
 fx::Arguments node_arguments(Tracer& tracer, const FunctionCall& call, const RecordedCall& recorded) {
   const HigherOrder& rule = call.rule();
   bool above = tracer.key() == DispatchKey::PreProxy;
@@ -212,6 +233,13 @@ fx::Arguments node_arguments(Tracer& tracer, const FunctionCall& call, const Rec
   return plain;
 }
 
+/// A loop must do the same in each step, also where only later ones carry what needs gradients.
+void check_steps(FunctionCall call) {
+  if (call.rule().carried >= call.op().argument_count()) return;
+  WithoutMode without_the_program(DispatchKey::PreProxy);
+  note_history(call);
+}
+
 }  // namespace
 
 OperandOrder& operand_order() {
@@ -240,6 +268,11 @@ void record_functions(const Operator& op, DispatchKeySet keys, Value* frame) {
     ExcludeKeys off(key);
     results = call.rule().results(call, of_functions);  // refuses what the functions give differently
     if (all_data(call)) results = call.redispatch(keys.below(key));
+  }
+  if (key == DispatchKey::PreProxy) {
+    FunctionCall closed = closed_call(call, recorded);
+    if (needs_gradients(closed)) check_steps(call);
+    results = with_recorded_gradient(closed, std::move(results));
   }
   fx::Node* made = tracer.record_call(fx::function("torch.ops.higher_order." + op.schema().name),
                                       node_arguments(tracer, call, recorded), Value(results));

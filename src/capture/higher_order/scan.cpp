@@ -135,8 +135,8 @@ FunctionBackward gradient(const FunctionCall& call, const std::vector<Value>& re
   back.gradient = function_gradient(call, 0, examples, back.wanted, weights, back.given);
   size_t count = back.carry_count;
   back.carries = record_lowered(
-      [call, count](const std::vector<Value>& v) {
-        std::vector<Value> out = part(call.run_function(0, v), 0, count);
+      [run = with_history(call, 0), count](const std::vector<Value>& v) {
+        std::vector<Value> out = part(run(v), 0, count);
         for (size_t i = 0; i < count; ++i) out.push_back(Value(v[i].tensor().clone()));
         return out;
       },
@@ -154,6 +154,7 @@ const RegisterHigherOrder kScan({
     .gradient = gradient,
     .prints_lists = true,
     .lists_results = true,
+    .carried = kInit,
 });
 
 }  // namespace
