@@ -96,6 +96,21 @@ void see_as_captured(std::vector<Tensor>& tensors) {
     if (g_stand_in && t.defined()) t = g_stand_in(t);
 }
 
+namespace {
+constinit thread_local bool g_hides_grad_mode = false;
+
+/// While the `forward` of a custom function runs.
+struct ForwardScope {
+  NoGrad no_grad;
+  ShowLevels hidden{0};
+  bool before;
+  explicit ForwardScope(bool enabled) : before(std::exchange(g_hides_grad_mode, g_hides_grad_mode || enabled)) {}
+  ~ForwardScope() { g_hides_grad_mode = before; }
+};
+}  // namespace
+
+bool recorded_grad_mode() { return g_hides_grad_mode || is_grad_enabled(); }
+
 /// One call of a custom function, step by step.
 class FunctionCall {
  public:
@@ -108,8 +123,7 @@ class FunctionCall {
     connect();
     std::vector<Tensor> outputs;
     {
-      NoGrad no_grad;
-      ShowLevels hidden(0);
+      ForwardScope scope(is_grad_enabled());
       outputs = forward(context_);
     }
     for (auto* given : {&outputs, &context_.dirty_, &context_.non_differentiable_, &context_.to_save_})
@@ -129,12 +143,6 @@ class FunctionCall {
     set_tangents(results);
     if (records_) context_.dirty_.clear(), context_.non_differentiable_.clear();
     return results;
-  }
-
-  /// The function as the calls that it makes.
-  std::vector<Tensor> run_plain(const std::function<std::vector<Tensor>(FunctionContext&)>& forward) {
-    connect();
-    return forward(context_);
   }
 
  private:
@@ -276,13 +284,9 @@ std::vector<Tensor> apply_function(const IntrusivePtr<FunctionNode>& node, Tenso
   check<NotImplementedError>(knows_levels || !dispatch_state().include.has(DispatchKey::Level), node->name(),
                              ": a function with a gradient of its own cannot be used inside a transform (grad, vjp, "
                              "jvp, vmap) yet; from Python, an autograd.Function with setup_context can");
-  // A program that is recorded above autograd has the calls that forward makes, and is differentiated through them. A
-  // derivative inside the program has a tape of its own, on which the function is.
-  bool recorded_above = active_mode(DispatchKey::PreProxy) && !dispatch_state().exclude.has(DispatchKey::PreProxy) &&
-                        !dispatch_state().include.has(DispatchKey::Level);
   note_user_code();
   FunctionCall call(node, inputs);
-  return recorded_above ? call.run_plain(forward) : call.run(forward);
+  return call.run(forward);
 }
 
 }  // namespace umbra::autograd

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "autograd/stand_in.h"
 #include "core/per_thread.h"
 #include "umbra/autograd/autograd.h"
 #include "umbra/autograd/grad_mode.h"
@@ -161,8 +162,8 @@ void Tracer::keep_metadata(const Tensor& tensor, const Tensor& before) {
 }
 
 void Tracer::record_grad_mode() {
-  if (key() != DispatchKey::PreProxy || is_grad_enabled() == grad_enabled_) return;
-  grad_enabled_ = is_grad_enabled();
+  if (key() != DispatchKey::PreProxy || autograd::recorded_grad_mode() == grad_enabled_) return;
+  grad_enabled_ = autograd::recorded_grad_mode();
   finish(graph().call(fx::function("torch._C._set_grad_enabled"), {grad_enabled_}), Value());
 }
 

@@ -36,6 +36,30 @@ def test_an_exported_custom_function_is_differentiated_through_its_calls():
     assert umbra.allclose(x.grad, umbra.arange(3.).cos() + 1)
 
 
+class HundredTimes(umbra.autograd.Function):
+    """A square whose gradient is not that of its calls."""
+    @staticmethod
+    def forward(ctx, x):
+        assert not umbra.is_grad_enabled()
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 100 * ctx.saved_tensors[0]
+
+
+def test_derivatives_inside_an_exported_program_are_those_of_its_custom_functions():
+    def force(x):
+        energy = HundredTimes.apply(x.sin()).sum()
+        return umbra.autograd.grad(energy, x, create_graph=True)[0]
+
+    x = umbra.arange(3.).requires_grad_()
+    program = exported(force, umbra.ones(3).requires_grad_())
+    assert umbra.allclose(program(x), force(x))
+    assert not any("set_grad_enabled" in str(node.target) for node in program.graph.nodes)
+
+
 def test_data_is_part_of_an_exported_program():
     assert exported(lambda x: x.data * x, umbra.ones(3))(umbra.full((3,), 4.)).tolist() == [16.] * 3
 
