@@ -28,17 +28,17 @@ template <class F> OutAsks<F> out_asks(const char* variant, F check) { return {v
 /// The tensor that a variant with outputs reads in the place of the argument of that name: `see(arguments...,
 /// outputs...)` gives it, and may refuse outputs. Stands behind the variant.
 template <class F> struct OutReads {
+  static constexpr FunctionSignature kGivesNoMetadata{boxing::kSignature<F>.parameters, {}};
   const char *variant, *argument;
   F see;
   void operator()(OperatorBuilder& builder) const {
     Operator& out = out_variant(builder.op(), variant);
-    out.mutable_definition().meta = {
-        [](const void* context, SpecList&, Value* frame) {
-          const auto& [place, see] = *static_cast<const std::pair<size_t, F>*>(context);
-          frame[place] =
-              boxing::apply_frame<0, F>(see, frame, std::make_index_sequence<boxing::Signature<F>::kCount>());
-        },
-        new std::pair<size_t, F>(out.schema().find(argument), see), &boxing::kSignature<F>};
+    out.mutable_definition().meta = {[](const void* context, SpecList&, Value* frame) {
+                                       const auto& [place, see] = *static_cast<const std::pair<size_t, F>*>(context);
+                                       frame[place] = boxing::apply_frame<0, F>(
+                                           see, frame, std::make_index_sequence<boxing::Signature<F>::kCount>());
+                                     },
+                                     new std::pair<size_t, F>(out.schema().find(argument), see), &kGivesNoMetadata};
   }
 };
 template <class F> OutReads<F> out_reads(const char* variant, const char* argument, F see) {
