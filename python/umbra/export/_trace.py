@@ -376,14 +376,15 @@ def capture(source, args, kwargs, *, dynamic_shapes, draft=None, defer_guards=Fa
     given_leaves, in_spec = pytree.tree_flatten((args, kwargs))
     leaves = _tree.without_enums(given_leaves)
     _check_inputs(leaves)
-    out_spec = None
+    out_spec, trains = None, False
 
     def forward(flat):
-        nonlocal out_spec
+        nonlocal out_spec, trains
         flat = [leaf if isinstance(leaf, enum.Enum) and not isinstance(value, _C.SymInt) else value for leaf, value in zip(given_leaves, flat)]
         given, named = pytree.tree_unflatten(flat, in_spec)
         results, out_spec = pytree.tree_flatten(source(*given, **named))
-        if any(map(_wrappers.is_wrapper, results)):
+        trains = any(map(_wrappers.is_wrapper, results))
+        if trains:
             results, out_spec = pytree.tree_flatten(pytree.tree_unflatten(map(_wrappers.take_apart, results), out_spec))
         _check_results(results)
         return results, _tree.describe(out_spec)
@@ -392,7 +393,8 @@ def capture(source, args, kwargs, *, dynamic_shapes, draft=None, defer_guards=Fa
         program = _C._export(forward, leaves, _tree.describe(in_spec), source.parameters(), source.buffers(), source.plain_tensors(),
                              source.assigned_buffers, source.module_paths(), shapes, _argument_names(source, args) + list(kwargs),
                              _spread_arguments(source, args, kwargs), source.kept_calls, draft, defer_guards, force_specializations, flat_names)
-    if trained := source.trained_parts():
+    # A result that is a wrapper has a history. What was read out of one has none, so that its parts have none in a program of plain results.
+    if trains and (trained := source.trained_parts()):
         program.set_state([(name, nn_parameter.Parameter(tensor.detach()) if name in trained else tensor) for name, tensor in program.state])
     program = ExportedProgram(program, (args, kwargs), in_spec, out_spec, call_specs=source.kept_specs())
     if isinstance(dynamic_shapes, AdditionalInputs):
