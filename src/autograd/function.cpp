@@ -78,6 +78,16 @@ bool contains(TensorList tensors, const Tensor& t) {
 
 StandIn g_stand_in = nullptr;
 WantedCheck g_wanted_check = nullptr;
+constinit thread_local bool g_hides_grad_mode = false;
+
+/// While the `forward` of a custom function runs.
+struct ForwardScope {
+  NoGrad no_grad;
+  ShowLevels hidden{0};
+  bool before;
+  explicit ForwardScope(bool enabled) : before(std::exchange(g_hides_grad_mode, g_hides_grad_mode || enabled)) {}
+  ~ForwardScope() { g_hides_grad_mode = before; }
+};
 
 }  // namespace
 
@@ -95,19 +105,6 @@ void see_as_captured(std::vector<Tensor>& tensors) {
   for (Tensor& t : tensors)
     if (g_stand_in && t.defined()) t = g_stand_in(t);
 }
-
-namespace {
-constinit thread_local bool g_hides_grad_mode = false;
-
-/// While the `forward` of a custom function runs.
-struct ForwardScope {
-  NoGrad no_grad;
-  ShowLevels hidden{0};
-  bool before;
-  explicit ForwardScope(bool enabled) : before(std::exchange(g_hides_grad_mode, g_hides_grad_mode || enabled)) {}
-  ~ForwardScope() { g_hides_grad_mode = before; }
-};
-}  // namespace
 
 bool recorded_grad_mode() { return g_hides_grad_mode || is_grad_enabled(); }
 

@@ -16,7 +16,7 @@
 namespace umbra {
 
 Tracer::Tracer(DispatchKey key, IntrusivePtr<fx::GraphModule> module)
-    : Mode(key), module_(std::move(module)), grad_enabled_(is_grad_enabled()) {}
+    : Mode(key), module_(std::move(module)), grad_enabled_(autograd::recorded_grad_mode()) {}
 
 Tracer* active_tracer(DispatchKey key) { return static_cast<Tracer*>(active_mode(key)); }
 

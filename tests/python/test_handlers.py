@@ -15,6 +15,18 @@ def _class(answer):
     return Tensor._make_subclass(Answering, umbra.ones(2))
 
 
+def _telling():
+    """A class of tensors, and the list of the functions that its handler hears of."""
+    heard = []
+
+    class Told(Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            heard.append(func)
+            return super().__torch_function__(func, types, args, kwargs or {})
+    return Told, heard
+
+
 class Wrapper(Tensor):
     @staticmethod
     def __new__(cls, inner):
@@ -72,13 +84,7 @@ def test_a_tensor_of_one_class_does_not_become_one_of_another():
 
 
 def test_handlers_find_powers_and_storages_under_their_names():
-    heard = []
-
-    class Told(Tensor):
-        @classmethod
-        def __torch_function__(cls, func, types, args=(), kwargs=None):
-            heard.append(func)
-            return super().__torch_function__(func, types, args, kwargs or {})
+    Told, heard = _telling()
     x = umbra.ones(2).as_subclass(Told)
     y = x ** 2
     y = umbra.ones(2) ** x
@@ -160,13 +166,7 @@ def test_the_classes_that_modes_are_told_of():
 def test_signs_of_tensors_are_methods():
     assert Tensor.__neg__ is Tensor.neg and Tensor.__pos__ is Tensor.positive and Tensor.__abs__ is Tensor.abs
     x = umbra.tensor([1.0, -2.0])
-    heard = []
-
-    class Told(Tensor):
-        @classmethod
-        def __torch_function__(cls, func, types, args=(), kwargs=None):
-            heard.append(func)
-            return super().__torch_function__(func, types, args, kwargs or {})
+    Told, heard = _telling()
     told = x.as_subclass(Told)
     -told, +told, abs(told), told.where(x > 0, told), told.xpu
     assert heard[:4] == [Tensor.neg, Tensor.positive, Tensor.abs, Tensor.where]
