@@ -166,3 +166,9 @@ def test_a_memory_format_is_for_strided_tensors():
     for make in (torch.empty_like, torch.zeros_like):
         with pytest.raises(RuntimeError, match="memory format option is only supported by strided tensors"):
             make(torch.eye(2).to_sparse(), memory_format=torch.preserve_format)
+
+
+def test_t_says_what_dimensions_it_has():
+    for dims in (3, 2):
+        with pytest.raises(RuntimeError, match=f"2 sparse and 0 dense dimensions, but got {dims} sparse and {3 - dims} dense dimensions"):
+            torch.ones(2, 2, 2).to_sparse(dims).t()
