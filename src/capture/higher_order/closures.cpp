@@ -146,15 +146,19 @@ FunctionCall close_functions(const FunctionCall& call) {
   bool closed = true;
   for (size_t i : call.functions()) closed &= is_closed(call.argument(i));
   if (closed) return call;
-  std::vector<Value> closed_over;
+  std::vector<Value> found;
   for (const Tensor& t : any_data(call) ? scout_without_data(call).closed_over : scout(call).closed_over)
-    if (!is_operand(call, t)) closed_over.push_back(Value(t));
-  FunctionCall wider = call.with_operands(closed_over);
+    if (!is_operand(call, t)) found.push_back(Value(t));
+  return closed_over(call, found);
+}
+
+FunctionCall closed_over(const FunctionCall& call, const std::vector<Value>& values) {
+  FunctionCall wider = call.with_operands(values);
   std::vector<size_t> positions = call.functions();
   for (size_t which = 0; which < positions.size(); ++which) {
     std::vector<Value> inputs = call.inputs(which);
     size_t own = inputs.size();
-    inputs.insert(inputs.end(), closed_over.begin(), closed_over.end());
+    inputs.insert(inputs.end(), values.begin(), values.end());
     wider.set_argument(positions[which], function_value(close(call.argument(positions[which]), inputs, own), true));
   }
   return wider;

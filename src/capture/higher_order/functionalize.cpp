@@ -1,10 +1,12 @@
 // Functionalisation: below it, functions are functions of values.
 #include "umbra/capture/functionalize.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "capture/higher_order/layers.h"
 #include "capture/higher_order/metadata.h"
+#include "umbra/autograd/grad_mode.h"
 #include "umbra/capture/effects.h"
 
 namespace umbra {
@@ -57,8 +59,10 @@ std::vector<Value> apart(const std::vector<Value>& inputs) {
 
 }  // namespace
 
-ValueFunction record_lowered(const ValueFunction& function, const std::vector<Value>& inputs,
-                             const RepeatedRun& repeated) {
+namespace {
+
+ValueFunction recorded_values(const ValueFunction& function, const std::vector<Value>& inputs,
+                              const RepeatedRun& repeated) {
   bool functional =
       active_mode(DispatchKey::Functionalize) && !dispatch_state().exclude.has(DispatchKey::Functionalize);
   if (!functional) return record_function(function, inputs, repeated);
@@ -66,6 +70,22 @@ ValueFunction record_lowered(const ValueFunction& function, const std::vector<Va
   std::vector<Value> values = apart(inputs);
   ExcludeKeys off(kAbove);
   return record_function(lowered, values, repeated);
+}
+
+/// Whether calls with these are recorded with a history.
+bool has_history(const std::vector<Value>& values) {
+  bool recorded = active_mode(DispatchKey::Proxy) && !dispatch_state().exclude.has(DispatchKey::Proxy);
+  if (!recorded || !is_grad_enabled() || dispatch_state().exclude.has(DispatchKey::Autograd)) return false;
+  return std::ranges::any_of(values, [](const Value& v) { return v.is_tensor() && v.tensor_ref().requires_grad(); });
+}
+
+}  // namespace
+
+ValueFunction record_lowered(const ValueFunction& function, const std::vector<Value>& inputs,
+                             const ValueFunction& differentiated, const RepeatedRun& repeated) {
+  return [recorded = recorded_values(function, inputs, repeated), differentiated](const std::vector<Value>& values) {
+    return has_history(values) ? differentiated(values) : recorded(values);
+  };
 }
 
 }  // namespace umbra

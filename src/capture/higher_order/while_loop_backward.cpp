@@ -148,8 +148,8 @@ struct ByLoops {
 
 FunctionBackward gradient(const FunctionCall& call, const std::vector<Value>&) {
   auto recorded = [&](size_t which) {
-    return record_lowered([call, which](const std::vector<Value>& v) { return call.run_function(which, v); },
-                          call.inputs(which));
+    ValueFunction function = plain_function(call, which);
+    return record_lowered(function, call.inputs(which), function);
   };
   LoopFunctions functions{recorded(kCondition), recorded(kBody), recorded(kStepGradient)};
   return [functions](const FunctionCall& saved, const std::vector<Tensor>& incoming) {
