@@ -359,3 +359,18 @@ def test_an_exported_derivative_is_that_of_what_the_function_calls(around):
             return umbra.autograd.grad(y.sum(), x)[0]
     x = tensor([.4, -.2, .7], requires_grad=True)
     assert umbra.allclose(umbra.export.export(Derivative(), (x,)).module()(x), Derivative()(x))
+
+
+def kept_elsewhere(y):
+    with umbra.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t / 2):
+        return y.tanh().exp()
+
+
+@pytest.mark.parametrize("part", [lambda y: checkpoint(lambda z: z.tanh(), y, use_reentrant=False), kept_elsewhere])
+@pytest.mark.parametrize("capture", [lambda f, x: aot_function(f, nop), lambda f, x: make_fx(f)(x), lambda f, x: make_fx(f, tracing_mode="fake")(x)])
+def test_what_hooks_compute_inside_is_not_taken_for_closed_over(capture, part):
+    def derivative(y):
+        return umbra.autograd.grad(part(y).sin().sum(), y, create_graph=True)[0]
+    function = lambda x: map(derivative, umbra.stack([x, x * .5])) + cond(x.sum() > 0, derivative, lambda y: y * y, (x,))
+    x = tensor([.4, -.7, 1.3], requires_grad=True)
+    assert umbra.allclose(capture(function, x)(x), function(x))

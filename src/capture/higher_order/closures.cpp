@@ -5,6 +5,7 @@
 #include "capture/higher_order/layers.h"
 #include "umbra/autograd/autocast.h"
 #include "umbra/capture/effects.h"
+#include "umbra/capture/functionalize.h"
 #include "umbra/capture/lift.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/core/memory.h"
@@ -25,6 +26,34 @@ struct Scouted {
   Rehearsed functions;
 };
 
+/// What a run computes, as it is seen below autograd: what a hook keeps, or a backward pass that ends early, is there
+/// though no layer above has seen it.
+class Computed {
+ public:
+  Computed(const std::vector<Value>& inputs, const std::vector<Tensor>& known)
+      : tracer_(make_counted<Tracer>(DispatchKey::Proxy, make_counted<fx::GraphModule>(make_counted<fx::Graph>()))) {
+    fx::Node* last = nullptr;
+    auto name = [this] { return "arg" + std::to_string(tracer_->graph().size()) + "_1"; };
+    for (const Value& v : inputs) last = tracer_->add_input(name(), value_of(v));
+    for (const Tensor& t : known) last = tracer_->add_input(name(), value_of(Value(t)));
+    tracer_->locations = false;
+    auto meet = [this, last, name](const Value& v) mutable { return last = tracer_->add_input_after(last, name(), v); };
+    tracer_->on_symbol = meet;
+    tracer_->on_constant = [meet](const Tensor& t) mutable { return meet(Value(t)); };
+  }
+  const IntrusivePtr<Tracer>& tracer() const { return tracer_; }
+  bool has(const Tensor& tensor) const {
+    fx::Node* node = tracer_->node_of(value_of(Value(tensor)).tensor());
+    return node && node->op() != fx::Op::Placeholder;
+  }
+
+ private:
+  static Value value_of(const Value& v) {
+    return v.is_tensor() && is_functional(v.tensor_ref()) ? Value(from_functional(v.tensor_ref())) : v;
+  }
+  IntrusivePtr<Tracer> tracer_;
+};
+
 /// A run of each function above all other layers, into a graph that nobody keeps: what it does not know is closed over.
 Scouted scout(const FunctionCall& call, const std::vector<bool>& tracked = {}) {
   Scouted found;
@@ -43,12 +72,13 @@ Scouted scout(const FunctionCall& call, const std::vector<bool>& tracked = {}) {
     for (const Value& v : inputs) last = tracer->add_input(name(), v);
     for (const Tensor& t : found.closed_over) last = tracer->add_input(name(), Value(t));
     auto meet = [&](const Value& value) { return last = tracer->add_input_after(last, name(), value); };
+    Computed computed(inputs, found.closed_over);
     tracer->on_constant = [&](const Tensor& tensor) {
-      found.closed_over.push_back(tensor);
+      if (!computed.has(tensor)) found.closed_over.push_back(tensor);
       return meet(Value(tensor));
     };
     tracer->on_symbol = meet;  // numbers are the same in all layers
-    EnterMode scope(tracer);
+    EnterMode below(computed.tracer()), scope(tracer);
     std::vector<Value> results = call.run_function(which, inputs);
     tracer->set_output(results);
     refuse_effects(call, module->graph(), results);
