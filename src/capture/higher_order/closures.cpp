@@ -20,6 +20,9 @@ IntrusivePtr<LiftMode> active_lift() {
   return IntrusivePtr<LiftMode>(static_cast<LiftMode*>(active_mode(DispatchKey::Lift)));
 }
 
+/// The tensor, or the value of a functional wrapper.
+Tensor value_of(const Tensor& t) { return is_functional(t) ? from_functional(t) : t; }
+
 /// What was found out about a call's functions.
 struct Scouted {
   std::vector<Tensor> closed_over;
@@ -34,8 +37,9 @@ class Computed {
       : tracer_(make_counted<Tracer>(DispatchKey::Proxy, make_counted<fx::GraphModule>(make_counted<fx::Graph>()))) {
     fx::Node* last = nullptr;
     auto name = [this] { return "arg" + std::to_string(tracer_->graph().size()) + "_1"; };
-    for (const Value& v : inputs) last = tracer_->add_input(name(), value_of(v));
-    for (const Tensor& t : known) last = tracer_->add_input(name(), value_of(Value(t)));
+    for (const Value& v : inputs)
+      last = tracer_->add_input(name(), v.is_tensor() ? Value(value_of(v.tensor_ref())) : v);
+    for (const Tensor& t : known) last = tracer_->add_input(name(), Value(value_of(t)));
     tracer_->locations = false;
     auto meet = [this, last, name](const Value& v) mutable { return last = tracer_->add_input_after(last, name(), v); };
     tracer_->on_symbol = meet;
@@ -43,14 +47,11 @@ class Computed {
   }
   const IntrusivePtr<Tracer>& tracer() const { return tracer_; }
   bool has(const Tensor& tensor) const {
-    fx::Node* node = tracer_->node_of(value_of(Value(tensor)).tensor());
+    fx::Node* node = tracer_->node_of(value_of(tensor));
     return node && node->op() != fx::Op::Placeholder;
   }
 
  private:
-  static Value value_of(const Value& v) {
-    return v.is_tensor() && is_functional(v.tensor_ref()) ? Value(from_functional(v.tensor_ref())) : v;
-  }
   IntrusivePtr<Tracer> tracer_;
 };
 
@@ -91,7 +92,7 @@ Scouted scout(const FunctionCall& call, const std::vector<bool>& tracked = {}) {
 /// The symbols in a call's sizes, which only their own ShapeEnv knows; a new one where there are none.
 IntrusivePtr<sym::ShapeEnv> symbols_of(const FunctionCall& call) {
   for (const Tensor& t : call.tensors())
-    if (FakeModeImpl* mode = t.is_symbolic() ? fake_mode_of(t) : nullptr)
+    if (FakeModeImpl* mode = t.is_symbolic() ? fake_mode_of(value_of(t)) : nullptr)
       return IntrusivePtr<sym::ShapeEnv>(mode->shape_env());
   return make_counted<sym::ShapeEnv>();
 }
@@ -101,8 +102,12 @@ Scouted scout_without_data(const FunctionCall& call, const std::vector<bool>& tr
   FakeOptions options{.shape_env = symbols_of(call), .allow_non_fake_inputs = true};
   options.allow_scalar_outputs = options.allow_dynamic_output_shapes = true;
   auto mode = make_counted<FakeModeImpl>(std::move(options));
-  FunctionCall stand_in =
-      with_values(call, [&](const Value& v) { return v.is_tensor() ? Value(mode->from_tensor(v.tensor_ref())) : v; });
+  FunctionCall stand_in = with_values(call, [&](const Value& v) {
+    if (!v.is_tensor()) return v;
+    Tensor fake = mode->from_tensor(value_of(v.tensor_ref()));
+    if (v.tensor_ref().requires_grad()) fake.requires_grad_();
+    return Value(fake);
+  });
   WithoutModes without_tracers(DispatchKey::Proxy), without_users(DispatchKey::UserMode);
   EnterMode scope(mode);
   Scouted found = scout(stand_in, tracked);
