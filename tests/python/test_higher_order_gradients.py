@@ -374,3 +374,30 @@ def test_what_hooks_compute_inside_is_not_taken_for_closed_over(capture, part):
     function = lambda x: map(derivative, umbra.stack([x, x * .5])) + cond(x.sum() > 0, derivative, lambda y: y * y, (x,))
     x = tensor([.4, -.7, 1.3], requires_grad=True)
     assert umbra.allclose(capture(function, x)(x), function(x))
+
+
+def test_a_recorded_way_back_through_a_loop_runs_again():
+    w = tensor([.1, .2, .3], requires_grad=True)
+    step = lambda c: while_loop(lambda i, y: i < 1, lambda i, y: (i + 1, y[[2, 0, 0]] * w), (tensor(0), c))[1]
+    function = lambda x: scan(lambda c, v: (step(c) * v, c.sin()), x, umbra.stack([x, x * .5]))[0]
+    derivative = lambda x: umbra.autograd.grad(function(x).sin().sum(), x, create_graph=True)[0].exp()
+    x = tensor([.4, -.7, 1.3], requires_grad=True)
+    assert umbra.allclose(make_fx(derivative, tracing_mode="fake", _allow_non_fake_inputs=True)(x)(x), derivative(x))
+
+
+@pytest.mark.parametrize("part", [lambda y, w: y * w, lambda y, w: y.detach() * w + y * w.detach()])
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_checkpoint_in_a_loop_closes_over_what_needs_gradients(part, order):
+    w, x = tensor([.1, .2, .3], requires_grad=True), tensor([.4, -.7, 1.3], requires_grad=True)
+    def function(x):
+        y = while_loop(lambda i, y: i < 2, lambda i, y: (i + 1, checkpoint(lambda z: part(z, w).exp(), y, use_reentrant=False)), (tensor(0), x))[1]
+        return y if order == 1 else umbra.autograd.grad(y.sin().sum(), x, create_graph=True)[0]
+    for got, expected in zip(*[umbra.autograd.grad(run(x).cos().sum(), [x, w]) for run in (aot_function(function, nop), function)]):
+        assert umbra.allclose(got, expected)
+
+
+def test_functionalize_inside_a_captured_function_closes_over_tensors():
+    w, x = tensor([.1, .2, .3], requires_grad=True), tensor([.4, -.7, 1.3], requires_grad=True)
+    function = lambda x: umbra.func.functionalize(lambda y: y.sin() * w)(x)
+    for got, expected in zip(*[umbra.autograd.grad(run(x).cos().sum(), [x, w]) for run in (aot_function(function, nop), function)]):
+        assert umbra.allclose(got, expected)

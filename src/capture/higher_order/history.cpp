@@ -151,6 +151,8 @@ void note_history(FunctionCall& call) {
   InputHistory history;
   history.grad_mode = is_grad_enabled();
   std::vector<Value> inputs = call.inputs(call.functions().size() - 1);
+  // A loop's way back has functions of different inputs; they are graphs, which ask for nothing.
+  if (call.inputs(0).size() != inputs.size()) return;
   std::vector<bool>& tracked = history.tracked;
   history.given = given_tensors(call, inputs.size());
   std::vector<Value> carried;
