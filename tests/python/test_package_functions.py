@@ -107,3 +107,35 @@ def test_a_check_says_a_text_or_what_a_function_makes():
     with pytest.raises(TypeError, match=r"map_\(\): argument 'other' \(position 1\) must be Tensor, not int"):
         torch.ones(2).map_(3, lambda a, b: a)
     assert torch.set_grad_enabled(True).prev
+
+
+def test_layers_call_what_packages_override():
+    class Norm(torch.nn.InstanceNorm1d):
+        def _apply_instance_norm(self, input):
+            return super()._apply_instance_norm(input) + 1
+
+    signal = torch.rand(2, 5)
+    torch.testing.assert_close(Norm(2)(signal), torch.nn.InstanceNorm1d(2)(signal) + 1)
+    torch.testing.assert_close(Norm(2)(signal[None]), torch.nn.InstanceNorm1d(2)(signal[None]) + 1)
+    layers = torch.nn.ModuleList([torch.nn.ReLU(), torch.nn.Tanh()])
+    assert layers._get_abs_string_index(-1) == "1" and torch.nn.Sequential(*layers)._get_item_by_idx(iter("ab"), -2) == "a"
+    with pytest.raises(IndexError, match="index 2 is out of range"):
+        layers._get_abs_string_index(2)
+    with pytest.raises(ValueError, match="SyncBatchNorm number of input channels should be non-zero"):
+        torch.nn.SyncBatchNorm(0)(torch.ones(2, 0))
+
+
+def test_a_recurrent_layer_is_told_that_its_weights_changed():
+    layer = torch.nn.LSTM(2, 3)
+    layer.weight_hh_l0 = torch.nn.Parameter(torch.zeros(12, 3))
+    layer._init_flat_weights()
+    layer._update_flat_weights()
+    assert not layer._weights_have_changed() and layer._flat_weights[1] is layer.weight_hh_l0
+
+
+def test_a_replica_shares_all_but_the_parameters():
+    layer = torch.nn.BatchNorm1d(3)
+    replica = layer._replicate_for_data_parallel()
+    assert type(replica) is torch.nn.BatchNorm1d and not replica._parameters and replica.running_mean is layer.running_mean and replica._is_replica
+    full, last = layer._get_backward_hooks()
+    assert full == [] and last == [] and layer._get_backward_pre_hooks() == []
