@@ -91,3 +91,24 @@ def test_logsumexp_is_not_rounded_to_the_input_before_a_wider_output():
         torch.testing.assert_close(out, torch.logsumexp(x.double(), 1), rtol=tolerance, atol=0)
         single = torch.special.logsumexp(x, (0, 1), out=torch.zeros((), dtype=torch.float16))
         torch.testing.assert_close(single, torch.logsumexp(x.double(), (0, 1)).half(), rtol=2e-3, atol=0)
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda a, o: torch.linalg.eigvals(a, out=o()), "torch.linalg.eigvals: Expected eigenvalues to be safely castable from ComplexFloat dtype, but got "
+                                                    "eigenvalues with dtype Int"),
+    (lambda a, o: torch.linalg.eig(a, out=(o(torch.cfloat), o())), "torch.linalg.eig: Expected eigenvectors to be safely castable from ComplexFloat dtype"),
+    (lambda a, o: torch.linalg.lstsq(a, a, out=(o(torch.float), o(torch.float), o(), o())), "torch.linalg.lstsq: Expected singular_values to be safely"),
+    (lambda a, o: torch.linalg.pinv(a, 0.1, out=o()), "linalg.pinv: Expected result to be safely castable from Float dtype, but got result with dtype Int"),
+    (lambda a, o: torch.geqrf(a, out=(o(torch.float), o())), "torch.geqrf: Expected tau to be safely castable from Float dtype"),
+    (lambda a, o: torch.cholesky_inverse(a, out=o()), "cholesky_inverse: Expected result to be safely castable from Float dtype"),
+    (lambda a, o: torch.linalg.norm(a, out=o(torch.double)), "linalg.norm expected out tensor dtype Float but got: Double"),
+    (lambda a, o: torch.linalg.matrix_norm(a, out=o()), "linalg.matrix_norm expected out tensor dtype Float but got: Int")])
+def test_outputs_of_linear_algebra_that_cannot_hold_the_result(call, text):
+    with pytest.raises(RuntimeError, match=text):
+        call(torch.eye(2), lambda dtype=torch.int: torch.empty(0, dtype=dtype))
+
+
+def test_a_solution_is_cast_to_its_output():
+    a, outputs = torch.eye(2), [torch.empty(0, dtype=dtype) for dtype in (torch.double, torch.float, torch.int, torch.float)]
+    torch.linalg.lstsq(a, a, out=tuple(outputs))
+    assert torch.equal(outputs[0], a.double()) and outputs[2].dtype is torch.int and outputs[2] == 2
