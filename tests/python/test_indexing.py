@@ -167,3 +167,14 @@ def test_an_array_is_an_index_and_no_tuple_of_its_rows():
     assert torch.equal(x[rows], x[torch.from_numpy(rows)]) and x[rows].shape == (2, 2, 2, 2)
     assert assign(x, mask, -1.0).tolist() == [[[-1, -1], [2, 3]], [[4, 5], [6, -1]]]
     assert (assign(x, rows, 0.0) == 0).all()
+
+
+def test_a_position_that_names_no_element_may_be_any():
+    rows, far = torch.zeros(3, 0), torch.tensor([5])
+    for result in (rows.index_fill(0, far, 1), rows.index_copy(0, far, torch.zeros(1, 0)), rows.index_add(0, far, torch.zeros(1, 0)),
+                   rows.index_put((far,), torch.tensor(1.0))):
+        assert result.shape == (3, 0)
+    assert rows[far].shape == (1, 0)
+    for refused in (lambda: torch.zeros(0, 3).index_fill(0, torch.tensor([0]), 1), lambda: rows.index_select(0, far)):
+        with pytest.raises(IndexError, match="out of (bounds|range)"):
+            refused()

@@ -75,7 +75,8 @@ Geometry checked_geometry(const Tensor& input, const Tensor& weight, const Tenso
   check(groups > 0, "non-positive groups is not supported");
   check_shapes(input, weight, bias, transposed, groups);
   for (SymInt d : g.dilation)
-    check(d > 0, "dilation should be greater than zero, but got ", SymIntArrayRef(g.dilation));
+    if (!(d > 0))  // one dimension is computed as two
+      fail("dilation should be greater than zero, but got ", spatial == 1 ? "[1, 0]" : to_string(g.dilation));
   return g;
 }
 
