@@ -1,6 +1,8 @@
 """Functions of the package whose defaults and limits are not those of the operators they call."""
+import re
 import warnings
 
+import numpy as np
 import pytest
 import umbra as torch
 
@@ -139,3 +141,44 @@ def test_a_replica_shares_all_but_the_parameters():
     assert type(replica) is torch.nn.BatchNorm1d and not replica._parameters and replica.running_mean is layer.running_mean and replica._is_replica
     full, last = layer._get_backward_hooks()
     assert full == [] and last == [] and layer._get_backward_pre_hooks() == []
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda a: torch.zeros(2, 3.0), "zeros(): argument 'size' failed to unpack the object at pos 2 with error \"type must be tuple of ints,but got float\""),
+    (lambda a: a.view(2, 3.0), "view(): argument 'size' failed to unpack the object at pos 2 with error"),
+    (lambda a: torch.ones(2.0, 3), "ones() takes 1 positional argument but 2 were given"),
+    (lambda a: np.mean(a, axis=0), "mean() got an unexpected keyword argument 'axis'"),
+    (lambda a: F.interpolate(a[None], scale_factor=torch.tensor(2.0), mode="linear"), "upsample_linear1d() received an invalid combination")])
+def test_how_a_call_is_refused_that_no_signature_takes(call, text):
+    with pytest.raises(TypeError, match=re.escape(text)):
+        call(torch.ones(2, 3))
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda a: F.linear(a, torch.tensor(1.0)), "both arguments to linear need to be at least 1D, but they are 2D and 0D"),
+    (lambda a: F.avg_pool2d(a[None], (2, 2, 2)), "avg_pool2d: kernel_size must either be a single int, or a tuple of two ints"),
+    (lambda a: F.max_pool3d(a[None, None], 2, (2, 2)), "max_pool3d: stride must either be omitted, a single int, or a tuple of three ints"),
+    (lambda a: F.avg_pool3d(a[None, None], (2, 2)), "avg_pool3d: kernel_size must be a single int, or a tuple of three ints"),
+    (lambda a: F.conv1d(a[None], torch.ones(1, 2, 2), dilation=0), "dilation should be greater than zero, but got [1, 0]"),
+    (lambda a: a.repeat(2, -1), "Trying to create tensor with negative dimension -3: [4, -3]"),
+    (lambda a: torch.meshgrid(torch.tensor([[1]]), torch.tensor([1.0]), indexing="ij"), "meshgrid expects all tensors to have the same dtype"),
+    (lambda a: a.scatter(1, torch.tensor([0]), 1), "Index tensor must have the same number of dimensions as self tensor"),
+    (lambda a: a.unflatten(1, (-1, -1)), "only one dimension can be inferred")])
+def test_what_is_said_of_sizes_that_do_not_fit(call, text):
+    with pytest.raises(RuntimeError, match=re.escape(text)):
+        call(torch.ones(2, 3))
+
+
+def test_no_groups_at_all():
+    with pytest.raises(ZeroDivisionError):
+        F.group_norm(torch.ones(1, 2, 3), 0)
+
+
+def test_a_number_has_nothing_to_transpose():
+    with pytest.warns(UserWarning, match="Tensor.T is deprecated on 0-D tensors"), warnings.catch_warnings():
+        warnings.simplefilter("always")
+        torch.set_warn_always(True)
+        try:
+            assert torch.tensor(1.0).T == 1
+        finally:
+            torch.set_warn_always(False)
