@@ -112,3 +112,16 @@ def test_a_solution_is_cast_to_its_output():
     a, outputs = torch.eye(2), [torch.empty(0, dtype=dtype) for dtype in (torch.double, torch.float, torch.int, torch.float)]
     torch.linalg.lstsq(a, a, out=tuple(outputs))
     assert torch.equal(outputs[0], a.double()) and outputs[2].dtype is torch.int and outputs[2] == 2
+
+
+def test_complex_absolute_values_are_written_to_their_type():
+    numbers = torch.tensor([3 + 4j])
+    assert torch.abs(numbers, out=torch.empty(1, dtype=torch.cfloat)).tolist() == [5 + 0j]
+    with pytest.raises(RuntimeError, match="Found dtype ComplexDouble but expected ComplexFloat"):
+        torch.abs(numbers, out=torch.empty(1, dtype=torch.cdouble))
+
+
+def test_edges_of_bins_are_written_to_a_list():
+    points, outputs = torch.tensor([[0.0, 1.0], [2.0, 5.0]]), [torch.empty(0), torch.empty(0)]
+    torch.ops.aten._histogramdd_bin_edges.out(points, [1, 2], out=outputs)
+    assert [edges.tolist() for edges in outputs] == [[0.0, 2.0], [1.0, 3.0, 5.0]]

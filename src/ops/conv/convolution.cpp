@@ -141,7 +141,10 @@ kernels::ConvolutionOptions kernel_options(size_t spatial, SymIntArrayRef stride
 }
 
 MemoryFormat output_format(const Tensor& input, const Tensor& weight, bool transposed) {
-  if (transposed && input.dim() == 5 && input.device().type != DeviceType::CUDA) return MemoryFormat::Contiguous;
+  // Of volumes, only those of the types that oneDNN has in PyTorch keep their format.
+  DType part = real_type(input.dtype());
+  bool kept = !transposed && (part == DType::Float32 || part == DType::Float16 || part == DType::BFloat16);
+  if (input.dim() == 5 && input.device().type != DeviceType::CUDA && !kept) return MemoryFormat::Contiguous;
   for (const Tensor* t : {&input, &weight})
     if (MemoryFormat f = t->suggested_format(); f != MemoryFormat::Contiguous) return f;
   return MemoryFormat::Contiguous;
