@@ -16,14 +16,20 @@ namespace {
 struct IndexRule {
   bool negative;  // whether negative positions count from the end
   void (*out_of_range)(int64_t position, int64_t dim, int64_t size);
+  bool names_elements = true;  // or whether a position is read along a dimension, of whatever else is empty
 };
 
 const IndexRule kIndexRule = {true, [](int64_t position, int64_t dim, int64_t size) {
                                 fail<IndexError>("index ", position, " is out of bounds for dimension ", dim,
                                                  " with size ", size);
                               }};
-const IndexRule kSelectRule = {false,
-                               [](int64_t, int64_t, int64_t) { fail<IndexError>("index out of range in self"); }};
+const IndexRule kSelectRule = {false, [](int64_t, int64_t, int64_t) { fail<IndexError>("index out of range in self"); },
+                               false};
+const IndexRule kSelectColumnRule = {false,
+                                     [](int64_t position, int64_t, int64_t size) {
+                                       fail("INDICES element is out of DATA bounds, id=", position, " axis_dim=", size);
+                                     },
+                                     false};
 const IndexRule kAddRule = {false, [](int64_t position, int64_t dim, int64_t size) {
                               fail("index ", position, " is out of bounds for dimension ", dim, " with size ", size);
                             }};
@@ -255,7 +261,7 @@ IndexedPair pair_up(const Tensor& self, TensorList indices, IntArrayRef plain_st
 
   size_t lead = position_of_index_dims(indices), remaining = 0;
   // A position in something that is empty along other dimensions names no element, and may be any.
-  const bool any = self.numel() == 0 && &rule != &kSelectRule;
+  const bool any = self.numel() == 0 && rule.names_elements;
   int64_t ordinal = 0;  // among the indexed dimensions, which is how errors name one
   for (int64_t d = 0; d < self.dim(); ++d) {
     bool indexed = d < static_cast<int64_t>(indices.size()) && indices[d].defined();
@@ -427,7 +433,8 @@ static void check_selected(const Tensor& self, int64_t dim, const Tensor& index)
 void index_select(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index) {
   check_selected(self, dim, index);
   Tensor target = at_least_1d(out), source = at_least_1d(self);
-  move_out(target, source, pair_up(source, along(dim, at_least_1d(index)), target.strides(), kSelectRule));
+  const IndexRule& rule = dim == 1 && out.is_contiguous() ? kSelectColumnRule : kSelectRule;  // PyTorch has two texts
+  move_out(target, source, pair_up(source, along(dim, at_least_1d(index)), target.strides(), rule));
 }
 
 void select_rows(const Tensor& out, const Tensor& self, const Tensor& index) {

@@ -178,3 +178,14 @@ def test_a_position_that_names_no_element_may_be_any():
     for refused in (lambda: torch.zeros(0, 3).index_fill(0, torch.tensor([0]), 1), lambda: rows.index_select(0, far)):
         with pytest.raises(IndexError, match="out of (bounds|range)"):
             refused()
+
+
+def test_bad_positions_of_columns_are_no_index_error():
+    x = torch.zeros(2, 3)
+    for dim, error, text in ((1, RuntimeError, "INDICES element is out of DATA bounds, id=5 axis_dim=3"), (0, IndexError, "index out of range in self")):
+        with pytest.raises(error, match=text):
+            x.index_select(dim, torch.tensor([0, 5]))
+    with pytest.raises(RuntimeError, match="id=-1 axis_dim=3"):
+        torch.zeros(0, 3).index_select(1, torch.tensor([0, -1]))
+    with pytest.raises(IndexError, match="index out of range in self"):
+        torch.zeros(2, 3, 4).index_select(2, torch.tensor([7]))

@@ -125,3 +125,10 @@ def test_edges_of_bins_are_written_to_a_list():
     points, outputs = torch.tensor([[0.0, 1.0], [2.0, 5.0]]), [torch.empty(0), torch.empty(0)]
     torch.ops.aten._histogramdd_bin_edges.out(points, [1, 2], out=outputs)
     assert [edges.tolist() for edges in outputs] == [[0.0, 2.0], [1.0, 3.0, 5.0]]
+
+
+def test_outputs_of_normal_warn_when_they_change_their_size():
+    mean, std = torch.zeros(2, 3), torch.ones(2, 3)
+    for args in ((mean, std), (mean, 1.0), (0.0, std)):
+        with pytest.warns(UserWarning, match=r"was resized since it had shape \[3\], which does not match the required output shape \[2, 3\]"):
+            assert torch.normal(*args, out=torch.zeros(3)).shape == (2, 3)
