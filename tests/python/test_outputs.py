@@ -91,3 +91,18 @@ def test_logsumexp_is_not_rounded_to_the_input_before_a_wider_output():
         torch.testing.assert_close(out, torch.logsumexp(x.double(), 1), rtol=tolerance, atol=0)
         single = torch.special.logsumexp(x, (0, 1), out=torch.zeros((), dtype=torch.float16))
         torch.testing.assert_close(single, torch.logsumexp(x.double(), (0, 1)).half(), rtol=2e-3, atol=0)
+
+
+@pytest.mark.parametrize("function, arguments, types", [
+    (torch.max, (0,), (torch.float32, torch.int64)), (torch.sort, (), (torch.float32, torch.int64)), (torch.topk, (1,), (torch.float32, torch.int64)),
+    (torch.frexp, (), (torch.float32, torch.int32)), (torch.aminmax, (), (torch.float32, torch.float32)),
+    (torch.linalg.qr, (), (torch.float32, torch.float32)), (torch.linalg.slogdet, (), (torch.float32, torch.float32)),
+])
+def test_several_outputs_may_be_given_as_a_list(function, arguments, types):
+    x = torch.tensor([[3.0, 0.1], [1.0, 2.0]])
+    outputs = [torch.empty(0, dtype=kind) for kind in types]
+    results = function(x, *arguments, out=outputs)
+    assert all(result is output for result, output in zip(results, outputs))
+    assert all(torch.equal(output, wanted) for output, wanted in zip(outputs, function(x, *arguments)))
+    with pytest.raises(TypeError):
+        function(x, *arguments, out=outputs[:1])

@@ -27,5 +27,6 @@ capture_autograd_function = capture_func_transforms = capture_sparse_compute = t
 rewrite_assert_with_torch_assert = enable_faithful_generator_behavior = use_lazy_graph_module = report_guard_failures = True
 replay_record_enabled = cprofile = nested_graph_breaks = enable_cpp_symbolic_shape_guards = allow_empty_graphs = False
 log_compilation_metrics = enable_cpp_guard_manager = skip_torchrec = True
+traceable_tensor_subclasses, nontraceable_tensor_subclasses = set(), set()
 
 patch = patcher(__name__)
