@@ -106,3 +106,10 @@ def test_several_outputs_may_be_given_as_a_list(function, arguments, types):
     assert all(torch.equal(output, wanted) for output, wanted in zip(outputs, function(x, *arguments)))
     with pytest.raises(TypeError):
         function(x, *arguments, out=outputs[:1])
+
+
+def test_outputs_of_normal_warn_when_they_change_their_size():
+    mean, std = torch.zeros(2, 3), torch.ones(2, 3)
+    for args in ((mean, std), (mean, 1.0), (0.0, std)):
+        with pytest.warns(UserWarning, match=r"was resized since it had shape \[3\], which does not match the required output shape \[2, 3\]"):
+            assert torch.normal(*args, out=torch.zeros(3)).shape == (2, 3)

@@ -168,6 +168,12 @@ def test_a_memory_format_is_for_strided_tensors():
             make(torch.eye(2).to_sparse(), memory_format=torch.preserve_format)
 
 
+def test_t_says_what_dimensions_it_has():
+    for dims in (3, 2):
+        with pytest.raises(RuntimeError, match=f"2 sparse and 0 dense dimensions, but got {dims} sparse and {3 - dims} dense dimensions"):
+            torch.ones(2, 2, 2).to_sparse(dims).t()
+
+
 @pytest.mark.parametrize("make", [coo, csr])
 def test_functionalize_takes_sparse_tensors_as_they_are(make):
     """They are their own values: what is written is dense, and a write to a part of one is refused, not lost."""
