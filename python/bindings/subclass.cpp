@@ -90,7 +90,7 @@ nb::object make_wrapper_subclass(nb::handle cls, nb::handle size, nb::dict optio
   check<TypeError>(has_dispatch_method(type), short_type_name(type), " must define __torch_dispatch__");
   nb::object out = make_object(cls, tensor);
   nb::object requires_grad = option("requires_grad");
-  if (!requires_grad.is_none() && nb::cast<bool>(requires_grad)) tensor.requires_grad_(true);
+  if (!requires_grad.is_none() && nb::cast<bool>(requires_grad)) require_gradient(tensor);
   return out;
 }
 

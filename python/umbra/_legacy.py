@@ -3,6 +3,7 @@ import warnings
 
 import umbra
 from umbra._C import Tensor
+from umbra._old_constructor import check_device, made, read_call
 
 __all__ = ["set_default_tensor_type"]
 
@@ -13,10 +14,14 @@ class _LegacyType(type):
             raise TypeError(f"type '{bases[0].__module__}.{bases[0].__name__}' is not an acceptable base type")
         return super().__new__(metaclass, name, bases, body)
 
-    def __call__(cls, *args, device=None):
-        if len(args) == 1 and isinstance(args[0], Tensor) and args[0].dtype != cls._legacy_dtype:
-            raise TypeError(f"expected torch.{cls.__name__} (got {args[0].type()})")
-        return Tensor(*args, device=device, dtype=cls._legacy_dtype).to(cls._legacy_dtype)
+    def __call__(cls, *args, **kwargs):
+        kind, given, device = read_call(args, kwargs)
+        if kind == "other":
+            if device is None and given.dtype != cls._legacy_dtype:
+                raise TypeError(f"expected torch.{cls.__name__} (got {given.type()})")
+            return Tensor(given, device=device)
+        check_device(device)
+        return made(kind, given, cls._legacy_dtype, device)
 
     def __getattr__(cls, name):
         """Methods are those of all tensors: `torch.FloatTensor.add(x, y)`."""

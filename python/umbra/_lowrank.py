@@ -39,4 +39,10 @@ def pca_lowrank(A, q=None, center=True, niter=2):
         raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={least}")
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
-    return svd_lowrank(A - A.mean(dim=-2, keepdim=True) if center else A, q, niter)
+    if not center:
+        return svd_lowrank(A, q, niter)
+    if A.layout != umbra.strided:
+        if A.dim() != 2:
+            raise ValueError("pca_lowrank input is expected to be 2-dimensional tensor")
+        A = A.to_dense()  # what it is without its mean has elements everywhere
+    return svd_lowrank(A - A.mean(dim=-2, keepdim=True), q, niter)

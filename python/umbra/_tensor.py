@@ -6,7 +6,7 @@ import warnings
 
 from umbra import _C
 from umbra._C import Tensor
-from umbra._old_constructor import checked_data, given_sizes, is_count, over_storage
+from umbra._old_constructor import is_count, made, read_call
 from umbra.overrides import heard
 
 _SPARSE = (_C.sparse_coo, _C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc)  # layouts without memory of their own
@@ -305,6 +305,9 @@ def as_subclass(self, cls):
 def is_same_size(self, other):
     if not isinstance(other, Tensor):
         raise TypeError(f"is_same_size(): argument 'other' must be Tensor, not {type(other).__name__}")
+    if _C._has_torch_function(other):
+        from umbra.overrides import handle_torch_function
+        return handle_torch_function(Tensor.is_same_size, (other,), self, other)
     return self.shape == other.shape
 
 
@@ -435,26 +438,20 @@ def _new_sparse(self, args, device):
 
 
 @_overridable
-def new(self, *args, size=None, device=None):
+def new(self, *args, **kwargs):
     """A tensor of this one's type: from sizes, from data, or the other tensor's."""
-    import umbra
-    if self.layout == _C.sparse_coo:
-        return _new_sparse(self, args, device or self.device)
+    if self.layout == _C.sparse_coo and not kwargs.keys() - {"device"}:
+        return _new_sparse(self, args, kwargs.get("device") or self.device)
     if self.layout in _SPARSE:
         raise RuntimeError("Cannot map DispatchKey SparseCsrCPU to a unique layout.")
-    if size is not None and not args:
-        return umbra.empty(size, dtype=self.dtype, device=device or self.device)
-    if len(args) == 1 and isinstance(args[0], Tensor):
-        if device is not None:
-            raise RuntimeError("Legacy tensor new of the form tensor.new(tensor, device=device) is not supported.  Use torch.as_tensor(...) instead.")
-        if args[0].dtype != self.dtype:
-            raise TypeError(f"expected {self.type()} (got {args[0].type()})")
-        return args[0].detach()
-    if len(args) == 1 and isinstance(args[0], (_C.UntypedStorage, umbra.storage.TypedStorage)):
-        return over_storage(args[0], self.dtype)
-    if len(args) == 1 and not isinstance(args[0], _C.Size) and not is_count(args[0]):
-        return umbra.tensor(checked_data(args[0]), dtype=self.dtype, device=device or self.device)
-    return umbra.empty(given_sizes(args), dtype=self.dtype, device=device or self.device)
+    kind, given, device = read_call(args, kwargs)
+    if kind != "other":
+        return made(kind, given, self.dtype, device or self.device)
+    if device is not None:
+        raise RuntimeError("Legacy tensor new of the form tensor.new(tensor, device=device) is not supported.  Use torch.as_tensor(...) instead.")
+    if given.dtype != self.dtype:
+        raise TypeError(f"expected {self.type()} (got {given.type()})")
+    return given.detach()
 
 
 @_overridable

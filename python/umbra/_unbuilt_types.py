@@ -13,6 +13,12 @@ class UnbuiltType:
     def __init__(self, name, itemsize, is_floating_point, is_complex):
         self._name, self.itemsize, self.is_floating_point, self.is_complex = name, itemsize, is_floating_point, is_complex
 
+    @property
+    def is_signed(self):
+        if self._name.startswith(("q", "bits")):
+            raise RuntimeError("Bits types are undefined" if self._name.startswith("bits") else "isSignedType not supported for quantized types")
+        return not self._name.startswith("uint")
+
     def __repr__(self):
         return f"torch.{self._name}"
 

@@ -94,8 +94,14 @@ def _of_callback(error):
     return f"Got the following error when running the callback: {type(error).__name__}: {error}"
 
 
+def _check_given(futures):
+    if any(future is None for future in futures):
+        raise RuntimeError("Future can't be None")
+
+
 def wait_all(futures):
     """The values of all futures; the first error among them is raised when all are done."""
+    _check_given(futures)
     for future in futures:
         with future._condition:
             future._condition.wait_for(future.done)
@@ -104,6 +110,7 @@ def wait_all(futures):
 
 def collect_all(futures):
     """A future of the list of futures, which is done when they all are; the first error among them is its error."""
+    _check_given(futures)
     collected, left, lock = Future(), [len(futures)], threading.Lock()
 
     def count(_):

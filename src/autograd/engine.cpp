@@ -11,6 +11,7 @@
 #include "ops/common/unbacked.h"
 #include "umbra/autograd/function.h"
 #include "umbra/autograd/running.h"
+#include "umbra/core/interrupt.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/generated/functions.h"
 
@@ -92,6 +93,7 @@ class Pass {
   /// `runs_inputs`.
   Pass(BackwardOptions options, const std::vector<Edge>* inputs, bool runs_inputs = false)
       : options_(options), inputs_(inputs), runs_inputs_(runs_inputs) {
+    options_.retain_graph |= options_.create_graph;
     static std::atomic<uint64_t> next{1};
     number_ = next.fetch_add(1, std::memory_order_relaxed);
   }
@@ -284,6 +286,7 @@ Gradients Pass::run(const std::vector<Edge>& roots, Gradients root_gradients) {
     if (first && state.dependencies == 0 && state.needed) enqueue(roots[i].node);
   }
   while (!ready_.empty()) {
+    check_interrupt();
     std::pop_heap(ready_.begin(), ready_.end(), Later());
     IntrusivePtr<Node> node = std::move(ready_.back());
     ready_.pop_back();
@@ -374,7 +377,6 @@ std::vector<Tensor> grad_of_edges(const std::vector<Edge>& roots, Gradients root
 std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_outputs, BackwardOptions options,
                          bool allow_unused) {
   check_counts(outputs, grad_outputs);
-  options.retain_graph |= options.create_graph;
   Gradients gradients = make_root_gradients(outputs, grad_outputs);
   std::vector<Edge> roots = root_edges(outputs), edges;
   std::vector<Tensor> wanted = inputs.vec();
@@ -392,7 +394,6 @@ std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_
 
 void backward(TensorList outputs, TensorList grad_outputs, BackwardOptions options, TensorList inputs) {
   check_counts(outputs, grad_outputs);
-  options.retain_graph |= options.create_graph;
   Gradients gradients = make_root_gradients(outputs, grad_outputs);
   std::vector<Edge> roots = root_edges(outputs), edges;
   std::vector<Tensor> wanted = inputs.vec();
@@ -407,7 +408,6 @@ void backward(TensorList outputs, TensorList grad_outputs, BackwardOptions optio
 
 void backward_to_edges(const std::vector<Edge>& roots, Gradients root_gradients, const std::vector<Edge>& inputs,
                        BackwardOptions options) {
-  options.retain_graph |= options.create_graph;
   Pass pass(options, inputs.empty() ? nullptr : &inputs, true);
   pass.run(roots, std::move(root_gradients));
   pass.finish();

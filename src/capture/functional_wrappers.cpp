@@ -146,8 +146,13 @@ Tensor unwrap(const Tensor& tensor, const IntrusivePtr<RefCounted>& level) {
   return functional::unwrap(tensor);
 }
 
-bool was_written(const Tensor& wrapper) { return state_of(wrapper.impl()).base->generation > 0; }
-bool became_view(const Tensor& wrapper) { return !state_of(wrapper.impl()).views.empty(); }
+// A sparse tensor is its own value and has no state of a wrapper.
+bool was_written(const Tensor& wrapper) {
+  return !is_sparse_tensor(wrapper) && state_of(wrapper.impl()).base->generation > 0;
+}
+bool became_view(const Tensor& wrapper) {
+  return !is_sparse_tensor(wrapper) && !state_of(wrapper.impl()).views.empty();
+}
 
 }  // namespace functional_level
 

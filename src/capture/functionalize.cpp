@@ -73,6 +73,20 @@ Value view_of_value(const Operator& op, const Value* frame, const Tensor& self) 
   return of_contents();
 }
 
+/// Sizes that only the run will tell are found anew by each call: a view's wrapper shows those of its contents, which
+/// are recorded.
+void show_sizes_of_contents(const Tensor& self, const Tensor& shown, const Tensor& contents) {
+  const Tensor& value = state_of(self.impl()).value;
+  if (identical(shown.sym_sizes(), contents.sym_sizes()) &&
+      shown.sym_storage_offset().same(contents.sym_storage_offset()))
+    return;
+  if (shown.dim() != contents.dim() || !identical(self.sym_sizes(), value.sym_sizes())) return;
+  bool lies_alike =
+      identical(self.sym_strides(), value.sym_strides()) && self.sym_storage_offset().same(value.sym_storage_offset());
+  shown.impl()->set_geometry(contents.sym_sizes(), SymShape(shown.sym_strides()),
+                             lies_alike ? contents.sym_storage_offset() : shown.sym_storage_offset());
+}
+
 void call_view(const Operator& op, Value* frame) {
   Tensor self = frame[0].tensor();
   if (!is_wrapper(self))
@@ -84,6 +98,7 @@ void call_view(const Operator& op, Value* frame) {
   std::vector<Value> arguments(op.argument_count());
   for (size_t i = 1; i < op.argument_count(); ++i) arguments[i] = frame[i];
   auto become_view = [&](const Tensor& wrapper, const Tensor& value, int64_t which) {
+    show_sizes_of_contents(self, wrapper, value);
     wrapper.impl()->set_layer_state(state_of_view(self, {&op, arguments, which}, value));
   };
   if (shown.is_tensor()) become_view(shown.tensor_ref(), values.tensor_ref(), -1);
@@ -134,6 +149,8 @@ void check_writes(const Operator& op, Value* frame, const std::vector<Tensor>& w
   }
   bool one_value = op.functional() && op.functional()->has_tag(Tag::WritesOneValue);
   for (const Tensor& t : written) {
+    check<NotImplementedError>(!state_of(t.impl()).base->is_sparse_part, op.name(),
+                               " writes a part of a sparse tensor, which cannot be captured: clone() the part first");
     check_write_inside(op, t);
     bool repeats = overlaps_itself(t) || shows_elements_several_times(t);
     check<NotImplementedError>(
@@ -202,6 +219,8 @@ const Operator& functional_form_of(const Operator& op) {
 }
 
 void check_captured(const Operator& op, const Tensor& written) {
+  check<NotImplementedError>(!is_sparse_tensor(written), op.name(),
+                             " writes a sparse tensor, which cannot be captured: take the form that gives a new one");
   check(is_wrapper(written), op.name(),
         ": a tensor that is not part of the captured program (a constant) is written; make it an input");
 }
@@ -454,9 +473,17 @@ void call_in_order(const Operator& op, Value* frame, EffectScope& effects) {
   for (size_t i = 0; i < op.return_count(); ++i) frame[i] = wrap_value(inner[i]);
 }
 
+/// Parts of sparse tensors are values, which may be read.
+void call_of_sparse(const Operator& op, Value* frame) {
+  call_plain(op, frame);
+  if (!op.is_view()) return;
+  for (size_t i = 0; i < op.return_count(); ++i)
+    if (const Tensor& part = frame[i].tensor_ref(); is_wrapper(part)) state_of(part.impl()).base->is_sparse_part = true;
+}
+
 void call_functional(const Operator& op, Value* frame) {
   bool of_sparse = op.argument_count() > 0 && frame[0].is_tensor() && is_sparse_tensor(frame[0].tensor_ref());
-  if (of_sparse && !op.is_mutable()) call_plain(op, frame);  // views of sparse tensors are values
+  if (of_sparse && !op.is_mutable()) call_of_sparse(op, frame);
   else if (op.is_view() && !op.has_tag(Tag::LiftsData)) call_view(op, frame);
   else if (op.has_tag(Tag::InPlaceView)) call_metadata(op, frame);
   else if (op.is_mutable()) call_mutable(op, frame);

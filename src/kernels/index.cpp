@@ -24,6 +24,9 @@ const IndexRule kIndexRule = {true, [](int64_t position, int64_t dim, int64_t si
                               }};
 const IndexRule kSelectRule = {false,
                                [](int64_t, int64_t, int64_t) { fail<IndexError>("index out of range in self"); }};
+const IndexRule kSelectColumnRule = {false, [](int64_t position, int64_t, int64_t size) {
+                                       fail("INDICES element is out of DATA bounds, id=", position, " axis_dim=", size);
+                                     }};
 const IndexRule kAddRule = {false, [](int64_t position, int64_t dim, int64_t size) {
                               fail("index ", position, " is out of bounds for dimension ", dim, " with size ", size);
                             }};
@@ -424,7 +427,8 @@ static void check_selected(const Tensor& self, int64_t dim, const Tensor& index)
 void index_select(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index) {
   check_selected(self, dim, index);
   Tensor target = at_least_1d(out), source = at_least_1d(self);
-  move_out(target, source, pair_up(source, along(dim, at_least_1d(index)), target.strides(), kSelectRule));
+  const IndexRule& rule = dim == 1 && out.is_contiguous() ? kSelectColumnRule : kSelectRule;  // PyTorch has two texts
+  move_out(target, source, pair_up(source, along(dim, at_least_1d(index)), target.strides(), rule));
 }
 
 void select_rows(const Tensor& out, const Tensor& self, const Tensor& index) {

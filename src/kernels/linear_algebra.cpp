@@ -3,6 +3,7 @@
 
 #include <cblas.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "kernels/batched_matrices.h"
@@ -67,10 +68,12 @@ template <class T> void exchange_rows(T* x, int columns, int64_t leading, const 
 }
 
 void check_pivots(const int* pivots, int n, int rows) {
-  for (int i = 0; i < n; ++i)
-    check(pivots[i] >= 1 && pivots[i] <= rows,
-          "pivots passed to lu_solve must be in the range [1, number of rows]; did you pass in the pivots of another "
-          "matrix?");
+  auto [least, most] = std::minmax_element(pivots, pivots + n);
+  const char* why = n == 0         ? nullptr
+                    : *least < 1   ? "greater or equal to 1"
+                    : *most > rows ? "smaller or equal to LU.size(-2)"
+                                   : nullptr;
+  if (why) fail("Pivots given to lu_solve must all be ", why, ". Did you properly pass the result of lu_factor?");
 }
 
 template <class T>

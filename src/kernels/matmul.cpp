@@ -9,8 +9,8 @@
 #include "kernels/fits.h"
 #include "kernels/onednn.h"
 #include "kernels/parallel.h"
+#include "kernels/product_loops.h"
 #include "kernels/vector/convert.h"
-#include "kernels/vector/integer_products.h"
 #include "kernels/visit.h"
 
 namespace umbra::kernels {
@@ -22,30 +22,6 @@ constexpr int64_t kSmallWork = 8192;
 constexpr int64_t kBlasWork = 60 * 60 * 60;
 // So many multiplications are worth a second thread.
 constexpr int64_t kSharedWork = 1 << 20;
-
-// One operand: a stack of matrices inside memory. Strides count elements.
-struct Matrices {
-  Tensor tensor;
-  char* data = nullptr;
-  int64_t rows = 0, columns = 0, batch_stride = 0, row_stride = 0, column_stride = 0;
-
-  bool rows_dense() const { return column_stride == 1 && row_stride >= std::max<int64_t>(columns, 1); }
-  bool columns_dense() const { return row_stride == 1 && column_stride >= std::max<int64_t>(rows, 1); }
-  /// Whether BLAS and oneDNN can take it as it lies.
-  bool regular() const { return rows_dense() || columns_dense(); }
-  Matrices transposed() const;
-};
-
-// The product that is asked for: out = beta * out + alpha * a b, for each of `batch` matrices. `bias` is a row to be
-// added to each row of the result, or none.
-struct Product {
-  Matrices out, a, b;
-  int64_t batch = 1;
-  Scalar beta = 0, alpha = 1;
-  Tensor bias = {};
-  int64_t bias_at = 0;  // where the row begins in `bias`
-  int64_t work() const { return batch * out.rows * out.columns * a.columns; }
-};
 
 void advance(Matrices& m, int64_t elements) { m.data += elements * m.tensor.item_size(); }
 
@@ -129,12 +105,12 @@ Matrices matrices(const Tensor& t) {
   return m;
 }
 
-Matrices Matrices::transposed() const {
-  SymShape sizes(tensor.sym_sizes()), strides(tensor.sym_strides());
+Matrices transposed(const Matrices& m) {
+  SymShape sizes(m.tensor.sym_sizes()), strides(m.tensor.sym_strides());
   size_t last = sizes.size() - 1;
   std::swap(sizes[last], sizes[last - 1]);
   std::swap(strides[last], strides[last - 1]);
-  return matrices(alias_tensor(tensor, sizes, strides, tensor.storage_offset()));
+  return matrices(alias_tensor(m.tensor, sizes, strides, m.tensor.storage_offset()));
 }
 
 Matrices dense(const Matrices& m) { return matrices(contiguous(m.tensor)); }
@@ -149,94 +125,6 @@ Tensor expanded_to(const Tensor& t, IntArrayRef sizes) {
 bool same_memory(const Tensor& a, const Tensor& b) {
   return a.raw_data() == b.raw_data() && a.strides() == b.strides();
 }
-
-// ---- plain loops
-// -----------------------------------------------------------------------------------------------------
-
-// Integers wrap around: computed without sign, where that is defined.
-template <class T> struct LoopType { using type = Compute<T>; };
-template <class T>
-requires std::is_integral_v<T>
-struct LoopType<T> {
-  using type = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
-};
-
-template <class T> class LoopProduct {
-  using C = typename LoopType<T>::type;
-
- public:
-  explicit LoopProduct(const Product& p) : p_(p), alpha_(number(p.alpha)), beta_(number(p.beta)) {
-    accumulate_ = !p.beta.equals(0);
-  }
-
-  void run() const {
-    constexpr int64_t together = 4;  // rows that are multiplied at once, where they can be
-    int64_t work_of_row = std::max<int64_t>(1, p_.out.columns * p_.a.columns), rows = p_.out.rows;
-    parallel_for(0, p_.batch * rows, 1 + 32768 / work_of_row, [&](int64_t begin, int64_t end) {
-      std::vector<C> sums(p_.out.columns * together);
-      for (int64_t i = begin; i < end;) {
-        int64_t count = std::min({together, end - i, rows - i % rows});
-        sum_up(i / rows, i % rows, count, sums.data());
-        for (int64_t r = 0; r < count; ++r, ++i) write(i / rows, i % rows, sums.data() + r * p_.out.columns);
-      }
-    });
-  }
-
- private:
-  static C number(const Scalar& s) {
-    if constexpr (std::is_integral_v<T>) return static_cast<C>(s.to<T>());
-    else return s.to<C>();
-  }
-  static const T* at(const Matrices& m, int64_t batch, int64_t row) {
-    return reinterpret_cast<T*>(m.data) + batch * m.batch_stride + row * m.row_stride;
-  }
-
-  void sum_up(int64_t batch, int64_t first, int64_t count, C* sums) const {
-    const T* b = at(p_.b, batch, 0);
-    if constexpr (std::is_integral_v<T>) {
-      if (p_.b.column_stride == 1)
-        return UMBRA_VECTOR(multiply_integers)(dtype_of<T>, sums,
-                                               {at(p_.a, batch, first), p_.a.row_stride, p_.a.column_stride},
-                                               {b, p_.b.row_stride, 1}, count, p_.out.columns, p_.a.columns);
-    }
-    for (int64_t r = 0; r < count; ++r) {
-      const T* a = at(p_.a, batch, first + r);
-      C* row_sums = sums + r * p_.out.columns;
-      if (p_.b.column_stride == 1) sum_rows(a, b, row_sums);
-      else sum_columns(a, b, row_sums);
-    }
-  }
-  void write(int64_t batch, int64_t i, const C* sums) const {
-    T* out = const_cast<T*>(at(p_.out, batch, i));
-    for (int64_t j = 0; j < p_.out.columns; ++j) {
-      T& target = out[j * p_.out.column_stride];
-      C value = alpha_ * sums[j];
-      target = static_cast<T>(accumulate_ ? value + beta_ * static_cast<C>(target) : value);
-    }
-  }
-  // Adds whole rows of b, each times an element of a: the inner loop runs along memory.
-  void sum_rows(const T* a, const T* b, C* sums) const {
-    std::fill_n(sums, p_.out.columns, C(0));
-    for (int64_t k = 0; k < p_.a.columns; ++k) {
-      C factor = static_cast<C>(a[k * p_.a.column_stride]);
-      const T* row = b + k * p_.b.row_stride;
-      for (int64_t j = 0; j < p_.out.columns; ++j) sums[j] += factor * static_cast<C>(row[j]);
-    }
-  }
-  void sum_columns(const T* a, const T* b, C* sums) const {
-    for (int64_t j = 0; j < p_.out.columns; ++j) {
-      const T* column = b + j * p_.b.column_stride;
-      C sum(0);
-      for (int64_t k = 0; k < p_.a.columns; ++k)
-        sum += static_cast<C>(a[k * p_.a.column_stride]) * static_cast<C>(column[k * p_.b.row_stride]);
-      sums[j] = sum;
-    }
-  }
-
-  const Product& p_;
-  C alpha_, beta_;
-  bool accumulate_;
-};
 
 // ---- BLAS
 // ------------------------------------------------------------------------------------------------------------
@@ -477,7 +365,7 @@ void multiply(const Product& p, const char* kernel) {
   if (!q.out.rows_dense()) {
     // A column-major result is the row-major result of the transposed product.
     if (q.bias.defined()) add_bias_first(q);
-    std::tie(q.out, q.a, q.b) = std::make_tuple(p.out.transposed(), q.b.transposed(), q.a.transposed());
+    std::tie(q.out, q.a, q.b) = std::make_tuple(transposed(p.out), transposed(q.b), transposed(q.a));
   }
   switch (dtype) {
     case DType::Float32:

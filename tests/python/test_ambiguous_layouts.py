@@ -54,3 +54,13 @@ def test_gradients_of_volumes_by_their_nearest_elements_lie_row_by_row(mode):
     out = F.interpolate(x, scale_factor=2.0, mode=mode)
     assert out.is_contiguous(memory_format=torch.channels_last_3d)
     assert torch.autograd.grad(out, x, torch.ones_like(out))[0].is_contiguous()
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_batch_norm_takes_dimensions_of_one_element_to_lie_any_way(training):
+    x = torch.arange(6.0).reshape(1, 3, 2, 1).permute(0, 2, 1, 3).requires_grad_()
+    assert x.stride() == (6, 1, 2, 1)
+    y = torch.nn.BatchNorm2d(2).train(training)(x)
+    assert y.stride() == (6, 1, 2, 2)
+    wide = torch.ones(1, 3, 2, 4).permute(0, 2, 1, 3)  # lies neither way
+    assert torch.nn.BatchNorm2d(2).train(training)(wide).stride() == (24, 12, 4, 1)

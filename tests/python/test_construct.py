@@ -261,3 +261,31 @@ def test_modes_hear_of_what_makes_tensors(name, args):
 
     with Refused():
         assert getattr(umbra, name)(*args) == name
+
+
+@pytest.mark.parametrize("make", [umbra.Tensor, umbra.FloatTensor, umbra.ones(1).new])
+def test_old_constructors_take_one_thing_by_its_name(make):
+    assert make(size=(2, 3)).shape == (2, 3) and make(data=[1, 2]).tolist() == [1, 2] and make(other=umbra.ones(2)).tolist() == [1, 1]
+    assert make(storage=umbra.ones(2).untyped_storage()).tolist() == [1, 1] and make(2, True).shape == (2, 1)
+    assert make(umbra.tensor(2), umbra.tensor(3)).shape == (2, 3)
+
+
+@pytest.mark.parametrize("make", [umbra.Tensor, umbra.LongTensor, umbra.ones(1).new, type("Mine", (umbra.Tensor,), {})])
+@pytest.mark.parametrize("args,kwargs,given,why", [
+    (([1],), {"dtype": umbra.int8}, "(list, dtype=torch.dtype)", "keywords were incorrect: dtype"),
+    (([1],), {"requires_grad": True}, "(list, requires_grad=bool)", "keywords were incorrect: requires_grad"),
+    (((6, 0), 1), {}, "(tuple, int)", "arguments have invalid types: (!tuple of (int, int)!, !int!)"),
+    (((6, 0), 1, 1, 0), {}, "(tuple, int, int, int)", ""),
+    ((), {"size": 2}, "(size=int, )", "keywords were incorrect: size"),
+    (((2,),), {"size": (3,)}, "(tuple, size=tuple)", "keywords were incorrect: size"),
+    ((umbra.ones(2), 3), {}, "(Tensor, int)", "arguments have invalid types: (!Tensor!, !int!)")])
+def test_old_constructors_refuse_what_has_none_of_their_forms(make, args, kwargs, given, why):
+    with pytest.raises(TypeError) as refused:
+        make(*args, **kwargs)
+    assert str(refused.value).startswith(f"new() received an invalid combination of arguments - got {given}, but expected one of:\n * (*, torch.device")
+    assert why in str(refused.value)
+
+
+def test_old_constructors_say_which_size_is_none():
+    with pytest.raises(TypeError, match=r"new\(\): argument 'size' failed to unpack the object at pos 2 with error .type must be tuple of ints,but got float"):
+        umbra.Tensor(2, 2.5)

@@ -34,6 +34,20 @@ def test_several_dimensions(name, dims):
                                getattr(np.fft, name)(x.permute(2, 0, 1).numpy(), axes=dims), atol=1e-10)
 
 
+@pytest.mark.parametrize("n", [6, 8, 15, 25, 32, 48, 64, 98, 100, 128, 240, 256, 300, 384, 512, 700, 1000, 1024, 2560, 3000, 4096])
+def test_every_way_through_a_side(n):
+    for dtype, tolerance in ((torch.complex64, 2e-6), (torch.complex128, 4e-15)):
+        x = signal(19, n, dtype=dtype, seed=n)
+        for name in ("fft", "ifft"):
+            expected = getattr(np.fft, name)(x.numpy().astype(np.complex128), axis=1)
+            scale = np.sqrt((np.abs(expected) ** 2).mean())
+            transform = getattr(torch.fft, name)
+            columns = x.t().contiguous()
+            for ours in (transform(x), transform(x[:2]), transform(x, out=x.clone()), transform(columns, dim=0).t(),
+                         transform(columns.t()), transform(x.t().contiguous().unsqueeze(0), dim=1)[0].t()):
+                assert np.abs(ours.numpy() - expected[:len(ours)]).max() <= tolerance * scale
+
+
 def test_large_transforms_do_not_depend_on_threads():
     x = signal(64, 1000, dtype=torch.complex64)
     before = torch.get_num_threads()

@@ -3,6 +3,7 @@ import pickle
 
 import pytest
 
+import umbra as torch
 from umbra.futures import Future, collect_all, wait_all
 
 
@@ -47,3 +48,9 @@ def test_futures_are_not_sent_and_call_what_can_be_called():
         pickle.dumps(Future())
     with pytest.raises(TypeError):
         Future().then(None)
+
+
+def test_none_is_no_future():
+    for wait in (lambda: wait_all((None,)), lambda: collect_all((Future(), None)), lambda: torch.jit.wait(None)):
+        with pytest.raises(RuntimeError, match="Future can't be None"):
+            wait()

@@ -167,3 +167,14 @@ def test_an_array_is_an_index_and_no_tuple_of_its_rows():
     assert torch.equal(x[rows], x[torch.from_numpy(rows)]) and x[rows].shape == (2, 2, 2, 2)
     assert assign(x, mask, -1.0).tolist() == [[[-1, -1], [2, 3]], [[4, 5], [6, -1]]]
     assert (assign(x, rows, 0.0) == 0).all()
+
+
+def test_bad_positions_of_columns_are_no_index_error():
+    x = torch.zeros(2, 3)
+    for dim, error, text in ((1, RuntimeError, "INDICES element is out of DATA bounds, id=5 axis_dim=3"), (0, IndexError, "index out of range in self")):
+        with pytest.raises(error, match=text):
+            x.index_select(dim, torch.tensor([0, 5]))
+    with pytest.raises(RuntimeError, match="id=-1 axis_dim=3"):
+        torch.zeros(0, 3).index_select(1, torch.tensor([0, -1]))
+    with pytest.raises(IndexError, match="index out of range in self"):
+        torch.zeros(2, 3, 4).index_select(2, torch.tensor([7]))

@@ -228,3 +228,13 @@ def test_broken_debug_information_is_none():
     broken.seek(0)
     text = failure(torch.jit.load(broken))
     assert "original code" not in text and text.endswith("RuntimeError: shape '[7, 7]' is invalid for input of size 6\n")
+
+
+def test_modules_without_sizes_are_refused():
+    with_buffer = nn.Module()
+    with_buffer.register_buffer("seen", nn.UninitializedBuffer())
+    for module, text in ((nn.Sequential(nn.LazyLinear(3)), "LazyLinear' has uninitialized parameters weight"), (with_buffer, "uninitialized buffers seen")):
+        with pytest.raises(RuntimeError, match=f"{text}. Did you forget to run a forward pass"):
+            torch.jit.script(module)
+    with pytest.raises(RuntimeError, match="has uninitialized parameters weight. Did you forget to run a forward pass"):
+        torch.jit.trace(nn.LazyLinear(3), torch.ones(1, 2))

@@ -401,3 +401,38 @@ def test_matmul_out_takes_no_history():
 def test_einsum_of_an_empty_list(arguments):
     with pytest.raises(ValueError, match="at least one operand"):
         torch.einsum(*arguments)
+
+
+def test_orders_of_norms_are_not_complex():
+    a = torch.ones(2, 2)
+    for call, error, name in ((lambda: torch.linalg.matrix_norm(a, ord=1 + 0j), RuntimeError, "matrix_norm"),
+                              (lambda: torch.linalg.norm(a, ord=1j), RuntimeError, "matrix_norm"),
+                              (lambda: torch.linalg.vector_norm(a, ord=1 + 0j), RuntimeError, "vector_norm"),
+                              (lambda: torch.linalg.cond(a, p=1 + 0j), ValueError, "cond")):
+        with pytest.raises(error, match=f"linalg.{name}: Expected a non-complex scalar as the order of norm."):
+            call()
+
+
+@pytest.mark.parametrize("equation,text", [
+    ("a...b.c", "for operand 0 for which an ellipsis was already found"), ("a.b", "for operand 0 that is not part of any ellipsis"),
+    ("a->.a", r"for output that is not part of any ellipsis \(...\)"), ("a...->a....", r"for output but an ellipsis \(...\) was already found")])
+def test_dots_of_einsum_that_are_no_ellipsis(equation, text):
+    with pytest.raises(RuntimeError, match=rf"einsum\(\): found '.' {text}"):
+        torch.einsum(equation, torch.ones(2, 2) if "b" in equation else torch.ones(2))
+
+
+def test_pivots_that_name_no_row():
+    for pivots, text in (([0, 1], "greater or equal to 1"), ([3, 1], r"smaller or equal to LU.size\(-2\)")):
+        with pytest.raises(RuntimeError, match=f"Pivots given to lu_solve must all be {text}. Did you properly pass the result of lu_factor"):
+            torch.linalg.lu_solve(torch.eye(2), torch.tensor(pivots, dtype=torch.int32), torch.ones(2, 1))
+
+
+def test_principal_components_of_sparse_matrices():
+    a = torch.eye(4, dtype=torch.float64) * torch.arange(4)
+    for options in ({"q": 3}, {"q": 2, "center": False}):
+        torch.manual_seed(0)
+        of_sparse = torch.pca_lowrank(a.to_sparse(), **options)
+        torch.manual_seed(0)
+        torch.testing.assert_close(of_sparse, torch.pca_lowrank(a, **options))
+    with pytest.raises(ValueError, match="pca_lowrank input is expected to be 2-dimensional tensor"):
+        torch.pca_lowrank(torch.ones(2, 3, 3).to_sparse(), q=2)

@@ -104,3 +104,23 @@ def test_masked_sparse_data_and_mask_have_the_same_places():
         masked_tensor(data.to_sparse_csc(), (data != 0).to_sparse_csc())
     with pytest.raises(NotImplementedError, match="argmax of a masked tensor of layout torch.sparse_coo"):
         masked_tensor(data.to_sparse(), (data != 0).to_sparse()).argmax()
+
+
+def test_stacks_have_gradients_and_rows_are_masked_tensors():
+    parts = [masked_tensor(DATA, MASK, requires_grad=True) for _ in range(2)]
+    torch.stack(parts).sum().backward()
+    assert parts[1].grad.get_mask().equal(MASK) and parts[1].grad.get_data()[MASK].tolist() == [1] * 4
+    assert [row.get_mask().tolist() for row in masked_tensor(DATA, MASK)] == MASK.tolist()
+
+
+def test_whether_the_data_are_contiguous():
+    assert masked_tensor(DATA, MASK).is_contiguous()
+    across = masked_tensor(DATA.t().as_strided((2, 2), (1, 2)), MASK.as_strided((2, 2), (1, 2)))
+    assert not across.is_contiguous() and across.contiguous().is_contiguous()
+    with pytest.raises(ValueError, match="MaskedTensors with sparse data do not have is_contiguous"):
+        masked_tensor(DATA.to_sparse(), MASK.to_sparse()).is_contiguous()
+
+
+def test_bools_have_no_gradients():
+    with pytest.raises(RuntimeError, match="Only Tensors of floating point and complex dtype can require gradients"):
+        masked_tensor(MASK, MASK, requires_grad=True)

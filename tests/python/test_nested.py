@@ -240,3 +240,11 @@ def test_strided_nested_tensors_show_that_they_are_differentiated():
 def test_offsets_of_ranges_end_where_the_last_range_does():
     x = torch.nested.narrow(torch.arange(12.0).view(3, 4), 1, torch.tensor([0, 1, 0]), torch.tensor([2, 3, 1]), layout=torch.jagged)
     assert x.offsets().tolist() == [0, 5, 8, 9] and [t.tolist() for t in x.unbind()] == [[0, 1], [5, 6, 7], [8]]
+
+
+def test_a_nested_and_a_plain_tensor_are_not_compared_in_size():
+    nested = torch.nested.nested_tensor([A, B])
+    with pytest.raises(RuntimeError, match="Expected both self and other to be nested tensors. Self is nested. While Other is not nested."):
+        nested.is_same_size(A)
+    with pytest.raises(RuntimeError, match="Self is not nested. While Other is nested."):
+        A.is_same_size(nested)

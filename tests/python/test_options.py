@@ -40,6 +40,7 @@ NOTHING_TO_CHANGE = {
         "tensor", "numpy_scalar", "float", "int", "str")},
     "cpu/__init__.py current_stream": "there is one", "compiler.py set_stance.__init__": "skip_guard_eval_unsafe: guards are cheap, and always evaluated",
     "autograd/profiler_util.py EventList.table": "there is no column of sources",
+    "autograd/profiler.py profile.__init__": "use_kineto: one implementation notes the calls",
     "utils/cpp_extension.py BuildExtension.with_options": "refused when it is made", "utils/cpp_extension.py BuildExtension.__init__": "refused",
     "utils/tensorboard/plugins.py pr_curve_raw": "the counts have the weights in them",
     "jit/_annotations.py annotate": "for the compiler of TorchScript",

@@ -91,3 +91,10 @@ def test_logsumexp_is_not_rounded_to_the_input_before_a_wider_output():
         torch.testing.assert_close(out, torch.logsumexp(x.double(), 1), rtol=tolerance, atol=0)
         single = torch.special.logsumexp(x, (0, 1), out=torch.zeros((), dtype=torch.float16))
         torch.testing.assert_close(single, torch.logsumexp(x.double(), (0, 1)).half(), rtol=2e-3, atol=0)
+
+
+def test_outputs_of_normal_warn_when_they_change_their_size():
+    mean, std = torch.zeros(2, 3), torch.ones(2, 3)
+    for args in ((mean, std), (mean, 1.0), (0.0, std)):
+        with pytest.warns(UserWarning, match=r"was resized since it had shape \[3\], which does not match the required output shape \[2, 3\]"):
+            assert torch.normal(*args, out=torch.zeros(3)).shape == (2, 3)

@@ -81,3 +81,9 @@ def test_a_profile_that_runs_is_known_and_can_be_ended():
     assert not torch.autograd._profiler_enabled()
     table = profile.function_events.key_averages(group_by_input_shapes=False).table(row_limit=1, max_src_column_width=10)
     assert "Self CPU time total" in table
+
+
+def test_the_older_profile_takes_the_name_of_its_implementation():
+    with torch.autograd.profiler.profile(use_kineto=True) as p:
+        torch.ones(2) + 1
+    assert "aten::add" in [event.name for event in p.function_events]

@@ -95,7 +95,7 @@ def test_what_does_not_fit_is_refused(make, message):
     lambda x: x.view(6), lambda x: x.exp(), lambda x: x.cumsum(0), lambda x: x == x, lambda x: x.max(), lambda x: x.mean(),
     lambda x: x.masked_fill(DENSE > 0, 0.0), lambda x: torch.rand_like(x), lambda x: torch.add(torch.ones(2, 3), 1, out=x),
     lambda x: torch.func.vmap(lambda row: row)(x), lambda x: torch.func.grad(lambda t: t.to_dense().sum())(x),
-    lambda x: torch.func.functionalize(lambda t: t.to_dense())(x),
+    lambda x: torch.func.functionalize(lambda t: t.mul_(2).to_dense())(x),
 ])
 def test_what_is_not_built_is_refused_by_name(make, use):
     with pytest.raises(NotImplementedError, match="sparse|Sparse"):
@@ -166,3 +166,28 @@ def test_a_memory_format_is_for_strided_tensors():
     for make in (torch.empty_like, torch.zeros_like):
         with pytest.raises(RuntimeError, match="memory format option is only supported by strided tensors"):
             make(torch.eye(2).to_sparse(), memory_format=torch.preserve_format)
+
+
+def test_t_says_what_dimensions_it_has():
+    for dims in (3, 2):
+        with pytest.raises(RuntimeError, match=f"2 sparse and 0 dense dimensions, but got {dims} sparse and {3 - dims} dense dimensions"):
+            torch.ones(2, 2, 2).to_sparse(dims).t()
+
+
+@pytest.mark.parametrize("make", [coo, csr])
+def test_functionalize_takes_sparse_tensors_as_they_are(make):
+    """They are their own values: what is written is dense, and a write to a part of one is refused, not lost."""
+    def use(t):
+        return t.to_dense().add_(1), torch.sparse.mm(t, torch.ones(3, 2).mul_(2)), t
+
+    dense, product, same = torch.func.functionalize(use)(make())
+    assert torch.equal(dense, DENSE + 1) and torch.equal(product, DENSE @ torch.full((3, 2), 2.0))
+    assert torch.equal(same.to_dense(), DENSE)
+
+    def write_values(t):
+        values = t._values() if t.layout == torch.sparse_coo else t.values()
+        values.mul_(3)
+        return t.to_dense()
+
+    with pytest.raises(NotImplementedError, match="writes a part of a sparse tensor"):
+        torch.func.functionalize(write_values)(make())

@@ -211,3 +211,10 @@ def test_captured_graph_keeps_no_intermediate_tensors():
     def run(note):
         graphs.append(make_fx(lambda x: note(note(x.sin()).cos()).sum())(umbra.ones(3)))
     assert live_tensors_after(run) == []
+
+
+def test_whether_a_backward_pass_may_have_threads_can_be_asked():
+    assert umbra.autograd.is_multithreading_enabled()
+    with umbra.autograd.set_multithreading_enabled(False):
+        assert not umbra.autograd.is_multithreading_enabled()
+    assert umbra.autograd.is_multithreading_enabled()

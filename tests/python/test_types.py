@@ -209,3 +209,10 @@ def test_arguments_that_are_missing_or_of_another_type_are_named():
 def test_memory_without_a_type_can_be_gone_over():
     storage = torch.tensor([1, 2], dtype=torch.uint8).untyped_storage()
     assert list(storage) == [1, 2] and storage.type() == "torch.storage.UntypedStorage"
+
+
+def test_which_types_that_are_not_built_have_a_sign():
+    assert torch.int4.is_signed and torch.float4_e2m1fn_x2.is_signed and not torch.uint4.is_signed
+    for name, text in (("qint8", "isSignedType not supported for quantized types"), ("bits8", "Bits types are undefined")):
+        with pytest.raises(RuntimeError, match=text):
+            getattr(torch, name).is_signed

@@ -32,8 +32,9 @@ class FunctionalBase final : public RefCounted {
   TensorSpec shown;         // the wrapper's look and place
   SymInt offset = 0;
   bool conj = false, neg = false;
-  uint64_t resizes = 0;  // counts changes of the base's size: views from before do not fit any more
-  bool frozen = false;   // a tensor has left it (set_): what is written to it now would be lost
+  uint64_t resizes = 0;         // counts changes of the base's size: views from before do not fit any more
+  bool frozen = false;          // a tensor has left it (set_): what is written to it now would be lost
+  bool is_sparse_part = false;  // of a tensor whose contents do not follow what is written to its parts
 };
 
 /// What a functional wrapper stands for: its layer state.

@@ -10,7 +10,7 @@ from umbra._modules import lazy_submodules
 from umbra._options import checked_bool
 from umbra.autograd.function import Function, once_differentiable  # noqa: F401
 from umbra.autograd.grad_mode import (  # noqa: F401
-    enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled)
+    enable_grad, inference_mode, is_multithreading_enabled, no_grad, set_grad_enabled, set_multithreading_enabled)
 from umbra.overrides import handle_torch_function, has_torch_function, heard, is_tensor_like
 
 __all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "inference_mode", "no_grad",

@@ -117,7 +117,7 @@ class set_multithreading_enabled(_Context):
 
     def __init__(self, mode):
         self.mode = mode
-        self.prev = getattr(_backward, "multithreading", True)
+        self.prev = is_multithreading_enabled()
         _backward.multithreading = mode
 
     def __enter__(self):
@@ -128,6 +128,11 @@ class set_multithreading_enabled(_Context):
 
     def clone(self):
         return set_multithreading_enabled(self.mode)
+
+
+def is_multithreading_enabled():
+    """What set_multithreading_enabled has set on this thread."""
+    return getattr(_backward, "multithreading", True)
 
 
 class inference_mode(_Context):

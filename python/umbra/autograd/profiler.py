@@ -38,7 +38,7 @@ class profile:
     """The calls of operators that this thread makes, and how long they take."""
 
     def __init__(self, enabled=True, *, record_shapes=False, with_flops=False, profile_memory=False, with_stack=False, with_modules=False,
-                 use_cpu=True, use_device=None):
+                 use_kineto=False, use_cpu=True, use_device=None):
         not_built("torch.autograd.profiler.profile", with_flops=(with_flops, False), with_stack=(with_stack, False), with_modules=(with_modules, False),
                   use_cpu=(use_cpu, True), use_device=(use_device, None))
         self.enabled, self.record_shapes, self.profile_memory = enabled, record_shapes, profile_memory

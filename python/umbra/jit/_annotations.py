@@ -185,4 +185,6 @@ def fork(func, *args, **kwargs):
 
 def wait(future):
     """The result of a fork."""
+    if future is None:
+        raise RuntimeError("Future can't be None")
     return future.wait()

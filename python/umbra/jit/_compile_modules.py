@@ -14,7 +14,7 @@ from umbra.jit import _annotations
 from umbra.jit._annotations import marked_methods, modifier_of
 from umbra.jit._compile import MISSING, Names, _classes, _modules, declare, describe, python_function, seen_from, simple_type, type_of_annotation, type_of_class, with_signature
 from umbra.jit._hooks import declare_hooks
-from umbra.jit._script_module import RecursiveScriptModule, ScriptMethod, attach, left_to_python, methods_for_python, wrap_object, wrapping
+from umbra.jit._script_module import RecursiveScriptModule, ScriptMethod, attach, check_initialized, left_to_python, methods_for_python, wrap_object, wrapping
 from umbra.jit._source import defaults_of, has_source, signature_of, source_of
 from umbra.jit._trace import ScriptFunction
 from umbra.nn.modules import container
@@ -131,6 +131,7 @@ def _build_module(module, objects):
         return objects[id(module)][0]
     if "_c" in module.__dict__:
         return module._c
+    check_initialized(module)
     attributes = _Attributes(module)
     attributes.add_tensors()
     attributes.add_plain()

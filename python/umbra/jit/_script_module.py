@@ -4,10 +4,11 @@ import sys
 import weakref
 
 from umbra import _C
+from umbra._functions import typename
 from umbra.jit._annotations import marked_methods, modifier_of
 from umbra.nn.modules._hooks import call_with_hooks
 from umbra.nn.modules.module import Module
-from umbra.nn.parameter import Parameter
+from umbra.nn.parameter import Parameter, is_lazy
 from umbra.utils._contextlib import uninterrupted
 
 left_to_python = {}  # classes of programs to the methods that programs leave to Python
@@ -452,3 +453,11 @@ def wrapping(objects):
     finally:
         for key in objects:
             _wrapped.pop(key, None)
+
+
+def check_initialized(module):
+    """Refuses a module whose own tensors have no sizes yet."""
+    for kind, values in (("parameters", module._parameters), ("buffers", module._buffers)):
+        name = next((name for name, value in values.items() if value is not None and is_lazy(value)), None)
+        if name is not None:
+            raise RuntimeError(f"'{typename(type(module))}' has uninitialized {kind} {name}. Did you forget to run a forward pass?")

@@ -11,7 +11,7 @@ from umbra import _C
 from umbra._C import Tensor
 from umbra._options import not_built
 from umbra.jit._annotations import marked_methods
-from umbra.jit._script_module import Compiled, CompiledModule, ScriptModule, wrap_object
+from umbra.jit._script_module import Compiled, CompiledModule, ScriptModule, check_initialized, wrap_object
 from umbra.jit._state import _enabled
 from umbra.nn.modules.module import Module
 from umbra.utils._contextlib import uninterrupted
@@ -356,6 +356,8 @@ class TopLevelTracedModule(TracedModule):
 def _build(module):
     """The object of a program for a module, those of the modules inside, and (module, object) of those whose classes have marks."""
     from umbra.jit._compile_modules import compile_exports
+    for part in module.modules():
+        check_initialized(part)
     made, modules, marked = _C._jit_build(module, marked_methods)
     for m, o in marked:
         compile_exports(m, o)

@@ -397,7 +397,10 @@ def _cat(call, tensors, dim=0):
 def _is_same_size(_, a, b):
     if isinstance(a, StridedNestedTensor) and isinstance(b, StridedNestedTensor):
         return [t.shape for t in a._parts] == [t.shape for t in b._parts]
-    return not isinstance(a, StridedNestedTensor) and not isinstance(b, StridedNestedTensor) and a.shape == b.shape
+    if isinstance(a, StridedNestedTensor) or isinstance(b, StridedNestedTensor):
+        which = [f"{name} is {'' if isinstance(t, StridedNestedTensor) else 'not '}nested" for name, t in (("Self", a), ("Other", b))]
+        raise RuntimeError(f"Expected both self and other to be nested tensors. {which[0]}. While {which[1]}.")
+    return a.shape == b.shape
 
 
 _FUNCTIONS = {

@@ -108,8 +108,7 @@ template <class T> void run(const FftPass& pass) {
 /// Transforms of rows that lie side by side in registers, one row in each lane.
 template <class T> class RowGroups {
  public:
-  using Lanes = pocketfft::detail::vtype_t<T>;
-  static constexpr int64_t lanes = pocketfft::detail::VLEN<T>::val, step = sizeof(Lanes);
+  static constexpr int64_t lanes = pocketfft::detail::VLEN<T>::val, step = sizeof(Lanes<T>);
 
   explicit RowGroups(const FftPass& pass)
       : pass_(pass),
@@ -120,7 +119,7 @@ template <class T> class RowGroups {
   void run(const char* from, int64_t from_bytes, char* to, int64_t to_bytes, int64_t groups) {
     if (pass_.kind == FftPass::Kind::ComplexToComplex) {
       auto plan = pocketfft::detail::get_plan<pocketfft::detail::pocketfft_c<T>>(n_);
-      auto* numbers = reinterpret_cast<pocketfft::detail::cmplx<Lanes>*>(buffer_.data());
+      auto* numbers = reinterpret_cast<LanePairs<T>*>(buffer_.data());
       each(from, from_bytes, to, to_bytes, groups, {0, 2 * n_}, {0, 2 * n_},
            [&] { plan->exec(numbers, scale(), pass_.forward); });
       return;
@@ -128,13 +127,13 @@ template <class T> class RowGroups {
     // The plan takes and gives the first number, which is real, and then pairs. The complex side has the first one's
     // imaginary part too, and with an even length the last one's: what is real begins one place later.
     auto plan = pocketfft::detail::get_plan<pocketfft::detail::pocketfft_r<T>>(n_);
-    Lanes* pairs = buffer_.data();
+    Lanes<T>* pairs = buffer_.data();
     if (pass_.kind == FftPass::Kind::RealToComplex) {
       each(from, from_bytes, to, to_bytes, groups, {1, n_}, {0, half_}, [&] {
         plan->exec(pairs + 1, scale(), true);
         pairs[0] = pairs[1];
-        pairs[1] = Lanes{};
-        if (n_ % 2 == 0) pairs[n_ + 1] = Lanes{};
+        pairs[1] = Lanes<T>{};
+        if (n_ % 2 == 0) pairs[n_ + 1] = Lanes<T>{};
       });
     } else {
       each(from, from_bytes, to, to_bytes, groups, {0, half_}, {1, n_}, [&] {
@@ -163,7 +162,7 @@ template <class T> class RowGroups {
 
   const FftPass& pass_;
   size_t n_, half_;  // numbers of a row, on the real side and on the side of half the complex ones
-  pocketfft::detail::arr<Lanes> buffer_;
+  pocketfft::detail::arr<Lanes<T>> buffer_;
 };
 
 }  // namespace

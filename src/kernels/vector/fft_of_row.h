@@ -1,54 +1,89 @@
 // The transform of one long row, whose own elements fill the registers: n = rows * columns numbers are a matrix, of
 // which the columns are transformed side by side, turned by their angles, and then the rows, side by side as well. All
-// of it stays in the caches of one core. For vector/fft.cpp, behind pocketfft, which has the transforms of the sides.
+// of it stays in the caches of one core. For vector/fft.cpp, behind pocketfft.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
 
 #include "kernels/vector/convert.h"
+#include "kernels/vector/fft_side.h"
 #include "kernels/vector/vec.h"
 
 namespace umbra::kernels::UMBRA_ISA {
 namespace {
 
-template <class T> using Lanes = pocketfft::detail::vtype_t<T>;
-template <class T> using LanePairs = pocketfft::detail::cmplx<Lanes<T>>;
-template <class T> using SidePlan = std::shared_ptr<pocketfft::detail::pocketfft_c<T>>;
-
 constexpr size_t kLongRow = 256;  // shorter ones are faster side by side
 // How many times as many lanes as numbers there may be, at most; and where rows could lie side by side instead.
 constexpr double kMostWaste = 4, kLittleWaste = 1.3, kNoWaste = 1.1;
 
-/// Registers of `count` complex numbers that lie one after the other, and back.
-template <class T> LanePairs<T> load_pairs(const T* from, int64_t count) {
+/// Registers of as many complex numbers, which lie one after the other, as there are lanes, and back.
+template <class T> [[gnu::always_inline]] inline LanePairs<T> apart(Lanes<T> low, Lanes<T> high) {
+  return [&]<int... lane>(std::integer_sequence<int, lane...>) __attribute__((always_inline)) {
+    return LanePairs<T>{__builtin_shufflevector(low, high, (2 * lane)...),
+                        __builtin_shufflevector(low, high, (2 * lane + 1)...)};
+  }
+  (std::make_integer_sequence<int, Vec<T>::size>());
+}
+template <class T> [[gnu::always_inline]] inline std::pair<Vec<T>, Vec<T>> together(LanePairs<T> numbers) {
+  constexpr int size = Vec<T>::size;
+  return [&]<int... lane>(std::integer_sequence<int, lane...>) __attribute__((always_inline)) {
+    Lanes<T> a = numbers.r, b = numbers.i;
+    return std::pair(Vec<T>(__builtin_shufflevector(a, b, (lane % 2 * size + lane / 2)...)),
+                     Vec<T>(__builtin_shufflevector(a, b, (lane % 2 * size + size / 2 + lane / 2)...)));
+  }
+  (std::make_integer_sequence<int, size>());
+}
+template <class T> [[gnu::always_inline]] inline LanePairs<T> load_pairs(const T* from) {
+  return apart<T>(Vec<T>::load(from).raw, Vec<T>::load(from + Vec<T>::size).raw);
+}
+template <class T> [[gnu::always_inline]] inline void store_pairs(T* to, LanePairs<T> numbers) {
+  auto [low, high] = together<T>(numbers);
+  low.store(to);
+  high.store(to + Vec<T>::size);
+}
+/// Of fewer numbers than there are lanes.
+template <class T> [[gnu::noinline]] LanePairs<T> load_some(const T* from, int64_t count) {
   constexpr int64_t size = Vec<T>::size;
   Vec<T> low = 2 * count >= size ? Vec<T>::load(from) : Vec<T>::load(from, 2 * count), high(0);
-  if (count == size) high = Vec<T>::load(from + size);
-  else if (2 * count > size) high = Vec<T>::load(from + size, 2 * count - size);
-  return [&]<int... lane>(std::integer_sequence<int, lane...>) {
-    return LanePairs<T>{__builtin_shufflevector(low.raw, high.raw, (2 * lane)...),
-                        __builtin_shufflevector(low.raw, high.raw, (2 * lane + 1)...)};
-  }
-  (std::make_integer_sequence<int, size>());
+  if (2 * count > size) high = Vec<T>::load(from + size, 2 * count - size);
+  return apart<T>(low.raw, high.raw);
 }
-template <class T> void store_pairs(T* to, Lanes<T> real, Lanes<T> imaginary, int64_t count) {
-  constexpr int size = Vec<T>::size;
-  auto [low, high] = [&]<int... lane>(std::integer_sequence<int, lane...>) {
-    return std::pair(Vec<T>(__builtin_shufflevector(real, imaginary, (lane % 2 * size + lane / 2)...)),
-                     Vec<T>(__builtin_shufflevector(real, imaginary, (lane % 2 * size + size / 2 + lane / 2)...)));
-  }
-  (std::make_integer_sequence<int, size>());
-  if (count == size) {
-    low.store(to);
-    high.store(to + size);
-  } else {
-    low.store(to, std::min<int64_t>(2 * count, size));
-    if (2 * count > size) high.store(to + size, 2 * count - size);
-  }
+template <class T> [[gnu::noinline]] void store_some(T* to, Lanes<T> real, Lanes<T> imaginary, int64_t count) {
+  constexpr int64_t size = Vec<T>::size;
+  auto [low, high] = together<T>(LanePairs<T>{real, imaginary});
+  low.store(to, std::min<int64_t>(2 * count, size));
+  if (2 * count > size) high.store(to + size, 2 * count - size);
 }
+
+/// Numbers of a side that are `step` bytes apart in memory, and beside each of them those of the other transforms.
+/// Backward the two parts are exchanged.
+template <class T> struct Reader {
+  const char* from;
+  ptrdiff_t step;
+  int64_t count;
+  bool forward;
+  [[gnu::always_inline]] LanePairs<T> operator()(size_t i) const {
+    const T* at = reinterpret_cast<const T*>(from + static_cast<ptrdiff_t>(i) * step);
+    LanePairs<T> numbers = count == Vec<T>::size ? load_pairs(at) : load_some(at, count);
+    return forward ? numbers : LanePairs<T>{numbers.i, numbers.r};
+  }
+};
+template <class T> struct Writer {
+  char* to;
+  ptrdiff_t step;
+  int64_t count;
+  bool forward;
+  T scale;
+  [[gnu::always_inline]] void operator()(size_t i, LanePairs<T> numbers) const {
+    T* at = reinterpret_cast<T*>(to + static_cast<ptrdiff_t>(i) * step);
+    Lanes<T> real = (forward ? numbers.r : numbers.i) * scale, imaginary = (forward ? numbers.i : numbers.r) * scale;
+    if (count == Vec<T>::size) store_pairs(at, LanePairs<T>{real, imaginary});
+    else store_some(at, real, imaginary, count);
+  }
+};
+
 template <class T> Lanes<T> backwards(Lanes<T> a) {
   return [&]<int... lane>(std::integer_sequence<int, lane...>) {
     return __builtin_shufflevector(a, a, (static_cast<int>(sizeof...(lane)) - 1 - lane)...);
@@ -59,15 +94,16 @@ template <class T> Lanes<T> backwards(Lanes<T> a) {
 /// What the transforms of one length share.
 template <class T> struct RowSteps {
   size_t rows, columns;
-  SidePlan<T> of_rows, of_columns;              // of as many numbers
+  Side<T> of_rows, of_columns;                  // of as many numbers
   pocketfft::detail::arr<LanePairs<T>> angles;  // for each group of columns, row after row
   pocketfft::detail::arr<T> cosines, sines;     // of the twice as many real numbers that such a row may be
 
-  [[gnu::cold, gnu::noinline]] RowSteps(size_t rows, size_t columns)
-      : rows(rows),
-        columns(columns),
-        of_rows(pocketfft::detail::get_plan<pocketfft::detail::pocketfft_c<T>>(rows)),
-        of_columns(pocketfft::detail::get_plan<pocketfft::detail::pocketfft_c<T>>(columns)),
+  explicit RowSteps(size_t n) : RowSteps(*sides(n, kMostWaste)) {}
+  [[gnu::cold, gnu::noinline]] explicit RowSteps(std::pair<size_t, size_t> sides)
+      : rows(sides.first),
+        columns(sides.second),
+        of_rows(rows),
+        of_columns(columns),
         angles(rows * groups(columns)),
         cosines(rows * columns),
         sines(rows * columns) {
@@ -104,16 +140,22 @@ template <class T> struct RowSteps {
     }
     return best ? std::optional(std::pair(best, n / best)) : std::nullopt;
   }
-  [[gnu::cold, gnu::noinline]] static std::shared_ptr<const RowSteps> of_length(size_t n) {
-    static std::mutex mutex;
-    static auto& kept = *new std::map<size_t, std::shared_ptr<const RowSteps>>;
-    constexpr size_t kMost = 8;
-    std::lock_guard lock(mutex);
-    auto& steps = kept[n];
-    if (steps) return steps;
-    if (kept.size() > kMost) kept.clear();
-    auto [rows, columns] = *sides(n, kMostWaste);
-    return kept[n] = std::make_shared<const RowSteps>(rows, columns);
+};
+
+/// Where the next row lies and where it goes: the caches' own guesses do not see it in time, since the columns of this
+/// one are far apart.
+struct Ahead {
+  const char *from = nullptr, *to = nullptr;
+  int64_t bytes = 0;  // at a time
+
+  void fetch() {
+    constexpr int64_t line = 64;
+    for (int64_t i = 0; i < bytes; i += line) {
+      __builtin_prefetch(from + i, 0, 2);
+      __builtin_prefetch(to + i, 1, 2);
+    }
+    from += bytes;
+    to += bytes;
   }
 };
 
@@ -122,21 +164,23 @@ template <class T> class RowTransform {
   static constexpr int64_t lanes = Vec<T>::size;
 
   RowTransform(size_t n, bool forward)
-      : kept_(RowSteps<T>::of_length(n)),
+      : kept_(kept_plan<RowSteps<T>>(n)),
         steps_(*kept_),
         forward_(forward),
         n_(static_cast<int64_t>(n)),
         rows_(static_cast<int64_t>(steps_.rows)),
         columns_(static_cast<int64_t>(steps_.columns)),
-        side_(steps_.rows),
+        work_(std::max(steps_.of_rows.work_size() + steps_.rows, steps_.of_columns.work_size())),
         turned_(RowSteps<T>::groups(steps_.rows) * steps_.columns) {
     for (size_t i = 0; i < turned_.size(); ++i) turned_[i] = {Lanes<T>{}, Lanes<T>{}};  // lanes that stay empty
   }
 
-  /// Of complex numbers, which may be transformed in place.
-  void run(const T* from, T* to, T scale) {
-    for (int64_t first = 0; first < columns_; first += lanes) transform_columns(from, first);
-    for (int64_t first = 0; first < rows_; first += lanes) transform_rows(to, first, scale);
+  /// Of complex numbers, which may be transformed in place. Meanwhile what comes next is brought near.
+  void run(const T* from, T* to, T scale, Ahead ahead = {}) {
+    const int64_t groups = (columns_ + lanes - 1) / lanes + (rows_ + lanes - 1) / lanes;
+    ahead.bytes = (ahead.bytes + groups - 1) / groups;
+    for (int64_t first = 0; first < columns_; first += lanes, ahead.fetch()) transform_columns(from, first);
+    for (int64_t first = 0; first < rows_; first += lanes, ahead.fetch()) transform_rows(to, first, scale);
   }
   /// 2n real numbers to the n + 1 complex ones of their transform, or back: the transform of n complex numbers, whose
   /// two halves are the even and the odd ones'.
@@ -159,43 +203,40 @@ template <class T> class RowTransform {
 
  private:
   [[gnu::noinline]] void transform_columns(const T* from, int64_t first) {
+    constexpr ptrdiff_t item = 2 * sizeof(T);
     const int64_t count = std::min(lanes, columns_ - first);
-    for (int64_t r = 0; r < rows_; ++r) side_[r] = load_pairs(from + 2 * (r * columns_ + first), count);
-    transform_side(*steps_.of_rows, side_.data(), T(1));
     const LanePairs<T>* angles = steps_.angles.data() + first / lanes * rows_;
-    LanePairs<T> tile[lanes];
+    LanePairs<T>* side = work_.data() + steps_.of_rows.work_size();
+    steps_.of_rows.run(
+        Reader<T>{reinterpret_cast<const char*>(from + 2 * first), columns_ * item, count, forward_},
+        [=](size_t r, LanePairs<T> number)
+            __attribute__((always_inline)) { side[r] = turned<T>(number, angles[r].r, angles[r].i); },
+        work_.data());
     for (int64_t row = 0; row < rows_; row += lanes) {
-      const int64_t height = std::min(lanes, rows_ - row);
-      for (int64_t r = 0; r < height; ++r) {
-        LanePairs<T> number = side_[row + r], angle = angles[row + r];
-        if (forward_) angle.i = -angle.i;
-        tile[r] = {number.r * angle.r - number.i * angle.i, number.r * angle.i + number.i * angle.r};
-      }
+      const char* tile = reinterpret_cast<const char*>(side + row);
       char* to = reinterpret_cast<char*>(turned_.data() + row / lanes * columns_ + first);
       for (size_t part : {size_t{0}, sizeof(Lanes<T>)})
-        copy_transposed(to + part, sizeof(LanePairs<T>), reinterpret_cast<const char*>(tile) + part,
-                        sizeof(LanePairs<T>), sizeof(T), height, count);
+        copy_transposed(to + part, sizeof(LanePairs<T>), tile + part, sizeof(LanePairs<T>), sizeof(T),
+                        std::min(lanes, rows_ - row), count);
     }
   }
   [[gnu::noinline]] void transform_rows(T* to, int64_t first, T scale) {
-    const int64_t count = std::min(lanes, rows_ - first);
-    LanePairs<T>* side = turned_.data() + first / lanes * columns_;
-    transform_side(*steps_.of_columns, side, scale);
-    for (int64_t c = 0; c < columns_; ++c) store_pairs(to + 2 * (c * rows_ + first), side[c].r, side[c].i, count);
-  }
-  void transform_side(const pocketfft::detail::pocketfft_c<T>& plan, LanePairs<T>* side, T scale) {
-    LendKeptBlock lend;
-    plan.exec(side, scale, forward_);
+    constexpr ptrdiff_t item = 2 * sizeof(T);
+    const LanePairs<T>* from = turned_.data() + first / lanes * columns_;
+    steps_.of_columns.run(from,
+                          Writer<T>{reinterpret_cast<char*>(to + 2 * first), rows_ * item,
+                                    std::min(lanes, rows_ - first), forward_, scale},
+                          work_.data());
   }
   /// All but the first: what is the sum of a number and the mirrored one's conjugate goes to the one, what is their
   /// difference is turned, and goes to both.
   [[gnu::noinline]] void mix(const T* from, T* to) const {
     int64_t k = 1;
     for (; k + lanes <= n_; k += lanes) {
-      LanePairs<T> a = load_pairs(from + 2 * k, lanes), b = load_pairs(from + 2 * (n_ - k - lanes + 1), lanes);
+      LanePairs<T> a = load_pairs(from + 2 * k), b = load_pairs(from + 2 * (n_ - k - lanes + 1));
       auto [real, imaginary] = mixed(Vec<T>(a.r), Vec<T>(a.i), Vec<T>(backwards<T>(b.r)), Vec<T>(backwards<T>(b.i)),
                                      Vec<T>::load(steps_.cosines.data() + k), Vec<T>::load(steps_.sines.data() + k));
-      store_pairs(to + 2 * k, real.raw, imaginary.raw, lanes);
+      store_pairs(to + 2 * k, LanePairs<T>{real.raw, imaginary.raw});
     }
     for (; k < n_; ++k) {
       const T *a = from + 2 * k, *b = from + 2 * (n_ - k);
@@ -213,7 +254,7 @@ template <class T> class RowTransform {
   const RowSteps<T>& steps_;
   bool forward_;
   int64_t n_, rows_, columns_;
-  pocketfft::detail::arr<LanePairs<T>> side_, turned_;
+  pocketfft::detail::arr<LanePairs<T>> work_, turned_;
   pocketfft::detail::arr<T> between_;
 };
 
@@ -225,7 +266,10 @@ void transform_long_rows(const FftPass& pass, const char* from, int64_t from_byt
   for (int64_t i = 0; i < count; ++i, from += from_bytes, to += to_bytes) {
     const T* source = reinterpret_cast<const T*>(from);
     T* target = reinterpret_cast<T*>(to);
-    complex ? transform.run(source, target, static_cast<T>(pass.scale))
+    Ahead ahead;
+    if (i + 1 < count)
+      ahead = {from + from_bytes, to + to_bytes, static_cast<int64_t>(pass.sizes.back() * 2 * sizeof(T))};
+    complex ? transform.run(source, target, static_cast<T>(pass.scale), ahead)
             : transform.run_of_reals(source, target, static_cast<T>(pass.scale));
   }
 }
@@ -244,9 +288,7 @@ template <class T> class ColumnPass {
            (pass.to_strides[last] == item || pass.to_strides[pass.axis] == item);
   }
   explicit ColumnPass(const FftPass& pass)
-      : pass_(pass),
-        plan_(pocketfft::detail::get_plan<pocketfft::detail::pocketfft_c<T>>(pass.sizes[pass.axis])),
-        numbers_(pass.sizes[pass.axis]) {}
+      : pass_(pass), side_(kept_plan<Side<T>>(pass.sizes[pass.axis])), work_(side_->work_size() + side_->size()) {}
 
   void run() { run_from(0, pass_.from, pass_.to); }
 
@@ -259,26 +301,33 @@ template <class T> class ColumnPass {
                to + static_cast<ptrdiff_t>(i) * pass_.to_strides[d]);
   }
   [[gnu::noinline]] void run_columns(const char* from, char* to) {
-    const int64_t columns = static_cast<int64_t>(pass_.sizes.back()), length = static_cast<int64_t>(numbers_.size());
-    const ptrdiff_t from_step = pass_.from_strides[pass_.axis], to_step = pass_.to_strides[pass_.axis];
+    const int64_t columns = static_cast<int64_t>(pass_.sizes.back());
     const ptrdiff_t item = 2 * sizeof(T), to_next = pass_.to_strides.back();
     for (int64_t first = 0; first < columns; first += lanes, from += lanes * item, to += lanes * to_next) {
       const int64_t count = std::min(lanes, columns - first);
-      for (int64_t i = 0; i < length; ++i)
-        numbers_[i] = load_pairs(reinterpret_cast<const T*>(from + i * from_step), count);
-      plan_->exec(numbers_.data(), static_cast<T>(pass_.scale), pass_.forward);
-      if (to_next == item)
-        for (int64_t i = 0; i < length; ++i)
-          store_pairs(reinterpret_cast<T*>(to + i * to_step), numbers_[i].r, numbers_[i].i, count);
-      else
-        copy_transposed(to, to_next, reinterpret_cast<const char*>(numbers_.data()), sizeof(Lanes<T>), sizeof(T),
-                        2 * length, count);
+      const Reader<T> reader{from, pass_.from_strides[pass_.axis], count, pass_.forward};
+      Writer<T> writer{to, pass_.to_strides[pass_.axis], count, pass_.forward, static_cast<T>(pass_.scale)};
+      if (to_next == item) {
+        side_->run(reader, writer, work_.data());
+        continue;
+      }
+      // Of each transform the numbers lie one after the other.
+      LanePairs<T>* numbers = work_.data() + side_->work_size();
+      side_->run(
+          reader,
+          [=](size_t k, LanePairs<T> number) __attribute__((always_inline)) {
+            number *= writer.scale;
+            numbers[k] = writer.forward ? number : LanePairs<T>{number.i, number.r};
+          },
+          work_.data());
+      copy_transposed(to, to_next, reinterpret_cast<const char*>(numbers), sizeof(Lanes<T>), sizeof(T),
+                      2 * static_cast<int64_t>(side_->size()), count);
     }
   }
 
   const FftPass& pass_;
-  SidePlan<T> plan_;
-  pocketfft::detail::arr<LanePairs<T>> numbers_;
+  std::shared_ptr<const Side<T>> side_;
+  pocketfft::detail::arr<LanePairs<T>> work_;
 };
 
 }  // namespace

@@ -64,7 +64,8 @@ template <int registers, class T> void short_row(SoftmaxOp op, T* out, const T* 
     sum += power[i];
   }
   const T total = reduce(sum, [](Vec<T> a, Vec<T> b) { return a + b; });
-  const Vec<T> scale(T(1) / total), shift(op == SoftmaxOp::Forward ? T(0) : std::log(total));
+  // All lanes at once: the library's logarithm of one number takes longer than the rest of the row.
+  const Vec<T> scale(T(1) / total), shift(op == SoftmaxOp::Forward ? Vec<T>(0) : log(Vec<T>(total)));
   for (int i = 0; i < registers; ++i)
     store(out, i * Vec<T>::size, i + 1 < registers ? Vec<T>::size : n - before,
           op == SoftmaxOp::Forward ? power[i] * scale : x[i] - shift);
@@ -77,6 +78,8 @@ template <class T> void row(SoftmaxOp op, char* const* data, int64_t n) {
   bool forward = op == SoftmaxOp::Forward || op == SoftmaxOp::LogForward;
   if (forward && n <= Vec<T>::size) return short_row<1>(op, out, in, static_cast<int>(n));
   if (forward && n <= 2 * Vec<T>::size) return short_row<2>(op, out, in, static_cast<int>(n));
+  if (forward && n <= 3 * Vec<T>::size) return short_row<3>(op, out, in, static_cast<int>(n));
+  if (forward && n <= 4 * Vec<T>::size) return short_row<4>(op, out, in, static_cast<int>(n));
   switch (op) {
     case SoftmaxOp::Forward: {
       Vec<T> top(extreme_of<true>(in, n));

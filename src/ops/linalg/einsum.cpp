@@ -22,15 +22,19 @@ bool has(const Labels& labels, int label) { return std::find(labels.begin(), lab
 
 // One side of the equation for one tensor. Of fewer dimensions "..." stands for the last ones: they line up from the
 // right.
-Labels read_labels(const std::string& text, size_t number, int64_t covered, int64_t most_covered) {
+// `number` says which operand it is; the output has none.
+Labels read_labels(const std::string& text, std::optional<size_t> number, int64_t covered, int64_t most_covered) {
   Labels labels;
   bool dots = false;
   for (size_t i = 0; i < text.size(); ++i) {
     char c = text[i];
     if (c == ' ') continue;
     if (c == '.') {
-      check(text.compare(i, 3, "...") == 0 && !dots, "einsum(): found '.' for operand ", number,
-            " that is not part of any ellipsis");
+      std::string what =
+          number ? concat("einsum(): found '.' for operand ", *number) : "einsum(): found '.' for output";
+      check(!dots, what,
+            number ? " for which an ellipsis was already found" : " but an ellipsis (...) was already found");
+      check(text.compare(i, 3, "...") == 0, what, " that is not part of any ellipsis", number ? "" : " (...)");
       for (int64_t k = most_covered - covered; k < most_covered; ++k) labels.push_back(kEllipsis + static_cast<int>(k));
       dots = true;
       i += 2;
@@ -255,7 +259,7 @@ Tensor without_summed(const Tensor& t, const Dimensions& dimensions, bool has_si
 
 Labels read_output(const std::string& equation, size_t arrow, const std::vector<Labels>& inputs, int64_t covered) {
   if (arrow == std::string::npos) return implied_output(inputs, covered);
-  Labels output = read_labels(equation.substr(arrow + 2), inputs.size(), covered, covered);
+  Labels output = read_labels(equation.substr(arrow + 2), std::nullopt, covered, covered);
   for (int label : output) {
     check(std::ranges::count(output, label) == 1, "einsum(): output subscript ", name_of(label),
           " appears more than once in the output");

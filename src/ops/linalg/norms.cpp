@@ -36,6 +36,10 @@ void check_norm_exists(const Tensor& self, const Scalar& ord, const OptionalDims
         " norm on an empty tensor because the operation does not have an identity");
 }
 
+void check_real_order(const Scalar& ord, const char* name) {
+  check(!ord.is_complex(), name, ": Expected a non-complex scalar as the order of norm.");
+}
+
 void check_norm_type(const Tensor& self, OptionalType dtype, const char* name) {
   check_floating_matrix(self, name);
   if (!dtype) return;
@@ -83,6 +87,7 @@ UMBRA_OPERATOR(
     "Tensor")
     .out("linalg_vector_norm.out")
     .meta([](const Tensor& self, const Scalar& ord, OptionalDims dims, bool keepdim, OptionalType dtype) {
+      check_real_order(ord, "linalg.vector_norm");
       check_norm_type(self, dtype, "linalg.vector_norm");
       check_norm_exists(self, ord, dims);
       return reduced_spec(self, reduced_dims(self, dims), keepdim, real_type(dtype.value_or(self.dtype())));
@@ -307,6 +312,7 @@ UMBRA_OPERATOR(
     "Tensor")
     .out("linalg_matrix_norm.out")
     .composite([](const Tensor& self, const Scalar& ord, std::vector<int64_t> dim, bool keepdim, OptionalType dtype) {
+      check_real_order(ord, "linalg.matrix_norm");
       double order = ord.to_double(), size = std::abs(order);
       check(size == 2 || size == 1 || std::isinf(size), "linalg.matrix_norm: Order ", ord, " not supported.");
       MatrixDims dims(self, dim, size == 2);

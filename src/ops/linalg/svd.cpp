@@ -385,6 +385,7 @@ UMBRA_OPERATOR("linalg_cond(Tensor self, Scalar? p=None) -> Tensor")
                   [](const Tensor& self, std::optional<Scalar>, const Tensor& out) { check_condition_out(self, out); }))
     .composite([](const Tensor& self, std::optional<Scalar> p) {
       check(self.dim() >= 2, "linalg.cond: The input tensor must have at least 2 dimensions.");
+      if (p && p->is_complex()) fail<ValueError>("linalg.cond: Expected a non-complex scalar as the order of norm.");
       double order = p ? p->to_double() : 2.0;
       bool known = std::abs(order) == 1 || std::abs(order) == 2 || std::isinf(order);
       if (!known) fail<ValueError>("linalg.cond got an invalid norm type: ", *p);

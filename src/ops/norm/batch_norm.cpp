@@ -128,9 +128,11 @@ namespace {
 
 using Specs = std::tuple<TensorSpec, TensorSpec, TensorSpec>;
 
-/// Here what lies both ways counts as contiguous.
+/// Here what lies both ways counts as contiguous, and dimensions of one element lie any way.
 MemoryFormat output_format(const Tensor& input) {
-  return input.is_contiguous() ? MemoryFormat::Contiguous : input.suggested_format();
+  for (MemoryFormat format : {MemoryFormat::Contiguous, MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast3d})
+    if (input.is_contiguous(format)) return format;
+  return input.suggested_format();
 }
 
 Specs norm_specs(const Tensor& input, std::initializer_list<const Tensor*> parameters, bool training) {

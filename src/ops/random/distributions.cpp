@@ -12,6 +12,7 @@
 #include "ops/common/unbacked.h"
 #include "ops/pointwise/family.h"
 #include "ops/random/random.h"
+#include "umbra/dispatch/writes.h"
 
 namespace umbra::ops {
 namespace {
@@ -64,18 +65,28 @@ void check_mean(const Tensor& out, double mean) {
   if (is_integral(out.dtype(), true)) full({}, Scalar(mean), out.options());
 }
 
+Tensor resized_with_warning(const Tensor& out, SymIntArrayRef sizes) {
+  warn_of_resize(out, sizes);
+  return resized_out(out, sizes);
+}
+
 Tensor draw_around(const Tensor& out, const Tensor& mean, double std, const GeneratorPointer& generator) {
   check_deviation(std);
-  return resized_out(out, broadcast_shapes(mean.sym_sizes(), out.sym_sizes())).normal_(0, std, generator).add_(mean);
+  return resized_with_warning(out, broadcast_shapes(mean.sym_sizes(), out.sym_sizes()))
+      .normal_(0, std, generator)
+      .add_(mean);
 }
 Tensor draw_around(const Tensor& out, double mean, const Tensor& std, const GeneratorPointer& generator) {
   check_deviation(std);
   check_mean(out, mean);
-  return resized_out(out, std.sym_sizes()).normal_(0, 1, generator).mul_(std).add_(full({}, mean, out.options()));
+  return resized_with_warning(out, std.sym_sizes())
+      .normal_(0, 1, generator)
+      .mul_(std)
+      .add_(full({}, mean, out.options()));
 }
 Tensor draw_around(const Tensor& out, const Tensor& mean, const Tensor& std, const GeneratorPointer& generator) {
   check_deviation(std);
-  return resized_out(out, broadcast_shapes(mean.sym_sizes(), std.sym_sizes()))
+  return resized_with_warning(out, broadcast_shapes(mean.sym_sizes(), std.sym_sizes()))
       .normal_(0, 1, generator)
       .mul_(std)
       .add_(mean);

@@ -5,6 +5,7 @@
 #include "ops/common/alias.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
+#include "ops/sparse/parts.h"
 #include "ops/sparse/structure.h"
 #include "umbra/core/warning.h"
 #include "umbra/dispatch/define.h"
@@ -69,6 +70,11 @@ UMBRA_OPERATOR("t(Tensor(a) self) -> Tensor(a)")
     })
     .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return written.t(); })
     .sparse([](const Tensor& self) {
+      if (self.layout() == Layout::SparseCoo) {
+        int64_t places = sparse::sparse_dims(self), dense = self.dim() - places;
+        check(places <= 2 && dense == 0, "t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got ",
+              places, " sparse and ", dense, " dense dimensions");
+      }
       check(self.dim() <= 2, "t() expects a tensor with <= 2 dimensions, but self is ", self.dim(), "D");
       return sparse::transpose(self, 0, self.dim() < 2 ? 0 : 1);
     })

@@ -16,7 +16,7 @@ _BINARY = """add atan2 arctan2 bitwise_and bitwise_or bitwise_xor bitwise_left_s
     fmax fmin not_equal""".split()
 _BINARY_WITHOUT_INPLACE = {"logaddexp", "logaddexp2", "fmin", "minimum", "maximum", "fmax"}
 _ALONGSIDE = """select transpose split t slice slice_backward select_backward index expand view _unsafe_view _reshape_alias cat unsqueeze
-    unfold unfold_backward im2col col2im stack""".split()
+    unfold unfold_backward im2col col2im stack unbind""".split()
 _REDUCTIONS = "sum mean amin amax argmin argmax prod all norm var std".split()
 
 
@@ -193,10 +193,14 @@ def _to_layout(masked, layout):
     return _ToSparse.apply(_to_layout(masked, umbra.strided), layout)
 
 
-def _contiguous(masked):
+def _is_contiguous(masked, memory_format=umbra.contiguous_format):
     if masked.is_sparse:
         raise ValueError("MaskedTensors with sparse data do not have is_contiguous")
-    return masked if _data(masked).is_contiguous() else _Contiguous.apply(masked)
+    return _data(masked).is_contiguous(memory_format=memory_format)
+
+
+def _contiguous(masked):
+    return masked if _is_contiguous(masked) else _Contiguous.apply(masked)
 
 
 class _Where(umbra.autograd.Function):
@@ -295,7 +299,8 @@ def functions():
     for owner in (umbra, umbra.Tensor):
         table |= {getattr(owner, name): functools.partial(_reduce, name) for name in _REDUCTIONS}
         table[owner.where] = _Where.apply
-    return table | {umbra.Tensor.contiguous: _contiguous, umbra.Tensor.to_dense: lambda masked: _to_layout(masked, umbra.strided),
+    return table | {umbra.Tensor.contiguous: _contiguous, umbra.Tensor.is_contiguous: _is_contiguous,
+                    umbra.Tensor.to_dense: lambda masked: _to_layout(masked, umbra.strided),
                     umbra.Tensor.to_sparse: lambda masked: _to_layout(masked, umbra.sparse_coo),
                     umbra.Tensor.to_sparse_coo: lambda masked: _to_layout(masked, umbra.sparse_coo),
                     umbra.Tensor.to_sparse_csr: lambda masked: _to_layout(masked, umbra.sparse_csr)}
