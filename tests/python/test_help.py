@@ -1,4 +1,5 @@
 """What help() says: functions that users look up tell what they do."""
+import doctest
 import inspect
 
 import pytest
@@ -6,6 +7,8 @@ import pytest
 import umbra
 import umbra.export
 import umbra.func
+from umbra._modules import torch_names
+from umbra._operator_docs import _texts
 
 
 @pytest.mark.parametrize("module", [umbra.nn.functional, umbra.func, umbra.export], ids=lambda module: module.__name__)
@@ -21,3 +24,32 @@ def test_functions_of_the_package_say_what_they_do():
         assert getattr(umbra, name).__doc__, name
     for operator in (umbra.add, umbra.cat, umbra.Tensor.view, umbra.nn.Linear, umbra.nn.functional.relu):
         assert operator.__doc__
+
+
+def operators_of_the_api():
+    """The functions and methods that people look up, by the name of the module or class."""
+    for path, place in (("torch", umbra), ("torch.fft", umbra.fft), ("torch.linalg", umbra.linalg), ("torch.special", umbra.special),
+                        ("torch.nn.functional", umbra.nn.functional), ("torch.Tensor", umbra.Tensor)):
+        for name in sorted(torch_names()[path]):
+            value = getattr(place, name, None)
+            if type(value) in (type(umbra.add), type(umbra.Tensor.add)):
+                yield f"{path}.{name}", value.__doc__
+
+
+def test_operators_say_what_they_do_above_their_schemas():
+    without = [name for name, text in operators_of_the_api() if text.startswith("aten::")]
+    assert without == []
+    assert umbra.relu_.__doc__.startswith("Writes its first argument: the values, 0 where they are negative.\n\naten::relu_(")
+    assert umbra.arccos.__doc__.startswith(umbra.acos.__doc__.partition("\n")[0])
+
+
+def test_examples_of_operators_are_true():
+    runner = doctest.DocTestRunner()
+    for name, text in dict(operators_of_the_api()).items():
+        examples = doctest.DocTestParser().get_doctest(text.partition("\n\naten::")[0], {"torch": umbra}, name, None, 0)
+        runner.run(examples)
+    assert runner.tries > 30 and runner.failures == 0
+
+
+def test_texts_are_of_operators_that_are_there():
+    assert [name for name in _texts() if not umbra._C._overload_names(f"aten::{name}")] == []
