@@ -199,7 +199,8 @@ static bool is_out_option(std::string_view name) {
   return name == "dtype" || name == "layout" || name == "device" || name == "pin_memory";
 }
 
-/// Keywords that are no parameters of the schema but belong to Python's functions: requires_grad, out=(a, b), out=None.
+/// Keywords that are no parameters of the schema but belong to Python's functions: requires_grad, out=(a, b), out=[a,
+/// b], out=None.
 bool Matcher::read_extra_keyword(PyObject* keyword, PyObject* value, Value* frame, Scratch& scratch, uint64_t& filled,
                                  Mismatch& why) const {
   std::string_view name = text_of(keyword);
@@ -211,11 +212,11 @@ bool Matcher::read_extra_keyword(PyObject* keyword, PyObject* value, Value* fram
                       short_type_name(Py_TYPE(value)));
     return true;
   }
-  if (name != "out" || !op_.has_out() || !PyTuple_Check(value))
+  if (name != "out" || !op_.has_out() || (!PyTuple_Check(value) && !PyList_Check(value)))
     return why.set(Mismatch::Reason::UnknownKeyword, 0, keyword);
-  size_t base = parameters_.size() - static_cast<size_t>(PyTuple_GET_SIZE(value));
+  size_t base = parameters_.size() - static_cast<size_t>(PySequence_Fast_GET_SIZE(value));
   for (size_t i = base; i < parameters_.size(); ++i) {
-    PyObject* item = PyTuple_GET_ITEM(value, static_cast<Py_ssize_t>(i - base));
+    PyObject* item = PySequence_Fast_GET_ITEM(value, static_cast<Py_ssize_t>(i - base));
     if (!read_value(item, parameters_[i].type, frame[i], scratch, false))
       return why.set(Mismatch::Reason::WrongType, i, item);
     filled |= uint64_t{1} << i;

@@ -127,6 +127,21 @@ def test_edges_of_bins_are_written_to_a_list():
     assert [edges.tolist() for edges in outputs] == [[0.0, 2.0], [1.0, 3.0, 5.0]]
 
 
+@pytest.mark.parametrize("function, arguments, types", [
+    (torch.max, (0,), (torch.float32, torch.int64)), (torch.sort, (), (torch.float32, torch.int64)), (torch.topk, (1,), (torch.float32, torch.int64)),
+    (torch.frexp, (), (torch.float32, torch.int32)), (torch.aminmax, (), (torch.float32, torch.float32)),
+    (torch.linalg.qr, (), (torch.float32, torch.float32)), (torch.linalg.slogdet, (), (torch.float32, torch.float32)),
+])
+def test_several_outputs_may_be_given_as_a_list(function, arguments, types):
+    x = torch.tensor([[3.0, 0.1], [1.0, 2.0]])
+    outputs = [torch.empty(0, dtype=kind) for kind in types]
+    results = function(x, *arguments, out=outputs)
+    assert all(result is output for result, output in zip(results, outputs))
+    assert all(torch.equal(output, wanted) for output, wanted in zip(outputs, function(x, *arguments)))
+    with pytest.raises(TypeError):
+        function(x, *arguments, out=outputs[:1])
+
+
 def test_outputs_of_normal_warn_when_they_change_their_size():
     mean, std = torch.zeros(2, 3), torch.ones(2, 3)
     for args in ((mean, std), (mean, 1.0), (0.0, std)):
