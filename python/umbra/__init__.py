@@ -62,7 +62,7 @@ from umbra._settings import (  # noqa: E402, F401
     cholesky, compiled_with_cxx11_abi, eig, get_deterministic_debug_mode, get_float32_matmul_precision, has_lapack, has_mkl, has_openmp, has_spectral,
     is_vulkan_available, is_warn_always_enabled, lstsq, matrix_rank, qr, set_deterministic_debug_mode, set_float32_matmul_precision, set_warn_always,
     solve, symeig)
-from umbra import _c_names  # noqa: E402, F401  (completes _C)
+from umbra import _c_names, _class_docs  # noqa: E402, F401  (complete _C)
 
 torch = _sys.modules[__name__]  # torch.torch is torch
 

@@ -195,11 +195,13 @@ def is_conj(input):
 
 @overridable
 def is_neg(input):
+    """Whether the tensor's negation is yet to be carried out."""
     return _asked(input, "is_neg").is_neg()
 
 
 @overridable
 def is_signed(input):
+    """Whether the type of the elements has negative numbers."""
     return input.is_signed()
 
 
@@ -211,6 +213,7 @@ def is_inference(input):
 
 @overridable
 def is_same_size(input, other):
+    """Whether two tensors have the same sizes."""
     return _asked(input, "is_same_size").is_same_size(other)
 
 

@@ -355,6 +355,7 @@ def _register_effectful_op(op, effect, *, lib=None):
 # ---- what is not there yet ----
 
 def get_kernel(op, dispatch_key):
+    """The kernel that is registered for an operator at a key."""
     raise NotImplementedError("torch.library.get_kernel is not in Umbra yet")
 
 

@@ -1,6 +1,8 @@
 """What help() says: functions that users look up tell what they do."""
 import doctest
+import importlib
 import inspect
+import operator
 
 import pytest
 
@@ -22,8 +24,25 @@ def test_functions_of_the_package_say_what_they_do():
     for name in "manual_seed seed initial_seed get_rng_state set_rng_state set_printoptions is_tensor numel split asarray broadcast_tensors " \
                 "broadcast_shapes set_default_device get_default_device is_floating_point is_complex typename".split():
         assert getattr(umbra, name).__doc__, name
-    for operator in (umbra.add, umbra.cat, umbra.Tensor.view, umbra.nn.Linear, umbra.nn.functional.relu):
-        assert operator.__doc__
+    for function in (umbra.add, umbra.cat, umbra.Tensor.view, umbra.nn.Linear, umbra.nn.functional.relu):
+        assert function.__doc__
+
+
+@pytest.mark.parametrize("path", ["", "nn", "nn.functional", "func", "export", "library", "optim", "optim.lr_scheduler", "autograd", "linalg", "fft", "special",
+                                  "utils.data", "fx"])
+def test_what_users_look_up_is_described(path):
+    module = importlib.import_module(f"umbra.{path}".rstrip("."))
+    found = {name: getattr(module, name, None) for name in torch_names()[f"torch.{path}".rstrip(".")]}
+    without = [name for name, value in found.items() if callable(value) and not inspect.ismodule(value) and not value.__doc__]
+    assert [name for name in without if not name.endswith(("Tensor", "Type", "Storage"))] == []
+
+
+@pytest.mark.parametrize("name", ["Tensor", "Size", "device", "dtype", "Generator", "finfo", "iinfo", "UntypedStorage", "fx.Graph"])
+def test_examples_of_classes_are_true(name):
+    text = operator.attrgetter(name)(umbra).__doc__
+    runner = doctest.DocTestRunner()
+    runner.run(doctest.DocTestParser().get_doctest(text, {"torch": umbra}, name, None, 0))
+    assert runner.tries > 0 and runner.failures == 0
 
 
 def operators_of_the_api():
