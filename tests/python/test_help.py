@@ -37,8 +37,11 @@ def test_what_users_look_up_is_described(path):
     assert [name for name in without if not name.endswith(("Tensor", "Type", "Storage"))] == []
 
 
-@pytest.mark.parametrize("name", ["Tensor", "Size", "device", "dtype", "Generator", "finfo", "iinfo", "UntypedStorage", "fx.Graph"])
-def test_examples_of_classes_are_true(name):
+@pytest.mark.parametrize("name", [
+    "Tensor", "Size", "device", "dtype", "Generator", "finfo", "iinfo", "UntypedStorage", "fx.Graph", "func.grad", "func.grad_and_value", "func.hessian",
+    "func.jacfwd", "func.jvp", "func.vjp", "func.linearize", "func.stack_module_state", "export.export", "export.unflatten", "library.custom_op",
+    "library.infer_schema", "autograd.backward", "autograd.grad", "autograd.Function", "autograd.no_grad"])
+def test_examples_of_classes_and_functions_are_true(name):
     text = operator.attrgetter(name)(umbra).__doc__
     runner = doctest.DocTestRunner()
     runner.run(doctest.DocTestParser().get_doctest(text, {"torch": umbra}, name, None, 0))

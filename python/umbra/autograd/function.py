@@ -91,7 +91,20 @@ BackwardCFunction = FunctionCtx
 
 
 class Function:
-    """Base of functions with a gradient of their own: static methods forward(ctx, ...) and backward(ctx, *grads); called by apply."""
+    """Base of functions with a gradient of their own: static methods forward(ctx, ...) and backward(ctx, *grads); called by apply.
+
+        >>> class Clipped(torch.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         return x.clone()
+        ...     @staticmethod
+        ...     def backward(ctx, grad):
+        ...         return grad.clamp(-1, 1)
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> (5 * Clipped.apply(x)).sum().backward()
+        >>> x.grad
+        tensor([1., 1.])
+    """
     generate_vmap_rule = False
 
     @staticmethod
