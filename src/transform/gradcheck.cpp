@@ -1,6 +1,7 @@
 #include "umbra/transform/gradcheck.h"
 
 #include "umbra/autograd/autograd.h"
+#include "umbra/core/print.h"
 #include "umbra/core/warning.h"
 #include "umbra/generated/functions.h"
 
@@ -74,15 +75,16 @@ void gradcheck(const TensorFunction& function, const std::vector<Tensor>& inputs
   check<ValueError>(
       std::any_of(inputs.begin(), inputs.end(), wanted),
       "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.");
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (wanted(inputs[i])) check_input(inputs[i], i);
   std::vector<Tensor> results = differentiable_results(function, inputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!wanted(inputs[i]) || inputs[i].numel() == 0) continue;
-    check_input(inputs[i], i);
     Jacobians expected = numerical(function, inputs, i, options.eps), given = analytical(results, inputs[i]);
     for (size_t j = 0; j < results.size(); ++j)
       check(!given[j].defined() || allclose(given[j], expected.at(j), options.rtol, options.atol),
-            "Jacobian mismatch for output ", j, " with respect to input ", i, ",\nnumerical:", expected[j],
-            "\nanalytical:", given[j], "\n");
+            "Jacobian mismatch for output ", j, " with respect to input ", i, ",\nnumerical:", to_string(expected[j]),
+            "\nanalytical:", to_string(given[j]), "\n");
   }
 }
 
