@@ -267,6 +267,13 @@ class Module(HasState):
         """`hook(module, grad_output)` before the backward of the module; what it returns takes the place of grad_output."""
         return add_hook(self._backward_pre_hooks, hook, prepend)
 
+    def _get_backward_hooks(self):
+        """The full hooks that a call runs, and those of the last operator."""
+        return _hooks._backward_hooks(self)
+
+    def _get_backward_pre_hooks(self):
+        return [*_hooks.backward_pre.hooks.values(), *self._backward_pre_hooks.values()]
+
     # ---- walking ----
 
     def _named_members(self, get, prefix="", recurse=True, remove_duplicate=True):
@@ -416,6 +423,12 @@ class Module(HasState):
 
     def cpu(self):
         return self._apply(lambda t: t.cpu())
+
+    def _replicate_for_data_parallel(self):
+        """A module that shares the submodules and buffers and has no parameters of its own."""
+        replica = self.__new__(type(self))
+        replica.__dict__ = {**self.__dict__, "_parameters": {}, "_buffers": dict(self._buffers), "_modules": dict(self._modules), "_is_replica": True}
+        return replica
 
     def _to_accelerator(self, kind, device):
         return self._apply(lambda t: t.to(kind if device is None else device))
