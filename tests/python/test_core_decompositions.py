@@ -143,6 +143,8 @@ def test_large_identities_have_ones_on_the_diagonal_alone(n, m):
     lambda x: x.t().masked_fill(x.t() > 0, 1),
     lambda x: x.t().masked_fill(x.t() > 0, umbra.tensor(2)),
     lambda x: x.t().renorm(2, 0, 1.0),
+    lambda x: x.reshape(2, 3, 2).transpose(0, 1).triu(1),
+    lambda x: (x.reshape(3, 2, 2).transpose(0, 1) > 1).tril(),
     lambda x: x[:, :2].take(umbra.tensor([0, 3])),
 ])
 def test_results_are_laid_out_as_those_of_the_operator(function):

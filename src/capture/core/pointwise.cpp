@@ -19,8 +19,8 @@ Tensor triangle(const Tensor& self, SymInt diagonal, bool lower) {
   Tensor columns = arange(0, Scalar(self.sym_size(-1)), 1, options).unsqueeze(-2);
   Tensor rows = arange(0, Scalar(self.sym_size(-2)), 1, options).unsqueeze(-1);
   Tensor distance = columns.sub(rows), kept = lower ? distance.le(Scalar(diagonal)) : distance.ge(Scalar(diagonal));
-  if (self.dtype() == DType::Bool) return kept.logical_and(self);
-  return where(kept, self, number_like(self, 0));
+  if (self.dtype() == DType::Bool) return kept.logical_and(self).contiguous();
+  return where(kept, self, number_like(self, 0)).contiguous();
 }
 
 Tensor interpolated(const Tensor& start, const Tensor& end, const Tensor& weight) {
