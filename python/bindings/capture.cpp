@@ -179,6 +179,23 @@ nb::object set_operand_order(nb::object order) {
   return before;
 }
 
+/// What stands for tensors that the code running now closes over; a context in which it does so again.
+class StandIns {
+ public:
+  StandIns() {
+    if (!dispatch_state().exclude.has(DispatchKey::Lift)) mode_ = IntrusivePtr<Mode>(active_mode(DispatchKey::Lift));
+  }
+  StandIns(StandIns&&) = default;
+  StandIns(const StandIns&) = delete;
+  void enter() { scopes_.push_back(mode_ && captures() ? std::make_unique<EnterMode>(mode_) : nullptr); }
+  void leave() { scopes_.pop_back(); }
+
+ private:
+  static bool captures() { return active_tracer(DispatchKey::Proxy) || active_tracer(DispatchKey::PreProxy); }
+  IntrusivePtr<Mode> mode_;
+  std::vector<std::unique_ptr<EnterMode>> scopes_;
+};
+
 }  // namespace
 
 void bind_capture(nb::module_& m) {
@@ -207,6 +224,10 @@ void bind_capture(nb::module_& m) {
       },
       nb::arg("path"), nb::arg("type"), nb::arg("prefix") = "L__self__");
   m.def("_leave_module", [] { leave_module(); });
+  nb::class_<StandIns>(m, "_StandIns").def("__enter__", &StandIns::enter).def("__exit__", [](StandIns& s, nb::args) {
+    s.leave();
+  });
+  m.def("_stand_ins", [] { return StandIns(); });
   m.def("_is_tracing", [] { return active_tracer(DispatchKey::Proxy) || active_tracer(DispatchKey::PreProxy); });
 }
 

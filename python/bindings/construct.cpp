@@ -9,6 +9,7 @@
 #include "numpy_arrays.h"
 #include "tensor_type.h"
 #include "torch_function.h"
+#include "umbra/capture/functionalize.h"
 #include "umbra/core/warning.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/jit/trace.h"
@@ -232,7 +233,7 @@ PyObject* list_of(const Tensor& t, int64_t dim, const char* at) {
 
 /// Without data to read: element by element through item(), which knows constants and makes symbols.
 PyObject* list_of_items(const Tensor& t) {
-  if (t.dim() == 0) return wrap(call_value<"aten::item">(t).to_scalar());
+  if (t.dim() == 0) return wrap(call_value<"aten::item">(t));
   Value parts = call_value<"aten::unbind.int">(t);
   TensorList tensors = parts.tensor_list();
   nb::object out = owned(PyList_New(static_cast<Py_ssize_t>(tensors.size())));
@@ -377,7 +378,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
 }
 
 PyObject* to_list(const Tensor& tensor) {
-  if (tensor.is_fake()) return list_of_items(tensor);
+  if (tensor.is_fake() || (is_functional(tensor) && !tensor.storage()->has_data())) return list_of_items(tensor);
   if (auto* object = static_cast<PyObject*>(tensor.impl()->python_object()))
     check(!tensor.impl()->keys().has(DispatchKey::Subclass), ".tolist() is not supported for tensor subclasses, got ",
           short_type_name(Py_TYPE(object)));
@@ -401,6 +402,22 @@ static nb::object offer_tensor(nb::handle data, nb::handle dtype, nb::handle dev
   return nb::module_::import_("umbra.overrides").attr("handle_torch_function")(function, nb::tuple(), data, **options);
 }
 
+/// What torch.tensor does not take, in the words of PyTorch's functions.
+static void refuse_arguments_of_tensor(nb::args given, nb::kwargs named) {
+  check<TypeError>(given.size() <= 1, "tensor() takes 1 positional argument but ", given.size(), " were given");
+  check<TypeError>(given.size() == 1 || named.contains("data"),
+                   "tensor() missing 1 required positional arguments: \"data\"");
+  for (auto [key, value] : named) {
+    std::string name = nb::cast<std::string>(key);
+    check<TypeError>(name != "data" || given.size() == 0, "tensor() got multiple values for argument 'data'");
+    bool flag = name == "requires_grad" || name == "pin_memory";
+    check<TypeError>(flag || name == "data" || name == "dtype" || name == "device",
+                     "tensor() got an unexpected keyword argument '", name, "'");
+    check<TypeError>(!flag || PyBool_Check(value.ptr()), "tensor(): argument '", name, "' must be bool, not ",
+                     short_type_name(Py_TYPE(value.ptr())));
+  }
+}
+
 void bind_construct(nb::module_& m) {
   m.def(
       "tensor",
@@ -414,7 +431,9 @@ void bind_construct(nb::module_& m) {
         return nb::cast(make_tensor(data, dtype, device, requires_grad));
       },
       nb::arg("data").none(), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
-      nb::arg("requires_grad") = false, nb::arg("pin_memory") = false);
+      nb::arg("requires_grad") = false, nb::arg("pin_memory") = false,
+      "A tensor of a number, nested lists, an array or another tensor; the elements are copied.");
+  m.def("tensor", &refuse_arguments_of_tensor);  // the last overload: what fits no other
 }
 
 }  // namespace umbra::python

@@ -11,6 +11,7 @@
 #include "ops/common/unbacked.h"
 #include "umbra/autograd/function.h"
 #include "umbra/autograd/running.h"
+#include "umbra/core/interrupt.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/generated/functions.h"
 
@@ -92,6 +93,7 @@ class Pass {
   /// `runs_inputs`.
   Pass(BackwardOptions options, const std::vector<Edge>* inputs, bool runs_inputs = false)
       : options_(options), inputs_(inputs), runs_inputs_(runs_inputs) {
+    options_.retain_graph |= options_.create_graph;
     static std::atomic<uint64_t> next{1};
     number_ = next.fetch_add(1, std::memory_order_relaxed);
   }
@@ -284,6 +286,7 @@ Gradients Pass::run(const std::vector<Edge>& roots, Gradients root_gradients) {
     if (first && state.dependencies == 0 && state.needed) enqueue(roots[i].node);
   }
   while (!ready_.empty()) {
+    check_interrupt();
     std::pop_heap(ready_.begin(), ready_.end(), Later());
     IntrusivePtr<Node> node = std::move(ready_.back());
     ready_.pop_back();
@@ -371,18 +374,26 @@ std::vector<Tensor> grad_of_edges(const std::vector<Edge>& roots, Gradients root
   return results;
 }
 
+/// Where the gradients of the inputs are found; `prepare` is called for each before its edge is made.
+template <class Prepare>
+static std::vector<Edge> wanted_edges(TensorList inputs, const std::vector<Edge>& roots, Prepare prepare) {
+  std::vector<Tensor> wanted = inputs.vec();
+  see_wanted(wanted, roots);
+  std::vector<Edge> edges;
+  for (const Tensor& input : wanted) {
+    check(input.requires_grad(), "One of the differentiated Tensors does not require grad");
+    prepare(input);
+    edges.push_back(gradient_edge(input));
+  }
+  return edges;
+}
+
 std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_outputs, BackwardOptions options,
                          bool allow_unused) {
   check_counts(outputs, grad_outputs);
-  options.retain_graph |= options.create_graph;
   Gradients gradients = make_root_gradients(outputs, grad_outputs);
-  std::vector<Edge> roots = root_edges(outputs), edges;
-  std::vector<Tensor> wanted = inputs.vec();
-  see_wanted(wanted, roots);
-  for (const Tensor& input : wanted) {
-    check(input.requires_grad(), "One of the differentiated Tensors does not require grad");
-    edges.push_back(gradient_edge(input));
-  }
+  std::vector<Edge> roots = root_edges(outputs);
+  std::vector<Edge> edges = wanted_edges(inputs, roots, [](const Tensor&) {});
   std::vector<Tensor> results = grad_of_edges(roots, std::move(gradients), edges, options);
   for (size_t i = 0; i < results.size(); ++i)
     check(allow_unused || results[i].defined(), "The differentiated Tensor at index ", i,
@@ -392,22 +403,14 @@ std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_
 
 void backward(TensorList outputs, TensorList grad_outputs, BackwardOptions options, TensorList inputs) {
   check_counts(outputs, grad_outputs);
-  options.retain_graph |= options.create_graph;
   Gradients gradients = make_root_gradients(outputs, grad_outputs);
-  std::vector<Edge> roots = root_edges(outputs), edges;
-  std::vector<Tensor> wanted = inputs.vec();
-  see_wanted(wanted, roots);
-  for (const Tensor& input : wanted) {
-    check(input.requires_grad(), "One of the differentiated Tensors does not require grad");
-    input.retain_grad();
-    edges.push_back(gradient_edge(input));
-  }
+  std::vector<Edge> roots = root_edges(outputs);
+  std::vector<Edge> edges = wanted_edges(inputs, roots, [](const Tensor& input) { input.retain_grad(); });
   backward_to_edges(roots, std::move(gradients), edges, options);
 }
 
 void backward_to_edges(const std::vector<Edge>& roots, Gradients root_gradients, const std::vector<Edge>& inputs,
                        BackwardOptions options) {
-  options.retain_graph |= options.create_graph;
   Pass pass(options, inputs.empty() ? nullptr : &inputs, true);
   pass.run(roots, std::move(root_gradients));
   pass.finish();

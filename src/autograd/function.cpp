@@ -54,8 +54,6 @@ Gradients FunctionNode::apply(Gradients incoming) {
   while (given.size() > expected && !given.back().defined()) given.pop_back();  // more than asked for, but nothing
   check(given.size() == expected, "function ", name_, " returned an incorrect number of gradients (expected ", expected,
         ", got ", count, ")");
-  for (size_t i = 0; i < given.size(); ++i)
-    if (!next_edges()[i]) given[i] = Tensor();
   return given;
 }
 
@@ -171,7 +169,8 @@ class FunctionCall {
     bool view = is_view_of_input(result);
     if (view) result.impl()->set_view_base(result.impl()->view_base(), ViewKind::CustomFunction);
     if (!records_ || !differentiable) {
-      node_->add_input(InputMetadata(result));  // backward is given zeros of its shape
+      // What has metadata backward is given zeros for.
+      node_->add_input(differentiable || context_.materialize_non_diff_ ? InputMetadata(result) : InputMetadata());
       return result;
     }
     if (!view) result.impl()->set_view_base(nullptr);

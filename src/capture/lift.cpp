@@ -1,5 +1,6 @@
 #include "umbra/capture/lift.h"
 
+#include "capture/functional_wrappers.h"
 #include "umbra/autograd/function.h"
 #include "umbra/capture/functionalize.h"
 
@@ -19,6 +20,7 @@ Tensor LiftMode::replace(const Tensor& tensor) {
   auto found = stand_ins_.find(tensor.impl());
   if (found != stand_ins_.end()) return found->second.stand_in;
   if (!is_outside(tensor)) return tensor;
+  functional::OfLevel none(nullptr);  // of the transform functionalize, whose calls come here too
   Tensor stand_in = make_ ? make_(tensor) : Tensor();
   if (!stand_in.defined()) stand_in = tensor;
   set(tensor, stand_in);

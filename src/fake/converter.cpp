@@ -173,7 +173,8 @@ Tensor FakeConverter::from_tensor(FakeModeImpl& mode, const Tensor& real, const 
                              " is not in Umbra yet");
   SymShape sizes(real.sym_sizes());
   // Another mode's tensor has metadata to go by, as a real one has; symbols are understood only where they were made.
-  check(!real.is_symbolic() || fake_mode_of(real)->shape_env() == mode.shape_env(), "Mixing fake modes NYI");
+  FakeModeImpl* other = real.is_symbolic() ? fake_mode_of(real) : &mode;
+  check(other && (other == &mode || other->shape_env() == mode.shape_env()), "Mixing fake modes NYI");
   if (!context || !mode.shape_env() || real.is_symbolic())
     return convert(mode, real, sizes, real.sym_strides(), real.sym_storage_offset());
   auto symbol = [&](int64_t value, const std::string& place, const sym::SymbolOptions& options) {

@@ -2,11 +2,13 @@
 import pytest
 
 import umbra
+import umbra.export
 from umbra import tensor
 from umbra._functorch.aot_autograd import aot_function
 from umbra._functorch.compilers import nop
 from umbra._higher_order_ops import cond, map, scan, while_loop
 from umbra.fx.experimental.proxy_tensor import make_fx
+from umbra.utils.checkpoint import checkpoint
 
 
 def cube_or_square(x):
@@ -252,7 +254,6 @@ def test_rows_need_gradients_where_they_have_a_history():
 
 
 def test_a_checkpointed_loop_is_captured():
-    from umbra.utils.checkpoint import checkpoint
     loop = lambda e: while_loop(lambda j, d: j < 2, lambda j, d: (j + 1, d.sin() * d), (tensor(0), e))[1]
     function = lambda x: checkpoint(lambda e: while_loop(lambda i, c: i < 2, lambda i, c: (i + 1, loop(c)), (tensor(0), e))[1], x.sin(), use_reentrant=False)
     x = tensor([.9, 1.2], requires_grad=True)
@@ -289,3 +290,114 @@ def test_a_constant_that_a_backward_pass_meets_is_kept():
     x = tensor([.5, .7], requires_grad=True)
     for run in (aot_function(function, nop), make_fx(function)(x)):
         assert umbra.allclose(run(x), function(x))
+
+
+class Scaled(umbra.autograd.Function):
+    """A gradient that is not that of what forward computes."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y = x.tanh()
+        ctx.save_for_backward(x, y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        return g * (y + x * x)
+
+
+class Setup(umbra.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x.sin()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0].cos() * 2
+
+
+def weighted(x):
+    with umbra.no_grad():
+        weight = x.sum().sigmoid()
+    return x * weight + x.sin()
+
+
+@pytest.mark.parametrize("step", [weighted, Scaled.apply, lambda x: Scaled.apply(x).exp(), lambda x: umbra.func.vjp(Setup.apply, x)[1](x.sin())[0],
+                                  lambda x: checkpoint(lambda y: y * y.exp(), x, use_reentrant=False)])
+@pytest.mark.parametrize("around", [lambda f, x: cond(x.sum() > 0, f, lambda y: y * y, (x,)), lambda f, x: map(f, umbra.stack([x, x * .5])).sum(0),
+                                    lambda f, x: scan(lambda c, r: (f(c) + r, c * r), x, umbra.stack([x, x * .5]))[0],
+                                    lambda f, x: while_loop(lambda i, c, d: i < 2, lambda i, c, d: (i + 1, f(c) * d, c * d), (tensor(0), x, x.cos()))[1]])
+def test_a_second_derivative_is_that_of_what_the_function_calls(around, step):
+    """The graph of a first derivative does not tell what has a history, nor a custom function's gradient."""
+    def derivative(x):
+        return umbra.autograd.grad(around(step, x).sin().sum(), x, create_graph=True)[0].exp()
+    x = tensor([.4, -.2, .7], dtype=umbra.float64, requires_grad=True)
+    got, expected = (umbra.autograd.grad(run(x).sum(), x)[0] for run in (aot_function(derivative, nop), derivative))
+    assert umbra.allclose(got, expected)
+
+
+@pytest.mark.parametrize("function", [lambda x: while_loop(lambda i, c: i < 3, lambda i, c: (i + 1, c.sin() + x * .3), (tensor(0), x))[1],
+                                      lambda x: while_loop(lambda i, c, d: i < 3, lambda i, c, d: (i + 1, c.sin() * d, d * .5), (tensor(0), x, x))[1],
+                                      lambda x: scan(lambda c, r: (c.sin() + r * x, c * r), x, umbra.stack([x, x * .5]))[0]])
+def test_a_loop_may_be_given_one_tensor_at_two_places(function):
+    x = tensor([.4, -.7, 1.3], requires_grad=True)
+    got, expected = (umbra.autograd.grad(run(x).cos().sum(), x)[0] for run in (aot_function(function, nop), function))
+    assert umbra.allclose(got, expected)
+
+
+@pytest.mark.parametrize("around", [lambda f, x: cond(x.sum() > 0, f, lambda y: y * y, (x,)), lambda f, x: map(f, umbra.stack([x, x * .5])).sum(0)])
+def test_an_exported_derivative_is_that_of_what_the_function_calls(around):
+    first, second = umbra.ones(3) * .3, umbra.ones(3) * .7
+    class Derivative(umbra.nn.Module):
+        def forward(self, x):
+            y = around(lambda y: Scaled.apply(y * second - first) * first, x)
+            return umbra.autograd.grad(y.sum(), x)[0]
+    x = tensor([.4, -.2, .7], requires_grad=True)
+    assert umbra.allclose(umbra.export.export(Derivative(), (x,)).module()(x), Derivative()(x))
+
+
+def kept_elsewhere(y):
+    with umbra.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t / 2):
+        return y.tanh().exp()
+
+
+@pytest.mark.parametrize("part", [lambda y: checkpoint(lambda z: z.tanh(), y, use_reentrant=False), kept_elsewhere])
+@pytest.mark.parametrize("capture", [lambda f, x: aot_function(f, nop), lambda f, x: make_fx(f)(x), lambda f, x: make_fx(f, tracing_mode="fake")(x)])
+def test_what_hooks_compute_inside_is_not_taken_for_closed_over(capture, part):
+    def derivative(y):
+        return umbra.autograd.grad(part(y).sin().sum(), y, create_graph=True)[0]
+    function = lambda x: map(derivative, umbra.stack([x, x * .5])) + cond(x.sum() > 0, derivative, lambda y: y * y, (x,))
+    x = tensor([.4, -.7, 1.3], requires_grad=True)
+    assert umbra.allclose(capture(function, x)(x), function(x))
+
+
+def test_a_recorded_way_back_through_a_loop_runs_again():
+    w = tensor([.1, .2, .3], requires_grad=True)
+    step = lambda c: while_loop(lambda i, y: i < 1, lambda i, y: (i + 1, y[[2, 0, 0]] * w), (tensor(0), c))[1]
+    function = lambda x: scan(lambda c, v: (step(c) * v, c.sin()), x, umbra.stack([x, x * .5]))[0]
+    derivative = lambda x: umbra.autograd.grad(function(x).sin().sum(), x, create_graph=True)[0].exp()
+    x = tensor([.4, -.7, 1.3], requires_grad=True)
+    assert umbra.allclose(make_fx(derivative, tracing_mode="fake", _allow_non_fake_inputs=True)(x)(x), derivative(x))
+
+
+@pytest.mark.parametrize("part", [lambda y, w: y * w, lambda y, w: y.detach() * w + y * w.detach()])
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_checkpoint_in_a_loop_closes_over_what_needs_gradients(part, order):
+    w, x = tensor([.1, .2, .3], requires_grad=True), tensor([.4, -.7, 1.3], requires_grad=True)
+    def function(x):
+        y = while_loop(lambda i, y: i < 2, lambda i, y: (i + 1, checkpoint(lambda z: part(z, w).exp(), y, use_reentrant=False)), (tensor(0), x))[1]
+        return y if order == 1 else umbra.autograd.grad(y.sin().sum(), x, create_graph=True)[0]
+    for got, expected in zip(*[umbra.autograd.grad(run(x).cos().sum(), [x, w]) for run in (aot_function(function, nop), function)]):
+        assert umbra.allclose(got, expected)
+
+
+def test_functionalize_inside_a_captured_function_closes_over_tensors():
+    w, x = tensor([.1, .2, .3], requires_grad=True), tensor([.4, -.7, 1.3], requires_grad=True)
+    function = lambda x: umbra.func.functionalize(lambda y: y.sin() * w)(x)
+    for got, expected in zip(*[umbra.autograd.grad(run(x).cos().sum(), [x, w]) for run in (aot_function(function, nop), function)]):
+        assert umbra.allclose(got, expected)

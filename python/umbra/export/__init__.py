@@ -14,9 +14,11 @@ from umbra.export.graph_signature import ExportBackwardSignature, ExportGraphSig
 from umbra.export.unflatten import FlatArgsAdapter, UnflattenedModule, unflatten  # noqa: F401
 from umbra.export.pt2_archive._package import check_protocol, load_pt2, package_pt2
 
-__getattr__ = lazy_submodules(__name__)
+__all__ = ["AdditionalInputs", "Constraint", "CustomDecompTable", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram",
+           "FlatArgsAdapter", "ModuleCallEntry", "ModuleCallSignature", "ShapesCollection", "UnflattenedModule", "default_decompositions", "dims",
+           "draft_export", "export", "load", "register_dataclass", "save", "unflatten"]
 
-export_for_training = export
+__getattr__ = lazy_submodules(__name__)
 
 
 def default_decompositions():

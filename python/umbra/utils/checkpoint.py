@@ -116,17 +116,19 @@ def _regions_end():
 
 
 class _Surroundings:
-    """What a function finds around it besides its arguments: the state of random numbers, and the type that autocast casts to."""
+    """What a function finds around it besides its arguments: the state of random numbers, the type that autocast casts to, and in a capture what stands for
+    tensors that it closes over."""
 
     def __init__(self, preserve_rng_state):
         self.state = umbra.get_rng_state() if preserve_rng_state else None
+        self.stand_ins = _C._stand_ins()
         self.casts = [{"device_type": device, "enabled": umbra.is_autocast_enabled(device), "dtype": umbra.get_autocast_dtype(device),
                        "cache_enabled": umbra.is_autocast_cache_enabled()} for device in ("cpu", "cuda")]
 
     @uninterrupted
     def again(self):
         """The same surroundings for a block."""
-        with _random_numbers_of(self.state), _regions_end(), contextlib.ExitStack() as stack:
+        with self.stand_ins, _random_numbers_of(self.state), _regions_end(), contextlib.ExitStack() as stack:
             for cast in self.casts:
                 if cast["enabled"] or umbra.is_autocast_enabled(cast["device_type"]):
                     stack.enter_context(umbra.autocast(**cast))

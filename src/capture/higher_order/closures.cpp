@@ -5,6 +5,7 @@
 #include "capture/higher_order/layers.h"
 #include "umbra/autograd/autocast.h"
 #include "umbra/capture/effects.h"
+#include "umbra/capture/functionalize.h"
 #include "umbra/capture/lift.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/core/memory.h"
@@ -19,10 +20,39 @@ IntrusivePtr<LiftMode> active_lift() {
   return IntrusivePtr<LiftMode>(static_cast<LiftMode*>(active_mode(DispatchKey::Lift)));
 }
 
+/// The tensor, or the value of a functional wrapper.
+Tensor value_of(const Tensor& t) { return is_functional(t) ? from_functional(t) : t; }
+
 /// What was found out about a call's functions.
 struct Scouted {
   std::vector<Tensor> closed_over;
   Rehearsed functions;
+};
+
+/// What a run computes, as it is seen below autograd: what a hook keeps, or a backward pass that ends early, is there
+/// though no layer above has seen it.
+class Computed {
+ public:
+  Computed(const std::vector<Value>& inputs, const std::vector<Tensor>& known)
+      : tracer_(make_counted<Tracer>(DispatchKey::Proxy, make_counted<fx::GraphModule>(make_counted<fx::Graph>()))) {
+    fx::Node* last = nullptr;
+    auto name = [this] { return "arg" + std::to_string(tracer_->graph().size()) + "_1"; };
+    for (const Value& v : inputs)
+      last = tracer_->add_input(name(), v.is_tensor() ? Value(value_of(v.tensor_ref())) : v);
+    for (const Tensor& t : known) last = tracer_->add_input(name(), Value(value_of(t)));
+    tracer_->locations = false;
+    auto meet = [this, last, name](const Value& v) mutable { return last = tracer_->add_input_after(last, name(), v); };
+    tracer_->on_symbol = meet;
+    tracer_->on_constant = [meet](const Tensor& t) mutable { return meet(Value(t)); };
+  }
+  const IntrusivePtr<Tracer>& tracer() const { return tracer_; }
+  bool has(const Tensor& tensor) const {
+    fx::Node* node = tracer_->node_of(value_of(tensor));
+    return node && node->op() != fx::Op::Placeholder;
+  }
+
+ private:
+  IntrusivePtr<Tracer> tracer_;
 };
 
 /// A run of each function above all other layers, into a graph that nobody keeps: what it does not know is closed over.
@@ -43,12 +73,13 @@ Scouted scout(const FunctionCall& call, const std::vector<bool>& tracked = {}) {
     for (const Value& v : inputs) last = tracer->add_input(name(), v);
     for (const Tensor& t : found.closed_over) last = tracer->add_input(name(), Value(t));
     auto meet = [&](const Value& value) { return last = tracer->add_input_after(last, name(), value); };
+    Computed computed(inputs, found.closed_over);
     tracer->on_constant = [&](const Tensor& tensor) {
-      found.closed_over.push_back(tensor);
+      if (!computed.has(tensor)) found.closed_over.push_back(tensor);
       return meet(Value(tensor));
     };
     tracer->on_symbol = meet;  // numbers are the same in all layers
-    EnterMode scope(tracer);
+    EnterMode below(computed.tracer()), scope(tracer);
     std::vector<Value> results = call.run_function(which, inputs);
     tracer->set_output(results);
     refuse_effects(call, module->graph(), results);
@@ -61,7 +92,7 @@ Scouted scout(const FunctionCall& call, const std::vector<bool>& tracked = {}) {
 /// The symbols in a call's sizes, which only their own ShapeEnv knows; a new one where there are none.
 IntrusivePtr<sym::ShapeEnv> symbols_of(const FunctionCall& call) {
   for (const Tensor& t : call.tensors())
-    if (FakeModeImpl* mode = t.is_symbolic() ? fake_mode_of(t) : nullptr)
+    if (FakeModeImpl* mode = t.is_symbolic() ? fake_mode_of(value_of(t)) : nullptr)
       return IntrusivePtr<sym::ShapeEnv>(mode->shape_env());
   return make_counted<sym::ShapeEnv>();
 }
@@ -71,8 +102,12 @@ Scouted scout_without_data(const FunctionCall& call, const std::vector<bool>& tr
   FakeOptions options{.shape_env = symbols_of(call), .allow_non_fake_inputs = true};
   options.allow_scalar_outputs = options.allow_dynamic_output_shapes = true;
   auto mode = make_counted<FakeModeImpl>(std::move(options));
-  FunctionCall stand_in =
-      with_values(call, [&](const Value& v) { return v.is_tensor() ? Value(mode->from_tensor(v.tensor_ref())) : v; });
+  FunctionCall stand_in = with_values(call, [&](const Value& v) {
+    if (!v.is_tensor()) return v;
+    Tensor fake = mode->from_tensor(value_of(v.tensor_ref()));
+    if (v.tensor_ref().requires_grad()) fake.requires_grad_();
+    return Value(fake);
+  });
   WithoutModes without_tracers(DispatchKey::Proxy), without_users(DispatchKey::UserMode);
   EnterMode scope(mode);
   Scouted found = scout(stand_in, tracked);
@@ -146,15 +181,19 @@ FunctionCall close_functions(const FunctionCall& call) {
   bool closed = true;
   for (size_t i : call.functions()) closed &= is_closed(call.argument(i));
   if (closed) return call;
-  std::vector<Value> closed_over;
+  std::vector<Value> found;
   for (const Tensor& t : any_data(call) ? scout_without_data(call).closed_over : scout(call).closed_over)
-    if (!is_operand(call, t)) closed_over.push_back(Value(t));
-  FunctionCall wider = call.with_operands(closed_over);
+    if (!is_operand(call, t)) found.push_back(Value(t));
+  return closed_over(call, found);
+}
+
+FunctionCall closed_over(const FunctionCall& call, const std::vector<Value>& values) {
+  FunctionCall wider = call.with_operands(values);
   std::vector<size_t> positions = call.functions();
   for (size_t which = 0; which < positions.size(); ++which) {
     std::vector<Value> inputs = call.inputs(which);
     size_t own = inputs.size();
-    inputs.insert(inputs.end(), closed_over.begin(), closed_over.end());
+    inputs.insert(inputs.end(), values.begin(), values.end());
     wider.set_argument(positions[which], function_value(close(call.argument(positions[which]), inputs, own), true));
   }
   return wider;

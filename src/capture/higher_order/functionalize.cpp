@@ -1,7 +1,12 @@
 // Functionalisation: below it, functions are functions of values.
 #include "umbra/capture/functionalize.h"
 
+#include <algorithm>
+#include <unordered_set>
+
 #include "capture/higher_order/layers.h"
+#include "capture/higher_order/metadata.h"
+#include "umbra/autograd/grad_mode.h"
 #include "umbra/capture/effects.h"
 
 namespace umbra {
@@ -39,18 +44,48 @@ void functionalize_functions(const Operator& op, DispatchKeySet, Value* frame) {
 
 const RegisterFunctionLayer kFunctionalize(DispatchKey::Functionalize, functionalize_functions);
 
+/// The values of inputs, each a tensor of its own: stand-ins of one tensor, such as what a loop carries and what every
+/// step is given, have one value, and would be one input.
+std::vector<Value> apart(const std::vector<Value>& inputs) {
+  std::unordered_set<const TensorImpl*> seen;
+  std::vector<Value> values;
+  for (const Value& v : inputs) {
+    Value value = to_value(v);
+    bool again = value.is_tensor() && !seen.insert(value.tensor_impl()).second;
+    values.push_back(again ? stand_in(value) : value);
+  }
+  return values;
+}
+
 }  // namespace
 
-ValueFunction record_lowered(const ValueFunction& function, const std::vector<Value>& inputs,
-                             const RepeatedRun& repeated) {
+namespace {
+
+ValueFunction recorded_values(const ValueFunction& function, const std::vector<Value>& inputs,
+                              const RepeatedRun& repeated) {
   bool functional =
       active_mode(DispatchKey::Functionalize) && !dispatch_state().exclude.has(DispatchKey::Functionalize);
   if (!functional) return record_function(function, inputs, repeated);
   ValueFunction lowered = lower(function);
-  std::vector<Value> values;
-  for (const Value& v : inputs) values.push_back(to_value(v));
+  std::vector<Value> values = apart(inputs);
   ExcludeKeys off(kAbove);
   return record_function(lowered, values, repeated);
+}
+
+/// Whether calls with these are recorded with a history.
+bool has_history(const std::vector<Value>& values) {
+  bool recorded = active_mode(DispatchKey::Proxy) && !dispatch_state().exclude.has(DispatchKey::Proxy);
+  if (!recorded || !is_grad_enabled() || dispatch_state().exclude.has(DispatchKey::Autograd)) return false;
+  return std::ranges::any_of(values, [](const Value& v) { return v.is_tensor() && v.tensor_ref().requires_grad(); });
+}
+
+}  // namespace
+
+ValueFunction record_lowered(const ValueFunction& function, const std::vector<Value>& inputs,
+                             const ValueFunction& differentiated, const RepeatedRun& repeated) {
+  return [recorded = recorded_values(function, inputs, repeated), differentiated](const std::vector<Value>& values) {
+    return has_history(values) ? differentiated(values) : recorded(values);
+  };
 }
 
 }  // namespace umbra

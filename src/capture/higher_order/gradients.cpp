@@ -18,6 +18,7 @@ struct GradientFunction {
   std::optional<InputHistory> history;  // a wanted one that is not tracked has a gradient of zeros
   std::vector<size_t> given;            // results that have weights
   RepeatedRun* repeated;                // told, while it is recorded
+  bool differentiated = false;          // what it gives has a history
 
   bool is_tracked(size_t k) const { return !history || history->tracked[wanted[k]]; }
 
@@ -46,15 +47,18 @@ struct GradientFunction {
     std::vector<Tensor> inputs, outputs, weights;
     for (size_t k = 0; k < wanted.size(); ++k) {
       Value& input = all[wanted[k]];
-      input = Value(input.tensor().detach());
+      // An alias is an end of this way back, also where another input depends on it.
+      input = Value(differentiated ? input.tensor().alias() : input.tensor().detach());
       if (is_tracked(k)) inputs.push_back(input.tensor());
     }
     InputHistory seen = tracked_inputs();
     HistoryScope scope(seen, all);
     std::vector<Value> results = call_function(function, all);
     scope.leave();
-    const fx::Graph& graph = active_tracer(DispatchKey::Proxy)->graph();
-    *repeated = {.detached = wanted.size(), .last = *graph.reversed().begin()};
+    if (repeated) {
+      const fx::Graph& graph = active_tracer(DispatchKey::Proxy)->graph();
+      *repeated = {.detached = wanted.size(), .last = *graph.reversed().begin()};
+    }
     for (size_t k = 0; k < given.size(); ++k) {
       if (!results[given[k]].tensor_ref().requires_grad()) continue;
       outputs.push_back(results[given[k]].tensor());
@@ -64,7 +68,7 @@ struct GradientFunction {
     std::vector<autograd::Edge> from, to;  // no derivative of the user's
     for (const Tensor& t : outputs) from.push_back(autograd::gradient_edge(t));
     for (const Tensor& t : inputs) to.push_back(autograd::gradient_edge(t));
-    if (!outputs.empty()) gradients = autograd::grad_of_edges(from, weights, to, {});
+    if (!outputs.empty()) gradients = autograd::grad_of_edges(from, weights, to, {.create_graph = differentiated});
     std::vector<Value> found;
     for (size_t k = 0, next = 0; k < wanted.size(); ++k) {
       Tensor gradient = is_tracked(k) ? gradients[next++] : Tensor();
@@ -85,7 +89,10 @@ ValueFunction function_gradient(const FunctionCall& call, size_t which, const st
   RepeatedRun repeated;
   GradientFunction gradient{
       call.argument(call.functions()[which]), inputs.size(), wanted, call.history(), given, &repeated};
-  return record_lowered(gradient, examples, repeated);
+  GradientFunction again = gradient;
+  again.repeated = nullptr;
+  again.differentiated = true;
+  return record_lowered(gradient, examples, again, repeated);
 }
 
 }  // namespace umbra

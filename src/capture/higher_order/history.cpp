@@ -151,6 +151,8 @@ void note_history(FunctionCall& call) {
   InputHistory history;
   history.grad_mode = is_grad_enabled();
   std::vector<Value> inputs = call.inputs(call.functions().size() - 1);
+  // A loop's way back has functions of different inputs; they are graphs, which ask for nothing.
+  if (call.inputs(0).size() != inputs.size()) return;
   std::vector<bool>& tracked = history.tracked;
   history.given = given_tensors(call, inputs.size());
   std::vector<Value> carried;
@@ -174,16 +176,21 @@ void note_history(FunctionCall& call) {
   call.set_history(std::move(history));
 }
 
+ValueFunction plain_function(const FunctionCall& call, size_t which) {
+  return [function = call.argument(call.functions()[which])](const std::vector<Value>& inputs) {
+    return call_function(function, inputs);
+  };
+}
+
 ValueFunction with_history(const FunctionCall& call, size_t which) {
-  Value function = call.argument(call.functions()[which]);
-  if (!call.history()) return [function](const std::vector<Value>& inputs) { return call_function(function, inputs); };
-  return [function, history = *call.history()](const std::vector<Value>& inputs) {
+  if (!call.history()) return plain_function(call, which);
+  return [function = plain_function(call, which), history = *call.history()](const std::vector<Value>& inputs) {
     SaveDispatchState state;
     dispatch_state().exclude = dispatch_state().exclude - DispatchKeySet(DispatchKey::Autograd);
     SetGradEnabled grad_mode(history.grad_mode);
     autograd::WithoutSavedTensorHooks of_the_run_alone;
     HistoryScope scope(history, inputs);
-    std::vector<Value> results = call_function(function, inputs);
+    std::vector<Value> results = function(inputs);
     for (Value& v : results) v = without_history(v, inputs);
     return results;
   };

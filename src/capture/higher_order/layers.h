@@ -15,6 +15,9 @@ bool is_captured(const FunctionCall& call);
 /// if a function writes an operand or a tensor from outside, or gives one back.
 FunctionCall close_functions(const FunctionCall& call);
 
+/// The call with functions that are given these values, which they close over.
+FunctionCall closed_over(const FunctionCall& call, const std::vector<Value>& values);
+
 /// The same errors for a call that is not captured, and those of results that do not fit, found without running a
 /// function on data. Gives what the functions close over.
 std::vector<Tensor> check_functions(const FunctionCall& call);
@@ -38,6 +41,9 @@ class HistoryScope {
   std::vector<Tensor> marked_;
   bool inside_ = true;
 };
+
+/// A function of a call, as it was given.
+ValueFunction plain_function(const FunctionCall& call, size_t which);
 
 /// A function of such a call, as it runs for its values: it sees what the user's code may ask for (which inputs need
 /// gradients, the grad mode), and what it gives has no history.
@@ -72,9 +78,11 @@ struct RepeatedRun {
 ValueFunction record_function(const ValueFunction& function, const std::vector<Value>& inputs,
                               const RepeatedRun& repeated = {});
 
-/// The same where functionalisation is on: the recorded function is one of the values below it.
+/// The same where functionalisation is on: the recorded function is one of the values below it. A graph has lost what
+/// its calls' history was (a custom function's gradient, a part without one): where what is given has a history that is
+/// followed, `differentiated` runs instead.
 ValueFunction record_lowered(const ValueFunction& function, const std::vector<Value>& inputs,
-                             const RepeatedRun& repeated = {});
+                             const ValueFunction& differentiated, const RepeatedRun& repeated = {});
 
 /// "torch.cond"
 std::string public_name(const FunctionCall& call);

@@ -190,17 +190,6 @@ FunctionCall whole_call(const FunctionCall& call, const RecordedCall& recorded) 
   return whole;
 }
 
-/// The call of what was recorded.
-FunctionCall closed_call(const FunctionCall& call, const RecordedCall& recorded) {
-  FunctionCall closed = call.with_operands(recorded.closed_over);
-  std::vector<size_t> positions = call.functions();
-  for (size_t which = 0; which < positions.size(); ++which) {
-    auto run = [module = recorded.functions[which].module](const std::vector<Value>& v) { return module->run(v); };
-    closed.set_argument(positions[which], function_value(run, true));
-  }
-  return closed;
-}
-
 fx::Arguments node_arguments(Tracer& tracer, const FunctionCall& call, const RecordedCall& recorded) {
   const HigherOrder& rule = call.rule();
   bool above = tracer.key() == DispatchKey::PreProxy;
@@ -270,7 +259,8 @@ void record_functions(const Operator& op, DispatchKeySet keys, Value* frame) {
     if (all_data(call)) results = call.redispatch(keys.below(key));
   }
   if (key == DispatchKey::PreProxy) {
-    FunctionCall closed = closed_call(call, recorded);
+    // Derivatives are those of the functions: their graphs do not tell a custom function's gradient.
+    FunctionCall closed = closed_over(call, recorded.closed_over);
     if (needs_gradients(closed)) check_steps(call);
     results = with_recorded_gradient(closed, std::move(results));
   }

@@ -134,13 +134,14 @@ FunctionBackward gradient(const FunctionCall& call, const std::vector<Value>& re
   for (size_t i : back.given) weights.push_back(i < back.carry_count ? results[i] : row_stand_in(results[i]));
   back.gradient = function_gradient(call, 0, examples, back.wanted, weights, back.given);
   size_t count = back.carry_count;
-  back.carries = record_lowered(
-      [run = with_history(call, 0), count](const std::vector<Value>& v) {
-        std::vector<Value> out = part(run(v), 0, count);
-        for (size_t i = 0; i < count; ++i) out.push_back(Value(v[i].tensor().clone()));
-        return out;
-      },
-      examples);
+  auto carries = [count](const ValueFunction& run) -> ValueFunction {
+    return [=](const std::vector<Value>& v) {
+      std::vector<Value> out = part(run(v), 0, count);
+      for (size_t i = 0; i < count; ++i) out.push_back(Value(v[i].tensor().clone()));
+      return out;
+    };
+  };
+  back.carries = record_lowered(carries(with_history(call, 0)), examples, carries(plain_function(call, 0)));
   return [back](const FunctionCall& saved, const std::vector<Tensor>& incoming) { return back.run(saved, incoming); };
 }
 

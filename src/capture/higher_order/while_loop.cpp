@@ -112,7 +112,9 @@ FunctionBackward gradient(const FunctionCall& call, const std::vector<Value>& re
   std::vector<size_t> wanted = differentiable(examples), given = differentiable(results);
   for (size_t i : given) weights.push_back(stand_in(results[i]));
   ValueFunction of_step = function_gradient(call, 1, examples, wanted, weights, given);
-  auto recorded = [&](size_t which) { return record_lowered(with_history(call, which), examples); };
+  auto recorded = [&](size_t which) {
+    return record_lowered(with_history(call, which), examples, plain_function(call, which));
+  };
   ValueFunction condition = recorded(0), body = recorded(1);
   return [=](const FunctionCall& saved, const std::vector<Tensor>& incoming) {
     std::vector<Value> carried = saved.list(kCarried), additional = saved.list(kAdditional), gradients;

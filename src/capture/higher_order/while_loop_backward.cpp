@@ -38,11 +38,12 @@ struct Flow {
     for (size_t i : differentiable(additional)) sums.push_back(Value(zeros_like(additional[i].tensor().detach())));
   }
 
+  /// Constants that a step's gradient was found to use stand last among the additional values, and have none.
   void step(const FunctionCall& call, const std::vector<Value>& given) {
     std::vector<Value> found = call.run_function(kStepGradient, joined(joined(given, carried), call.list(kAdditional)));
-    check(found.size() == carried.size() + sums.size(), "while_loop: a step has ", found.size(), " gradients, ",
-          carried.size() + sums.size(), " are wanted");
-    for (size_t k = 0; k < sums.size(); ++k)
+    check(found.size() >= carried.size() && found.size() <= carried.size() + sums.size(), "while_loop: a step has ",
+          found.size(), " gradients, ", carried.size() + sums.size(), " are wanted");
+    for (size_t k = 0; k < found.size() - carried.size(); ++k)
       sums[k] = Value(sums[k].tensor_ref().add(found[carried.size() + k].tensor_ref()));
     carried = part(found, 0, carried.size());
   }
@@ -84,6 +85,7 @@ std::vector<Value> rehearse(const FunctionCall& call, CostTrace&) {
 struct ByLoops {
   LoopFunctions functions;
   std::vector<Value> start, gradients, additional;
+  size_t sums;
 
   static const Operator& loop() {
     static const Operator& op = get_operator("higher_order::while_loop");
@@ -114,7 +116,7 @@ struct ByLoops {
   }
 
   /// [steps left, gradients carried, sums, start, additional] to the first three.
-  std::vector<Value> step_back(const std::vector<Value>& v, size_t sums) const {
+  std::vector<Value> step_back(const std::vector<Value>& v) const {
     size_t count = start.size(), first_sum = 1 + gradients.size(), state = first_sum + sums;
     Value left(v[0].tensor().sub(1));
     std::vector<Value> rest = part(v, state + count, v.size());
@@ -134,25 +136,24 @@ struct ByLoops {
   std::vector<Value> run() const {
     std::vector<Value> carry = joined({count_steps()}, gradients);
     std::vector<size_t> summed = differentiable(additional);
-    for (size_t i : summed) carry.push_back(Value(zeros_like(additional[i].tensor().detach())));
+    for (size_t k = 0; k < sums; ++k) carry.push_back(Value(zeros_like(additional[summed[k]].tensor().detach())));
     ValueFunction any_left = [](const std::vector<Value>& v) -> std::vector<Value> {
       return {Value(v[0].tensor().gt(0))};
     };
-    ValueFunction back = [self = *this, sums = summed.size()](const std::vector<Value>& v) {
-      return self.step_back(v, sums);
-    };
+    ValueFunction back = [self = *this](const std::vector<Value>& v) { return self.step_back(v); };
     std::vector<Value> found = repeat(any_left, back, carry, joined(start, additional));
     return part(found, 1, found.size());
   }
 };
 
-FunctionBackward gradient(const FunctionCall& call, const std::vector<Value>&) {
+FunctionBackward gradient(const FunctionCall& call, const std::vector<Value>& results) {
   auto recorded = [&](size_t which) {
-    return record_lowered([call, which](const std::vector<Value>& v) { return call.run_function(which, v); },
-                          call.inputs(which));
+    ValueFunction function = plain_function(call, which);
+    return record_lowered(function, call.inputs(which), function);
   };
   LoopFunctions functions{recorded(kCondition), recorded(kBody), recorded(kStepGradient)};
-  return [functions](const FunctionCall& saved, const std::vector<Tensor>& incoming) {
+  size_t sums = results.size() - call.list(kGradients).size();
+  return [functions, sums](const FunctionCall& saved, const std::vector<Tensor>& incoming) {
     std::vector<Tensor> inputs, wanted;
     bool again = is_grad_enabled();
     EnableGrad grad_mode;
@@ -171,7 +172,7 @@ FunctionBackward gradient(const FunctionCall& call, const std::vector<Value>&) {
     };
     std::vector<Value> carried = cut_off(kCarried), gradients = cut_off(kGradients), additional = cut_off(kAdditional);
     std::vector<Tensor> outputs, weights;
-    std::vector<Value> results = ByLoops{functions, carried, gradients, additional}.run();
+    std::vector<Value> results = ByLoops{functions, carried, gradients, additional, sums}.run();
     for (size_t i = 0; i < results.size(); ++i)
       if (results[i].tensor_ref().requires_grad() && incoming[i].defined()) {
         outputs.push_back(results[i].tensor());
