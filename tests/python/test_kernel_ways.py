@@ -298,3 +298,22 @@ def test_the_gradient_of_a_gate(dim, dtype):
     for given in (of(x), turned):
         result = torch.ops.aten.glu_backward(of(g), given, dim)
         assert result.dtype == given.dtype and np.abs(result.double().numpy() - expected).max() < (0.05 if dtype == "bfloat16" else 1e-5)
+
+
+# ---- softmax of short rows: several at once ----
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("n", [1, 3, 8, 16, 17, 40, 64, 65])
+def test_softmaxes_of_short_rows(n, dtype):
+    x = (numbers(37, n + 5, dtype=dtype) * 9)[:, 2:n + 2]
+    x[4, 0], x[30, n // 2], x[36] = math.nan, -math.inf, -math.inf
+    wide = x.double().numpy()
+    with np.errstate(all="ignore"):
+        powers = np.exp(wide - wide.max(1, keepdims=True))
+        wanted = powers / powers.sum(1, keepdims=True)
+        logs = np.log(wanted)
+    error = 1e-2 if dtype is torch.bfloat16 else 1e-5
+    np.testing.assert_allclose(torch.softmax(x, 1).double().numpy(), wanted, atol=error)
+    np.testing.assert_allclose(torch.log_softmax(x, 1).double().numpy(), logs, rtol=error, atol=error)
+    torch.log_softmax(x, 1, out=x)
+    np.testing.assert_allclose(x.double().numpy(), logs, rtol=error, atol=error)
