@@ -284,3 +284,9 @@ def test_whether_function_modes_are_entered_can_be_asked():
         assert torch._C._is_torch_function_mode_enabled()
         with torch._C.DisableTorchFunction():
             assert not torch._C._is_torch_function_mode_enabled() and torch._C._is_torch_function_all_disabled()
+
+
+def test_names_of_the_package_hide_none_of_pythons_that_torch_leaves():
+    names = dir(torch)
+    assert not {"set", "slice", "copy", "expand", "add_"} & set(names) and {"add", "abs_", "abs", "nn", "Tensor", "float32"} <= set(names)
+    assert callable(torch.add_) and callable(torch.copy)  # they are still there to be called
