@@ -29,8 +29,8 @@ class VmapLevel final : public Level {
   void call_inplace(const Operator& op, Value* frame);
   void become_size(const Operator& op, Value* frame);
   void become_view(const Operator& op, const Operator& view, Value* frame);
-  bool give_batch(const Operator& op, Value* frame);
   void call_random(const Operator& op, Value* frame, bool batched);
+  void draw_inplace(const Operator& op, Value* frame);
   void call_one_by_one(const Operator& op, Value* frame);
   void write(const Tensor& self, const Tensor& result);
 
