@@ -104,7 +104,8 @@ template <class DatasetType> class DataLoader {
 
   explicit DataLoader(const DatasetType& dataset, const DataLoaderOptions& options = {})
       : dataset_(dataset), options_(options) {
-    check<ValueError>(options.batch_size > 0, "batch_size should be a positive integer value, but got batch_size=0");
+    detail::check<ValueError>(options.batch_size > 0,
+                              "batch_size should be a positive integer value, but got batch_size=0");
   }
 
   /// The number of batches.
