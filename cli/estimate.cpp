@@ -31,9 +31,8 @@ ProgramCost cost_without_data(const ExportedProgram& program, const ProgramCostO
 
 }  // namespace
 
-void estimate_program(const std::string& path, const EstimateOptions& options) {
-  if (!options.plot.empty()) cli::check_place(options.plot);
-  ProgramCost cost = cost_without_data(cli::load_program(path), {.sizes = options.sizes, .training = options.training});
+void estimate_program(const ExportedProgram& program, const std::string& path, const EstimateOptions& options) {
+  ProgramCost cost = cost_without_data(program, {.sizes = options.sizes, .training = options.training});
   for (const auto& [name, size] : cost.sizes)
     std::printf("%-12s %s = %lld\n", "Size", name.c_str(), static_cast<long long>(size));
   const CostReport& report = cost.report;

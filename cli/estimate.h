@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "umbra/export/exported_program.h"
+
 namespace umbra {
 
 struct EstimateOptions {
@@ -12,7 +14,7 @@ struct EstimateOptions {
   std::string plot;                // where to write the page with the plot; empty for none
 };
 
-/// Prints what a call of the program in a file costs.
-void estimate_program(const std::string& path, const EstimateOptions& options);
+/// Prints what a call of a program costs; `path` is where it is from.
+void estimate_program(const ExportedProgram& program, const std::string& path, const EstimateOptions& options);
 
 }  // namespace umbra

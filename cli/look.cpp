@@ -75,7 +75,7 @@ int info(const std::string& path) {
   if (!missing.empty()) return 0;
   std::printf("cost of a call\n");
   try {
-    estimate_program(path, {});
+    estimate_program(program, path, {});
   } catch (const std::exception& e) {
     std::printf("not known: %s\n", e.what());
   }

@@ -12,6 +12,7 @@
 
 #include "commands.h"
 #include "estimate.h"
+#include "files.h"
 
 namespace {
 
@@ -139,7 +140,8 @@ class Program {
         ->add_option("files", paths_, ".pt2 files")
         ->required();
     CLI::App* costs = add("estimate", "say what a call of a program costs, from a run without data", [this] {
-      umbra::estimate_program(path_, costs_);
+      if (!costs_.plot.empty()) check_place(costs_.plot);
+      umbra::estimate_program(load_program(path_), path_, costs_);
       return 0;
     });
     costs->add_option("file", path_, "a .pt2 file")->required();

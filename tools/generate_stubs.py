@@ -220,6 +220,13 @@ SPREAD = {"size", "shape", "dims", "repeats"}
 # And so may the tensors of these: `meshgrid(x, y, indexing="ij")`.
 SPREAD_TENSORS = {"aten::einsum", "aten::meshgrid", "aten::broadcast_tensors", "aten::block_diag", "aten::cartesian_prod", "aten::atleast_1d",
                   "aten::atleast_2d", "aten::atleast_3d", "aten::chain_matmul"}
+# How else functions may be called that are written in Python: parameters behind the first tensor, and the result.
+IN_PYTHON = {"nonzero": ("*, as_tuple: bool", "Any"),
+             "norm": ("p: float | str | None = ..., dim: int | Sequence[int] | None = ..., keepdim: bool = ..., dtype: dtype | None = ...", "Tensor"),
+             "tensordot": ("b: Tensor, dims: int | Tensor | Sequence[Any] = ..., out: Tensor | None = ...", "Tensor"),
+             "sparse_coo_tensor": ("values: Any, size: Any = ..., *, dtype: dtype | None = ..., device: device | str | int | None = ..., "
+                                   "requires_grad: bool = ..., check_invariants: bool | None = ...", "Tensor")}
+FIRST = {"tensordot": "a: Tensor", "sparse_coo_tensor": "indices: Any"}  # where that is not `input`
 # Packages with stubs of their own, and what their operators begin with.
 PACKAGES = {"utils": "", "nn": "", "nn.functional": "", "nn.utils": "", "utils.data": "", "linalg": "linalg_", "fft": "fft_", "special": "special_", "random": "",
             "jit": "", "cuda": ""}
@@ -326,6 +333,9 @@ def definitions(name, schemas, indent="", as_method=False):
             if line not in seen:
                 seen.add(line)
                 lines.append(line)
+    if name in IN_PYTHON:
+        first = "self" if as_method else FIRST.get(name, "input: Tensor")
+        lines.append(f"def {name}({first}, {IN_PYTHON[name][0]}) -> {IN_PYTHON[name][1]}: ...")
     if len(lines) == 1:
         return [indent + lines[0]]
     return [part for line in lines for part in (indent + "@overload", indent + line)]

@@ -57,6 +57,10 @@ UMBRA_LIBRARY(mylib, library) {
   });
   library.fake("scale", [](const Tensor& x, double) { return empty_like(x); });
   library.gradient("scale", "x", {"grad", "factor"}, [](const Tensor& grad, double factor) { return grad * factor; });
+  library.batch("scale", [](const Batched& x, double factor) {
+    static auto scale = typed<Tensor(const Tensor&, double)>("mylib::scale");
+    return Batched(scale(x.value, factor), x.dim);
+  });
 }
 
 void operator_of_ones_own() {
@@ -64,6 +68,8 @@ void operator_of_ones_own() {
   Tensor x = ones({3}, {.requires_grad = true});
   scale(x, 3).sum().backward();
   expect(x.grad().equal(full({3}, 3.)), "the gradient is the library's");
+  Tensor rows = vmap([&](const Tensor& row) { return scale(row, 2); })(ones({4, 3}));
+  expect(rows.equal(full({4, 3}, 2.)), "one call for all rows");
 
   auto graph = make_fx([&](const Tensor& x) { return scale(x, 4).relu(); }, {zeros({2})});
   expect(graph->code().find("torch.ops.mylib.scale.default") != std::string::npos, "a call of it is one node");

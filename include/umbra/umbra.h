@@ -15,6 +15,7 @@
 #include "umbra/capture/make_fx.h"
 #include "umbra/core/generator.h"
 #include "umbra/core/indexing.h"
+#include "umbra/core/interrupt.h"
 #include "umbra/core/tensor.h"
 #include "umbra/core/threads.h"
 #include "umbra/core/value.h"

@@ -135,6 +135,12 @@ void check_factory_options(const Operator& op, const Value& pin_memory, const Va
 }
 }  // namespace
 
+/// A tensor is taken for a float, a list of tensors is not taken for one of floats.
+static bool begins_with_tensor(PyObject* object) {
+  bool sequence = (PyList_CheckExact(object) || PyTuple_Check(object)) && PySequence_Fast_GET_SIZE(object) > 0;
+  return sequence && is_tensor(PySequence_Fast_GET_ITEM(object, 0));
+}
+
 bool Matcher::read_parameter(PyObject* object, Reading reading, size_t i, Value* frame, Scratch& scratch) const {
   const Parameter& p = parameters_[i];
   bool typed = p.type.base == SchemaType::Base::DType && p.default_value && !p.default_value->is_none();
@@ -144,6 +150,9 @@ bool Matcher::read_parameter(PyObject* object, Reading reading, size_t i, Value*
   }
   // For an operator a tensor is no number: another overload takes it, and keeps its history.
   if (reading == Reading::Operator && p.type.base == SchemaType::Base::Scalar && is_tensor(object)) return false;
+  if (reading != Reading::Operator && p.type.base == SchemaType::Base::Float && p.type.list &&
+      begins_with_tensor(object))
+    return false;
   if (read_value(object, p.type, frame[i], scratch, numbers_as_tensors_)) return true;
   if (reading == Reading::Operator) return read_loosely(object, p.type, frame[i]);
   if (object != Py_None || !p.none_is_default) return false;
@@ -162,13 +171,18 @@ bool Matcher::read_spelt_out(const CallArguments& call, size_t first, Value* fra
   return true;
 }
 
+/// Whether an argument can be the first of sizes that are spelt out.
+static bool is_int_like(PyObject* object) {
+  SymInt unused;
+  return PyLong_CheckExact(object) || read_int(object, unused);
+}
+
 bool Matcher::read_positional(const CallArguments& call, Reading reading, Value* frame, Scratch& scratch, size_t& given,
                               Mismatch& why) const {
   size_t first_list = reading == Reading::Method ? 1 : 0;
   given = call.positional;
   bool spelt_out = reading != Reading::Operator && takes_spelt_out_ints(reading) && given > first_list &&
-                   call.values[first_list] != Py_None && !PyTuple_Check(call.values[first_list]) &&
-                   !PyList_Check(call.values[first_list]);
+                   is_int_like(call.values[first_list]);
   if (!spelt_out && given > positional_) return why.set(Mismatch::Reason::TooMany, given, nullptr);
   size_t plain = spelt_out ? first_list : given;
   for (size_t i = 0; i < plain; ++i)
@@ -185,7 +199,8 @@ static bool is_out_option(std::string_view name) {
   return name == "dtype" || name == "layout" || name == "device" || name == "pin_memory";
 }
 
-/// Keywords that are no parameters of the schema but belong to Python's functions: requires_grad, out=(a, b), out=None.
+/// Keywords that are no parameters of the schema but belong to Python's functions: requires_grad, out=(a, b), out=[a,
+/// b], out=None.
 bool Matcher::read_extra_keyword(PyObject* keyword, PyObject* value, Value* frame, Scratch& scratch, uint64_t& filled,
                                  Mismatch& why) const {
   std::string_view name = text_of(keyword);
@@ -197,11 +212,11 @@ bool Matcher::read_extra_keyword(PyObject* keyword, PyObject* value, Value* fram
                       short_type_name(Py_TYPE(value)));
     return true;
   }
-  if (name != "out" || !op_.has_out() || !PyTuple_Check(value))
+  if (name != "out" || !op_.has_out() || (!PyTuple_Check(value) && !PyList_Check(value)))
     return why.set(Mismatch::Reason::UnknownKeyword, 0, keyword);
-  size_t base = parameters_.size() - static_cast<size_t>(PyTuple_GET_SIZE(value));
+  size_t base = parameters_.size() - static_cast<size_t>(PySequence_Fast_GET_SIZE(value));
   for (size_t i = base; i < parameters_.size(); ++i) {
-    PyObject* item = PyTuple_GET_ITEM(value, static_cast<Py_ssize_t>(i - base));
+    PyObject* item = PySequence_Fast_GET_ITEM(value, static_cast<Py_ssize_t>(i - base));
     if (!read_value(item, parameters_[i].type, frame[i], scratch, false))
       return why.set(Mismatch::Reason::WrongType, i, item);
     filled |= uint64_t{1} << i;

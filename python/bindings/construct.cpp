@@ -9,6 +9,7 @@
 #include "numpy_arrays.h"
 #include "tensor_type.h"
 #include "torch_function.h"
+#include "umbra/capture/functionalize.h"
 #include "umbra/core/warning.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/jit/trace.h"
@@ -232,7 +233,7 @@ PyObject* list_of(const Tensor& t, int64_t dim, const char* at) {
 
 /// Without data to read: element by element through item(), which knows constants and makes symbols.
 PyObject* list_of_items(const Tensor& t) {
-  if (t.dim() == 0) return wrap(call_value<"aten::item">(t).to_scalar());
+  if (t.dim() == 0) return wrap(call_value<"aten::item">(t));
   Value parts = call_value<"aten::unbind.int">(t);
   TensorList tensors = parts.tensor_list();
   nb::object out = owned(PyList_New(static_cast<Py_ssize_t>(tensors.size())));
@@ -377,7 +378,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
 }
 
 PyObject* to_list(const Tensor& tensor) {
-  if (tensor.is_fake()) return list_of_items(tensor);
+  if (tensor.is_fake() || (is_functional(tensor) && !tensor.storage()->has_data())) return list_of_items(tensor);
   if (auto* object = static_cast<PyObject*>(tensor.impl()->python_object()))
     check(!tensor.impl()->keys().has(DispatchKey::Subclass), ".tolist() is not supported for tensor subclasses, got ",
           short_type_name(Py_TYPE(object)));

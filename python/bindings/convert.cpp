@@ -173,12 +173,15 @@ template <class T, class F> bool read_list(PyObject* object, Value& out, F&& one
   return true;
 }
 
-bool read_scalar_value(PyObject* object, Value& out) {
-  Scalar number;
-  if (!read_scalar(object, number)) return false;
-  out = Value(number);
+/// What `read` makes of the object; false where that is nothing.
+template <class T> bool read_as(PyObject* object, Value& out, bool (*read)(PyObject*, T&)) {
+  T value;
+  if (!read(object, value)) return false;
+  out = Value(std::move(value));
   return true;
 }
+
+bool read_scalar_value(PyObject* object, Value& out) { return read_as<Scalar>(object, out, read_scalar); }
 
 bool read_list_of(PyObject* object, const SchemaType& type, Value& out, Scratch& scratch) {
   switch (type.base) {
@@ -265,6 +268,20 @@ bool read_scalar(PyObject* object, Scalar& out) {
   return true;
 }
 
+namespace {
+
+/// An integer. One that may be symbolic, a size, may be a tensor of one element; others have no dimensions.
+bool read_number(PyObject* object, bool may_be_symbolic, Value& out) {
+  if (PyLong_CheckExact(object)) {  // any int64; a size is told by who asks for it
+    out = Value(long_value(object));
+    return true;
+  }
+  if (!may_be_symbolic && is_tensor(object) && tensor_of(object).dim() != 0) return false;
+  return read_as<SymInt>(object, out, read_int);
+}
+
+}  // namespace
+
 bool read_value(PyObject* object, const SchemaType& type, Value& out, Scratch& scratch, bool numbers) {
   if (object == Py_None && type.optional) {
     out = Value();
@@ -273,19 +290,8 @@ bool read_value(PyObject* object, const SchemaType& type, Value& out, Scratch& s
   if (type.list) return read_list_of(object, type, out, scratch);
   switch (type.base) {
     case Base::Tensor: return read_tensor(object, numbers, out, scratch);
-    case Base::Int:
-    case Base::SymInt: {
-      if (PyLong_CheckExact(object)) {  // any int64; a size is told by who asks for it
-        out = Value(long_value(object));
-        return true;
-      }
-      // A size may be a tensor of one element, a number that is none has to have no dimensions.
-      if (type.base == Base::Int && is_tensor(object) && tensor_of(object).dim() != 0) return false;
-      SymInt value;
-      if (!read_int(object, value)) return false;
-      out = Value(value);
-      return true;
-    }
+    case Base::Int: return read_number(object, false, out);
+    case Base::SymInt: return read_number(object, true, out);
     case Base::Float:
     case Base::SymFloat: return read_double(object, out);
     case Base::Bool:
@@ -296,34 +302,14 @@ bool read_value(PyObject* object, const SchemaType& type, Value& out, Scratch& s
       if (!PyUnicode_Check(object)) return false;
       out = Value(std::string(text_of(object)));
       return true;
-    case Base::Device: {
-      Device device;
-      if (!read_device(object, device)) return false;
-      out = Value(device);
-      return true;
-    }
-    case Base::DType: {
-      DType dtype;
-      if (!read_dtype(object, dtype)) return false;
-      out = Value(dtype);
-      return true;
-    }
-    case Base::Layout: {
-      Layout layout;
-      if (!read_layout(object, layout)) return false;
-      out = Value(layout);
-      return true;
-    }
+    case Base::Device: return read_as<Device>(object, out, read_device);
+    case Base::DType: return read_as<DType>(object, out, read_dtype);
+    case Base::Layout: return read_as<Layout>(object, out, read_layout);
     case Base::MemoryFormat:
       if (Py_TYPE(object) != g_memory_format_type) return false;
       out = Value(static_cast<MemoryFormat>(constant_of(object)));
       return true;
-    case Base::Generator: {
-      GeneratorPointer generator;
-      if (!read_generator(object, generator)) return false;
-      out = Value(std::move(generator));
-      return true;
-    }
+    case Base::Generator: return read_as<GeneratorPointer>(object, out, read_generator);
     default: out = read_any(object); return true;
   }
 }

@@ -32,6 +32,7 @@ class PythonResolver final : public jit::Resolver {
     nb::object found = names_.attr("type")(text);
     return found.is_none() ? nullptr : nb::cast<JitType>(found).type;
   }
+  std::string generic(const std::string& path) override { return nb::cast<std::string>(names_.attr("generic")(path)); }
   SugaredPtr attribute(const Sugared& of, const std::string& name) override {
     if (of.kind == Sugared::Kind::Python)
       return read(

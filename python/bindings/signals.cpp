@@ -1,8 +1,13 @@
 #include "signals.h"
 
+#include <pthread.h>
+
 #include <csignal>
+#include <ctime>
 
 #include "capture_watch.h"
+#include "umbra/capture/tracer.h"
+#include "umbra/core/interrupt.h"
 
 #define Py_BUILD_CORE  // for the arguments of a frame
 #include <internal/pycore_frame.h>
@@ -157,6 +162,35 @@ class NoneHandled {
   nb::object before_;
 };
 
+// ---- handlers in the midst of what C++ runs ----
+
+/// The thread that Python calls handlers on.
+pthread_t g_main_thread;
+
+int64_t coarse_milliseconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
+/// Between two steps of a graph, a script or a backward pass, which Python sees nothing of. Its lock is asked for
+/// seldom: another thread may be at work under it, and lets go after five milliseconds. What is being captured is left
+/// alone, as a handler's calls would be part of it.
+void check_signals() {
+  constexpr int64_t kInterval = 50;
+  static int64_t last = 0;  // of the main thread
+  if (!pthread_equal(pthread_self(), g_main_thread)) return;
+  int64_t now = coarse_milliseconds();
+  if (now - last < kInterval) return;
+  last = now;
+  nb::gil_scoped_acquire lock;
+  bool capturing = is_capturing() || active_tracer(DispatchKey::Proxy) || active_tracer(DispatchKey::PreProxy);
+  if (capturing || PyErr_Occurred()) return;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+// ---- contexts ----
+
 /// Enters a context as a whole: handlers that wait run inside, as if their signals came there.
 nb::object enter(const nb::object& function, nb::args args) {
   if (Raised raised = hold_back()) {
@@ -260,6 +294,9 @@ int signal_handled_by(PyFrameObject* frame) {
 }
 
 void bind_signals(nb::module_& m) {
+  nb::object main_thread = nb::module_::import_("threading").attr("main_thread")();
+  g_main_thread = nb::cast<unsigned long>(main_thread.attr("ident"));
+  set_interrupt_check(check_signals);
   // _entering(function), _leaving(function): methods that enter and leave a context as the functions do, uninterrupted.
   m.def("_entering", [](nb::object function) { return method_of(enter, std::move(function)); });
   m.def("_leaving", [](nb::object function) { return method_of(leave, std::move(function)); });

@@ -112,6 +112,34 @@ std::string given_text(const CallArguments& call, Reading reading) {
                   ", but found element of type ", found, " at pos 0");
 }
 
+/// Refuses the first keyword that is not spelt as a parameter; NumPy's names for parameters are none.
+void check_keywords(const std::string& name, Reading reading, const Matcher& matcher, const CallArguments& call) {
+  size_t count = matcher.op().argument_count();
+  for (size_t k = 0; k < call.keyword_count(); ++k) {
+    std::string given(text_of(call.keyword(k)));
+    bool known = false;
+    for (size_t i = 0; i < count; ++i) known = known || matcher.parameter_name(i, reading) == given;
+    if (!known) fail<TypeError>(name, "() got an unexpected keyword argument '", given, "'");
+  }
+}
+
+/// Sizes that are spelt out, the first of which is one and another is not.
+void check_spelt_out(const std::string& name, Reading reading, const Matcher& matcher, const CallArguments& call) {
+  size_t first = reading == Reading::Method ? 1 : 0;
+  SymInt unused;
+  if (!matcher.takes_spelt_out_ints(reading) || call.positional < first + 2 || !read_int(call.values[first], unused))
+    return;
+  nb::object all = nb::steal(PyList_New(0));
+  bool ints = true;
+  for (size_t i = first; i < call.positional; ++i) {
+    ints = ints && read_int(call.values[i], unused);
+    PyList_Append(all.ptr(), call.values[i]);
+  }
+  if (!ints)
+    fail_element(name, matcher.parameter_name(first, reading), "", matcher.op().schema().arguments[first].type,
+                 all.ptr());
+}
+
 [[noreturn]] void fail_single(const std::string& name, Reading reading, const Matcher& matcher,
                               const CallArguments& call, const Mismatch& why) {
   size_t skipped = reading == Reading::Method ? 1 : 0;
@@ -128,6 +156,7 @@ std::string given_text(const CallArguments& call, Reading reading) {
       fail<TypeError>(name, "() takes ", takes, " positional argument", takes == 1 ? "" : "s", " but ", given, were);
     }
     case Mismatch::Reason::UnknownKeyword:
+      check_keywords(name, reading, matcher, call);
       fail<TypeError>(name, "() got an unexpected keyword argument '", std::string(text_of(why.object)), "'");
     case Mismatch::Reason::Duplicate:
       fail<TypeError>(name, "() got multiple values for argument '", matcher.parameter_name(why.parameter, reading),
@@ -316,6 +345,7 @@ void fail_no_signature(const std::string& name, Reading reading, const std::vect
     return reading == Reading::Function &&
            std::any_of(out.begin(), out.end(), [&](const Matcher* o) { return is_out_of(*o, m); });
   };
+  for (const Matcher* m : shown) check_spelt_out(name, reading, *m, call);
   std::vector<const Matcher*> plausible;
   for (const Matcher* m : shown)
     if ((shown.size() == 1 && !has_unnamed_factors(name)) || takes_as_many(*m, call, has_out(*m)))
@@ -326,6 +356,7 @@ void fail_no_signature(const std::string& name, Reading reading, const std::vect
     Frame frame(matcher->op());
     Mismatch why;
     if (!matcher->read(call, reading, frame.data(), scratch, why)) fail_single(name, reading, *matcher, call, why);
+    if (reading == Reading::Method) check_keywords(name, reading, *matcher, call);
   }
   auto text = [&](const Matcher& m) { return signature_text(m, reading, has_out(m)); };
   std::string message = name + "() received an invalid combination of arguments - got " + given_text(call, reading);

@@ -345,19 +345,20 @@ void Watched::watch_module_part(PyObject* part, Scope& scope, int depth) {
 /// The tensors, parts or hooks of a module, which are looked at elsewhere.
 void Watched::watch_members(PyObject* dict, Scope& scope) {
   kind_ = Kind::Dict;
-  exact_ = true;
+  exact_ = ordered_ = true;  // `parameters()` and its like give them in their order
   length_ = PyDict_GET_SIZE(dict);
-  if (scope.restorable) copy_ = owned(PyDict_Copy(dict));
+  nb::object copy = ordered_copy(dict);
+  if (scope.restorable) copy_ = copy;
   Py_ssize_t position = 0;
   PyObject *key, *value;
-  while (PyDict_Next(dict, &position, &key, &value)) {
+  while (PyDict_Next(copy.ptr(), &position, &key, &value)) {
     auto same = std::make_unique<Watched>();
     same->kind_ = Kind::Same;
     same->object_ = nb::borrow(value);
     items_.push_back({nb::borrow(key), std::move(same)});
     if (is_tensor(value)) scope.tensors.insert(tensor_of(value).impl());
   }
-  version_ = dict_version(dict);
+  version_ = PyODict_Check(dict) ? 0 : dict_version(dict);
 }
 
 // ---- whether they are what they were ----

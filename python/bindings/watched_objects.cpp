@@ -175,9 +175,18 @@ bool has_contents(PyObject* object) {
   return is_array(object) || (PyObject_CheckBuffer(object) && !PyBytes_Check(object));
 }
 
+/// The bytes of an array. A class of its own may give others (those of a masked array are filled), or refuse.
+static nb::object bytes_of_array(nb::handle array) {
+  try {
+    return array.attr("tobytes")();
+  } catch (const nb::python_error&) {
+    return nb::module_::import_("numpy").attr("ndarray").attr("tobytes")(array);
+  }
+}
+
 nb::object contents_of(PyObject* object) {
   nb::handle array(object);
-  if (is_array(object)) return nb::make_tuple(array.attr("tobytes")(), array.attr("dtype"), array.attr("shape"));
+  if (is_array(object)) return nb::make_tuple(bytes_of_array(array), array.attr("dtype"), array.attr("shape"));
   nb::object bytes = nb::steal(PyBytes_FromObject(object));
   if (!bytes) PyErr_Clear();
   return bytes ? bytes : nb::none();

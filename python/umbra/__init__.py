@@ -102,6 +102,9 @@ def __dir__():
 
 def __getattr__(name):
     """Submodules are loaded when they are first used; operators that were registered later appear when they are asked for."""
+    if name == "__all__":  # for `from torch import *`, which is to hide no more of Python's names than torch does
+        names = {*__dir__(), *_OTHER_NAMES} & _modules.torch_names()["torch"]
+        return sorted(each for each in names if each[0].isupper() or not _modules.is_module_of_torch(each))
     if name in _OTHER_NAMES:
         return getattr(_sys.modules[__name__], _OTHER_NAMES[name])
     if name == "Storage":  # of the default type, whichever it is now

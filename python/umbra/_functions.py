@@ -220,11 +220,13 @@ def is_same_size(input, other):
 
 
 def typename(obj):
-    """The name of a tensor's type, `torch.FloatTensor`, or of any object's class."""
+    """The name of a tensor's type, `torch.FloatTensor`; of a function or class its own, with its module; of any other object that of its class."""
     if isinstance(obj, Tensor):
         return obj.type()
-    cls = obj if isinstance(obj, type) else type(obj)
-    return f"{cls.__module__}.{cls.__qualname__}" if cls.__module__ != "builtins" else cls.__qualname__
+    named = obj if hasattr(obj, "__qualname__") or hasattr(obj, "__name__") else type(obj)
+    module = getattr(named, "__module__", None) or ""
+    name = getattr(named, "__qualname__", None) or named.__name__
+    return name if module in ("", "builtins") else f"{module}.{name}"
 
 
 @overridable

@@ -164,8 +164,9 @@ def _deepcopy(self, memo):
     if id(self) in memo:
         return memo[id(self)]
     if self.requires_grad and not self.is_leaf:
-        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. If "
-                           "you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage")
+        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If "
+                           "you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
+                           "https://github.com/pytorch/pytorch/pull/103001")
     import umbra
     if _is_wrapper(self) or type(self) is not Tensor and self.is_meta:  # what it stands for is not in its own memory
         with umbra.no_grad():
@@ -205,16 +206,18 @@ def _copied_memory(self, memo):
     storage = self.untyped_storage()
     key = ("umbra storage", storage._cdata)
     if key not in memo:
-        flat = self.detach().as_strided((storage.nbytes() // self.element_size(),), (1,), 0)
-        memo[key] = flat.clone()
+        written = self.detach()  # as the memory has it: the other tensors there need not be conjugate
+        _C._set_conj(written, False)
+        _C._set_neg(written, False)
+        memo[key] = written.as_strided((storage.nbytes() // self.element_size(),), (1,), 0).clone()
     copied = memo[key]
     if copied.dtype != self.dtype:
         copied = copied.view(self.dtype)
     result = copied.as_strided(self.size(), self.stride(), self.storage_offset()).detach()
     if self.is_conj():
-        _C._set_conj(result, True)
+        result = result.conj_physical()
     if self.is_neg():
-        _C._set_neg(result, True)
+        result = result.neg()
     if type(self) not in (Tensor, _C.FakeTensor):
         result = _C._make_subclass(type(self), result, False)
     return result

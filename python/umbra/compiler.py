@@ -28,7 +28,8 @@ def is_exporting():
 
 
 def is_dynamo_compiling():
-    return False
+    """True while `torch.compile` captures a function; export does not count."""
+    return _state.compiling and not _state.exporting
 
 
 def _in_compiled_call():

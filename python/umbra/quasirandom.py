@@ -41,11 +41,7 @@ class SobolEngine:
         self.num_generated = 0
 
     def _scramble(self):
-        generator = umbra.Generator()
-        if self.seed is not None:
-            generator.manual_seed(self.seed)
-        else:
-            generator.seed()
+        generator = None if self.seed is None else umbra.Generator().manual_seed(self.seed)
         bits, powers = self.MAXBIT, umbra.arange(self.MAXBIT)
         digits = umbra.randint(2, (self.dimension, bits), generator=generator)
         self.shift = (digits * (1 << powers)).sum(-1)

@@ -256,15 +256,16 @@ TensorSpec ByteReader::read_look(const SymShape& sizes, const SymShape& strides)
   return TensorSpec(sizes, strides, static_cast<DType>(type), Device(static_cast<DeviceType>(device), index));
 }
 
+uint8_t ByteReader::small(uint8_t last) {
+  uint8_t value = number<uint8_t>();
+  require(value <= last, "no such value");
+  return value;
+}
+
 Value ByteReader::plain(int depth) {
   using Tag = Value::Tag;
   require(depth < kDeepest, "lists are too deep");
   auto tag = static_cast<Tag>(number<uint8_t>());
-  auto small = [&](uint8_t last) {
-    uint8_t value = number<uint8_t>();
-    require(value <= last, "no such value");
-    return value;
-  };
   switch (tag) {
     case Tag::None: return {};
     case Tag::Int: return Value(number<int64_t>());
@@ -287,6 +288,13 @@ Value ByteReader::plain(int depth) {
       require((e->type() == sym::Type::Bool) == (tag == Tag::SymBool), "an expression of another type");
       return tag == Tag::SymBool ? Value(SymBool(e)) : Value(SymFloat(e));
     }
+    default: return list(tag, depth);
+  }
+}
+
+Value ByteReader::list(Value::Tag tag, int depth) {
+  using Tag = Value::Tag;
+  switch (tag) {
     case Tag::IntList: {
       std::vector<SymInt> out(count(1 + sizeof(uint32_t)));
       for (SymInt& n : out) n = size();

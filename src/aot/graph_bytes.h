@@ -83,6 +83,9 @@ class ByteReader {
   IntrusivePtr<fx::Graph> graph(FakeModeImpl& mode);
   std::string_view take(size_t count);
   TensorSpec read_look(const SymShape& sizes, const SymShape& strides);
+  /// A byte that is no larger than `last`.
+  uint8_t small(uint8_t last);
+  Value list(Value::Tag tag, int depth);
   fx::Argument argument(const std::vector<fx::Node*>& nodes, int depth);
   Value described(FakeModeImpl& mode, int depth);
   fx::Node* node(fx::Graph& graph, const std::vector<fx::Node*>& nodes);

@@ -11,6 +11,7 @@
 #include "ops/common/unbacked.h"
 #include "umbra/autograd/function.h"
 #include "umbra/autograd/running.h"
+#include "umbra/core/interrupt.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/generated/functions.h"
 
@@ -285,6 +286,7 @@ Gradients Pass::run(const std::vector<Edge>& roots, Gradients root_gradients) {
     if (first && state.dependencies == 0 && state.needed) enqueue(roots[i].node);
   }
   while (!ready_.empty()) {
+    check_interrupt();
     std::pop_heap(ready_.begin(), ready_.end(), Later());
     IntrusivePtr<Node> node = std::move(ready_.back());
     ready_.pop_back();

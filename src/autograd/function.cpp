@@ -54,8 +54,6 @@ Gradients FunctionNode::apply(Gradients incoming) {
   while (given.size() > expected && !given.back().defined()) given.pop_back();  // more than asked for, but nothing
   check(given.size() == expected, "function ", name_, " returned an incorrect number of gradients (expected ", expected,
         ", got ", count, ")");
-  for (size_t i = 0; i < given.size(); ++i)
-    if (!next_edges()[i]) given[i] = Tensor();
   return given;
 }
 

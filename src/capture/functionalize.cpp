@@ -73,6 +73,20 @@ Value view_of_value(const Operator& op, const Value* frame, const Tensor& self) 
   return of_contents();
 }
 
+/// Sizes that only the run will tell are found anew by each call: a view's wrapper shows those of its contents, which
+/// are recorded.
+void show_sizes_of_contents(const Tensor& self, const Tensor& shown, const Tensor& contents) {
+  const Tensor& value = state_of(self.impl()).value;
+  if (identical(shown.sym_sizes(), contents.sym_sizes()) &&
+      shown.sym_storage_offset().same(contents.sym_storage_offset()))
+    return;
+  if (shown.dim() != contents.dim() || !identical(self.sym_sizes(), value.sym_sizes())) return;
+  bool lies_alike =
+      identical(self.sym_strides(), value.sym_strides()) && self.sym_storage_offset().same(value.sym_storage_offset());
+  shown.impl()->set_geometry(contents.sym_sizes(), SymShape(shown.sym_strides()),
+                             lies_alike ? contents.sym_storage_offset() : shown.sym_storage_offset());
+}
+
 void call_view(const Operator& op, Value* frame) {
   Tensor self = frame[0].tensor();
   if (!is_wrapper(self))
@@ -84,6 +98,7 @@ void call_view(const Operator& op, Value* frame) {
   std::vector<Value> arguments(op.argument_count());
   for (size_t i = 1; i < op.argument_count(); ++i) arguments[i] = frame[i];
   auto become_view = [&](const Tensor& wrapper, const Tensor& value, int64_t which) {
+    show_sizes_of_contents(self, wrapper, value);
     wrapper.impl()->set_layer_state(state_of_view(self, {&op, arguments, which}, value));
   };
   if (shown.is_tensor()) become_view(shown.tensor_ref(), values.tensor_ref(), -1);

@@ -218,7 +218,7 @@ Operator& Library::defined_here(const std::string& name) const {
   std::string full = full_name(name);
   for (Operator* op : registered_->operators)
     if (op->name() == full) return *op;
-  fail("operator ", full, " was not defined by this library: a gradient belongs to the definition");
+  fail("operator ", full, " was not defined by this library: gradients and batching rules belong to the definition");
 }
 
 void Library::add(const std::string& name, KernelKey key, KernelFunction function) {

@@ -3,6 +3,7 @@
 #include "capture/auto_functionalized.h"
 #include "export/guard_text.h"
 #include "export/names.h"
+#include "export/size_arithmetic.h"
 #include "export/used_symbols.h"
 #include "sym/layout_watch.h"
 #include "sym/rename.h"
@@ -55,11 +56,13 @@ class NewConditions {
 class Decomposer {
  public:
   Decomposer(const ExportedProgram& program, const DecomposeOptions& options)
-      : from_(program), options_(options), program_(program) {
-    program_.graph_module = make_counted<fx::GraphModule>(make_counted<fx::Graph>());
+      : from_(program),
+        options_(options),
+        program_(with_empty_graph(program)),
+        tracer_(make_counted<Tracer>(DispatchKey::Proxy, program_.graph_module)),
+        sizes_(*tracer_) {
     for (const auto& object : from_.graph().kept_alive()) program_.graph().keep_alive(object);
     if (program_.shape_env) program_.graph().keep_alive(program_.shape_env);
-    tracer_ = make_counted<Tracer>(DispatchKey::Proxy, program_.graph_module);
     tracer_->decompositions = options.table;
     tracer_->decompositions.add("aten::lift_fresh_copy", [](const Tensor& self) { return self.clone(); });
     tracer_->locations = false;
@@ -85,6 +88,11 @@ class Decomposer {
   }
 
  private:
+  static ExportedProgram with_empty_graph(ExportedProgram program) {
+    program.graph_module = make_counted<fx::GraphModule>(make_counted<fx::Graph>());
+    return program;
+  }
+
   void add_inputs() {
     std::vector<fx::Node*> placeholders = from_.graph().placeholders();
     order_ = order_of_inputs(from_.signature.inputs);
@@ -198,11 +206,16 @@ class Decomposer {
     return call_with_origin(call, origin_of);
   }
 
+  static Tracer& recording() { return static_cast<Tracer&>(*active_mode(DispatchKey::Proxy)); }
+
   /// PyTorch's decompositions of these ask first whether each size is negative.
   void take_names_of_checks(const Operator& op, const Value* arguments) const {
-    static const Operator &zeros = get_operator("aten::zeros"), &ones = get_operator("aten::ones");
+    static const Operator &zeros = get_operator("aten::zeros"), &ones = get_operator("aten::ones"),
+                          &stack = get_operator("aten::stack");
+    if (&op == &stack && options_.table.find(op))
+      SizeArithmetic(recording()).stack(arguments[0].tensor_list().vec(), arguments[1].to_int());
     if ((&op != &zeros && &op != &ones) || !options_.table.find(op)) return;
-    fx::Graph& graph = static_cast<Tracer&>(*active_mode(DispatchKey::Proxy)).graph();
+    fx::Graph& graph = recording().graph();
     for (SymInt size : arguments[0].int_list())
       if (size.is_symbolic()) graph.names().create("ge");
   }
@@ -223,7 +236,19 @@ class Decomposer {
         return false;
       }
     }
-    return stays_whole(op) ? (record_whole(op, frame), true) : false;
+    if (stays_whole(op)) return record_whole(op, frame), true;
+    return program_.shape_env && take_apart(op, frame);
+  }
+
+  /// In PyTorch the composite's arithmetic on sizes takes names, before its parts and after them.
+  bool take_apart(const Operator& op, Value* frame) {
+    if (coming_apart_ == &op) return coming_apart_ = nullptr, false;
+    if (&recording() != tracer_.get() || !sizes_.begin(op, frame)) return false;
+    coming_apart_ = &op;
+    op.call(frame);
+    coming_apart_ = nullptr;
+    if (fx::Node* made = tracer_->node_of(plain(frame[0]).tensor_ref())) sizes_.end(op, made);
+    return true;
   }
 
   /// What the program asserts is taken to hold. What is not asserted anew in the same words stays in the new graph.
@@ -514,6 +539,8 @@ class Decomposer {
   ExportedProgram program_;
   IntrusivePtr<FakeModeImpl> mode_;
   IntrusivePtr<Tracer> tracer_;
+  SizeArithmetic sizes_;
+  const Operator* coming_apart_ = nullptr;
   std::vector<Value> values_;  // what stands for the program's inputs
   std::vector<size_t> order_;  // the inputs, as the new program has them
   size_t expected_ = 0;        // conditions on numbers of the run that the program had

@@ -3,6 +3,7 @@
 #include "graph/annotate.h"
 #include "graph/unfinished.h"
 #include "umbra/core/at_location.h"
+#include "umbra/core/interrupt.h"
 #include "umbra/sym/shape_env.h"
 
 namespace umbra::fx {
@@ -276,6 +277,7 @@ std::vector<Value> Plan::run(std::vector<Value> inputs, const Hooks& hooks) cons
   std::vector<Value> slots = take_inputs(std::move(inputs), hooks);
   EndUnfinished levels;
   for (const Step& step : steps_) {
+    check_interrupt();
     annotate_errors(
         *step.node, [&] { run_step(step, slots.data(), hooks); }, [&] { return out_of_range(*step.node, slots); });
     for (uint32_t slot : step.released) slots[slot] = Value();

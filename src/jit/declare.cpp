@@ -54,28 +54,33 @@ std::string path_of(const Tree& t) {
 
 namespace {
 
-/// List[int] and the like.
+/// List[int] and the like; null for names of no generic type.
+TypePtr make_generic(const std::string& name, const std::vector<TypePtr>& parts) {
+  if ((name == "List" || name == "list") && parts.size() == 1) return list_type(parts[0]);
+  if ((name == "Dict" || name == "dict") && parts.size() == 2) return dict_type(parts[0], parts[1]);
+  if (name == "Tuple" || name == "tuple") return tuple_type(parts);
+  if (name == "Optional" && parts.size() == 1)
+    return parts[0]->is(TypeKind::Union) ? union_type({parts[0], simple_type(TypeKind::None)})
+                                         : optional_type(parts[0]);
+  if (name == "Union") return union_type(parts);
+  if (name == "Future" && parts.size() == 1) return future_type(parts[0]);
+  if (name == "Final" && parts.size() == 1) return parts[0];
+  if (name.starts_with("BroadcastingList") && name.size() == 17 && parts.size() == 1) {
+    auto list = std::make_shared<Type>(*list_type(parts[0]));
+    list->broadcast = name.back() - '0';
+    return list;
+  }
+  return nullptr;
+}
+
 TypePtr generic_type(const Tree& tree, const std::string& path, Resolver& resolver) {
-  std::string last = path.substr(path.rfind('.') + 1);
   const Tree& index = *tree.children[1];
   std::vector<TypePtr> parts;
   if (index.kind == Syntax::Tuple)
     for (const TreePtr& c : index.children) parts.push_back(resolve_type(*c, resolver));
   else parts.push_back(resolve_type(index, resolver));
-  if ((last == "List" || last == "list") && parts.size() == 1) return list_type(parts[0]);
-  if ((last == "Dict" || last == "dict") && parts.size() == 2) return dict_type(parts[0], parts[1]);
-  if (last == "Tuple" || last == "tuple") return tuple_type(parts);
-  if (last == "Optional" && parts.size() == 1)
-    return parts[0]->is(TypeKind::Union) ? union_type({parts[0], simple_type(TypeKind::None)})
-                                         : optional_type(parts[0]);
-  if (last == "Union") return union_type(parts);
-  if ((last == "Future") && parts.size() == 1) return future_type(parts[0]);
-  if (last == "Final" && parts.size() == 1) return parts[0];
-  if (last.starts_with("BroadcastingList") && last.size() == 17 && parts.size() == 1) {
-    auto list = std::make_shared<Type>(*list_type(parts[0]));
-    list->broadcast = last.back() - '0';
-    return list;
-  }
+  if (TypePtr type = make_generic(path.substr(path.rfind('.') + 1), parts)) return type;
+  if (TypePtr type = make_generic(resolver.generic(path), parts)) return type;
   fail_at(tree, "Unknown type name '", path, "'");
 }
 

@@ -6,6 +6,7 @@
 
 #include "jit/program.h"
 #include "umbra/autograd/grad_mode.h"
+#include "umbra/core/interrupt.h"
 
 namespace umbra::jit {
 
@@ -57,7 +58,9 @@ std::vector<Value> gathered(const std::vector<Value>& r, const std::vector<uint3
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 thread_local int64_t g_work_left = kNoLimit;
 
+/// What programs that do not end pass again and again: rounds of loops and calls.
 void spend_work() {
+  check_interrupt();
   if (g_work_left == kNoLimit) return;
   check(g_work_left-- > 0, "a program that runs while its file is loaded does not come to an end");
 }
@@ -241,6 +244,7 @@ void Program::loop(const Step& s, State& state) const {
 }
 
 void Program::call_operator(const Step& s, State& state) {
+  check_interrupt();
   const Operator& op = *s.node->op;
   const auto& arguments = op.schema().arguments;
   Frame frame(op);

@@ -16,17 +16,20 @@ namespace {
 struct IndexRule {
   bool negative;  // whether negative positions count from the end
   void (*out_of_range)(int64_t position, int64_t dim, int64_t size);
+  bool names_elements = true;  // or whether a position is read along a dimension, of whatever else is empty
 };
 
 const IndexRule kIndexRule = {true, [](int64_t position, int64_t dim, int64_t size) {
                                 fail<IndexError>("index ", position, " is out of bounds for dimension ", dim,
                                                  " with size ", size);
                               }};
-const IndexRule kSelectRule = {false,
-                               [](int64_t, int64_t, int64_t) { fail<IndexError>("index out of range in self"); }};
-const IndexRule kSelectColumnRule = {false, [](int64_t position, int64_t, int64_t size) {
+const IndexRule kSelectRule = {false, [](int64_t, int64_t, int64_t) { fail<IndexError>("index out of range in self"); },
+                               false};
+const IndexRule kSelectColumnRule = {false,
+                                     [](int64_t position, int64_t, int64_t size) {
                                        fail("INDICES element is out of DATA bounds, id=", position, " axis_dim=", size);
-                                     }};
+                                     },
+                                     false};
 const IndexRule kAddRule = {false, [](int64_t position, int64_t dim, int64_t size) {
                               fail("index ", position, " is out of bounds for dimension ", dim, " with size ", size);
                             }};
@@ -44,7 +47,8 @@ struct IndexColumn {
   int64_t size, stride;   // of the dimension
   bool negative = false;  // whether some position is
 
-  IndexColumn(const Tensor& index, IntArrayRef shape, int64_t dim, int64_t size, int64_t stride, const IndexRule& rule)
+  IndexColumn(const Tensor& index, IntArrayRef shape, int64_t dim, int64_t size, int64_t stride, const IndexRule& rule,
+              bool checked)
       : dtype(index.dtype()),
         data(index.numel() ? index.raw_data() : nullptr),
         walk(shape, {broadcast_strides(index, shape)}),
@@ -60,7 +64,7 @@ struct IndexColumn {
       own.simplify();
     }
     const Strided<1>& order = broadcast ? own : walk;
-    int64_t count = std::min(index.numel(), walk.numel());
+    int64_t count = checked ? std::min(index.numel(), walk.numel()) : 0;
     visit<IndexTypes>(dtype, "index", [&](auto tag) {
       using Index = typename decltype(tag)::type;
       std::atomic<bool> some_negative = false;
@@ -256,13 +260,15 @@ IndexedPair pair_up(const Tensor& self, TensorList indices, IntArrayRef plain_st
   for (int64_t size : shape) pair.count *= size;
 
   size_t lead = position_of_index_dims(indices), remaining = 0;
+  // A position in something that is empty along other dimensions names no element, and may be any.
+  const bool any = self.numel() == 0 && rule.names_elements;
   int64_t ordinal = 0;  // among the indexed dimensions, which is how errors name one
   for (int64_t d = 0; d < self.dim(); ++d) {
     bool indexed = d < static_cast<int64_t>(indices.size()) && indices[d].defined();
     int64_t size = self.sizes()[d], stride = self.strides()[d];
     if (indexed) {
       check<IndexError>(size > 0 || pair.count == 0, "index is out of bounds for dimension with size 0");
-      pair.columns.emplace_back(indices[d], shape, ordinal++, size, stride, rule);
+      pair.columns.emplace_back(indices[d], shape, ordinal++, size, stride, rule, !any || size == 0);
     } else if (remaining < lead) {
       pair.before.push(size, {stride, plain_strides[remaining++]});
     } else {

@@ -22,7 +22,6 @@ TensorDataset::Sample TensorDataset::get(size_t index) const {
 Tensor collate(const std::vector<Tensor>& samples) { return stack(samples); }
 
 std::vector<std::vector<size_t>> batches_of(size_t samples, const DataLoaderOptions& options) {
-  check<ValueError>(options.batch_size > 0, "batch_size should be a positive integer value, but got batch_size=0");
   std::vector<size_t> order(samples);
   std::iota(order.begin(), order.end(), size_t{0});
   if (options.shuffle) {

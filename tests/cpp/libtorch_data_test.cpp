@@ -46,6 +46,8 @@ TEST(Data, Samplers) {
   int64_t sum = 0;
   for (auto batch : *random) sum += batch.target.sum().item<int64_t>();
   EXPECT_EQ(sum, 45);
+  EXPECT_THROW(torch::data::make_data_loader(dataset, torch::data::DataLoaderOptions().batch_size(0)),
+               umbra::ValueError);
 }
 }  // namespace samplers_program
 

@@ -297,3 +297,18 @@ def test_an_operator_of_the_librarys_that_falls_through_autocast_is_not_cast():
             assert umbra.mm(a, a).dtype is F32
     with umbra.autocast("cpu"):
         assert umbra.mm(a, a).dtype is BF16
+
+
+def test_a_scaler_asks_its_own_methods_whether_to_step():
+    class Agreeing(umbra.amp.GradScaler):
+        def _maybe_opt_step(self, optimizer, optimizer_state, *args, **kwargs):
+            self.found = sum(found.item() for found in optimizer_state["found_inf_per_device"].values())
+            return optimizer.step(*args, **kwargs)
+
+    weight = umbra.ones(2, requires_grad=True)
+    optimizer, scaler = umbra.optim.SGD([weight], lr=0.0), Agreeing("cpu", init_scale=2.0)
+    (scaler.scale(weight.sum()) * float("inf")).backward()
+    found = scaler._check_inf_per_device(optimizer)
+    assert [value.item() for value in found.values()] == [1.0] and scaler._found_inf_per_device(optimizer) is found and weight.grad[0] == float("inf")
+    scaler.step(optimizer)
+    assert scaler.found == 1.0 and scaler._get_scale_async().item() == 2.0

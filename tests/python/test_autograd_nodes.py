@@ -476,3 +476,55 @@ def test_the_primal_of_a_computed_dual_has_no_tangent():
         primal, tangent = forward_ad.unpack_dual(forward_ad.make_dual(x, torch.ones(2)).exp())
         (primal + 2 * tangent).sum().backward()
         torch.testing.assert_close(x.grad, torch.full((2,), 3 * math.e))
+
+
+class _Doubles(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, *tensors):
+        ctx.mark_non_differentiable(*tensors[1:])
+        return tensors
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        return tuple(2 * g for g in gradients)
+
+
+def test_a_hook_sees_what_a_custom_function_gave_to_inputs_without_gradients():
+    x, y, index = torch.ones(2, requires_grad=True), torch.ones(3), torch.ones(1, dtype=torch.long)
+    seen = []
+    result = _Doubles.apply(x, y, index)[0]
+    result.grad_fn.register_hook(lambda given, incoming: seen.extend([given, incoming]))
+    result.sum().backward()
+    given, incoming = seen
+    assert [g.tolist() for g in given] == [[2, 2], [0, 0, 0], [0]] and given[2].dtype is torch.int64
+    assert incoming[1:] == (None, None)
+    assert x.grad.tolist() == [2, 2] and y.grad is None
+
+
+def test_a_backward_hook_of_a_module_sees_zeros_for_inputs_without_gradients():
+    class Sum(torch.nn.Module):
+        def forward(self, a, b, index, number):
+            return 2 * a + b + index.float() + number
+
+    module, seen = Sum(), []
+    module.register_full_backward_hook(lambda m, given, incoming: seen.append(given))
+    a = torch.ones(2, requires_grad=True)
+    module(a, torch.ones(2), torch.ones(2, dtype=torch.long), 3).sum().backward()
+    (given,) = seen
+    assert [g.tolist() for g in given[:3]] == [[2, 2], [0, 0], [0, 0]] and given[3] is None
+    assert given[2].dtype is torch.int64
+
+
+def test_a_backward_hook_of_a_module_leaves_zeros_where_an_input_or_a_result_took_no_part():
+    class Both(torch.nn.Module):
+        def forward(self, a, b, unused):
+            return 2 * a, 3 * b
+
+    module, seen = Both(), []
+    module.register_full_backward_hook(lambda m, given, incoming: seen.extend([given, incoming]))
+    a, b, unused = (torch.ones(2, requires_grad=True) for _ in range(3))
+    module(a, b, unused)[0].sum().backward()
+    given, incoming = seen
+    assert [g.tolist() for g in given] == [[2, 2], [0, 0], [0, 0]]
+    assert incoming[0].tolist() == [1, 1] and incoming[1] is None
+    assert b.grad.tolist() == [0, 0] and unused.grad.tolist() == [0, 0]

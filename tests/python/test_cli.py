@@ -58,6 +58,11 @@ class TestLooking:
         assert "x                        float32[s77, 3]" in text and "always 2" in text and "[0, 8]" in text
         assert "parameters               8" in text and "FLOP" in text
 
+    def test_a_file_that_can_be_read_once(self, files):
+        with open(files / "net.pt2", "rb") as file:
+            done = subprocess.run(f"cat | {PROGRAM} info /dev/stdin", shell=True, stdin=file, capture_output=True, text=True)
+        assert done.returncode == 0 and "FLOP" in done.stdout and "not known" not in done.stdout
+
     def test_show_and_weights(self, files):
         assert "torch.ops.aten.linear.default" in umbra("show", files / "net.pt2")
         assert "linear.weight" in umbra("weights", files / "net.pt2")

@@ -4,6 +4,7 @@ import sys
 import warnings
 
 import pytest
+from counting import Counting
 
 import umbra as torch
 
@@ -301,8 +302,8 @@ def test_what_cannot_be_captured_runs_as_it_is():
         assert torch.compile(lambda x: x.tolist(), backend="eager")(x) == [0, 1, 2]
         with pytest.raises(ValueError, match="its own"):
             torch.compile(fails, backend="eager")(x)
-    with pytest.raises(RuntimeError):
-        torch.compile(lambda x: x.tolist(), backend="eager", fullgraph=True)(x)
+    with pytest.raises(RuntimeError, match="Found .*Result.* in output"):
+        torch.compile(lambda x: Result(x * 2), backend="eager", fullgraph=True)(x)
 
     def backend(graph, inputs):
         raise KeyError("the backend's")
@@ -465,3 +466,37 @@ def test_what_the_branch_of_a_cond_or_the_steps_of_a_loop_tell_is_a_symbol():
     found, number = torch.compile(numbers, backend="aot_eager", fullgraph=True)(torch.tensor(True), x)
     found.sum().backward()
     assert number == 3 and torch.allclose(x.grad, 3 * x.detach().cos())
+
+
+@pytest.mark.filterwarnings("ignore:torch.compile")
+def test_lists_of_numbers_that_data_tell_are_captured():
+    def function(x):
+        (a, b), (c, d) = x.tolist()
+        return torch.ones(2) * (a + b * c + d), x[0, 0].tolist(), x.tolist()
+    count = Counting()
+    compiled = torch.compile(function, backend=count, fullgraph=True)
+    for numbers in ([[1, 2], [3, 4]], [[4, 2], [1, 1]]):
+        result, first, rows = compiled(torch.tensor(numbers))
+        assert result.tolist() == [numbers[0][0] + numbers[0][1] * numbers[1][0] + numbers[1][1]] * 2
+        assert first == numbers[0][0] and rows == numbers
+    assert count.graphs == 1
+    floats = torch.compile(lambda x: torch.ones(2) * x.tolist()[1], backend="aot_eager")
+    assert floats(torch.tensor([1.5, 2.5])).tolist() == [2.5, 2.5] and floats(torch.tensor([1.5, 0.5])).tolist() == [0.5, 0.5]
+
+
+@pytest.mark.filterwarnings("ignore:torch.compile")
+def test_results_keep_their_class_or_are_refused():
+    class Named(torch.Tensor):
+        pass
+    for function in (lambda x: Named(x + 1), lambda x: (x + 1).as_subclass(Named), lambda x: [x, {"a": (x + 1).as_subclass(Named)}][1]["a"]):
+        compiled = torch.compile(function, backend="aot_eager")
+        assert all(type(compiled(torch.ones(2))) is Named for _ in range(3))
+        with pytest.raises(torch._dynamo.exc.Unsupported, match="a result of the class Named"):
+            torch.compile(function, backend="aot_eager", fullgraph=True)(torch.ones(2))
+
+
+def test_settings_of_compilers_that_have_no_effect_can_be_named():
+    with torch._dynamo.config.patch(accumulated_recompile_limit=3, specialize_int=True, assume_static_by_default=False):
+        assert torch._dynamo.config.accumulated_recompile_limit == 3
+        assert torch.compile(lambda x: x + 1, backend="eager")(torch.ones(1)).item() == 2
+    assert torch._dynamo.config.accumulated_recompile_limit == 256

@@ -348,3 +348,35 @@ def test_containers_that_show_other_things_than_lie_in_them_keep_what_lies_in_th
     for _ in range(2):
         assert compiled(torch.ones(1)).tolist() == [3]
     assert list(dict.items(made)) == list(dict.items(plain)) == [("a", dict)] and counting[:] == [dict, 2]
+
+
+def test_the_order_of_a_modules_parts_is_read():
+    class Parts(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = torch.nn.Parameter(torch.ones(1)), torch.nn.Parameter(torch.full((1,), 2.0))
+            self.register_buffer("c", torch.full((1,), 3.0))
+            self.register_buffer("d", torch.full((1,), 4.0))
+            self.first, self.second = torch.nn.ReLU(), torch.nn.Sigmoid()
+    parts = Parts()
+
+    def function(x):
+        for weight, tensor in enumerate([*parts.parameters(), *parts.buffers()]):
+            x = x + tensor * weight ** 2
+        for part in parts.children():
+            x = part(x) - 40
+        return x
+    compiled, x = torch.compile(function, backend="eager"), torch.ones(1)
+    results = [compiled(x)]
+    for held in (parts._parameters, parts._buffers, parts._modules):
+        key = next(iter(held))
+        held[key] = held.pop(key)
+        assert torch.equal(compiled(x), function(x))
+        results.append(function(x))
+    assert len({value.item() for value in results}) == 4
+
+
+def test_an_array_that_does_not_give_its_bytes():
+    import numpy.ma
+    masked = numpy.ma.masked
+    assert torch.compile(lambda x: x + (masked is None), backend="eager")(torch.ones(1)).item() == 1

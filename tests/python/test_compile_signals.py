@@ -335,3 +335,63 @@ def test_an_interrupt_at_any_call_leaves_the_thread_as_it_was(on_signal, program
             assert {**state(), "call": torch.nn.Module.__call__, "maximum": max, "cache": torch.is_autocast_cache_enabled(),
                     "traced": _C._jit_is_tracing()} == clean, calls
     assert interrupted > 1
+
+
+def counts_while(go_on):
+    rounds = 0
+    while bool(go_on > 0):
+        rounds += 1
+    return rounds
+
+
+class Loop(torch.nn.Module):
+    def forward(self, go_on):
+        return torch.while_loop(lambda go_on, i: go_on > 0, lambda go_on, i: (go_on.clone(), i + 1), (go_on, torch.zeros(())))
+
+
+def many_nodes():
+    base = torch.ones(4_000_000, requires_grad=True)
+    return base, sum(base[i] for i in range(1000))  # each fills a gradient of the whole
+
+
+@pytest.fixture
+def alarm(on_signal):
+    """Has a handler called soon, in the midst of what runs by then."""
+    def set_alarm(handler):
+        on_signal(handler, signal.SIGALRM)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+    yield set_alarm
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script:FutureWarning")
+@pytest.mark.parametrize("make", [lambda: torch.jit.script(counts_while), lambda: torch.export.export(Loop(), (torch.ones(()),)).module(), lambda: torch.compile(Loop())],
+                         ids=["script", "exported", "compiled"])
+def test_what_runs_without_python_is_interrupted(alarm, make):
+    program = make()
+    assert program(torch.zeros(())) is not None
+    alarm(signal.default_int_handler)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        program(torch.ones(()))
+    assert caught.value.__context__ is None and program(torch.zeros(())) is not None
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script:FutureWarning")
+def test_a_run_goes_on_after_a_handler_that_returns(alarm):
+    go_on, program = torch.ones(()), torch.jit.script(counts_while)
+    alarm(lambda number, frame: go_on.zero_())
+    assert program(go_on) > 0
+
+
+def test_a_backward_pass_is_interrupted(alarm):
+    base, result = many_nodes()
+
+    def handler(number, frame):
+        raise TimeoutError("enough")
+    alarm(handler)
+    with pytest.raises(TimeoutError, match="enough"):
+        result.backward()
+    assert base.grad is None
+    (base * 2).sum().backward()
+    assert base.grad[-1].item() == 2

@@ -127,3 +127,11 @@ def test_attention_whose_keys_are_shared_by_groups_of_heads_comes_apart():
     program = umbra.export.export(Attention(), example).run_decompositions()
     assert "scaled_dot_product" not in program.graph_module.code
     assert umbra.allclose(program.module()(*example), Attention()(*example), atol=1e-6)
+
+
+@pytest.mark.parametrize("n, m", [(255, 255), (256, 256), (300, 7), (3, 300)])
+def test_large_identities_have_ones_on_the_diagonal_alone(n, m):
+    program = export(Function(lambda x: umbra.eye(n, m)), (umbra.ones(1),)).run_decompositions()
+    assert umbra.equal(program.module()(umbra.ones(1)), umbra.eye(n, m))
+    dynamic = export(Function(lambda x: umbra.eye(x.shape[0], 3)), (umbra.ones(5),), dynamic_shapes={"x": {0: Dim.AUTO}}).run_decompositions()
+    assert umbra.equal(dynamic.module()(umbra.ones(n)), umbra.eye(n, 3))

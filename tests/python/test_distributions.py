@@ -153,3 +153,14 @@ def test_gamma_draws_from_a_generator():
     gamma = D.Gamma(torch.tensor([2.0]), torch.tensor([1.0]))
     draws = [gamma.sample((3,), generator=torch.Generator().manual_seed(1)) for _ in range(2)] + [gamma.rsample((3,), torch.Generator().manual_seed(1))]
     assert torch.equal(draws[0], draws[1]) and torch.equal(draws[0], draws[2])
+
+
+def test_names_of_types_and_functions():
+    class Thing:
+        def method(self):
+            pass
+    own = f"{__name__}.test_names_of_types_and_functions.<locals>.Thing"
+    assert torch.typename(Thing) == torch.typename(Thing()) == own and torch.typename(Thing().method) == own + ".method"
+    assert torch.typename(len) == "len" and torch.typename(3) == "int" and torch.typename(list) == "list" and torch.typename(torch.ones(1)) == "torch.FloatTensor"
+    assert torch.typename(torch.log_).endswith(".log_") and torch.typename(torch.nn.functional.relu).endswith("nn.functional.relu")
+    assert torch.typename(torch.Tensor.add_).endswith("Tensor.add_")

@@ -105,3 +105,12 @@ def test_the_absolute_value_of_a_number_is_no_branch(given):
 def test_the_absolute_value_of_half_a_size_holds_for_all_sizes():
     program = export(module_of(lambda x: x * abs(x.shape[0] / 2 - 5)), (umbra.ones(3),), dynamic_shapes=({0: umbra.export.Dim.DYNAMIC},))
     assert [program.module()(umbra.ones(n))[0].item() for n in (3, 10, 20)] == [3.5, 0, 5]
+
+
+def test_a_part_whose_length_only_the_run_tells_is_one_size_where_a_program_is_decomposed():
+    program = export(module_of(lambda x, k: x[:k.item()] * 2), (umbra.arange(6.0), umbra.tensor(2)))
+    for table in (None, {}):
+        decomposed = program.run_decompositions() if table is None else program.run_decompositions(table)
+        assert checks(decomposed) == ["u1 >= 0", "u1 <= 6"]
+        assert [str(symbol) for symbol in decomposed.range_constraints] == ["u0", "u1"]
+        assert [len(decomposed.module()(umbra.arange(6.0), umbra.tensor(k))) for k in (0, 2, 9, -2)] == [0, 2, 6, 4]

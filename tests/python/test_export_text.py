@@ -385,3 +385,25 @@ def test_the_numel_of_a_result_follows_from_the_sizes_of_inputs():
 def test_what_decompositions_ask_of_sizes_has_taken_names(function, name):
     program = export(Function(lambda x: (function(x), x >= 1)), (torch.ones(3),), dynamic_shapes={"x": {0: Dim("n")}})
     assert calls(program.run_decompositions()).split()[-1] == name
+
+
+@pytest.mark.parametrize("function, sizes, names", [
+    (lambda x, y: x.reshape(-1) * x.shape[0], [(2, 3)], "sym_size_int_1 view mul_3"),
+    (lambda x, y: x.flatten(0, 1) * x.shape[0], [(2, 3, 4), (0, 1)], "sym_size_int_2 sym_size_int_3 mul view mul_7"),
+    (lambda x, y: x.transpose(1, 2).reshape(x.shape[0], x.shape[2], -1) * x.shape[0], [(3, 2, 5, 4), (0, 2)], "sym_size_int_2 sym_size_int_3 permute clone view mul_21"),
+    (lambda x, y: torch.stack([x, x], 1) * x.shape[0] + (x.shape[0] == 5), [(2, 3)], "sym_size_int_1 cat view mul eq_1 add"),
+    (lambda x, y: (x @ y) * x.shape[0], [(2, 3, 4), (0, 1), (4, 5)], "sym_size_int_3 sym_size_int_4 mul_3 view mm view_1 mul_17"),
+    (lambda x, y: (x @ y) * x.shape[0], [(2, 3, 4), (0,), (4,)], "sym_size_int_2 mul_2 view mul_7 sum_1 view_1 mul_10"),
+    (lambda x, y: (x @ y) * x.shape[0], [(2, 3, 4, 5), (0,), (3, 5, 6)], "sym_size_int_1 mul expand view expand_1 clone view_1 bmm view_2 mul_26"),
+    (lambda x, y: torch.nn.functional.linear(x, y, y.sum(1)) * x.shape[0], [(2, 3, 4), (0,), (5, 4)], "sym_size_int_2 sum_1 mul_4 view permute addmm view_1 mul_11"),
+    (lambda x, y: torch.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=y > 0) * x.shape[0], [(2, 3, 5, 4), (0,), (5, 5)],
+     "sym_size_int_1 gt scalar_tensor scalar_tensor_1 where mul_3 permute mul_4 mul_5 expand view expand_1 view_1 bmm view_2 add _softmax eq_17 logical_not any_1 logical_not_1 "
+     "full_like where_1 expand_2 view_3 expand_3 view_4 bmm_1 view_5 permute_1 clone permute_2 mul_20"),
+])
+def test_what_composites_compute_of_sizes_has_taken_names(function, sizes, names):
+    shape, dims, other = (*sizes, (0,), (1,))[:3] if len(sizes) < 3 else sizes
+    example = (torch.ones(shape), torch.ones(other))
+    program = export(Function(function), example, dynamic_shapes={"x": {d: Dim.AUTO for d in dims}, "y": None}).run_decompositions()
+    assert calls(program) == names
+    larger = torch.rand([n + (d in dims) for d, n in enumerate(shape)]), torch.rand(other)
+    assert torch.allclose(program.module()(*larger), function(*larger))

@@ -95,3 +95,10 @@ def test_an_interpreter_of_a_graph_and_the_module_that_it_reads():
 def test_complex_numbers_with_a_part_that_is_zero_are_written_as_calls():
     code = symbolic_trace(lambda x: x * 2j + (1 + 2j) - complex(-0.0, 1)).code
     assert "x * complex(0.0, 2.0)" in code and "(1+2j)" in code and "complex(-0.0, 1.0)" in code
+
+
+def test_a_node_may_stand_in_one_part_alone():
+    module = symbolic_trace(lambda x: x + 1 + 2 + 3)
+    first, second, third = [node for node in module.graph.nodes if node.op == "call_function"]
+    with pytest.raises(AssertionError, match="add_1 has been removed from owning graph"):
+        fuse_by_partitions(module, [{first: None, second: None}, {second: None, third: None}])

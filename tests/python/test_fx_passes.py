@@ -501,3 +501,17 @@ def test_items_of_what_is_no_part_are_no_partition():
         def forward(self, x):
             return torch.ops.aten.var_mean(x)[0]
     assert CapabilityBasedPartitioner(fx.symbolic_trace(Statistics()), Items(), allows_single_node_partition=True).propose_partitions() == []
+
+
+def test_a_match_whose_input_is_made_of_its_own_values_is_none():
+    def own_value(x):
+        y = x + 1
+        return y * y.sigmoid()
+
+    def pattern(a, b):
+        y = a + 1
+        return y, y * b
+    for match_placeholder in (False, True):
+        matcher = SubgraphMatcher(fx.symbolic_trace(pattern).graph, match_placeholder=match_placeholder)
+        assert matcher.match(fx.symbolic_trace(own_value).graph) == []
+    assert len(SubgraphMatcher(fx.symbolic_trace(pattern).graph).match(fx.symbolic_trace(lambda x, z: (x + 1) * z).graph)) == 1

@@ -186,3 +186,9 @@ def test_types_in_schemas_have_pytorchs_numbers():
 def test_questions_about_sizes_are_operators():
     assert torch.ops.aten.size(torch.ones(2, 3)) == [2, 3] and torch.ops.aten.stride.default(torch.ones(2, 3)) == [3, 1]
     assert str(torch.ops.aten.sym_size.default) == "aten.sym_size.default"
+
+
+def test_functions_of_the_package_have_signatures_or_none():
+    assert all(isinstance(get_signature_for_torch_op(getattr(torch, name)), (list, type(None))) for name in dir(torch) if callable(getattr(torch, name, None)))
+    assert list(get_signature_for_torch_op(torch.conv_tbc_backward)[0].parameters) == ["self", "input", "weight", "bias", "pad"]
+    assert get_signature_for_torch_op(torch.tensor) is None and get_signature_for_torch_op(torch.qscheme) is None

@@ -1,4 +1,5 @@
 """The source of graphs: types in it, other forms of it, packages and pickles of it."""
+import copy
 import pickle
 import sys
 
@@ -104,3 +105,13 @@ def test_parts_are_made_one_call():
     fused = fuse_by_partitions(module, [{relu: None, sin: None}])
     assert [node.op for node in fused.graph.nodes] == ["placeholder", "call_module", "call_function", "call_function", "output"]
     assert umbra.equal(fused(tensor(1.)), expected)
+
+
+def test_a_copy_of_a_graph_with_another_generator_takes_leaves():
+    traced = fx.symbolic_trace(lambda x: {"a": x[0] + x[1]}, concrete_args={"x": [fx.PH, fx.PH]})
+    plain = fx.GraphModule({}, copy.deepcopy(traced.graph))
+    plain.graph.set_codegen(fx.graph.CodeGen())
+    plain.recompile()
+    values = [tensor([1.0]), tensor([2.0])]
+    assert plain(*traced.graph.process_inputs(values)) == [tensor([3.0])]
+    assert traced.graph.process_outputs(plain(*traced.graph.process_inputs(values))) == {"a": tensor([3.0])} == traced(values)

@@ -578,3 +578,12 @@ def test_out_dtype_comes_apart_for_gradients_and_transforms():
 
 def test_loops_have_a_name_of_their_own():
     assert [int(v) for v in umbra.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (umbra.tensor(0), umbra.tensor(1)))] == [3, 8]
+
+
+def test_the_operator_of_cond_takes_its_arguments_by_name():
+    def function(which, x):
+        return umbra.ops.higher_order.cond(which, true_fn=lambda x: x + 1, operands=[x], false_fn=lambda x: x - 1)
+    for which in (True, False):
+        assert function(tensor(which), tensor([1.0])).item() == (2 if which else 0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
+        umbra.ops.higher_order.cond(tensor(True), true_fn=lambda x: x, false_fn=lambda x: x, operands=[tensor(1.0)], other=1)

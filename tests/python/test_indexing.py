@@ -169,6 +169,17 @@ def test_an_array_is_an_index_and_no_tuple_of_its_rows():
     assert (assign(x, rows, 0.0) == 0).all()
 
 
+def test_a_position_that_names_no_element_may_be_any():
+    rows, far = torch.zeros(3, 0), torch.tensor([5])
+    for result in (rows.index_fill(0, far, 1), rows.index_copy(0, far, torch.zeros(1, 0)), rows.index_add(0, far, torch.zeros(1, 0)),
+                   rows.index_put((far,), torch.tensor(1.0))):
+        assert result.shape == (3, 0)
+    assert rows[far].shape == (1, 0)
+    for refused in (lambda: torch.zeros(0, 3).index_fill(0, torch.tensor([0]), 1), lambda: rows.index_select(0, far)):
+        with pytest.raises(IndexError, match="out of (bounds|range)"):
+            refused()
+
+
 def test_bad_positions_of_columns_are_no_index_error():
     x = torch.zeros(2, 3)
     for dim, error, text in ((1, RuntimeError, "INDICES element is out of DATA bounds, id=5 axis_dim=3"), (0, IndexError, "index out of range in self")):

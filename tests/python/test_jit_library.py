@@ -104,3 +104,21 @@ def test_functions_are_left_as_they_are_where_the_compiler_is_off():
     finally:
         _state.enable()
     assert isinstance(torch.jit.script(plain), torch.jit.ScriptFunction)
+
+
+def test_attention_whose_last_projection_changes_the_width():
+    class Pool(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.q, self.k, self.v, self.out = (torch.nn.Linear(4, width) for width in (4, 4, 4, 6))
+
+        def forward(self, x):
+            return torch.nn.functional.multi_head_attention_forward(
+                query=x[:1], key=x, value=x, embed_dim_to_check=x.shape[-1], num_heads=2, in_proj_weight=None,
+                in_proj_bias=torch.cat([self.q.bias, self.k.bias, self.v.bias]), bias_k=None, bias_v=None, add_zero_attn=False, dropout_p=0.0,
+                out_proj_weight=self.out.weight, out_proj_bias=self.out.bias, training=self.training, need_weights=False,
+                use_separate_proj_weight=True, q_proj_weight=self.q.weight, k_proj_weight=self.k.weight, v_proj_weight=self.v.weight)[0]
+
+    pool, x = Pool(), torch.randn(5, 3, 4)
+    assert pool(x).shape == (1, 3, 6)
+    torch.testing.assert_close(torch.jit.script(pool)(x), pool(x))

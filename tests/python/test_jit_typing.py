@@ -378,3 +378,26 @@ def test_a_range_is_a_list_for_a_program_and_bare_containers_are_none():
         return torch.jit.isinstance(x, List)
 
     refused(g, "Attempted to use List without a contained type")
+
+
+# ---- generic types under names of their own ----
+
+def test_generic_types_are_known_by_what_they_are():
+    from typing import Dict as D, List as L, Optional as O, Tuple as T
+
+    @script
+    def f(x: L[Tensor], y: O[Tensor], d: D[str, Tensor]) -> T[Tensor, L[Tensor]]:
+        return x[0] + d["a"], x
+
+    assert str(f.schema) == "f(Tensor[] x, Tensor? y, Dict(str, Tensor) d) -> ((Tensor, Tensor[]))"
+    assert f([torch.ones(1)], None, {"a": torch.ones(1)})[0].tolist() == [2]
+
+
+def test_traced_graphs_with_annotations_are_scripted():
+    class Two(torch.nn.Module):
+        def forward(self, x: List[Tensor]) -> Tuple[Tensor, Tensor]:
+            return x[0] * 2, x[1] + 1
+
+    traced = torch.fx.symbolic_trace(Two())
+    assert "typing_Tuple[" in traced.code
+    assert [t.tolist() for t in script(traced)([torch.ones(1), torch.ones(1)])] == [[2], [2]]

@@ -1,4 +1,5 @@
 """Conjugated and negated views are lazy: what is written through one, or read from it, is the value it stands for."""
+import copy
 
 import pytest
 import umbra as torch
@@ -141,3 +142,13 @@ def test_bytes_of_what_is_yet_to_be_conjugated_or_negated_are_not_seen():
     with pytest.raises(RuntimeError, match="negative bit"):
         torch.ops.aten._neg_view(torch.ones(2)).view(torch.int32)
     assert torch.ops.aten.view_copy.dtype(x.conj(), torch.float32).tolist() == [1, -2]
+
+
+def test_deep_copies_have_the_values_and_no_lazy_bits():
+    plain, conj = numbers(), numbers().conj()
+    for lazy in (conj, conj.imag, negated(plain), negated(conj)):
+        copied = copy.deepcopy(lazy)
+        assert torch.equal(copied, lazy) and not copied.is_conj() and not copied.is_neg()
+    both = copy.deepcopy([plain.conj(), plain])
+    both[1].zero_()
+    assert torch.equal(both[0], plain.conj())  # they shared memory; what was lazy does not

@@ -220,3 +220,32 @@ def test_a_factor_that_is_no_function_is_refused_at_once():
     o = SGD([torch.ones(1)], 1.0)
     with pytest.raises(TypeError, match="lr_lambda should be a function, but got int"):
         lr_scheduler.MultiplicativeLR(o, 3)
+
+
+def test_what_packages_override_is_called():
+    class Careful(lr_scheduler.ReduceLROnPlateau):
+        def _is_better(self, a, best):
+            return a <= best
+
+        def _reduce_lr(self, epoch):
+            super()._reduce_lr(epoch)
+            self.reductions = getattr(self, "reductions", 0) + 1
+
+    o = optimizer(1.0)
+    schedule = Careful(o, patience=0, factor=0.5)
+    for metric in (2.0, 2.0, 3.0):
+        schedule.step(metric)
+    assert schedule.reductions == 1 and schedule.get_last_lr() == [0.5]
+    schedule._reset()
+    assert schedule.best == float("inf") and schedule.num_bad_epochs == 0
+
+    class Linear(lr_scheduler.OneCycleLR):
+        @staticmethod
+        def _annealing_cos(start, end, pct):
+            return 7.0
+    assert Linear(optimizer(1.0), 1.0, total_steps=4, cycle_momentum=False).get_last_lr() == [7.0]
+    step = lr_scheduler.StepLR(o, 1)
+    o.step()
+    step.step()
+    step._initial_step()
+    assert step._step_count == 1 and step.last_epoch == 2

@@ -63,3 +63,19 @@ def test_methods_of_other_classes_say_so_too():
     with pytest.raises(AttributeError, match="^torch.fx.graph.Graph.create_size_node is not in Umbra yet$"):
         graph.create_size_node
     assert hasattr(graph, "find_nodes") and not hasattr(graph, "create_size_node")
+
+
+@pytest.mark.parametrize("module, has, lacks", [
+    ("umbra", {"Tensor", "ones", "float32", "load", "vmap", "dsmm", "set_grad_enabled"}, {"set", "slice", "nn", "relu_backward", "__getattr__"}),
+    ("umbra.optim", {"AdamW", "lr_scheduler"}, {"adam", "lazy_submodules"}), ("umbra.export", {"export", "Dim", "dims"}, {"load_pt2", "check_protocol"}),
+    ("umbra.utils.data", {"DataLoader", "random_split"}, {"dataset", "sampler"}), ("umbra.profiler", {"profile", "schedule"}, {"os", "time", "warnings"})])
+def test_names_of_all_are_those_of_torch(module, has, lacks):
+    names = {}
+    exec(f"from {module} import *", names)
+    assert has <= set(names) and not lacks & set(names)
+
+
+def test_names_of_all_are_there():
+    for module in ("amp", "cuda.amp", "export", "fx", "jit", "nn.attention", "nn.parallel", "nn.utils", "optim", "profiler", "utils.data"):
+        found = importlib.import_module(f"umbra.{module}")
+        assert set(found.__all__) <= torch_names().get(f"torch.{module}", set(found.__all__)) and all(hasattr(found, name) for name in found.__all__), module

@@ -108,6 +108,15 @@ def test_fusion_with_batch_norm():
         nn.utils.fuse_conv_bn_eval(conv.train(), norm)
 
 
+@pytest.mark.parametrize("bias", [False, True])
+def test_what_is_fused_with_batch_norm_keeps_its_type(bias):
+    for layer, norm, fuse in ((nn.Conv2d(3, 4, 3, bias=bias), nn.BatchNorm2d(4), nn.utils.fuse_conv_bn_eval),
+                              (nn.Linear(3, 4, bias=bias), nn.BatchNorm1d(4), nn.utils.fuse_linear_bn_eval)):
+        for kind in (umbra.bfloat16, umbra.float64):
+            fused = fuse(layer.to(kind).eval(), norm.eval())
+            assert fused.weight.dtype == fused.bias.dtype == kind
+
+
 def test_lazy_modules():
     model = nn.LazyConv2d(4, 3)
     with pytest.raises(RuntimeError, match="Can't access the shape of an uninitialized"):

@@ -243,3 +243,8 @@ def test_dropout_of_a_model_that_was_exported_in_training(tmp_path):
     assert names(0.5, True) > 0 and names(0.5, False) == 0
     results = in_onnxruntime(tmp_path, torch.onnx.export(Function(lambda x: F.dropout(x, 0.5) * 0 + x), (X,)), X)
     assert results[0][1:] == [[3, 4], X.reshape(-1).tolist()]
+
+
+def test_a_single_tensor_is_the_only_argument():
+    linear, x = torch.nn.Linear(3, 2), torch.ones(2, 3)
+    assert torch.onnx.export(linear, x).model_bytes == torch.onnx.export(linear, (x,)).model_bytes

@@ -351,3 +351,13 @@ def test_a_weight_without_dimensions_takes_part_in_the_type_of_lerp():
     assert torch.lerp(torch.ones(2), torch.zeros(2), torch.tensor(1j)).tolist() == [1 - 1j, 1 - 1j]
     with pytest.raises(RuntimeError, match="expected dtype long int for `weight` but got dtype float"):
         torch.lerp(*ends, torch.tensor([0.5]))
+
+
+def test_volumes_of_doubles_do_not_keep_their_format():
+    volume, kernel = torch.rand(2, 3, 4, 5, 6), torch.rand(2, 3, 2, 2, 2)
+    last = volume.contiguous(memory_format=torch.channels_last_3d)
+    assert torch.conv3d(last, kernel).is_contiguous(memory_format=torch.channels_last_3d)
+    result = torch.conv3d(last.double(), kernel.double())
+    assert result.is_contiguous()
+    torch.testing.assert_close(result, torch.conv3d(volume.double(), kernel.double()))
+    assert torch.conv3d(last.double().to("meta"), kernel.double().to("meta")).is_contiguous()

@@ -38,3 +38,34 @@ def test_arguments_are_named_as_in_pytorch():
     with pytest.raises(NotImplementedError, match="grad_scale or found_inf is not in Umbra yet"):
         functions.adam([], [], [], [], [], [], grad_scale=torch.ones(1), amsgrad=False, beta1=0.9, beta2=0.999, lr=0.1, weight_decay=0.0,
                        eps=1e-8, maximize=False)
+
+
+def lists_of(optimizer, count):
+    parameters, gradients, kept = [], [], [[] for _ in range(count)]
+    result = optimizer._init_group(optimizer.param_groups[0], parameters, gradients, *kept)
+    return result, parameters, gradients, kept
+
+
+@pytest.mark.parametrize("kind, options, names, result", [
+    (torch.optim.Adam, {"amsgrad": True}, ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step"), False),
+    (torch.optim.ASGD, {}, ("mu", "ax", "eta", "step"), False),
+    (torch.optim.RMSprop, {"centered": True}, ("square_avg", None, "grad_avg", "step"), False),
+    (torch.optim.Adagrad, {}, ("sum", "step"), (False, False))])
+def test_a_step_of_a_package_begins_with_the_lists_of_a_group(kind, options, names, result):
+    with_gradient, without = torch.ones(2, requires_grad=True), torch.ones(3, requires_grad=True)
+    optimizer = kind([with_gradient, without], **options)
+    with_gradient.sum().backward()
+    found, parameters, gradients, kept = lists_of(optimizer, len(names))
+    assert found == result and len(parameters) == 1 and parameters[0] is with_gradient and gradients[0] is with_gradient.grad
+    state = optimizer.state[with_gradient]
+    assert all(values == [] if name is None else values[0] is state[name] for name, values in zip(names, kept))
+
+
+def test_sgd_lists_momenta_where_there_are_some():
+    parameter = torch.ones(2, requires_grad=True)
+    optimizer = torch.optim.SGD([parameter], momentum=0.9)
+    parameter.sum().backward()
+    assert lists_of(optimizer, 1)[3] == [[None]]
+    optimizer.step()
+    assert lists_of(optimizer, 1)[3][0][0] is optimizer.state[parameter]["momentum_buffer"]
+    assert lists_of(torch.optim.SGD([parameter]), 1)[3] == [[]]

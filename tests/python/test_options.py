@@ -382,3 +382,11 @@ def test_warnings_that_are_given_once_or_each_time():
     finally:
         torch.set_warn_always(False)
     assert warnings_of_two_calls() == 0
+
+
+def test_reductions_as_texts_numbers_and_flags():
+    from umbra.nn import _reduction
+    assert [_reduction.get_enum(name) for name in ("none", "mean", "sum")] == [0, 1, 2]
+    flags = [(a, b) for a in (None, True, False) for b in (None, True, False)]
+    assert [_reduction.legacy_get_string(*f, emit_warning=False) for f in flags] == ["mean", "mean", "none"] * 2 + ["sum", "sum", "none"]
+    assert [_reduction.legacy_get_enum(*f, emit_warning=False) for f in flags] == [1, 1, 0, 1, 1, 0, 2, 2, 0]

@@ -93,6 +93,55 @@ def test_logsumexp_is_not_rounded_to_the_input_before_a_wider_output():
         torch.testing.assert_close(single, torch.logsumexp(x.double(), (0, 1)).half(), rtol=2e-3, atol=0)
 
 
+@pytest.mark.parametrize("call, text", [
+    (lambda a, o: torch.linalg.eigvals(a, out=o()), "torch.linalg.eigvals: Expected eigenvalues to be safely castable from ComplexFloat dtype, but got "
+                                                    "eigenvalues with dtype Int"),
+    (lambda a, o: torch.linalg.eig(a, out=(o(torch.cfloat), o())), "torch.linalg.eig: Expected eigenvectors to be safely castable from ComplexFloat dtype"),
+    (lambda a, o: torch.linalg.lstsq(a, a, out=(o(torch.float), o(torch.float), o(), o())), "torch.linalg.lstsq: Expected singular_values to be safely"),
+    (lambda a, o: torch.linalg.pinv(a, 0.1, out=o()), "linalg.pinv: Expected result to be safely castable from Float dtype, but got result with dtype Int"),
+    (lambda a, o: torch.geqrf(a, out=(o(torch.float), o())), "torch.geqrf: Expected tau to be safely castable from Float dtype"),
+    (lambda a, o: torch.cholesky_inverse(a, out=o()), "cholesky_inverse: Expected result to be safely castable from Float dtype"),
+    (lambda a, o: torch.linalg.norm(a, out=o(torch.double)), "linalg.norm expected out tensor dtype Float but got: Double"),
+    (lambda a, o: torch.linalg.matrix_norm(a, out=o()), "linalg.matrix_norm expected out tensor dtype Float but got: Int")])
+def test_outputs_of_linear_algebra_that_cannot_hold_the_result(call, text):
+    with pytest.raises(RuntimeError, match=text):
+        call(torch.eye(2), lambda dtype=torch.int: torch.empty(0, dtype=dtype))
+
+
+def test_a_solution_is_cast_to_its_output():
+    a, outputs = torch.eye(2), [torch.empty(0, dtype=dtype) for dtype in (torch.double, torch.float, torch.int, torch.float)]
+    torch.linalg.lstsq(a, a, out=tuple(outputs))
+    assert torch.equal(outputs[0], a.double()) and outputs[2].dtype is torch.int and outputs[2] == 2
+
+
+def test_complex_absolute_values_are_written_to_their_type():
+    numbers = torch.tensor([3 + 4j])
+    assert torch.abs(numbers, out=torch.empty(1, dtype=torch.cfloat)).tolist() == [5 + 0j]
+    with pytest.raises(RuntimeError, match="Found dtype ComplexDouble but expected ComplexFloat"):
+        torch.abs(numbers, out=torch.empty(1, dtype=torch.cdouble))
+
+
+def test_edges_of_bins_are_written_to_a_list():
+    points, outputs = torch.tensor([[0.0, 1.0], [2.0, 5.0]]), [torch.empty(0), torch.empty(0)]
+    torch.ops.aten._histogramdd_bin_edges.out(points, [1, 2], out=outputs)
+    assert [edges.tolist() for edges in outputs] == [[0.0, 2.0], [1.0, 3.0, 5.0]]
+
+
+@pytest.mark.parametrize("function, arguments, types", [
+    (torch.max, (0,), (torch.float32, torch.int64)), (torch.sort, (), (torch.float32, torch.int64)), (torch.topk, (1,), (torch.float32, torch.int64)),
+    (torch.frexp, (), (torch.float32, torch.int32)), (torch.aminmax, (), (torch.float32, torch.float32)),
+    (torch.linalg.qr, (), (torch.float32, torch.float32)), (torch.linalg.slogdet, (), (torch.float32, torch.float32)),
+])
+def test_several_outputs_may_be_given_as_a_list(function, arguments, types):
+    x = torch.tensor([[3.0, 0.1], [1.0, 2.0]])
+    outputs = [torch.empty(0, dtype=kind) for kind in types]
+    results = function(x, *arguments, out=outputs)
+    assert all(result is output for result, output in zip(results, outputs))
+    assert all(torch.equal(output, wanted) for output, wanted in zip(outputs, function(x, *arguments)))
+    with pytest.raises(TypeError):
+        function(x, *arguments, out=outputs[:1])
+
+
 def test_outputs_of_normal_warn_when_they_change_their_size():
     mean, std = torch.zeros(2, 3), torch.ones(2, 3)
     for args in ((mean, std), (mean, 1.0), (0.0, std)):

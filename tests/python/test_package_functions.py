@@ -1,6 +1,8 @@
 """Functions of the package whose defaults and limits are not those of the operators they call."""
+import re
 import warnings
 
+import numpy as np
 import pytest
 import umbra as torch
 
@@ -107,3 +109,76 @@ def test_a_check_says_a_text_or_what_a_function_makes():
     with pytest.raises(TypeError, match=r"map_\(\): argument 'other' \(position 1\) must be Tensor, not int"):
         torch.ones(2).map_(3, lambda a, b: a)
     assert torch.set_grad_enabled(True).prev
+
+
+def test_layers_call_what_packages_override():
+    class Norm(torch.nn.InstanceNorm1d):
+        def _apply_instance_norm(self, input):
+            return super()._apply_instance_norm(input) + 1
+
+    signal = torch.rand(2, 5)
+    torch.testing.assert_close(Norm(2)(signal), torch.nn.InstanceNorm1d(2)(signal) + 1)
+    torch.testing.assert_close(Norm(2)(signal[None]), torch.nn.InstanceNorm1d(2)(signal[None]) + 1)
+    layers = torch.nn.ModuleList([torch.nn.ReLU(), torch.nn.Tanh()])
+    assert layers._get_abs_string_index(-1) == "1" and torch.nn.Sequential(*layers)._get_item_by_idx(iter("ab"), -2) == "a"
+    with pytest.raises(IndexError, match="index 2 is out of range"):
+        layers._get_abs_string_index(2)
+    with pytest.raises(ValueError, match="SyncBatchNorm number of input channels should be non-zero"):
+        torch.nn.SyncBatchNorm(0)(torch.ones(2, 0))
+
+
+def test_a_recurrent_layer_is_told_that_its_weights_changed():
+    layer = torch.nn.LSTM(2, 3)
+    layer.weight_hh_l0 = torch.nn.Parameter(torch.zeros(12, 3))
+    layer._init_flat_weights()
+    layer._update_flat_weights()
+    assert not layer._weights_have_changed() and layer._flat_weights[1] is layer.weight_hh_l0
+
+
+def test_a_replica_shares_all_but_the_parameters():
+    layer = torch.nn.BatchNorm1d(3)
+    replica = layer._replicate_for_data_parallel()
+    assert type(replica) is torch.nn.BatchNorm1d and not replica._parameters and replica.running_mean is layer.running_mean and replica._is_replica
+    full, last = layer._get_backward_hooks()
+    assert full == [] and last == [] and layer._get_backward_pre_hooks() == []
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda a: torch.zeros(2, 3.0), "zeros(): argument 'size' failed to unpack the object at pos 2 with error \"type must be tuple of ints,but got float\""),
+    (lambda a: a.view(2, 3.0), "view(): argument 'size' failed to unpack the object at pos 2 with error"),
+    (lambda a: torch.ones(2.0, 3), "ones() takes 1 positional argument but 2 were given"),
+    (lambda a: np.mean(a, axis=0), "mean() got an unexpected keyword argument 'axis'"),
+    (lambda a: F.interpolate(a[None], scale_factor=torch.tensor(2.0), mode="linear"), "upsample_linear1d() received an invalid combination")])
+def test_how_a_call_is_refused_that_no_signature_takes(call, text):
+    with pytest.raises(TypeError, match=re.escape(text)):
+        call(torch.ones(2, 3))
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda a: F.linear(a, torch.tensor(1.0)), "both arguments to linear need to be at least 1D, but they are 2D and 0D"),
+    (lambda a: F.avg_pool2d(a[None], (2, 2, 2)), "avg_pool2d: kernel_size must either be a single int, or a tuple of two ints"),
+    (lambda a: F.max_pool3d(a[None, None], 2, (2, 2)), "max_pool3d: stride must either be omitted, a single int, or a tuple of three ints"),
+    (lambda a: F.avg_pool3d(a[None, None], (2, 2)), "avg_pool3d: kernel_size must be a single int, or a tuple of three ints"),
+    (lambda a: F.conv1d(a[None], torch.ones(1, 2, 2), dilation=0), "dilation should be greater than zero, but got [1, 0]"),
+    (lambda a: a.repeat(2, -1), "Trying to create tensor with negative dimension -3: [4, -3]"),
+    (lambda a: torch.meshgrid(torch.tensor([[1]]), torch.tensor([1.0]), indexing="ij"), "meshgrid expects all tensors to have the same dtype"),
+    (lambda a: a.scatter(1, torch.tensor([0]), 1), "Index tensor must have the same number of dimensions as self tensor"),
+    (lambda a: a.unflatten(1, (-1, -1)), "only one dimension can be inferred")])
+def test_what_is_said_of_sizes_that_do_not_fit(call, text):
+    with pytest.raises(RuntimeError, match=re.escape(text)):
+        call(torch.ones(2, 3))
+
+
+def test_no_groups_at_all():
+    with pytest.raises(ZeroDivisionError):
+        F.group_norm(torch.ones(1, 2, 3), 0)
+
+
+def test_a_number_has_nothing_to_transpose():
+    with pytest.warns(UserWarning, match="Tensor.T is deprecated on 0-D tensors"), warnings.catch_warnings():
+        warnings.simplefilter("always")
+        torch.set_warn_always(True)
+        try:
+            assert torch.tensor(1.0).T == 1
+        finally:
+            torch.set_warn_always(False)

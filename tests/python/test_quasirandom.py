@@ -59,3 +59,13 @@ def test_an_output_and_a_type():
     assert SobolEngine(3).draw(2, out=out) is out and out.shape == (2, 3)
     assert SobolEngine(3).draw(2, dtype=torch.float64).dtype == torch.float64
     assert repr(SobolEngine(3, scramble=True, seed=1)) == "SobolEngine(dimension=3, scramble=True, seed=1)"
+
+
+def test_without_a_seed_the_scramble_follows_the_global_one():
+    torch.manual_seed(0)
+    points = SobolEngine(2, scramble=True).draw(3)
+    torch.testing.assert_close(points, torch.tensor([[0.4751, 0.5925], [0.5788, 0.0371], [0.9507, 0.8623]]), atol=1e-4, rtol=0)
+    torch.testing.assert_close(torch.rand(2), torch.tensor([0.2063, 0.9716]), atol=1e-4, rtol=0)
+    torch.manual_seed(0)
+    SobolEngine(2, scramble=True, seed=5)
+    torch.testing.assert_close(torch.rand(2), torch.tensor([0.4963, 0.7682]), atol=1e-4, rtol=0)

@@ -83,3 +83,9 @@ def test_completion_knows_what_is_loaded_on_demand():
     for module in (umbra, umbra.nn, umbra.utils, umbra.optim, umbra.export):
         assert "lazy_submodules" not in dir(module)
         assert [name for name in dir(module) if not hasattr(module, name)] == []
+
+
+def test_functions_in_python_are_called_as_they_may_be():
+    assert "self, *, as_tuple: _bool" in signatures("_C.pyi", "nonzero", "Tensor") and "input: Tensor, *, as_tuple: _bool" in signatures("__init__.pyi", "nonzero")
+    assert any("p: _float | str | None" in parameters for parameters in signatures("_C.pyi", "norm", "Tensor"))
+    assert any(parameters.startswith("a: Tensor, b: Tensor, dims: _int") for parameters in signatures("__init__.pyi", "tensordot"))

@@ -550,3 +550,9 @@ def test_forward_mode_can_be_switched_off():
         assert forward_ad.unpack_dual(y).tangent is None and forward_ad.unpack_dual(x * 3).tangent == 3
     with forward_ad._set_fwd_grad_enabled(False):  # a level that is opened inside is followed
         assert jvp(torch.sin, (T(0.),), (T(1.),))[1] == 1 and not forward_ad._is_fwd_grad_enabled()
+
+
+def test_new_tensors_of_no_elements_with_strides():
+    made = vmap(lambda x: x.new_empty_strided([0, 2, 0], [12, 4, 1]))(torch.ones(7, 3))
+    assert made.shape == (7, 0, 2, 0) and made.stride() == (0, 12, 4, 1)
+    assert vmap(lambda x: x.new_empty_strided([3, 2], [1, 3]))(torch.ones(7)).stride() == (6, 1, 3)

@@ -23,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "umbra/dispatch/batching.h"
 #include "umbra/dispatch/define.h"
 
 namespace UMBRA_API umbra {
@@ -115,7 +116,12 @@ class Library {
   void gradient(const std::string& name, const char* inputs, std::initializer_list<const char*> names, F f) {
     OperatorBuilder(defined_here(name)).gradient(inputs, names, std::move(f));
   }
-  /// The same for a generic function. The operator may be defined later.
+  /// What vmap does with an operator that this library defined: `Batched` (dispatch/batching.h) in the place of
+  /// tensors. Without it, the operator is called for each element of the batch.
+  template <class F> void batch(const std::string& name, F f) {
+    OperatorBuilder(defined_here(name)).batch(std::move(f));
+  }
+  /// A kernel as a generic function. The operator may be defined later.
   void implement_generic(const std::string& name, GenericFunction f, KernelKey key = KernelKey::CPU);
   /// Calls pass the key's layer as if there were none. Of use at Autograd.
   void fall_through(const std::string& name, KernelKey key);

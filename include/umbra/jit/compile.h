@@ -50,6 +50,8 @@ class Resolver {
   virtual SugaredPtr name(const std::string& name) = 0;
   /// The type that an expression stands for, or null where it is none of the usual ones.
   virtual TypePtr type(const std::string& text) = 0;
+  /// The name ("List") of the generic type that an expression stands for, or an empty text.
+  virtual std::string generic(const std::string&) { return ""; }
   /// An attribute of what `name` gave as Python.
   virtual SugaredPtr attribute(const Sugared& of, const std::string& name) = 0;
   /// The method that an assignment to this attribute calls, or an empty text.

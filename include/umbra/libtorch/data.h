@@ -233,7 +233,10 @@ template <class DatasetType, class Sampler> class DataLoader {
  public:
   using Batch = typename DatasetType::BatchType;
   DataLoader(DatasetType dataset, Sampler sampler, const DataLoaderOptions& options)
-      : dataset_(std::move(dataset)), sampler_(std::move(sampler)), options_(options) {}
+      : dataset_(std::move(dataset)), sampler_(std::move(sampler)), options_(options) {
+    if (options.batch_size() == 0)
+      throw ValueError("batch_size should be a positive integer value, but got batch_size=0");
+  }
 
   class Iterator {
    public:

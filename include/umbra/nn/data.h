@@ -103,7 +103,10 @@ template <class DatasetType> class DataLoader {
   using Batch = decltype(collate(std::declval<const std::vector<Sample>&>()));
 
   explicit DataLoader(const DatasetType& dataset, const DataLoaderOptions& options = {})
-      : dataset_(dataset), options_(options) {}
+      : dataset_(dataset), options_(options) {
+    detail::check<ValueError>(options.batch_size > 0,
+                              "batch_size should be a positive integer value, but got batch_size=0");
+  }
 
   /// The number of batches.
   size_t size() const {

@@ -13,11 +13,13 @@ import threading
 import time
 import types
 
+import umbra
 from umbra import _C
 from umbra._C import ConstraintViolationError, Tensor
 from umbra._dynamo.exc import Unsupported
 from umbra._functorch import objects
 from umbra.nn import Module
+from umbra.utils import _device
 from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
 
 _state = threading.local()  # of the capture that is under way on this thread
@@ -83,7 +85,7 @@ def watched(functions, reads, marked=None, whole=False):
     _state.whole, _state.reads, _state.names, _state.own_files = whole, reads, functions.names | functions.texts, tuple(functions.own_files)
     _state.whole_reads = functions.whole
     _state.library = functions.library + os.sep
-    numbers = _RandomNumbers()
+    numbers, modes = _RandomNumbers(), _modes()
     _C._converted_to_int()
     _begin()
     _C._watch_frames(set(functions.functions), functions.inner_code(), functions.questions, functions.own_files, functions.library)
@@ -103,6 +105,7 @@ def watched(functions, reads, marked=None, whole=False):
             _C._run_handler_later(number)
         _state.reads = _state.stopped = None
         numbers.restore()
+        _restore_modes(modes)
         _end()
 
 
@@ -299,9 +302,37 @@ class Changed(Exception):
     """A function changed something besides its results."""
 
 
+def _set_deterministic(modes):
+    umbra.use_deterministic_algorithms(modes[0], warn_only=modes[1])
+
+
+def _switches():
+    """What of a thread, or of all, stays when a function that changed it is over: pairs of functions that tell it and set it."""
+    of_attention = umbra.backends.cuda
+    of_modules = umbra.__future__
+    return ((umbra.is_grad_enabled, umbra.set_grad_enabled),
+            (lambda: umbra.is_autocast_enabled("cpu"), lambda on: umbra.set_autocast_enabled("cpu", on)),
+            (lambda: umbra.get_autocast_dtype("cpu"), lambda dtype: umbra.set_autocast_dtype("cpu", dtype)),
+            (umbra.get_default_dtype, umbra.set_default_dtype),
+            (_device.get_default, _device.set_default),
+            (lambda: (umbra.are_deterministic_algorithms_enabled(), umbra.is_deterministic_algorithms_warn_only_enabled()), _set_deterministic),
+            (of_modules.get_overwrite_module_params_on_conversion, of_modules.set_overwrite_module_params_on_conversion),
+            (of_modules.get_swap_module_params_on_conversion, of_modules.set_swap_module_params_on_conversion),
+            (of_attention.math_sdp_enabled, of_attention.enable_math_sdp),
+            (of_attention.flash_sdp_enabled, of_attention.enable_flash_sdp),
+            (of_attention.mem_efficient_sdp_enabled, of_attention.enable_mem_efficient_sdp),
+            (of_attention.cudnn_sdp_enabled, of_attention.enable_cudnn_sdp))
+
+
 def _modes():
-    """What of a thread stays when a function that changed it is over."""
-    return _C.is_grad_enabled(), _C._is_autocast_enabled("cpu"), _C._get_autocast_dtype("cpu"), _C.get_default_dtype()
+    return [tell() for tell, _ in _switches()]
+
+
+def _restore_modes(modes):
+    """The function has not run yet."""
+    for (tell, put), before in zip(_switches(), modes):
+        if tell() != before:
+            put(before)
 
 
 class Tensors:
@@ -348,6 +379,8 @@ class Tensors:
         # Without an input that requires gradients, those of a result have to lead to something that is closed over.
         from_outside = not _C._is_tracing() and not any(required for _, required in self.before)
         for value in results:
+            if isinstance(value, Tensor) and id(value) not in known and _has_class_of_its_own(value):
+                stop(f"a result of the class {type(value).__name__}", "graphs give plain tensors")
             if type(value) is Tensor and id(value) not in known and _C._has_own_attributes(value):
                 stop("setattr() on a Tensor", "the function gives a result attributes, and graphs know values alone")
             lost = _C._lost_of_result(value, from_outside) if isinstance(value, Tensor) and id(value) not in known else None
@@ -365,6 +398,11 @@ class Tensors:
                     continue
                 if isinstance(size, int) or size.node.is_constant():
                     raise ConstraintViolationError(_violation(name, dim, size))
+
+
+def _has_class_of_its_own(value):
+    """Whether a tensor is of a user's class that graphs cannot make it of again."""
+    return not is_own_name(type(value).__module__) and not is_traceable_wrapper_subclass(value)
 
 
 def _violation(name, dim, size):

@@ -41,4 +41,4 @@ def cond(pred, true_fn, false_fn, operands=()):
     return pytree.tree_unflatten(results, yes.spec or no.spec)
 
 
-cond_op = FlatOperator("cond")
+cond_op = FlatOperator("cond", parameters=("pred", "true_fn", "false_fn", "operands"))

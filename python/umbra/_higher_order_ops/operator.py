@@ -15,14 +15,18 @@ class NamedOperator(HigherOrderOperator):
 class FlatOperator(NamedOperator):
     """One that dispatches: operands stand in flat lists, functions get them one by one.
 
-    `result` is the position of the function whose results have the shape of the operator's.
+    `result` is the position of the function whose results have the shape of the operator's, `parameters` the names by which arguments may be given.
     """
 
-    def __init__(self, name, result=0):
+    def __init__(self, name, result=0, parameters=()):
         super().__init__(name)
-        self._result = result
+        self._result, self._parameters = result, parameters
 
-    def __call__(self, *args):
+    def __call__(self, *args, **named):
+        if named:
+            args += tuple(named.pop(parameter) for parameter in self._parameters[len(args):] if parameter in named)
+        if named:
+            raise TypeError(f"{self._name}() got an unexpected keyword argument '{next(iter(named))}'")
         functions = []
 
         def flat(argument):

@@ -111,11 +111,15 @@ class GradScaler:
             self.unscale_(optimizer)
         if not state["found_inf_per_device"]:
             raise AssertionError("No inf checks were recorded for this optimizer.")
-        result = None
-        if not any(found.item() for found in state["found_inf_per_device"].values()):
-            result = optimizer.step(*args, **kwargs)
+        result = self._maybe_opt_step(optimizer, state, *args, **kwargs)
         state["stage"] = OptState.STEPPED
         return result
+
+    def _maybe_opt_step(self, optimizer, optimizer_state, *args, **kwargs):
+        """A step, unless a gradient is infinite or not a number. Packages replace it, for steps that several processes take together."""
+        if any(found.item() for found in optimizer_state["found_inf_per_device"].values()):
+            return None
+        return optimizer.step(*args, **kwargs)
 
     def _step_of_scaled(self, optimizer, state, args, kwargs):
         """A step of an optimiser that unscales gradients itself, and decides itself whether to step: it is shown the scale and whether there are
@@ -128,9 +132,7 @@ class GradScaler:
             return result
         scaled = state["stage"] is OptState.READY
         if scaled:
-            scale = self._scale
-            found_inf = umbra.zeros((), dtype=umbra.float32, device=scale.device)
-            state["found_inf_per_device"] = self._unscale_grads_(optimizer, umbra.ones_like(scale), found_inf, True)
+            self._check_inf_per_device(optimizer)
         given = getattr(optimizer, "grad_scale", None)
         optimizer.grad_scale = None if not scaled else self._scale if given is None else self._scale * given
         optimizer.found_inf = sum(state["found_inf_per_device"].values())
@@ -139,6 +141,16 @@ class GradScaler:
         finally:
             state["stage"] = OptState.STEPPED
             del optimizer.grad_scale, optimizer.found_inf
+
+    def _check_inf_per_device(self, optimizer):
+        """Looks for infinities among the gradients, which stay as they are."""
+        scale, _ = self._check_scale_growth_tracker("_check_inf_per_device")
+        found_inf = umbra.zeros((), dtype=umbra.float32, device=scale.device)
+        self._per_optimizer_states[id(optimizer)]["found_inf_per_device"] = self._unscale_grads_(optimizer, umbra.ones_like(scale), found_inf, True)
+        return self._found_inf_per_device(optimizer)
+
+    def _found_inf_per_device(self, optimizer):
+        return self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]
 
     def update(self, new_scale=None):
         """The scale of the next iteration: smaller after infinities, larger after many steps without; or `new_scale`."""
@@ -163,6 +175,9 @@ class GradScaler:
         self._per_optimizer_states = collections.defaultdict(_fresh_state)
 
     # ---- what it is made of ----
+
+    def _get_scale_async(self):
+        return self._scale
 
     def get_scale(self):
         if not self._enabled:

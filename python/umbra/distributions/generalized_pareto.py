@@ -31,13 +31,16 @@ class GeneralizedPareto(Distribution):
         zero = umbra.isclose(self.concentration, self.concentration.new_zeros(()))
         return zero, umbra.where(zero, umbra.ones_like(self.concentration), self.concentration)
 
+    def _z(self, x):
+        return (x - self.loc) / self.scale
+
     def rsample(self, sample_shape=umbra.Size()):
         return self.icdf(umbra.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device))
 
     def log_prob(self, value):
         if self._validate_args:
             self._validate_sample(value)
-        z = (value - self.loc) / self.scale
+        z = self._z(value)
         zero, safe = self._by_concentration()
         y = 1 / safe + umbra.ones_like(z)
         tail = umbra.where(y == 0, y, y * umbra.log1p(safe * z))
@@ -46,7 +49,7 @@ class GeneralizedPareto(Distribution):
     def log_survival_function(self, value):
         if self._validate_args:
             self._validate_sample(value)
-        z = (value - self.loc) / self.scale
+        z = self._z(value)
         zero, safe = self._by_concentration()
         return umbra.where(zero, -z, -umbra.log1p(safe * z) / safe)
 

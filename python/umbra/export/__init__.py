@@ -14,6 +14,10 @@ from umbra.export.graph_signature import ExportBackwardSignature, ExportGraphSig
 from umbra.export.unflatten import FlatArgsAdapter, UnflattenedModule, unflatten  # noqa: F401
 from umbra.export.pt2_archive._package import check_protocol, load_pt2, package_pt2
 
+__all__ = ["AdditionalInputs", "Constraint", "CustomDecompTable", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram",
+           "FlatArgsAdapter", "ModuleCallEntry", "ModuleCallSignature", "ShapesCollection", "UnflattenedModule", "default_decompositions", "dims",
+           "draft_export", "export", "load", "register_dataclass", "save", "unflatten"]
+
 __getattr__ = lazy_submodules(__name__)
 
 export_for_training = export

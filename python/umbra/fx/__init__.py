@@ -9,4 +9,7 @@ from umbra.fx.interpreter import Interpreter, Transformer  # noqa: F401
 from umbra.fx.subgraph_rewriter import replace_pattern  # noqa: F401
 from umbra.fx import operator_schemas  # noqa: F401  (completes Node)
 
+__all__ = ["Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer", "has_side_effect", "map_arg", "replace_pattern", "symbolic_trace",
+           "wrap"]
+
 __getattr__ = lazy_submodules(__name__)

@@ -178,6 +178,8 @@ class GraphModule(Module):
     def _compile(self):
         """What runs is the graph as it is now: edits take effect when it is compiled again."""
         object.__setattr__(self, "_known_plan", None)
+        if self._graph._own_codegen is not None:  # which says itself how nests are taken apart
+            object.__setattr__(self, "_specs", self._graph._specs)
         graph = self._graph._copy_whole()
         object.__setattr__(self, "_compiled", graph)
         object.__setattr__(self, "_handle", graph._module(self._class_name))

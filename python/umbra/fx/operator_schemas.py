@@ -29,8 +29,9 @@ def _python_type(text):
 
 def _signature(schema):
     parameters = []
+    taken = any(argument.name == "input" for argument in schema.arguments)
     for argument in schema.arguments:
-        name = "input" if argument.name == "self" else argument.name
+        name = "input" if argument.name == "self" and not taken else argument.name
         kind = inspect.Parameter.KEYWORD_ONLY if argument.kwarg_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
         default = argument._default if argument.has_default_value() else inspect.Parameter.empty
         if name == "from":  # a word of Python's: such arguments go by position
@@ -52,7 +53,9 @@ def _schemas_of(op):
         if not owner.startswith("umbra") or isinstance(op, types.FunctionType):
             return None
         packet = getattr(umbra.ops.aten, getattr(op, "__name__", ""), None)
-    return None if packet is None else [getattr(packet, name)._schema for name in packet.overloads()]
+    if not isinstance(packet, umbra._ops.OpOverloadPacket):
+        return None
+    return [getattr(packet, name)._schema for name in packet.overloads()]
 
 
 def get_signature_for_torch_op(op, return_schemas=False):

@@ -24,6 +24,10 @@ from umbra.jit._compile_modules import script_method  # noqa: E402, F401
 from umbra.jit._script import CompilationUnit, script, script_if_tracing  # noqa: E402, F401
 from umbra.jit._serialization import load, save  # noqa: E402, F401
 
+__all__ = ["Attribute", "CompilationUnit", "Error", "Future", "ScriptFunction", "ScriptModule", "annotate", "enable_onednn_fusion", "export", "fork",
+           "freeze", "ignore", "interface", "isinstance", "load", "onednn_fusion_enabled", "optimize_for_inference", "save", "script", "script_if_tracing",
+           "set_fusion_strategy", "trace", "trace_module", "unused", "wait"]
+
 _fork, _wait, _script_if_tracing = fork, wait, script_if_tracing
 TracingCheckError.__module__ = TracerWarning.__module__ = "torch.jit._trace"
 

@@ -32,6 +32,7 @@ def simple_type(name):
     return _C._jit_simple_type(name)
 
 
+_GENERICS = ("List", "Dict", "Tuple", "Optional", "Union", "Final")
 _SIMPLE = {Tensor: "Tensor", int: "int", float: "float", bool: "bool", str: "str", complex: "complex", type(None): "NoneType", None: "NoneType",
            typing.Any: "Any", umbra.device: "Device", umbra.Generator: "Generator"}
 
@@ -228,6 +229,11 @@ class Names:
         for part in rest:
             found = getattr(found, part, MISSING)
         return found
+
+    def generic(self, path):
+        """The name of the generic type that an expression stands for under a name of its own (`from typing import List as L`), or an empty text."""
+        found = self._at(path)
+        return next((name for name in _GENERICS if found is getattr(typing, name)), "")
 
     def exception(self, path):
         """The full name of the class of exceptions that an expression names, or an empty text."""

@@ -265,7 +265,8 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
     weights = torch.softmax(scores, -1)
     dropped = torch.dropout(weights, dropout_p, True) if training and dropout_p > 0.0 else weights
     out = torch.bmm(dropped, v).transpose(0, 1).reshape(length * batch, width)
-    out = torch.linear(out, out_proj_weight, out_proj_bias).reshape(length, batch, width)
+    out = torch.linear(out, out_proj_weight, out_proj_bias)
+    out = out.reshape(length, batch, out.size(1))  # the last projection may change the width
     if not batched:
         out = out.squeeze(1)
     if not need_weights:

@@ -145,6 +145,34 @@ def _one_wider(masks):
     return [None if mask is None else pad(mask, (0, 1)) for mask in masks]
 
 
+def _causal(mask, is_causal, padding, need_weights, dtype):
+    """The mask as what is added, and whether the kernel is to mask by itself what comes later."""
+    if is_causal and mask is None:
+        raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+                           "`generate_square_subsequent_mask` to create this mask.")
+    if is_causal and padding is None and not need_weights:
+        return None, True
+    return as_addend(mask, "attn_mask", dtype), is_causal and padding is None
+
+
+def _size_of_head(size, expected, heads):
+    if size != expected:
+        raise AssertionError(f"was expecting embedding dimension of {expected}, but got {size}")
+    head_dim = size.div(heads, rounding_mode="trunc") if isinstance(size, umbra.Tensor) else size // heads  # a tensor in traces
+    if head_dim * heads != size:
+        raise AssertionError(f"embed_dim {size} not divisible by num_heads {heads}")
+    return head_dim
+
+
+def _with_biases(k, v, batch, bias_k, bias_v, static_k, static_v):
+    """Keys and values with one more of each, which is learnt."""
+    if bias_k is None or bias_v is None:
+        raise AssertionError("bias_k and bias_v have to be set together")
+    if static_k is not None or static_v is not None:
+        raise AssertionError("bias cannot be added to static key or value.")
+    return umbra.cat([k, bias_k.repeat(1, batch, 1)]), umbra.cat([v, bias_v.repeat(1, batch, 1)])
+
+
 @overridable
 def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p,
                                  out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True, attn_mask=None,
@@ -161,19 +189,8 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     target, batch, size = query.shape
     key_padding_mask = as_addend(key_padding_mask, "key_padding_mask", query.dtype, attn_mask)
-    if is_causal and attn_mask is None:
-        raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
-                           "`generate_square_subsequent_mask` to create this mask.")
-    if is_causal and key_padding_mask is None and not need_weights:
-        attn_mask = None  # the kernel knows it
-    else:
-        attn_mask = as_addend(attn_mask, "attn_mask", query.dtype)
-        is_causal = is_causal and key_padding_mask is None
-    if size != embed_dim_to_check:
-        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {size}")
-    head_dim = size.div(num_heads, rounding_mode="trunc") if isinstance(size, umbra.Tensor) else size // num_heads  # a tensor in traces
-    if head_dim * num_heads != size:
-        raise AssertionError(f"embed_dim {size} not divisible by num_heads {num_heads}")
+    attn_mask, is_causal = _causal(attn_mask, is_causal, key_padding_mask, need_weights, query.dtype)
+    head_dim = _size_of_head(size, embed_dim_to_check, num_heads)
     if use_separate_proj_weight:
         q, k, v = _project_apart(query, key, value, (q_proj_weight, k_proj_weight, v_proj_weight), in_proj_bias)
     else:
@@ -182,11 +199,7 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
         attn_mask = _check_mask_shape(attn_mask, batch, num_heads, target, key.shape[0])
     masks = [attn_mask, key_padding_mask]
     if bias_k is not None or bias_v is not None:
-        if bias_k is None or bias_v is None:
-            raise AssertionError("bias_k and bias_v have to be set together")
-        if static_k is not None or static_v is not None:
-            raise AssertionError("bias cannot be added to static key or value.")
-        k, v = umbra.cat([k, bias_k.repeat(1, batch, 1)]), umbra.cat([v, bias_v.repeat(1, batch, 1)])
+        k, v = _with_biases(k, v, batch, bias_k, bias_v, static_k, static_v)
         masks = _one_wider(masks)
     rows = batch * num_heads
     q = q.view(target, rows, head_dim).transpose(0, 1)

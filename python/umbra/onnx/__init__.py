@@ -7,6 +7,7 @@ import enum
 import functools
 import os
 
+from umbra import Tensor
 from umbra._options import not_built
 from umbra.export import ExportedProgram
 from umbra.export import export as _export_program
@@ -48,6 +49,8 @@ def export(model, args=(), f=None, *, kwargs=None, dynamic_shapes=None, opset_ve
     global _exporting
     if isinstance(args, (str, os.PathLike)) and f is None and isinstance(model, ExportedProgram):
         args, f = (), args
+    if isinstance(args, Tensor):
+        args = (args,)
     if isinstance(model, Module):
         before, _exporting = _exporting, True
         try:

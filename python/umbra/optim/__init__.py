@@ -18,4 +18,7 @@ from umbra.optim.rprop import Rprop  # noqa: F401
 from umbra.optim.sgd import SGD  # noqa: F401
 from umbra.optim.sparse_adam import SparseAdam  # noqa: F401
 
+__all__ = ["ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "Muon", "NAdam", "Optimizer", "RAdam", "RMSprop", "Rprop", "SGD",
+           "SparseAdam", "lr_scheduler", "swa_utils"]
+
 __getattr__ = lazy_submodules(__name__)

@@ -22,6 +22,8 @@ def as_function(optimizer, name, state, flags, options, gradients="grads"):
     `flags` may be left out; `options` are given by name. As in PyTorch the caller switches recording off."""
     signature = _signature(("params", gradients, *state), flags.split(), options.split())
     step_of = optimizer.__new__(optimizer)
+    if "_listed_state" not in optimizer.__dict__:
+        optimizer._listed_state = tuple(state.values())
 
     def step(*args, **kwargs):
         bound = signature.bind(*args, **kwargs)

@@ -67,7 +67,12 @@ class LRScheduler:
         self.base_lrs = [copied(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._optimizer_step = _plain_step(optimizer)
-        self._step_count, self._is_initial, self._get_lr_called_within_step = 0, True, False  # as files have them
+        self._get_lr_called_within_step = False
+        self._initial_step()
+
+    def _initial_step(self):
+        """The step that gives the first rates. Packages call it again."""
+        self._step_count, self._is_initial = 0, True
         self.step()
         self._is_initial = False
 
@@ -90,9 +95,9 @@ class LRScheduler:
         self._step_count += 1
         if epoch is not None:
             warnings.warn(EPOCH_GIVEN, UserWarning, stacklevel=2)
-        self._move(epoch)
+        self._update_lr(epoch)
 
-    def _move(self, epoch=None):
+    def _update_lr(self, epoch=None):
         """To the next epoch, or to the one given."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self._set(self._within_step(self.get_lr if epoch is None else self._get_closed_form_lr))

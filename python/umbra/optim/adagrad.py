@@ -22,6 +22,10 @@ class Adagrad(Optimizer):
                 start = complex(start, start) if parameter.is_complex() else start
                 self.state[parameter] = {"step": counter(parameter, group), "sum": umbra.full_like(parameter, start)}
 
+    def _init_group(self, group, *lists):
+        sparse = any(parameter.grad is not None and parameter.grad.is_sparse for parameter in group["params"])
+        return sparse, super()._init_group(group, *lists)
+
     def _update(self, parameter, gradient, group, state):
         if gradient.is_sparse:
             return self._update_rows(parameter, gradient, group, state)

@@ -15,6 +15,8 @@ class ASGD(Optimizer):
 
     _on_devices = "params, mus, etas, and state_steps"
 
+    _listed_state = ("mu", "ax", "eta", "step")
+
     def _first_state(self, parameter, group):
         return {"step": counter(parameter, group), "eta": counter(parameter, group, group["lr"]), "mu": counter(parameter, group, 1.0),
                 "ax": umbra.zeros_like(parameter)}

@@ -26,19 +26,26 @@ class LBFGS(Optimizer):
         for group in self.param_groups:
             group.setdefault("maximize", False)
 
-    def _gradient(self):
+    def _gather_flat_grad(self):
         """The gradients of all parameters as one vector of real numbers, of what is to become smaller."""
         parts = [umbra.zeros_like(p) if p.grad is None else p.grad.to_dense() if p.grad.is_sparse else p.grad for p in self._params]
         gradient = umbra.cat([(umbra.view_as_real(g) if g.is_complex() else g).reshape(-1) for g in parts])
         return -gradient if self.param_groups[0]["maximize"] else gradient
 
-    def _move(self, length, direction):
+    def _add_grad(self, step_size, update):
         start = 0
         for parameter in self._params:
             parameter = umbra.view_as_real(parameter) if parameter.is_complex() else parameter
             end = start + parameter.numel()
-            parameter.add_(direction[start:end].view_as(parameter), alpha=length)
+            parameter.add_(update[start:end].view_as(parameter), alpha=step_size)
             start = end
+
+    def _clone_param(self):
+        return [parameter.clone(memory_format=umbra.contiguous_format) for parameter in self._params]
+
+    def _set_param(self, params_data):
+        for parameter, value in zip(self._params, params_data, strict=True):
+            parameter.copy_(value)
 
     @umbra.no_grad()
     def step(self, closure):
@@ -52,7 +59,7 @@ class LBFGS(Optimizer):
             return -float(run()) if group["maximize"] else float(run())
 
         first = run()
-        loss, gradient, evaluations = -float(first) if group["maximize"] else float(first), self._gradient(), 1
+        loss, gradient, evaluations = -float(first) if group["maximize"] else float(first), self._gather_flat_grad(), 1
         state["func_evals"] += 1
         if gradient.abs().max() <= group["tolerance_grad"]:
             return first
@@ -70,9 +77,9 @@ class LBFGS(Optimizer):
             if group["line_search_fn"] is not None:
                 loss, gradient, calls = self._search(evaluate, loss, gradient, slope, group["max_eval"] - evaluations)
             else:
-                self._move(length, direction)
+                self._add_grad(length, direction)
                 if count < group["max_iter"]:
-                    loss, gradient, calls = evaluate(), self._gradient(), 1
+                    loss, gradient, calls = evaluate(), self._gather_flat_grad(), 1
             evaluations += calls
             state["func_evals"] += calls
             if (evaluations >= group["max_eval"] or gradient.abs().max() <= group["tolerance_grad"]
@@ -85,18 +92,17 @@ class LBFGS(Optimizer):
         group, state = self.param_groups[0], self.state[self._params[0]]
         if group["line_search_fn"] != "strong_wolfe":
             raise RuntimeError("only 'strong_wolfe' is supported")
-        direction, start = state["d"], [parameter.clone(memory_format=umbra.contiguous_format) for parameter in self._params]
+        direction, start = state["d"], self._clone_param()
 
         def look(length):
-            self._move(length, direction)
-            found = evaluate(), self._gradient()
-            for parameter, value in zip(self._params, start):
-                parameter.copy_(value)
+            self._add_grad(length, direction)
+            found = evaluate(), self._gather_flat_grad()
+            self._set_param(start)
             return found
 
         search = StrongWolfeSearch(look, direction, loss, gradient, slope, group["tolerance_change"], tries)
         point = search.run(state["t"])
-        self._move(point.length, direction)
+        self._add_grad(point.length, direction)
         state["t"] = point.length
         return point.loss, point.gradient, search.evaluations
 

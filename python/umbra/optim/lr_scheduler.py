@@ -232,9 +232,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
     def step(self, epoch=None):
-        self._move(epoch)
+        self._update_lr(epoch)
 
-    def _move(self, epoch=None):
+    def _update_lr(self, epoch=None):
         if epoch is None and self.last_epoch < 0:
             epoch = 0
         if epoch is None:
@@ -387,10 +387,16 @@ class OneCycleLR(_MomentumLR):
             self._set_momentum(group, most)
             group["max_momentum"], group["base_momentum"] = most, base
 
-    def _between(self, start, end, part):
-        if self._anneal_func_type == "linear":
-            return (end - start) * part + start
-        return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
+    @staticmethod
+    def _annealing_cos(start, end, pct):
+        return end + (start - end) / 2.0 * (math.cos(math.pi * pct) + 1)
+
+    @staticmethod
+    def _annealing_linear(start, end, pct):
+        return (end - start) * pct + start
+
+    def _anneal_func(self, *args, **kwargs):
+        return (self._annealing_linear if self._anneal_func_type == "linear" else self._annealing_cos)(*args, **kwargs)
 
     @for_steps
     def get_lr(self):
@@ -406,8 +412,8 @@ class OneCycleLR(_MomentumLR):
         part = (step - begin) / (end - begin)
         if self.cycle_momentum:
             for group in self.optimizer.param_groups:
-                self._set_momentum(group, self._between(group[phase["start_momentum"]], group[phase["end_momentum"]], part))
-        return [self._between(group[phase["start_lr"]], group[phase["end_lr"]], part) for group in self.optimizer.param_groups]
+                self._set_momentum(group, self._anneal_func(group[phase["start_momentum"]], group[phase["end_momentum"]], part))
+        return [self._anneal_func(group[phase["start_lr"]], group[phase["end_lr"]], part) for group in self.optimizer.param_groups]
 
 
 def _check_members(owner, schedulers, optimizer):
@@ -440,9 +446,9 @@ class ChainedScheduler(LRScheduler):
             scheduler.step()
         self._last_lr = self._rates()
 
-    def _move(self, epoch=None):
+    def _update_lr(self, epoch=None):
         for scheduler in self._schedulers:
-            scheduler._move(epoch)
+            scheduler._update_lr(epoch)
         self._last_lr = self._rates()
 
     def _take_back(self):
@@ -476,7 +482,7 @@ class SequentialLR(LRScheduler):
         for scheduler in schedulers:
             scheduler._take_back()
         first = schedulers[bisect.bisect_right(self._milestones, 0)]
-        first._move()
+        first._update_lr()
         self._last_lr = first.get_last_lr()
 
     def step(self):
@@ -484,7 +490,7 @@ class SequentialLR(LRScheduler):
         i = bisect.bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[i]
         starts = i > 0 and self._milestones[i - 1] == self.last_epoch
-        scheduler._move(0) if starts else scheduler.step()
+        scheduler._update_lr(0) if starts else scheduler.step()
         self._last_lr = scheduler.get_last_lr()
 
     def state_dict(self):
@@ -505,37 +511,45 @@ class ReduceLROnPlateau(LRScheduler):
     def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0, min_lr: float = 0, eps=1e-8):
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
-        if mode not in ("min", "max"):
-            raise ValueError(f"mode {mode} is unknown!")
-        if threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"threshold mode {threshold_mode} is unknown!")
         check_optimizer(optimizer)
         if isinstance(min_lr, (list, tuple)) and len(min_lr) != len(optimizer.param_groups):
             raise ValueError(f"expected {len(optimizer.param_groups)} min_lrs, got {len(min_lr)}")
         self.optimizer, self.factor, self.default_min_lr = optimizer, factor, None if isinstance(min_lr, (list, tuple)) else min_lr
         self.min_lrs = list(min_lr) if isinstance(min_lr, (list, tuple)) else [min_lr] * len(optimizer.param_groups)
         self.patience, self.cooldown, self.eps, self.last_epoch = patience, cooldown, eps, 0
-        self.mode_worse = math.inf if mode == "min" else -math.inf
-        self.mode, self.threshold, self.threshold_mode, self.best = mode, threshold, threshold_mode, self.mode_worse
-        self.cooldown_counter = self.num_bad_epochs = 0
         self._last_lr = self._rates()
+        self._init_is_better(mode, threshold, threshold_mode)
+        self._reset()
+
+    def _init_is_better(self, mode, threshold, threshold_mode):
+        if mode not in ("min", "max"):
+            raise ValueError(f"mode {mode} is unknown!")
+        if threshold_mode not in ("rel", "abs"):
+            raise ValueError(f"threshold mode {threshold_mode} is unknown!")
+        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
+
+    def _reset(self):
+        """As if no metric had been seen."""
+        self.best, self.cooldown_counter, self.num_bad_epochs = self.mode_worse, 0, 0
 
     @property
     def in_cooldown(self):
         """Whether the rate was reduced so lately that no epoch counts as bad."""
         return self.cooldown_counter > 0
 
-    def _improves(self, value):
+    def _is_better(self, a, best):
+        """Whether a metric is better than the best by more than the threshold."""
         sign = 1 if self.mode == "max" else -1  # a relative threshold moves a best value below zero towards zero, as in PyTorch
-        bound = self.best + sign * self.threshold if self.threshold_mode == "abs" else self.best * (1 + sign * self.threshold)
-        return sign * value > sign * bound
+        bound = best + sign * self.threshold if self.threshold_mode == "abs" else best * (1 + sign * self.threshold)
+        return sign * a > sign * bound
 
     def step(self, metrics, epoch=None):
         value = float(metrics)
         if epoch is not None:
             warnings.warn(EPOCH_GIVEN, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        if self._improves(value):
+        if self._is_better(value, self.best):
             self.best, self.num_bad_epochs = value, 0
         else:
             self.num_bad_epochs += 1
@@ -543,13 +557,17 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
-            self._match_groups()
-            for group, least in zip(self.optimizer.param_groups, self.min_lrs):
-                reduced = max(group["lr"] * self.factor, least)
-                if group["lr"] - reduced > self.eps:
-                    set_value(group, "lr", reduced)
+            self._reduce_lr(epoch)
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = self._rates()
+
+    def _reduce_lr(self, _):
+        """Times `factor`, of every group; the epoch that it happens in is what packages pass."""
+        self._match_groups()
+        for group, least in zip(self.optimizer.param_groups, self.min_lrs):
+            reduced = max(group["lr"] * self.factor, least)
+            if group["lr"] - reduced > self.eps:
+                set_value(group, "lr", reduced)
 
     def _match_groups(self):
         """Groups that came later have the least rate that was given for all; where each was given its own, it is missing."""

@@ -279,17 +279,44 @@ class Optimizer:
         if group.get("fused") and not (parameter.is_floating_point() and parameter.device.type in _DEVICES_WITH_FUSED_STEPS):
             raise RuntimeError("`fused=True` requires all the params to be floating point Tensors of supported devices: "
                                f"{_DEVICES_WITH_FUSED_STEPS} but {parameter.dtype} and {parameter.device.type}")
-        if parameter.grad.is_sparse and self._sparse_refusal:
-            raise RuntimeError(self._sparse_refusal.format(name=type(self).__name__))
-        state, values, gradient = self.state[parameter] if self._needs_state(group) else {}, parameter, parameter.grad
-        if parameter.is_complex():
-            state, values, gradient = RealParts(state, parameter), umbra.view_as_real(parameter), umbra.view_as_real(gradient)
-        if not state:
-            for name, first in self._first_state(values, group).items():
-                state[name] = first
+        state, values = self._state_of(parameter, group)
+        gradient = umbra.view_as_real(parameter.grad) if parameter.is_complex() else parameter.grad
         if group.get("capturable") and not group.get("fused"):
             self._check_capturable(parameter, group)
         self._update(values, gradient, group, state)
+
+    def _state_of(self, parameter, group):
+        """What is kept of a parameter, made where there is nothing yet, and the parameter as real numbers."""
+        if parameter.grad.is_sparse and self._sparse_refusal:
+            raise RuntimeError(self._sparse_refusal.format(name=type(self).__name__))
+        state, values = self.state[parameter] if self._needs_state(group) else {}, parameter
+        if parameter.is_complex():
+            state, values = RealParts(state, parameter), umbra.view_as_real(parameter)
+        if not state:
+            for name, first in self._first_state(values, group).items():
+                state[name] = first
+        return state, values
+
+    _listed_state = ()  # what `_init_group` lists, by its names in the state
+
+    def _init_group(self, group, params_with_grad, grads, *lists):
+        """Appends a group's parameters that have gradients, these, and what is kept of each; whether one is complex. Steps that packages write for
+        a class of ours begin with it."""
+        members = [parameter for parameter in group["params"] if parameter.grad is not None]
+        for parameter in members:
+            self._state_of(parameter, group)
+            state = self.state[parameter] if self._needs_state(group) else {}
+            params_with_grad.append(parameter)
+            grads.append(parameter.grad)
+            for kept, name in zip(lists, self._listed_state):
+                if name in state:
+                    kept.append(state[name])
+        return any(parameter.is_complex() for parameter in members)
+
+    def _accelerator_graph_capture_health_check(self):
+        """Nothing: steps are not captured in the graphs of an accelerator. Optimisers of packages call it."""
+
+    _cuda_graph_capture_health_check = _optimizer_step_code = _accelerator_graph_capture_health_check
 
     def _check_capturable(self, parameter, group):
         """Steps that read nothing back are for accelerators; whatever is compiled may have them too."""

@@ -13,6 +13,8 @@ class RMSprop(Optimizer):
         super().__init__(params, {"lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered, "weight_decay": weight_decay,
                                   "capturable": capturable, "foreach": foreach, "maximize": maximize, "differentiable": differentiable})
 
+    _listed_state = ("square_avg", "momentum_buffer", "grad_avg", "step")
+
     def _first_state(self, parameter, group):
         kept = ["square_avg", *(["momentum_buffer"] if group["momentum"] > 0 else []), *(["grad_avg"] if group["centered"] else [])]
         return {"step": counter(parameter, group), **{name: umbra.zeros_like(parameter) for name in kept}}

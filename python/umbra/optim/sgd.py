@@ -19,6 +19,13 @@ class SGD(Optimizer):
 
     _needs_state = staticmethod(lambda group: group["momentum"] != 0)
 
+    def _init_group(self, group, params, grads, momentum_buffer_list):
+        """Appends the parameters with gradients, these and their momenta, None where there are none yet; whether a gradient is sparse."""
+        super()._init_group(group, params, grads)
+        if group["momentum"] != 0:
+            momentum_buffer_list += [self.state[parameter].get("momentum_buffer") for parameter in params[len(momentum_buffer_list):]]
+        return any(parameter.grad is not None and parameter.grad.is_sparse for parameter in group["params"])
+
     def _update_fused(self, parameter, gradient, group, state):
         if gradient.is_sparse:
             raise RuntimeError("`_fused_sgd` does not support sparse gradients")

@@ -13,6 +13,9 @@ from umbra._options import not_built
 from umbra.autograd import profiler as _profiler
 from umbra.autograd.profiler import kineto_available, record_function  # noqa: F401
 
+__all__ = ["ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule", "supported_activities",
+           "tensorboard_trace_handler"]
+
 
 class ProfilerActivity(enum.Enum):
     CPU, CUDA, XPU, MTIA, HPU, PrivateUse1 = range(6)

@@ -41,6 +41,11 @@ def _leave():
     _entered.pop().__exit__(None, None, None)
 
 
+def get_default():
+    """The device that was set for all factories, if one was."""
+    return None if _default is None else _default.device
+
+
 def set_default(device):
     """Becomes the outermost function mode, in the place of the one before."""
     global _default

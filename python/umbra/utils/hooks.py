@@ -77,12 +77,12 @@ class BackwardHook:
 
     def setup_output_hook(self, result):
         if isinstance(result, tuple):
-            return _pass_through(self._at_outputs, result)[0]
+            return _pass_through(self._at_outputs, result, as_they_come=True)[0]
         if not isinstance(result, Tensor):
             warnings.warn("For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received "
                           f"{type(result)}", stacklevel=5)
             return result
-        return _pass_through(self._at_outputs, (result,))[0][0]
+        return _pass_through(self._at_outputs, (result,), as_they_come=True)[0][0]
 
     def _at_outputs(self, grad_outputs):
         for hook in self.pre_hooks:
@@ -114,22 +114,22 @@ class BackwardHook:
 
 
 class BackwardHookFunction(Function):
-    """Hands tensors on unchanged; `see` is shown their gradients and says what goes on."""
+    """Hands tensors on unchanged; `see` is shown the gradients, zeros where there is none, and says what goes on."""
 
     @staticmethod
     def forward(ctx, see, *tensors):
         ctx.see = see
-        ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(*[t for t in tensors if not t.requires_grad])
         return tensors
 
     @staticmethod
     def backward(ctx, *gradients):
-        return (None, *ctx.see(gradients))
+        return (None, *(ctx.see(gradients) if ctx.see else gradients))
 
 
-def _pass_through(see, values):
-    """The values, their tensors through a gate if any needs a gradient; and whether one does."""
+def _pass_through(see, values, as_they_come=False):
+    """The values, their tensors through a gate if any needs a gradient; and whether one does. `as_they_come` shows the gradients that are there,
+    before there are zeros in place of the others."""
     positions = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
     if not (_C.is_grad_enabled() and any(values[i].requires_grad for i in positions)):
         return values, False
@@ -139,9 +139,12 @@ def _pass_through(see, values):
         for i, gradient in zip(positions, gradients):
             spread[i] = gradient
         replaced = see(tuple(spread))
-        return [replaced[i] for i in positions]
+        return tuple(replaced[i] for i in positions)
+    gated = BackwardHookFunction.apply(None if as_they_come else see_all, *[values[i] for i in positions])
+    if as_they_come:
+        next(tensor.grad_fn for tensor in gated if tensor.requires_grad).register_prehook(see_all)
     passed = list(values)
-    for i, tensor in zip(positions, BackwardHookFunction.apply(see_all, *[values[i] for i in positions])):
+    for i, tensor in zip(positions, gated):
         passed[i] = tensor
     return (type(values)(*passed) if hasattr(values, "_fields") else tuple(passed)), True
 

@@ -55,8 +55,17 @@ Tensor empty_as(const Tensor& self, Type dtype, Arrangement, Place device, Flag,
   return empty_permuted(self.sym_sizes(), order, options);
 }
 
+/// A small type that counts to both numbers; of symbolic sizes, the largest. PyTorch's is UInt16 in between, for which
+/// `arange` has no kernel.
+DType counting_type(SymInt n, SymInt m) {
+  if (n.is_symbolic() || m.is_symbolic()) return DType::Int64;
+  int64_t most = std::max(n.value(), m.value());
+  if (most <= UINT8_MAX) return DType::UInt8;
+  return most <= INT32_MAX ? DType::Int32 : DType::Int64;
+}
+
 Tensor identity(SymInt n, SymInt m, Type dtype, Place device) {
-  TensorOptions options = default_options(dtype, device), whole = all_options(DType::UInt8, *options.device);
+  TensorOptions options = default_options(dtype, device), whole = all_options(counting_type(n, m), *options.device);
   Tensor rows = arange(0, Scalar(n), 1, whole), columns = arange(0, Scalar(m), 1, whole);
   return rows.unsqueeze(-1).eq(columns)._to_copy({.dtype = options.dtype});
 }

@@ -34,7 +34,8 @@ void OutCopied::operator()(OperatorBuilder& builder) const {
   Operator& variant = out_variant_of(builder.op());
   variant.mutable_definition().composite = {
       [](const void* context, Value* frame) {
-        const auto& op = *static_cast<const Operator*>(context);
+        const auto& [variant, refuses_as] = *static_cast<const std::pair<const Operator*, const char*>*>(context);
+        const Operator& op = *variant;
         const Operator& functional = *op.functional();
         size_t first = functional.argument_count(), count = functional.return_count();
         std::vector<Tensor> outs;
@@ -47,11 +48,13 @@ void OutCopied::operator()(OperatorBuilder& builder) const {
         functional.call(inner.data());
         for (size_t i = 0; i < count; ++i) {
           const Tensor& r = inner[i].tensor_ref();
+          check(!refuses_as || r.is_meta() || r.dtype() == outs[i].dtype(), refuses_as, " expected out tensor dtype ",
+                kernel_name(r.dtype()), " but got: ", kernel_name(outs[i].dtype()));
           check_output_type(op, frame, outs[i], {r.sym_sizes(), r.sym_strides(), r.dtype(), r.device()});
         }
         for (size_t i = 0; i < count; ++i) frame[i] = Value(copied_out(outs[i], inner[i].tensor_ref()));
       },
-      &variant};
+      new std::pair<const Operator*, const char*>(&variant, refuses_as)};
 }
 
 }  // namespace umbra::ops

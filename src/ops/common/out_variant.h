@@ -17,6 +17,7 @@ template <class F> auto out_parts(F f) {
 
 /// The out variant calls the operator and copies what that gives.
 struct OutCopied {
+  const char* refuses_as = nullptr;  // by which name it refuses an output of another type in words of its own
   void operator()(OperatorBuilder& builder) const;
 };
 

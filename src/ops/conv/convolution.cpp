@@ -75,7 +75,8 @@ Geometry checked_geometry(const Tensor& input, const Tensor& weight, const Tenso
   check(groups > 0, "non-positive groups is not supported");
   check_shapes(input, weight, bias, transposed, groups);
   for (SymInt d : g.dilation)
-    check(d > 0, "dilation should be greater than zero, but got ", SymIntArrayRef(g.dilation));
+    if (!(d > 0))  // one dimension is computed as two
+      fail("dilation should be greater than zero, but got ", spatial == 1 ? "[1, 0]" : to_string(g.dilation));
   return g;
 }
 
@@ -140,7 +141,10 @@ kernels::ConvolutionOptions kernel_options(size_t spatial, SymIntArrayRef stride
 }
 
 MemoryFormat output_format(const Tensor& input, const Tensor& weight, bool transposed) {
-  if (transposed && input.dim() == 5 && input.device().type != DeviceType::CUDA) return MemoryFormat::Contiguous;
+  // Of volumes, only those of the types that oneDNN has in PyTorch keep their format.
+  DType part = real_type(input.dtype());
+  bool kept = !transposed && (part == DType::Float32 || part == DType::Float16 || part == DType::BFloat16);
+  if (input.dim() == 5 && input.device().type != DeviceType::CUDA && !kept) return MemoryFormat::Contiguous;
   for (const Tensor* t : {&input, &weight})
     if (MemoryFormat f = t->suggested_format(); f != MemoryFormat::Contiguous) return f;
   return MemoryFormat::Contiguous;

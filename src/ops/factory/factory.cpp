@@ -353,8 +353,12 @@ UMBRA_OPERATOR(
     .batch([](const Batched& self, SymIntArrayRef size, SymIntArrayRef stride, OptionalDType dtype,
               OptionalLayout layout, OptionalDevice device, OptionalBool pin_memory) {
       SymInt extent = 1;
-      for (size_t d = 0; d < size.size(); ++d) extent = extent + (size[d] - 1) * stride[d];
-      SymShape strides{extent};
+      bool nothing = false;
+      for (size_t d = 0; d < size.size(); ++d) {
+        extent = extent + (size[d] - 1) * stride[d];
+        nothing |= size[d].same(0);
+      }
+      SymShape strides{nothing ? SymInt(0) : extent};
       for (SymInt s : stride) strides.push_back(s);
       return Batched(
           self.value.new_empty_strided(batch_sizes(size), strides,

@@ -79,13 +79,15 @@ UMBRA_OPERATOR("repeat(Tensor self, SymInt[] repeats) -> Tensor")
       for (size_t d = 0; d < repeats.size(); ++d) {
         SymInt size = static_cast<int64_t>(d) < lead ? SymInt(1) : self.sym_sizes()[d - static_cast<size_t>(lead)];
         SymInt times = size.same(0) && has_elements(self) ? SymInt(1) : repeats[d];  // nothing, however often
-        check(expect_size(times), "Trying to create tensor with negative dimension ", times);
         apart.push_back(1);
         apart.push_back(size);
         wide.push_back(times);
         wide.push_back(size);
         joined.push_back(times * size);
       }
+      for (size_t d = 0; d < repeats.size(); ++d)
+        if (!expect_size(wide[2 * d]))
+          fail("Trying to create tensor with negative dimension ", joined[d], ": ", to_string(joined));
       Tensor parts = self.reshape(apart).expand(wide);
       return parts.clone(MemoryFormat::Contiguous).view(joined);
     })

@@ -24,7 +24,7 @@ void check_fits(const char* name, const Tensor& self, int64_t dim, const Tensor&
   if (!index.sym_numel().is_symbolic() && index.sym_numel().value() == 0) return;
   auto rank = [](const Tensor& t) { return std::max<int64_t>(t.dim(), 1); };
   check(rank(self) == rank(index), "Index tensor must have the same number of dimensions as ",
-        source ? "self" : "input", " tensor");
+        std::string_view(name) == "gather" ? "input" : "self", " tensor");
   check(!source || rank(*source) == rank(index), "Index tensor must have the same number of dimensions as src tensor");
   for (int64_t d = 0; d < self.dim() && d < index.dim(); ++d) {
     if (d != at && !expect_at_most(index.sym_sizes()[d], self.sym_sizes()[d]))

@@ -8,6 +8,7 @@
 #include "kernels/fits.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/list_out.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/number_text.h"
 #include "ops/common/out_asks.h"
@@ -244,7 +245,8 @@ UMBRA_OPERATOR(
     })
     .cpu([](TensorList edges, const Tensor& self, Ints, Range range, const Tensor&, bool) {
       fill_edges(edges, as_rows(self), range);
-    });
+    })
+    .use(ListOut{"_histogramdd_bin_edges.out"});
 
 UMBRA_OPERATOR(
     "_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool "

@@ -168,8 +168,9 @@ UMBRA_OPERATOR("index_copy(Tensor self, int dim, Tensor index, Tensor source) ->
       if (!out.is_same(self)) kernels::copy(out, self);
       int64_t at = wrap_dim(dim, out.dim()), size = out.dim() == 0 ? 1 : out.size(at);
       Tensor places = kernels::contiguous(index);
+      bool any = out.numel() == 0 && size > 0;  // where there is no element, no position names a wrong one
       for (int64_t place : ArrayRef<int64_t>(places.data<int64_t>(), static_cast<size_t>(places.numel())))
-        check<IndexError>(place >= 0 && place < size, "index_copy_(): index ", place,
+        check<IndexError>(any || (place >= 0 && place < size), "index_copy_(): index ", place,
                           " is out of bounds for dimension ", at, " with size ", size);
       kernels::index_copy(out, at, index, source);
     })

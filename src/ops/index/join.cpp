@@ -111,6 +111,8 @@ Tensors grid(TensorList tensors) {
   for (const Tensor& t : tensors) {
     check(t.dtype() == tensors[0].dtype(), "meshgrid expects all tensors to have the same dtype");
     check(t.device() == tensors[0].device(), "meshgrid expects all tensors to have the same device");
+  }
+  for (const Tensor& t : tensors) {
     check(t.dim() <= 1, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: ", t.dim(), "D");
     shape.push_back(t.sym_numel());
   }

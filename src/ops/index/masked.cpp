@@ -45,7 +45,7 @@ UMBRA_OPERATOR("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tenso
     .generated_out("masked_scatter.out")
     .inplace("masked_scatter_")
     .meta([](const Tensor& self, const Tensor& mask, const Tensor& source) {
-      check(self.dtype() == source.dtype(), "masked_scatter: expected self and source to have same dtypes but got ",
+      check(self.dtype() == source.dtype(), "masked_scatter: expected self and source to have same dtypes but got",
             kernel_name(self.dtype()), " and ", kernel_name(source.dtype()));
       check(mask.dtype() == DType::Bool, "masked_scatter_ only supports boolean masks, but got mask with dtype ",
             kernel_name(mask.dtype()));

@@ -2,6 +2,7 @@
 #include "kernels/copy.h"
 #include "kernels/linear_algebra.h"
 #include "ops/common/batching.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
 #include "ops/linalg/linalg.h"
 
@@ -121,6 +122,12 @@ Tensor eig_gradient(const Tensor& grad_values, const Tensor& grad_vectors, const
 
 UMBRA_OPERATOR("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)")
     .out("linalg_eig.out", {"eigenvalues", "eigenvectors"})
+    .use(out_asks("linalg_eig.out",
+                  [](const Tensor& self, const Tensor& values, const Tensor& vectors) {
+                    check_square(self, "linalg.eig");
+                    check_result_fits("torch.linalg.eig", self, values, "eigenvalues", eigen_type(self.dtype()));
+                    check_result_fits("torch.linalg.eig", self, vectors, "eigenvectors", eigen_type(self.dtype()));
+                  }))
     .meta([](const Tensor& self) -> Specs2 {
       check_square(self, "linalg.eig");
       DType type = eigen_type(self.dtype());
@@ -158,10 +165,17 @@ UMBRA_OPERATOR("_linalg_eigvals(Tensor self) -> Tensor")
     })
     .use(BatchInFront{});
 
-UMBRA_OPERATOR("linalg_eigvals(Tensor self) -> Tensor").out("linalg_eigvals.out").composite([](const Tensor& self) {
-  check_square(self, "linalg.eigvals");
-  return may_be_differentiated(self) ? std::get<0>(linalg_eig(self)) : _linalg_eigvals(self);
-});
+UMBRA_OPERATOR("linalg_eigvals(Tensor self) -> Tensor")
+    .out("linalg_eigvals.out")
+    .use(out_asks("linalg_eigvals.out",
+                  [](const Tensor& self, const Tensor& out) {
+                    check_square(self, "linalg.eigvals");
+                    check_result_fits("torch.linalg.eigvals", self, out, "eigenvalues", eigen_type(self.dtype()));
+                  }))
+    .composite([](const Tensor& self) {
+      check_square(self, "linalg.eigvals");
+      return may_be_differentiated(self) ? std::get<0>(linalg_eig(self)) : _linalg_eigvals(self);
+    });
 
 // ---- the square root of a Hermitian matrix ----
 

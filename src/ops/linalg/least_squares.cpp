@@ -4,6 +4,7 @@
 #include "kernels/linear_algebra.h"
 #include "ops/common/batching.h"
 #include "ops/common/needs_data.h"
+#include "ops/common/out_asks.h"
 #include "ops/linalg/linalg.h"
 
 namespace umbra::ops {
@@ -106,6 +107,15 @@ UMBRA_OPERATOR(
     "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor "
     "residuals, Tensor rank, Tensor singular_values)")
     .out("linalg_lstsq.out", {"solution", "residuals", "rank", "singular_values"})
+    .use(out_asks("linalg_lstsq.out",
+                  [](const Tensor& a, const Tensor& b, std::optional<double>, const std::optional<std::string>&,
+                     const Tensor& solution, const Tensor& residuals, const Tensor&, const Tensor& singular_values) {
+                    check_inputs(a, b);
+                    check_result_fits("torch.linalg.lstsq", a, solution, "solution");
+                    check_result_fits("torch.linalg.lstsq", a, residuals, "residuals", real_type(a.dtype()));
+                    check_result_fits("torch.linalg.lstsq", a, singular_values, "singular_values",
+                                      real_type(a.dtype()));
+                  }))
     .real(solve)
     .fake([](const Tensor& a, const Tensor& b, std::optional<double>, const std::optional<std::string>&) -> Results {
       check_inputs(a, b);
@@ -114,7 +124,7 @@ UMBRA_OPERATOR(
     })
     .gradient("self, b", {"grad0", "grad1", "self", "b", "solution"}, gradients)
     .differentiable_outputs({true, true, false, false})
-    .tags({Tag::DynamicOutputShape})
+    .tags({Tag::DynamicOutputShape, Tag::CastsToOut})
     .use(BatchOneByOne{})
     .use(NeedsData{});
 

@@ -30,12 +30,13 @@ void check_matrix(const Tensor& a, const std::string& name, const char* argument
   check(a.dim() >= 2, name, ": The input tensor ", argument, " must have at least 2 dimensions.");
 }
 
-void check_result_fits(const char* name, const Tensor& input, const Tensor& out) {
-  check(out.device() == input.device(), name,
-        ": Expected result and input tensors to be on the same device, but got result on ", out.device(),
-        " and input on ", input.device());
-  check(can_cast(input.dtype(), out.dtype()), name, ": Expected result to be safely castable from ",
-        kernel_name(input.dtype()), " dtype, but got result with dtype ", kernel_name(out.dtype()));
+void check_result_fits(const char* name, const Tensor& input, const Tensor& out, const char* result, DType type) {
+  check(out.device() == input.device(), name, ": Expected ", result,
+        " and input tensors to be on the same device, but got ", result, " on ", out.device(), " and input on ",
+        input.device());
+  if (type == DType::Undefined) type = input.dtype();
+  check(can_cast(type, out.dtype()), name, ": Expected ", result, " to be safely castable from ", kernel_name(type),
+        " dtype, but got ", result, " with dtype ", kernel_name(out.dtype()));
 }
 
 void check_square(const Tensor& a, const std::string& name, const char* argument) {

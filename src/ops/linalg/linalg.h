@@ -22,7 +22,8 @@ void check_older_system(const Tensor& b, const Tensor& a, const std::string& nam
 /// Throws what PyTorch says about the first matrix whose `info` (int32) is not 0. Looks at data; a fake run has none.
 void check_infos(const Tensor& info, const std::string& name, bool is_matrix);
 /// That an output is where the input is and can hold what has its type.
-void check_result_fits(const char* name, const Tensor& input, const Tensor& out);
+void check_result_fits(const char* name, const Tensor& input, const Tensor& out, const char* result = "result",
+                       DType type = DType::Undefined);
 
 /// The batch sizes: all but the last two.
 SymShape batch_part(const Tensor& a);

@@ -287,9 +287,9 @@ struct BatchedMatrices {
   }
 };
 
-void check_factors(const Tensor& a, const Tensor& b) {
-  check(a.dim() > 0 && b.dim() > 0, "both arguments to matmul need to be at least 1D, but they are ", a.dim(), "D and ",
-        b.dim(), "D");
+void check_factors(const Tensor& a, const Tensor& b, const char* name = "matmul") {
+  check(a.dim() > 0 && b.dim() > 0, "both arguments to ", name, " need to be at least 1D, but they are ", a.dim(),
+        "D and ", b.dim(), "D");
 }
 
 // Batches of matrices of any rank, through one mm or mv where one side is single, and one bmm otherwise.
@@ -342,6 +342,7 @@ Tensor linear_by_rows(const Tensor& input, const Tensor& weight, const Tensor& b
 UMBRA_OPERATOR("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
     .out("linear.out")
     .composite([](const Tensor& input, const Tensor& weight, const Tensor& bias) {
+      check_factors(input, weight, "linear");
       if (!bias.defined()) return matmul(input, weight.t());
       if (input.dim() == 2) return addmm(bias, input, weight.t());
       bool one_row = (bias.dim() == 1 || bias.squeeze().dim() == 1) && weight.layout() != Layout::SparseCoo;

@@ -327,7 +327,7 @@ UMBRA_OPERATOR(
       int64_t rest = !keepdim && dims.rows < dims.columns ? dims.columns - 1 : dims.columns;
       return extreme(sums, rest, keepdim, order > 0);
     })
-    .use(OutCopied{})
+    .use(OutCopied{.refuses_as = "linalg.matrix_norm"})
     .tags({Tag::ExactOut});
 
 UMBRA_OPERATOR(
@@ -344,7 +344,7 @@ UMBRA_OPERATOR(
       return by_singular_values(a, dims, keepdim,
                                 [](const Tensor& s, bool keep) { return s.sum(IntArrayRef{-1}, keep); });
     })
-    .use(OutCopied{})
+    .use(OutCopied{.refuses_as = "linalg.matrix_norm"})
     .tags({Tag::ExactOut});
 
 std::vector<int64_t> all_of(const Tensor& self) { return masked_dims(all_dims(self)).vec(); }
@@ -365,7 +365,7 @@ UMBRA_OPERATOR(
       if (dim) return linalg_vector_norm(self, order, IntArrayRef(*dim), keepdim, dtype);
       return linalg_vector_norm(self, order, std::nullopt, keepdim, dtype);
     })
-    .use(OutCopied{})
+    .use(OutCopied{.refuses_as = "linalg.norm"})
     .tags({Tag::ExactOut});
 
 UMBRA_OPERATOR(
@@ -380,7 +380,7 @@ UMBRA_OPERATOR(
             self.dim(), "D.");
       return linalg_matrix_norm(self, ord, IntArrayRef(dim ? *dim : std::vector<int64_t>{-2, -1}), keepdim, dtype);
     })
-    .use(OutCopied{})
+    .use(OutCopied{.refuses_as = "linalg.norm"})
     .tags({Tag::ExactOut});
 
 /// Where the norm is written, before anything is said of the matrix.
@@ -403,7 +403,7 @@ UMBRA_OPERATOR("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor")
       warn_of_nuclear_norm();
       return linalg_matrix_norm(self, std::string("nuc"), {-2, -1}, keepdim);
     })
-    .use(OutCopied{})
+    .use(OutCopied{.refuses_as = "linalg.matrix_norm"})
     .tags({Tag::ExactOut});
 UMBRA_OPERATOR("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor")
     .out("nuclear_norm.dim_out")
@@ -413,7 +413,7 @@ UMBRA_OPERATOR("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) ->
       warn_of_nuclear_norm();
       return linalg_matrix_norm(self, std::string("nuc"), IntArrayRef(dim), keepdim);
     })
-    .use(OutCopied{})
+    .use(OutCopied{.refuses_as = "linalg.matrix_norm"})
     .tags({Tag::ExactOut});
 
 }  // namespace

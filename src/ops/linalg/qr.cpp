@@ -6,6 +6,7 @@
 #include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/no_derivative.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
 #include "ops/linalg/linalg.h"
 
@@ -91,6 +92,12 @@ void check_geqrf_type(const Tensor& self) {
 
 UMBRA_OPERATOR("geqrf(Tensor self) -> (Tensor a, Tensor tau)")
     .out("geqrf.a", {"a", "tau"})
+    .use(out_asks("geqrf.a",
+                  [](const Tensor& self, const Tensor& a, const Tensor& tau) {
+                    check(self.dim() >= 2, "torch.geqrf: input must have at least 2 dimensions.");
+                    check_result_fits("torch.geqrf", self, a, "a");
+                    check_result_fits("torch.geqrf", self, tau, "tau");
+                  }))
     .meta([](const Tensor& self) -> Specs2 {
       check(self.dim() >= 2, "torch.geqrf: input must have at least 2 dimensions.");
       // What is written to is looked at before the kernel.
@@ -168,6 +175,11 @@ std::tuple<Tensor, Tensor> reflector_gradients(const Tensor& grad, const Tensor&
 
 UMBRA_OPERATOR("linalg_householder_product(Tensor input, Tensor tau) -> Tensor")
     .out("linalg_householder_product.out")
+    .use(out_asks("linalg_householder_product.out",
+                  [](const Tensor& input, const Tensor& tau, const Tensor& out) {
+                    check_reflectors(input, tau);
+                    check_result_fits("torch.linalg.householder_product", input, out);
+                  }))
     .meta([](const Tensor& input, const Tensor& tau) {
       check_reflectors(input, tau);
       return column_major_spec(input.sym_sizes(), input.dtype(), input.device());

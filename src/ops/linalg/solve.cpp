@@ -170,6 +170,8 @@ UMBRA_OPERATOR("inverse(Tensor self) -> Tensor")
 
 UMBRA_OPERATOR("linalg_tensorinv(Tensor self, int ind=2) -> Tensor")
     .out("linalg_tensorinv.out")
+    .use(out_asks("linalg_tensorinv.out",
+                  [](const Tensor& self, int64_t, const Tensor& out) { check_result_fits("tensorinv", self, out); }))
     .composite([](const Tensor& self, int64_t ind) {
       check(ind > 0, "Expected a strictly positive integer for 'ind', but got ", ind);
       check(ind <= self.dim(), "ArrayRef: invalid slice, N = ", ind, "; size = ", self.dim());
@@ -356,6 +358,11 @@ Tensor factor_gradient(const Tensor& grad_a, const Tensor& factor, bool upper) {
 
 UMBRA_OPERATOR("cholesky_inverse(Tensor self, bool upper=False) -> Tensor")
     .out("cholesky_inverse.out")
+    .use(out_asks("cholesky_inverse.out",
+                  [](const Tensor& self, bool, const Tensor& out) {
+                    check_square(self, "cholesky_inverse");
+                    check_result_fits("cholesky_inverse", self, out);
+                  }))
     .meta([](const Tensor& self, bool) {
       check_square(self, "cholesky_inverse");
       return column_major_spec(self.sym_sizes(), self.dtype(), self.device());
@@ -397,6 +404,8 @@ UMBRA_OPERATOR("_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Ten
 
 UMBRA_OPERATOR("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor")
     .out("cholesky_solve.out")
+    .use(out_asks("cholesky_solve.out", [](const Tensor& self, const Tensor&, bool,
+                                           const Tensor& out) { check_result_fits("cholesky_solve", self, out); }))
     .use(OutCopied{})
     .all_backends([](const Tensor& self, const Tensor& factor, bool upper) {
       check(self.dim() >= 2, "b should have at least 2 dimensions, but has ", self.dim(), " dimensions instead");

@@ -319,6 +319,10 @@ UMBRA_OPERATOR(
     "linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> "
     "Tensor")
     .out("linalg_pinv.atol_rtol_tensor_out")
+    .use(out_asks("linalg_pinv.atol_rtol_tensor_out",
+                  [](const Tensor& a, const Tensor&, const Tensor&, bool, const Tensor& out) {
+                    check_result_fits("linalg.pinv", a, out);
+                  }))
     .all_backends(pinv_parts)
     .gradient("self", {"grad", "result", "self"}, pinv_gradient);
 
@@ -342,10 +346,14 @@ UMBRA_OPERATOR(
     .use(OutCopied{});
 UMBRA_OPERATOR("linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor")
     .out("linalg_pinv.out")
+    .use(out_asks("linalg_pinv.out",
+                  [](const Tensor& a, double, bool, const Tensor& out) { check_result_fits("linalg.pinv", a, out); }))
     .composite([](const Tensor& a, double rcond, bool hermitian) { return pinv_by_numbers(a, 0.0, rcond, hermitian); })
     .use(OutCopied{});
 UMBRA_OPERATOR("linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor")
     .out("linalg_pinv.out_rcond_tensor")
+    .use(out_asks("linalg_pinv.out_rcond_tensor", [](const Tensor& a, const Tensor&, bool,
+                                                     const Tensor& out) { check_result_fits("linalg.pinv", a, out); }))
     .composite([](const Tensor& a, const Tensor& rcond, bool hermitian) {
       check_pinv(a);
       return linalg_pinv(a, zeros({}, tolerance_options(a)), rcond, hermitian);

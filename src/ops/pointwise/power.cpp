@@ -4,6 +4,7 @@
 #include "kernels/fits.h"
 #include "kernels/functors/arithmetic.h"
 #include "kernels/functors/exp_log.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
 #include "ops/pointwise/family.h"
 #include "ops/sparse/arithmetic.h"
@@ -126,6 +127,12 @@ UMBRA_OPERATOR("reciprocal(Tensor self) -> Tensor")
 UMBRA_OPERATOR("abs(Tensor self) -> Tensor")
     .inplace("abs_")
     .out("abs.out")
+    .use(out_asks("abs.out",
+                  [](const Tensor& self, const Tensor& out) {
+                    bool computed_there = self.is_complex() && out.is_complex() && !out.is_meta();
+                    check(!computed_there || self.dtype() == out.dtype(), "Found dtype ", kernel_name(out.dtype()),
+                          " but expected ", kernel_name(self.dtype()));
+                  }))
     .use(pointwise<functors::Absolute, 1>(Promotion::ComplexToReal))
     .meta([](const Tensor& self) {  // real numbers have a place like theirs before complex ones are looked at
       return self.is_complex() ? spec_like(self, real_type(self.dtype())) : pointwise_spec({&self}, self.dtype());

@@ -67,8 +67,12 @@ Ints per_dimension(const char* operator_name, const char* argument, size_t dims,
   if (values.empty() && !otherwise.empty()) return otherwise;
   for (int64_t v : values)
     check(v >= INT32_MIN && v <= INT32_MAX, "value cannot be converted to type int without overflow");
-  check(values.size() == 1 || values.size() == dims, operator_name, ": ", argument,
-        " must be either a single int, or a tuple of ", word_for(dims), " ints");
+  if (values.size() != 1 && values.size() != dims) {
+    std::string_view of = operator_name, what = argument;
+    const char* must = what == "dilation" ? " must be either" : of == "avg_pool3d" ? " must be" : " must either be";
+    fail(of, ": ", what, must, what == "stride" ? " omitted," : "", " a single int, or a tuple of ", word_for(dims),
+         " ints");
+  }
   return values.size() == 1 ? Ints(dims, values[0]) : values;
 }
 

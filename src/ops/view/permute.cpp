@@ -107,8 +107,10 @@ UMBRA_OPERATOR("permute(Tensor(a) self, int[] dims) -> Tensor(a)")
     });
 
 UMBRA_OPERATOR("numpy_T(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
-  static std::atomic<bool> warned = false;
-  if (self.dim() != 2 && tells_once(warned))
+  static std::atomic<bool> warned = false, warned_of_none = false;
+  if (self.dim() == 0 && tells_once(warned_of_none))
+    warn("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.");
+  if (self.dim() != 2 && self.dim() != 0 && tells_once(warned))
     warn(
         "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw ",
         "an error in a future release. Consider `x.mT` to transpose batches of matrices or ",

@@ -119,7 +119,9 @@ UMBRA_OPERATOR("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor
       SymInt whole = self.sym_sizes()[at], known = 1;
       bool inferred = false;
       for (SymInt s : sizes) {
-        if (!s.is_symbolic() && s.value() == -1) inferred = true;
+        if (!s.is_symbolic() && s.value() == -1)
+          check(!std::exchange(inferred, true),
+                "unflatten got an unexpected error:\nonly one dimension can be inferred");
         else known *= s;
       }
       bool fits = inferred ? known != 0 && expect_equal(whole % known, 0) : expect_equal(known, whole);

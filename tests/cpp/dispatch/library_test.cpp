@@ -129,6 +129,30 @@ TEST(Library, AWriteBecomesAValueWhenItIsCaptured) {
   EXPECT_EQ(first(compiled(ones({2}))), 14);
 }
 
+TEST(Library, ItsBatchingRuleSeesTheWholeBatch) {
+  Library library("batched");
+  library.define("shifted(Tensor x, int by=1) -> Tensor");
+  static int calls = 0;
+  library.implement("shifted", [](const Tensor& x, int64_t by) {
+    ++calls;
+    return x.add(by);
+  });
+  library.fake("shifted", [](const Tensor& x, int64_t) { return empty_like(x); });
+  library.gradient("shifted", "x", {"grad"}, [](const Tensor& grad) { return grad * 5; });
+  auto shifted = typed<Tensor(const Tensor&, int64_t)>("batched::shifted");
+  auto of_rows = [&] { return vmap([&](const Tensor& row) { return shifted(row, 2).sum(); })(ones({4, 3})); };
+  EXPECT_TRUE(of_rows().equal(full({4}, 9.)));
+  EXPECT_EQ(calls, 4);
+  library.batch("shifted", [&](const Batched& x, int64_t by) { return Batched(shifted(x.value, by), x.dim); });
+  EXPECT_TRUE(of_rows().equal(full({4}, 9.)));
+  EXPECT_EQ(calls, 5);
+  auto per_row = vmap(grad([&](const Tensor& row) { return shifted(row, 2).sum(); }));
+  EXPECT_TRUE(per_row(ones({4, 3})).equal(full({4, 3}, 5.)));
+  EXPECT_EQ(calls, 6);
+  EXPECT_THROW(library.batch("shifted", [](const Batched& x) { return x; }), TypeError);
+  EXPECT_THROW(library.batch("none", [](const Batched& x) { return x; }), Error);
+}
+
 TEST(Library, RefusesWhatDoesNotFit) {
   Library library("fits");
   library.define("f(Tensor x, int n) -> Tensor");

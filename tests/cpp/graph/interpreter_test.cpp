@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 
 #include "graph/testing.h"
+#include "umbra/autograd/autograd.h"
+#include "umbra/autograd/running.h"
+#include "umbra/core/interrupt.h"
 #include "umbra/dispatch/library.h"
 
 namespace umbra::fx {
@@ -211,6 +214,42 @@ TEST(Functions, ArithmeticOnNumbers) {
               run("operator.getitem", {Value(std::vector<int64_t>{1}), 1});
             }),
             "tuple index out of range");
+}
+
+struct Interrupts : ::testing::Test {
+  static inline int left = 0;
+  Interrupts() {
+    set_interrupt_check([] {
+      if (left-- == 0) throw std::runtime_error("that is enough");
+    });
+  }
+  ~Interrupts() override { set_interrupt_check(nullptr); }
+};
+
+TEST_F(Interrupts, EndAGraphBetweenTwoOfItsNodes) {
+  auto graph = make_counted<Graph>();
+  Node* x = graph->placeholder("x");
+  graph->call(op("add_.Tensor"), {x, 1});
+  Node* sum = graph->call(op("add_.Tensor"), {x, 10});
+  graph->output(sum);
+  auto module = module_of(graph);
+  Tensor input = tensor_of({0}, {1});
+  left = 1;
+  EXPECT_EQ(error_of<std::runtime_error>([&] { module->run({input}); }), "that is enough");
+  EXPECT_THAT(values_of(input), ElementsAre(1));
+  left = -1;
+  EXPECT_THAT(values_of(module->run({input})[0]), ElementsAre(12));
+}
+
+TEST_F(Interrupts, EndABackwardPass) {
+  Tensor x = tensor_of({2}, {1}).requires_grad_(), y = (x * x).sum();
+  left = 1;
+  EXPECT_EQ(error_of<std::runtime_error>([&] { y.backward(); }), "that is enough");
+  EXPECT_FALSE(x.grad().defined());
+  EXPECT_EQ(autograd::running_node(), nullptr);
+  left = -1;
+  (x * x).sum().backward();
+  EXPECT_THAT(values_of(x.grad()), ElementsAre(4));
 }
 
 }  // namespace

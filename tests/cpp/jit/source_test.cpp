@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "umbra/core/interrupt.h"
 #include "umbra/export/unlift.h"
 #include "umbra/generated/functions.h"
 #include "umbra/jit/convert.h"
@@ -45,6 +46,27 @@ TEST(Source, AModuleRunsWithoutPython) {
   Value m = module_of(kBranch, {Value(full({2}, Scalar(3.0)))});
   EXPECT_EQ(jit::run(forward_of(m), {m, Value(ones({2}))}).tensor().sum().item().to_double(), 6);
   EXPECT_EQ(jit::run(forward_of(m), {m, Value(ones({2}).neg())}).tensor().sum().item().to_double(), -8);
+}
+
+TEST(Source, AProgramThatDoesNotEndIsInterrupted) {
+  Value m = module_of(R"(class M(Module):
+  __parameters__ = []
+  __buffers__ = []
+  def forward(self: __torch__.M, x: Tensor) -> int:
+    i = 0
+    go_on = True
+    while go_on:
+      i = torch.add(i, 1)
+    return i
+)",
+                      {});
+  static int rounds = 0;
+  set_interrupt_check([] {
+    if (++rounds == 1000) throw std::runtime_error("that is enough");
+  });
+  EXPECT_THROW(jit::run(forward_of(m), {m, Value(ones({2}))}), std::runtime_error);
+  EXPECT_EQ(rounds, 1000);
+  set_interrupt_check(nullptr);
 }
 
 TEST(Source, ABranchOnDataBecomesCond) {

@@ -39,6 +39,11 @@ std::vector<std::vector<double>> batches(const Dataset<Tensor>& dataset, const D
   return out;
 }
 
+TEST(DataLoader, RefusesBatchesOfNothing) {
+  Numbers numbers;
+  EXPECT_THROW(DataLoader(numbers, {.batch_size = 0}), ValueError);
+}
+
 TEST(DataLoader, BatchesComeInOrder) {
   Numbers numbers;
   std::vector<std::vector<double>> expected = {{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9}};

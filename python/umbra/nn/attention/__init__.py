@@ -2,6 +2,8 @@
 import contextlib
 import enum
 
+__all__ = ["SDPBackend", "sdpa_kernel"]
+
 
 class SDPBackend(enum.Enum):
     ERROR = -1

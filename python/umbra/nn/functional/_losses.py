@@ -7,13 +7,14 @@ from umbra.nn.functional._activations import logsigmoid
 from umbra.nn.functional._publish import publish
 
 
-def _legacy_reduction(size_average, reduce, reduction):
+def _legacy_reduction(size_average, reduce, reduction, warns=True):
     """What `size_average` and `reduce`, which came before `reduction`, ask for."""
     if size_average is None and reduce is None:
         return reduction
     average, reduced = size_average is None or size_average, reduce is None or reduce
     name = "none" if not reduced else "mean" if average else "sum"
-    warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.", stacklevel=4)
+    if warns:
+        warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.", stacklevel=4)
     return name
 
 

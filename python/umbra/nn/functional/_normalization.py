@@ -18,7 +18,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
     count = input.numel()
     may_be_one = type(count) is not int or count < 2 * num_groups  # only so few elements can be one for each group
-    if may_be_one and num_groups > 0:
+    if may_be_one or num_groups == 0:
         _check_several([input.size(0) * input.size(1) // num_groups, num_groups, *input.size()[2:]])
     return umbra.group_norm(input, num_groups, weight, bias, eps, not is_exporting())
 

@@ -138,8 +138,8 @@ def call_with_hooks(module, args, kwargs, forward_call=None):
     output, called = None, set()
     try:
         args, kwargs = _before(module, args, kwargs)
-        full, last = _backward_hooks(module)
-        pre = [*backward_pre.hooks.values(), *module._backward_pre_hooks.values()]
+        full, last = module._get_backward_hooks()
+        pre = module._get_backward_pre_hooks()
         watch = BackwardHook(module, full, pre) if full or pre else None
         if watch:
             args = watch.setup_input_hook(args)

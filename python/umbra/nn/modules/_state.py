@@ -1,7 +1,7 @@
 """What modules keep in files: state dicts, their hooks, and loading them."""
 import collections
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from umbra._C import Tensor
 from umbra.nn.modules import _conversion, _hooks
@@ -54,7 +54,7 @@ class HasState:
         if self._has_extra_state():
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
-    def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
+    def state_dict(self, *args, destination=None, prefix="", keep_vars=False) -> dict[str, Any]:
         if args:
             warnings.warn("Positional args are being deprecated, use kwargs instead. Refer to "
                           "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.",
@@ -167,7 +167,7 @@ class HasState:
             given = given.requires_grad_(value.requires_grad) if isinstance(given, Parameter) else Parameter(given, value.requires_grad)
         setattr(self, name, given)
 
-    def load_state_dict(self, state_dict, strict=True, assign=False):
+    def load_state_dict(self, state_dict, strict=True, assign=False) -> _IncompatibleKeys:
         if not isinstance(state_dict, collections.abc.Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
         missing, unexpected, errors = [], [], []

@@ -36,6 +36,9 @@ class _NormBase(Module):
                 if self.bias is not None:
                     self.bias.zero_()
 
+    def _check_input_dim(self, input):
+        raise NotImplementedError
+
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
         version, key = local_metadata.get("version"), prefix + "num_batches_tracked"
         if (version is None or version < 2) and self.track_running_stats and key not in state_dict:  # such files do not count batches
@@ -98,8 +101,13 @@ class SyncBatchNorm(_BatchNorm):
         if input.dim() < 2:
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
 
+    def _check_non_zero_input_channels(self, input):
+        if input.size(1) == 0:
+            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
     def forward(self, input):
         self._check_input_dim(input)
+        self._check_non_zero_input_channels(input)
         if self.training and umbra.distributed.is_initialized() and input.device.type == "cpu":
             raise ValueError("SyncBatchNorm expected input tensor to be on GPU or XPU or privateuseone")
         return super().forward(input)

@@ -20,7 +20,7 @@ class Container(Module):
 class _Sequence(Module):
     """What lists of modules share: members named by their positions."""
 
-    def _position(self, index):
+    def _get_abs_string_index(self, index):
         index = operator.index(index)
         if not -len(self) <= index < len(self):
             raise IndexError(f"index {index} is out of range")
@@ -29,10 +29,10 @@ class _Sequence(Module):
     def __getitem__(self, index):
         if isinstance(index, slice):
             return self._like(list(self._modules.values())[index])
-        return parts_by_name(self)[self._position(index)]
+        return parts_by_name(self)[self._get_abs_string_index(index)]
 
     def __setitem__(self, index, module):
-        setattr(self, self._position(index), module)
+        setattr(self, self._get_abs_string_index(index), module)
 
     def __delitem__(self, index):
         kept = list(self._modules.values())
@@ -82,13 +82,17 @@ class Sequential(_Sequence):
     def _like(self, modules):
         return type(self)(*modules)
 
+    def _get_item_by_idx(self, iterator, idx):
+        """The element of an iterator over names or modules that stands at a position."""
+        return list(iterator)[int(super()._get_abs_string_index(idx))]
+
     def __getitem__(self, index):
         if isinstance(index, slice):  # the modules keep their names
             return type(self)(collections.OrderedDict(list(self._modules.items())[index]))
         return super().__getitem__(index)
 
-    def _position(self, index):
-        return list(self._modules)[int(super()._position(index))]
+    def _get_abs_string_index(self, index):
+        return self._get_item_by_idx(self._modules, index)
 
     def forward(self, input):
         for module in parts_by_name(self).values():
@@ -229,9 +233,9 @@ class ParameterList(Module):
     def __getitem__(self, index):
         if isinstance(index, slice):
             return ParameterList([self[i] for i in range(*index.indices(len(self)))])
-        return getattr(self, self._position(index))
+        return getattr(self, self._get_abs_string_index(index))
 
-    def _position(self, index):
+    def _get_abs_string_index(self, index):
         index = operator.index(index)
         if not -len(self) <= index < len(self):
             raise IndexError(f"index {index} is out of range")
@@ -240,7 +244,7 @@ class ParameterList(Module):
     def __setitem__(self, index, value):
         if isinstance(value, Tensor) and not isinstance(value, Parameter):
             value = Parameter(value)
-        setattr(self, self._position(index), value)
+        setattr(self, self._get_abs_string_index(index), value)
 
     def __len__(self):
         return self._size
@@ -291,24 +295,24 @@ class ParameterDict(Module):
         if parameters is not None:
             self.update(parameters)
 
-    def _attribute(self, key):
+    def _key_to_attr(self, key):
         if not isinstance(key, str):
             raise TypeError(f"Index given to ParameterDict cannot be used as a key as it is not a string (type is '{type(key).__name__}'). Open an "
                             "issue on github if you need non-string keys.")
         return key
 
     def __getitem__(self, key):
-        return getattr(self, self._attribute(key))
+        return getattr(self, self._key_to_attr(key))
 
     def __setitem__(self, key, value):
         self._keys[key] = None
         if isinstance(value, Tensor) and not isinstance(value, Parameter):
             value = Parameter(value)
-        setattr(self, self._attribute(key), value)
+        setattr(self, self._key_to_attr(key), value)
 
     def __delitem__(self, key):
         del self._keys[key]
-        delattr(self, self._attribute(key))
+        delattr(self, self._key_to_attr(key))
 
     def __len__(self):
         return len(self._keys)

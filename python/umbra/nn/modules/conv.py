@@ -201,8 +201,11 @@ class _LazyConvXdMixin(LazyModuleMixin):
                 self.bias.materialize((self.out_channels,))
             self.reset_parameters()
 
+    def _get_num_spatial_dims(self):
+        return self._dimensions
+
     def _get_in_channels(self, input):
-        n = self._dimensions
+        n = self._get_num_spatial_dims()
         if input.dim() not in (n + 1, n + 2):
             raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {type(self).__name__}, but got input of size: "
                                f"{input.shape}")

@@ -22,12 +22,15 @@ class Unflatten(Module):
 
     def __init__(self, dim, unflattened_size):
         super().__init__()
-        if not isinstance(unflattened_size, (tuple, list)):
-            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}")
-        for position, size in enumerate(unflattened_size):
+        self._require_tuple_int(unflattened_size)
+        self.dim, self.unflattened_size = dim, unflattened_size
+
+    def _require_tuple_int(self, input):
+        if not isinstance(input, (tuple, list)):
+            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(input).__name__}")
+        for position, size in enumerate(input):
             if not isinstance(size, (int, umbra.SymInt)):
                 raise TypeError(f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at pos {position}")
-        self.dim, self.unflattened_size = dim, unflattened_size
 
     def forward(self, input):
         return input.unflatten(self.dim, self.unflattened_size)

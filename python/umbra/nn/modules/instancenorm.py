@@ -31,7 +31,10 @@ class _InstanceNorm(_NormBase):
                 del state_dict[key]
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
 
-    def _normalize(self, input):
+    def _handle_no_batch_input(self, input):
+        return self._apply_instance_norm(input.unsqueeze(0)).squeeze(0)
+
+    def _apply_instance_norm(self, input):
         return F.instance_norm(input, self.running_mean, self.running_var, self.weight, self.bias, self.training or not self.track_running_stats,
                                self.momentum if self.momentum is not None else 0.0, self.eps)
 
@@ -45,8 +48,8 @@ class _InstanceNorm(_NormBase):
             warnings.warn(f"input's size at dim={channels} does not match num_features. You can silence this warning by not passing in num_features, "
                           "which is not used because affine=False", stacklevel=2)
         if input.dim() == self._get_no_batch_dim():
-            return self._normalize(input.unsqueeze(0)).squeeze(0)
-        return self._normalize(input)
+            return self._handle_no_batch_input(input)
+        return self._apply_instance_norm(input)
 
 
 class InstanceNorm1d(_InstanceNorm):

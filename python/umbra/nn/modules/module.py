@@ -2,7 +2,7 @@
 import collections
 import inspect
 import warnings
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Iterator, TypeVar
 
 from umbra import _C
 from umbra._C import Tensor
@@ -267,6 +267,13 @@ class Module(HasState):
         """`hook(module, grad_output)` before the backward of the module; what it returns takes the place of grad_output."""
         return add_hook(self._backward_pre_hooks, hook, prepend)
 
+    def _get_backward_hooks(self):
+        """The full hooks that a call runs, and those of the last operator."""
+        return _hooks._backward_hooks(self)
+
+    def _get_backward_pre_hooks(self):
+        return [*_hooks.backward_pre.hooks.values(), *self._backward_pre_hooks.values()]
+
     # ---- walking ----
 
     def _named_members(self, get, prefix="", recurse=True, remove_duplicate=True):
@@ -279,36 +286,36 @@ class Module(HasState):
                 seen.add(id(value))
                 yield path + ("." if path else "") + name, value
 
-    def parameters(self, recurse=True):
+    def parameters(self, recurse=True) -> Iterator[Parameter]:
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
-    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True) -> Iterator[tuple[str, Parameter]]:
         yield from self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
 
-    def buffers(self, recurse=True):
+    def buffers(self, recurse=True) -> Iterator[Tensor]:
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
-    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True) -> Iterator[tuple[str, Tensor]]:
         yield from self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
 
-    def children(self):
+    def children(self) -> Iterator["Module"]:
         for _, module in self.named_children():
             yield module
 
-    def named_children(self):
+    def named_children(self) -> Iterator[tuple[str, "Module"]]:
         seen = set()
         for name, module in self._modules.items():
             if module is not None and id(module) not in seen:
                 seen.add(id(module))
                 yield name, module
 
-    def modules(self, remove_duplicate=True):
+    def modules(self, remove_duplicate=True) -> Iterator["Module"]:
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
-    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+    def named_modules(self, memo=None, prefix="", remove_duplicate=True) -> Iterator[tuple[str, "Module"]]:
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -416,6 +423,12 @@ class Module(HasState):
 
     def cpu(self):
         return self._apply(lambda t: t.cpu())
+
+    def _replicate_for_data_parallel(self):
+        """A module that shares the submodules and buffers and has no parameters of its own."""
+        replica = self.__new__(type(self))
+        replica.__dict__ = {**self.__dict__, "_parameters": {}, "_buffers": dict(self._buffers), "_modules": dict(self._modules), "_is_replica": True}
+        return replica
 
     def _to_accelerator(self, kind, device):
         return self._apply(lambda t: t.to(kind if device is None else device))

@@ -51,9 +51,12 @@ class _ReplicationPadNd(_Pad):
 class _CircularPadNd(_Pad):
     _mode = "circular"
 
-    def forward(self, input):
+    def _check_input_dim(self, input):
         if input.dim() != self._dims + 1 and input.dim() != self._dims + 2:
             raise ValueError(f"expected {self._dims + 1}D or {self._dims + 2}D input (got {input.dim()}D input)")
+
+    def forward(self, input):
+        self._check_input_dim(input)
         return F.pad(input, self.padding, self._mode)
 
 

@@ -76,6 +76,14 @@ class RNNBase(Module):
         if [id(weight) for weight in weights] != [id(weight) for weight in self._flat_weights]:
             raise NotImplementedError("_flat_weights of other tensors than the layer's attributes is not in Umbra yet: set the attributes, as weight_hh_l0")
 
+    def _init_flat_weights(self):
+        """Nothing: the flat weights are always the attributes of the moment. Packages call these three after they set weights."""
+
+    _update_flat_weights = _init_flat_weights
+
+    def _weights_have_changed(self):
+        return False
+
     def __getstate__(self):
         """With what PyTorch keeps of the weights besides the parameters."""
         return {**self.__dict__, "_flat_weights_names": self._flat_weights_names, "_flat_weights": list(self._flat_weights)}

@@ -6,13 +6,14 @@ from umbra.nn.parameter import Parameter
 
 
 def _scaled(weight, bias, mean, variance, eps, scale, shift, shape):
+    bias_type = weight.dtype if bias is None else bias.dtype
     bias = umbra.zeros_like(mean) if bias is None else bias
     scale = umbra.ones_like(mean) if scale is None else scale
     shift = umbra.zeros_like(mean) if shift is None else shift
     inverse = umbra.rsqrt(variance + eps)
     fused_weight = weight * (scale * inverse).reshape(shape)
     fused_bias = (bias - mean) * inverse * scale + shift
-    return fused_weight.to(weight.dtype), fused_bias.to(bias.dtype)
+    return fused_weight.to(weight.dtype), fused_bias.to(bias_type)
 
 
 def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):

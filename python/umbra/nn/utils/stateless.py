@@ -16,6 +16,9 @@ class _Place:
         if not self.name:
             raise KeyError('tensor name can\'t be empty string ""')
         for part in holder.split(".") if holder else ():
+            if part in module._modules:  # a method of that name would hide it
+                module = module._modules[part]
+                continue
             if not hasattr(module, part):
                 raise AttributeError(f"{type(module).__name__} has no attribute `{part}`")
             module = getattr(module, part)

@@ -95,8 +95,12 @@ def erase_nodes(gm, nodes):
 def fuse_by_partitions(gm, partitions, prefix="fused_", always_return_tuple=False):
     """Each part as one call; the other nodes keep their order where they can."""
     from umbra.fx.passes.tools_common import stable_topological_sort
+    fused = set()
     for i, partition in enumerate(partitions):
         nodes = topo_sort(list(partition))
+        if (twice := next((node for node in nodes if node in fused), None)) is not None:
+            raise AssertionError(f"{twice} has been removed from owning graph")
+        fused.update(nodes)
         part, inputs, outputs = fuse_as_graphmodule(gm, nodes, f"{prefix}{i}", partition, always_return_tuple=always_return_tuple)
         insert_subgm(gm, part, inputs, outputs, nodes[-1])
         erase_nodes(gm, nodes)

@@ -3,6 +3,7 @@ import copy
 import dataclasses
 
 from umbra._C import Node, Tensor
+from umbra.fx.passes.utils.fuser_utils import validate_partition
 
 
 @dataclasses.dataclass
@@ -143,6 +144,8 @@ class SubgraphMatcher:
             if node_name_match and not any(isinstance(n, Node) and node_name_match in n.name for n in match.nodes_map.values()):
                 continue
             inside = {n for p, n in match.nodes_map.items() if p.op not in ("placeholder", "output") and isinstance(n, Node)}
+            if not validate_partition(inside):  # an input of the match is made of one of its own values
+                continue
             if self.remove_overlapping_matches and inside & taken:
                 continue
             taken |= inside
