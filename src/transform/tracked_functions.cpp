@@ -89,30 +89,6 @@ struct Tape {
 };
 
 autograd::Gradients gradients_at_level(const Tape& tape, const autograd::Gradients& incoming);
-std::vector<Tensor> gradients_outside(const Tape& tape, const std::vector<Tensor>& incoming);
-
-/// Gives defined tensors a node.
-std::vector<Tensor> with_node(const std::vector<Tensor>& tensors, const std::vector<Tensor>& inputs,
-                              const std::function<Tensor(const Tensor&)>& output,
-                              autograd::FunctionNode::Backward backward) {
-  std::vector<size_t> places;
-  for (size_t i = 0; i < tensors.size(); ++i)
-    if (tensors[i].defined()) places.push_back(i);
-  auto by_place = [=, count = tensors.size()](autograd::FunctionContext& context, const autograd::Gradients& incoming) {
-    autograd::Gradients all(count);
-    for (size_t k = 0; k < places.size(); ++k) all[places[k]] = incoming[k];
-    return backward(context, all);
-  };
-  auto node = make_counted<autograd::FunctionNode>("HigherOrderBackward", by_place);
-  auto forward = [&](autograd::FunctionContext&) {
-    std::vector<Tensor> given;
-    for (size_t i : places) given.push_back(output(tensors[i]));
-    return given;
-  };
-  std::vector<Tensor> given = autograd::apply_function(node, inputs, forward, true), out(tensors.size());
-  for (size_t k = 0; k < places.size(); ++k) out[places[k]] = given[k];
-  return out;
-}
 
 /// The results, without a history where theirs is the tape's alone.
 std::vector<Tensor> without_ends(const Tape& tape) {
@@ -128,32 +104,32 @@ std::vector<Tensor> without_ends(const Tape& tape) {
   return out;
 }
 
-/// A tape's results as others see them outside of the level: with the history of what went in, and of what the
-/// functions use besides.
+/// A tape's results as others see them outside of the level: with the history of what went in, which the tape itself is
+/// cut off from, and of what the functions use besides.
 std::vector<Tensor> shown(const Tape& tape) {
-  std::vector<Tensor> out = without_ends(tape);
-  if (!is_grad_enabled() || !requires_gradients(tape.values)) return out;
-  std::vector<Tensor> inputs = tape.values;
-  for (const Tensor& t : out)
-    if (t.defined()) inputs.push_back(t);
-  return with_node(
-      out, inputs, [](const Tensor& t) { return t.detach(); },
-      [tape](autograd::FunctionContext&, const autograd::Gradients& incoming) {
-        std::vector<Tensor> weights(incoming.begin(), incoming.end());
-        std::vector<Tensor> found = gradients_outside(tape, weights);
-        for (size_t i = 0; i < weights.size(); ++i)
-          if (tape.results[i].defined()) found.push_back(weights[i]);
-        return autograd::Gradients(found.begin(), found.end());
-      });
+  bool tied = is_grad_enabled() && requires_gradients(tape.values);
+  return tied ? tape.compute(tape.values) : without_ends(tape);
 }
 
 /// The tape's results at the level, with the gradient that the tape tells.
 std::vector<Tensor> at_level(const Tape& tape, const std::vector<Tensor>& results) {
-  return with_node(
-      results, tape.wrappers, [&](const Tensor& t) { return tape.level->wrap(t); },
-      [tape](autograd::FunctionContext&, const autograd::Gradients& incoming) {
-        return gradients_at_level(tape, incoming);
-      });
+  std::vector<size_t> places;
+  for (size_t i = 0; i < results.size(); ++i)
+    if (results[i].defined()) places.push_back(i);
+  auto backward = [=, count = results.size()](autograd::FunctionContext&, const autograd::Gradients& incoming) {
+    autograd::Gradients all(count);
+    for (size_t k = 0; k < places.size(); ++k) all[places[k]] = incoming[k];
+    return gradients_at_level(tape, all);
+  };
+  auto node = make_counted<autograd::FunctionNode>("HigherOrderBackward", backward);
+  auto forward = [&](autograd::FunctionContext&) {
+    std::vector<Tensor> given;
+    for (size_t i : places) given.push_back(tape.level->wrap(results[i]));
+    return given;
+  };
+  std::vector<Tensor> given = autograd::apply_function(node, tape.wrappers, forward, true), out(results.size());
+  for (size_t k = 0; k < places.size(); ++k) out[places[k]] = given[k];
+  return out;
 }
 
 /// The gradients of what a tape computes, by values and weights that may have a history.
