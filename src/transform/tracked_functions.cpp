@@ -186,10 +186,6 @@ autograd::Gradients gradients_at_level(const Tape& tape, const autograd::Gradien
   check<NotImplementedError>(!level_stack().empty() && level_stack().back().get() == tape.level.get(),
                              "the gradient of a captured operator that takes functions cannot be taken inside another "
                              "transform than the one that follows it");
-  bool tied = again && requires_gradients(tape.values);
-  check<NotImplementedError>(!tied,
-                             "a derivative of a captured operator that takes functions, taken inside a transform "
-                             "of tensors that need gradients outside, cannot be captured yet");
   Tape next;
   run_outside(tape.level->outside_now(), [&] {
     std::vector<Tensor> wrappers = weights;
@@ -232,7 +228,7 @@ class TrackedFunctions {
 
   std::vector<Value> reverse() const {
     if (!any_ || !grad_mode_) return plain();
-    check<NotImplementedError>(level_stack().size() < 2, call_->call().op().schema().name,
+    check<NotImplementedError>(all_reverse(), call_->call().op().schema().name,
                                ": a gradient inside of another transform cannot be captured yet");
     Tape tape;
     tape.level = level_;
@@ -273,6 +269,13 @@ class TrackedFunctions {
     std::vector<Value> out;
     for (const Value& v : call_->elements()) out.push_back(v.is_tensor() ? Value(level_->unwrap(v.tensor_ref())) : v);
     return out;
+  }
+
+  static bool all_reverse() {
+    return std::ranges::all_of(level_stack(), [](const IntrusivePtr<Level>& level) {
+      auto* tracked = dynamic_cast<const TrackedLevel*>(level.get());
+      return tracked && tracked->kind() == TrackedLevel::Kind::Reverse;
+    });
   }
 
   /// The call one level out.
