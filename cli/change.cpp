@@ -11,6 +11,7 @@ namespace umbra::cli {
 
 int decompose_file(const std::string& from, const std::string& to, bool keep_composites) {
   check_program_place(to);
+  check_other_file(from, to);
   DecomposeOptions options;
   if (keep_composites) options.keeps = [](const Operator&) { return true; };
   else options.table = core_decompositions();
@@ -21,6 +22,7 @@ int decompose_file(const std::string& from, const std::string& to, bool keep_com
 }
 
 int convert(const std::string& from, const std::string& to, const std::vector<std::string>& inputs) {
+  check_other_file(from, to);
   bool torchscript = has_extension(from, ".pt") || has_extension(from, ".pth");
   if (has_extension(to, ".pt2") && torchscript) return convert_torchscript(from, to, inputs);
   check<ValueError>(inputs.empty(), "--input is for TorchScript files (.pt) that become programs (.pt2)");
@@ -40,7 +42,6 @@ int convert(const std::string& from, const std::string& to, const std::vector<st
     return 0;
   }
   check_tensor_place(to);
-  check<ValueError>(!same_file(from, to), to, ": the file to write is the one that is read");
   NamedTensors tensors = load_tensors(from);
   save_tensors(to, tensors);
   std::printf("%s: %zu %s\n", to.c_str(), tensors.size(), tensors.size() == 1 ? "tensor" : "tensors");

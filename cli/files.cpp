@@ -29,9 +29,10 @@ bool has_extension(const std::string& path, const char* extension) {
   return split_place(path).first.ends_with(extension);
 }
 
-bool same_file(const std::string& a, const std::string& b) {
+void check_other_file(const std::string& read, const std::string& written) {
   std::error_code missing;
-  return std::filesystem::equivalent(split_place(a).first, split_place(b).first, missing) && !missing;
+  bool same = std::filesystem::equivalent(split_place(read).first, split_place(written).first, missing) && !missing;
+  check<ValueError>(!same, written, ": the file to write is the one that is read");
 }
 
 void check_place(const std::string& path) {

@@ -33,8 +33,8 @@ void check_place(const std::string& path);
 void check_tensor_place(const std::string& path);
 /// The same of a program.
 void check_program_place(const std::string& path);
-/// Whether two paths lead to one file.
-bool same_file(const std::string& a, const std::string& b);
+/// An error where two paths lead to one file.
+void check_other_file(const std::string& read, const std::string& written);
 
 /// "float32[2, 3]".
 std::string look_of(const Tensor& tensor);

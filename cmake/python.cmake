@@ -7,7 +7,7 @@ endif()
 
 set(Python_EXECUTABLE ${CMAKE_SOURCE_DIR}/.venv/bin/python)
 if(NOT EXISTS ${Python_EXECUTABLE})
-  message(FATAL_ERROR "The Python module needs .venv: run tools/setup, or configure with -DUMBRA_PYTHON=OFF")
+  message(FATAL_ERROR "The Python module needs .venv: run tools/setup, or configure with -DUMBRA_PYTHON_MODULE=OFF")
 endif()
 find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
 execute_process(

@@ -2,13 +2,15 @@
 """Writes the list of PyTorch's public names, which Umbra uses to say what it does not have yet.
 
     PYTHON_WITH_TORCH tools/torch_names.py > python/umbra/_torch_names.txt
+    PYTHON_WITH_TORCH tools/torch_names.py all > python/umbra/_torch_all.txt
     PYTHON_WITH_TORCH tools/torch_names.py distributed > python/umbra/distributed/_names.txt
 
 A line is a module (or one of some classes, or the operators) and its names: `torch.fft fft fft2 ...`. A module of a part of torch whose contents are not listed
-stands alone.
+stands alone. `all` writes what `from module import *` gives where a module says so itself, of the modules that the package has.
 """
 import importlib
 import inspect
+import pathlib
 import pkgutil
 import sys
 import types
@@ -97,8 +99,26 @@ def distributed_names():
         print(" ".join([name, *own]))
 
 
+def names_of_all():
+    """The `__all__` of each module that the package has, too."""
+    package = pathlib.Path(__file__).resolve().parent.parent / "python" / "umbra"
+    for name in sorted(set(modules())):
+        place = package.joinpath(*name.split(".")[1:])
+        if not (place.with_suffix(".py").exists() or (place / "__init__.py").exists()):
+            continue
+        try:
+            declared = getattr(importlib.import_module(name), "__all__", None)
+        except Exception as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            continue
+        if declared is not None:
+            print(" ".join([name, *dict.fromkeys(declared)]))
+
+
 def main():
     warnings.simplefilter("ignore")
+    if sys.argv[1:] == ["all"]:
+        return names_of_all()
     if sys.argv[1:] == ["distributed"]:
         return distributed_names()
     print(f"# PyTorch {torch.__version__.partition('+')[0].partition('.dev')[0]}: its public names, written by tools/torch_names.py")

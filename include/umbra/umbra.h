@@ -16,6 +16,7 @@
 #include "umbra/core/generator.h"
 #include "umbra/core/indexing.h"
 #include "umbra/core/interrupt.h"
+#include "umbra/core/print.h"
 #include "umbra/core/tensor.h"
 #include "umbra/core/threads.h"
 #include "umbra/core/value.h"
@@ -43,4 +44,5 @@
 #include "umbra/ops/tensor_of.h"
 #include "umbra/optim/lr_scheduler.h"
 #include "umbra/optim/optim.h"
+#include "umbra/transform/gradcheck.h"
 #include "umbra/transform/transform.h"

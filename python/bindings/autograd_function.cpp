@@ -125,6 +125,8 @@ void bind_autograd_function(nb::module_& m) {
            })
       .def("set_materialize_grads",
            [](FunctionState& s, bool value) { s.alive()->context().set_materialize_grads(value); })
+      .def("set_materialize_non_diff_grads",
+           [](FunctionState& s, bool value) { s.alive()->context().set_materialize_non_diff_grads(value); })
       .def("node", [](FunctionState& s) { return nb::steal(wrap_node(s.alive())); })
       .def("needs_input_grad", [](FunctionState& s, size_t i) { return s.alive()->context().needs_input_grad(i); });
 }

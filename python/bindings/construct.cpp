@@ -402,6 +402,22 @@ static nb::object offer_tensor(nb::handle data, nb::handle dtype, nb::handle dev
   return nb::module_::import_("umbra.overrides").attr("handle_torch_function")(function, nb::tuple(), data, **options);
 }
 
+/// What torch.tensor does not take, in the words of PyTorch's functions.
+static void refuse_arguments_of_tensor(nb::args given, nb::kwargs named) {
+  check<TypeError>(given.size() <= 1, "tensor() takes 1 positional argument but ", given.size(), " were given");
+  check<TypeError>(given.size() == 1 || named.contains("data"),
+                   "tensor() missing 1 required positional arguments: \"data\"");
+  for (auto [key, value] : named) {
+    std::string name = nb::cast<std::string>(key);
+    check<TypeError>(name != "data" || given.size() == 0, "tensor() got multiple values for argument 'data'");
+    bool flag = name == "requires_grad" || name == "pin_memory";
+    check<TypeError>(flag || name == "data" || name == "dtype" || name == "device",
+                     "tensor() got an unexpected keyword argument '", name, "'");
+    check<TypeError>(!flag || PyBool_Check(value.ptr()), "tensor(): argument '", name, "' must be bool, not ",
+                     short_type_name(Py_TYPE(value.ptr())));
+  }
+}
+
 void bind_construct(nb::module_& m) {
   m.def(
       "tensor",
@@ -415,7 +431,9 @@ void bind_construct(nb::module_& m) {
         return nb::cast(make_tensor(data, dtype, device, requires_grad));
       },
       nb::arg("data").none(), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
-      nb::arg("requires_grad") = false, nb::arg("pin_memory") = false);
+      nb::arg("requires_grad") = false, nb::arg("pin_memory") = false,
+      "A tensor of a number, nested lists, an array or another tensor; the elements are copied.");
+  m.def("tensor", &refuse_arguments_of_tensor);  // the last overload: what fits no other
 }
 
 }  // namespace umbra::python

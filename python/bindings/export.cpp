@@ -221,17 +221,10 @@ ProgramObject decompose_program(const ProgramObject& p, nb::handle table, const 
   return {std::make_shared<ExportedProgram>(decompose(*p.program, options))};
 }
 
-/// A program that shares neither graph nor weights with another. Weights that are one tensor stay one.
+/// A program with a graph of its own and the same weights.
 ProgramObject copy_program(const ProgramObject& p) {
   ExportedProgram copy = *p.program;
   copy.graph_module = copy.graph_module->copy();
-  std::unordered_map<const TensorImpl*, Tensor> copies;
-  for (NamedTensors* list : {&copy.state, &copy.constants})
-    for (auto& [name, tensor] : *list) {
-      auto [at, added] = copies.try_emplace(tensor.impl());
-      if (added) at->second = tensor.detach().clone().requires_grad_(tensor.requires_grad());
-      tensor = at->second;
-    }
   return {std::make_shared<ExportedProgram>(std::move(copy))};
 }
 

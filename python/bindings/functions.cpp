@@ -7,6 +7,7 @@
 #include "signatures.h"
 #include "tensor_type.h"
 #include "torch_function.h"
+#include "umbra/core/warning.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -133,6 +134,9 @@ PyObject* run(const Overloads& o, const Matcher& matcher, const CallArguments& c
     call_operator(op, frame);
     return wrap_results(op, frame);
   }
+  if (o.operator_name == "aten::range")  // it takes the end in, as no range of Python's does
+    warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with ",
+         "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).");
   matcher.fill_factory_options(frame);
   if (matcher.is_factory_out()) check_out_options(call, frame[op.argument_count() - 1].tensor_ref());
   call_operator(op, frame);
@@ -220,10 +224,13 @@ PyObject* get_qualname(PyObject* self, void*) {
 }
 PyObject* get_doc(PyObject* self, void*) {
   return guarded([&] {
-    std::string text;
-    for (const Operator* op : operator_overloads(overloads_of(self).operator_name))
-      text += (text.empty() ? "" : "\n") + to_string(op->schema());
-    return make_text(text).release().ptr();
+    const std::string& name = overloads_of(self).operator_name;
+    std::string text, schemas;
+    if (name.starts_with("aten::"))
+      text = nb::cast<std::string>(nb::module_::import_("umbra._operator_docs").attr("described")(name.substr(6)));
+    for (const Operator* op : operator_overloads(name))
+      schemas += (schemas.empty() ? "" : "\n") + to_string(op->schema());
+    return make_text(text.empty() ? schemas : text + "\n\n" + schemas).release().ptr();
   });
 }
 PyObject* get_module(PyObject*, void*) { return PyUnicode_InternFromString("umbra"); }

@@ -62,7 +62,7 @@ from umbra._settings import (  # noqa: E402, F401
     cholesky, compiled_with_cxx11_abi, eig, get_deterministic_debug_mode, get_float32_matmul_precision, has_lapack, has_mkl, has_openmp, has_spectral,
     is_vulkan_available, is_warn_always_enabled, lstsq, matrix_rank, qr, set_deterministic_debug_mode, set_float32_matmul_precision, set_warn_always,
     solve, symeig)
-from umbra import _c_names  # noqa: E402, F401  (completes _C)
+from umbra import _c_names, _class_docs  # noqa: E402, F401  (complete _C)
 
 torch = _sys.modules[__name__]  # torch.torch is torch
 
@@ -102,9 +102,8 @@ def __dir__():
 
 def __getattr__(name):
     """Submodules are loaded when they are first used; operators that were registered later appear when they are asked for."""
-    if name == "__all__":  # for `from torch import *`, which is to hide no more of Python's names than torch does
-        names = {*__dir__(), *_OTHER_NAMES} & _modules.torch_names()["torch"]
-        return sorted(each for each in names if each[0].isupper() or not _modules.is_module_of_torch(each))
+    if name == "__all__":
+        return _modules.names_for_star("umbra")
     if name in _OTHER_NAMES:
         return getattr(_sys.modules[__name__], _OTHER_NAMES[name])
     if name == "Storage":  # of the default type, whichever it is now

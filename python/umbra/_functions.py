@@ -92,12 +92,7 @@ def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=
         raise RuntimeError("tensors constructed from a file cannot be pinned")
     not_built("torch.from_file", layout=(layout or umbra.strided, umbra.strided), device=(umbra.device(device or "cpu").type, "cpu"))
     dtype = dtype or umbra.get_default_dtype()
-    if shared:
-        open(filename, "ab").close()
-    try:
-        storage = _C.UntypedStorage.from_file(str(filename), bool(shared), size * dtype.itemsize)
-    except FileNotFoundError as error:
-        raise RuntimeError(f"unable to open file <{filename}> in read-only mode: {error.strerror} ({error.errno})") from None
+    storage = umbra.UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)
     return umbra.empty(0, dtype=dtype).set_(storage, 0, (size,), (1,))
 
 
@@ -200,11 +195,13 @@ def is_conj(input):
 
 @overridable
 def is_neg(input):
+    """Whether the tensor's negation is yet to be carried out."""
     return _asked(input, "is_neg").is_neg()
 
 
 @overridable
 def is_signed(input):
+    """Whether the type of the elements has negative numbers."""
     return input.is_signed()
 
 
@@ -216,6 +213,7 @@ def is_inference(input):
 
 @overridable
 def is_same_size(input, other):
+    """Whether two tensors have the same sizes."""
     return _asked(input, "is_same_size").is_same_size(other)
 
 

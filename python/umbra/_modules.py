@@ -1,6 +1,7 @@
 """What a module does when it is asked for a name that it does not have: load a submodule, find an operator, or say what is missing.
 
-Every module here that torch has too says of torch's other names that they are not in Umbra yet; `_torch_names.txt` lists them.
+Every module here that torch has too says of torch's other names that they are not in Umbra yet; `_torch_names.txt` lists them. `_torch_all.txt` has what
+`from module import *` gives in torch.
 """
 import dis
 import functools
@@ -16,16 +17,27 @@ class NotInUmbraYet(AttributeError):
     """A name of torch's that Umbra does not have. An AttributeError, so that hasattr() says no."""
 
 
+def _lines(file_name):
+    """What the lists of torch's names hold: a line is a module and its names."""
+    with open(os.path.join(os.path.dirname(__file__), file_name)) as file:
+        return [line.split() for line in file if not line.startswith("#")]
+
+
 @functools.cache
 def torch_names():
     """PyTorch's public names by module, `torch.Tensor` among them: {"torch.fft": {"fft", ...}, ...}."""
-    names = {}
-    with open(os.path.join(os.path.dirname(__file__), "_torch_names.txt")) as file:
-        for line in file:
-            if not line.startswith("#"):
-                module, *rest = line.split()
-                names[module] = frozenset(rest)
-    return names
+    return {module: frozenset(names) for module, *names in _lines("_torch_names.txt")}
+
+
+@functools.cache
+def _names_of_all():
+    """The `__all__` of torch's modules, of those that have one."""
+    return {module: names for module, *names in _lines("_torch_all.txt")}
+
+
+def names_for_star(module):
+    """What `from module import *` gives: the names of torch's `__all__` that are here."""
+    return [name for name in _names_of_all()[torch_name(module)] if hasattr(sys.modules[module], name)]
 
 
 @functools.cache
@@ -54,13 +66,19 @@ def _is_import(frame):
     return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
 
 
+def _asking_frame():
+    """The frame that asks a module for a name, which its `__getattr__` hands to raise_missing()."""
+    frame = sys._getframe(3)
+    return frame.f_back if frame.f_code.co_name == "getattr_with_all" else frame
+
+
 def raise_missing(module, name):
     """For a module's `__getattr__`: the error for a name that is not there."""
     text = f"{torch_name(module)}.{name} is not in Umbra yet"
     known = name in torch_names().get(torch_name(module), ())
     if not known:
         text = f"module '{module}' has no attribute '{name}'"
-    elif _is_import(sys._getframe(2)):
+    elif _is_import(_asking_frame()):
         # Python replaces the text of an AttributeError here.
         raise ImportError(f"cannot import name '{name}' from '{torch_name(module)}': {text}", name=module) from None
     raise (NotInUmbraYet if known else AttributeError)(text, name=name, obj=sys.modules.get(module)) from None
@@ -98,13 +116,6 @@ def add_operators(module, names, prefix=""):
     for name in names:
         if _C._overload_names(f"aten::{prefix}{name}"):
             setattr(sys.modules[module], name, _C._find_function(f"aten::{prefix}{name}", 1))
-
-
-def only_missing_names(module):
-    """A module's `__getattr__` where all that is there is there from the beginning."""
-    def getattr_missing(name):
-        raise_missing(module, name)
-    return getattr_missing
 
 
 class _MissingMethod:
@@ -153,12 +164,21 @@ def _getattr_of(module):
     return getattr_missing
 
 
+def _with_all(module, find):
+    """A module's `__getattr__` that knows `__all__` besides. It is asked for, since it takes names that are loaded on demand."""
+    def getattr_with_all(name):
+        return names_for_star(module) if name == "__all__" else find(name)
+    return getattr_with_all
+
+
 class _Loader(importlib.machinery.SourceFileLoader):
     def exec_module(self, module):
         super().exec_module(module)
         mark_missing_methods(module)
-        if "__getattr__" not in module.__dict__:
-            module.__getattr__ = _getattr_of(module.__name__)
+        find = module.__dict__.get("__getattr__") or _getattr_of(module.__name__)
+        if "__all__" not in module.__dict__ and torch_name(module.__name__) in _names_of_all():
+            find = _with_all(module.__name__, find)
+        module.__getattr__ = find
 
 
 def _is_probe():

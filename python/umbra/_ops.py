@@ -17,6 +17,7 @@ _TAG_NAMES = ["core", "cudagraph_unsafe", "data_dependent_output", "dynamic_outp
               "nondeterministic_bitwise", "nondeterministic_seeded", "out", "out_variant", "pointwise", "pt2_compliant_tag",
               "reduction", "view_copy"]
 Tag = enum.Enum("Tag", {name: number for number, name in enumerate(_TAG_NAMES)})
+Tag.__doc__ = "What is known of an operator: torch.Tag.pointwise, torch.Tag.nondeterministic_seeded and the like."
 
 
 class OpOverloadPacket:

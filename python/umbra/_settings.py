@@ -53,6 +53,7 @@ def set_deterministic_debug_mode(debug_mode):
 
 
 def is_vulkan_available():
+    """False: there is no Vulkan."""
     return False
 
 
@@ -109,6 +110,7 @@ def _removed(name):
     def function(*args, **kwargs):
         raise RuntimeError("This function was deprecated since version 1.9 and is now removed." + _REMOVED[name])
     function.__name__ = function.__qualname__ = name
+    function.__doc__ = "Refuses: torch.linalg has what takes its place."
     return function
 
 

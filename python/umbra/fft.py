@@ -2,4 +2,3 @@
 from umbra import _modules
 
 _modules.add_operators(__name__, _modules.torch_names()["torch.fft"], "fft_")
-__getattr__ = _modules.only_missing_names(__name__)

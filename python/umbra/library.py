@@ -28,10 +28,6 @@ from umbra._library.vmap import register_rule
 from umbra._options import not_built
 from umbra._ops import OpOverloadPacket, forget_packet
 
-__all__ = ["CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "get_kernel", "impl", "impl_abstract",
-           "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_kernel",
-           "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton"]
-
 
 def fallthrough_kernel():
     """Registered as a kernel: calls pass the layer by."""
@@ -359,6 +355,7 @@ def _register_effectful_op(op, effect, *, lib=None):
 # ---- what is not there yet ----
 
 def get_kernel(op, dispatch_key):
+    """The kernel that is registered for an operator at a key."""
     raise NotImplementedError("torch.library.get_kernel is not in Umbra yet")
 
 

@@ -4,4 +4,3 @@ from umbra import _C, _modules
 LinAlgError = _C._LinAlgError
 
 _modules.add_operators(__name__, _modules.torch_names()["torch.linalg"], "linalg_")
-__getattr__ = _modules.only_missing_names(__name__)

@@ -34,14 +34,17 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 
 def has_torch_function(relevant_args):
+    """Whether one of the arguments has a handler, or a mode listens."""
     return _C._has_torch_function(*relevant_args)
 
 
 def has_torch_function_unary(tensor):
+    """Whether the argument has a handler, or a mode listens."""
     return _C._has_torch_function(tensor)
 
 
 def has_torch_function_variadic(*tensors):
+    """Whether one of the tensors has a handler, or a mode listens."""
     return _C._has_torch_function(*tensors)
 
 

@@ -252,5 +252,18 @@ def _join(head, body, facts, indent, separator):
     return text
 
 
+def as_sparse_gradcheck(gradcheck):
+    """A gradcheck, or a partial one, for functions whose inputs and results may be sparse: it is given the elements alone.
+
+        check = torch.sparse.as_sparse_gradcheck(torch.autograd.gradcheck)
+        check(lambda x: x.to_sparse_csr(), x.to_sparse_coo().requires_grad_())
+    """
+    from umbra.autograd._gradcheck_sparse import over_elements
+
+    def gradcheck_of_sparse(func, inputs, *, masked=False, **options):
+        return gradcheck(*over_elements(func, inputs, masked), **options)
+    return gradcheck_of_sparse
+
+
 def __getattr__(name):
     _modules.raise_missing(__name__, name)

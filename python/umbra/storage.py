@@ -1,6 +1,9 @@
 """The memory behind tensors."""
+import mmap
 import operator
+import os
 import sys
+import weakref
 
 import umbra
 from umbra._C import UntypedStorage
@@ -115,10 +118,15 @@ def _set_part(self, index, value):
     _flat(self, umbra.uint8)[index] = value
 
 
+class _SharedFile(mmap.mmap):
+    """A file's memory, which knows the file's name."""
+
+
+_shared_files = weakref.WeakValueDictionary()  # by the place where their memory begins
+
+
 def _from_file(filename, shared=False, nbytes=0):
     """The memory of a file: written through to it where `shared`, else a private copy of what is written."""
-    import mmap
-    import os
     try:
         descriptor = os.open(filename, os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY, 0o600)
     except OSError as error:
@@ -132,8 +140,17 @@ def _from_file(filename, shared=False, nbytes=0):
             raise RuntimeError(f"file <{filename}> size <{size}> is smaller than the required mapping size <{nbytes}>")
         if not (nbytes or size):
             return UntypedStorage(0)
-        mapped = mmap.mmap(file.fileno(), nbytes, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
-    return umbra.frombuffer(mapped, dtype=umbra.uint8).untyped_storage()
+        mapped = _SharedFile(file.fileno(), nbytes, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
+    storage = umbra.frombuffer(mapped, dtype=umbra.uint8).untyped_storage()
+    if shared:
+        mapped.filename = os.fspath(filename)
+        _shared_files[storage.data_ptr()] = mapped
+    return storage
+
+
+def _filename(self):
+    """The file whose memory it is, where that was asked for as shared; else None."""
+    return getattr(_shared_files.get(self.data_ptr()), "filename", None) if self._has_data() else None
 
 
 def _byteswap(self, dtype):
@@ -208,6 +225,7 @@ for _name, _method in (("byteswap", _byteswap), ("__copy__", _copy_of), ("__deep
     setattr(UntypedStorage, _name, _method)
 UntypedStorage.__module__ = "umbra.storage"
 UntypedStorage.from_file, UntypedStorage.from_buffer = staticmethod(_from_file), staticmethod(_from_buffer)
+UntypedStorage.filename = property(_filename)
 UntypedStorage.is_cuda = property(lambda self: self.device.type == "cuda")
 
 

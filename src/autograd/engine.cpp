@@ -374,17 +374,26 @@ std::vector<Tensor> grad_of_edges(const std::vector<Edge>& roots, Gradients root
   return results;
 }
 
+/// Where the gradients of the inputs are found; `prepare` is called for each before its edge is made.
+template <class Prepare>
+static std::vector<Edge> wanted_edges(TensorList inputs, const std::vector<Edge>& roots, Prepare prepare) {
+  std::vector<Tensor> wanted = inputs.vec();
+  see_wanted(wanted, roots);
+  std::vector<Edge> edges;
+  for (const Tensor& input : wanted) {
+    check(input.requires_grad(), "One of the differentiated Tensors does not require grad");
+    prepare(input);
+    edges.push_back(gradient_edge(input));
+  }
+  return edges;
+}
+
 std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_outputs, BackwardOptions options,
                          bool allow_unused) {
   check_counts(outputs, grad_outputs);
   Gradients gradients = make_root_gradients(outputs, grad_outputs);
-  std::vector<Edge> roots = root_edges(outputs), edges;
-  std::vector<Tensor> wanted = inputs.vec();
-  see_wanted(wanted, roots);
-  for (const Tensor& input : wanted) {
-    check(input.requires_grad(), "One of the differentiated Tensors does not require grad");
-    edges.push_back(gradient_edge(input));
-  }
+  std::vector<Edge> roots = root_edges(outputs);
+  std::vector<Edge> edges = wanted_edges(inputs, roots, [](const Tensor&) {});
   std::vector<Tensor> results = grad_of_edges(roots, std::move(gradients), edges, options);
   for (size_t i = 0; i < results.size(); ++i)
     check(allow_unused || results[i].defined(), "The differentiated Tensor at index ", i,
@@ -395,14 +404,8 @@ std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_
 void backward(TensorList outputs, TensorList grad_outputs, BackwardOptions options, TensorList inputs) {
   check_counts(outputs, grad_outputs);
   Gradients gradients = make_root_gradients(outputs, grad_outputs);
-  std::vector<Edge> roots = root_edges(outputs), edges;
-  std::vector<Tensor> wanted = inputs.vec();
-  see_wanted(wanted, roots);
-  for (const Tensor& input : wanted) {
-    check(input.requires_grad(), "One of the differentiated Tensors does not require grad");
-    input.retain_grad();
-    edges.push_back(gradient_edge(input));
-  }
+  std::vector<Edge> roots = root_edges(outputs);
+  std::vector<Edge> edges = wanted_edges(inputs, roots, [](const Tensor& input) { input.retain_grad(); });
   backward_to_edges(roots, std::move(gradients), edges, options);
 }
 

@@ -169,7 +169,8 @@ class FunctionCall {
     bool view = is_view_of_input(result);
     if (view) result.impl()->set_view_base(result.impl()->view_base(), ViewKind::CustomFunction);
     if (!records_ || !differentiable) {
-      node_->add_input(InputMetadata(result));  // backward is given zeros of its shape
+      // What has metadata backward is given zeros for.
+      node_->add_input(differentiable || context_.materialize_non_diff_ ? InputMetadata(result) : InputMetadata());
       return result;
     }
     if (!view) result.impl()->set_view_base(nullptr);

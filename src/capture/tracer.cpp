@@ -417,7 +417,7 @@ bool Tracer::knows_subclasses(const Operator& op, const Value* frame) const {
 }
 
 // A contiguous tensor asked to be contiguous: there is nothing to record, and PyTorch does not even make the call.
-bool gives_back_its_input(const Operator& op, const Value* frame) {
+static bool gives_back_its_input(const Operator& op, const Value* frame) {
   const BoxedFunction& unchanged = op.definition().unchanged;
   if (!unchanged) return false;
   Frame arguments(op, frame);

@@ -323,6 +323,17 @@ std::ostream& operator<<(std::ostream& out, Layout layout) { return out << to_st
 std::ostream& operator<<(std::ostream& out, MemoryFormat format) { return out << to_string(format); }
 std::ostream& operator<<(std::ostream& out, const Scalar& value) { return out << to_string(value); }
 
+std::ostream& operator<<(std::ostream& out, const TensorOptions& options) {
+  std::string given;
+  auto add = [&](const char* name, auto value) { given += concat(given.empty() ? "" : ", ", name, "=", value); };
+  if (options.dtype) add("dtype", *options.dtype);
+  if (options.layout) add("layout", *options.layout);
+  if (options.device) add("device", *options.device);
+  if (options.pin_memory) add("pin_memory", *options.pin_memory ? "true" : "false");
+  if (options.requires_grad) add("requires_grad", "true");
+  return out << "TensorOptions(" << given << ")";
+}
+
 namespace UMBRA_API detail {
 /// A tensor in one line, for debuggers (tools/gdb): they know this function by its name. Good until the next call.
 const char* debug_text(const Tensor* tensor) {

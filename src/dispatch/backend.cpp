@@ -115,7 +115,7 @@ Tensor allocate_meta(const TensorSpec& spec, void*) {
   return allocate_tensor(spec.sizes, spec.strides, spec.dtype, spec.device);
 }
 
-thread_local bool metadata_alone = false, with_outputs = false;
+thread_local bool g_metadata_alone = false, g_with_outputs = false;
 
 /// One backend run: how outputs are made, and where there is data to fill them with.
 struct Run {
@@ -140,8 +140,8 @@ struct Run {
   void describe(const Definition& d, SpecList& specs, Value* frame) const {
     if (__builtin_expect(make != allocate_meta, 1)) return d.meta(specs, frame);
     struct Alone {
-      bool before = std::exchange(metadata_alone, true);
-      ~Alone() { metadata_alone = before; }
+      bool before = std::exchange(g_metadata_alone, true);
+      ~Alone() { g_metadata_alone = before; }
     } alone;
     if (d.functor) check_one_device(frame);
     d.meta(specs, frame);
@@ -481,10 +481,10 @@ void run_kernel(const Run& run, const Operator& op, Value* frame) {
 
 }  // namespace
 
-bool only_metadata_is_asked() { return metadata_alone; }
-bool outputs_are_given() { return with_outputs; }
-OutputsGiven::OutputsGiven(bool given) : before_(std::exchange(with_outputs, given)) {}
-OutputsGiven::~OutputsGiven() { with_outputs = before_; }
+bool only_metadata_is_asked() { return g_metadata_alone; }
+bool outputs_are_given() { return g_with_outputs; }
+OutputsGiven::OutputsGiven(bool given) : before_(std::exchange(g_with_outputs, given)) {}
+OutputsGiven::~OutputsGiven() { g_with_outputs = before_; }
 
 void run_definition(const Operator& op, Value* frame, std::optional<Backend> backend, MakeTensor make, void* context) {
   const Definition& d = op.definition();

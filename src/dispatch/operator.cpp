@@ -61,9 +61,7 @@ void check_optional(const Schema& schema, int position) {
                    "(): Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #", position,
                    " '", a.name, "'");
 }
-}  // namespace
 
-namespace {
 /// Whether an argument before the device, where factories have it, is a layout that is not strided.
 bool asks_for_sparse(const Value& value) {
   return value.tag() == Value::Tag::Layout && value.to_layout() != Layout::Strided;

@@ -56,6 +56,7 @@ class Parser {
     }
     expect('-');
     expect('>');
+    if (accept_no_results()) return schema;
     if (accept('(')) {
       while (!accept(')')) {
         schema.returns.push_back(result());
@@ -86,6 +87,14 @@ class Parser {
       schema.overload = word();
       if (schema.overload == "default") schema.overload.clear();
     }
+  }
+
+  /// `-> None`, as Python's functions write it, is `-> ()`.
+  bool accept_no_results() {
+    skip_space();
+    std::string_view rest = text_.substr(at_);
+    rest = rest.substr(0, rest.find_last_not_of(" \t\n") + 1);
+    return rest == "None" || rest == "(None)";
   }
 
   SchemaType type(AliasInfo& alias) {

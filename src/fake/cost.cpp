@@ -10,7 +10,7 @@ namespace umbra {
 namespace {
 
 /// The trace that sees the call of an operator that takes functions, from its handler to where the functions run.
-thread_local CostTrace* t_sees_call = nullptr;
+thread_local CostTrace* g_sees_call = nullptr;
 
 template <class T> struct Restored {
   T& place;
@@ -138,7 +138,7 @@ int32_t CostTrace::scope_now() const {
 
 bool CostTrace::handle(const Operator& op, Value* frame) {
   Restored during(operation_, static_cast<int32_t>(report_.operations.size()));
-  Restored sees_call(t_sees_call, op.takes_functions() ? this : nullptr);
+  Restored sees_call(g_sees_call, op.takes_functions() ? this : nullptr);
   int32_t phase = static_cast<int32_t>(report_.phases.size()) - 1;
   report_.operations.push_back({op.name(), scope_now(), phase, 0});
   size_t number = report_.operations.size() - 1;
@@ -175,11 +175,11 @@ CostTrace::OneOf::~OneOf() {
     if (i < begins_[dearest] || i >= begins_[dearest + 1]) operations[i].flops = 0;
 }
 
-FunctionsCounted::FunctionsCounted() : trace_(std::exchange(t_sees_call, nullptr)) {
+FunctionsCounted::FunctionsCounted() : trace_(std::exchange(g_sees_call, nullptr)) {
   if (trace_) scope_.emplace(IntrusivePtr<Mode>(trace_));
 }
 
-FunctionsCounted::~FunctionsCounted() { t_sees_call = trace_; }
+FunctionsCounted::~FunctionsCounted() { g_sees_call = trace_; }
 
 CostReport CostTrace::report() const {
   CostReport out = report_;

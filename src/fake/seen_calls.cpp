@@ -13,7 +13,7 @@ bool g_count_fake_calls = false;
 
 namespace {
 
-thread_local bool inside_a_call = false;  // what a call is made of is not counted
+thread_local bool g_inside_a_call = false;  // what a call is made of is not counted
 bool crosscheck = false;
 
 struct Seen {
@@ -150,9 +150,9 @@ std::string fake_call_key(const Operator& op, FakeModeImpl& mode, ArrayRef<Value
   return key;
 }
 
-SeenCall::SeenCall(const Operator& op, FakeModeImpl& mode, const Value* frame) : outermost_(!inside_a_call) {
+SeenCall::SeenCall(const Operator& op, FakeModeImpl& mode, const Value* frame) : outermost_(!g_inside_a_call) {
   if (!outermost_) return;
-  inside_a_call = true;
+  g_inside_a_call = true;
   key_ = fake_call_key(op, mode, ArrayRef<Value>(frame, op.argument_count()), bypass_);
   if (bypass_.empty()) return;
   std::lock_guard lock(seen().mutex);
@@ -160,7 +160,7 @@ SeenCall::SeenCall(const Operator& op, FakeModeImpl& mode, const Value* frame) :
 }
 
 SeenCall::~SeenCall() {
-  if (outermost_) inside_a_call = false;
+  if (outermost_) g_inside_a_call = false;
 }
 
 void SeenCall::finish(const Operator& op, const Value* results) {

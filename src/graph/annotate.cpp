@@ -18,21 +18,21 @@ void throw_same(const Error& error, const std::string& message, TypeList<First, 
   if constexpr (sizeof...(Rest) > 0) throw_same(error, message, TypeList<Rest...>());
 }
 
-thread_local bool t_plain = false;
+thread_local bool g_plain = false;
 
 }  // namespace
 
-PlainErrors::PlainErrors() : before_(std::exchange(t_plain, true)) {}
-PlainErrors::~PlainErrors() { t_plain = before_; }
+PlainErrors::PlainErrors() : before_(std::exchange(g_plain, true)) {}
+PlainErrors::~PlainErrors() { g_plain = before_; }
 
 void rethrow_annotated(const Node& node, const std::string& detail) {
   try {
     throw;
   } catch (const Error& error) {
-    if (t_plain && detail.empty()) throw;
+    if (g_plain && detail.empty()) throw;
     std::string message = concat(error.what(), detail);
-    if (!t_plain) message += concat("\n\nWhile executing ", node.text());
-    if (node.meta.source && !t_plain) message += "\nOriginal traceback:\n" + node.meta.source->text();
+    if (!g_plain) message += concat("\n\nWhile executing ", node.text());
+    if (node.meta.source && !g_plain) message += "\nOriginal traceback:\n" + node.meta.source->text();
     throw_same(
         error, message,
         TypeList<Error, IndexError, ValueError, TypeError, KeyError, AttributeError, AssertionError, FileNotFoundError,

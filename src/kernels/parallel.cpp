@@ -12,15 +12,15 @@ namespace umbra::kernels {
 
 namespace {
 std::atomic<int> thread_limit{0};  // 0: as many as OpenMP would use
-thread_local bool inside = false;
+thread_local bool g_inside = false;
 
 // More parts than threads: who is held up leaves the rest to the others.
 constexpr int64_t kPartsPerThread = 4;
 
 struct InsideScope {
-  bool before = inside;
-  InsideScope() { inside = true; }
-  ~InsideScope() { inside = before; }
+  bool before = g_inside;
+  InsideScope() { g_inside = true; }
+  ~InsideScope() { g_inside = before; }
 };
 }  // namespace
 
@@ -34,12 +34,12 @@ void set_num_threads(int count) {
   thread_limit.store(count, std::memory_order_relaxed);
 }
 
-bool in_parallel_region() { return inside; }
+bool in_parallel_region() { return g_inside; }
 
 namespace detail {
 
 bool worth_splitting(int64_t count, int64_t grain) {
-  return count > std::max<int64_t>(grain, 1) && !inside && num_threads() > 1;
+  return count > std::max<int64_t>(grain, 1) && !g_inside && num_threads() > 1;
 }
 
 void parallel_split(int64_t begin, int64_t end, int64_t grain, RangeFunction function, const void* context) {

@@ -278,7 +278,7 @@ bool ShapeEnv::expect_true(const Expression* condition, const char* message) {
 }
 
 /// Whether a part of the expression has no value for the example inputs since it divides by zero.
-bool divides_by_zero(const Expression* a) {
+static bool divides_by_zero(const Expression* a) {
   std::unordered_set<const Expression*> seen;
   bool found = false;
   auto is_zero = [](const Expression* divisor) { return divisor->has_hint() && divisor->hint().as_double() == 0; };

@@ -8,13 +8,13 @@
 namespace umbra::sym {
 
 namespace {
-thread_local LayoutWatch* t_current = nullptr;
+thread_local LayoutWatch* g_current = nullptr;
 }  // namespace
 
 LayoutWatch::LayoutWatch(ShapeEnv& env, Composites composites)
-    : env_(env), composites_(composites), before_(std::exchange(t_current, this)) {}
-LayoutWatch::~LayoutWatch() { t_current = before_; }
-LayoutWatch* LayoutWatch::current() { return t_current; }
+    : env_(env), composites_(composites), before_(std::exchange(g_current, this)) {}
+LayoutWatch::~LayoutWatch() { g_current = before_; }
+LayoutWatch* LayoutWatch::current() { return g_current; }
 
 void LayoutWatch::note_copy(const Tensor& from, const Tensor& copy, CopyIs what) {
   storages_.insert(from.storage().get());

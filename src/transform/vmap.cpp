@@ -172,7 +172,7 @@ void become(const Tensor& tensor, const Tensor& view) {
 
 /// Where a batch dimension is, once the tensor around it is a view of itself: where it was, and where dimensions come
 /// and go, behind those that it was behind. Which these are is told by strides that stand for the dimensions' numbers.
-int64_t place_of_batch(const Operator& view, const Value* frame, int64_t dim) {
+static int64_t place_of_batch(const Operator& view, const Value* frame, int64_t dim) {
   constexpr int64_t kFirst = int64_t{1} << 20;
   const TensorImpl* self = frame[0].tensor_ref().impl();
   auto rank = static_cast<int64_t>(self->sym_sizes().size());

@@ -10,10 +10,9 @@ import tempfile
 import time
 
 import umbra as torch
+from transformer import transformer
 from umbra._functorch.aot_autograd import aot_function, aot_module
 from umbra._functorch.partitioners import min_cut_rematerialization_partition
-
-nn, F = torch.nn, torch.nn.functional
 
 
 def least(call, count=20000, rounds=7):
@@ -35,7 +34,7 @@ def small():
 
     def f(x, y):
         return torch.relu(x + y)
-    x, y, linear = torch.randn(8, 16), torch.randn(8, 16), nn.Linear(16, 16)
+    x, y, linear = torch.randn(8, 16), torch.randn(8, 16), torch.nn.Linear(16, 16)
     for need in (False, True):
         x.requires_grad_(need)
         cases = {"aot_function": aot_function(f, keep), "torch.compile": torch.compile(f, backend=keep),
@@ -51,36 +50,9 @@ def small():
         print(f"{name} of a module: {least(lambda: compiled(x)):.2f}, its graph {least(lambda: handle.run(tensors)):.2f}")
 
 
-class Block(nn.Module):
-    def __init__(self, width, heads):
-        super().__init__()
-        self.heads = heads
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x):
-        b, t, w = x.shape
-        q, k, v = (p.view(b, t, self.heads, w // self.heads).transpose(1, 2) for p in self.qkv(self.norm1(x)).split(w, 2))
-        x = x + self.proj(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, t, w))
-        return x + self.down(F.gelu(self.up(self.norm2(x))))
-
-
-class GPT(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.words, self.places = nn.Embedding(512, 64), nn.Embedding(64, 64)
-        self.blocks, self.head = nn.ModuleList([Block(64, 4) for _ in range(12)]), nn.Linear(64, 512)
-
-    def forward(self, ids):
-        x = self.words(ids) + self.places(torch.arange(ids.shape[1]))
-        for block in self.blocks:
-            x = block(x)
-        return self.head(x)
-
-
 def start_once():
-    compiled = aot_module(GPT(), lambda module, _: module, partition_fn=min_cut_rematerialization_partition)
+    _, Gpt = transformer(torch)
+    compiled = aot_module(Gpt(512, 64, width=64, heads=4), lambda module, _: module, partition_fn=min_cut_rematerialization_partition)
     ids = torch.zeros(2, 32, dtype=torch.int64)
     start = time.process_time()
     compiled.forward._compiled.prepare(ids)

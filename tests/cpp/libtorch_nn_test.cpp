@@ -191,6 +191,9 @@ TEST(Nn, ModuleList) {
   EXPECT_EQ(net.parameters().size(), 6u);
   EXPECT_EQ(net.layers[1]->as<torch::nn::LinearImpl>()->weight.size(0), 4);
   EXPECT_TRUE(net.named_parameters().contains("layers.2.bias"));
+  EXPECT_TRUE(net.named_parameters().at("layers.2.bias").requires_grad());
+  EXPECT_EQ(net.named_parameters().at(0).key(), "layers.0.weight");
+  EXPECT_THROW(net.named_parameters().at("layers.3.bias"), std::exception);
 }
 }  // namespace module_list_program
 

@@ -1,33 +1,9 @@
 """Loads programs that Umbra exported and compares their outputs; then exports a program of torch's own for the way back."""
-import json
-import struct
 import sys
 
 import torch
 
-DTYPES = {"F32": torch.float32, "I64": torch.int64}
-
-
-def read(path):
-    raw = open(path, "rb").read()
-    length, = struct.unpack("<Q", raw[:8])
-    tensors = {}
-    for name, t in json.loads(raw[8:8 + length]).items():
-        if name != "__metadata__":
-            start, end = t["data_offsets"]
-            data = bytearray(raw[8 + length + start:8 + length + end])
-            tensors[name] = torch.frombuffer(data, dtype=DTYPES[t["dtype"]]).reshape(t["shape"])
-    return tensors
-
-
-def write(path, tensors):
-    header, data = {}, b""
-    for name, t in tensors.items():
-        raw = t.detach().contiguous().numpy().tobytes()
-        header[name] = {"dtype": "F32", "shape": list(t.shape), "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    open(path, "wb").write(struct.pack("<Q", len(text)) + text + data)
+from safetensors_file import read, write
 
 
 def main(folder):

@@ -3,23 +3,11 @@
 usage: train_with_torch.py MODELS OUT LOSSES
 """
 import json
-import struct
 import sys
 
 import torch
 
-DTYPES = {"F32": torch.float32, "F64": torch.float64, "I64": torch.int64, "I32": torch.int32, "BOOL": torch.bool, "BF16": torch.bfloat16}
-
-
-def read(path):
-    raw = open(path, "rb").read()
-    length, = struct.unpack("<Q", raw[:8])
-    tensors = {}
-    for name, t in json.loads(raw[8:8 + length]).items():
-        if name != "__metadata__":
-            start, end = t["data_offsets"]
-            tensors[name] = torch.frombuffer(bytearray(raw[8 + length + start:8 + length + end]), dtype=DTYPES[t["dtype"]]).reshape(t["shape"])
-    return tensors
+from safetensors_file import read
 
 
 def rebuild(tree, tensors):

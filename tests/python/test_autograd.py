@@ -338,31 +338,6 @@ def test_the_context_of_a_custom_function_is_its_node():
     assert seen == [("kept", 7, "ScaleBackward")] and x.grad.tolist() == [5, 5]
 
 
-@pytest.mark.parametrize("materialize", [True, False])
-def test_outputs_without_a_derivative_get_zeros_in_backward(materialize):
-    seen = []
-
-    class Parts(Function):
-        @staticmethod
-        def forward(ctx, x):
-            sign, place = x.sign(), x.argmax()
-            ctx.mark_non_differentiable(sign)
-            ctx.set_materialize_grads(materialize)
-            return x * 2, sign, place
-
-        @staticmethod
-        def backward(ctx, grad, *others):
-            seen.extend(others)
-            return grad * 2
-    x = umbra.tensor([1., -2.], requires_grad=True)
-    Parts.apply(x)[0].sum().backward()
-    assert x.grad.tolist() == [2, 2]
-    if materialize:
-        assert [g.tolist() for g in seen] == [[0, 0], 0] and [g.dtype for g in seen] == [umbra.float32, umbra.int64]
-    else:
-        assert seen == [None, None]
-
-
 @pytest.mark.parametrize("result", [3.0, "text", [1], {}])
 def test_a_backward_gives_tensors_or_none(result):
     class Bad(Function):

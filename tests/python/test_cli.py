@@ -125,10 +125,10 @@ class TestRunning:
 
     def test_results_do_not_replace_what_is_read(self, files):
         before = (files / "inputs.safetensors").read_bytes()
-        assert "a file that is read" in umbra("run", files / "net.pt2", "--input", files / "inputs.safetensors", "--output", files / "inputs.safetensors", status=1)
+        assert "is the one that is read" in umbra("run", files / "net.pt2", "--input", files / "inputs.safetensors", "--output", files / "inputs.safetensors", status=1)
         assert (files / "inputs.safetensors").read_bytes() == before
         text = umbra("run", files / "net.pt2", "--example", "--check", files / "expected.safetensors", "--output", files / "." / "expected.safetensors", status=1)
-        assert "a file that is read" in text
+        assert "is the one that is read" in text
 
     def test_inputs_that_do_not_fit(self, files):
         torch.safetensors.save_file({"i0": torch.zeros(9, 3)}, str(files / "many.safetensors"))
@@ -239,6 +239,12 @@ class TestChanging:
         torch.save({"model": torch.ones(2), "epoch": 5}, files / "checkpoint.pt")
         assert "is the one that is read" in umbra("convert", files / "checkpoint.pt", files / "checkpoint.pt", status=1)
         assert torch.load(files / "checkpoint.pt")["epoch"] == 5
+
+    @pytest.mark.parametrize("command", ["convert", "decompose"])
+    def test_a_program_is_not_written_over_itself(self, files, command):
+        before = (files / "net.pt2").read_bytes()
+        assert "is the one that is read" in umbra(command, files / "net.pt2", files / "net.pt2", status=1)
+        assert (files / "net.pt2").read_bytes() == before
 
     @pytest.mark.parametrize("kind", ["safetensors", "pt", "npz"])
     def test_convert(self, files, kind):

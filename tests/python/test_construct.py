@@ -96,6 +96,24 @@ def test_arrays_of_derived_classes_are_arrays():
         umbra.from_numpy([1.0])
 
 
+@pytest.mark.parametrize("call, text", [
+    (lambda: umbra.tensor(), 'tensor() missing 1 required positional arguments: "data"'),
+    (lambda: umbra.tensor(dtype=umbra.int32), 'tensor() missing 1 required positional arguments: "data"'),
+    (lambda: umbra.tensor(1, 2, 3), "tensor() takes 1 positional argument but 3 were given"),
+    (lambda: umbra.tensor(data=[1], foo=2), "tensor() got an unexpected keyword argument 'foo'"),
+    (lambda: umbra.tensor([1], data=2), "tensor() got multiple values for argument 'data'"),
+    (lambda: umbra.tensor([1.0], requires_grad=1), "tensor(): argument 'requires_grad' must be bool, not int")])
+def test_arguments_that_tensor_does_not_take(call, text):
+    with pytest.raises(TypeError) as error:
+        call()
+    assert str(error.value) == text
+
+
+def test_a_range_with_its_end_is_deprecated():
+    with pytest.warns(UserWarning, match="torch.range is deprecated and will be removed"):
+        assert umbra.range(0, 3).tolist() == [0, 1, 2, 3]
+
+
 def test_tensors_over_files(tmp_path):
     path = tmp_path / "numbers"
     path.write_bytes(bytes(range(16)))
@@ -106,6 +124,8 @@ def test_tensors_over_files(tmp_path):
     shared = umbra.from_file(str(path), shared=True, size=2, dtype=umbra.int32)
     shared.fill_(7)
     assert path.read_bytes()[:8] == b"\x07\0\0\0" * 2
+    assert shared.untyped_storage().filename == str(path) and shared[1:].untyped_storage().filename == str(path)
+    assert private.untyped_storage().filename is None and umbra.ones(2).untyped_storage().filename is None
     assert umbra.from_file(str(tmp_path / "new"), shared=True, size=2).tolist() == [0.0, 0.0]
     with pytest.raises(RuntimeError, match="size <16> is smaller than the required mapping size <400>"):
         umbra.from_file(str(path), size=100)

@@ -135,3 +135,27 @@ def test_large_identities_have_ones_on_the_diagonal_alone(n, m):
     assert umbra.equal(program.module()(umbra.ones(1)), umbra.eye(n, m))
     dynamic = export(Function(lambda x: umbra.eye(x.shape[0], 3)), (umbra.ones(5),), dynamic_shapes={"x": {0: Dim.AUTO}}).run_decompositions()
     assert umbra.equal(dynamic.module()(umbra.ones(n)), umbra.eye(n, 3))
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x.t().index_add(0, umbra.tensor([0]), umbra.ones(1, 3)),
+    lambda x: x.t().index_copy(0, umbra.tensor([0]), umbra.ones(1, 3)),
+    lambda x: x.t().masked_fill(x.t() > 0, 1),
+    lambda x: x.t().masked_fill(x.t() > 0, umbra.tensor(2)),
+    lambda x: x.t().renorm(2, 0, 1.0),
+    lambda x: x.reshape(2, 3, 2).transpose(0, 1).triu(1),
+    lambda x: (x.reshape(3, 2, 2).transpose(0, 1) > 1).tril(),
+    lambda x: x[:, :2].take(umbra.tensor([0, 3])),
+])
+def test_results_are_laid_out_as_those_of_the_operator(function):
+    x = numbers(3, 4)
+    result = export(Function(function), (x,)).run_decompositions().module()(x)
+    assert_same(result, function(x))
+    assert result.stride() == function(x).stride()
+
+
+@pytest.mark.parametrize("dtype, written", [(umbra.float32, 1.0), (umbra.float16, 1.0), (umbra.int32, 1), (umbra.bool, True)])
+def test_a_number_that_fills_is_written_as_an_element(dtype, written):
+    program = export(Function(lambda x: x.masked_fill(x > 1, 1)), (numbers(3, 4).to(dtype),)).run_decompositions()
+    (number,) = [node.args[0] for node in program.graph.nodes if str(node.target) == "aten.scalar_tensor.default"]
+    assert number == written and type(number) is type(written)

@@ -1,4 +1,4 @@
-"""What autograd.Function asks of users' methods, and of tangents above all."""
+"""What autograd.Function asks of users' methods and hands them, and of tangents above all."""
 import pytest
 import umbra as torch
 import umbra.autograd.forward_ad as forward_ad
@@ -324,3 +324,50 @@ def test_what_backward_saved_is_not_there_for_tangents():
     with forward_ad.dual_level():
         Copied.apply(forward_ad.make_dual(torch.ones(1), torch.ones(1)))
     assert seen == [()]
+
+
+@pytest.mark.parametrize("materialize", [True, False])
+def test_outputs_without_a_derivative_get_zeros_in_backward(materialize):
+    seen = []
+
+    class Parts(Function):
+        @staticmethod
+        def forward(ctx, x):
+            sign, place = x.sign(), x.argmax()
+            ctx.mark_non_differentiable(sign)
+            ctx.set_materialize_grads(materialize)
+            return x * 2, sign, place
+
+        @staticmethod
+        def backward(ctx, grad, *others):
+            seen.extend(others)
+            return grad * 2
+    x = torch.tensor([1., -2.], requires_grad=True)
+    Parts.apply(x)[0].sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    if materialize:
+        assert [g.tolist() for g in seen] == [[0, 0], 0] and [g.dtype for g in seen] == [torch.float32, torch.int64]
+    else:
+        assert seen == [None, None]
+
+
+def test_outputs_that_have_no_derivative_get_nothing_in_backward_where_the_context_says_so():
+    seen = []
+
+    class Parts(Function):
+        @staticmethod
+        def forward(ctx, x):
+            sign = x.sign()
+            ctx.mark_non_differentiable(sign)
+            ctx._materialize_non_diff_grads = False
+            with pytest.raises(TypeError, match="expected .bool."):
+                ctx._materialize_non_diff_grads = 3
+            return x * 2, sign, x * 3
+
+        @staticmethod
+        def backward(ctx, grad, *others):
+            seen.extend(others)
+            return grad * 2
+    x = torch.tensor([1., -2.], requires_grad=True)
+    Parts.apply(x)[0].sum().backward()
+    assert x.grad.tolist() == [2, 2] and seen[0] is None and seen[1].tolist() == [0, 0]

@@ -501,6 +501,30 @@ class TestPrograms:
         assert not umbra.equal(other.state_dict["scale"], exported.state_dict["scale"])
         assert str(other) == str(exported) and other.graph is not exported.graph
 
+    def test_weights_that_are_one_and_buffers_that_share_memory_do_so_in_a_copy(self):
+        class Tied(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+                self.second.weight = self.first.weight
+                self.register_buffer("whole", umbra.ones(4))
+                self.register_buffer("part", self.whole[1:], persistent=False)
+
+            def forward(self, x):
+                self.whole.add_(1)
+                return self.second(self.first(x)) + self.whole + self.part.sum()
+
+        exported = umbra.export.export(Tied(), (umbra.ones(2, 4),))
+        other = copy.deepcopy(exported)
+        module = other.module()
+        assert other.state_dict["first.weight"] is other.state_dict["second.weight"] is module.second.weight
+        expected = exported.module()(umbra.ones(2, 4))
+        assert umbra.equal(module(umbra.ones(2, 4)), expected) and module.part.tolist() == [2, 2, 2]
+        module(umbra.ones(2, 4)).sum().backward()
+        assert module.first.weight.grad is not None and exported.state_dict["first.weight"].grad is None
+        exported.module()(umbra.ones(2, 4))
+        assert module.whole.tolist() == [3] * 4
+
     def test_validate(self, program):
         _, exported = program
         exported.validate()

@@ -42,6 +42,15 @@ def test_an_operator_that_writes_and_gives_nothing_needs_no_fake_kernel(lib):
             torch.ops.testlib.other_(x)
 
 
+@pytest.mark.parametrize("nothing", ["None", "(None)", "()"])
+def test_a_schema_may_say_that_an_operator_gives_none(lib, nothing):
+    lib.define(f"quiet(Tensor x) -> {nothing}")
+    lib.impl("quiet", lambda x: None, "CPU")
+    assert torch.ops.testlib.quiet(torch.ones(2)) is None
+    with pytest.raises(RuntimeError, match="unknown type 'None'"):
+        lib.define("mixed(Tensor x) -> (Tensor, None)")
+
+
 def test_a_kernel_for_cuda_leaves_the_cpu_alone(lib):
     lib.define("k(Tensor x) -> Tensor")
     lib.impl("k", lambda x: x + 1, "CPU")

@@ -66,7 +66,10 @@ def test_methods_of_other_classes_say_so_too():
 
 
 @pytest.mark.parametrize("module, has, lacks", [
-    ("umbra", {"Tensor", "ones", "float32", "load", "vmap", "dsmm", "set_grad_enabled"}, {"set", "slice", "nn", "relu_backward", "__getattr__"}),
+    ("umbra", {"Tensor", "ones", "float32", "load", "vmap", "dsmm", "export"}, {"set", "slice", "nn", "relu_backward", "__getattr__", "set_grad_enabled"}),
+    ("umbra.onnx", {"export", "ONNXProgram"}, {"os", "enum", "TrainingMode"}), ("umbra.fft", {"fft", "rfftn"}, {"hfft2"}),
+    ("umbra.cuda", {"is_available", "amp"}, {"Tensor", "lazy_submodules"}), ("umbra.ao.nn", {"quantized"}, {"lazy_submodules"}),
+    ("umbra.nn.init", {"xavier_uniform_"}, {"math", "warnings"}), ("umbra.library", {"custom_op"}, {"CustomOpDef", "umbra"}),
     ("umbra.optim", {"AdamW", "lr_scheduler"}, {"adam", "lazy_submodules"}), ("umbra.export", {"export", "Dim", "dims"}, {"load_pt2", "check_protocol"}),
     ("umbra.utils.data", {"DataLoader", "random_split"}, {"dataset", "sampler"}), ("umbra.profiler", {"profile", "schedule"}, {"os", "time", "warnings"})])
 def test_names_of_all_are_those_of_torch(module, has, lacks):
@@ -76,6 +79,7 @@ def test_names_of_all_are_those_of_torch(module, has, lacks):
 
 
 def test_names_of_all_are_there():
-    for module in ("amp", "cuda.amp", "export", "fx", "jit", "nn.attention", "nn.parallel", "nn.utils", "optim", "profiler", "utils.data"):
+    for module in ("amp", "autograd", "cpu", "cuda", "cuda.amp", "export", "fft", "special", "nn.init", "optim.lr_scheduler", "sparse", "storage", "fx", "jit", "nn.attention", "nn.parallel", "nn.utils", "optim", "profiler", "utils.data"):
         found = importlib.import_module(f"umbra.{module}")
-        assert set(found.__all__) <= torch_names().get(f"torch.{module}", set(found.__all__)) and all(hasattr(found, name) for name in found.__all__), module
+        assert found.__all__ and set(found.__all__) <= torch_names().get(f"torch.{module}", set(found.__all__)), module
+        assert all(hasattr(found, name) for name in found.__all__), module

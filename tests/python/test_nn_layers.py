@@ -1,4 +1,4 @@
-"""Layers over images and sequences: shapes, values that are known, gradients, and what is refused."""
+"""Layers over images and tables: shapes, values that are known, gradients, and what is refused."""
 import copy
 import math
 import pickle
@@ -7,58 +7,9 @@ import weakref
 import pytest
 import umbra as torch
 import umbra.nn.functional as F
-from call_log import CallLog
 from umbra import nn
 from umbra.autograd import forward_ad
 from umbra.nn.utils import parametrizations, parametrize
-from umbra.nn.utils.rnn import pack_padded_sequence, pack_sequence, pad_packed_sequence, unpack_sequence
-
-
-def test_an_lstm_is_its_cell_step_by_step():
-    torch.manual_seed(0)
-    network, cell = nn.LSTM(3, 4), nn.LSTMCell(3, 4)
-    for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-        getattr(cell, kind).data.copy_(getattr(network, kind + "_l0").data)
-    x = torch.randn(5, 2, 3)
-    out, (hidden, last) = network(x)
-    state, steps = None, []
-    for step in x:
-        state = cell(step, state)
-        steps.append(state[0])
-    torch.testing.assert_close(out, torch.stack(steps))
-    torch.testing.assert_close(hidden[0], state[0])
-    torch.testing.assert_close(last[0], state[1])
-
-
-@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
-def test_packed_sequences_give_what_each_sequence_gives_alone(kind):
-    torch.manual_seed(1)
-    network = kind(3, 4, num_layers=2, bidirectional=True)
-    sequences = [torch.randn(n, 3) for n in (2, 5, 3)]
-    packed_out, _ = network(pack_sequence(sequences, enforce_sorted=False))
-    for alone, together in zip(sequences, unpack_sequence(packed_out), strict=True):
-        torch.testing.assert_close(network(alone.unsqueeze(1))[0].squeeze(1), together)
-
-
-def test_gradients_reach_every_weight_of_a_recurrent_network():
-    network = nn.GRU(3, 4, num_layers=2, bidirectional=True, batch_first=True)
-    network(torch.randn(2, 5, 3))[0].square().sum().backward()
-    assert all(weight.grad is not None and weight.grad.abs().sum() > 0 for weight in network.parameters())
-
-
-def test_packing_is_undone():
-    padded = torch.arange(24.0).view(4, 3, 2)
-    lengths = torch.tensor([4, 2, 1])
-    packed = pack_padded_sequence(padded, lengths)
-    assert packed.batch_sizes.tolist() == [3, 2, 1, 1]
-    back, found = pad_packed_sequence(packed)
-    assert found.tolist() == [4, 2, 1]
-    assert torch.equal(back[:2, 1], padded[:2, 1]) and not back[2:, 1].any()
-
-
-def test_unsorted_lengths_are_refused():
-    with pytest.raises(RuntimeError, match="must be sorted in decreasing order"):
-        pack_padded_sequence(torch.zeros(4, 2, 1), torch.tensor([2, 4]))
 
 
 @pytest.mark.parametrize("mode, size", [("nearest", 6), ("linear", 6), ("nearest-exact", 5), ("area", 2)])
@@ -256,18 +207,6 @@ def test_losses_in_one_pass_are_the_reductions_of_their_terms(dtype):
     assert F.mse_loss(torch.tensor([math.inf]), torch.zeros(1)).item() == math.inf
 
 
-@pytest.mark.parametrize("width", [1, 3, 16, 20])
-def test_an_lstm_without_a_history_is_the_one_with(width):
-    torch.manual_seed(0)
-    net, x = nn.LSTM(4, width, num_layers=2, bidirectional=True), torch.randn(5, 3, 4)
-    watched, (hidden, cell) = net(x)
-    with torch.no_grad():
-        plain, (plain_hidden, plain_cell) = net(x)
-    torch.testing.assert_close(plain, watched.detach())
-    torch.testing.assert_close(plain_hidden, hidden.detach())
-    torch.testing.assert_close(plain_cell, cell.detach())
-
-
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 @pytest.mark.parametrize("width", [1, 5, 64, 70])
 def test_bags_are_made_of_their_rows(mode, width):
@@ -279,32 +218,6 @@ def test_bags_are_made_of_their_rows(mode, width):
         assert bags[0].eq(0).all()
         for k in range(1, 4):
             torch.testing.assert_close(bags[k], reduce(table[index[ends[k - 1]:ends[k]]]))
-
-
-def test_an_lstm_has_derivatives_of_any_order_and_direction():
-    torch.manual_seed(0)
-    net = nn.LSTM(2, 3, num_layers=2, bidirectional=True).double()
-    x = torch.randn(4, 2, 2, dtype=torch.float64, requires_grad=True)
-    weight = net.weight_hh_l0.detach().requires_grad_()
-
-    def run(x, weight):
-        out, (hidden, cell) = torch.func.functional_call(net, {"weight_hh_l0": weight}, (x,))
-        return out.sum() + (hidden * cell).sum()
-    assert torch.autograd.gradcheck(run, (x, weight), check_forward_ad=True)
-    assert torch.autograd.gradgradcheck(run, (x, weight))
-
-
-def test_a_step_of_an_lstm_is_one_node_unless_somebody_watches():
-    torch.manual_seed(0)
-    cell, x = nn.LSTMCell(3, 4), torch.randn(2, 3)
-    hidden, _ = cell(x)
-    assert "LstmStep" in type(hidden.grad_fn).__name__
-    with CallLog() as log:
-        watched, _ = cell(x)
-    assert "aten.tanh.default" in log.seen and not any("lstm_step" in name for name in log.seen)
-    assert torch.allclose(hidden, watched)
-    for from_one, from_parts in zip(torch.autograd.grad(hidden.sum(), cell.parameters()), torch.autograd.grad(watched.sum(), cell.parameters())):
-        assert torch.allclose(from_one, from_parts, atol=1e-6)
 
 
 # ---- what a layer is ----
@@ -339,10 +252,6 @@ def test_zero_padding_is_padding_by_zero():
 def test_layers_call_the_functions_that_are_there_now(monkeypatch, name, layer, sizes):
     monkeypatch.setattr(F, name, lambda *args, **kwargs: "counted")
     assert layer(torch.ones(sizes)) == "counted"
-
-
-def test_recurrent_layers_say_what_they_are():
-    assert all(cls.__doc__ for cls in (nn.RNN, nn.LSTM, nn.GRU, nn.RNNCell, nn.LSTMCell, nn.GRUCell))
 
 
 def test_layers_before_they_are_quantised_compute_with_floats():

@@ -297,29 +297,6 @@ def test_types_of_outputs_come_before_dimensions_and_kernels():
     refused(NotImplementedError, lambda: aten.geqrf.a(torch.ones(2, 2, dtype=torch.uint8), a=a, tau=tau), "geqrf_cpu")
 
 
-# ---- the order of checks ----
-
-def test_types_of_kernels_come_before_sizes():
-    refused(NotImplementedError, lambda: aten.arange.start(float("inf"), -1, dtype=torch.complex64), "arange_cpu")
-    refused(NotImplementedError, lambda: aten.trace(torch.ones((), dtype=torch.bool)), '"trace"')
-
-
-def test_sizes_come_before_dimensions():
-    refused(RuntimeError, lambda: aten.split.Tensor(torch.ones(3), -1, 7), "non-negative")
-    refused(RuntimeError, lambda: aten.repeat_interleave.self_Tensor(torch.ones(3), torch.ones(2, 2), 7), "0-dim or 1-dim")
-    refused(RuntimeError, lambda: aten._pad_enum(torch.ones(3), [1], 9), "divisible by 2")
-    refused(IndexError, lambda: aten.reflection_pad1d_backward(torch.ones(1), torch.ones(3, 2, 3, 3), [2]))
-    refused(IndexError, lambda: aten.replication_pad1d_backward(torch.ones(()), torch.ones(2), [2, 1]))
-
-
-def test_products_of_sizes_that_overflow_are_runtime_errors():
-    refused(RuntimeError, lambda: torch.randn([3, 2**62, 7, 0]))
-
-
-def test_a_flat_index_may_be_of_any_type_that_gather_takes():
-    assert aten.take_along_dim(torch.tensor([1.0, 2.0]), torch.tensor([1, 0, 1], dtype=torch.int32)).tolist() == [2, 1, 2]
-
-
 # ---- derivatives ----
 
 def test_reductions_that_are_told_to_give_integers_lose_no_derivative_silently():
@@ -500,29 +477,6 @@ def test_margins_of_narrow_numbers_are_refused():
 def test_means_of_numbers_are_told_a_type_that_has_fractions():
     refused(RuntimeError, lambda: torch.nanmean(torch.ones(2), dtype=torch.int64), "could not infer output dtype")
     refused(TypeError, lambda: aten._safe_softmax(torch.ones(2, dtype=torch.complex64), 0, torch.float32), "complex inputs")
-
-
-# ---- what comes first ----
-
-@pytest.mark.parametrize("kind, call", [
-    (TypeError, lambda: aten._chunk_cat.out([torch.rand(3)], 0, 1, out=torch.zeros(1, dtype=torch.int64))),
-    (RuntimeError, lambda: aten._embedding_bag_per_sample_weights_backward(torch.rand(3), torch.rand(2, 3), torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64), 0)),
-    (RuntimeError, lambda: aten._transform_bias_rescale_qkv(torch.ones(1, 0, 3, dtype=torch.int64), torch.ones(3), -1)),
-    (RuntimeError, lambda: aten.hash_tensor(torch.ones(2, dtype=torch.complex64), mode=3)),
-    (RuntimeError, lambda: aten.fft_rfftn(torch.tensor(1.0, dtype=torch.float16), [])),
-    (RuntimeError, lambda: aten.diff(torch.rand(4), -1, 3)),
-    (RuntimeError, lambda: aten.adaptive_avg_pool2d.out(torch.ones(3, dtype=torch.int64), [1, 1], out=torch.zeros(0))),
-    (RuntimeError, lambda: aten.linalg_cond.out(torch.ones(2, 2, dtype=torch.float16), None, out=torch.zeros(0, dtype=torch.int64))),
-    (RuntimeError, lambda: aten.mse_loss.out(torch.rand(3), torch.ones(3, dtype=torch.complex64), 1, out=torch.zeros(0))),
-    (RuntimeError, lambda: aten.smooth_l1_loss.out(torch.rand(3), torch.ones(3, dtype=torch.complex64), 0, out=torch.zeros(0))),
-    (IndexError, lambda: aten.nansum(torch.ones((), dtype=torch.complex64), [-1, 2])),
-    (IndexError, lambda: aten.nuclear_norm.dim_out(torch.rand(2, 2), [0, 3], out=torch.zeros(0, dtype=torch.int64))),
-    (RuntimeError, lambda: aten.nuclear_norm.dim_out(torch.ones((), dtype=torch.bfloat16), [4, 3], out=torch.zeros(0, dtype=torch.int64))),
-    (NotImplementedError, lambda: aten.clamp_.Tensor(torch.ones((), dtype=torch.complex64), torch.ones(3))),
-    (NotImplementedError, lambda: aten.clamp.Tensor(torch.ones(2, dtype=torch.complex64), None, torch.ones(3))),
-])
-def test_what_is_said_of_several_mistakes(kind, call):
-    refused(kind, call)
 
 
 def test_norms_of_matrices_are_written_to_their_own_type_only():

@@ -191,6 +191,19 @@ def test_gradcheck_of_sparse_inputs(layout):
         gradcheck(lambda a: a * 2, (x,))
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_gradcheck_of_sparse_results(masked):
+    check = torch.sparse.as_sparse_gradcheck(torch.autograd.gradcheck)
+    dense = torch.tensor([[0.0, 1.0], [2.0, 3.0]], dtype=torch.float64)
+    for x in (dense.to_sparse_coo(), dense.to_sparse_csr()):
+        x.requires_grad_()
+        assert check(lambda a: a * 2, x, masked=masked)
+        assert check(lambda a, b: torch.sparse.mm(a, b), (x, dense.clone().requires_grad_()), masked=masked)
+    assert check(lambda a: a.to_sparse_csr(), dense.to_sparse_coo().requires_grad_(), masked=masked)
+    with pytest.raises(ValueError, match="expects at least one input tensor to require gradient"):
+        check(lambda a: a * 2, dense)
+
+
 def test_gradcheck_sees_a_backward_that_does_not_scale_with_what_comes_in():
     from umbra.autograd import gradcheck
     x = torch.ones(2, dtype=torch.float64, requires_grad=True)

@@ -35,6 +35,8 @@ class FunctionContext {
   void mark_non_differentiable(std::vector<Tensor> tensors) { non_differentiable_ = std::move(tensors); }
   /// Off: backward sees undefined tensors, not zeros, for outputs that took no part.
   void set_materialize_grads(bool value) { materialize_ = value; }
+  /// Off: backward sees undefined tensors for outputs that have no gradient at all.
+  void set_materialize_non_diff_grads(bool value) { materialize_non_diff_ = value; }
   bool needs_input_grad(size_t input) const { return needs_.at(input); }
   /// The tensors given to save_for_backward, before the call has ended.
   const std::vector<Tensor>& tensors_to_save() const { return to_save_; }
@@ -49,7 +51,7 @@ class FunctionContext {
   std::vector<Tensor> to_save_, dirty_, non_differentiable_;
   std::vector<SavedTensor> saved_;
   std::vector<bool> needs_;
-  bool materialize_ = true;
+  bool materialize_ = true, materialize_non_diff_ = true;
 };
 
 /// The node of a custom function. Bindings make them of callables; C++ users derive from Function.

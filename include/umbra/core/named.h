@@ -48,6 +48,9 @@ template <class Item> class NamedList : public std::vector<Item> {
     return *found;
   }
   Value& operator[](const std::string& name) { return const_cast<Value&>(std::as_const(*this)[name]); }
+  using std::vector<Item>::at;
+  const Value& at(const std::string& name) const { return (*this)[name]; }
+  Value& at(const std::string& name) { return (*this)[name]; }
   std::vector<std::string> keys() const {
     std::vector<std::string> out;
     for (const Item& item : *this) out.push_back(item.key());

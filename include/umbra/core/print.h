@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,5 +30,7 @@ std::string format_tensor(const Tensor& tensor, const std::string& head, const s
 /// What autograd has to say of a tensor: `grad_fn=<MulBackward0>`, `requires_grad=True` or nothing (defined in
 /// autograd/).
 std::string grad_fact(const Tensor& tensor);
+/// What is given, as in TensorOptions(dtype=torch.float64); the rest is for who makes the tensor.
+std::ostream& operator<<(std::ostream& out, const TensorOptions& options);
 
 }  // namespace umbra

@@ -276,7 +276,14 @@ def _check_mutates_args(schema, name, mutates_args):
 
 
 def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):
-    """Makes a Python function an operator that capture keeps whole."""
+    """Makes a Python function an operator that capture keeps whole.
+
+        >>> @torch.library.custom_op("helptext::twice", mutates_args=())
+        ... def twice(x: torch.Tensor) -> torch.Tensor:
+        ...     return 2 * x
+        >>> torch.ops.helptext.twice(torch.ones(2))
+        tensor([2., 2.])
+    """
     from umbra.library import _split
 
     def make(function):

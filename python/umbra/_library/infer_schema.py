@@ -93,7 +93,12 @@ def _check_mutates_args(mutates_args, names, error):
 
 
 def infer_schema(prototype_function, /, *, mutates_args, op_name=None, tags=()):
-    """The schema of a function with annotations. `mutates_args`: the names of the tensors that it writes, or "unknown"."""
+    """The schema of a function with annotations. `mutates_args`: the names of the tensors that it writes, or "unknown".
+
+        >>> def scale(x: torch.Tensor, factor: float = 1.0) -> torch.Tensor: ...
+        >>> torch.library.infer_schema(scale, mutates_args=())
+        '(Tensor x, float factor=1.0) -> Tensor'
+    """
     if tags not in ((), None):
         raise NotImplementedError("infer_schema(tags=...) is not in Umbra yet")
     signature = inspect.signature(prototype_function)

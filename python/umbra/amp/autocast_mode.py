@@ -20,6 +20,7 @@ def is_autocast_available(device_type):
 
 
 def is_autocast_enabled(device_type="cuda"):
+    """Whether operators cast their arguments on devices of this type."""
     return _C._is_autocast_enabled(umbra.device(device_type))
 
 
@@ -31,10 +32,12 @@ def set_autocast_enabled(device_type, enabled=None):
 
 
 def get_autocast_dtype(device_type):
+    """The type that operators cast to on devices of this type."""
     return _C._get_autocast_dtype(umbra.device(device_type))
 
 
 def set_autocast_dtype(device_type, dtype):
+    """Sets the type that operators cast to on devices of this type."""
     _C._set_autocast_dtype(umbra.device(device_type), dtype)
 
 

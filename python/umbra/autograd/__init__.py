@@ -67,7 +67,12 @@ def _inputs_as_tuple(inputs, function):
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
          is_grads_batched=False, materialize_grads=False):
-    """Gradients of the outputs with respect to the inputs, as a tuple, or as a dict where the inputs are one; `grad` of the inputs stays as it is."""
+    """Gradients of the outputs with respect to the inputs, as a tuple, or as a dict where the inputs are one; `grad` of the inputs stays as it is.
+
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> torch.autograd.grad((3 * x).sum(), x)
+        (tensor([3., 3.]),)
+    """
     if type(inputs) is dict:
         gradients = grad(outputs, tuple(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched,
                          materialize_grads)
@@ -170,7 +175,13 @@ def _of_each(differentiate, weights):
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
-    """Adds the gradients of `tensors` to `grad` of the leaves below them, or of `inputs` alone."""
+    """Adds the gradients of `tensors` to `grad` of the leaves below them, or of `inputs` alone.
+
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> torch.autograd.backward([(3 * x).sum()])
+        >>> x.grad
+        tensor([3., 3.])
+    """
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:

@@ -53,6 +53,15 @@ class FunctionCtx:
     def set_materialize_grads(self, value):
         self._state.set_materialize_grads(value)
 
+    def _set_materialize_non_diff_grads(self, value):
+        if not isinstance(value, bool):
+            raise TypeError("set_materialize_non_diff_grads received an invalid combination of arguments - got (), but expected (bool)")
+        self._state.set_materialize_non_diff_grads(value)
+
+    # PyTorch's attributes for the same, which can be set and not read.
+    materialize_grads = property(fset=lambda self, value: self.set_materialize_grads(value))
+    _materialize_non_diff_grads = property(fset=_set_materialize_non_diff_grads)
+
     @property
     def saved_tensors(self):
         if self._inside_jvp:
@@ -82,7 +91,20 @@ BackwardCFunction = FunctionCtx
 
 
 class Function:
-    """Base of functions with a gradient of their own: static methods forward(ctx, ...) and backward(ctx, *grads); called by apply."""
+    """Base of functions with a gradient of their own: static methods forward(ctx, ...) and backward(ctx, *grads); called by apply.
+
+        >>> class Clipped(torch.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         return x.clone()
+        ...     @staticmethod
+        ...     def backward(ctx, grad):
+        ...         return grad.clamp(-1, 1)
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> (5 * Clipped.apply(x)).sum().backward()
+        >>> x.grad
+        tensor([1., 1.])
+    """
     generate_vmap_rule = False
 
     @staticmethod

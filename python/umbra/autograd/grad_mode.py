@@ -61,7 +61,13 @@ class _SetGrad(_Context):
 
 
 class no_grad(_SetGrad):
-    """Nothing inside is recorded."""
+    """Nothing inside is recorded.
+
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.no_grad():
+        ...     (2 * x).requires_grad
+        False
+    """
     _enabled = False
 
     def __new__(cls, function=None) -> Any:

@@ -253,7 +253,13 @@ class _Paths:
 
 
 def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserve_module_call_signature=(), prefer_deferred_runtime_asserts_over_guards=False):
-    """Runs `mod` once on stand-ins for the arguments and records what it calls, with the sizes that `dynamic_shapes` names as symbols."""
+    """Runs `mod` once on stand-ins for the arguments and records what it calls, with the sizes that `dynamic_shapes` names as symbols.
+
+        >>> batch = torch.export.Dim("batch", max=64)
+        >>> program = torch.export.export(torch.nn.Linear(4, 2), (torch.ones(3, 4),), dynamic_shapes=({0: batch},))
+        >>> program.module()(torch.ones(5, 4)).shape
+        torch.Size([5, 2])
+    """
     try:
         return run_export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, strict=strict, preserve_module_call_signature=preserve_module_call_signature,
                           prefer_deferred_runtime_asserts_over_guards=prefer_deferred_runtime_asserts_over_guards)

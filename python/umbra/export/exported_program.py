@@ -437,7 +437,11 @@ class ExportedProgram:
         return f'<iframe srcdoc="{page}" style="width:100%;height:640px;border:1px solid #ccc" title="exported program"></iframe>'
 
     def __deepcopy__(self, memo):
-        result = ExportedProgram(self._synchronised().copy(), copy.deepcopy(self._example_inputs, memo), *self.call_spec, call_specs=self._call_specs)
+        program = self._synchronised().copy()
+        state = copy.deepcopy(self.state_dict, memo)  # of one memo with the constants: tensors that share memory share it in the copy
+        program.set_state(list(state.items()))
+        program.set_constants(list(copy.deepcopy(dict(self._program.constants), memo).items()))
+        result = ExportedProgram(program, copy.deepcopy(self._example_inputs, memo), *self.call_spec, state, self._call_specs)
         memo[id(self)] = result
         return result
 

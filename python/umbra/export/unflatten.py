@@ -499,5 +499,11 @@ def _same_arguments(left, right, match):
 
 
 def unflatten(module, flat_args_adapter=None):
-    """The program's modules, by the names they had when it was exported, with graphs instead of code."""
+    """The program's modules, by the names they had when it was exported, with graphs instead of code.
+
+        >>> model = torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.ReLU())
+        >>> parts = torch.export.unflatten(torch.export.export(model, (torch.ones(3, 4),)))
+        >>> getattr(parts, "0").weight.shape
+        torch.Size([2, 4])
+    """
     return UnflattenedModule(module, flat_args_adapter)

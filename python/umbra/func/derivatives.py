@@ -95,7 +95,11 @@ _NO_HOOKS = ("torch.func.{grad, vjp, jacrev, hessian} don't yet support saved te
 # ---- reverse mode ----
 
 def grad_and_value(func, argnums: Any = 0, has_aux=False) -> Callable[..., Any]:
-    """The gradient of a function with a scalar result, and the result: `(gradient, value)`, or `(gradient, (value, aux))`."""
+    """The gradient of a function with a scalar result, and the result: `(gradient, value)`, or `(gradient, (value, aux))`.
+
+        >>> torch.func.grad_and_value(lambda x: x ** 2)(torch.tensor(3.0))
+        (tensor(6.), tensor(9.))
+    """
     @same_name(func)
     def call(*args, **kwargs):
         positions = _checked_positions(argnums, len(args))
@@ -117,7 +121,11 @@ def grad_and_value(func, argnums: Any = 0, has_aux=False) -> Callable[..., Any]:
 
 
 def grad(func, argnums: Any = 0, has_aux=False) -> Callable[..., Any]:
-    """The gradient of a function with a scalar result, with respect to the arguments at `argnums`."""
+    """The gradient of a function with a scalar result, with respect to the arguments at `argnums`.
+
+        >>> torch.func.grad(lambda x: x.sin())(torch.tensor(0.0))
+        tensor(1.)
+    """
     both = grad_and_value(func, argnums, has_aux)
 
     @same_name(func)
@@ -128,7 +136,12 @@ def grad(func, argnums: Any = 0, has_aux=False) -> Callable[..., Any]:
 
 
 def vjp(func, *primals, has_aux=False):
-    """`func(*primals)`, and the function from cotangents of the result to those of the primals; with `has_aux`, also what else it returns."""
+    """`func(*primals)`, and the function from cotangents of the result to those of the primals; with `has_aux`, also what else it returns.
+
+        >>> value, pull_back = torch.func.vjp(lambda x: x * x, torch.tensor(3.0))
+        >>> pull_back(torch.tensor(1.0))
+        (tensor(6.),)
+    """
     return _vjp(func, primals, tuple(range(len(primals))), has_aux)
 
 
@@ -164,7 +177,11 @@ def _sketch(spec):
 # ---- forward mode ----
 
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
-    """`func(*primals)` and its derivative along `tangents`; with `has_aux`, also what else it returns."""
+    """`func(*primals)` and its derivative along `tangents`; with `has_aux`, also what else it returns.
+
+        >>> torch.func.jvp(lambda x: x * x, (torch.tensor(3.0),), (torch.tensor(1.0),))
+        (tensor(9.), tensor(6.))
+    """
     if not isinstance(primals, tuple):
         raise RuntimeError("jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
     return _jvp(func, primals, primals, tuple(range(len(primals))), tangents, strict, has_aux)
@@ -201,7 +218,12 @@ def _jvp(func, args, primals, positions, tangents, strict, has_aux):
 
 
 def linearize(func, *primals):
-    """`func(*primals)`, and its derivative there as a function of tangents, captured once as a graph."""
+    """`func(*primals)`, and its derivative there as a function of tangents, captured once as a graph.
+
+        >>> value, along = torch.func.linearize(lambda x: x * x, torch.tensor(3.0))
+        >>> along(torch.tensor(2.0))
+        tensor(12.)
+    """
     from umbra.fx.experimental.proxy_tensor import make_fx
     leaves, spec = pytree.tree_flatten(primals)
     output = func(*primals)
@@ -288,7 +310,12 @@ def jacrev(func, argnums: Any = 0, *, has_aux=False, chunk_size=None, _prealloca
 
 
 def jacfwd(func, argnums: Any = 0, has_aux=False, *, randomness="error") -> Callable[..., Any]:
-    """The Jacobian by forward mode: all elements of the arguments at once."""
+    """The Jacobian by forward mode: all elements of the arguments at once.
+
+        >>> torch.func.jacfwd(lambda x: x * x)(torch.tensor([1.0, 2.0]))
+        tensor([[2., 0.],
+                [0., 4.]])
+    """
     @same_name(func)
     def call(*args):
         positions = _checked_positions(argnums, len(args))
@@ -315,5 +342,10 @@ def jacfwd(func, argnums: Any = 0, has_aux=False, *, randomness="error") -> Call
 
 
 def hessian(func, argnums: Any = 0) -> Callable[..., Any]:
-    """Second derivatives: forward over reverse mode."""
+    """Second derivatives: forward over reverse mode.
+
+        >>> torch.func.hessian(lambda x: x[0] * x[1] ** 2)(torch.tensor([1.0, 2.0]))
+        tensor([[0., 4.],
+                [4., 2.]])
+    """
     return jacfwd(jacrev(func, argnums), argnums)

@@ -14,7 +14,13 @@ def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, 
 
 
 def stack_module_state(models):
-    """The parameters and the buffers of modules of one class, stacked along a new first dimension: an ensemble for vmap."""
+    """The parameters and the buffers of modules of one class, stacked along a new first dimension: an ensemble for vmap.
+
+        >>> models = [torch.nn.Linear(2, 1) for _ in range(3)]
+        >>> parameters, buffers = torch.func.stack_module_state(models)
+        >>> parameters["weight"].shape
+        torch.Size([3, 1, 2])
+    """
     models = list(models)
     if not models:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")

@@ -9,6 +9,7 @@ from umbra.utils import _pytree as pytree
 
 
 class Interpreter:
+    """Runs a graph node by node. Classes derived from it see each node in the method of its kind."""
     def __init__(self, module, garbage_collect_values=True, graph=None):
         self.module = module
         self.graph = graph if graph is not None else module.graph

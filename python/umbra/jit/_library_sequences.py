@@ -204,6 +204,46 @@ class _RNNCell:
 
 # ---- attention ----
 
+def _projected(query: Tensor, key: Tensor, value: Tensor, in_proj_weight: Optional[Tensor], in_proj_bias: Optional[Tensor],
+               use_separate_proj_weight: bool, q_proj_weight: Optional[Tensor], k_proj_weight: Optional[Tensor],
+               v_proj_weight: Optional[Tensor]) -> Tuple[Tensor, Tensor, Tensor]:
+    if use_separate_proj_weight:
+        assert q_proj_weight is not None, "use_separate_proj_weight is True but q_proj_weight is None"
+        assert k_proj_weight is not None, "use_separate_proj_weight is True but k_proj_weight is None"
+        assert v_proj_weight is not None, "use_separate_proj_weight is True but v_proj_weight is None"
+        q, k, v = torch.linear(query, q_proj_weight), torch.linear(key, k_proj_weight), torch.linear(value, v_proj_weight)
+    else:
+        assert in_proj_weight is not None, "use_separate_proj_weight is False but in_proj_weight is None"
+        parts = torch.chunk(in_proj_weight, 3)
+        q, k, v = torch.linear(query, parts[0]), torch.linear(key, parts[1]), torch.linear(value, parts[2])
+    if in_proj_bias is not None:
+        biases = torch.chunk(in_proj_bias, 3)
+        q, k, v = q + biases[0], k + biases[1], v + biases[2]
+    return q, k, v
+
+
+def _added_to_scores(mask: Tensor, like: Tensor) -> Tensor:
+    if mask.dtype == torch.bool:
+        return torch.zeros_like(mask, dtype=like.dtype).masked_fill_(mask, float("-inf"))
+    return mask
+
+
+def _masks_of_heads(attn_mask: Optional[Tensor], key_padding_mask: Optional[Tensor], like: Tensor, batch: int, heads: int, added: int) -> Optional[Tensor]:
+    mask = attn_mask
+    if mask is not None:
+        mask = _added_to_scores(mask, like)
+        if mask.dim() == 2:
+            mask = mask.unsqueeze(0)
+        mask = torch.ops.aten.pad(mask, [0, added])
+    if key_padding_mask is not None:
+        hidden = _added_to_scores(key_padding_mask, like)
+        keys = hidden.size(-1)
+        hidden = hidden.reshape(batch, 1, 1, keys).expand(-1, heads, -1, -1).reshape(batch * heads, 1, keys)
+        hidden = torch.ops.aten.pad(hidden, [0, added])
+        mask = hidden if mask is None else mask + hidden
+    return mask
+
+
 def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int, in_proj_weight: Optional[Tensor],
                                  in_proj_bias: Optional[Tensor], bias_k: Optional[Tensor], bias_v: Optional[Tensor], add_zero_attn: bool, dropout_p: float,
                                  out_proj_weight: Tensor, out_proj_bias: Optional[Tensor], training: bool = True,
@@ -220,19 +260,7 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
     assert width == embed_dim_to_check, f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}"
     per_head = width // num_heads
     assert per_head * num_heads == width, f"embed_dim {width} not divisible by num_heads {num_heads}"
-    if use_separate_proj_weight:
-        assert q_proj_weight is not None, "use_separate_proj_weight is True but q_proj_weight is None"
-        assert k_proj_weight is not None, "use_separate_proj_weight is True but k_proj_weight is None"
-        assert v_proj_weight is not None, "use_separate_proj_weight is True but v_proj_weight is None"
-        q, k, v = torch.linear(query, q_proj_weight), torch.linear(key, k_proj_weight), torch.linear(value, v_proj_weight)
-    else:
-        assert in_proj_weight is not None, "use_separate_proj_weight is False but in_proj_weight is None"
-        parts = torch.chunk(in_proj_weight, 3)
-        q, k, v = torch.linear(query, parts[0]), torch.linear(key, parts[1]), torch.linear(value, parts[2])
-    if in_proj_bias is not None:
-        biases = torch.chunk(in_proj_bias, 3)
-        q, k, v = q + biases[0], k + biases[1], v + biases[2]
-    before = key.size(0)
+    q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias, use_separate_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight)
     if bias_k is not None:
         k = torch.cat([k, bias_k.repeat(1, batch, 1)])
     if bias_v is not None:
@@ -244,21 +272,7 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
     if add_zero_attn:
         k = torch.cat([k, torch.zeros_like(k[:, :1])], 1)
         v = torch.cat([v, torch.zeros_like(v[:, :1])], 1)
-    added = k.size(1) - before
-    mask = attn_mask
-    if mask is not None:
-        if mask.dtype == torch.bool:
-            mask = torch.zeros_like(mask, dtype=q.dtype).masked_fill_(mask, float("-inf"))
-        if mask.dim() == 2:
-            mask = mask.unsqueeze(0)
-        mask = torch.ops.aten.pad(mask, [0, added])
-    if key_padding_mask is not None:
-        hidden = key_padding_mask if batched else key_padding_mask.unsqueeze(0)
-        if hidden.dtype == torch.bool:
-            hidden = torch.zeros_like(hidden, dtype=q.dtype).masked_fill_(hidden, float("-inf"))
-        hidden = hidden.reshape(batch, 1, 1, before).expand(-1, num_heads, -1, -1).reshape(rows, 1, before)
-        hidden = torch.ops.aten.pad(hidden, [0, added])
-        mask = hidden if mask is None else mask + hidden
+    mask = _masks_of_heads(attn_mask, key_padding_mask, q, batch, num_heads, k.size(1) - key.size(0))
     scores = torch.bmm(q * (1.0 / float(per_head) ** 0.5), k.transpose(-2, -1))
     if mask is not None:
         scores = scores + mask

@@ -9,7 +9,7 @@ from umbra.multiprocessing import reductions
 from umbra.multiprocessing.spawn import (  # noqa: F401
     ProcessContext, ProcessExitedException, ProcessRaisedException, SpawnContext, spawn, start_processes)
 
-__all__ = [*multiprocessing.__all__, "spawn", "start_processes", "get_sharing_strategy", "set_sharing_strategy", "get_all_sharing_strategies"]
+__all__ = [*multiprocessing.__all__, "get_sharing_strategy", "set_sharing_strategy", "get_all_sharing_strategies"]
 
 
 def get_all_sharing_strategies():

@@ -129,5 +129,4 @@ class WeakIdKeyDictionary(collections.abc.MutableMapping):
         return {id(key): value for key, value in self.items()} == {id(key): value for key, value in other.items()}
 
 
-WeakTensorRef = WeakIdRef
 WeakTensorKeyDictionary = WeakIdKeyDictionary

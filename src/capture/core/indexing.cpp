@@ -23,7 +23,8 @@ template <class F> Tensor as_a_row(const Tensor& self, F&& compute) {
 
 Tensor index_added(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   Tensor values = alpha.equals(1) ? source : source * alpha;
-  return as_a_row(self, [&](const Tensor& x) { return index_put(x, at_dim(x, dim, index), values, true); });
+  return as_a_row(self, [&](const Tensor& x) { return index_put(x, at_dim(x, dim, index), values, true); })
+      .contiguous();
 }
 
 /// One tensor without dimensions for all elements at the indices.
@@ -176,7 +177,7 @@ Tensor as_diagonals(const Tensor& self, int64_t offset, int64_t first, int64_t s
 void add_indexing(DecompositionTable& table) {
   table.add("aten::index_add", index_added);
   table.add("aten::index_copy", [](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
-    return as_a_row(self, [&](const Tensor& x) { return index_put(x, at_dim(x, dim, index), source); });
+    return as_a_row(self, [&](const Tensor& x) { return index_put(x, at_dim(x, dim, index), source); }).contiguous();
   });
   table.add("aten::index_fill.int_Scalar", index_filled);
   table.add("aten::index_fill.int_Tensor", filled_at);
@@ -184,7 +185,7 @@ void add_indexing(DecompositionTable& table) {
   table.add("aten::roll", rolled);
   table.add("aten::diag_embed", as_diagonals);
   table.add("aten::take", [](const Tensor& self, const Tensor& places) {
-    return index(self.view(IntArrayRef({-1})), std::vector<Tensor>{places});
+    return index(self.reshape(IntArrayRef({-1})), std::vector<Tensor>{places});
   });
   table.add("aten::select_scatter", [](const Tensor& self, const Tensor& source, int64_t dim, SymInt position) {
     int64_t at = dim < 0 ? dim + self.dim() : dim;

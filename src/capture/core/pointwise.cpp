@@ -19,8 +19,8 @@ Tensor triangle(const Tensor& self, SymInt diagonal, bool lower) {
   Tensor columns = arange(0, Scalar(self.sym_size(-1)), 1, options).unsqueeze(-2);
   Tensor rows = arange(0, Scalar(self.sym_size(-2)), 1, options).unsqueeze(-1);
   Tensor distance = columns.sub(rows), kept = lower ? distance.le(Scalar(diagonal)) : distance.ge(Scalar(diagonal));
-  if (self.dtype() == DType::Bool) return kept.logical_and(self);
-  return where(kept, self, number_like(self, 0));
+  if (self.dtype() == DType::Bool) return kept.logical_and(self).contiguous();
+  return where(kept, self, number_like(self, 0)).contiguous();
 }
 
 Tensor interpolated(const Tensor& start, const Tensor& end, const Tensor& weight) {
@@ -86,6 +86,13 @@ Tensor entropy(const Tensor& given) {
   return where(nan, self, where(positive, value, where(at_zero, zero, low)));
 }
 
+/// A known number as elements of that type are written.
+Scalar as_element(const Scalar& value, DType dtype) {
+  if (value.is_symbolic() || value.is_complex()) return value;
+  if (is_floating(dtype)) return value.to_double();
+  return dtype == DType::Bool ? Scalar(value.to_bool()) : value;
+}
+
 void add_logic(DecompositionTable& table) {
   table.add("aten::__and__.Tensor", [](const Tensor& a, const Tensor& b) { return a.bitwise_and(b); });
   table.add("aten::__or__.Tensor", [](const Tensor& a, const Tensor& b) { return a.bitwise_or(b); });
@@ -93,10 +100,11 @@ void add_logic(DecompositionTable& table) {
   table.add("aten::isposinf", [](const Tensor& x) { return x.eq(kInfinity); });
   table.add("aten::isneginf", [](const Tensor& x) { return x.eq(-kInfinity); });
   table.add("aten::masked_fill.Scalar", [](const Tensor& self, const Tensor& mask, const Scalar& value) {
-    return number_where(mask, value, self);
+    return number_where(mask, as_element(value, self.dtype()), self).contiguous();
   });
   table.add("aten::masked_fill.Tensor", [](const Tensor& self, const Tensor& mask, const Tensor& value) {
-    return where(mask, value.dtype() == self.dtype() ? value : value._to_copy({.dtype = self.dtype()}), self);
+    Tensor own = value.dtype() == self.dtype() ? value : value._to_copy({.dtype = self.dtype()});
+    return where(mask, own, self).contiguous();
   });
   table.add("aten::tril", [](const Tensor& self, SymInt diagonal) { return triangle(self, diagonal, true); });
   table.add("aten::triu", [](const Tensor& self, SymInt diagonal) { return triangle(self, diagonal, false); });

@@ -49,7 +49,7 @@ Tensor renormed(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& 
   Tensor norm = norm_of(self, p, others, true, narrow ? MaybeType(DType::Float32) : MaybeType());
   Tensor above = norm.gt(most), scaled = (norm + 1e-7).reciprocal() * most;
   Tensor factor = where(above, scaled, number_like(norm, 1.0));
-  return self.mul(narrow ? factor._to_copy({.dtype = self.dtype()}) : factor);
+  return self.mul(narrow ? factor._to_copy({.dtype = self.dtype()}) : factor).contiguous();
 }
 
 Tensor log_of_sum(const Tensor& given, const Dims& dims, bool keepdim) {

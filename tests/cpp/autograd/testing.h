@@ -1,12 +1,12 @@
-// What the tests of autograd/ share: small tensors from numbers and back, and errors as text.
+// What the tests of autograd/ share: small tensors from numbers and back.
 #pragma once
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <vector>
 
+#include "error_of.h"
 #include "umbra/umbra.h"
 
 namespace umbra {
@@ -25,18 +25,6 @@ inline std::vector<double> values(const Tensor& t) {
   NoGrad guard;
   Tensor c = t.detach().to(DType::Float64).contiguous();
   return {c.data<double>(), c.data<double>() + c.numel()};
-}
-
-/// The message of the error that `action` throws, or "no error".
-template <class ErrorType = Error> std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const ErrorType& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    return std::string("another kind of error: ") + error.what();
-  }
-  return "no error";
 }
 
 using ::testing::ElementsAre;

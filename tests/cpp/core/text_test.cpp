@@ -61,6 +61,12 @@ TEST(PrintTensor, Fake) {
   EXPECT_EQ(text(ones({2, 3}, {.device = "cuda"})), "FakeTensor(..., device='cuda:0', size=(2, 3))");
 }
 
+TEST(PrintOptionsOfTensors, ShowsWhatIsGiven) {
+  EXPECT_EQ(text(TensorOptions()), "TensorOptions()");
+  EXPECT_EQ(text(TensorOptions{.dtype = DType::Float64, .device = Device("cuda:1"), .requires_grad = true}),
+            "TensorOptions(dtype=torch.float64, device=cuda:1, requires_grad=true)");
+}
+
 TEST(PrintProgram, AsPythonDoes) {
   auto module = make_fx([](const Tensor& x) { return x.sin(); }, {ones({2})});
   EXPECT_EQ(text(*module), fx::to_string(*module));

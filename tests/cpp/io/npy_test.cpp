@@ -10,12 +10,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Tensor arange(int64_t count) {
-  Tensor tensor = allocate_tensor({count}, {1}, DType::Float32, Device());
-  for (int64_t i = 0; i < count; ++i) tensor.data<float>()[i] = static_cast<float>(i);
-  return tensor;
-}
-
 std::string file_with(const std::string& header, size_t data_size) {
   std::string text("\x93NUMPY\1\0", 8);
   text += static_cast<char>(header.size());

@@ -14,12 +14,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Tensor arange(int64_t count) {
-  Tensor tensor = allocate_tensor({count}, {1}, DType::Float32, Device());
-  for (int64_t i = 0; i < count; ++i) tensor.data<float>()[i] = static_cast<float>(i);
-  return tensor;
-}
-
 /// A torch.save file around a hand-written pickle, with one storage of eight floats under the key 0.
 std::string file_with(const std::string& program) {
   BufferSink sink;

@@ -14,12 +14,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Tensor arange(int64_t count) {
-  Tensor tensor = allocate_tensor({count}, {1}, DType::Float32, Device());
-  for (int64_t i = 0; i < count; ++i) tensor.data<float>()[i] = static_cast<float>(i);
-  return tensor;
-}
-
 /// A program that takes one parameter and returns it.
 Pt2Archive identity_archive(Tensor weight) {
   pt2::TensorArgument p{"p_w"};

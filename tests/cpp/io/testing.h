@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <functional>
 #include <string>
 
-#include "umbra/core/error.h"
+#include "error_of.h"
+#include "umbra/core/tensor.h"
 #include "umbra/io/file.h"
 
 namespace umbra::io {
@@ -42,16 +42,11 @@ inline std::string models_folder() {
   std::string name = models_folder(); \
   if (name.empty()) GTEST_SKIP() << "no folder of model files beside the checkout"
 
-/// The message of the error that `action` throws, or "no error".
-template <class ErrorType = Error> std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const ErrorType& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    return std::string("another kind of error: ") + error.what();
-  }
-  return "no error";
+/// 0, 1, 2, ... as floats.
+inline Tensor arange(int64_t count) {
+  Tensor tensor = allocate_tensor({count}, {1}, DType::Float32, Device());
+  for (int64_t i = 0; i < count; ++i) tensor.data<float>()[i] = static_cast<float>(i);
+  return tensor;
 }
 
 }  // namespace umbra::io

@@ -1,6 +1,8 @@
 // Small tensors for the kernels' tests: made of values, read back as values.
 #pragma once
 
+#include <gmock/gmock.h>
+
 #include <vector>
 
 #include "kernels/copy.h"
@@ -28,6 +30,11 @@ inline Tensor bools(IntArrayRef sizes, const std::vector<int>& values) {
 }
 inline Tensor floats(IntArrayRef sizes, const std::vector<float>& values) { return tensor_of<float>(sizes, values); }
 inline Tensor longs(IntArrayRef sizes, const std::vector<int64_t>& values) { return tensor_of<int64_t>(sizes, values); }
+
+/// Holds for floats that are nearly these.
+inline auto near(std::vector<float> expected) {
+  return testing::Pointwise(testing::FloatNear(1e-4), std::move(expected));
+}
 
 /// 0, 1, 2, ... times a step: distinct values without a source of randomness.
 template <class T = float> Tensor counting(IntArrayRef sizes, double step = 1) {

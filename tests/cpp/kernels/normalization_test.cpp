@@ -9,10 +9,6 @@ namespace umbra::kernels {
 namespace {
 
 using testing::ElementsAre;
-using testing::FloatNear;
-using testing::Pointwise;
-
-auto near(std::vector<float> expected) { return Pointwise(FloatNear(1e-4), expected); }
 
 TEST(BatchNorm, TrainingNormalisesAndUpdatesTheRunningStatistics) {
   Tensor x = floats({2, 1, 2}, {1, 2, 3, 4}), out = empty_tensor({2, 1, 2});

@@ -8,10 +8,6 @@ namespace umbra::kernels {
 namespace {
 
 using testing::ElementsAre;
-using testing::FloatNear;
-using testing::Pointwise;
-
-auto near(std::vector<float> expected) { return Pointwise(FloatNear(1e-4), expected); }
 
 // The expected numbers are PyTorch's, from torch.manual_seed(5).
 TEST(Random, UniformStream) {

@@ -1,6 +1,6 @@
 // grad, vjp, jvp and Jacobians, alone and nested: each level has a tape of its own.
 #include "autograd/testing.h"
-#include "umbra/transform/transform.h"
+#include "umbra/transform/gradcheck.h"
 
 namespace umbra {
 namespace {
@@ -133,6 +133,33 @@ TEST(Jacobian, NestedInEveryOrder) {
 TEST(Jacobian, HessianOfAProduct) {
   Tensor h = hessian([](const Tensor& x) { return x.prod(); })(vector_of({2, 3, 5}));
   EXPECT_THAT(values(h.reshape({-1})), ElementsAre(0, 5, 3, 5, 0, 2, 3, 2, 0));
+}
+
+/// Its backward forgets the factor.
+struct Forgetful : autograd::Function<Forgetful> {
+  static Tensor forward(autograd::FunctionContext*, Tensor x) { return x.mul(3); }
+  static std::vector<Tensor> backward(autograd::FunctionContext*, std::vector<Tensor> grads) { return grads; }
+};
+
+TEST(Gradcheck, HoldsDerivativesAgainstDifferences) {
+  Tensor x = parameter({0.3, -1.2, 2}), y = parameter({1, 2, 3});
+  EXPECT_TRUE(gradcheck([](const Tensor& x, const Tensor& y) { return x.mul(y).sin(); }, {x, y}));
+  EXPECT_TRUE(gradcheck([](const Tensor& x) { return std::vector<Tensor>{x.exp(), x.detach(), x.sum()}; }, {x}));
+  EXPECT_TRUE(gradcheck([](const Tensor& x, const Tensor& y) { return x.mul(y); }, {x, y.detach()}));
+  EXPECT_THAT(values(x), ElementsAre(0.3, -1.2, 2));
+}
+
+TEST(Gradcheck, ShowsBothJacobians) {
+  Tensor x = parameter({1, 2});
+  std::string text = error_of([&] { gradcheck([](const Tensor& x) { return Forgetful::apply(x); }, {x}); });
+  EXPECT_THAT(text, HasSubstr("Jacobian mismatch for output 0 with respect to input 0"));
+  EXPECT_THAT(text, HasSubstr("analytical:tensor([[1., 0.]"));
+  EXPECT_THAT(error_of([&] { gradcheck([](const Tensor& x) { return x; }, {x.detach()}); }),
+              HasSubstr("at least one input tensor to require gradient"));
+  EXPECT_THAT(error_of([&] {
+                gradcheck([](const Tensor& x) { return x; }, {x.detach().to(DType::Complex128).requires_grad_()});
+              }),
+              HasSubstr("is complex"));
 }
 
 }  // namespace

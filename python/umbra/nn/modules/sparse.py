@@ -73,14 +73,7 @@ class EmbeddingBag(Module):
             self.reset_parameters()
         self.mode, self.sparse, self.include_last_offset = mode, sparse, include_last_offset
 
-    def reset_parameters(self):
-        init.normal_(self.weight)
-        self._fill_padding_idx_with_zero()
-
-    def _fill_padding_idx_with_zero(self):
-        if self.padding_idx is not None:
-            with umbra.no_grad():
-                self.weight[self.padding_idx].fill_(0)
+    reset_parameters, _fill_padding_idx_with_zero = Embedding.reset_parameters, Embedding._fill_padding_idx_with_zero
 
     def forward(self, input, offsets=None, per_sample_weights=None):
         return F.embedding_bag(input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,

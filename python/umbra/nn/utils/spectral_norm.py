@@ -2,6 +2,7 @@
 import umbra
 from umbra.nn import functional as F
 from umbra.nn.parameter import Parameter, is_lazy
+from umbra.nn.utils.weight_norm import remove_hook
 
 
 class SpectralNorm:
@@ -115,13 +116,7 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
 
 def remove_spectral_norm(module, name="weight"):
     """Makes `module.name` a parameter again, with the value it has."""
-    for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, SpectralNorm) and hook.name == name:
-            hook.remove(module)
-            del module._forward_pre_hooks[key]
-            break
-    else:
-        raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+    remove_hook(module, SpectralNorm, name, "spectral_norm")
     for hooks, kind in ((module._state_dict_hooks, SpectralNormStateDictHook), (module._load_state_dict_pre_hooks, SpectralNormLoadStateDictPreHook)):
         for key, hook in list(hooks.items()):
             if isinstance(hook, kind) and hook.fn.name == name:

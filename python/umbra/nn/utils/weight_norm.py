@@ -5,6 +5,16 @@ import umbra
 from umbra.nn.parameter import Parameter, is_lazy
 
 
+def remove_hook(module, kind, name, function):
+    """Takes out the hook of this kind that computes `module.name`, which leaves a parameter."""
+    for key, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, kind) and hook.name == name:
+            hook.remove(module)
+            del module._forward_pre_hooks[key]
+            return
+    raise ValueError(f"{function} of '{name}' not found in {module}")
+
+
 class WeightNorm:
     def __init__(self, name, dim):
         self.name, self.dim = name, -1 if dim is None else dim
@@ -47,9 +57,5 @@ def weight_norm(module, name="weight", dim=0):
 
 def remove_weight_norm(module, name="weight"):
     """Makes `module.name` a parameter again, with the value it has."""
-    for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, WeightNorm) and hook.name == name:
-            hook.remove(module)
-            del module._forward_pre_hooks[key]
-            return module
-    raise ValueError(f"weight_norm of '{name}' not found in {module}")
+    remove_hook(module, WeightNorm, name, "weight_norm")
+    return module

@@ -14,6 +14,7 @@ class Sampler(Generic[_T_co]):
 
 
 class SequentialSampler(Sampler):
+    """The places of a dataset, one after another."""
     def __init__(self, data_source):
         self.data_source = data_source
 
@@ -59,6 +60,7 @@ class RandomSampler(Sampler):
 
 
 class SubsetRandomSampler(Sampler):
+    """The given places in an order that is drawn at random."""
     def __init__(self, indices, generator=None):
         self.indices, self.generator = indices, generator
 
