@@ -68,7 +68,10 @@ bool is_batched_inside(const Tensor& tensor) {
 }
 
 Batched VmapLevel::value(const Tensor& tensor) const {
+  if (has_stand_ins() && tensor.defined())
+    if (const Tensor& here = stand_in(tensor); !here.is_same(tensor)) return value(here);
   const BatchedState* state = tensor.defined() ? batched_state(tensor.impl(), this) : nullptr;
+  if (state) note(tensor);
   return state ? Batched(state->value, state->dim) : Batched(tensor, -1);
 }
 
@@ -80,7 +83,11 @@ Tensor VmapLevel::wrap(const Tensor& value, int64_t dim) {
 bool VmapLevel::is_batched(const Operator& op, const Value* frame) const {
   bool any = false;
   for (size_t i = 0; i < op.argument_count(); ++i)
-    frame[i].each_tensor([&](const TensorImpl* t) { any = any || batched_state(t, this); });
+    frame[i].each_tensor([&](TensorImpl* t) {
+      if (!batched_state(t, this)) return;
+      any = true;
+      note(Tensor(IntrusivePtr<TensorImpl>(t)));
+    });
   return any;
 }
 

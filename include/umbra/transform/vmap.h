@@ -12,6 +12,7 @@ class VmapLevel final : public Level {
   VmapLevel(SymInt size, Randomness randomness) : size_(size), randomness_(randomness) {}
 
   void call(const Operator& op, Value* frame) override;
+  bool call_functions(const Operator& op, Value* frame) override;
   Tensor unwrap(const Tensor& tensor) const override { return value(tensor).value; }
   /// The tensor's value and its batch dimension at this level.
   Batched value(const Tensor& tensor) const;
