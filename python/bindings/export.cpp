@@ -215,7 +215,7 @@ ProgramObject decompose_program(const ProgramObject& p, nb::handle table, const 
   }
   if (!kept.is_none())
     options.keeps = [function = Callable(kept)](const Operator& op) {
-      nb::gil_scoped_acquire lock;
+      WithLock lock;
       return nb::cast<bool>(owned(PyObject_CallOneArg(function.get(), nb::cast(op.name()).ptr())));
     };
   return {std::make_shared<ExportedProgram>(decompose(*p.program, options))};
