@@ -16,7 +16,7 @@ namespace {
 /// A Python function as an operator's kernel: arguments by position, keyword-only ones by name.
 GenericFunction generic(nb::handle callable) {
   return [function = Callable(callable)](const Operator& op, ArrayRef<Value> arguments) {
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     auto [args, kwargs] = wrap_arguments(op, arguments.data());
     nb::object result = owned(PyObject_Call(function.get(), args.ptr(), kwargs.ptr()));
     std::vector<Value> out(op.frame_size());
@@ -80,7 +80,7 @@ Value wrap_batched(const Value& result, nb::handle dim) {
 void run_batch_rule(const void* context, Value* frame) {
   const auto& rule = *static_cast<const BatchRule*>(context);
   const Operator& op = *rule.op;
-  nb::gil_scoped_acquire lock;
+  WithLock lock;
   constexpr const char* randomness[] = {"error", "different", "same"};
   nb::list dims;
   Frame values(op);
