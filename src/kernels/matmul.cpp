@@ -24,6 +24,8 @@ constexpr int64_t kBlasWork = 60 * 60 * 60;
 constexpr int64_t kSharedWork = 1 << 20;
 // Below this many a thread is seldom held up within its part.
 constexpr int64_t kLongWork = 1 << 28;
+// Up to so many elements of a part's right operand: a library's copy of it is memory that stays.
+constexpr int64_t kLargeOperand = 1 << 20;
 
 void advance(Matrices& m, int64_t elements) { m.data += elements * m.tensor.item_size(); }
 
@@ -85,7 +87,8 @@ template <class Fn> void share(const Product& p, const Fn& multiply) {
     return parallel_for(0, p.batch, (kSharedWork + work - 1) / work,
                         [&](int64_t from, int64_t to) { multiply(some_matrices(p, from, to)); });
   }
-  int64_t most = p.work() < kLongWork ? threads : 2 * threads;
+  bool is_short = p.work() < kLongWork && p.b.rows * p.b.columns <= kLargeOperand * threads;
+  int64_t most = is_short ? threads : 2 * threads;
   int64_t blocks = threads > 1 && !in_parallel_region() ? std::min(most, p.work() / kSharedWork) : 1;
   if (blocks <= 1) return multiply(p);
   Grid grid(p, blocks);
