@@ -6,6 +6,7 @@
 #include "fake/seen_calls.h"
 #include "sym/most_size.h"
 #include "sym/observed.h"
+#include "umbra/core/wrapped_number.h"
 #include "umbra/generated/functions.h"
 #include "umbra/sym/draft.h"
 
@@ -177,25 +178,23 @@ Tensor make_fake(const TensorSpec& spec, void* context) { return static_cast<Fak
 /// The call over the real tensors that its fake ones carry; false where one carries none.
 bool read_carried(const Operator& op, Frame& inner) {
   bool all = true;
+  // Sizes and numbers that were seen beside are numbers there.
+  auto number = [&](const Scalar& s) {
+    std::optional<Scalar> value = sym::observed(s);
+    all &= value.has_value();
+    return value.value_or(Scalar(0));
+  };
   auto carried = [&](const Tensor& t) {
+    if (t.defined() && t.impl()->is_wrapped_number()) return wrapped_number(number(wrapped_scalar(t)));
     const Tensor* real = t.defined() ? fake_real(t) : nullptr;
     all &= real || !t.defined() || !t.is_fake();
     return real ? *real : t;
   };
-  // Sizes that were seen beside are numbers there.
-  auto number = [&](SymInt s) {
-    std::optional<int64_t> value = sym::observed(s);
-    all &= value.has_value();
-    return SymInt(value.value_or(0));
-  };
   for (size_t i = 0; i < op.argument_count(); ++i) {
-    if (inner[i].is_symbolic()) {
-      if (!inner[i].is_sym_int()) return false;
-      inner[i] = Value(number(inner[i].to_sym_int()));
-    }
+    if (inner[i].is_symbolic()) inner[i] = Value(number(inner[i].to_scalar()));
     if (inner[i].is_int_list() && any_symbolic(inner[i].int_list())) {
       std::vector<SymInt> numbers;
-      for (SymInt s : inner[i].int_list()) numbers.push_back(number(s));
+      for (SymInt s : inner[i].int_list()) numbers.push_back(number(s).to_int());
       inner[i] = Value(std::move(numbers));
     }
     if (inner[i].is_tensor()) {

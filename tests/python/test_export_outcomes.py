@@ -157,6 +157,66 @@ def test_a_draft_goes_on_without_a_fake_kernel():
         export(Function(lambda x: umbra.ops.drafts.without_fake(x)), (x,))
 
 
+@umbra.library.custom_op("drafts::scaled", mutates_args=())
+def _scaled(x: umbra.Tensor, k: int) -> umbra.Tensor:
+    return x * k
+
+
+_scaled.register_fake(lambda x, k: umbra.empty_like(x))
+
+
+@umbra.library.custom_op("drafts::add_into", mutates_args=("x",))
+def _add_into(x: umbra.Tensor, y: umbra.Tensor) -> umbra.Tensor:
+    x.add_(y)
+    return y * 2
+
+
+_add_into.register_fake(lambda x, y: umbra.empty_like(y))
+
+
+@umbra.library.custom_op("drafts::a_number", mutates_args=())
+def _a_number(x: umbra.Tensor) -> int:
+    return int(x.sum())
+
+
+@pytest.mark.filterwarnings("ignore:1 issue")
+@pytest.mark.parametrize("function", [
+    lambda x: x * x.shape[0],
+    lambda x: x * x.sum().item(),
+    lambda x: x * (x.sum() > 0).item(),
+    lambda x: _scaled(x, x.shape[0] * 2),
+    lambda x: _scaled(x, x.sum().to(umbra.int64).item()),
+    lambda x: umbra.ops.drafts.without_fake(x).sum().item() * x,
+])
+def test_what_goes_along_with_a_draft_knows_its_symbolic_numbers(function):
+    program = draft_export(Function(function), (umbra.ones(3),), dynamic_shapes=({0: Dim.AUTO},))
+    for made in (program, program.run_decompositions()):
+        assert umbra.equal(made.module()(umbra.ones(5)), function(umbra.ones(5)))
+
+
+@pytest.mark.filterwarnings("ignore:1 issue")
+def test_a_draft_that_calls_an_operator_without_fake_kernel_is_taken_apart():
+    program = draft_export(Function(lambda x: umbra.nn.functional.silu(umbra.ops.drafts.without_fake(x))), (umbra.full((3,), 2.0),))
+    table = {umbra.ops.aten.silu.default: lambda x: x * x.sigmoid()}
+    apart = program.run_decompositions(table).run_decompositions(table)
+    assert umbra.ops.aten.sigmoid.default in {node.target for node in apart.graph.nodes}
+    assert umbra.allclose(apart.module()(umbra.full((3,), 2.0)), program.module()(umbra.full((3,), 2.0)))
+
+
+@pytest.mark.filterwarnings("ignore:1 issue")
+def test_the_example_of_a_draft_is_written_once():
+    def function(x):
+        y = x.clone()
+        _add_into(y, x)
+        return y + 1 if y.sum() < 2.5 * x.sum() else y - 1
+    assert umbra.equal(draft_export(Function(function), (umbra.ones(3),)).module()(umbra.ones(3)), umbra.full((3,), 3.0))
+
+
+def test_a_draft_refuses_an_operator_without_fake_kernel_that_gives_a_number():
+    with pytest.raises(RuntimeError, match=r"we don't support operators that return non-Tensors\. Got drafts::a_number\(Tensor x\) -> SymInt"):
+        draft_export(Function(lambda x: x * _a_number(x)), (umbra.ones(3),))
+
+
 @pytest.mark.filterwarnings("ignore:1 issue")
 def test_a_draft_finds_a_fake_kernel_that_is_wrong():
     program = draft_export(Function(lambda x: umbra.ops.drafts.wrong_fake(x) * 2), (umbra.ones(2, 3),))
