@@ -86,7 +86,9 @@ void add_views(Table& table) {
     c.give(c.emit("Unsqueeze", {c["self"], c.model.list({d < 0 ? d + c.rank("self") + 1 : d})}));
   };
   for (const char* overload : {"dim", "dims"})
-    table[concat("aten::squeeze.", overload)] = [](Call& c) { squeeze(c, c.dims("dim")); };
+    table[concat("aten::squeeze.", overload)] = [](Call& c) {
+      squeeze(c, c.rank("self") ? c.dims("dim") : std::vector<int64_t>());
+    };
   table["aten::squeeze"] = [](Call& c) {
     std::vector<int64_t> all(static_cast<size_t>(c.rank("self")));
     std::iota(all.begin(), all.end(), 0);
