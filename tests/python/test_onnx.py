@@ -115,6 +115,16 @@ def test_a_scalar_goes_along_as_a_row():
     assert b"Reshape" in scalar and b"Reshape" not in row
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int64, torch.float16, torch.float64])
+def test_ranges_of_all_types(tmp_path, dtype):
+    agrees(tmp_path, lambda x: torch.arange(1, x.shape[0] + 4, 2, dtype=dtype).to(torch.float32), (X,), (LONG,), dynamic=BATCH)
+
+
+def test_a_range_of_whole_numbers_with_fractions_is_refused():
+    with pytest.raises(NotImplementedError, match="whole numbers of a range with fractions"):
+        torch.onnx.export(Function(lambda x: x + torch.arange(0, 2.5, dtype=torch.int64)), (torch.ones(3),))
+
+
 PLACES = torch.tensor([2, 0, 1, 2])
 INDEXING = [
     lambda x, i: x[i], lambda x, i: x[:, i], lambda x, i: x[i, i], lambda x, i: x.gather(0, i.view(1, 4)), lambda x, i: x.index_select(1, i), lambda x, i: F.embedding(i, x),
