@@ -204,7 +204,10 @@ bool read_carried(const Operator& op, Frame& inner) {
       for (Tensor& t : list) t = carried(t);
       inner[i] = Value(std::move(list));
     } else if (inner[i].is_list()) {
-      inner[i].each_tensor([&](TensorImpl*) { all = false; });
+      std::vector<Value> items(inner[i].list().begin(), inner[i].list().end());
+      for (Value& item : items)
+        if (item.is_tensor()) item = Value(carried(item.tensor_ref()));
+      inner[i] = Value(std::move(items));
     } else if (inner[i].tag() == Value::Tag::Device) {
       all &= inner[i].to_device().type == DeviceType::CPU;
     }
@@ -229,13 +232,22 @@ void observe(const Value& fake, const Value& real) {
   }
 }
 
+/// How often the memory of a call's tensors has been written.
+uint64_t writes_to(const Operator& op, Frame& frame) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    frame[i].each_tensor([&](TensorImpl* t) { sum += t->storage()->version(); });
+  return sum;
+}
+
 /// Runs the operator on fakes, and beside on the real tensors that they carry.
 void run_beside(const Operator& op, FakeModeImpl& mode, Value* frame) {
   Frame inner(op, frame);
   bool real = read_carried(op, inner);
+  uint64_t writes = real ? writes_to(op, inner) : 0;
   run_fake(op, mode, frame);
-  if (op.is_view()) separate_views(op, mode, frame);
-  if (!real) return;
+  if (op.is_view() || !op.is_mutable()) separate_views(op, mode, frame);  // _unsafe_view shares memory, too
+  if (!real || writes_to(op, inner) != writes) return;  // the operators that it is made of wrote already
   {
     WithoutMode without(DispatchKey::Fake);
     SaveDispatchState state;

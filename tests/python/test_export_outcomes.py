@@ -212,6 +212,30 @@ def test_the_example_of_a_draft_is_written_once():
     assert umbra.equal(draft_export(Function(function), (umbra.ones(3),)).module()(umbra.ones(3)), umbra.full((3,), 3.0))
 
 
+def _written(write):
+    def function(x):
+        y = x.clone()
+        write(y)
+        return y
+    return function
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: umbra.kron(x, x),
+    lambda x: umbra.ops.aten._unsafe_view(x, [4, 1]) * umbra.ops.aten._unsafe_view(x, [1, 4]),
+    lambda x: x[x > 0] * 2,
+    _written(lambda y: umbra._foreach_add_([y], 1.0)),
+    _written(lambda y: y.index_add_(0, umbra.tensor([0]), umbra.ones(1))),
+    lambda x: umbra.tensor([1.0, 2.0]).add_(x[:2]),
+    lambda x: umbra.tensor([1.0, 2.0]).mul_(3) + x[:2],
+])
+def test_what_goes_along_with_a_draft_is_what_the_module_computes(function):
+    x = umbra.arange(4.0)
+    program = draft_export(Function(function), (x,))
+    last = next(node for node in program.graph.nodes if node.op == "output").args[0][0]
+    assert umbra.equal(last.meta["val"].real_tensor, function(x))
+
+
 def test_a_draft_refuses_an_operator_without_fake_kernel_that_gives_a_number():
     with pytest.raises(RuntimeError, match=r"we don't support operators that return non-Tensors\. Got drafts::a_number\(Tensor x\) -> SymInt"):
         draft_export(Function(lambda x: x * _a_number(x)), (umbra.ones(3),))
