@@ -236,6 +236,17 @@ def test_what_goes_along_with_a_draft_is_what_the_module_computes(function):
     assert umbra.equal(last.meta["val"].real_tensor, function(x))
 
 
+@pytest.mark.parametrize("function", [
+    lambda x: umbra.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,)),
+    lambda x: umbra._higher_order_ops.map(lambda row: row.sin(), x),
+    lambda x: umbra._higher_order_ops.scan(lambda carry, row: (carry + row, carry * row), x.new_zeros(3), x)[1],
+])
+def test_what_an_operator_of_functions_gives_is_not_known_of_the_example(function):
+    program = draft_export(Function(function), (umbra.ones(2, 3),))
+    last = next(node for node in program.graph.nodes if node.op == "output").args[0][0]
+    assert last.meta["val"].real_tensor is None
+
+
 def test_a_draft_refuses_an_operator_without_fake_kernel_that_gives_a_number():
     with pytest.raises(RuntimeError, match=r"we don't support operators that return non-Tensors\. Got drafts::a_number\(Tensor x\) -> SymInt"):
         draft_export(Function(lambda x: x * _a_number(x)), (umbra.ones(3),))
