@@ -15,7 +15,7 @@ namespace {
 aot::GraphCompiler graph_compiler(nb::handle compiler) {
   if (compiler.is_none()) return {};
   return [compile = Callable(compiler)](const IntrusivePtr<fx::GraphModule>& module) {
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     return run_compiled(nb::handle(compile.get())(GraphModuleObject{module}));
   };
 }
@@ -24,7 +24,7 @@ fx::GraphModule& module_of(nb::handle object) { return *nb::cast<GraphModuleObje
 
 /// Min-cut, in the memory that the configuration allows at this moment.
 aot::Partition within_budget(const aot::JointGraph& joint) {
-  nb::gil_scoped_acquire lock;
+  WithLock lock;
   nb::object budget = nb::module_::import_("umbra._functorch.config").attr("activation_memory_budget");
   return aot::budget_partition(joint, nb::cast<double>(budget));
 }
@@ -34,7 +34,7 @@ aot::Partitioner partitioner_of(nb::handle partitioner) {
   if (nb::isinstance<nb::str>(partitioner))
     return nb::cast<std::string>(partitioner) == "default" ? aot::default_partition : within_budget;
   return [cut = Callable(partitioner)](const aot::JointGraph& joint) {
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     size_t outputs = joint.tokens + joint.forward_outputs();
     nb::object parts = nb::handle(cut.get())(GraphModuleObject{joint.module}, joint.tokens + joint.primals, outputs);
     IntrusivePtr<fx::GraphModule> forward(&module_of(parts[0])), backward(&module_of(parts[1]));
@@ -87,7 +87,7 @@ CompiledObject compile(nb::handle function, nb::handle partitioner, nb::handle f
     options.decompositions_key = [key = std::move(*key)] { return key; };
   if (nb::isinstance<nb::str>(partitioner))
     options.partitioner_key = [name = nb::cast<std::string>(partitioner)] {
-      nb::gil_scoped_acquire lock;
+      WithLock lock;
       nb::object budget = nb::module_::import_("umbra._functorch.config").attr("activation_memory_budget");
       return concat(name, " ", nb::cast<double>(budget));
     };

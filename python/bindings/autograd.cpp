@@ -209,7 +209,7 @@ void bind_passes(nb::module_& m) {
           std::vector<autograd::Edge> from = edges_of(outputs), to = edges_of(inputs);
           std::vector<Tensor> weights = tensors_of(grad_outputs), result;
           {
-            nb::gil_scoped_release unlocked;
+            WithoutLock unlocked;
             result = autograd::grad_of_edges(from, weights, to, {retain_graph || create_graph, create_graph});
           }
           return tuple_of(result);
@@ -218,7 +218,7 @@ void bind_passes(nb::module_& m) {
                              bool create_graph, bool allow_unused) {
     std::vector<Tensor> from = tensors_of(outputs), to = tensors_of(inputs), weights = tensors_of(grad_outputs), result;
     {
-      nb::gil_scoped_release unlocked;
+      WithoutLock unlocked;
       result = autograd::grad(from, to, weights, {retain_graph, create_graph}, allow_unused);
     }
     return tuple_of(result);
@@ -227,7 +227,7 @@ void bind_passes(nb::module_& m) {
         [](nb::handle outputs, nb::handle grad_outputs, bool retain_graph, bool create_graph, nb::handle inputs) {
           std::vector<Tensor> from = tensors_of(outputs), weights = tensors_of(grad_outputs), to = tensors_of(inputs);
           if (create_graph) warn_of_cycle();
-          nb::gil_scoped_release unlocked;
+          WithoutLock unlocked;
           autograd::backward(from, weights, {retain_graph, create_graph}, to);
         });
   m.def("_autograd_backward_of_edges",
@@ -237,7 +237,7 @@ void bind_passes(nb::module_& m) {
           for (nb::handle input : nb::borrow<nb::sequence>(inputs))
             if (is_tensor(input.ptr())) tensor_of(input.ptr()).retain_grad();
           if (create_graph) warn_of_cycle();
-          nb::gil_scoped_release unlocked;
+          WithoutLock unlocked;
           autograd::backward_to_edges(from, weights, to, {retain_graph, create_graph});
         });
   m.def("_as_captured", &as_captured);

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "python.h"
+#include "lock.h"
 #include "umbra/autograd/autograd.h"
 
 namespace umbra::python {
@@ -31,7 +31,7 @@ class Callable {
     explicit Held(nb::handle h) : object(Py_NewRef(h.ptr())) {}
     ~Held() {
       if (!Py_IsInitialized()) return;
-      nb::gil_scoped_acquire lock;
+      WithLock lock;
       Py_DECREF(object);
     }
   };

@@ -27,7 +27,7 @@ nb::object list_of(const std::vector<Tensor>& tensors) {
 /// Turns `callable(tensors) -> tensors` into the node's backward or jvp.
 std::function<std::vector<Tensor>(FunctionContext&, std::vector<Tensor>)> with_lists(const Callable& callable) {
   return [function = callable](FunctionContext&, std::vector<Tensor> given) {
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     return tensors_of(nb::handle(function.get())(list_of(given)));
   };
 }

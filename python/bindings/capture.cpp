@@ -36,7 +36,7 @@ DecompositionTable read_decompositions(nb::handle table) {
       continue;
     }
     out.set(*op, [op, function = Callable(value)](Value* frame) {
-      nb::gil_scoped_acquire lock;
+      WithLock lock;
       auto [args, kwargs] = wrap_arguments(*op, frame);
       nb::object results = owned(PyObject_Call(function.get(), args.ptr(), kwargs.ptr()));
       if (results.ptr() == Py_NotImplemented) throw DecompositionDeclined{};
@@ -48,7 +48,7 @@ DecompositionTable read_decompositions(nb::handle table) {
 
 ValueFunction value_function(nb::handle callable) {
   return [function = Callable(callable)](const std::vector<Value>& inputs) {
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     return read_values(owned(PyObject_CallOneArg(function.get(), wrap_values(inputs).ptr())));
   };
 }
@@ -89,7 +89,7 @@ GraphModuleObject capture(nb::handle function, nb::handle inputs, std::vector<st
   options.locations = locations;
   nb::object parameter = nb::module_::import_("umbra.nn.parameter").attr("Parameter");
   options.is_parameter = [&](const Tensor& tensor) {
-    nb::gil_scoped_acquire locked;  // a backward pass runs without
+    WithLock locked;  // a backward pass runs without
     nb::object object = nb::steal(checked(wrap(tensor)));
     int found = PyObject_IsInstance(object.ptr(), parameter.ptr());  // which is Python's to say
     checked(found);

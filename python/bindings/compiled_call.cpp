@@ -268,18 +268,18 @@ ValueFunction run_compiled(nb::handle compiled) {
   Callable function(callable);
   if (module.is_none())
     return [function, boxed](const std::vector<Value>& inputs) {
-      nb::gil_scoped_acquire lock;
+      WithLock lock;
       return call_python(function.get(), boxed, inputs);
     };
   nb::object hooks = nb::module_::import_("umbra.nn.modules._hooks").attr("AROUND_CALLS");
   // Python objects go with the lock held, whoever drops the last copy.
   std::shared_ptr<PlainModule> plain(new PlainModule(module, hooks), [](PlainModule* p) {
     if (!Py_IsInitialized()) return;
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     delete p;
   });
   return [function, boxed, plain](const std::vector<Value>& inputs) {
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     if (IntrusivePtr<fx::GraphModule> handle = plain->handle()) return handle->run(inputs);
     return call_python(function.get(), boxed, inputs);
   };

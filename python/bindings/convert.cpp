@@ -1,6 +1,8 @@
 // Single values between Python and C++: by the type a schema asks for on the way in, by what they are on the way out.
 #include "arguments.h"
+#include "dispatch/host_lock.h"
 #include "generator.h"
+#include "lock.h"
 #include "numpy_arrays.h"
 #include "operators.h"
 #include "sym/low_numbers.h"
@@ -407,21 +409,14 @@ PyObject* wrap_results(const Operator& op, Value* frame) {
 }
 
 void call_operator(const Operator& op, Value* frame) {
-  constexpr int64_t kLong = 20000;  // elements; below this, giving the lock away costs more than it brings
-  int64_t elements = 0;
-  for (size_t i = 0; i < op.argument_count(); ++i)
-    frame[i].each_tensor([&](TensorImpl* t) {
-      SymInt n = t->sym_numel();
-      if (!n.is_symbolic()) elements += n.value();
-    });
-  if (elements < kLong) return op.call(frame);
-  nb::gil_scoped_release unlocked;
+  if (!is_long(op, frame)) return op.call(frame);
+  WithoutLock unlocked;
   op.call(frame);
 }
 
 PythonObject::~PythonObject() {
   if (!Py_IsInitialized()) return;
-  nb::gil_scoped_acquire lock;
+  WithLock lock;
   Py_DECREF(object_);
 }
 

@@ -1,6 +1,7 @@
 #include "dispatch_mode.h"
 
 #include "graph.h"
+#include "lock.h"
 #include "misc.h"
 #include "operators.h"
 #include "tensor_type.h"
@@ -142,12 +143,12 @@ class PythonMode final : public DispatchMode {
   explicit PythonMode(PyObject* object) : object_(Py_NewRef(object)) {}
   ~PythonMode() override {
     if (!Py_IsInitialized()) return;
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     Py_DECREF(object_);
   }
   PyObject* object() const { return object_; }
   bool handle(const Operator& op, Value* frame) override {
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     InsideHandler inside;
     if (op.takes_functions()) return handle_functions(op, frame);
     nb::object handler = handler_of(op, object_, object_);
@@ -193,7 +194,7 @@ class PythonMode final : public DispatchMode {
 
 /// The layer of tensor classes: the handlers of the arguments' classes in turn.
 void subclass_layer(const Operator& op, DispatchKeySet, Value* frame) {
-  nb::gil_scoped_acquire lock;
+  WithLock lock;
   PythonCall call(op, frame);
   // What the handler calls starts afresh below autograd, for all the modes to see.
   SaveDispatchState saved;

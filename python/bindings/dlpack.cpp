@@ -1,6 +1,7 @@
 // DLPack: tensors to and from other frameworks without copies.
 #include "call.h"
 #include "construct.h"
+#include "lock.h"
 #include "tensor_type.h"
 #include "values.h"
 
@@ -121,7 +122,7 @@ Tensor from_capsule(PyObject* capsule) {
   checked(PyCapsule_SetName(capsule, kUsed));
   return from_memory(static_cast<char*>(t.data) + t.byte_offset, sizes, strides, dtype, [managed] {
     if (!managed->deleter || !Py_IsInitialized()) return;
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     managed->deleter(managed);
   });
 }

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "graph_objects.h"
+#include "lock.h"
 #include "operators.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/core/at_location.h"
@@ -97,7 +98,7 @@ fx::Target read_target(nb::handle object) {
                            .format = std::move(format),
                            .evaluate =
                                [held](ArrayRef<Value> arguments) {
-                                 nb::gil_scoped_acquire lock;
+                                 WithLock lock;
                                  return call_python(*held, arguments);
                                },
                            .has_side_effects = nb::cast<bool>(targets().attr("has_side_effects")(object))});
@@ -211,13 +212,13 @@ class PythonAnnotations final : public fx::Annotations {
   std::string json() const override { return text_by("annotations_json"); }
   std::string shown() const override { return text_by("annotations_text"); }
   IntrusivePtr<fx::Annotations> copy() const override {
-    nb::gil_scoped_acquire gil;
+    WithLock gil;
     return make_counted<PythonAnnotations>(nb::module_::import_("copy").attr("copy")(notes()));
   }
 
  private:
   std::string text_by(const char* function) const {
-    nb::gil_scoped_acquire gil;
+    WithLock gil;
     return nb::cast<std::string>(nb::module_::import_("umbra.fx.traceback").attr(function)(notes()));
   }
   IntrusivePtr<PythonObject> notes_;
@@ -432,7 +433,7 @@ namespace {
 std::string object_repr(const RefCounted& object) {
   auto* held = dynamic_cast<const PythonObject*>(&object);
   if (!held) return "<object>";
-  nb::gil_scoped_acquire lock;
+  WithLock lock;
   return nb::cast<std::string>(nb::repr(nb::handle(held->get())));
 }
 

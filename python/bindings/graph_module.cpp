@@ -15,7 +15,7 @@ class PythonModule final : public umbra::Callable {
  public:
   explicit PythonModule(nb::handle module) : module_(module) {}
   Value call(std::vector<Value> inputs) const override {
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     nb::list args;
     for (const Value& v : inputs) args.append(nb::steal(checked(wrap(v))));
     return read_any(owned(PyObject_CallObject(module_.get(), owned(PyList_AsTuple(args.ptr())).ptr())).ptr());

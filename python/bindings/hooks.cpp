@@ -3,6 +3,7 @@
 #include "arguments.h"
 #include "autograd/meta.h"
 #include "core/type_text.h"
+#include "lock.h"
 #include "tensor_type.h"
 
 namespace umbra::python {
@@ -56,7 +57,7 @@ Gradients replacements(nb::handle result, const Gradients& before, const Callabl
 struct OnGradient {
   Callable function;
   Tensor operator()(const Tensor& gradient) const {
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     return replacement(nb::handle(function.get())(nb::steal(wrap(gradient))), gradient, function);
   }
 };
@@ -64,7 +65,7 @@ struct OnGradient {
 struct OnLeaf {
   Callable function;
   void operator()(const Tensor& leaf) const {
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     nb::object given = nb::steal(wrap(leaf)), result = nb::handle(function.get())(given);
     // The tensor itself is what an in-place operator at the end of a lambda gives.
     if (result.is_none() || result.is(given)) return;
@@ -77,7 +78,7 @@ struct OnLeaf {
 struct BeforeNode {
   Callable function;
   Gradients operator()(const Gradients& incoming) const {
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     return replacements(nb::handle(function.get())(tuple_of(incoming)), incoming, function, true);
   }
 };
@@ -85,7 +86,7 @@ struct BeforeNode {
 struct AfterNode {
   Callable function;
   Gradients operator()(const Gradients& given, const Gradients& incoming) const {
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     nb::object result = nb::handle(function.get())(tuple_of(given), tuple_of(incoming));
     return replacements(result, given, function, given.size() == 1);
   }
@@ -140,12 +141,12 @@ int visit_node(const autograd::Node& node, visitproc visit, void* arg) {
 
 autograd::SavedTensorHooks saved_tensor_hooks(nb::handle pack, nb::handle unpack) {
   return {[function = Callable(pack)](const Tensor& t) {
-            nb::gil_scoped_acquire lock;
+            WithLock lock;
             nb::object packed = nb::handle(function.get())(nb::steal(wrap(t)));
             return Value::object(make_counted<PythonObject>(packed.ptr()));
           },
           [function = Callable(unpack)](const Value& v) {
-            nb::gil_scoped_acquire lock;
+            WithLock lock;
             nb::object tensor = nb::handle(function.get())(nb::steal(wrap(v)));
             check<TypeError>(is_tensor(tensor.ptr()),
                              "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",

@@ -4,6 +4,7 @@
 #include "call.h"
 #include "construct.h"
 #include "core/stored_types.h"
+#include "lock.h"
 #include "numpy_arrays.h"
 #include "tensor_type.h"
 #include "umbra/core/warning.h"
@@ -64,7 +65,7 @@ struct HeldBuffer {
   }
   ~HeldBuffer() {
     if (!Py_IsInitialized()) return;
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     PyBuffer_Release(&view);
   }
 };

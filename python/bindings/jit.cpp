@@ -398,18 +398,18 @@ void bind_objects(nb::module_& m) {
       .def("getattr",
            [](const JitObject& o, const std::string& name) {
              int i = o.instance().cls->find(name);
-             const Value& v = o.instance().attribute(name);
+             Value v = load_shared(o.instance().attribute(name));
              return from_jit(v, o.instance().cls->attributes[static_cast<size_t>(i)].type);
            })
-      .def("object",
-           [](const JitObject& o, const std::string& name) { return JitObject{o.instance().attribute(name)}; })
+      .def("object", [](const JitObject& o,
+                        const std::string& name) { return JitObject{load_shared(o.instance().attribute(name))}; })
       .def("hasattr", [](const JitObject& o, const std::string& name) { return o.instance().cls->find(name) >= 0; })
       .def(
           "setattr",
           [](JitObject& o, const std::string& name, nb::handle value) {
             Value& slot = o.instance().attribute(name);
             int i = o.instance().cls->find(name);
-            slot = to_jit(value.ptr(), o.instance().cls->attributes[static_cast<size_t>(i)].type);
+            store_shared(slot, to_jit(value.ptr(), o.instance().cls->attributes[static_cast<size_t>(i)].type));
           },
           nb::arg("name"), nb::arg("value").none())
       .def("_method_names", [](const JitObject& o) { return o.instance().cls->method_order; })

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "arguments.h"
+#include "dispatch/host_lock.h"
 #include "umbra/jit/objects.h"
 #include "umbra/jit/trace.h"
 

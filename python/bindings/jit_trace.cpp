@@ -2,6 +2,7 @@
 #include <nanobind/stl/shared_ptr.h>
 
 #include "jit.h"
+#include "lock.h"
 #include "tensor_type.h"
 #include "umbra/core/warning.h"
 
@@ -15,16 +16,16 @@ class Instruction final : public jit::LateText, public jit::RecycledObject<Instr
   Instruction(PyCodeObject* code, int offset) : code_(code), offset_(offset) {}  // takes the reference
   ~Instruction() override {
     if (!Py_IsInitialized()) return;
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     Py_DECREF(code_);
   }
   std::string text() const override {
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     return concat(text_of(code_->co_filename), ":", PyCode_Addr2Line(code_, offset_), ":0");
   }
   /// As Python's own stacks show it.
   jit::SourceRange range() const override {
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     std::string line = concat(text_of(code_->co_filename), "(", PyCode_Addr2Line(code_, offset_),
                               "): ", text_of(code_->co_name), "\n");
     size_t size = line.size();
@@ -38,7 +39,7 @@ class Instruction final : public jit::LateText, public jit::RecycledObject<Instr
 
 /// Where the innermost Python frame stands.
 jit::SharedText running_line() {
-  nb::gil_scoped_acquire lock;
+  WithLock lock;
   PyFrameObject* frame = PyEval_GetFrame();
   if (!frame) return {};
   return make_counted<Instruction>(PyFrame_GetCode(frame), PyFrame_GetLasti(frame));
@@ -87,12 +88,12 @@ class Locals {
 
 /// The name of a local variable of the running function that holds the tensor.
 std::string variable_name(const Tensor& tensor) {
-  nb::gil_scoped_acquire lock;
+  WithLock lock;
   return Locals::running().name_of(tensor);
 }
 
 void forget_locals() {
-  nb::gil_scoped_acquire lock;
+  WithLock lock;
   Locals::running().forget();
 }
 
@@ -242,7 +243,7 @@ class ModuleBuilder {
 };
 
 void warn_in_python(const std::string& text) {
-  nb::gil_scoped_acquire lock;
+  WithLock lock;
   nb::object warn = nb::module_::import_("umbra.jit._trace").attr("_warn");
   warn(text);
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "jit.h"
+#include "lock.h"
 #include "tensor_type.h"
 #include "umbra/jit/interpreter.h"
 #include "values.h"
@@ -218,7 +219,7 @@ Value read_union(PyObject* object, const TypePtr& type) {
 static nb::object object_of_class(nb::handle cls, jit::Instance& instance) {
   nb::object made = cls.attr("__new__")(cls);
   for (const jit::Attribute& a : instance.cls->attributes)
-    nb::setattr(made, a.name.c_str(), from_jit(instance.attribute(a.name), a.type));
+    nb::setattr(made, a.name.c_str(), from_jit(load_shared(instance.attribute(a.name)), a.type));
   return made;
 }
 
@@ -442,7 +443,7 @@ std::string text_of_exception(nb::python_error& error) {
 }
 
 Value call_python(const Value& callable, const TypePtr& type, std::vector<Value> arguments) {
-  nb::gil_scoped_acquire lock;
+  WithLock lock;
   auto* function = jit::object_as<PythonObject>(callable);
   check(function != nullptr, "the program calls a Python function that is not there");
   nb::list args;
@@ -467,7 +468,7 @@ Value call_python(const Value& callable, const TypePtr& type, std::vector<Value>
 
 void bind_jit_values(nb::module_& m) {
   jit::set_print([](const std::string& text) {
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     nb::module_::import_("sys").attr("stdout").attr("write")(text);
   });
   jit::set_python_call(call_python);

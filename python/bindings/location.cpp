@@ -2,6 +2,7 @@
 // someone reads it.
 #include "capture_watch.h"
 #include "graph.h"
+#include "lock.h"
 #include "signals.h"
 
 namespace umbra::python {
@@ -17,12 +18,12 @@ class PythonLocation final : public fx::SourceLocation {
   explicit PythonLocation(std::vector<Frame> frames) : frames_(std::move(frames)) {}
   ~PythonLocation() override {
     if (!Py_IsInitialized()) return;
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     for (Frame& f : frames_) Py_DECREF(f.code);
   }
 
   std::vector<fx::SourceFrame> frames() const override {
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     Capturing none(false);
     std::vector<fx::SourceFrame> out;
     for (auto f = frames_.rbegin(); f != frames_.rend(); ++f) {
@@ -65,7 +66,7 @@ Origin origin_of(PyCodeObject* code) {
 }
 
 IntrusivePtr<SourceLocation> python_location() {
-  nb::gil_scoped_acquire lock;  // operators that may take long are called without it
+  WithLock lock;  // operators that may take long are called without it
   constexpr size_t kDeepest = 32;
   std::vector<PythonLocation::Frame> frames;
   PyFrameObject* frame = PyEval_GetFrame();

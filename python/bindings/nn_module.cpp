@@ -1,5 +1,7 @@
 // nn.Module's call and its look for members, which every layer of every model goes through.
+#include <algorithm>
 #include <atomic>
+#include <unordered_map>
 
 #include "jit.h"
 #include "misc.h"
@@ -41,11 +43,31 @@ const Names& names() {
 
 // ---- members ----
 
+/// What one thread sees in place of a module's parameters and buffers.
+struct StandIns {
+  unsigned long thread;
+  nb::object parameters, buffers;
+};
+/// By the modules' dicts, which other objects may share; those entered last come last. Kept for the life of the
+/// process.
+auto& g_stand_ins = *new std::unordered_map<PyObject*, std::vector<StandIns>>;
+
+/// A dict of a module's members as this thread sees it, borrowed; null, and no error, where there is none. `own` is the
+/// module's dict.
+PyObject* members_of(PyObject* own, PyObject* kind) {
+  if (!g_stand_ins.empty() && kind != names().members[2])
+    if (auto found = g_stand_ins.find(own); found != g_stand_ins.end())
+      for (auto s = found->second.rbegin(); s != found->second.rend(); ++s)
+        if (s->thread == PyThread_get_thread_ident())
+          return (kind == names().members[0] ? s->parameters : s->buffers).ptr();
+  return PyDict_GetItemWithError(own, kind);
+}
+
 /// A parameter, buffer or module of this name; null, and no error, where there is none.
 nb::object member(PyObject* self, PyObject* name) {
   nb::object own = owned(PyObject_GenericGetDict(self, nullptr));
   for (PyObject* kind : names().members) {
-    PyObject* values = PyDict_GetItemWithError(own.ptr(), kind);
+    PyObject* values = members_of(own.ptr(), kind);
     PyObject* found = values && PyDict_Check(values) ? PyDict_GetItemWithError(values, name) : nullptr;
     if (found) return nb::borrow(found);
     if (PyErr_Occurred()) throw nb::python_error();
@@ -68,6 +90,12 @@ PyObject* member_or_error(PyObject* self, PyObject* name) {
 
 /// The attribute slot of modules: what Python does for a class with __getattr__, without an error on the way.
 PyObject* get_attribute(PyObject* self, PyObject* name) {
+  if (!g_stand_ins.empty() && (name == names().members[0] || name == names().members[1]))
+    return guarded([&] {
+      nb::object own = owned(PyObject_GenericGetDict(self, nullptr));
+      PyObject* values = members_of(own.ptr(), name);
+      return values ? Py_NewRef(values) : member_or_error(self, name);
+    });
   PyObject* found = _PyObject_GenericGetAttrWithDict(self, name, nullptr, 1);
   return found || PyErr_Occurred() ? found : member_or_error(self, name);
 }
@@ -180,12 +208,46 @@ void set_module_class(nb::handle type, nb::tuple hooks, nb::handle call_with_hoo
   look_up_in_c(g_class.type);
 }
 
+// ---- stand-ins ----
+
+/// This thread sees other dicts in place of a module's parameters and buffers. False, and nothing is done, where a
+/// class of the user's says how attributes are found.
+bool enter_stand_ins(nb::handle module, nb::object parameters, nb::object buffers) {
+  if (Py_TYPE(module.ptr())->tp_getattro != get_attribute) return false;
+  nb::object own = owned(PyObject_GenericGetDict(module.ptr(), nullptr));
+  for (PyObject* kind : {names().members[0], names().members[1]})
+    if (PyObject* values = PyDict_GetItemWithError(own.ptr(), kind); !values || !PyDict_CheckExact(values))
+      return false;
+  g_stand_ins[own.ptr()].push_back({PyThread_get_thread_ident(), std::move(parameters), std::move(buffers)});
+  return true;
+}
+
+void leave_stand_ins(nb::handle module) {
+  nb::object own = owned(PyObject_GenericGetDict(module.ptr(), nullptr));
+  auto found = g_stand_ins.find(own.ptr());
+  if (found == g_stand_ins.end()) return;
+  std::vector<StandIns>& all = found->second;
+  auto last =
+      std::find_if(all.rbegin(), all.rend(), [](const StandIns& s) { return s.thread == PyThread_get_thread_ident(); });
+  if (last == all.rend()) return;
+  StandIns gone = std::move(*last);  // goes after the lists are in order: what it lets go may run any code
+  all.erase(std::next(last).base());
+  if (all.empty()) g_stand_ins.erase(found);
+}
+
 }  // namespace
 
 void bind_nn_module(nb::module_& m) {
   m.def("_set_module_class", set_module_class);
   m.def("_look_up_members_in_c", [](nb::handle type) { look_up_in_c(reinterpret_cast<PyTypeObject*>(type.ptr())); });
   m.def("_look_up_all_members_in_c", [] { look_up_all_in_c(g_class.type); });
+  m.def("_module_members", [](nb::handle module, const std::string& kind) -> nb::object {
+    nb::object own = owned(PyObject_GenericGetDict(module.ptr(), nullptr));
+    PyObject* found = members_of(own.ptr(), names().members[kind == "_parameters" ? 0 : kind == "_buffers" ? 1 : 2]);
+    return found ? nb::borrow(found) : nb::none();
+  });
+  m.def("_enter_stand_ins", enter_stand_ins);
+  m.def("_leave_stand_ins", leave_stand_ins);
   m.def("_count_module_captures", [](int more) { g_captures += more; });
 }
 

@@ -152,7 +152,7 @@ PyObject* call_node(PyObject* self, PyObject* args, PyObject* kwargs) {
       incoming.push_back(item.is_none() ? Tensor() : expect_tensor(item.ptr(), "grad_fn"));
     Gradients given;
     {
-      nb::gil_scoped_release unlocked;
+      WithoutLock unlocked;
       given = node(self).apply(std::move(incoming));
     }
     return given.size() == 1 ? wrap(given[0]) : tuple_of(given).release().ptr();
@@ -187,7 +187,7 @@ PyObject* metadata(PyObject* self, void*) {
 // ---- anomaly detection: where the code was that recorded a node ----
 
 void keep_traceback(Node& node) {
-  nb::gil_scoped_acquire lock;
+  WithLock lock;
   nb::object kept = metadata_of(node);
   kept["traceback_"] = nb::module_::import_("traceback").attr("format_stack")();
   // A node that is made while another one runs belongs to a gradient of a gradient.
@@ -206,18 +206,19 @@ void warn_or_print(const std::string& text) {
 }
 
 void show_traceback(Node& node) {
-  nb::gil_scoped_acquire lock;
+  WithLock lock;
   nb::object data = metadata_of(node), lines = data.attr("get")("traceback_");
   if (lines.is_none())
-    return warn_or_print(
-        concat("Error detected in ", node.name(),
-              ". No forward pass information available. Enable detect anomaly during forward pass for more information."));
+    return warn_or_print(concat(
+        "Error detected in ", node.name(),
+        ". No forward pass information available. Enable detect anomaly during forward pass for more information."));
   auto text = [](const nb::object& lines) { return str_of(nb::object(nb::str("").attr("join")(lines)).ptr()); };
-  warn_or_print(concat("Error detected in ", node.name(), ". Traceback of forward call that caused the error:\n",
-                      text(lines)));
+  warn_or_print(
+      concat("Error detected in ", node.name(), ". Traceback of forward call that caused the error:\n", text(lines)));
   for (nb::object parent = data.attr("get")("parent_"); !parent.is_none(); parent = data.attr("get")("parent_")) {
     data = parent.attr("metadata"), lines = data.attr("get")("traceback_");
-    std::string begun = concat("\nThat calculation is part of the gradient of ", str_of(nb::object(parent.attr("name")()).ptr()));
+    std::string begun =
+        concat("\nThat calculation is part of the gradient of ", str_of(nb::object(parent.attr("name")()).ptr()));
     if (lines.is_none()) return warn_or_print(begun + ", whose forward call was not seen by anomaly detection.");
     warn_or_print(concat(begun, ". Traceback of its forward call:\n", text(lines)));
   }
@@ -317,7 +318,8 @@ void bind_nodes(nb::module_& m) {
                          {Py_tp_members, g_members},
                          {0, nullptr}};
   PyType_Spec spec = {"umbra.autograd.graph.Node", sizeof(PyNode), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                      slots};
   g_base_type = add_type(m.ptr(), spec);
   m.attr("_AutogradNode") = nb::handle(reinterpret_cast<PyObject*>(g_base_type));  // `Node` is the one of graphs
   autograd::set_node_watch({keep_traceback, show_traceback});
@@ -325,7 +327,7 @@ void bind_nodes(nb::module_& m) {
   m.def("_backward_to_inputs", [] { return autograd::backward_to_inputs(); });
   m.def("_after_backward", [](nb::handle function) {
     autograd::after_backward([f = Callable(function)] {
-      nb::gil_scoped_acquire lock;
+      WithLock lock;
       nb::handle(f.get())();
     });
   });
@@ -334,7 +336,8 @@ void bind_nodes(nb::module_& m) {
   nb::class_<NodeHook>(m, "_NodeHook").def("remove", &NodeHook::remove).def_ro("id", &NodeHook::id);
   nb::class_<RawSaved>(m, "SavedTensor").def("register_hooks", [](RawSaved& raw, nb::handle pack, nb::handle unpack) {
     for (nb::handle hook : {pack, unpack})
-      check<TypeError>(PyCallable_Check(hook.ptr()), "register_hooks(): incompatible function arguments: two functions, not ",
+      check<TypeError>(PyCallable_Check(hook.ptr()),
+                       "register_hooks(): incompatible function arguments: two functions, not ",
                        short_type_name(Py_TYPE(hook.ptr())));
     raw.saved->register_hooks(saved_tensor_hooks(pack, unpack));
   });

@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "capture_watch.h"
+#include "lock.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/core/interrupt.h"
 
@@ -183,7 +184,7 @@ void check_signals() {
   int64_t now = coarse_milliseconds();
   if (now - last < kInterval) return;
   last = now;
-  nb::gil_scoped_acquire lock;
+  WithLock lock;
   bool capturing = is_capturing() || active_tracer(DispatchKey::Proxy) || active_tracer(DispatchKey::PreProxy);
   if (capturing || PyErr_Occurred()) return;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -297,6 +298,7 @@ void bind_signals(nb::module_& m) {
   nb::object main_thread = nb::module_::import_("threading").attr("main_thread")();
   g_main_thread = nb::cast<unsigned long>(main_thread.attr("ident"));
   set_interrupt_check(check_signals);
+  lend_lock();
   // _entering(function), _leaving(function): methods that enter and leave a context as the functions do, uninterrupted.
   m.def("_entering", [](nb::object function) { return method_of(enter, std::move(function)); });
   m.def("_leaving", [](nb::object function) { return method_of(leave, std::move(function)); });

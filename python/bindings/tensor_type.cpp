@@ -6,6 +6,7 @@
 #include "tensor_type.h"
 
 #include "hooks.h"
+#include "lock.h"
 #include "properties.h"
 
 namespace umbra::python {
@@ -49,7 +50,7 @@ PyObject* take_back(TensorImpl* impl) {
 // The impl of a kept object has died.
 void release_kept(void* object) {
   if (!Py_IsInitialized()) return;
-  nb::gil_scoped_acquire lock;
+  WithLock lock;
   auto* self = static_cast<PyObject*>(object);
   cast(self)->impl = nullptr;
   Py_DECREF(self);

@@ -1,5 +1,6 @@
 #include "transform.h"
 
+#include "lock.h"
 #include "tensor_type.h"
 #include "umbra/autograd/autograd.h"
 #include "umbra/core/warning.h"
@@ -142,7 +143,7 @@ void bind_transform(nb::module_& m) {
   m.def("_add_batch_dim", &add_batch_dim);
   m.def("_set_warns_always", &set_warns_always);
   set_warning_handler([](const std::string& text) {
-    nb::gil_scoped_acquire lock;
+    WithLock lock;
     if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw nb::python_error();
   });
 }

@@ -79,9 +79,12 @@ void check_no_nan(const Node& node, const Gradients& gradients) {
   NoGrad guard;
   for (size_t i = 0; i < gradients.size(); ++i) {
     const Tensor& g = gradients[i];
-    bool readable = g.defined() && !g.keys().has(DispatchKey::Sparse) && (g.is_floating_point() || g.is_complex()) &&
-                    !g.is_fake() && g.storage()->has_data();
-    if (readable && isnan(g).any().item().to_bool())
+    bool readable =
+        g.defined() && !g.keys().has(DispatchKey::Sparse) && (g.is_floating_point() || g.is_complex()) && !g.is_fake();
+    if (!readable) continue;
+    // A batch has no data of its own; its values have.
+    Tensor found = _is_any_true(isnan(g));
+    if (!found.is_fake() && found.storage()->has_data() && found.item().to_bool())
       fail("Function '", node.name(), "' returned nan values in its ", i, "th output.");
   }
 }

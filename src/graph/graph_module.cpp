@@ -35,7 +35,7 @@ void GraphModule::set(std::string_view path, Value value, AttributeKind kind) {
   auto found = derived_->index.find(std::string(path));
   if (found != derived_->index.end()) {
     // In place: a plan that points to the value sees the new one.
-    found->second->value = std::move(value);
+    store_shared(found->second->value, std::move(value));
     found->second->kind = kind;
     return;
   }
@@ -51,7 +51,7 @@ void GraphModule::set_submodule(std::string_view path, IntrusivePtr<GraphModule>
 void GraphModule::remove(std::string_view path) {
   auto found = derived_->index.find(std::string(path));
   if (found == derived_->index.end()) fail<AttributeError>("the module has no attribute '", std::string(path), "'");
-  found->second->value = Value();
+  store_shared(found->second->value, Value());
   removed_.splice(removed_.end(), attributes_, found->second);
   derived_->index.erase(found);
   ++attribute_version_;
@@ -116,10 +116,15 @@ void GraphModule::remove_unused_attributes() {
 // ---- running ----
 
 std::shared_ptr<const Plan> GraphModule::plan() const {
-  std::lock_guard lock(derived_->plan_mutex);
-  std::shared_ptr<const Plan>& plan = derived_->plan;
-  if (!plan || !plan->is_current(graph_->version(), attribute_version_))
-    plan = std::make_shared<Plan>(*this, graph_->version(), attribute_version_);
+  std::unique_lock lock(derived_->plan_mutex);
+  std::shared_ptr<const Plan> plan = derived_->plan;
+  lock.unlock();  // what plans hold may be Python's, which is let go under its lock
+  if (plan && plan->is_current(graph_->version(), attribute_version_)) return plan;
+  plan = std::make_shared<Plan>(*this, graph_->version(), attribute_version_);
+  std::shared_ptr<const Plan> before = plan;
+  lock.lock();
+  derived_->plan.swap(before);
+  lock.unlock();
   return plan;
 }
 

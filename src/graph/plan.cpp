@@ -101,10 +101,11 @@ Value Step::evaluate(ArrayRef<Value> arguments) const {
 
 Value Step::run(Value* arguments) const {
   switch (kind) {
-    case Kind::Attribute: return *attribute;
+    case Kind::Attribute: return load_shared(*attribute);
     case Kind::Module: {
       std::vector<Value> inputs(arguments, arguments + operands.size());
-      return to_callable(*attribute).call(std::move(inputs));
+      Value callee = load_shared(*attribute);  // keeps it, whoever puts another in its place
+      return to_callable(callee).call(std::move(inputs));
     }
     case Kind::Function:
       check<NotImplementedError>(static_cast<bool>(function->evaluate), "the function ", function->name,
@@ -240,7 +241,7 @@ std::vector<Value> Plan::take_inputs(std::vector<Value> inputs, const Hooks& hoo
   return slots;
 }
 
-void Plan::run_step(const Step& step, Value* slots, const Hooks& hooks) {
+void Plan::run_step(const Step& step, Value* slots, const Hooks& hooks, RunUnlocked& unlocked) {
   // Results replace arguments from the front. An argument that stands where a result may be left is owned by the frame:
   // an in-place operator gives back the very value it was called with, which must outlive its slot.
   AtLocation at(step.node->meta.source.get());
@@ -249,6 +250,9 @@ void Plan::run_step(const Step& step, Value* slots, const Hooks& hooks) {
   for (size_t i = 0; i < step.operands.size(); ++i) {
     frame[i] = i < owned ? step.operands[i].load_owned(slots) : step.operands[i].load(slots);
   }
+  // Modules give the lock away themselves. Hooks are looked at under it.
+  if (step.kind == Step::Kind::Module || hooks.call || hooks.value) unlocked.take_back();
+  else if (step.op) unlocked.before(*step.op, frame.data());
   if (hooks.call && step.kind != Step::Kind::Attribute) {
     NodeCall call(step, frame.data(), step.operands.size());
     slots[step.slot] = (*hooks.call)(call);
@@ -275,11 +279,13 @@ std::string Plan::out_of_range(const Node& assertion, const std::vector<Value>& 
 
 std::vector<Value> Plan::run(std::vector<Value> inputs, const Hooks& hooks) const {
   std::vector<Value> slots = take_inputs(std::move(inputs), hooks);
+  RunUnlocked unlocked;
   EndUnfinished levels;
   for (const Step& step : steps_) {
     check_interrupt();
     annotate_errors(
-        *step.node, [&] { run_step(step, slots.data(), hooks); }, [&] { return out_of_range(*step.node, slots); });
+        *step.node, [&] { run_step(step, slots.data(), hooks, unlocked); },
+        [&] { return out_of_range(*step.node, slots); });
     for (uint32_t slot : step.released) slots[slot] = Value();
   }
   std::vector<Value> results;

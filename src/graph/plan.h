@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "dispatch/host_lock.h"
 #include "umbra/graph/graph_module.h"
 #include "umbra/graph/interpreter.h"
 
@@ -65,7 +66,7 @@ class Plan {
   Operand operand(const Argument& argument, const SchemaType* type) const;
   void find_last_uses();
   std::vector<Value> take_inputs(std::vector<Value> inputs, const Hooks& hooks) const;
-  static void run_step(const Step& step, Value* slots, const Hooks& hooks);
+  static void run_step(const Step& step, Value* slots, const Hooks& hooks, RunUnlocked& unlocked);
   /// The numbers that an assertion is about, where they are out of their range.
   std::string out_of_range(const Node& assertion, const std::vector<Value>& slots) const;
 

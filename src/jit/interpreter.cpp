@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <mutex>
 
 #include "jit/program.h"
 #include "umbra/autograd/grad_mode.h"
@@ -117,8 +118,23 @@ template <class F> auto leaving_programs(F&& body) {
   }
 }
 
+/// The function made ready to run: compiled, and put into steps.
+std::shared_ptr<Program> program_of(Function& function, RunUnlocked& unlocked) {
+  static std::mutex mutex;
+  {
+    std::lock_guard lock(mutex);
+    if (function.program) return function.program;
+  }
+  unlocked.take_back();
+  check(function.ensure() != nullptr, function.name, " is called while it is compiled");
+  auto made = std::make_shared<Program>(function.graph);
+  std::lock_guard lock(mutex);
+  if (!function.program) function.program = std::move(made);
+  return function.program;
+}
+
 /// A call by a program: errors go on to the calls around it.
-Value call(Function& function, std::vector<Value> arguments) {
+Value call(Function& function, std::vector<Value> arguments, RunUnlocked& unlocked) {
   for (size_t i = arguments.size(); i < function.parameters.size(); ++i) {
     const auto& p = function.parameters[i];
     check(p.default_value.has_value(), function.name, "() is missing value for argument '", p.name, "'");
@@ -131,11 +147,9 @@ Value call(Function& function, std::vector<Value> arguments) {
   Call guard(&function);
   check(Call::depth <= Call::kDeepest, "maximum recursion depth exceeded: ", function.name,
         " calls itself without an end");
-  check(function.ensure() != nullptr, function.name, " is called while it is compiled");
+  std::shared_ptr<Program> program = program_of(function, unlocked);
   spend_work();
-  if (!function.program) function.program = std::make_shared<Program>(function.graph);
-  std::shared_ptr<Program> program = function.program;
-  std::vector<Value> out = program->run(std::move(arguments));
+  std::vector<Value> out = program->run(std::move(arguments), unlocked);
   if (out.size() == 1) return std::move(out[0]);
   return out.empty() ? Value() : Value(std::move(out));
 }
@@ -147,9 +161,9 @@ LimitedWork::~LimitedWork() { g_work_left = before_; }
 
 // ---- runs ----
 
-std::vector<Value> Program::run(std::vector<Value> inputs) const {
+std::vector<Value> Program::run(std::vector<Value> inputs, RunUnlocked& unlocked) const {
   check(inputs.size() == code_.inputs.size(), "expected ", code_.inputs.size(), " inputs, but got ", inputs.size());
-  State state;
+  State state{unlocked, {}, {}};
   state.r.resize(registers_.size());
   for (const auto& [index, value] : constants_) state.r[index] = Value::borrow(value);
   for (size_t i = 0; i < inputs.size(); ++i) state.r[code_.inputs[i]] = std::move(inputs[i]);
@@ -193,9 +207,9 @@ void Program::step(const Step& s, State& state) const {
     case Kind::Unpack: return unpack(s, state);
     case Kind::List: state.out(s) = make_list(s.node->output()->type()->element(), gathered(state.r, s.inputs)); return;
     case Kind::Dict: return make_dict(s, state);
-    case Kind::GetAttr: state.out(s) = object(state.in(s, 0)).attribute(name_of(*s.node)); return;
+    case Kind::GetAttr: state.out(s) = load_shared(object(state.in(s, 0)).attribute(name_of(*s.node))); return;
     case Kind::ModuleIndex: return index_modules(s, state);
-    case Kind::SetAttr: object(state.in(s, 0)).attribute(name_of(*s.node)) = state.in(s, 1); return;
+    case Kind::SetAttr: store_shared(object(state.in(s, 0)).attribute(name_of(*s.node)), state.in(s, 1)); return;
     case Kind::CallMethod: return call_method(s, state);
     case Kind::CallFunction: return call_function(s, state);
     case Kind::Create: state.out(s) = Value::object(make_counted<Instance>(s.node->output()->type()->cls)); return;
@@ -243,18 +257,27 @@ void Program::loop(const Step& s, State& state) const {
   for (size_t k = 0; k < carried.size(); ++k) state.out(s, k) = std::move(carried[k]);
 }
 
+/// Lists and dicts that several threads have are guarded by nothing but the lock.
+void Program::guard_containers(const Step& s, State& state) {
+  for (uint32_t i : s.inputs)
+    if (state.r[i].is_object()) return state.unlocked.take_back();
+}
+
 void Program::call_operator(const Step& s, State& state) {
   check_interrupt();
   const Operator& op = *s.node->op;
   const auto& arguments = op.schema().arguments;
   Frame frame(op);
+  guard_containers(s, state);
   for (size_t i = 0; i < arguments.size(); ++i) frame[i] = to_argument(state.in(s, i), arguments[i].type);
+  state.unlocked.before(op, frame.data());
   op.call(frame.data());
   for (size_t i = 0; i < s.outputs.size(); ++i)
     state.out(s, i) = from_result(std::move(frame[i]), op.schema().returns[i].type);
 }
 
 void Program::call_builtin(const Step& s, State& state) {
+  guard_containers(s, state);
   std::vector<Value> arguments = gathered(state.r, s.inputs);
   bool open = false;
   for (const Value& v : arguments) open |= v.is_object() && object_as<Undecided>(v);
@@ -267,18 +290,18 @@ void Program::index_modules(const Step& s, State& state) {
   Instance& container = object(state.in(s, 0));
   std::string key = to_text(state.in(s, 1));
   check(container.cls->find(key) >= 0, container.cls->name, " does not have a field with name '", key, "'");
-  state.out(s) = container.attribute(key);
+  state.out(s) = load_shared(container.attribute(key));
 }
 
 void Program::call_method(const Step& s, State& state) {
   FunctionPtr method = method_of(object(state.in(s, 0)), name_of(*s.node));
-  Value result = call(*method, gathered(state.r, s.inputs));
+  Value result = call(*method, gathered(state.r, s.inputs), state.unlocked);
   if (!s.outputs.empty()) state.out(s) = std::move(result);
 }
 
 void Program::call_function(const Step& s, State& state) {
   Function& function = *expect_object<FunctionObject>(state.in(s, 0), "a function").function;
-  Value result = call(function, gathered(state.r, s.inputs, 1));
+  Value result = call(function, gathered(state.r, s.inputs, 1), state.unlocked);
   if (!s.outputs.empty()) state.out(s) = std::move(result);
 }
 
@@ -292,6 +315,7 @@ void Program::call_python(const Step& s, State& state) {
 }
 
 void Program::unpack(const Step& s, State& state) {
+  guard_containers(s, state);
   const Value& from = state.in(s, 0);
   std::vector<Value> items = from.is_list() ? from.list().vec() : expect_object<ListObject>(from, "a list").items;
   check(items.size() == s.outputs.size(), "Expected ", s.outputs.size(), " elements in a list but found ",
@@ -318,7 +342,7 @@ std::unique_ptr<AutocastScope> autocast_region(Instance& object) {
 
 void Program::enter(const Step& s, State& state) {
   const Value self = state.in(s, 0);
-  Value result = call(*method_of(object(self), "__enter__"), {self});
+  Value result = call(*method_of(object(self), "__enter__"), {self}, state.unlocked);
   state.open.push_back({self, autocast_region(object(self))});
   state.out(s) = std::move(result);
 }
@@ -327,7 +351,7 @@ void Program::leave(State& state) {
   Open open = std::move(state.open.back());
   state.open.pop_back();
   open.region = nullptr;
-  call(*method_of(object(open.object), "__exit__"), {open.object, Value(), Value(), Value()});
+  call(*method_of(object(open.object), "__exit__"), {open.object, Value(), Value(), Value()}, state.unlocked);
 }
 
 void Program::raise(const Step& s, State& state) {
@@ -349,11 +373,13 @@ void print_line(const std::string& text) {
 void set_python_call(PythonCall call) { g_python_call = call; }
 
 std::vector<Value> run(const std::shared_ptr<Graph>& graph, std::vector<Value> inputs) {
-  return leaving_programs([&] { return Program(graph).run(std::move(inputs)); });
+  RunUnlocked unlocked;
+  return leaving_programs([&] { return Program(graph).run(std::move(inputs), unlocked); });
 }
 
 Value run(Function& function, std::vector<Value> arguments) {
-  return leaving_programs([&] { return call(function, std::move(arguments)); });
+  RunUnlocked unlocked;
+  return leaving_programs([&] { return call(function, std::move(arguments), unlocked); });
 }
 
 }  // namespace umbra::jit

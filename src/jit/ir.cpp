@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "core/per_thread.h"
+#include "dispatch/host_lock.h"
 #include "umbra/jit/objects.h"
 
 namespace umbra::jit {
@@ -373,6 +374,8 @@ std::string parameter_name(const Variable& input) {
 }
 
 const std::shared_ptr<Graph>& Function::ensure() {
+  static std::recursive_mutex mutex;  // of all: definitions need one another's
+  HostedGuard alone(mutex);
   if (define) {
     auto compile = std::exchange(define, nullptr);
     compiling = true;

@@ -3,6 +3,7 @@
 
 #include <unordered_map>
 
+#include "dispatch/host_lock.h"
 #include "jit/builtins.h"
 #include "umbra/autograd/autocast.h"
 #include "umbra/jit/interpreter.h"
@@ -22,7 +23,8 @@ Value call_undecided(const std::string& name, const std::vector<Value>& argument
 class Program {
  public:
   explicit Program(std::shared_ptr<Graph> graph);
-  std::vector<Value> run(std::vector<Value> inputs) const;
+  /// `unlocked`: of the whole run that this is a part of.
+  std::vector<Value> run(std::vector<Value> inputs, RunUnlocked& unlocked) const;
 
  private:
   struct Code;
@@ -66,6 +68,7 @@ class Program {
     std::unique_ptr<AutocastScope> region;  // of an object that stands for one
   };
   struct State {
+    RunUnlocked& unlocked;
     std::vector<Value> r;
     std::vector<Open> open;
     Value& in(const Step& s, size_t i) { return r[s.inputs[i]]; }
@@ -89,6 +92,7 @@ class Program {
   // undecided.cpp
   void undecided_branch(const Step& s, const Tensor& truth, State& state) const;
   void undecided_loop(const Step& s, const Tensor& truth, std::vector<Value> carried, State& state) const;
+  static void guard_containers(const Step& s, State& state);
   static void call_operator(const Step& s, State& state);
   static void call_builtin(const Step& s, State& state);
   static void index_modules(const Step& s, State& state);

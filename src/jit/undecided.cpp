@@ -44,7 +44,7 @@ void Program::undecided_branch(const Step& s, const Tensor& truth, State& state)
   std::vector<Value> plain[2];  // outputs that are no tensors, by branch
   auto way = [&](size_t which) {
     return [&, which](const std::vector<Value>&) {
-      State inner{state.r, {}};
+      State inner{state.unlocked, state.r, {}};
       execute(*s.blocks[which], inner);
       std::vector<Value> tensors;
       plain[which].clear();
@@ -87,7 +87,7 @@ void Program::undecided_loop(const Step& s, const Tensor& truth, std::vector<Val
   carried.insert(carried.begin(), Value(truth.clone()));  // a carried truth value may be the same tensor
   auto go_on = [](const std::vector<Value>& v) { return std::vector<Value>{Value(v[0].tensor().clone())}; };
   auto turn = [&](const std::vector<Value>& v) {
-    State inner{state.r, {}};
+    State inner{state.unlocked, state.r, {}};
     for (size_t k = 1; k < v.size(); ++k) inner.r[body.inputs[k]] = is_truth[k - 1] ? undecided(v[k].tensor()) : v[k];
     execute(body, inner);
     std::vector<Value> out{Value(truth_of(inner.r[body.outputs[0]]).clone())};

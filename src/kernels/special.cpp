@@ -221,12 +221,6 @@ double erfinv(double y) {
   return std::abs(y) < 1 ? boost::math::erf_inv(y, kQuiet) : kNan;
 }
 
-double ndtri(double p) {
-  if (p == 0) return -kInfinity;
-  if (p == 1) return kInfinity;
-  return p > 0 && p < 1 ? -std::numbers::sqrt2 * boost::math::erfc_inv(2 * p, kQuiet) : kNan;
-}
-
 // ---- Bessel and Airy functions ----
 
 double bessel_i0(double x) { return functors::bessel::i0(x, x); }

@@ -43,8 +43,6 @@ template <class T> T upper_gamma_or_nan(T a, T x) {
 // ---- error functions ----
 
 double erfinv(double y);
-/// The inverse of the normal distribution.
-double ndtri(double p);
 
 // ---- Bessel and Airy functions ----
 

@@ -40,7 +40,13 @@ void refuse_wrappers(const Operator& op, const Value* frame) {
     });
 }
 
+void put_stand_ins(const Operator& op, Value* frame, const Level& level) {
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    frame[i] = map_tensors(frame[i], [&](const Tensor& t) { return level.stand_in(t); });
+}
+
 void level_layer(const Operator& op, DispatchKeySet, Value* frame) {
+  if (!levels().empty() && levels().back()->has_stand_ins()) put_stand_ins(op, frame, *levels().back());
   bool replaced = replace_ended(op, frame);
   if (levels().empty()) {
     refuse_wrappers(op, frame);
@@ -71,6 +77,13 @@ bool may_take_all_ways(const Value& decides) {
 /// are. That takes a run whose course follows from sizes.
 void level_functions(const Operator& op, DispatchKeySet, Value* frame) {
   const HigherOrder& rule = *op.definition().higher_order;
+  if (!levels().empty() && levels().back()->has_stand_ins()) put_stand_ins(op, frame, *levels().back());
+  replace_ended(op, frame);
+  if (levels().empty()) {
+    refuse_wrappers(op, frame);
+    frame[0] = Value(FunctionCall(op, frame).call());
+    return;
+  }
   if (rule.run_undecided && may_take_all_ways(frame[0])) {
     frame[0] = Value(rule.run_undecided(FunctionCall(op, frame)));
     return;
@@ -90,6 +103,22 @@ const RegisterFunctionLayer kLevelFunctions(DispatchKey::Level, level_functions)
 const std::vector<IntrusivePtr<Level>>& level_stack() { return levels(); }
 
 bool Level::call_functions(const Operator&, Value*) { return false; }
+
+void Level::set_stand_in(const Tensor& tensor, const Tensor& here) {
+  stand_ins_[tensor.impl()] = {.of = tensor, .here = here};
+}
+
+const Tensor& Level::stand_in(const Tensor& tensor) const {
+  auto found = stand_ins_.find(tensor.impl());
+  return found == stand_ins_.end() ? tensor : found->second.here;
+}
+
+std::vector<Tensor> Level::stands_for(const Tensor& own) const {
+  std::vector<Tensor> out;
+  for (const auto& [_, stand_in] : stand_ins_)
+    if (stand_in.here.is_same(own)) out.push_back(stand_in.of);
+  return out;
+}
 
 void push_level(IntrusivePtr<Level> level) {
   dispatch_state().include |= kKey;

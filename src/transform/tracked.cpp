@@ -61,10 +61,18 @@ bool TrackedLevel::differentiates(const TensorImpl* t) const {
 }
 
 Tensor TrackedLevel::unwrap(const Tensor& tensor) const {
-  return tensor.defined() && owns(tensor.impl()) ? state_of(tensor.impl()).value : tensor;
+  if (has_stand_ins() && tensor.defined()) {
+    const Tensor& here = stand_in(tensor);
+    if (!here.is_same(tensor)) return unwrap(here);
+  }
+  if (!tensor.defined() || !owns(tensor.impl())) return tensor;
+  note(tensor);
+  return state_of(tensor.impl()).value;
 }
 
 Tensor TrackedLevel::wrap(const Tensor& value, bool captured) const {
+  if (has_stand_ins())
+    if (const Tensor& here = stand_in(value); !here.is_same(value)) return here;
   require_strided(value, "a derivative");
   auto impl = make_counted<TensorImpl>(
       value.storage(), value.dtype(), value.device(),

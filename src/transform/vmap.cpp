@@ -68,7 +68,10 @@ bool is_batched_inside(const Tensor& tensor) {
 }
 
 Batched VmapLevel::value(const Tensor& tensor) const {
+  if (has_stand_ins() && tensor.defined())
+    if (const Tensor& here = stand_in(tensor); !here.is_same(tensor)) return value(here);
   const BatchedState* state = tensor.defined() ? batched_state(tensor.impl(), this) : nullptr;
+  if (state) note(tensor);
   return state ? Batched(state->value, state->dim) : Batched(tensor, -1);
 }
 
@@ -80,7 +83,11 @@ Tensor VmapLevel::wrap(const Tensor& value, int64_t dim) {
 bool VmapLevel::is_batched(const Operator& op, const Value* frame) const {
   bool any = false;
   for (size_t i = 0; i < op.argument_count(); ++i)
-    frame[i].each_tensor([&](const TensorImpl* t) { any = any || batched_state(t, this); });
+    frame[i].each_tensor([&](TensorImpl* t) {
+      if (!batched_state(t, this)) return;
+      any = true;
+      note(Tensor(IntrusivePtr<TensorImpl>(t)));
+    });
   return any;
 }
 
@@ -90,34 +97,32 @@ void VmapLevel::call_outside(const Operator& op, Value* frame) const {
 }
 
 namespace {
-/// Whether an operator draws random numbers into a tensor that its parts make like its input, as dropout does.
-bool draws_by_parts(const Operator& op) {
-  const Definition& d = op.definition();
-  return op.has_tag(Tag::NondeterministicSeeded) && !op.is_mutable() && !d.batch && (d.composite || d.all_backends);
-}
-}  // namespace
 
-/// Makes the first tensor of a call one for each element of the batch, so that each draws numbers of its own.
-bool VmapLevel::give_batch(const Operator& op, Value* frame) {
-  for (size_t i = 0; i < op.argument_count(); ++i) {
-    if (!frame[i].is_tensor() || !frame[i].tensor_ref().defined()) continue;
-    Tensor tensor = frame[i].tensor();
-    SymShape sizes{size_};
-    for (const SymInt& size : tensor.sym_sizes()) sizes.push_back(size);
-    WithoutLevel off;
-    frame[i] = Value(make_batched(tensor.expand(sizes), 0, IntrusivePtr<RefCounted>(this)));
-    return true;
-  }
-  return false;
+/// Whether the operator, or the one that it writes the result of, draws random numbers.
+bool is_random(const Operator& op) {
+  return op.definition().random || (op.functional() && op.functional()->definition().random) ||
+         computing(op).definition().random;
 }
+
+/// What does not train draws nothing: dropout, rrelu.
+bool draws(const Operator& op, const Value* frame) {
+  int train = std::max(op.schema().find("train"), op.schema().find("training"));
+  return train < 0 || !frame[train].is_bool() || frame[train].to_bool();
+}
+
+}  // namespace
 
 void VmapLevel::call(const Operator& op, Value* frame) {
   const Definition& d = op.definition();
   bool batched = is_batched(op, frame);
-  if (!batched && randomness_ == Randomness::Different && draws_by_parts(op)) batched = give_batch(op, frame);
-  if (d.composite && !(d.batch && batched)) return d.composite(frame);
+  check(!op.has_out() || !(is_random(op) || op.has_tag(Tag::NondeterministicSeeded)),
+        "vmap: We do not support calling out variants of random operations inside of vmap. Please use non-out variants "
+        "as a workaround");
+  bool refused = ops::is_refused(d.batch);
+  if (refused && draws(op, frame)) d.batch(frame);
+  if (d.composite && (refused || !(d.batch && batched))) return d.composite(frame);
   EnterBatchScope scope({IntrusivePtr<RefCounted>(this), size_, randomness_});
-  if (d.random || computing(op).definition().random) return call_random(op, frame, batched);
+  if (is_random(op) && draws(op, frame)) return call_random(op, frame, batched);
   if (!batched) return call_outside(op, frame);
   check(!op.has_out(), "Batching rule not implemented for ", op.name(),
         "; the fallback path doesn't work on out= or view ops.");
@@ -232,7 +237,7 @@ void VmapLevel::call_inplace(const Operator& op, Value* frame) {
   if (own.batch) {
     WithoutLevel off;
     own.batch(frame);
-  } else if (source.definition().elementwise && !source.definition().batch && !source.definition().random) {
+  } else if (source.definition().elementwise && !source.definition().batch) {
     WithoutLevel off;
     ops::batch_elementwise(op, frame);
   } else if (&source == &op) {  // a user's, that has no other form: it writes the elements of the batch
@@ -257,17 +262,43 @@ void VmapLevel::call_random(const Operator& op, Value* frame, bool batched) {
         "randomness flags on vmap or perform the randomness operation out of vmap");
   if (!op.definition().batch && op.definition().all_backends) return op.definition().all_backends(frame);
   if (!batched && randomness_ == Randomness::Same) return call_outside(op, frame);
-  if (op.is_inplace() && frame[0].is_tensor()) {
-    check(value(frame[0].tensor_ref()).is_batched(),
-          "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
-          "randomness. If this is necessary for your usage, please file an issue with functorch.");
-    return call_inplace(op, frame);
-  }
+  if (op.is_inplace() && frame[0].is_tensor()) return draw_inplace(op, frame);
   if (op.definition().batch) return call_by_rule(op, frame);
-  check(randomness_ == Randomness::Different,
-        "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with "
-        "functorch");
+  ops::check_all_differ();
   call_one_by_one(op, frame);
+}
+
+/// Numbers that differ are drawn right into the batch, which lies in front for that; those that do not into a tensor of
+/// one element's size, which is copied to all.
+void VmapLevel::draw_inplace(const Operator& op, Value* frame) {
+  Tensor self = frame[0].tensor();
+  Batched to = value(self);
+  int64_t rank = self.dim();
+  bool others_batched = false;
+  for (size_t i = 1; i < op.argument_count(); ++i) {
+    if (!frame[i].is_tensor()) continue;
+    rank = std::max(rank, frame[i].tensor_ref().dim());
+    others_batched |= value(frame[i].tensor_ref()).is_batched();
+  }
+  if (others_batched) ops::check_all_differ();
+  if (others_batched && !to.is_batched()) refuse_write(op);
+  bool same = randomness_ == Randomness::Same;
+  check(same || to.is_batched(),
+        "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
+        "randomness. If this is necessary for your usage, please file an issue with functorch.");
+  SymShape sizes(self.sym_sizes());
+  {
+    WithoutLevel off;
+    Frame inner(op, frame);
+    for (size_t i = 1; i < op.argument_count(); ++i)
+      if (frame[i].is_tensor()) inner[i] = Value(ops::batch_first(value(frame[i].tensor_ref()), rank));
+    Tensor drawn = same ? empty(sizes, to.value.options()) : ops::batch_first(to, rank);
+    inner[0] = Value(drawn);
+    op.call(inner.data());
+    if (same) ops::batch_first(to).copy_(drawn);
+  }
+  self.impl()->bump_version();
+  frame[0] = Value(std::move(self));
 }
 
 // ---- without a rule ----

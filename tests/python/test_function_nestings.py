@@ -173,13 +173,13 @@ class Nesting:
         return y + sum((g.sin() * .3).sum() for g in found if g is not None)
 
     def outcome(self, function, x, gradients):
-        """What the function gives, and its gradients."""
+        """What the function gives, and its gradients; zeros where it has none, as where what it calls may have some and has not."""
         x = x.clone().requires_grad_()
         y = function(x)
-        if not (gradients and y.requires_grad):
+        if not gradients:
             return [y.detach()]
         wanted = [x] + [w for w in self.closed_over if w.requires_grad]
-        found = umbra.autograd.grad((y * y.detach().cos()).sum(), wanted, allow_unused=True)
+        found = umbra.autograd.grad((y * y.detach().cos()).sum(), wanted, allow_unused=True) if y.requires_grad else [None] * len(wanted)
         return [y.detach()] + [umbra.zeros_like(w) if g is None else g for g, w in zip(found, wanted)]
 
 

@@ -3,8 +3,11 @@ import copy
 import pickle
 import sys
 
+import pytest
+
 import umbra
 from umbra import fx, nn, tensor
+from umbra.fx.experimental.rewriter import RewritingTracer
 
 
 class Model(nn.Module):
@@ -115,3 +118,43 @@ def test_a_copy_of_a_graph_with_another_generator_takes_leaves():
     values = [tensor([1.0]), tensor([2.0])]
     assert plain(*traced.graph.process_inputs(values)) == [tensor([3.0])]
     assert traced.graph.process_outputs(plain(*traced.graph.process_inputs(values))) == {"a": tensor([3.0])} == traced(values)
+
+
+# ---- asserts ----
+
+class Asserting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(2, 2)
+
+    def forward(self, x, y=2, most=9):
+        assert y == 2, "not two"
+        if isinstance(y, object):
+            assert x.sum() < most
+        return super().extra_repr() or self.inner(x)
+
+
+def test_asserts_become_calls_that_a_graph_keeps():
+    module, tracer = Asserting(), RewritingTracer()
+    graph = tracer.trace(module)
+    traced = fx.GraphModule(tracer.root, graph)
+    asserts = [node for node in graph.nodes if node.target is umbra._assert]
+    assert [node.args[1] for node in asserts] == ["not two", ""] and tracer.root is not module and type(module) is Asserting
+    x = umbra.ones(1, 2)
+    assert traced(x).equal(module(x))
+    with pytest.raises(AssertionError, match="not two"):
+        traced(x, 3)
+    with pytest.raises(fx.proxy.TraceError):
+        fx.symbolic_trace(Asserting())
+
+
+def test_functions_around_one_with_asserts_are_seen_by_it():
+    most = 3
+
+    def f(x):
+        assert x.sum() < most
+        return x * most
+
+    graph = RewritingTracer().trace(f)
+    assert [node.name for node in graph.nodes] == ["x", "sum_1", "lt", "_assert", "mul", "output"]
+    assert len(RewritingTracer().trace(lambda x: x + 1).nodes) == 3

@@ -48,15 +48,25 @@ def test_a_captured_second_derivative_is_that_of_the_run(function):
         assert umbra.allclose(got, expected) and expected.abs().sum() > 0
 
 
-def test_the_third_derivative_of_a_captured_loop_is_refused():
-    def third(x):
+def between_a_sine_and_itself(x):
+    def body(i, y, z):
+        return i + 1, y.sin() * x + z, z * y
+    return while_loop(lambda i, y, z: (i < 3) & (y.sum() < 9), body, (umbra.zeros((), dtype=umbra.int64), x, umbra.ones(3).double()))[1]
+
+
+@pytest.mark.parametrize("order", [3, 4])
+def test_later_derivatives_of_a_captured_loop_are_those_of_the_run(order):
+    def derivative(x):
         x = x.detach().requires_grad_()
-        result = squared_three_times(x).sum()
-        for _ in range(3):
-            result = umbra.autograd.grad(result, x, create_graph=True)[0].sum()
+        result = between_a_sine_and_itself(x)
+        for _ in range(order):
+            result = umbra.autograd.grad((result * result).sum() * .5, x, create_graph=True)[0]
         return result
-    with pytest.raises(NotImplementedError, match="third derivative"):
-        make_fx(third)(umbra.ones(3))
+    first, other = umbra.tensor([.1, .2, .3]).double(), umbra.tensor([.5, -.4, .2]).double()
+    captured = make_fx(derivative)(first)
+    assert "while_loop" in captured.code
+    for x in first, other:
+        assert umbra.allclose(captured(x), derivative(x)) and derivative(x).abs().sum() > 0
 
 
 def half_dropped(x):

@@ -163,6 +163,19 @@ def test_a_sum_that_is_positive_or_nothing():
     assert torch.ops.aten._add_relu.Scalar(whole, 300.5).tolist() == [127.0, 127.0, 127.0]
 
 
+def test_a_positive_sum_may_be_written_to_what_it_is_made_of():
+    add_relu = torch.ops.aten._add_relu
+    x, y = numbers(40, 30), numbers(40, 30, seed=1)
+    wanted = (x + 2 * y).clamp(min=0)
+    assert torch.equal(add_relu.Tensor(x, y, alpha=2), wanted)
+    assert torch.equal(add_relu.Tensor(x, y[:, :1].expand(40, 30), alpha=2), (x + 2 * y[:, :1]).clamp(min=0))
+    for out in (x.clone(), torch.empty(30, 40).T, torch.empty(40, 60)[:, ::2]):
+        assert torch.equal(add_relu.out(x, y, alpha=2, out=out), wanted)
+    changed = y.clone()
+    assert torch.equal(add_relu.out(x, changed, alpha=2, out=changed), wanted) and torch.equal(changed, wanted)
+    assert torch.equal(torch.ops.aten._add_relu_.Tensor(x, y, alpha=2), wanted) and torch.equal(x, wanted)
+
+
 # ---- selecting ----
 
 @pytest.mark.parametrize("wanted", [1, 10, 16, 17, 60])

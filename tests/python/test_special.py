@@ -44,6 +44,20 @@ def test_derivatives_that_are_not_there_say_so():
         torch.special.zeta(a, x).sum().backward()
 
 
+def test_the_normal_distribution_is_inverted_to_the_last_places():
+    values = {5e-324: -38.467405617144344, 1e-300: -37.0470962993612, 1e-40: -13.31092137142517, 3e-31: -11.5678021395283, 1e-30: -11.464024688443615,
+              1e-10: -6.361340902404057, 0.0016: -2.9478425521849063, 0.0017: -2.929049748937626, 0.0018: -2.9112377262430056,
+              0.1: -1.2815515655446004, 0.4: -0.2533471031357997, 0.4999: -0.00025066283008800747, 0.5: 0.0, 0.75: 0.6744897501960817,
+              0.99: 2.3263478740408408, 0.9984: 2.9478425521848974, 0.999999: 4.753424308817087, 1 - 2**-53: 8.209536151601387,
+              0.0: -float("inf"), 1.0: float("inf")}
+    p, wanted = torch.tensor(list(values), dtype=D), torch.tensor(list(values.values()), dtype=D)
+    torch.testing.assert_close(torch.special.ndtri(p), wanted, rtol=6e-16, atol=0)
+    for one, value in values.items():
+        torch.testing.assert_close(torch.special.ndtri(torch.tensor(one, dtype=D)), torch.tensor(value, dtype=D), rtol=6e-16, atol=0)
+    torch.testing.assert_close(torch.special.ndtri(p[6:11].float()), wanted[6:11].float(), rtol=2e-6, atol=0)
+    assert torch.special.ndtri(torch.tensor([-0.1, 1.1, float("nan"), float("inf"), -float("inf")], dtype=D)).isnan().all()
+
+
 @pytest.mark.parametrize("function", ["lgamma", "digamma", "erfinv", "i0", "special.i0e", "special.i1", "special.i1e", "special.erfcx",
                                       "special.ndtri", "special.log_ndtr", "special.bessel_j0", "special.bessel_j1", "special.bessel_y0",
                                       "special.bessel_y1", "special.modified_bessel_i1", "special.modified_bessel_k0",

@@ -272,3 +272,12 @@ def test_a_custom_function_takes_no_tensor_by_name_under_vmap():
             return x + y
     with pytest.raises(NotImplementedError, match="kwarg-only Tensor args"):
         vmap(Add.apply)(torch.ones(3), y=torch.ones(3))
+
+
+def test_gradients_of_a_batch_that_are_no_numbers_are_found():
+    per_sample = vmap(grad(lambda x: x.sqrt().sum()))
+    with torch.autograd.set_detect_anomaly(True):
+        for f, x in ((per_sample, -torch.ones(3)), (vmap(per_sample), -torch.ones(2, 3))):
+            with pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th output."):
+                f(x)
+            assert f(x.abs()).equal(torch.full_like(x, 0.5))

@@ -132,6 +132,11 @@ class FunctionCall {
 using FunctionBackward =
     std::function<std::vector<Tensor>(const FunctionCall& call, const std::vector<Tensor>& incoming)>;
 
+/// A list argument of a loop, and which of its functions gives what comes next.
+struct CarriedList {
+  size_t list, function;
+};
+
 /// All that is to be said about an operator that takes functions.
 struct HigherOrder {
   const char* schema;               // "cond(Any pred, Callable true_fn, Callable false_fn, Any[] operands) -> Any[]"
@@ -148,15 +153,18 @@ struct HigherOrder {
   std::vector<Value> (*rehearse)(const FunctionCall& call, CostTrace& trace) = nullptr;
   /// Its gradient, made while the call runs; `results` are the call's. Null: it has none under capture.
   FunctionBackward (*gradient)(const FunctionCall& call, const std::vector<Value>& results) = nullptr;
+  /// The same made of others, which can be followed forward. Null: it is one itself.
+  std::vector<Value> (*by_others)(const FunctionCall& call) = nullptr;
   /// What it does inside vmap where its first argument, which decides, is a batch: nobody decides for all of it.
   std::vector<Value> (*run_undecided)(const FunctionCall& call) = nullptr;
-  bool prints_lists = false;          // operands stand in lists, not tuples
-  bool prints_empty_lists = false;    // where there are none, too
-  bool lists_results = false;         // so do the results of its functions' graphs
-  bool spreads_operands = false;      // the last arguments, which graphs give one by one
-  size_t carried = SIZE_MAX;          // the list that the functions are given first and the last one gives anew
-  size_t single_result = SIZE_MAX;    // the function whose graph gives one value, not a tuple
-  const char* public_name = nullptr;  // in errors: "cond" for "torch.cond"
+  bool prints_lists = false;            // operands stand in lists, not tuples
+  bool prints_empty_lists = false;      // where there are none, too
+  bool lists_results = false;           // so do the results of its functions' graphs
+  bool spreads_operands = false;        // the last arguments, which graphs give one by one
+  std::vector<CarriedList> steps = {};  // lists whose values a function gives anew, first of what it gives
+  size_t carried = SIZE_MAX;            // the list that the functions are given first and the last one gives anew
+  size_t single_result = SIZE_MAX;      // the function whose graph gives one value, not a tuple
+  const char* public_name = nullptr;    // in errors: "cond" for "torch.cond"
 };
 
 /// Defines such an operator, for dispatch (`higher_order::cond`) and for graphs (`torch.ops.higher_order.cond`).
@@ -164,6 +172,9 @@ struct RegisterHigherOrder {
   explicit RegisterHigherOrder(HigherOrder rule);
   const Operator* op;
 };
+
+/// Runs functions of a call for what they are alone: on no data, and seen by no tracer or user.
+void run_aside(const FunctionCall& call, const std::function<void()>& run);
 
 /// The node that tells of a stand-in what that of `given` tells; null where `given` has no such one.
 using NodeLike = IntrusivePtr<autograd::Node> (*)(const Tensor& given);

@@ -6,6 +6,8 @@
 // inner one: that is why any nesting is right, and why closures over outer tensors work.
 #pragma once
 
+#include <unordered_map>
+
 #include "umbra/dispatch/dispatcher.h"
 
 namespace UMBRA_API umbra {
@@ -33,6 +35,20 @@ class Level : public RefCounted {
   /// No longer on the stack, and never again.
   bool ended() const { return ended_; }
 
+  /// Runs a function again that closes over tensors of another level: what stands for one of those here.
+  void set_stand_in(const Tensor& tensor, const Tensor& here);
+  /// The tensor, or what stands for it.
+  const Tensor& stand_in(const Tensor& tensor) const;
+  bool has_stand_ins() const { return !stand_ins_.empty(); }
+  /// What a tensor of this level stands for.
+  std::vector<Tensor> stands_for(const Tensor& own) const;
+  /// Where the level's tensors are noted that a call takes apart; null: nowhere.
+  void note_in(std::vector<Tensor>* noted) { noted_ = noted; }
+  std::vector<Tensor>* noting() const { return noted_; }
+  void note(const Tensor& own) const {
+    if (noted_) noted_->push_back(own);
+  }
+
  private:
   friend void push_level(IntrusivePtr<Level> level);
   friend void pop_level(const Level* level);
@@ -40,6 +56,11 @@ class Level : public RefCounted {
   virtual void on_end() {}
   int depth_ = 0;
   bool ended_ = false;
+  struct StandIn {
+    Tensor of, here;
+  };
+  std::unordered_map<const TensorImpl*, StandIn> stand_ins_;
+  std::vector<Tensor>* noted_ = nullptr;
 };
 
 /// The thread's levels, outermost first.

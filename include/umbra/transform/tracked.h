@@ -25,6 +25,7 @@ class TrackedLevel final : public Level {
   explicit TrackedLevel(Kind kind) : kind_(kind) {}
 
   void call(const Operator& op, Value* frame) override;
+  bool call_functions(const Operator& op, Value* frame) override;
   Tensor unwrap(const Tensor& tensor) const override;
   /// A new wrapper without history.
   Tensor wrap(const Tensor& value, bool captured = false) const;
@@ -32,6 +33,7 @@ class TrackedLevel final : public Level {
   bool owns(const TensorImpl* tensor) const;
   /// Whether the level follows derivatives through a wrapper of its own.
   bool differentiates(const TensorImpl* wrapper) const;
+  Kind kind() const { return kind_; }
   /// Where this level's tangents are kept.
   int dual_level() const { return dual_level_; }
 

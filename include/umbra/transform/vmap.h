@@ -12,6 +12,7 @@ class VmapLevel final : public Level {
   VmapLevel(SymInt size, Randomness randomness) : size_(size), randomness_(randomness) {}
 
   void call(const Operator& op, Value* frame) override;
+  bool call_functions(const Operator& op, Value* frame) override;
   Tensor unwrap(const Tensor& tensor) const override { return value(tensor).value; }
   /// The tensor's value and its batch dimension at this level.
   Batched value(const Tensor& tensor) const;
@@ -29,8 +30,8 @@ class VmapLevel final : public Level {
   void call_inplace(const Operator& op, Value* frame);
   void become_size(const Operator& op, Value* frame);
   void become_view(const Operator& op, const Operator& view, Value* frame);
-  bool give_batch(const Operator& op, Value* frame);
   void call_random(const Operator& op, Value* frame, bool batched);
+  void draw_inplace(const Operator& op, Value* frame);
   void call_one_by_one(const Operator& op, Value* frame);
   void write(const Tensor& self, const Tensor& result);
 

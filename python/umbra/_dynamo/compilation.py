@@ -7,6 +7,7 @@ A function that changes what it reads (counters, lists), prints, or calls what i
 import collections
 import functools
 import itertools
+import os
 import threading
 import types
 import warnings
@@ -179,6 +180,16 @@ def _running(attempt, functions, captures, before, marked, whole):
         raise
 
 
+def _one_at_a_time():
+    """Threads capture one after the other. A forked child has none that it would have to wait for."""
+    global _capture_lock
+    _capture_lock = threading.RLock()
+
+
+_one_at_a_time()
+os.register_at_fork(after_in_child=_one_at_a_time)
+
+
 class _AsksFloats(Exception):
     """A function that is captured for any float asks for its value."""
 
@@ -218,6 +229,7 @@ class _Optimized:
         self.model, self.fullgraph, self.dynamic, self.limit = model, fullgraph, dynamic, limit
         self.graphs, self.backend = graphs, _Backend(graphs.forward)
         self.owners = [] if isinstance(model, types.FunctionType) else [getattr(model, "__self__", model)]
+        self.attempts = 0  # captures that were begun
         self.called, self.functions = [], None  # what captures turned out to call; all that the one under way may call
         self.call = _C._CompiledCall(self.run)
         self.call._compiled = self
@@ -259,6 +271,11 @@ class _Optimized:
     def _foresee(self, watched):
         self.functions = Functions([self.model, *self.owners, *watched], self.called)
 
+    def _foresee_once(self, leaves):
+        if self.functions is None:
+            with _capture_lock:
+                self._foresee([leaf for leaf in leaves if not is_known(leaf)])
+
     def _reads(self, watched, restorable=False):
         found = self.functions
         owners = [*self.owners, *watched, *found.imported, *_hooks.AROUND_CALLS]
@@ -289,7 +306,7 @@ class _Optimized:
             return self.model(*args, **kwargs)
         if self._reads_attributes(leaves):
             return self.model(*args, **kwargs)
-        captures = self.moving if self._moves(leaves, spec) else self.static
+        attempts, captures = self.attempts, self.moving if self._moves(leaves, spec) else self.static
         with _capturing():
             known = captures.run_known(*args, **kwargs)
         if known is not None:
@@ -309,17 +326,23 @@ class _Optimized:
                                  f"    - {captures.why_not(*args, **kwargs)}")
         if captures is self.moving and not self.moving.entries:
             self.reasons[self.static.why_not(*args, **kwargs)] += 1
-        return self._run_captured(captures, args, kwargs, leaves)
+        with _capture_lock:
+            if self.attempts != attempts:  # another thread may have captured the same meanwhile
+                goes_on = functools.partial(self._run, *args, **kwargs)
+            else:
+                self.attempts += 1
+                goes_on = self._captured(captures, args, kwargs, leaves)
+        return goes_on()
 
     def _reads_attributes(self, leaves):
         """Whether an argument has attributes that the function may ask for: stand-ins have none."""
         names = {name for leaf in leaves if type(leaf) in (Tensor, Parameter) and _C._has_own_attributes(leaf) for name in vars(leaf)}
-        if names and self.functions is None:
-            self._foresee([leaf for leaf in leaves if not is_known(leaf)])
+        if names:
+            self._foresee_once(leaves)
         return bool(names) and not names.isdisjoint(self.functions.names | self.functions.texts)
 
-    def _run_captured(self, captures, args, kwargs, leaves):
-        """A call that is captured, again for each function that it turns out to call: what these read is watched before they run."""
+    def _captured(self, captures, args, kwargs, leaves):
+        """Captures a call, again for each function that it turns out to call: what these read is watched before they run. Gives what the call then does."""
         given, opened = objects.opened((args, kwargs))
         watched = [leaf for leaf in leaves if not is_known(leaf)] + list({type(found): None for found in opened})
         marked = self._marked(*given, leaves) if captures is self.moving else {}
@@ -328,45 +351,48 @@ class _Optimized:
             self._foresee(watched)
             before = self._reads(watched, restorable=True)
             if reads_any(before, leaves, opened):
-                return self.model(*args, **kwargs)
+                return functools.partial(self.model, *args, **kwargs)
             try:
                 why = self._capture_with_floats(captures, before, marked, leaves, args, kwargs)
             except _AsksFloats:
-                return self._run(*args, **kwargs)
+                return functools.partial(self._run, *args, **kwargs)
             except breaks.Signalled:
                 signalled += 1
                 if signalled < _MOST_SIGNALS:
                     continue
-                return self._give_up_for_signals(args, kwargs)
+                return functools.partial(self._give_up_for_signals, args, kwargs)
             except breaks.NotForeseen as error:
                 if error.found in self.called or len(self.called) > _MOST_UNFORESEEN:
-                    return self._give_up(str(error).splitlines()[0], args, kwargs)
+                    return functools.partial(self._give_up, str(error).splitlines()[0], args, kwargs)
                 self.called.append(error.found)
                 continue
             except breaks.NotCaptured as error:
                 captures.reset()  # a function that caught the error went on
                 if self.fullgraph or getattr(error, "_ends_call", False):
                     raise
-                return self._give_up(str(error).splitlines()[0], args, kwargs)
+                return functools.partial(self._give_up, str(error).splitlines()[0], args, kwargs)
             except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, _C.NeedsSymbols) as error:
                 if captures is self.static and self._takes_symbols_for(error):
                     captures.reset()
                     self.asks_data = True
-                    return self._run(*args, **kwargs)
+                    return functools.partial(self._run, *args, **kwargs)
                 if self.fullgraph or getattr(error, "_ends_call", False):
                     raise Unsupported(f"Data-dependent branching\n  {error}") from error
-                return self._give_up(f"data decide what it does: {str(error).splitlines()[0]}", args, kwargs)
+                return functools.partial(self._give_up, f"data decide what it does: {str(error).splitlines()[0]}", args, kwargs)
             except CannotCapture as error:
-                return self._give_up(str(error), args, kwargs)
+                return functools.partial(self._give_up, str(error), args, kwargs)
             except BackendCompilerFailed as error:
                 if not config.suppress_errors:
                     raise
                 captures.reset()
-                return self._give_up(f"the backend failed: {error}", args, kwargs)
+                return functools.partial(self._give_up, f"the backend failed: {error}", args, kwargs)
             break
         if why is not None:
-            return self._run_with_effects(why, args, kwargs)
+            return functools.partial(self._run_with_effects, why, args, kwargs)
         self.prepared += 1
+        return functools.partial(self._run_new, captures, args, kwargs)
+
+    def _run_new(self, captures, args, kwargs):
         with _capturing():
             return captures.run(*args, **kwargs)
 
@@ -477,7 +503,7 @@ class _Optimized:
         return name if code is None else f"{name} in {code.co_filename}:{code.co_firstlineno}"
 
     def _warn(self, why):
-        warnings.warn(f"torch.compile: {self._name()} runs as it is: {why}", stacklevel=6)
+        warnings.warn(f"torch.compile: {self._name()} runs as it is: {why}", stacklevel=5)
 
     def _moves(self, leaves, spec):
         """Whether sizes and integers are symbols: automatically so from the second ones on, and where data tell some of them."""
@@ -499,8 +525,7 @@ class _Optimized:
         return self._float_moves(kind, leaves) or moves
 
     def _asks_for_types(self, leaves):
-        if self.functions is None:
-            self._foresee([leaf for leaf in leaves if not is_known(leaf)])
+        self._foresee_once(leaves)
         return self.functions.asks_for_types
 
     def _float_moves(self, kind, leaves):

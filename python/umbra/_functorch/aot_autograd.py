@@ -15,7 +15,7 @@ from umbra._functorch.partitioners import default_partition, min_cut_remateriali
 from umbra._options import not_built
 from umbra.fx.graph_module import GraphModule
 from umbra.nn import Module, Parameter
-from umbra.nn.utils.stateless import _reparametrize_module
+from umbra.nn.utils.stateless import _standing_in
 from umbra.utils import _pytree as pytree
 from umbra.utils._device import DeviceContext
 
@@ -514,7 +514,7 @@ def _compile_module(mod, fw_compiler, bw_compiler=None, partition_fn=default_par
     not_built("aot_function", disable_functionalization=(disable_functionalization, False))
 
     def functional_call(named, *args, **kwargs):
-        with _reparametrize_module(mod, named):
+        with _standing_in(mod, named):
             return mod(*args, **kwargs)
     tensors = _ModuleTensors(mod)
     return _compile(functional_call, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, len(tensors.named()),

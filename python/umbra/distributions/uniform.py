@@ -15,7 +15,7 @@ class Uniform(Distribution):
     def __init__(self, low, high, validate_args=None):
         self.low, self.high = broadcast_all(low, high)
         super().__init__(self.low.size(), validate_args=validate_args)
-        if self._validate_args and not umbra.lt(self.low, self.high).all():
+        if self._validate_args and not umbra._is_all_true(umbra.lt(self.low, self.high)):
             raise ValueError("Uniform is not defined when low>= high")
 
     @property

@@ -206,6 +206,23 @@ Rehearsed rehearse_functions(const FunctionCall& call, const std::vector<bool>& 
   return (all_data ? scout_without_data(call, tracked) : scout(call, tracked)).functions;
 }
 
+void run_aside(const FunctionCall& call, const std::function<void()>& run) {
+  UnobservedMemory aside;
+  AutocastAside without_regions;
+  WithoutEffectScope without_tokens;
+  WithoutModes without_programs(DispatchKey::PreProxy), without_tracers(DispatchKey::Proxy),
+      without_users(DispatchKey::UserMode);
+  std::optional<EnterMode> without_data;
+  bool fake = active_mode(DispatchKey::Fake) ||
+              std::ranges::any_of(call.tensors(), [](const Tensor& t) { return fake_mode_of(value_of(t)) != nullptr; });
+  if (!fake && any_data(call)) {
+    FakeOptions options{.shape_env = symbols_of(call), .allow_non_fake_inputs = true};
+    options.allow_scalar_outputs = options.allow_dynamic_output_shapes = true;
+    without_data.emplace(make_counted<FakeModeImpl>(std::move(options)));
+  }
+  run();
+}
+
 std::vector<Tensor> check_functions(const FunctionCall& call) { return scout_without_data(call).closed_over; }
 
 }  // namespace umbra

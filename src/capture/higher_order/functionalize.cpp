@@ -8,6 +8,7 @@
 #include "capture/higher_order/metadata.h"
 #include "umbra/autograd/grad_mode.h"
 #include "umbra/capture/effects.h"
+#include "umbra/dispatch/batching.h"
 
 namespace umbra {
 
@@ -72,11 +73,24 @@ ValueFunction recorded_values(const ValueFunction& function, const std::vector<V
   return record_function(lowered, values, repeated);
 }
 
+/// What a batch is made of; of a derivative by it nothing is known here but what the graphs of functions tell.
+void refuse_history_of_batch(const Tensor& tensor) {
+  Tensor t = tensor;
+  while (const BatchedState* batched = batched_state(t.impl(), nullptr)) t = batched->value;
+  check<NotImplementedError>(!t.requires_grad(),
+                             "the gradient of a captured operator that takes functions cannot be differentiated inside "
+                             "of vmap yet");
+}
+
 /// Whether calls with these are recorded with a history.
 bool has_history(const std::vector<Value>& values) {
   bool recorded = active_mode(DispatchKey::Proxy) && !dispatch_state().exclude.has(DispatchKey::Proxy);
   if (!recorded || !is_grad_enabled() || dispatch_state().exclude.has(DispatchKey::Autograd)) return false;
-  return std::ranges::any_of(values, [](const Value& v) { return v.is_tensor() && v.tensor_ref().requires_grad(); });
+  if (std::ranges::any_of(values, [](const Value& v) { return v.is_tensor() && v.tensor_ref().requires_grad(); }))
+    return true;
+  for (const Value& v : values)
+    if (v.is_tensor()) refuse_history_of_batch(v.tensor_ref());
+  return false;
 }
 
 }  // namespace

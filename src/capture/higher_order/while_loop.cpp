@@ -133,6 +133,7 @@ const RegisterHigherOrder kWhileLoop({
     .results = results,
     .rehearse = rehearse,
     .gradient = gradient,
+    .steps = {{kCarried, 1}},
     .carried = kCarried,
     .single_result = 0,
 });

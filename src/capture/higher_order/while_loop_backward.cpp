@@ -1,5 +1,6 @@
 // The way back through a while_loop: the loop runs once more and keeps what each step was given; then the steps'
 // gradients are taken from the last to the first. n steps cost n, and the memory of what was carried into each.
+#include "autograd/forward_state.h"
 #include "capture/higher_order/layers.h"
 #include "capture/higher_order/metadata.h"
 #include "capture/higher_order/while_loop.h"
@@ -146,6 +147,17 @@ struct ByLoops {
   }
 };
 
+std::vector<Value> by_loops(const FunctionCall& call) {
+  LoopFunctions functions{plain_function(call, kCondition), plain_function(call, kBody),
+                          plain_function(call, kStepGradient)};
+  std::vector<Value> additional = call.list(kAdditional), given = joined(call.list(kCarried), call.list(kGradients));
+  size_t sums = 0;
+  run_aside(call, [&] {
+    sums = call.run_function(kStepGradient, joined(given, additional)).size() - call.list(kGradients).size();
+  });
+  return ByLoops{functions, call.list(kCarried), call.list(kGradients), additional, sums}.run();
+}
+
 FunctionBackward gradient(const FunctionCall& call, const std::vector<Value>& results) {
   auto recorded = [&](size_t which) {
     ValueFunction function = plain_function(call, which);
@@ -162,10 +174,10 @@ FunctionBackward gradient(const FunctionCall& call, const std::vector<Value>& re
       for (Value& v : values) {
         if (!v.is_tensor()) continue;
         inputs.push_back(v.tensor());
-        check<NotImplementedError>(!again || !inputs.back().requires_grad(),
-                                   "while_loop: its third derivative cannot be captured yet");
         if (!is_differentiable(inputs.back().dtype())) continue;
-        wanted.push_back(inputs.back().detach().requires_grad_());
+        // An alias is an end of this way back, and goes on where that is differentiated itself.
+        bool goes_on = again && inputs.back().requires_grad();
+        wanted.push_back(goes_on ? inputs.back().alias() : inputs.back().detach().requires_grad_());
         v = Value(wanted.back());
       }
       return values;
@@ -173,13 +185,15 @@ FunctionBackward gradient(const FunctionCall& call, const std::vector<Value>& re
     std::vector<Value> carried = cut_off(kCarried), gradients = cut_off(kGradients), additional = cut_off(kAdditional);
     std::vector<Tensor> outputs, weights;
     std::vector<Value> results = ByLoops{functions, carried, gradients, additional, sums}.run();
-    for (size_t i = 0; i < results.size(); ++i)
-      if (results[i].tensor_ref().requires_grad() && incoming[i].defined()) {
-        outputs.push_back(results[i].tensor());
-        weights.push_back(incoming[i]);
-      }
+    for (size_t i = 0; i < results.size(); ++i) {
+      check<NotImplementedError>(!autograd::is_batch(results[i].tensor_ref()),
+                                 "while_loop: its second derivative cannot be captured inside of vmap yet");
+      if (!results[i].tensor_ref().requires_grad() || !incoming[i].defined()) continue;
+      outputs.push_back(results[i].tensor());
+      weights.push_back(incoming[i]);
+    }
     std::vector<Tensor> found(wanted.size()), out;
-    if (!outputs.empty()) found = autograd::grad(outputs, wanted, weights, {}, true);
+    if (!outputs.empty()) found = autograd::grad(outputs, wanted, weights, {.create_graph = again}, true);
     size_t next = 0;
     for (const Tensor& t : inputs) out.push_back(is_differentiable(t.dtype()) ? found[next++] : Tensor());
     return out;
@@ -196,6 +210,8 @@ const RegisterHigherOrder kWayBack({
     .results = results,
     .rehearse = rehearse,
     .gradient = gradient,
+    .by_others = by_loops,
+    .steps = {{kCarried, kBody}, {kGradients, kStepGradient}},
     .single_result = kCondition,
 });
 

@@ -40,7 +40,7 @@ struct AnyWidth {};
   }
 
 UMBRA_FUNCTOR_SPECIAL(Digamma, OneByOne, "digamma", digamma);
-UMBRA_FUNCTOR_SPECIAL(Ndtri, FullWidthOneByOne, "ndtri_cpu", ndtri);
+UMBRA_FUNCTOR_IN_DOUBLE(Ndtri, FullWidth, "ndtri_cpu", error_function::ndtri);
 UMBRA_FUNCTOR_IN_DOUBLE(LogNdtr, FullWidth, "log_ndtr_cpu", error_function::log_ndtr);
 UMBRA_FUNCTOR_IN_DOUBLE(BesselJ0, FullWidth, "bessel_j0_cpu", bessel::j0);
 UMBRA_FUNCTOR_IN_DOUBLE(BesselJ1, FullWidth, "bessel_j1_cpu", bessel::j1);

@@ -174,6 +174,7 @@ struct FrontRule {
 struct PlaceRule {
   const Operator* op;
   int sizes, format;
+  bool in_rows;
 
   static void run(const void* context, Value* frame) { static_cast<const PlaceRule*>(context)->apply(frame); }
 
@@ -189,11 +190,11 @@ struct PlaceRule {
     }
   }
 
-  /// A memory format is meant for what the function under vmap sees: the batch goes in front, or, where the format asks
-  /// for a certain rank, becomes a part of the first dimension.
-  static Batched placed(const Batched& self, const Value& format) {
+  /// A memory format that asks for a certain rank is meant for what the function under vmap sees: the batch becomes a
+  /// part of the first dimension.
+  Batched placed(const Batched& self, const Value& format) const {
     if (format.is_none() || format.to_memory_format() == MemoryFormat::Preserve) return self;
-    if (format.to_memory_format() == MemoryFormat::Contiguous) return {batch_first(self), 0};
+    if (format.to_memory_format() == MemoryFormat::Contiguous) return in_rows ? Batched(batch_first(self), 0) : self;
     return {fold_batch(self, 0), -1};
   }
 };
@@ -210,11 +211,35 @@ void run_random_like(const void* context, Value* frame) {
   Batched self = Batched::of(frame[0].tensor_ref());
   bool same = batch_scope().randomness == Randomness::Same;
   if (same && self.is_batched()) self = {self.value.select(self.dim, 0), -1};
-  if (!same && !self.is_batched()) self = {batch_all(self), 0};
+  if (!same) self = {batch_all(self), 0};
   Frame inner(op, frame);
   inner[0] = Value(self.value);
   op.call(inner.data());
   frame[0] = Value(Batched(inner[0].tensor_ref(), self.dim));
+}
+
+/// The first tensor has the whole batch, for the numbers to be those of its elements.
+void run_random(const void* context, Value* frame) {
+  const Operator& op = *static_cast<const Operator*>(context);
+  check_all_differ();
+  int64_t rank = 0;
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    if (frame[i].is_tensor()) rank = std::max(rank, frame[i].tensor_ref().dim());
+  Frame inner(op, frame);
+  bool first = true;
+  for (size_t i = 0; i < op.argument_count(); ++i) {
+    if (!frame[i].is_tensor()) continue;
+    Batched b = Batched::of(frame[i].tensor_ref());
+    if (first) b = {batch_all(b), 0};
+    first = false;
+    inner[i] = Value(batch_first(b, rank));
+  }
+  op.call(inner.data());
+  frame[0] = Value(Batched(inner[0].tensor_ref(), 0));
+}
+
+void refuse_batch(const void* context, Value*) {
+  fail("vmap: we do not yet support ", static_cast<const Operator*>(context)->name(), ". Please file an issue");
 }
 
 void run_one_by_one(const void* context, Value* frame) {
@@ -231,12 +256,27 @@ void BatchInFront::operator()(OperatorBuilder& builder) const {
 
 void BatchInPlace::operator()(OperatorBuilder& builder) const {
   const Operator& op = builder.op();
-  auto* rule = new PlaceRule{&op, sizes ? positions(op, {sizes})[0] : -1, op.schema().find("memory_format")};
+  auto* rule = new PlaceRule{&op, sizes ? positions(op, {sizes})[0] : -1, op.schema().find("memory_format"), in_rows};
   builder.definition().batch = {PlaceRule::run, rule};
 }
 
 void BatchRandomLike::operator()(OperatorBuilder& builder) const {
   builder.definition().batch = {run_random_like, &builder.op()};
+}
+
+void BatchRandom::operator()(OperatorBuilder& builder) const {
+  builder.definition().batch = {run_random, &builder.op()};
+}
+
+void NotBatched::operator()(OperatorBuilder& builder) const {
+  builder.definition().batch = {refuse_batch, &builder.op()};
+}
+bool is_refused(const BoxedFunction& rule) { return rule.function == refuse_batch; }
+
+void check_all_differ() {
+  check(batch_scope().randomness != Randomness::Same,
+        "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with "
+        "functorch");
 }
 
 BoxedFunction through_parts(BoxedFunction function) { return {run_parts, new BoxedFunction(function)}; }

@@ -39,6 +39,7 @@ struct BatchInFront {
 /// Where the operator takes sizes of its own, named in `sizes`, they begin with the batch.
 struct BatchInPlace {
   const char* sizes = nullptr;
+  bool in_rows = false;  // a contiguous result is so for each element: the batch goes in front
   void operator()(OperatorBuilder& builder) const;
 };
 
@@ -46,6 +47,19 @@ struct BatchInPlace {
 struct BatchRandomLike {
   void operator()(OperatorBuilder& builder) const;
 };
+
+/// The rule of operators that draw a random number for each element of their tensors: for the whole batch at once, each
+/// element of which gets numbers of its own. (Where nothing is batched and all are to get the same, no rule is asked.)
+struct BatchRandom {
+  void operator()(OperatorBuilder& builder) const;
+};
+/// Operators that draw numbers and that vmap does not carry, even where none of their tensors is batched.
+struct NotBatched {
+  void operator()(OperatorBuilder& builder) const;
+};
+bool is_refused(const BoxedFunction& rule);
+/// Refuses the same numbers for all elements of a batch, where these say what is drawn.
+void check_all_differ();
 
 BoxedFunction through_parts(BoxedFunction function);
 /// Under vmap the operator is computed by others: `f` takes its arguments, as the function under vmap sees them, and

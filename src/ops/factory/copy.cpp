@@ -54,7 +54,7 @@ UMBRA_OPERATOR("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tenso
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
     .linear()
     .tags({Tag::Core, Tag::Pointwise, Tag::CheapToRepeat})
-    .use(BatchInPlace{});
+    .use(BatchInPlace{.in_rows = true});
 
 /// The elements of another tensor of the same layout.
 Tensor copy_sparse(const Tensor& self, const Tensor& src, bool) {

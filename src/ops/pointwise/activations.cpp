@@ -103,6 +103,16 @@ void add_relu(const Tensor& out, const Tensor& self, const Tensor& sum, std::ini
   if (kept.keeps_nan && out.dtype() == DType::Float64) drop_last_nans<double>(out);
 }
 
+/// Whether a sum may be made where the result will be: of the same types in the same order, in memory of its own or in
+/// an operand's very place.
+bool takes_sum(const Tensor& out, const Tensor& self, const Tensor& other) {
+  auto like_out = [&](const Tensor& t) {
+    return t.dtype() == out.dtype() && t.sym_sizes() == out.sym_sizes() && t.sym_strides() == out.sym_strides() &&
+           (t.storage() != out.storage() || t.storage_offset() == out.storage_offset());
+  };
+  return out.is_non_overlapping_and_dense() && like_out(self) && like_out(other);
+}
+
 UMBRA_OPERATOR("_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
     .inplace("_add_relu_.Tensor")
     .out("_add_relu.out")
@@ -117,7 +127,10 @@ UMBRA_OPERATOR("_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha) {
       DType common = ResultType().add(self).add(other).get();
       if (!has_add_relu(common)) kernels::unsupported_dtype("add_clamp_cpu", common);
-      add_relu(out, self, self.add(other, in_kind_of(common, alpha)), {&self, &other});
+      const Scalar factor = in_kind_of(common, alpha);
+      const bool takes = takes_sum(out, self, other);
+      if (takes) kernels::pointwise(functors::Add{.factor = {factor}}, out, {&self, &other});
+      add_relu(out, self, takes ? out : self.add(other, factor), {&self, &other});
     })
     .elementwise()
     .use(NeedsData{"_add_relu.out"})

@@ -92,14 +92,6 @@ Tensor draw_around(const Tensor& out, const Tensor& mean, const Tensor& std, con
       .add_(mean);
 }
 
-/// Under vmap numbers are drawn for all elements of the batch at once. (Where nothing is batched and all are to get the
-/// same, the rule is not asked.)
-void check_all_differ() {
-  check(batch_scope().randomness != Randomness::Same,
-        "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with "
-        "functorch");
-}
-
 Tensor zeros_of(SymIntArrayRef sizes, const Tensor& grad) { return zeros(sizes, grad.options()); }
 
 // Overloads over tensors come before those over numbers: a number may be given as a tensor of one element.
@@ -116,12 +108,7 @@ UMBRA_OPERATOR("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? gene
               [](const Tensor& grad, SymIntArrayRef sizes) { return zeros_of(sizes, grad); })
     .tangent(TangentRule::Pointwise)
     .random()
-    .batch([](const Batched& mean, const Batched& std, const GeneratorPointer& generator) {
-      check_all_differ();
-      int64_t rank = std::max(mean.rank(), std.rank());
-      Batched means = mean.is_batched() ? mean : Batched(batch_all(mean), 0);
-      return Batched(normal(batch_first(means, rank), batch_first(std, rank), generator), 0);
-    })
+    .use(BatchRandom{})
     .node("NormalBackward3");
 UMBRA_OPERATOR("normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor")
     .all_backends([](const Tensor& mean, double std, const GeneratorPointer& generator) {
@@ -133,10 +120,7 @@ UMBRA_OPERATOR("normal.Tensor_float(Tensor mean, float std=1., *, Generator? gen
               [](const Tensor& grad, SymIntArrayRef sizes) { return zeros_of(sizes, grad); })
     .tangent(TangentRule::Pointwise)
     .random()
-    .batch([](const Batched& mean, double std, const GeneratorPointer& generator) {
-      check_all_differ();
-      return Batched(normal(batch_all(mean), std, generator), 0);
-    })
+    .use(BatchRandom{})
     .node("NormalBackward1");
 UMBRA_OPERATOR("normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor")
     .all_backends([](double mean, const Tensor& std, const GeneratorPointer& generator) {
@@ -148,10 +132,7 @@ UMBRA_OPERATOR("normal.float_Tensor(float mean, Tensor std, *, Generator? genera
               [](const Tensor& grad, SymIntArrayRef sizes) { return zeros_of(sizes, grad); })
     .tangent(TangentRule::Pointwise)
     .random()
-    .batch([](double mean, const Batched& std, const GeneratorPointer& generator) {
-      check_all_differ();
-      return Batched(normal(mean, batch_all(std), generator), 0);
-    })
+    .use(BatchRandom{})
     .node("NormalBackward2");
 
 UMBRA_OPERATOR(
@@ -186,7 +167,8 @@ UMBRA_OPERATOR("poisson(Tensor self, Generator? generator=None) -> Tensor")
     })
     .gradient("self", {"grad"}, zero_gradient)
     .tangent(TangentRule::Pointwise)
-    .random();
+    .random()
+    .use(BatchRandom{});
 
 UMBRA_OPERATOR("binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor")
     .generated_out("binomial.out")
@@ -202,6 +184,7 @@ UMBRA_OPERATOR("binomial(Tensor count, Tensor prob, Generator? generator=None) -
       kernels::binomial(out, count, prob, generator_or_default(generator));
     })
     .random()
+    .use(BatchRandom{})
     .use(NeedsData{});
 
 // ---- gamma, Dirichlet ----
@@ -216,7 +199,8 @@ UMBRA_OPERATOR("_standard_gamma(Tensor self, Generator? generator=None) -> Tenso
               [](const Tensor& grad, const Tensor& self, const Tensor& result) {
                 return grad.mul(_standard_gamma_grad(self, result));
               })
-    .random();
+    .random()
+    .use(BatchRandom{});
 
 UMBRA_OPERATOR("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor")
     .generated_out("_standard_gamma_grad.out")
@@ -239,6 +223,7 @@ UMBRA_OPERATOR("_sample_dirichlet(Tensor self, Generator? generator=None) -> Ten
       kernels::dirichlet(out, self, generator_or_default(generator));
     })
     .random()
+    .use(BatchRandom{})
     .use(NeedsData{});
 
 UMBRA_OPERATOR("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor")
@@ -296,7 +281,13 @@ UMBRA_OPERATOR(
                            generator_or_default(generator));
     })
     .not_differentiable()
-    .random();
+    .random()
+    .batch([](const Batched& self, SymInt count, bool replacement, const GeneratorPointer& generator) {
+      check_all_differ();
+      Batched all(batch_all(self), 0);
+      if (self.rank() != 2) return Batched(multinomial(all.value, count, replacement, generator), 0);
+      return unfold_batch(multinomial(fold_batch(all, 0), count, replacement, generator), 0);
+    });
 
 }  // namespace
 }  // namespace umbra::ops

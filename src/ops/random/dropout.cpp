@@ -1,6 +1,7 @@
 // Dropout.
 #include <cmath>
 
+#include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -32,7 +33,20 @@ UMBRA_OPERATOR("native_dropout(Tensor input, float p, bool? train) -> (Tensor, T
               })
     .differentiable_outputs({true, false})
     .random()
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch([](const Batched& input, double p, std::optional<bool> train) {
+      if (batch_scope().randomness != Randomness::Same || !train.value_or(true)) {
+        auto [out, mask] = native_dropout(batch_all(input), p, train);
+        return std::tuple(Batched(out, 0), Batched(mask, 0));
+      }
+      // One mask for all elements of the batch.
+      Tensor all = batch_first(input);
+      TensorOptions options = all.options();
+      options.dtype = DType::Bool;
+      Tensor mask = empty(all.sym_sizes().drop_front(), options).bernoulli_(1 - p);
+      return std::tuple(Batched(all.mul(mask).mul_(p == 1 ? 0 : 1 / (1 - p)), 0),
+                        Batched(mask.expand(all.sym_sizes()), 0));
+    });
 
 UMBRA_OPERATOR("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor")
     .generated_out("native_dropout_backward.out")
@@ -47,20 +61,25 @@ UMBRA_OPERATOR("native_dropout_backward(Tensor grad_output, Tensor mask, float s
     .linear()
     .tags({Tag::Pointwise});
 
-/// One number for each element, or for each channel of each example.
-Tensor empty_noise(const Tensor& input, bool by_feature) {
-  TensorOptions options;
+/// Transforms (grad, vmap, ...) draw the noise apart from the input: how that lies, and whether it is batched, does not
+/// matter to it.
+bool draws_apart() { return dispatch_state().include.has(DispatchKey::Level); }
+
+/// One number for each element, or for each channel of each example: whether it is kept.
+Tensor kept_noise(const Tensor& input, double p, bool by_feature) {
+  TensorOptions options = input.options();
   if (input.is_complex()) options.dtype = real_type(input.dtype());
-  if (!by_feature) return empty_like(input, options);
-  check(input.dim() >= 2, "Feature dropout requires at least 2 dimensions in the input");
-  SymShape sizes(static_cast<size_t>(input.dim()), SymInt(1));
-  for (size_t d = 0; d < 2; ++d) sizes[d] = input.sym_sizes()[d];
-  return input.new_empty(sizes, options);
+  check(!by_feature || input.dim() >= 2, "Feature dropout requires at least 2 dimensions in the input");
+  SymShape sizes(input.sym_sizes());
+  for (size_t d = 2; by_feature && d < sizes.size(); ++d) sizes[d] = 1;
+  if (draws_apart()) return bernoulli(empty({}, options).expand(sizes), 1 - p);
+  Tensor noise = by_feature ? input.new_empty(sizes, options) : empty_like(input, options);
+  return noise.bernoulli_(1 - p);
 }
 
 /// What is kept, scaled up for what is not; complex numbers are kept or dropped whole.
 Tensor scaled_noise(const Tensor& input, double p, bool by_feature) {
-  return empty_noise(input, by_feature).bernoulli_(1 - p).div_(Scalar(1 - p));
+  return kept_noise(input, p, by_feature).div_(Scalar(1 - p));
 }
 
 /// Alpha dropout: what is dropped becomes the value that selu tends to, and all is scaled and moved so that mean and
@@ -70,7 +89,7 @@ struct AlphaNoise {
   AlphaNoise(const Tensor& input, double p, bool by_feature) {
     constexpr double kAlpha = 1.7580993408473766;
     double scale = 1 / std::sqrt((kAlpha * kAlpha * p + 1) * (1 - p));
-    Tensor kept = empty_noise(input, by_feature).bernoulli_(1 - p);
+    Tensor kept = kept_noise(input, p, by_feature);
     offset = kept.add(-1).mul_(kAlpha * scale).add_(kAlpha * scale * p);
     factor = kept.mul_(scale);
   }
@@ -113,7 +132,7 @@ UMBRA_OPERATOR("dropout(Tensor input, float p, bool train) -> Tensor")
       // could not be drawn in the order in which the input lies.
       bool one_kernel = input.device().type == DeviceType::CUDA || active_mode(DispatchKey::Functionalize) ||
                         (active_mode(DispatchKey::Proxy) && input.is_symbolic());
-      one_kernel = one_kernel && train && p > 0 && p < 1 && !input.sym_numel().same(0);
+      one_kernel = one_kernel && !draws_apart() && train && p > 0 && p < 1 && !input.sym_numel().same(0);
       return one_kernel ? std::get<0>(native_dropout(input, p, train)) : drop(input, p, train, false);
     })
     .tags(kFunctional);

@@ -80,7 +80,7 @@ UMBRA_OPERATOR("normal_functional(Tensor self, float mean=0., float std=1., *, G
     .elementwise()
     .random()
     .not_differentiable()
-    .use(BatchRandomLike{});
+    .use(BatchRandom{});
 
 UMBRA_OPERATOR("normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor(a!)")
     .meta([](const Tensor& self, double, double std, const GeneratorPointer&) {
@@ -237,7 +237,7 @@ UMBRA_OPERATOR("bernoulli.p(Tensor self, float p, *, Generator? generator=None) 
     .elementwise()
     .random()
     .not_differentiable()
-    .use(BatchRandomLike{});
+    .use(BatchRandom{});
 
 UMBRA_OPERATOR("bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)")
     .meta([](const Tensor& self, double p, const GeneratorPointer&) {
@@ -278,13 +278,7 @@ UMBRA_OPERATOR("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
     .tangent(TangentRule::Pointwise)
     .random()
     .tags({Tag::CastsToOut})
-    .batch([](const Batched& self, const GeneratorPointer& generator) {
-      check(batch_scope().randomness != Randomness::Same || !self.is_batched(),
-            "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with "
-            "functorch");
-      Tensor all = batch_all(self);
-      return Batched(generator ? bernoulli(all, generator) : bernoulli(all), 0);
-    });
+    .use(BatchRandom{});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/copy.h"
+#include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/out_variant.h"
@@ -143,7 +144,8 @@ UMBRA_OPERATOR(
       check_order(lower, upper);
       return rrelu_with_noise(self, empty_like(self), lower, upper, training, generator);
     })
-    .tags({Tag::NondeterministicSeeded, Tag::Pointwise});
+    .tags({Tag::NondeterministicSeeded, Tag::Pointwise})
+    .use(NotBatched{});
 
 UMBRA_OPERATOR(
     "rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? "
@@ -153,7 +155,8 @@ UMBRA_OPERATOR(
       check_order(lower, upper);
       return rrelu_with_noise_(self, empty_like(self), lower, upper, training, generator);
     })
-    .tags({Tag::NondeterministicSeeded});
+    .tags({Tag::NondeterministicSeeded})
+    .use(NotBatched{});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "umbra/core/interrupt.h"
 #include "umbra/export/unlift.h"
 #include "umbra/generated/functions.h"
@@ -46,6 +49,30 @@ TEST(Source, AModuleRunsWithoutPython) {
   Value m = module_of(kBranch, {Value(full({2}, Scalar(3.0)))});
   EXPECT_EQ(jit::run(forward_of(m), {m, Value(ones({2}))}).tensor().sum().item().to_double(), 6);
   EXPECT_EQ(jit::run(forward_of(m), {m, Value(ones({2}).neg())}).tensor().sum().item().to_double(), -8);
+}
+
+TEST(Source, ThreadsThatCallAMethodForTheFirstTimeAllRunIt) {
+  Value m = module_of(R"(class M(Module):
+  __parameters__ = []
+  __buffers__ = []
+  last : Tensor
+  def forward(self: __torch__.M, x: Tensor) -> Tensor:
+    y = (self).twice(x, )
+    self.last = y
+    return torch.add(self.last, y)
+  def twice(self: __torch__.M, x: Tensor) -> Tensor:
+    return torch.add(x, x)
+)",
+                      {Value(zeros({2}))});
+  std::atomic<int> right = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&] {
+      for (int round = 0; round < 50; ++round)
+        right += jit::run(forward_of(m), {m, Value(ones({2}))}).tensor().sum().item().to_double() == 8;
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right, 400);
 }
 
 TEST(Source, AProgramThatDoesNotEndIsInterrupted) {

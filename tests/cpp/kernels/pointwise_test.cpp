@@ -119,9 +119,47 @@ TEST(Pointwise, FunctionsOfDoublesAreGoodToAFewOfTheLastPlace) {
   EXPECT_LT(error_of_doubles(functors::Tanh{}, std::tanh, -1, 1), 1.01);
   EXPECT_LT(error_of_doubles(functors::Tanh{}, std::tanh, -25, 25), 1.01);
   EXPECT_LT(error_of_doubles(functors::Erf{}, std::erf, -1e-3, 1e-3), 1.3);
+  EXPECT_LT(error_of_doubles(functors::Erf{}, std::erf, -1, 1), 1.3);
   EXPECT_LT(error_of_doubles(functors::Erf{}, std::erf, -7, 7), 1.3);
   EXPECT_LT(error_of_doubles(functors::Erfc{}, std::erfc, -7, 3), 2);
   EXPECT_LT(error_of_doubles(functors::Erfc{}, std::erfc, 3, 30), 2);
+}
+TEST(Pointwise, CircularFunctionsOfDoublesAreGoodToTheLastPlace) {
+  for (double end : {0.1, 4.0, 1e3, 9e5, 1e7, 1e15}) {
+    EXPECT_LT(error_of_doubles(functors::Sin{}, std::sin, -end, end), 1.01) << end;
+    EXPECT_LT(error_of_doubles(functors::Cos{}, std::cos, -end, end), 1.01) << end;
+    EXPECT_LT(error_of_doubles(functors::Tan{}, std::tan, -end, end), 1.01) << end;
+    EXPECT_LT(error_of_doubles(functors::Atan{}, std::atan, -end, end), 1.01) << end;
+  }
+  for (double multiple : {1.5707963267948966, 3.141592653589793, 355.0, 411557987 * 0.001}) {
+    EXPECT_LT(error_of_doubles(functors::Sin{}, std::sin, multiple - 1e-9, multiple + 1e-9), 1.01) << multiple;
+    EXPECT_LT(error_of_doubles(functors::Cos{}, std::cos, multiple - 1e-9, multiple + 1e-9), 1.01) << multiple;
+    EXPECT_LT(error_of_doubles(functors::Tan{}, std::tan, multiple - 1e-9, multiple + 1e-9), 1.01) << multiple;
+  }
+  for (double middle : {-1.0, -0.5, 0.0, 0.5, 0.99}) {
+    const double low = std::max(middle - 0.05, -1.0), high = std::min(middle + 0.05, 1.0);
+    EXPECT_LT(error_of_doubles(functors::Asin{}, std::asin, low, high), 1.01) << middle;
+    EXPECT_LT(error_of_doubles(functors::Acos{}, std::acos, low, high), 1.01) << middle;
+  }
+  EXPECT_LT(error_of_doubles(functors::Asin{}, std::asin, -1, 1), 1.01);
+  EXPECT_LT(error_of_doubles(functors::Acos{}, std::acos, -1, 1), 1.01);
+}
+TEST(Pointwise, SmallAnglesDoNotDependOnLargeOnesBesideThem) {
+  std::vector<double> small, mixed;
+  for (int i = 0; i < 1000; ++i) small.push_back(0.37 * i - 100);
+  mixed = small;
+  for (int i = 0; i < 1000; i += 3) mixed[i] = i % 2 ? 1e20 : kInfinity;
+  auto check = [&](const auto& functor) {
+    const std::vector<double> alone = unary(functor, small), beside = unary(functor, mixed);
+    for (int i = 0; i < 1000; ++i) {
+      if (i % 3 != 0) {
+        ASSERT_EQ(alone[i], beside[i]) << small[i];
+      }
+    }
+  };
+  check(functors::Sin{});
+  check(functors::Cos{});
+  check(functors::Tan{});
 }
 TEST(Pointwise, FunctionsOfDoublesTakeEveryNumber) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = kInfinity;
@@ -145,6 +183,12 @@ TEST(Pointwise, FunctionsOfDoublesTakeEveryNumber) {
   check(functors::Tanh{}, std::tanh);
   check(functors::Erf{}, std::erf);
   check(functors::Erfc{}, std::erfc);
+  check(functors::Sin{}, std::sin);
+  check(functors::Cos{}, std::cos);
+  check(functors::Tan{}, std::tan);
+  check(functors::Asin{}, std::asin);
+  check(functors::Acos{}, std::acos);
+  check(functors::Atan{}, std::atan);
 }
 
 TEST(Pointwise, RootsOfFloatsAreRoundedExactly) {

@@ -26,6 +26,7 @@ UMBRA_OF_DOUBLE(bessel_k0e, bessel::k0e)
 UMBRA_OF_DOUBLE(bessel_k1e, bessel::k1e)
 UMBRA_OF_DOUBLE(erfcx, error_function::erfcx)
 UMBRA_OF_DOUBLE(log_ndtr, error_function::log_ndtr)
+UMBRA_OF_DOUBLE(ndtri, error_function::ndtri)
 #undef UMBRA_OF_DOUBLE
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity(), kEuler = 0.57721566490153286;

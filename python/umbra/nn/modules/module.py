@@ -79,11 +79,10 @@ class Module(HasState):
             elif kind == "__dict__":
                 self.__dict__.pop(name, None)
             else:
-                self.__dict__[kind].pop(name, None)
+                _C._module_members(self, kind).pop(name, None)
 
     def __setattr__(self, name, value):
-        values = self.__dict__
-        parameters, modules, buffers = values.get("_parameters"), values.get("_modules"), values.get("_buffers")
+        parameters, modules, buffers = (_C._module_members(self, kind) for kind in ("_parameters", "_modules", "_buffers"))
         if isinstance(value, Parameter):
             if parameters is None:
                 raise AttributeError("cannot assign parameters before Module.__init__() call")
@@ -123,8 +122,8 @@ class Module(HasState):
 
     def __delattr__(self, name):
         for kind in ("_parameters", "_buffers", "_modules"):
-            if name in self.__dict__[kind]:
-                del self.__dict__[kind][name]
+            if name in (members := _C._module_members(self, kind)):
+                del members[name]
                 self._non_persistent_buffers_set.discard(name)
                 return
         super().__delattr__(name)

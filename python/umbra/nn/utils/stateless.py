@@ -1,7 +1,9 @@
 """Calling a module with other tensors in place of its own."""
+import contextlib
 import itertools
 import warnings
 
+from umbra import _C
 from umbra._C import Tensor
 from umbra._options import not_built
 from umbra.nn.parameter import Parameter
@@ -93,6 +95,46 @@ def _reparametrize_module(module, parameters_and_buffers, *, tie_weights=False, 
             after = place.swap(before)
             if path in parameters_and_buffers and after is not parameters_and_buffers[path]:
                 parameters_and_buffers[path] = after
+
+
+@uninterrupted
+def _standing_in(module, named):
+    """The same on this thread alone: the others see the module as it is. For captures, where what asks a module's `__dict__` itself finds the tensors that
+    are there, which are then closed over."""
+    holders = {}
+    for path in named:
+        holder, _, name = path.rpartition(".")
+        part = module.get_submodule(holder)
+        holders.setdefault(id(part), (part, {}))[1].setdefault(name, []).append(path)
+    with contextlib.ExitStack() as stack:
+        swapped = {}
+        for part, names in holders.values():
+            seen = [{name: named[names[name][-1]] if name in names else value for name, value in getattr(part, kind).items()} for kind in _KINDS]
+            if _C._enter_stand_ins(part, *seen):
+                stack.callback(_leave, part, names, seen, named)
+            else:
+                swapped.update((path, named[path]) for paths in names.values() for path in paths)
+        with _reparametrize_module(module, swapped) if swapped else contextlib.nullcontext():
+            yield
+        named.update((path, tensor) for path, tensor in swapped.items() if tensor is not named[path])
+
+
+def _leave(part, names, seen, named):
+    """Other threads see what was changed besides the stand-ins; what was put in the places of these is in `named`."""
+    _C._leave_stand_ins(part)
+    after = {name: value for members in seen for name, value in members.items() if name in names}
+    for name, paths in names.items():
+        for path in paths:
+            if after.get(name, _missing) is not named[path]:
+                named[path] = after.get(name, _missing)
+    for kind, members in zip(_KINDS, seen):
+        own = getattr(part, kind)
+        for name in own.keys() - members.keys() - names.keys():
+            del own[name]
+        own.update((name, value) for name, value in members.items() if name not in names and own.get(name, _missing) is not value)
+
+
+_KINDS = ("_parameters", "_buffers")
 
 
 def _one_dict(parameter_and_buffer_dicts):
