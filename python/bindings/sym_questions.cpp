@@ -1,6 +1,7 @@
 // What is asked of symbolic numbers without a value: what is known, the example's value, what must hold.
 #include "fake.h"
 #include "sym.h"
+#include "sym/observed.h"
 #include "umbra/sym/expression.h"
 #include "umbra/sym/functions.h"
 
@@ -51,6 +52,14 @@ void bind_sym_questions(nb::module_& m) {
     if (is_sym_bool(a.ptr())) return nb::bool_(node->hint_int() != 0);
     check<Error>(node->has_hint(), "the symbolic value ", node->to_string(), " has no hint");
     return integer_object(static_cast<const sym::Expression*>(node)->hint().integer);
+  });
+  // What it is for the example that goes along with a capture, where that is known.
+  m.def("_sym_observed", [](nb::handle a) -> nb::object {
+    std::optional<sym::Number> seen = sym::observed(static_cast<const sym::Expression*>(expect_node(a)));
+    if (!seen) return nb::none();
+    if (is_sym_float(a.ptr())) return nb::float_(seen->as_double());
+    if (is_sym_bool(a.ptr())) return nb::bool_(seen->integer != 0);
+    return integer_object(seen->integer);
   });
   m.def("_sym_shape_env",
         [](nb::handle a) { return ShapeEnvObject{IntrusivePtr<sym::ShapeEnv>(&env_of(expect_node(a)))}; });

@@ -102,20 +102,23 @@ Tensor to_functional(const Tensor& value) {
   return wrapper;
 }
 
+/// What is inside a wrapper is computed below the layer that would put the wrapper in its place.
+constexpr DispatchKeySet kOutside = DispatchKeySet(kKey) | DispatchKey::Lift;
+
 Tensor from_functional(const Tensor& wrapper) {
-  ExcludeKeys off(kKey);
+  ExcludeKeys off(kOutside);
   return unwrap(wrapper);
 }
 
 Tensor from_functional_as_shown(const Tensor& wrapper) {
-  ExcludeKeys off(kKey);
+  ExcludeKeys off(kOutside);
   Tensor value = unwrap(wrapper);
   if (value.sym_strides() == wrapper.sym_strides() || !wrapper.is_non_overlapping_and_dense()) return value;
   return value.new_empty_strided(wrapper.sym_sizes(), wrapper.sym_strides()).copy(value);
 }
 
 void set_contents(const Tensor& wrapper, const Tensor& value) {
-  ExcludeKeys off(kKey);
+  ExcludeKeys off(kOutside);
   write_value(wrapper, value);
 }
 

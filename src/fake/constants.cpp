@@ -52,18 +52,21 @@ void note_write_apart(const Tensor& written) {
 
 }  // namespace
 
+namespace {
+Tensor real_copy(const Tensor& value) {
+  WithoutMode without(DispatchKey::Fake);
+  SaveDispatchState state;
+  dispatch_state() = {};
+  return value.clone();
+}
+}  // namespace
+
 bool lift_literal(const Operator& op, FakeModeImpl& mode, Value* frame) {
   if (!op.has_tag(Tag::LiftsData)) return false;
   const Tensor& literal = frame[0].tensor_ref();
   bool small = literal.storage()->has_data() && literal.numel() <= kLargestConstant;
   // The value is the program's to write, the literal may be a graph's too.
-  auto copy = [&] {
-    WithoutMode without(DispatchKey::Fake);
-    SaveDispatchState state;
-    dispatch_state() = {};
-    return literal.clone();
-  };
-  frame[0] = Value(small ? fake_with_constant(mode, copy()) : mode.from_tensor(literal));
+  frame[0] = Value(small ? fake_with_constant(mode, real_copy(literal)) : mode.from_tensor(literal));
   return true;
 }
 
@@ -138,9 +141,13 @@ void forget_written_constants(const Operator& op, FakeModeImpl& mode, Value* fra
   for (size_t i = 0; i < op.argument_count(); ++i)
     if (op.schema().arguments[i].alias.write)
       frame[i].each_tensor([&](TensorImpl* t) {
-        if (!t->keys().has(DispatchKey::Fake)) return;
-        note_write_apart(Tensor(IntrusivePtr<TensorImpl>(t)));
+        Tensor tensor{IntrusivePtr<TensorImpl>(t)};
+        const Tensor* value = fake_constant(tensor);
+        if (!value) return;
+        Tensor kept = mode.options().propagate_real_tensors ? real_copy(*value) : Tensor();
+        note_write_apart(tensor);
         t->set_layer_state(IntrusivePtr<RefCounted>(&mode));
+        if (kept.defined()) carry(mode, tensor, kept);  // no constant any more, but what it is for the example is known
       });
 }
 

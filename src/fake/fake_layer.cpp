@@ -6,6 +6,7 @@
 #include "fake/seen_calls.h"
 #include "sym/most_size.h"
 #include "sym/observed.h"
+#include "umbra/core/wrapped_number.h"
 #include "umbra/generated/functions.h"
 #include "umbra/sym/draft.h"
 
@@ -177,25 +178,23 @@ Tensor make_fake(const TensorSpec& spec, void* context) { return static_cast<Fak
 /// The call over the real tensors that its fake ones carry; false where one carries none.
 bool read_carried(const Operator& op, Frame& inner) {
   bool all = true;
+  // Sizes and numbers that were seen beside are numbers there.
+  auto number = [&](const Scalar& s) {
+    std::optional<Scalar> value = sym::observed(s);
+    all &= value.has_value();
+    return value.value_or(Scalar(0));
+  };
   auto carried = [&](const Tensor& t) {
+    if (t.defined() && t.impl()->is_wrapped_number()) return wrapped_number(number(wrapped_scalar(t)));
     const Tensor* real = t.defined() ? fake_real(t) : nullptr;
     all &= real || !t.defined() || !t.is_fake();
     return real ? *real : t;
   };
-  // Sizes that were seen beside are numbers there.
-  auto number = [&](SymInt s) {
-    std::optional<int64_t> value = sym::observed(s);
-    all &= value.has_value();
-    return SymInt(value.value_or(0));
-  };
   for (size_t i = 0; i < op.argument_count(); ++i) {
-    if (inner[i].is_symbolic()) {
-      if (!inner[i].is_sym_int()) return false;
-      inner[i] = Value(number(inner[i].to_sym_int()));
-    }
+    if (inner[i].is_symbolic()) inner[i] = Value(number(inner[i].to_scalar()));
     if (inner[i].is_int_list() && any_symbolic(inner[i].int_list())) {
       std::vector<SymInt> numbers;
-      for (SymInt s : inner[i].int_list()) numbers.push_back(number(s));
+      for (SymInt s : inner[i].int_list()) numbers.push_back(number(s).to_int());
       inner[i] = Value(std::move(numbers));
     }
     if (inner[i].is_tensor()) {
@@ -205,7 +204,10 @@ bool read_carried(const Operator& op, Frame& inner) {
       for (Tensor& t : list) t = carried(t);
       inner[i] = Value(std::move(list));
     } else if (inner[i].is_list()) {
-      inner[i].each_tensor([&](TensorImpl*) { all = false; });
+      std::vector<Value> items(inner[i].list().begin(), inner[i].list().end());
+      for (Value& item : items)
+        if (item.is_tensor()) item = Value(carried(item.tensor_ref()));
+      inner[i] = Value(std::move(items));
     } else if (inner[i].tag() == Value::Tag::Device) {
       all &= inner[i].to_device().type == DeviceType::CPU;
     }
@@ -230,13 +232,22 @@ void observe(const Value& fake, const Value& real) {
   }
 }
 
+/// How often the memory of a call's tensors has been written.
+uint64_t writes_to(const Operator& op, Frame& frame) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    frame[i].each_tensor([&](TensorImpl* t) { sum += t->storage()->version(); });
+  return sum;
+}
+
 /// Runs the operator on fakes, and beside on the real tensors that they carry.
 void run_beside(const Operator& op, FakeModeImpl& mode, Value* frame) {
   Frame inner(op, frame);
   bool real = read_carried(op, inner);
+  uint64_t writes = real ? writes_to(op, inner) : 0;
   run_fake(op, mode, frame);
-  if (op.is_view()) separate_views(op, mode, frame);
-  if (!real) return;
+  if (op.is_view() || !op.is_mutable()) separate_views(op, mode, frame);  // _unsafe_view shares memory, too
+  if (!real || writes_to(op, inner) != writes) return;  // the operators that it is made of wrote already
   {
     WithoutMode without(DispatchKey::Fake);
     SaveDispatchState state;

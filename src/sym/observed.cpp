@@ -19,10 +19,17 @@ Seen& seen() {
   return table;
 }
 
+const Expression* expression_of(const Scalar& symbolic) {
+  const SymNode* node = symbolic.is_bool()       ? symbolic.to_sym_bool().node()
+                        : symbolic.is_floating() ? symbolic.to_sym_float().node()
+                                                 : symbolic.to_sym_int().node();
+  return static_cast<const Expression*>(node);
+}
+
 const Expression* symbol_of(const Scalar& scalar) {
-  if (!scalar.is_symbolic() || scalar.is_bool()) return nullptr;
-  const SymNode* node = scalar.is_floating() ? scalar.to_sym_float().node() : scalar.to_sym_int().node();
-  auto* expression = static_cast<const Expression*>(node);
+  if (!scalar.is_symbolic()) return nullptr;
+  const Expression* expression = expression_of(scalar);
+  if (scalar.is_bool() && expression->is_relation()) expression = expression->arg(0);  // a bool that was read: u0 == 1
   return expression->is(Kind::Symbol) && !expression->has_hint() ? expression : nullptr;
 }
 
@@ -35,11 +42,12 @@ void observe(const Scalar& symbol, const Scalar& value) {
   std::lock_guard lock(table.mutex);
   Bindings& bindings = table.values[&unbacked->env()];
   if (unbacked->type() == Type::Float) bindings.set(unbacked, value.to_double());
-  else bindings.set(unbacked, value.to_int());
+  else bindings.set(unbacked, value.is_bool() ? int64_t{value.to_bool()} : value.to_int());
   table.environments = table.values.size();
 }
 
 std::optional<Number> observed(const Expression* a) {
+  if (a->has_hint()) return a->hint();
   Seen& table = seen();
   if (table.environments == 0) return std::nullopt;
   std::lock_guard lock(table.mutex);
@@ -55,10 +63,12 @@ std::optional<Number> observed(const Expression* a) {
   return a->env().evaluate(a, bindings);
 }
 
-std::optional<int64_t> observed(SymInt value) {
-  if (!value.is_symbolic()) return value.value();
-  std::optional<Number> number = observed(static_cast<const Expression*>(value.node()));
-  return number ? std::optional(static_cast<int64_t>(number->integer)) : std::nullopt;
+std::optional<Scalar> observed(const Scalar& value) {
+  if (!value.is_symbolic()) return value;
+  std::optional<Number> number = observed(expression_of(value));
+  if (!number) return std::nullopt;
+  if (value.is_bool()) return Scalar(number->integer != 0);
+  return value.is_floating() ? Scalar(number->as_double()) : Scalar(static_cast<int64_t>(number->integer));
 }
 
 void forget_observed(const ShapeEnv& env) noexcept {

@@ -7,14 +7,16 @@
 #include "umbra/core/scalar.h"
 #include "umbra/sym/shape_env.h"
 
-namespace umbra::sym {
+namespace UMBRA_API umbra {
+namespace sym {
 
 /// Notes the value of an unbacked symbol; anything else is left alone.
 void observe(const Scalar& symbol, const Scalar& value);
 /// The value of an expression whose symbols all have hints or were seen; none where one was not.
 std::optional<Number> observed(const Expression* a);
-std::optional<int64_t> observed(SymInt value);
+std::optional<Scalar> observed(const Scalar& value);
 /// Forgets what was seen of an environment that goes.
 void forget_observed(const ShapeEnv& env) noexcept;
 
-}  // namespace umbra::sym
+}  // namespace sym
+}  // namespace umbra

@@ -157,6 +157,101 @@ def test_a_draft_goes_on_without_a_fake_kernel():
         export(Function(lambda x: umbra.ops.drafts.without_fake(x)), (x,))
 
 
+@umbra.library.custom_op("drafts::scaled", mutates_args=())
+def _scaled(x: umbra.Tensor, k: int) -> umbra.Tensor:
+    return x * k
+
+
+_scaled.register_fake(lambda x, k: umbra.empty_like(x))
+
+
+@umbra.library.custom_op("drafts::add_into", mutates_args=("x",))
+def _add_into(x: umbra.Tensor, y: umbra.Tensor) -> umbra.Tensor:
+    x.add_(y)
+    return y * 2
+
+
+_add_into.register_fake(lambda x, y: umbra.empty_like(y))
+
+
+@umbra.library.custom_op("drafts::a_number", mutates_args=())
+def _a_number(x: umbra.Tensor) -> int:
+    return int(x.sum())
+
+
+@pytest.mark.filterwarnings("ignore:1 issue")
+@pytest.mark.parametrize("function", [
+    lambda x: x * x.shape[0],
+    lambda x: x * x.sum().item(),
+    lambda x: x * (x.sum() > 0).item(),
+    lambda x: _scaled(x, x.shape[0] * 2),
+    lambda x: _scaled(x, x.sum().to(umbra.int64).item()),
+    lambda x: umbra.ops.drafts.without_fake(x).sum().item() * x,
+])
+def test_what_goes_along_with_a_draft_knows_its_symbolic_numbers(function):
+    program = draft_export(Function(function), (umbra.ones(3),), dynamic_shapes=({0: Dim.AUTO},))
+    for made in (program, program.run_decompositions()):
+        assert umbra.equal(made.module()(umbra.ones(5)), function(umbra.ones(5)))
+
+
+@pytest.mark.filterwarnings("ignore:1 issue")
+def test_a_draft_that_calls_an_operator_without_fake_kernel_is_taken_apart():
+    program = draft_export(Function(lambda x: umbra.nn.functional.silu(umbra.ops.drafts.without_fake(x))), (umbra.full((3,), 2.0),))
+    table = {umbra.ops.aten.silu.default: lambda x: x * x.sigmoid()}
+    apart = program.run_decompositions(table).run_decompositions(table)
+    assert umbra.ops.aten.sigmoid.default in {node.target for node in apart.graph.nodes}
+    assert umbra.allclose(apart.module()(umbra.full((3,), 2.0)), program.module()(umbra.full((3,), 2.0)))
+
+
+@pytest.mark.filterwarnings("ignore:1 issue")
+def test_the_example_of_a_draft_is_written_once():
+    def function(x):
+        y = x.clone()
+        _add_into(y, x)
+        return y + 1 if y.sum() < 2.5 * x.sum() else y - 1
+    assert umbra.equal(draft_export(Function(function), (umbra.ones(3),)).module()(umbra.ones(3)), umbra.full((3,), 3.0))
+
+
+def _written(write):
+    def function(x):
+        y = x.clone()
+        write(y)
+        return y
+    return function
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: umbra.kron(x, x),
+    lambda x: umbra.ops.aten._unsafe_view(x, [4, 1]) * umbra.ops.aten._unsafe_view(x, [1, 4]),
+    lambda x: x[x > 0] * 2,
+    _written(lambda y: umbra._foreach_add_([y], 1.0)),
+    _written(lambda y: y.index_add_(0, umbra.tensor([0]), umbra.ones(1))),
+    lambda x: umbra.tensor([1.0, 2.0]).add_(x[:2]),
+    lambda x: umbra.tensor([1.0, 2.0]).mul_(3) + x[:2],
+])
+def test_what_goes_along_with_a_draft_is_what_the_module_computes(function):
+    x = umbra.arange(4.0)
+    program = draft_export(Function(function), (x,))
+    last = next(node for node in program.graph.nodes if node.op == "output").args[0][0]
+    assert umbra.equal(last.meta["val"].real_tensor, function(x))
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: umbra.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,)),
+    lambda x: umbra._higher_order_ops.map(lambda row: row.sin(), x),
+    lambda x: umbra._higher_order_ops.scan(lambda carry, row: (carry + row, carry * row), x.new_zeros(3), x)[1],
+])
+def test_what_an_operator_of_functions_gives_is_not_known_of_the_example(function):
+    program = draft_export(Function(function), (umbra.ones(2, 3),))
+    last = next(node for node in program.graph.nodes if node.op == "output").args[0][0]
+    assert last.meta["val"].real_tensor is None
+
+
+def test_a_draft_refuses_an_operator_without_fake_kernel_that_gives_a_number():
+    with pytest.raises(RuntimeError, match=r"we don't support operators that return non-Tensors\. Got drafts::a_number\(Tensor x\) -> SymInt"):
+        draft_export(Function(lambda x: x * _a_number(x)), (umbra.ones(3),))
+
+
 @pytest.mark.filterwarnings("ignore:1 issue")
 def test_a_draft_finds_a_fake_kernel_that_is_wrong():
     program = draft_export(Function(lambda x: umbra.ops.drafts.wrong_fake(x) * 2), (umbra.ones(2, 3),))

@@ -587,3 +587,18 @@ def test_the_operator_of_cond_takes_its_arguments_by_name():
         assert function(tensor(which), tensor([1.0])).item() == (2 if which else 0)
     with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
         umbra.ops.higher_order.cond(tensor(True), true_fn=lambda x: x, false_fn=lambda x: x, operands=[tensor(1.0)], other=1)
+
+
+@pytest.mark.parametrize("operator", ["map", "scan"])
+def test_rows_of_a_tensor_written_before_are_captured_with_symbols(operator):
+    def function(x):
+        y = x.clone()
+        y.add_(1)
+        if operator == "map":
+            return map(lambda row: row.sin(), y)
+        return scan(lambda carry, row: (carry + row, carry * row), x.new_zeros(4), y)[1]
+
+    compiled = umbra.compile(function, backend="aot_eager", dynamic=True)
+    for rows in (3, 5):
+        x = umbra.randn(rows, 4)
+        assert umbra.allclose(compiled(x), function(x))

@@ -88,6 +88,43 @@ def test_reductions(tmp_path, number):
     agrees(tmp_path, lambda x: tuple(REDUCTIONS[number](x)) if not isinstance(REDUCTIONS[number](x), torch.Tensor) else REDUCTIONS[number](x), (X,), (LONG,), dynamic=BATCH)
 
 
+ALONG_NOTHING = [
+    lambda x: x.sum(0, keepdim=True), lambda x: x.mean(-1), lambda x: x.amax(0), lambda x: x.max(0), lambda x: x.argmin(-1, keepdim=True), lambda x: (x > 0).all(0),
+    lambda x: x.softmax(0), lambda x: x.log_softmax(-1), lambda x: x.cumsum(0), lambda x: x.logsumexp(0), lambda x: x.sort(0), lambda x: x.topk(1, 0), lambda x: x.flip(0),
+    lambda x: x.std(0, correction=0), lambda x: x.squeeze(0), lambda x: x.unsqueeze(-1), lambda x: x.gather(0, torch.tensor(0)), lambda x: x.nonzero(),
+    lambda x: x.index_select(0, torch.tensor([0])), lambda x: x.scatter(0, torch.tensor(0), 5.0), lambda x: x.transpose(0, -1), lambda x: torch.linalg.vector_norm(x, 2, 0),
+]
+
+
+def test_attention_of_matrices(tmp_path):
+    agrees(tmp_path, lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True), (X,), (LONG,), dynamic=BATCH)
+
+
+@pytest.mark.parametrize("number", range(len(ALONG_NOTHING)))
+def test_a_scalar_has_a_dimension_to_go_along(tmp_path, number):
+    agrees(tmp_path, lambda x: tuple(result) if not isinstance(result := ALONG_NOTHING[number](x), torch.Tensor) else result, (torch.tensor(1.5),))
+
+
+def test_a_batch_norm_of_channels_that_vary_is_refused():
+    with pytest.raises(NotImplementedError, match="a number of channels that varies"):
+        torch.onnx.export(Function(lambda x: F.batch_norm(x, x.new_zeros(x.shape[1]), x.new_ones(x.shape[1]))), (X,), dynamic_shapes=({1: Dim.AUTO},))
+
+
+def test_a_scalar_goes_along_as_a_row():
+    scalar, row = (torch.onnx.export(Function(lambda x: x.softmax(0)), (x,)).model_bytes for x in (torch.tensor(1.5), torch.ones(1)))
+    assert b"Reshape" in scalar and b"Reshape" not in row
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int64, torch.float16, torch.float64])
+def test_ranges_of_all_types(tmp_path, dtype):
+    agrees(tmp_path, lambda x: torch.arange(1, x.shape[0] + 4, 2, dtype=dtype).to(torch.float32), (X,), (LONG,), dynamic=BATCH)
+
+
+def test_a_range_of_whole_numbers_with_fractions_is_refused():
+    with pytest.raises(NotImplementedError, match="whole numbers of a range with fractions"):
+        torch.onnx.export(Function(lambda x: x + torch.arange(0, 2.5, dtype=torch.int64)), (torch.ones(3),))
+
+
 PLACES = torch.tensor([2, 0, 1, 2])
 INDEXING = [
     lambda x, i: x[i], lambda x, i: x[:, i], lambda x, i: x[i, i], lambda x, i: x.gather(0, i.view(1, 4)), lambda x, i: x.index_select(1, i), lambda x, i: F.embedding(i, x),

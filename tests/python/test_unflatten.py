@@ -57,6 +57,35 @@ class TestUnflatten:
         assert torch.equal(result["sum"], program.module()(x)["sum"])
         assert result["number"] == 3
 
+    def test_again_after_an_export_of_the_unflattened_module(self):
+        class Part(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = torch.nn.Linear(4, 4)
+
+            def forward(self, x, factor=1.0):
+                return self.fc(self.fc(x) * factor)
+
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.part, self.last = Part(), Part()
+
+            def forward(self, x):
+                return self.last(self.part(x) + self.part(x, 2.0))
+
+        x = torch.ones(2, 4)
+        program = export(Model(), (x,))
+        first = unflatten(program)
+        again = unflatten(export(first, (x,)))
+        names = [name for name, _ in first.named_modules()]
+        assert names == ["", "part", "part.fc", "last", "last.fc", "part@1"]
+        assert [name for name, _ in again.named_modules()] == [*names, "part@1.fc"]
+        assert torch.equal(again(x), program.module()(x))
+        again.get_submodule("part@1.fc").weight.data.zero_()  # by now a module with a weight of its own
+        assert torch.equal(unflatten(export(again, (x,)))(x), again(x))
+        assert not torch.equal(again(x), first(x))
+
     def test_an_equal_call_uses_the_same_module(self, example):
         module, x = example
         part = unflatten(export(module, (x,))).twice

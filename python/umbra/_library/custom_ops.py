@@ -67,10 +67,16 @@ def drafting(report):
 
 
 def _of_unknown_sizes(leaf):
-    if not isinstance(leaf, Tensor):
-        return leaf
     context = umbra.library.get_ctx()
     return umbra.empty([context.new_dynamic_size() for _ in leaf.shape], dtype=leaf.dtype, device=leaf.device)
+
+
+def _of_the_example(leaf):
+    """The tensor that a fake one carries, the number that a symbol is for the example; None where that is not known."""
+    from umbra._subclasses.fake_tensor import FakeTensor
+    if isinstance(leaf, FakeTensor):
+        return leaf.real_tensor
+    return _C._sym_observed(leaf) if isinstance(leaf, (_C.SymInt, _C.SymFloat, _C.SymBool)) else leaf
 
 
 def _mismatch(fake, real):
@@ -153,25 +159,36 @@ class CustomOpDef:
             return None
         real = None if report is None else self._run_real(args, kwargs)
         if real is not None:
+            if not all(isinstance(leaf, Tensor) for leaf in tree_leaves(real)):
+                raise RuntimeError(f"propagate_real_tensors: we don't support operators that return non-Tensors. Got {self._opoverload._schema}")
             report("MISSING_FAKE_KERNEL", {"op": str(self._opoverload)})
             return tree_map(_of_unknown_sizes, real)
         raise NoFakeKernel(f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing to work. "
                            f"Please use `{getattr(self._init_fn, '__name__', 'op')}.register_fake` to add an fake impl.")
 
     def _run_real(self, args, kwargs):
-        """What the operator gives for the tensors that fake arguments carry; None where one carries none."""
-        from umbra._subclasses.fake_tensor import FakeTensor
-        real = tree_map(lambda leaf: leaf.real_tensor if isinstance(leaf, FakeTensor) else leaf, (args, kwargs))
-        if any(isinstance(a, FakeTensor) and b is None for a, b in zip(tree_leaves((args, kwargs)), tree_leaves(real))):
+        """What the operator gives for the example's arguments; None where one is not known. What it writes are copies."""
+        given = tree_leaves((args, kwargs))
+        real = tree_map(_of_the_example, (args, kwargs))
+        if any(b is None and a is not None for a, b in zip(given, tree_leaves(real))):
             return None
         versions = [(name, leaf, leaf._version) for name, leaf in self._read_tensors(*real)]
         with no_dispatch():
+            real = self._with_copies(*real)
             result = self._opoverload(*real[0], **real[1])
         for name, leaf, version in versions:
             if leaf._version != version:
                 raise RuntimeError(f"{self._qualname}: for argument '{name}': the operator's schema {self._opoverload._schema} specified that the operator does "
                                    "not mutate the argument, but it wrote to it. Declare the write in the schema, as in 'Tensor(a!) name'.")
         return result
+
+    def _with_copies(self, args, kwargs):
+        """The arguments with copies of the tensors that the operator writes."""
+        def copied(value):
+            return tree_map(lambda leaf: leaf.clone() if isinstance(leaf, Tensor) else leaf, value)
+        places, names = {i for i, _ in self._written}, {name for _, name in self._written}
+        return (tuple(copied(value) if i in places else value for i, value in enumerate(args)),
+                {name: copied(value) if name in names else value for name, value in kwargs.items()})
 
     def _read_tensors(self, args, kwargs):
         """The tensors that the schema does not let the operator write, with the names of their arguments."""

@@ -87,7 +87,7 @@ def draft_export(mod, args, kwargs=None, *, dynamic_shapes=None, preserve_module
     with drafting(report):
         program, failures = _run(mod, args, kwargs, dynamic_shapes, answers, options)
     failures = [FailureReport(FailureType.DATA_DEPENDENT_ERROR, {"expr": text, "stack": stack}) for text, stack in answers] + kernels + failures
-    program._report = DraftExportReport(failures, {}, {}, {})
+    program._report, program._is_draft = DraftExportReport(failures, {}, {}, {}), True
     if failures:
         warnings.warn(f"{len(failures)} issue(s) found during export, and it was not able to soundly produce a graph: print(program._report)", stacklevel=2)
     return program

@@ -2,6 +2,7 @@
 import collections
 import copy
 import operator
+import re
 
 import umbra
 from umbra import _C
@@ -243,9 +244,14 @@ def _stack_of(node):
     """The calls that a node is part of, outermost first: (path, number of the call, type)."""
     stack = []
     for key, (path, kind) in (node.meta.get("nn_module_stack") or {}).items():
-        number = key.rpartition("@")[2] if "@" in key else "0"
-        stack.append((path.split("@")[0], int(number), kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"))
+        stack.append((path, _number_of_call(key, path), kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"))
     return [entry for entry in stack if entry[0]]
+
+
+def _number_of_call(key, path):
+    """What stands at the end of a stack's key: `@2`, unless that is part of the module's own name, as in modules that were unflattened."""
+    number = re.search(r"@(\d+)$", key)
+    return 0 if number is None or path.endswith(number[0]) and key.endswith(path) else int(number[1])
 
 
 def _is_among(signature, names):
@@ -263,12 +269,13 @@ class _Builder:
         self.signatures = {entry.fqn: entry.signature for entry in program.module_call_graph if entry.signature is not None and entry.fqn
                            and _is_among(entry.signature, names)}
         self.kept = {}  # path: modules of calls whose signatures are kept
+        self.paths = {entry[0] for node in program.graph.nodes for entry in _stack_of(node)}
 
     def run(self):
         whole = _Call(None, "", 0, None)
         self.open = [whole]
         for entry in self.program.module_call_graph:
-            _module_at(self.root, entry.fqn.split("@")[0])
+            _module_at(self.root, re.sub(r"@\d+$", "", entry.fqn))
         self._add_inputs(whole)
         for node in self.program.graph.nodes:
             if node.op not in ("placeholder", "output"):
@@ -367,11 +374,14 @@ class _Builder:
         for number, graph in existing:
             if _same_graph(graph, call.graph):
                 return relative + (f"@{number}" if number else "")
+        owner, _, leaf = call.path.rpartition(".")
+        modules = _module_at(self.root, owner)._modules
         number = call.number if existing else 0
+        while number and (f"{leaf}@{number}" in modules or f"{call.path}@{number}" in self.paths):  # another module is called so
+            number += 1
         existing.append((number, call.graph))
         suffix = f"@{number}" if number else ""
-        owner, _, leaf = call.path.rpartition(".")
-        _module_at(self.root, owner)._modules[leaf + suffix] = self.module_of(call)
+        modules[leaf + suffix] = self.module_of(call)
         return relative + suffix
 
     @staticmethod
@@ -460,7 +470,7 @@ def _arrange_modules(module, places, prefix="", made=None):
             whole = InterpreterModule(Graph())
             _take_over(whole, part)
         module._modules[name] = made[id(part)] = made[id(whole)] = whole
-    order = sorted(module._modules, key=lambda name: places.get((prefix + name).split("@")[0], len(places)))
+    order = sorted(module._modules, key=lambda name: places.get(prefix + name, len(places)))
     module._modules.update({name: module._modules.pop(name) for name in order})
 
 

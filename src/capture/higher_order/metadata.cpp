@@ -20,6 +20,12 @@ SymShape with_count(const Tensor& t, SymInt count) {
   return sizes;
 }
 
+/// A new tensor whose contents nobody knows, not even for the example that goes along with a draft.
+Value unknown(const Tensor& made) {
+  if (FakeModeImpl* mode = fake_mode_of(made)) made.impl()->set_layer_state(IntrusivePtr<RefCounted>(mode));
+  return Value(made);
+}
+
 /// The stand-in, which needs gradients where its tensor does.
 Value tracked_as(bool requires_grad, const Value& stand_in) {
   if (requires_grad) stand_in.tensor().requires_grad_();
@@ -48,7 +54,7 @@ Value row_stand_in(const Value& value) {
 
 std::vector<Value> fresh(const std::vector<Value>& values) {
   std::vector<Value> out;
-  for (const Value& v : values) out.push_back(v.is_tensor() ? Value(empty_like(v.tensor_ref())) : v);
+  for (const Value& v : values) out.push_back(v.is_tensor() ? unknown(empty_like(v.tensor_ref())) : v);
   return out;
 }
 
@@ -79,7 +85,7 @@ std::vector<Value> fresh_stacked(const std::vector<Value>& values, SymInt count)
   }
   for (const Value& v : values) {
     const Tensor& t = v.tensor_ref();
-    out.push_back(Value(empty(with_count(t, count), {.dtype = t.dtype(), .device = t.device()})));
+    out.push_back(unknown(empty(with_count(t, count), {.dtype = t.dtype(), .device = t.device()})));
   }
   return out;
 }

@@ -184,7 +184,10 @@ void add_indexing(Table& table) {
     scatter(c, c.emit("Expand", {c.as("value", c.result_type()), c.emit("Shape", {c["index"]})}), "none");
   };
   table["aten::nonzero"] = [](Call& c) {
-    c.give(c.emit("Transpose", {c.emit("NonZero", {c["self"]})}, Attributes().set("perm", {1, 0})));
+    Name places = c.emit("Transpose", {c.emit("NonZero", {c["self"]})}, Attributes().set("perm", {1, 0}));
+    if (c.rank("self") == 0)  // a scalar has no coordinates
+      places = c.emit("Slice", {places, c.model.list({0}), c.model.list({0}), c.model.list({1})});
+    c.give(places);
   };
   table["aten::topk"] = [](Call& c) {
     c.give_many(c.model.emit_many(

@@ -244,6 +244,7 @@ void layer_norm(Call& c) {
 }
 
 void batch_norm(Call& c) {
+  if (c.tensor("running_mean").is_symbolic()) c.refuse("a number of channels that varies");
   std::vector<int64_t> channels = {c.tensor("running_mean").sizes()[0]};
   DType dtype = c.type("running_mean");
   Name y = c.emit("BatchNormalization",
@@ -381,8 +382,9 @@ void add_resampling(Table& table) {
 
 /// Heads of keys and values that several queries share.
 Name repeated_heads(const Call& c, const char* name) {
+  if (!c.flag("enable_gqa")) return c[name];
   SymInt queries = c.tensor("query").sym_size(-3), own = c.tensor(name).sym_size(-3);
-  if (!c.flag("enable_gqa") || queries.same(own)) return c[name];
+  if (queries.same(own)) return c[name];
   if (queries.is_symbolic() || own.is_symbolic() || c.rank(name) != 4) c.refuse("numbers of heads that vary");
   int64_t times = queries.value() / own.value();
   Name spread = c.emit("Unsqueeze", {c[name], c.model.list({2})});

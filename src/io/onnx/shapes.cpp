@@ -86,7 +86,9 @@ void add_views(Table& table) {
     c.give(c.emit("Unsqueeze", {c["self"], c.model.list({d < 0 ? d + c.rank("self") + 1 : d})}));
   };
   for (const char* overload : {"dim", "dims"})
-    table[concat("aten::squeeze.", overload)] = [](Call& c) { squeeze(c, c.dims("dim")); };
+    table[concat("aten::squeeze.", overload)] = [](Call& c) {
+      squeeze(c, c.rank("self") ? c.dims("dim") : std::vector<int64_t>());
+    };
   table["aten::squeeze"] = [](Call& c) {
     std::vector<int64_t> all(static_cast<size_t>(c.rank("self")));
     std::iota(all.begin(), all.end(), 0);
@@ -264,8 +266,15 @@ void add_factories(Table& table) {
     table[concat("aten::arange", overload)] = [first = std::string_view(overload).empty(),
                                                stepped = std::string_view(overload) == ".start_step"](Call& c) {
       DType dtype = c.result_type();
-      Name from = first ? c.model.scalar(0, dtype) : c.as("start", dtype);
-      c.give(c.emit("Range", {from, c.as("end", dtype), stepped ? c.as("step", dtype) : c.model.scalar(1, dtype)}));
+      bool whole = is_integral(dtype, false);
+      DType wide = whole ? DType::Int64 : dtype == DType::Float64 ? dtype : DType::Float32;  // Range takes few types
+      for (const char* name : {"start", "end", "step"})
+        if (whole && c.node().target().op()->schema().find(name) >= 0 && !c.argument(name).node() &&
+            c.plain(name).is_double())
+          c.refuse("whole numbers of a range with fractions");
+      Name from = first ? c.model.scalar(0, wide) : c.as("start", wide);
+      Name to = c.as("end", wide), step = stepped ? c.as("step", wide) : c.model.scalar(1, wide);
+      c.give(c.model.cast(c.emit("Range", {from, to, step}), wide, dtype));
     };
   for (auto [name, upper] : {std::pair("tril", 0), {"triu", 1}})
     table[concat("aten::", name)] = [upper = upper](Call& c) {

@@ -1,6 +1,7 @@
 // A program as a file of ONNX: decomposed, each call by the table of its subject, then the file.
 #include <algorithm>
 #include <cctype>
+#include <ranges>
 #include <utility>
 
 #include "io/onnx/call.h"
@@ -154,7 +155,7 @@ class Writer {
       check<NotImplementedError>(found != table().end(), "ONNX: ", node.target().text(), " (", node.name(),
                                  ") has no counterpart in Umbra yet");
       Call call(model_, values_, node);
-      return found->second(call);
+      return goes_along_scalar(*op, node) ? convert_as_row(call, found->second) : found->second(call);
     }
     const std::string& name = node.target().function()->name;
     if (name == "operator.getitem") return pick(node);
@@ -166,6 +167,34 @@ class Writer {
     if (name == "torch.ops.higher_order.scan") return go_through(module, node, node.arg(1), node.arg(2), node.arg(3));
     check<NotImplementedError>(convert_number(model_, values_, node), "ONNX: ", name, " (", node.name(),
                                ") has no counterpart in Umbra yet");
+  }
+
+  static bool is_scalar(const Value& value) { return value.is_tensor() && value.tensor_ref().dim() == 0; }
+
+  /// Whether it is told a dimension of a tensor that has none, which PyTorch takes for one of size 1.
+  static bool goes_along_scalar(const Operator& op, const fx::Node& node) {
+    const Schema& schema = op.schema();
+    return (schema.find("dim") >= 0 || schema.find("dims") >= 0) && schema.arguments[0].name == "self" &&
+           node.arg(0).node() && is_scalar(node.arg(0).node()->meta.val) && op.name() != "aten::unsqueeze";
+  }
+
+  /// The call with rows of one element in the place of scalars.
+  void convert_as_row(Call& call, const std::function<void(Call&)>& convert) {
+    const fx::Node& node = call.node();
+    std::vector<std::pair<const fx::Node*, Names>> before;
+    for (size_t i = 0; i < node.target().op()->argument_count(); ++i) {
+      const fx::Argument* given = node.argument(i);
+      const fx::Node* scalar = given ? given->node() : nullptr;
+      if (!scalar || !is_scalar(scalar->meta.val)) continue;
+      before.emplace_back(scalar, values_.at(scalar));
+      values_[scalar] = {model_.emit("Reshape", {values_.at(scalar).at(0), model_.list({1})})};
+    }
+    convert(call);
+    for (auto& [scalar, names] : std::ranges::reverse_view(before)) values_[scalar] = names;
+    Names& results = values_.at(&node);
+    for (size_t i = 0; i < results.size(); ++i)
+      if (!results[i].empty() && call.result(i).dim() == 0)
+        results[i] = model_.emit("Reshape", {results[i], model_.list({})});
   }
 
   void pick(const fx::Node& node) {
