@@ -318,6 +318,66 @@ def test_results_that_are_views_of_an_argument_are_such_without_gradients_too():
     assert x.requires_grad and umbra.autograd.grad(x.sum(), w)[0].a.tolist() == [6]
 
 
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize("computed", [False, True])
+def test_a_detached_argument_is_given_back_in_its_memory(computed, written):
+    def function(x, w):
+        if written:
+            x[0].mul_(2)
+        return x * w, x.detach()
+    x = square_pair()
+    x = x.requires_grad_() * 1 if computed else x
+    before, (_, detached) = x.a.clone(), aot_function(function, nop)(x, tensor([3.], requires_grad=True))
+    detached.zero_()
+    assert not detached.requires_grad and before.abs().sum() > 0 and x.a.abs().sum() == 0
+
+
+def test_a_detached_part_of_a_wrapper_that_is_computed_is_refused():
+    with pytest.raises(NotImplementedError, match="gives back a detached part of an argument"):
+        aot_function(lambda x: (x * 2, x.view(-1).detach()), nop)(square_pair().requires_grad_() * 1)
+
+
+@pytest.mark.parametrize("mode", [umbra.no_grad, umbra.enable_grad, umbra.inference_mode])
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_a_function_of_wrappers_sees_whether_they_require_gradients(requires_grad, mode):
+    compiled = umbra.compile(lambda x: x * 2 if x.requires_grad else x * 3, backend="aot_eager", fullgraph=True)
+    with mode():
+        assert lists(compiled(pair(requires_grad)))[0] == ([2, 4] if requires_grad else [3, 6])
+
+
+@pytest.mark.parametrize("mode", [umbra.no_grad, umbra.enable_grad])
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_a_write_to_a_wrapper_is_a_version_of_it(requires_grad, mode):
+    def write(x):
+        with umbra.no_grad():
+            x.detach().add_(1)
+        return x * 2
+    x = pair(requires_grad)
+    before = x._version
+    with mode():
+        result = umbra.compile(write, backend="aot_eager", fullgraph=True)(x)
+    assert x._version > before and lists(result) == ([4, 6], [8, 10])
+    x, w = pair(), pair(True)
+    product = x * w
+    umbra.compile(write, backend="aot_eager", fullgraph=True)(x)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.sum().backward()
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_one_wrapper_twice_among_the_results(requires_grad):
+    a, b, c = aot_function(lambda x: [y := x * 2, x, y], nop)(x := pair(requires_grad))
+    assert a is c and b is x and lists(a) == ([2, 4], [6, 8])
+
+
+def test_hooks_of_wrappers_that_no_result_depends_on_are_not_called():
+    called, x, unused = [], pair(True), pair(True)
+    for t in (x, unused):
+        t.register_hook(called.append)
+    aot_function(lambda x, y: x * 2, nop)(x, unused).sum().backward()
+    assert len(called) == 1 and called[0].a.tolist() == [2, 2] and unused.grad is None
+
+
 class Weight(Scaled):
     """One whose products are plain."""
 

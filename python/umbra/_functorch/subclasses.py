@@ -9,6 +9,7 @@ import umbra
 from umbra import _C
 from umbra._C import Tensor
 from umbra.autograd.function import Function, once_differentiable
+from umbra.autograd.graph import increment_version
 from umbra.autograd.grad_mode import _recording
 from umbra.fx.graph_module import GraphModule
 from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
@@ -72,17 +73,22 @@ class _Kind:
     layouts: list
     first_places: list   # of arguments that are one tensor
     plain: list          # what is known of the plain tensors and other values, where gradients are traced here
-    gradients: list      # which arguments need one; empty without gradients
+    gradients: list      # which arguments need one, also where the mode records none
     leaves: list
     grad_mode: bool
+
+    @property
+    def differentiable(self):
+        return self.grad_mode and any(self.gradients)
 
     @classmethod
     def of(cls, leaves):
         first = [next(j for j, other in enumerate(leaves) if other is leaf) if isinstance(leaf, Tensor) else i for i, leaf in enumerate(leaves)]
-        with_gradients = umbra.is_grad_enabled() and any(_wants_gradient(leaf) for leaf in leaves)
-        plain = [_look(part) for part in all_parts(leaves)] if with_gradients else []
-        return cls([layout_of(leaf) for leaf in leaves], first, plain, [_wants_gradient(leaf) for leaf in leaves] if with_gradients else [],
-                   [isinstance(leaf, Tensor) and leaf.is_leaf for leaf in leaves] if with_gradients else [], umbra.is_grad_enabled())
+        kind = cls([layout_of(leaf) for leaf in leaves], first, [], [_wants_gradient(leaf) for leaf in leaves],
+                   [isinstance(leaf, Tensor) and leaf.is_leaf for leaf in leaves], umbra.is_grad_enabled())
+        if kind.differentiable:
+            kind.plain = [_look(part) for part in all_parts(leaves)]
+        return kind
 
 
 def _look(value):
@@ -111,7 +117,7 @@ class Compiled:
         for known, entry in self.entries:
             if known == kind:
                 return entry
-        entry = _Differentiable(self, kind, leaves) if kind.gradients else self._plain(kind, leaves)
+        entry = _Differentiable(self, kind, leaves) if kind.differentiable else self._plain(kind, leaves)
         self.entries.append((kind, entry))
         return entry
 
@@ -126,12 +132,13 @@ class Compiled:
 
 @dataclasses.dataclass
 class _Results:
-    """What the function's results are: each a layout, or the place of the argument that it is."""
+    """What the function's results are: each a layout, or the place of what it is among the arguments and the results before it."""
     layouts: list
     same_as: list
     form: object
     changed: dict = None  # without gradients: arguments that the function gives other sizes: {place: (size, stride, offset)}
     views: list = None    # and which argument each wrapper is a view of
+    counted: list = ()    # places of wrappers whose parts the graph writes, where that is a new version
 
     def fill(self, leaves, tensors, views):
         """`views`: of which argument each of its own results is a view, if of any."""
@@ -139,8 +146,12 @@ class _Results:
         return self.placed(leaves, [_viewed(make(layout, tensors), source, leaves) for layout, source in zip(layouts, views)])
 
     def placed(self, leaves, own):
-        own = iter(own)
-        return [*(next(own) if same is None else leaves[same] for same in self.same_as), self.form]
+        own, known = iter(own), list(leaves)
+        for same in self.same_as:
+            known.append(next(own) if same is None else known[same])
+        for i in self.counted:
+            increment_version(leaves[i])
+        return [*known[len(leaves):], self.form]
 
     def own(self, values):
         return [value for value, same in zip(values, self.same_as) if same is None]
@@ -148,7 +159,9 @@ class _Results:
 
 def _results_of(leaves, results):
     *values, form = results
-    same = [next((i for i, leaf in enumerate(leaves) if leaf is value and isinstance(leaf, Tensor)), None) for value in values]
+    known = [*leaves, *values]
+    same = [next((i for i, other in enumerate(known[:len(leaves) + k]) if other is value and isinstance(value, Tensor)), None)
+            for k, value in enumerate(values)]
     return values, _Results([layout_of(value) for value in values], same, form)
 
 
@@ -187,13 +200,19 @@ class _Plain:
 
         def run(tensors):
             tensors = iter(tensors)
-            made = {i: make(kind.layouts[i], tensors) for i in self.order}
+            with umbra.inference_mode(False):  # tensors with versions
+                made = {i: make(kind.layouts[i], tensors) for i in self.order}
             leaves = [made[first] for first in kind.first_places]
-            before = [_place(leaf) for leaf in leaves]
+            with _C._Capturing(False):  # this is not done by the function
+                for leaf, layout, wants in zip(leaves, kind.layouts, kind.gradients):
+                    if layout and wants:
+                        leaf.requires_grad_()
+            before, versions = [_place(leaf) for leaf in leaves], [_version(leaf) for leaf in leaves]
             with _recording(kind.grad_mode):
                 values, results = _results_of(leaves, owner.run(leaves))
             if moving and any(results.layouts):
                 raise HasSubclasses
+            results.counted = _newer_wrappers(kind, leaves, versions)
             results.changed = {i: _place(leaf) for i, leaf in enumerate(leaves) if _place(leaf) != before[i]}
             if any(_wants_gradient(value) for value in values):
                 raise NotImplementedError("ahead-of-time autograd of tensor classes: the function closes over a tensor that requires gradients; make it "
@@ -271,8 +290,10 @@ class _Differentiable:
             raise NotImplementedError("ahead-of-time autograd of tensor classes: the function changes the sizes or strides of an argument in place")
         # A write to a copy is carried out on the argument when the call ends, where autograd sees it if it saw it here.
         self.copied = [i for i, value in enumerate(given) if value is not tops[i] and self.kind.first_places[i] == i and _version(value) != versions[i]]
+        self.results.counted = [i for i in _newer_wrappers(self.kind, given, versions) if i not in self.copied]
         self.tracked = [given[i].grad_fn is not histories[i] for i in self.copied]
-        self.views = [_view_source(value, given) for value in self.results.own(values)]
+        elsewhere = [value is not tops[i] or _version(value) != versions[i] for i, value in enumerate(given)]
+        self.views = [_view_source(value, given) or _detached_source(value, given, elsewhere) for value in self.results.own(values)]
         outputs = [*(given[i] for i in self.copied), *self.results.own(values)]
         self.copied_layouts = [layout_of(given[i]) for i in self.copied]
         self.requires = [*self.tracked, *(_wants_gradient(value) for value in self.results.own(values))]
@@ -297,6 +318,7 @@ class _Differentiable:
                 gradients = umbra.autograd.grad(differentiable, [tops[i] for i in wanted], tangents, allow_unused=True) if differentiable else ()
         found = dict(zip(wanted, gradients))
         self.gradients = {i: layout_of(value) for i, value in found.items() if value is not None}
+        self.unmoved = {i for i in wanted if i not in self.gradients} if self.gradients else ()
         self.forward_results = len(all_parts(outputs))
         return [*all_parts(outputs), *(part for i in self.gradients for part in parts_of(found[i]))]
 
@@ -325,7 +347,8 @@ class _Differentiable:
         return {**self.found, "forward": self.parts[0]._handle, "backward": self.parts[1]._handle}
 
     def __call__(self, leaves):
-        outputs = list(_Run.apply(self, *leaves))
+        # What the results do not depend on hears nothing of their gradients: its hooks are not called.
+        outputs = list(_Run.apply(self, *(leaf.detach() if i in self.unmoved else leaf for i, leaf in enumerate(leaves))))
         for i, tracked in zip(self.copied, self.tracked):
             with _recording(tracked):
                 leaves[i].copy_(outputs.pop(0))
@@ -357,7 +380,11 @@ class _Differentiable:
 
 
 def _version(value):
-    return value._version if isinstance(value, Tensor) else None
+    return value._version if isinstance(value, Tensor) and not value.is_inference() else None
+
+
+def _newer_wrappers(kind, leaves, versions):
+    return [i for i, leaf in enumerate(leaves) if kind.layouts[i] and kind.first_places[i] == i and _version(leaf) != versions[i]]
 
 
 def _shares(a, b):
@@ -375,9 +402,22 @@ def _view_source(value, given):
     return next(((i, value) for i, base in enumerate(given) if value._base is base), None)
 
 
+def _detached_source(value, given, elsewhere):
+    """The argument whose memory a result shows that is no view of it for autograd. `elsewhere`: whether the graph has each argument in other memory, or
+    leaves its new contents in such; in what it has as it is, parts of results are views."""
+    found = (i for i, other in enumerate(given) if elsewhere[i] and isinstance(value, Tensor) and isinstance(other, Tensor) and _overlap(value, other))
+    i = next(found, None)
+    if i is not None and (type(value) is not type(given[i]) or value.requires_grad or _look(value) != _look(given[i])):
+        raise NotImplementedError("ahead-of-time autograd of tensor classes: the function gives back a detached part of an argument; clone() it")
+    return None if i is None else (i, None)
+
+
 def _viewed(value, source, leaves):
     """A result as a view of the argument that it is one of."""
-    return value if source is None else source[1]._view_func(leaves[source[0]])
+    if source is None:
+        return value
+    place, view = source
+    return leaves[place].detach() if view is None else view._view_func(leaves[place])
 
 
 def _gradient_strides(part):
