@@ -364,6 +364,25 @@ def test_a_write_to_a_wrapper_is_a_version_of_it(requires_grad, mode):
         product.sum().backward()
 
 
+def test_what_a_function_does_besides_is_done_once_for_each_kind_of_wrapper():
+    done = []
+    def function(x):
+        if x.requires_grad:
+            done.append(x.shape)
+        return x * 2
+    compiled = umbra.compile(function, backend="aot_eager")
+    for requires_grad in (False, True, True):
+        compiled(pair(requires_grad))
+    assert len(done) == 2
+
+
+def test_torch_compile_runs_what_it_cannot_capture_of_a_later_kind_of_wrapper():
+    w = pair(True)
+    compiled = umbra.compile(lambda x: x * w if x.requires_grad else x * 2, backend="aot_eager")
+    assert lists(compiled(pair())) == ([2, 4], [6, 8])
+    assert lists(compiled(pair(True))) == ([1, 4], [9, 16])
+
+
 @pytest.mark.parametrize("requires_grad", [False, True])
 def test_one_wrapper_twice_among_the_results(requires_grad):
     a, b, c = aot_function(lambda x: [y := x * 2, x, y], nop)(x := pair(requires_grad))

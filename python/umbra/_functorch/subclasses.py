@@ -109,14 +109,22 @@ class Compiled:
     def __call__(self, leaves):
         return self._find(leaves)(leaves)
 
+    def call_known(self, leaves):
+        """The same where graphs are there; else None."""
+        entry = self._known(_Kind.of(leaves))
+        return None if entry is None else entry(leaves)
+
     def graphs(self, leaves):
         return self._find(leaves).graphs(leaves)
 
+    def _known(self, kind):
+        return next((entry for known, entry in self.entries if known == kind), None)
+
     def _find(self, leaves):
         kind = _Kind.of(leaves)
-        for known, entry in self.entries:
-            if known == kind:
-                return entry
+        entry = self._known(kind)
+        if entry is not None:
+            return entry
         entry = _Differentiable(self, kind, leaves) if kind.differentiable else self._plain(kind, leaves)
         self.entries.append((kind, entry))
         return entry
