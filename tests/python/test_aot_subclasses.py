@@ -337,6 +337,29 @@ def test_a_detached_part_of_a_wrapper_that_is_computed_is_refused():
         aot_function(lambda x: (x * 2, x.view(-1).detach()), nop)(square_pair().requires_grad_() * 1)
 
 
+class TripledView(umbra.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 3
+
+
+@pytest.mark.parametrize("function", [TripledView.apply, lambda x: TripledView.apply(x).view(-1)])
+def test_a_view_that_a_custom_function_makes_of_a_wrapper_keeps_its_gradient(function):
+    for compiled in (aot_function(function, nop), umbra.compile(function, backend="aot_eager")):
+        x = pair(True)
+        compiled(x).sum().backward()
+        assert lists(x.grad) == ([3, 3], [3, 3])
+    with pytest.raises(NotImplementedError, match="a view that a custom function made"):
+        aot_function(function, nop)(pair(True) * 1)
+    x = pair(True)
+    compiled(x * 1).sum().backward()
+    assert lists(x.grad) == ([3, 3], [3, 3])
+
+
 @pytest.mark.parametrize("mode", [umbra.no_grad, umbra.enable_grad, umbra.inference_mode])
 @pytest.mark.parametrize("requires_grad", [False, True])
 def test_a_function_of_wrappers_sees_whether_they_require_gradients(requires_grad, mode):

@@ -404,19 +404,20 @@ def _places(layout):
 
 
 def _view_source(value, given):
-    """The argument that a result is a view of, and the view."""
-    if not isinstance(value, Tensor) or not value._is_view():
+    """The argument that a result is a view of, and the view. One that a custom function made has a gradient of its own."""
+    if not isinstance(value, Tensor) or not value._is_view() or value.requires_grad and _C._is_custom_view(value):
         return None
     return next(((i, value) for i, base in enumerate(given) if value._base is base), None)
 
 
 def _detached_source(value, given, elsewhere):
-    """The argument whose memory a result shows that is no view of it for autograd. `elsewhere`: whether the graph has each argument in other memory, or
+    """The argument whose memory a result shows that is no plain view of it for autograd. `elsewhere`: whether the graph has each argument in other memory, or
     leaves its new contents in such; in what it has as it is, parts of results are views."""
     found = (i for i, other in enumerate(given) if elsewhere[i] and isinstance(value, Tensor) and isinstance(other, Tensor) and _overlap(value, other))
     i = next(found, None)
     if i is not None and (type(value) is not type(given[i]) or value.requires_grad or _look(value) != _look(given[i])):
-        raise NotImplementedError("ahead-of-time autograd of tensor classes: the function gives back a detached part of an argument; clone() it")
+        raise NotImplementedError("ahead-of-time autograd of tensor classes: the function gives back a detached part of an argument, or a view that a "
+                                  "custom function made of it; clone() it")
     return None if i is None else (i, None)
 
 
