@@ -407,6 +407,34 @@ def test_torch_compile_runs_what_it_cannot_capture_of_a_later_kind_of_wrapper():
 
 
 @pytest.mark.parametrize("requires_grad", [False, True])
+def test_wrappers_that_share_memory_later_are_not_taken_for_others(requires_grad):
+    def function(x, y, w):
+        x.mul_(2)
+        return (x + y) * w
+    captured, compiled = aot_function(function, nop), umbra.compile(function, backend="aot_eager")
+    w = tensor([1., 1.], requires_grad=requires_grad)
+    assert lists(captured(pair(), pair(), w)) == lists(compiled(pair(), pair(), w)) == ([3, 6], [9, 12])
+    for _ in range(2):
+        memory = umbra.ones(3)
+        x, y = Pair(memory[:2], umbra.ones(2)), Pair(memory[1:], umbra.ones(2))
+        with pytest.raises(RuntimeError, match="Encountered aliased inputs that are mutated"):
+            captured(x, y, w)
+        assert lists(compiled(x, y, w)) == ([4, 3], [3, 3])
+
+
+def test_what_is_done_besides_is_done_once_for_each_kind_of_plain_argument_beside_a_wrapper():
+    done = []
+    def function(x, y):
+        if y.dtype == umbra.float64:
+            done.append(y.shape)
+        return x * 2 + y.sum().float()
+    compiled = umbra.compile(function, backend="aot_eager")
+    for dtype in (umbra.float32, umbra.float64, umbra.float64):
+        compiled(pair(), umbra.ones(2, dtype=dtype))
+    assert len(done) == 2
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
 def test_one_wrapper_twice_among_the_results(requires_grad):
     a, b, c = aot_function(lambda x: [y := x * 2, x, y], nop)(x := pair(requires_grad))
     assert a is c and b is x and lists(a) == ([2, 4], [6, 8])

@@ -111,18 +111,18 @@ class Compiled:
 
     def call_known(self, leaves):
         """The same where graphs are there; else None."""
-        entry = self._known(_Kind.of(leaves))
-        return None if entry is None else entry(leaves)
+        entry = self._known(_Kind.of(leaves), leaves)
+        return None if entry is None else entry.call_known(leaves)
 
     def graphs(self, leaves):
         return self._find(leaves).graphs(leaves)
 
-    def _known(self, kind):
-        return next((entry for known, entry in self.entries if known == kind), None)
+    def _known(self, kind, leaves):
+        return next((entry for known, entry in self.entries if known == kind and entry.serves(leaves)), None)
 
     def _find(self, leaves):
         kind = _Kind.of(leaves)
-        entry = self._known(kind)
+        entry = self._known(kind, leaves)
         if entry is not None:
             return entry
         entry = _Differentiable(self, kind, leaves) if kind.differentiable else self._plain(kind, leaves)
@@ -178,10 +178,13 @@ def _overlap(one, other):
     return any(_C._may_share_elements(a, b) for a, b in pairs)
 
 
-def _check_writes(leaves, found, copied=()):
-    """What PyTorch refuses to write: a wrapper that is not contiguous, and memory that two arguments share where wrappers are among them."""
+def _written(leaves, found, copied=()):
     places = [i for i, leaf in enumerate(leaves) for _ in parts_of(leaf)]
-    written = {i for i, primal in zip(places, found["arguments"]) if found["primals"][primal]["written"]} | set(copied)
+    return {i for i, primal in zip(places, found["arguments"]) if found["primals"][primal]["written"]} | set(copied)
+
+
+def _check_writes(leaves, written, copied=()):
+    """What PyTorch refuses to write: a wrapper that is not contiguous, and memory that two arguments share where wrappers are among them."""
     for i in written:
         if is_traceable_wrapper_subclass(leaves[i]) and not leaves[i].is_contiguous():
             raise RuntimeError("Mutations on non-contiguous inputs are currently not allowed on tensor subclasses")
@@ -191,6 +194,19 @@ def _check_writes(leaves, found, copied=()):
                 continue
             raise RuntimeError("Encountered aliased inputs that are mutated in the graph, but at least one input/output to the graph is a tensor "
                                "subclass. This is not supported today. You can try to remove the aliasing yourself as a workaround.")
+
+
+def _storages(leaf):
+    return {part.untyped_storage().data_ptr() for part in parts_of(leaf) if isinstance(part, Tensor)}
+
+
+def _writes_shared(leaves, written):
+    """Whether one of the arguments that are written shares elements with another one."""
+    if not written:
+        return False
+    storages = [_storages(leaf) for leaf in leaves]
+    return any(other is not leaves[i] and not storages[i].isdisjoint(found) and _overlap(leaves[i], other)
+               for i in written for other, found in zip(leaves, storages))
 
 
 def _place(leaf):
@@ -204,6 +220,7 @@ class _Plain:
     def __init__(self, owner, kind, leaves, fixed):
         """`fixed`: how many of the first arguments have sizes that are numbers; those of wrappers are in any case, and go first."""
         self.order = sorted(range(len(leaves)), key=lambda i: kind.layouts[i] is None and i >= fixed)
+        self.layouts, self.wrappers_written = kind.layouts, set()  # the latter by their places among the wrappers
         moving = fixed < len(leaves)
 
         def run(tensors):
@@ -231,14 +248,28 @@ class _Plain:
         if moving:
             options[5:7] = True, len(all_parts(leaf for i, leaf in enumerate(leaves) if kind.layouts[i] or i < fixed))
         self.compiled = _C._aot_compile(run, *options, tokens=False)
-        _check_writes([leaves[i] for i in self.order], self.graphs(leaves))
+        self.graphs(leaves)
 
     def _parts(self, leaves):
         return all_parts(leaves[i] for i in self.order)
 
+    def serves(self, leaves):
+        """As far as C++, which knows the parts alone, does not tell what the graphs are for."""
+        return not _writes_shared([leaf for leaf, layout in zip(leaves, self.layouts) if layout], self.wrappers_written)
+
     def __call__(self, leaves):
+        known = self.call_known(leaves)
+        if known is None:
+            self.graphs(leaves)
+            known = self.call_known(leaves)
+        return known
+
+    def call_known(self, leaves):
         with umbra.no_grad():
-            *tensors, results = self.compiled(self._parts(leaves))
+            found = self.compiled.call_known(self._parts(leaves))
+        if found is None:
+            return None
+        *tensors, results = found
         for i, (size, stride, offset) in results.changed.items():  # the parts have changed; the wrapper follows
             with _C._DisableTorchDispatch(below_captures=True):
                 leaves[i].as_strided_(size, stride, offset)
@@ -247,7 +278,13 @@ class _Plain:
 
     def graphs(self, leaves):
         with umbra.no_grad():
-            return self.compiled.graphs(self._parts(leaves))
+            found = self.compiled.graphs(self._parts(leaves))
+        ordered = [leaves[i] for i in self.order]
+        written = _written(ordered, found)
+        wrappers = [i for i, layout in enumerate(self.layouts) if layout]
+        self.wrappers_written |= {k for k, i in enumerate(wrappers) if self.order.index(i) in written}
+        _check_writes(ordered, written)
+        return found
 
 
 class _Differentiable:
@@ -265,7 +302,8 @@ class _Differentiable:
                     break
             tangents = [umbra.empty_strided(size, stride, dtype=dtype, device=device) for dtype, device, size, stride in self.tangent_parts]
             found = _C._aot_compile(self._joint, "default", None, None, None, *owner.options[4:-1], False, tokens=False).graphs([*inputs, *tangents])
-        _check_writes(leaves, found, self.copied)
+        self.leaves_written = _written(leaves, found, self.copied)
+        _check_writes(leaves, self.leaves_written, self.copied)
         self._check(found, len(inputs) + len(tangents))
         self._cut(found, len(inputs))
 
@@ -350,6 +388,12 @@ class _Differentiable:
         for part in self.parts:
             part._update_handle()
         self.forward, self.backward = self.owner.forward(self.parts[0]._handle), None
+
+    def serves(self, leaves):
+        return not _writes_shared(leaves, self.leaves_written)
+
+    def call_known(self, leaves):
+        return self(leaves)
 
     def graphs(self, _):
         return {**self.found, "forward": self.parts[0]._handle, "backward": self.parts[1]._handle}
