@@ -435,6 +435,22 @@ def test_what_is_done_besides_is_done_once_for_each_kind_of_plain_argument_besid
 
 
 @pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("compiler", [lambda f: aot_function(f, nop), lambda f: umbra.compile(f, backend="aot_eager")])
+def test_functions_of_wrappers_are_captured_for_each_kind_of_autocast(compiler, requires_grad):
+    def function(x, w):
+        with umbra.autocast("cpu", enabled=False):
+            exact = x @ w
+        return exact, x @ w
+    compiled = compiler(function)
+    x, w = Pair(umbra.randn(3, 3), umbra.randn(3, 3)).requires_grad_(requires_grad), umbra.randn(3, 3)
+    for enabled, dtype in ((True, umbra.bfloat16), (False, umbra.bfloat16), (True, umbra.float16)):
+        with umbra.autocast("cpu", dtype, enabled=enabled):
+            found, expected = compiled(x, w), function(x, w)
+        for one, other in zip(found, expected):
+            assert one.dtype == other.dtype and umbra.equal(one.a, other.a) and umbra.equal(one.b, other.b)
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
 def test_one_wrapper_twice_among_the_results(requires_grad):
     a, b, c = aot_function(lambda x: [y := x * 2, x, y], nop)(x := pair(requires_grad))
     assert a is c and b is x and lists(a) == ([2, 4], [6, 8])

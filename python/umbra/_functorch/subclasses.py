@@ -76,6 +76,7 @@ class _Kind:
     gradients: list      # which arguments need one, also where the mode records none
     leaves: list
     grad_mode: bool
+    modes: int           # of the thread: autocast, the default type and others
 
     @property
     def differentiable(self):
@@ -85,7 +86,7 @@ class _Kind:
     def of(cls, leaves):
         first = [next(j for j, other in enumerate(leaves) if other is leaf) if isinstance(leaf, Tensor) else i for i, leaf in enumerate(leaves)]
         kind = cls([layout_of(leaf) for leaf in leaves], first, [], [_wants_gradient(leaf) for leaf in leaves],
-                   [isinstance(leaf, Tensor) and leaf.is_leaf for leaf in leaves], umbra.is_grad_enabled())
+                   [isinstance(leaf, Tensor) and leaf.is_leaf for leaf in leaves], umbra.is_grad_enabled(), _C._thread_modes())
         if kind.differentiable:
             kind.plain = [_look(part) for part in all_parts(leaves)]
         return kind
@@ -408,7 +409,8 @@ class _Differentiable:
 
     def run_forward(self, parts):
         """The results, copied arguments first, and what is saved."""
-        values = self.forward([part.detach() if isinstance(part, Tensor) else part for part in parts])
+        with _C._DisableAutocast():  # casts are part of the graphs
+            values = self.forward([part.detach() if isinstance(part, Tensor) else part for part in parts])
         saved = [value.clone() if any(value is parts[i] or value._is_view() and _shares(value, parts[i]) for i in self.written) else value
                  for value in values[self.outputs:]]
         for i, value in zip(self.written, values):
@@ -426,7 +428,8 @@ class _Differentiable:
             expected = self.tangent_parts[index:index + count]
             given += _tangent(index, layout, gradient, expected)
             index += count
-        values = iter(self.backward([*saved, *given]))
+        with _C._DisableAutocast():
+            values = iter(self.backward([*saved, *given]))
         gradients = {i: make(layout, values) for i, layout in self.gradients.items()}
         return [gradients.get(i) for i in range(len(self.kind.layouts))]
 
