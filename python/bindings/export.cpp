@@ -243,6 +243,21 @@ ProgramObject with_graph(const ProgramObject& p, const GraphModuleObject& module
   return {std::make_shared<ExportedProgram>(std::move(made))};
 }
 
+io::OnnxOptions onnx_options(const nb::dict& options) {
+  auto given = [&]<class T>(const char* name, T& value) {
+    if (options.contains(name)) value = nb::cast<T>(options[name]);
+  };
+  io::OnnxOptions made;
+  given("input_names", made.input_names);
+  given("output_names", made.output_names);
+  given("dimension_names", made.dimension_names);
+  given("parameters", made.parameters);
+  given("parameters_are_inputs", made.parameters_are_inputs);
+  given("opset", made.opset);
+  given("external_data", made.external_data);
+  return made;
+}
+
 void bind_program(nb::module_& m) {
   nb::class_<ProgramObject>(m, "_ExportedProgram")
       .def_prop_ro("graph_module", [](const ProgramObject& p) { return GraphModuleObject{p.program->graph_module}; })
@@ -283,12 +298,12 @@ void bind_program(nb::module_& m) {
            [](ProgramObject& p, std::string title) { return program_page(*p.program, {.title = std::move(title)}); })
       .def("with_graph", &with_graph)
       .def("to_onnx",
-           [](const ProgramObject& p) {
-             std::string bytes = io::to_onnx(*p.program);
+           [](const ProgramObject& p, nb::dict options) {
+             std::string bytes = io::to_onnx(*p.program, onnx_options(options));
              return nb::bytes(bytes.data(), bytes.size());
            })
       .def("save_onnx", [](const ProgramObject& p, const std::string& path,
-                           bool external_data) { io::save_onnx(path, *p.program, {.external_data = external_data}); })
+                           nb::dict options) { io::save_onnx(path, *p.program, onnx_options(options)); })
       .def_prop_rw(
           "example_inputs",
           [](const ProgramObject& p) {

@@ -56,16 +56,24 @@ Value unwrap_batched(const Value& argument, nb::list& dims) {
   return Value(std::move(values));
 }
 
+/// A result with the batch dimension that a rule says it has.
+Tensor wrap_result(const Tensor& t, nb::handle dim) {
+  if (!t.defined() || dim.is_none()) return t;
+  check<TypeError>(nb::isinstance<nb::int_>(dim), "a batching rule gives ints and None as out_dims, got ",
+                   nb::str(dim.type()).c_str());
+  int64_t place = nb::cast<int64_t>(dim);
+  check<IndexError>(place >= -t.dim() && place < t.dim(), "a batching rule says that dimension ", place,
+                    " of its result is the mapped one, and the result has ", t.dim());
+  return Batched(t, wrap_dim(place, t.dim())).wrap();
+}
+
 Value wrap_batched(const Value& result, nb::handle dim) {
-  auto wrap_one = [](const Tensor& t, nb::handle d) {
-    return t.defined() && !d.is_none() ? Batched(t, nb::cast<int64_t>(d)).wrap() : t;
-  };
-  if (result.is_tensor()) return Value(wrap_one(result.tensor_ref(), dim));
+  if (result.is_tensor()) return Value(wrap_result(result.tensor_ref(), dim));
   if (!result.is_tensor_list()) return result;
   std::vector<Tensor> out;
   size_t i = 0;
   for (const Tensor& t : result.tensor_list())
-    out.push_back(wrap_one(t, nb::isinstance<nb::sequence>(dim) ? nb::handle(nb::object(dim[i++])) : dim));
+    out.push_back(wrap_result(t, nb::isinstance<nb::sequence>(dim) ? nb::handle(nb::object(dim[i++])) : dim));
   return Value(std::move(out));
 }
 

@@ -1,6 +1,5 @@
 #include "lock.h"
 
-#include <cxxabi.h>
 #include <unistd.h>
 
 #include "dispatch/host_lock.h"
@@ -12,7 +11,7 @@ namespace {
 template <class Take> void take_or_stay(const Take& take) {
   try {
     take();
-  } catch (const abi::__forced_unwind&) {
+  } catch (...) {  // nothing comes but the end of a thread that Python lets go no further
     for (;;) pause();
   }
 }

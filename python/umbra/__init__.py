@@ -97,7 +97,9 @@ _OTHER_NAMES = {"dsmm": "mm", "spmm": "mm", "hsmm": "hspmm", "saddmm": "sspaddmm
 
 
 def __dir__():
-    return _modules.names_of(__name__, _LAZY)
+    """Without the operators that torch has as methods alone: who copies a module's names ("set", "slice", "copy") would hide Python's own by them."""
+    known = _modules.torch_names()["torch"]
+    return [name for name in _modules.names_of(__name__, _LAZY) if name in known or name.startswith("_") or type(globals().get(name)) is not type(add)]  # noqa: F405
 
 
 def __getattr__(name):

@@ -189,7 +189,10 @@ class _Restorer:
         """The name of the place, for a place in the file; a function that is given storages has no say in it."""
         mapped = self._map_location
         if isinstance(mapped, dict):
-            return mapped.get(location, location)
+            place = mapped.get(location, location)
+            if not isinstance(place, str):
+                raise TypeError(f"map_location gives names of places by names of places, got {type(place).__name__} for {location}")
+            return place
         if isinstance(mapped, (str, bytes, umbra.device)):
             return mapped.decode() if isinstance(mapped, bytes) else str(mapped)
         return location
@@ -197,6 +200,8 @@ class _Restorer:
     def __call__(self, storage, location):
         named = self._map_location is None or isinstance(self._map_location, (dict, str, bytes, umbra.device))
         result = None if named else self._map_location(storage, location)
+        if result is not None and not umbra.is_storage(result):
+            raise TypeError(f"map_location gives a storage or None, got {type(result).__name__}")
         return default_restore_location(storage, self.place(location)) if result is None else result
 
 

@@ -10,7 +10,7 @@ import functools
 
 import umbra
 from umbra import _C, _modules
-from umbra._C import Tensor
+from umbra._C import FakeTensor, Tensor
 from umbra._legacy import SPARSE_TYPES
 from umbra.overrides import heard_by_modes
 
@@ -34,6 +34,8 @@ def _is_strict(check_invariants):
 
 def _finish(tensor, requires_grad, check_invariants):
     _is_strict(check_invariants)
+    if tensor.layout is _C.strided:  # what a fake operator makes of parts
+        raise NotImplementedError("sparse tensors made of their parts under FakeTensorMode are not in Umbra yet")
     return tensor.requires_grad_() if requires_grad else tensor
 
 
@@ -54,6 +56,8 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
     indices, values = _part(indices, umbra.int64, device).to(umbra.int64), _part(values, dtype, device)
     options = {"dtype": dtype, "is_coalesced": is_coalesced}
     if size is None:
+        if isinstance(indices, FakeTensor):
+            raise NotImplementedError("the size of a sparse tensor of fake indices is in their data: give torch.sparse_coo_tensor its size")
         made = umbra.ops.aten.sparse_coo_tensor.indices(indices, values, **options)
     else:
         made = umbra.ops.aten.sparse_coo_tensor.indices_size(indices, values, list(size), **options)

@@ -289,7 +289,7 @@ SugaredPtr Emitter::call(const Tree& e, const TypePtr& hint) {
       fail_at(e, "a list of modules cannot be called");
     case Sugared::Kind::Variable: {
       const TypePtr& type = callee->variable->type();
-      if (!type->is(TypeKind::Class) || type->cls->is_interface)
+      if (!type->is(TypeKind::Class) || (type->cls->is_interface && !type->cls->is_module))
         fail_at(e, "cannot call a value of type '", type->annotation(), "'");
       if (type->cls->is_module) return call_module(e, callee->variable, arguments_of(e));
       return call_method(e, callee->variable, "__call__", arguments_of(e));

@@ -183,3 +183,34 @@ def test_an_object_of_pythons_stands_for_an_interface_that_its_class_has():
         return counter.bump() + counter.bump()
 
     assert twice(Counter(1)) == 5
+
+
+@torch.jit.interface
+class Maps(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        pass
+
+
+def test_a_module_behind_an_interface_is_called_like_any_other():
+    class AddsOne(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x + 1
+
+    class Doubles(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x * 2
+
+    class Applies(nn.Module):
+        inner: Maps
+
+        def __init__(self):
+            super().__init__()
+            self.inner = AddsOne()
+
+        def forward(self, x):
+            return self.inner(x)
+
+    program = torch.jit.script(Applies())
+    assert program(torch.tensor(3.0)) == 4
+    program.inner = torch.jit.script(Doubles())
+    assert program(torch.tensor(3.0)) == 6 and reloaded(program)(torch.tensor(3.0)) == 6

@@ -315,3 +315,15 @@ def test_errors_of_calls_count_a_modules_self():
         module(torch.ones(1, 2), 3)
     with pytest.raises(RuntimeError, match="Position: 1"):
         module("text")
+
+
+def is_traced():
+    return torch._C._get_tracing_state()
+
+
+def test_scripts_ask_for_a_trace_by_its_state():
+    def choose(x):
+        return x + 1 if is_traced() else x * 2
+    scripted = torch.jit.script(choose)
+    assert scripted(torch.ones(1)).item() == 2
+    assert torch.jit.trace(lambda x: scripted(x), torch.ones(1))(torch.ones(1)).item() == 2  # a script is compiled as it is without a trace

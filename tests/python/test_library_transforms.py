@@ -23,6 +23,17 @@ def test_a_batching_rule_gets_values_and_dimensions():
     assert seen == [(3, (1, None), 2)]
 
 
+def test_a_batching_rule_may_not_name_a_dimension_that_its_result_has_not():
+    op = library.custom_op("testops::misplaced", lambda x: x * 2, mutates_args=(), schema="(Tensor x) -> Tensor")
+    for place, error, message in ((5, IndexError, "dimension 5 of its result is the mapped one, and the result has 1"),
+                                  (-2, IndexError, "dimension -2"), ("a", TypeError, "ints and None as out_dims")):
+        op.register_vmap(lambda info, in_dims, x: (x, place))
+        with pytest.raises(error, match=message):
+            torch.vmap(op)(torch.ones(2))
+    op.register_vmap(lambda info, in_dims, x: (x, -1))
+    assert torch.vmap(op)(torch.ones(2)).tolist() == [1, 1]
+
+
 def test_a_batching_rule_of_lists_and_several_results():
     @library.custom_op("testops::pair", mutates_args=())
     def pair(xs: List[Tensor], y: Tensor) -> Tuple[Tensor, Tensor]:

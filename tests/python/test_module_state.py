@@ -181,5 +181,7 @@ def test_containers_say_what_they_take():
 def test_full_hooks_where_no_input_has_a_gradient():
     module = nn.Linear(1, 1)
     module.register_full_backward_hook(lambda *args: None)
-    with pytest.warns(UserWarning, match="Full backward hook is firing when gradients are computed with respect to module outputs"):
-        module(torch.ones(1, 1)).sum().backward()
+    for backward in (lambda loss: loss.backward(), torch.autograd.backward, lambda loss: torch.autograd.grad(loss, module.weight)):
+        with pytest.warns(UserWarning, match="Full backward hook is firing when gradients are computed with respect to module outputs") as seen:
+            backward(module(torch.ones(1, 1)).sum())
+        assert seen[0].filename == __file__  # the caller's line, however the pass was begun

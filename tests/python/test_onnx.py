@@ -193,7 +193,7 @@ def test_random_numbers_have_the_sizes_that_the_program_says(tmp_path):
 
 
 def test_a_model_is_written_to_a_file(tmp_path):
-    model = torch.onnx.export(torch.nn.Linear(3, 2), (torch.ones(4, 3),), tmp_path / "linear.onnx", dynamic_shapes=({0: Dim("batch")},))
+    model = torch.onnx.export(torch.nn.Linear(3, 2), (torch.ones(4, 3),), tmp_path / "linear.onnx", dynamic_shapes=({0: Dim("batch")},), external_data=False)
     data = (tmp_path / "linear.onnx").read_bytes()
     assert data == model.model_bytes and all(word in data for word in (b"MatMul", b"weight", b"input", b"umbra"))
 
@@ -248,3 +248,195 @@ def test_dropout_of_a_model_that_was_exported_in_training(tmp_path):
 def test_a_single_tensor_is_the_only_argument():
     linear, x = torch.nn.Linear(3, 2), torch.ones(2, 3)
     assert torch.onnx.export(linear, x).model_bytes == torch.onnx.export(linear, (x,)).model_bytes
+
+
+# ---- options ----
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 3)
+
+    def forward(self, x, y=None):
+        out = self.linear(x) if y is None else self.linear(x) + y
+        return out.relu(), out.sum(1)
+
+
+def written(model, *inputs, **options):
+    """Inputs, outputs (names and sizes), names of constants and the opset of the file, read without any library."""
+    program = torch.onnx.export(model.eval(), inputs, **options)
+    return read_model(program.model_bytes)
+
+
+def fields(data):
+    """The fields of a message of protocol buffers: number to values."""
+    at, found = 0, {}
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at, value, shift = at + 1, value | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return value
+    while at < len(data):
+        key = varint()
+        if key & 7 == 0:
+            value = varint()
+        else:
+            size = varint() if key & 7 == 2 else 4
+            value, at = data[at:at + size], at + size
+        found.setdefault(key >> 3, []).append(value)
+    return found
+
+
+def read_model(data):
+    model = fields(data)
+    graph = fields(model[7][0])
+
+    def values(field):
+        for info in map(fields, graph.get(field, [])):
+            shape = fields(fields(fields(info[2][0])[1][0])[2][0])
+            yield info[1][0].decode(), [d[2][0].decode() if 2 in (d := fields(dim)) else d[1][0] for dim in shape.get(1, [])]
+    constants = [fields(tensor)[8][0].decode() for tensor in graph.get(5, [])]
+    return list(values(11)), list(values(12)), constants, fields(model[8][0])[2][0]
+
+
+ROWS, MORE = torch.arange(20.0).view(5, 4).sin(), torch.arange(15.0).view(5, 3).cos()
+
+
+def test_inputs_and_outputs_have_the_names_that_are_given():
+    inputs, outputs, constants, opset = written(Layer(), ROWS, input_names=["in"], output_names=["a", "b"])
+    assert inputs == [("in", [5, 4])] and outputs == [("a", [5, 3]), ("b", [5])] and {"linear.weight", "linear.bias"} <= set(constants) and opset == 18
+    assert written(Layer(), ROWS, MORE, input_names=["in"], output_names=["a"])[:2] == ([("in", [5, 4]), ("y", [5, 3])], [("a", [5, 3]), ("sum_1", [5])])
+    with pytest.raises(ValueError, match="Input names cannot be duplicated"):
+        written(Layer(), ROWS, MORE, input_names=["in", "in"])
+    with pytest.raises(ValueError, match="two inputs or outputs are called 'in'"):
+        written(Layer(), ROWS, input_names=["in"], output_names=["in"])
+
+
+def test_names_may_be_those_of_values_inside(tmp_path):
+    names = {"input_names": ["relu", "linear.weight"], "output_names": ["v", "v_1"]}
+    inputs, outputs, constants, _ = written(Layer(), ROWS, MORE, **names)
+    assert [n for n, _ in inputs] == names["input_names"] and [n for n, _ in outputs] == names["output_names"]
+    assert len(constants) == len(set(constants)) and not {"linear.weight", "v", "v_1"} & set(constants)
+    layer = Layer().eval()
+    check_runs(tmp_path, layer, torch.onnx.export(layer, (ROWS, MORE), **names), (ROWS, MORE))
+
+
+def test_a_value_inside_is_not_called_as_an_input(tmp_path):
+    class Named(torch.nn.Module):
+        def forward(self, v0, v1, v):
+            return (v0 + 1).sum(1) * v1 + v.softmax(0)
+    inputs = tuple(torch.arange(4.0).sin() + i for i in range(2))
+    check_runs(tmp_path, Named(), torch.onnx.export(Named().eval(), (ROWS[:4], *inputs)), (ROWS[:4], *inputs))
+
+
+def check_runs(folder, module, model, *calls):
+    for inputs in calls:
+        expected = module(*inputs)
+        expected = expected if isinstance(expected, tuple) else (expected,)
+        results = in_onnxruntime(folder, model, *inputs)
+        assert len(results) == len(expected)
+        for (_, shape, values), want in zip(results, expected):
+            assert shape == list(want.shape) and values == pytest.approx(want.reshape(-1).tolist(), rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("sizes", [{"dynamic_axes": {"in": {0: "batch"}, "other": {0: "batch"}, "a": {0: "batch"}}}, {"dynamic_axes": {"other": {0: "batch"}, "in": {0: "batch"}}},
+                                   {"dynamic_shapes": ({0: "batch"}, {0: "batch"})}, {"dynamic_shapes": {"y": {0: "batch"}, "x": {0: "batch"}}},
+                                   {"dynamic_shapes": ({0: Dim("batch")}, {0: Dim("batch")})}])
+def test_sizes_that_vary_have_the_names_that_are_given(tmp_path, sizes):
+    names = {"input_names": ["in", "other"], "output_names": ["a", "b"]}
+    inputs, outputs, _, _ = written(Layer(), ROWS, MORE, **names, **sizes)
+    assert inputs == [("in", ["batch", 4]), ("other", ["batch", 3])] and outputs == [("a", ["batch", 3]), ("b", ["batch"])]
+    layer = Layer().eval()
+    check_runs(tmp_path, layer, torch.onnx.export(layer, (ROWS, MORE), **names, **sizes), (ROWS, MORE), (ROWS[:3], MORE[:3]))
+
+
+def test_sizes_that_are_made_of_others_are_said_by_their_names():
+    assert written(torch.nn.Flatten(0), torch.ones(5, 4, 2), dynamic_shapes=({0: "n", 1: "m"},))[:2] == ([("input", ["n", "m", 2])], [("view", ["2*n*m"])])
+
+
+def test_axes_by_number_and_of_arguments_in_containers():
+    inputs, _, _, _ = written(Layer(), ROWS, dynamic_axes={"x": [0]})
+    assert inputs[0][1][0] not in (5, "batch") and inputs[0][1][1] == 4
+
+    class Pair(torch.nn.Module):
+        def forward(self, pair, k):
+            return pair["p"] * k + pair["q"]
+    program = torch.onnx.export(Pair().eval(), ({"p": ROWS, "q": ROWS}, 3), input_names=["a", "b"], dynamic_axes={"a": {0: "n"}, "b": {0: "n"}})
+    assert read_model(program.model_bytes)[0] == [("a", ["n", 4]), ("b", ["n", 4])]
+    program.rename_axes({"n": "rows"})
+    assert read_model(program.model_bytes)[0] == [("a", ["rows", 4]), ("b", ["rows", 4])]
+
+
+@pytest.mark.parametrize(("axes", "message"), [({"nowhere": {0: "n"}}, "nowhere"), ({"x": {"0": "n"}}, "must be in the form of"), ({"x": (0,)}, "dict or a list")])
+def test_axes_that_cannot_be_are_refused(axes, message):
+    with pytest.raises(RuntimeError, match="dynamic_axes") as error:
+        written(Layer(), ROWS, dynamic_axes=axes)
+    assert message in str(error.value.__cause__)
+
+
+def test_an_axis_that_the_module_settles_is_no_axis_that_varies():
+    with pytest.raises(Exception, match=r"specialized it to be a constant \(4\)"):
+        written(Layer(), ROWS, dynamic_axes={"x": {1: "width"}})
+
+
+def test_arguments_by_name():
+    both = ([("q", [5, 4]), ("r", [5, 3])], [("relu", [5, 3]), ("sum_1", [5])])
+    assert written(Layer(), ROWS, kwargs={"y": MORE}, input_names=["q", "r"])[:2] == both
+    assert written(Layer(), ROWS, {"y": MORE}, input_names=["q", "r"])[:2] == both
+
+
+@pytest.mark.parametrize(("options", "further", "has_weight"), [({}, [], True), ({"export_params": False}, [], False), ({"keep_initializers_as_inputs": True}, ["linear.weight", "linear.bias"], True),
+                                                               ({"export_params": False, "keep_initializers_as_inputs": True}, ["linear.weight", "linear.bias"], False)])
+def test_parameters_may_stay_outside_and_be_inputs(tmp_path, options, further, has_weight):
+    torch.onnx.export(Layer().eval(), (ROWS,), tmp_path / "layer.onnx", external_data=False, **options)
+    inputs, _, constants, _ = read_model((tmp_path / "layer.onnx").read_bytes())
+    assert [name for name, _ in inputs] == ["x", *further] and ("linear.weight" in constants) == has_weight
+
+
+def test_opsets_of_which_the_model_is_as_well(tmp_path):
+    layer = Layer().eval()
+    for opset in (17, 18, 20, 23):
+        model = torch.onnx.export(layer, (ROWS,), opset_version=opset)
+        assert read_model(model.model_bytes)[3] == opset
+        check_runs(tmp_path, layer, model, (ROWS,))
+    with pytest.warns(torch.onnx.errors.OnnxExporterWarning, match="in opset 18, not 13: .* Add of opset 18"):
+        assert written(layer, ROWS, opset_version=13)[3] == 18
+    with pytest.raises(NotImplementedError, match="opset 99"):
+        written(layer, ROWS, opset_version=99)
+    with pytest.raises(NotImplementedError, match="GridSample of opset 18, which is another one in opset 20"):
+        torch.onnx.export(Function(lambda x, g: F.grid_sample(x, g, align_corners=False)), (torch.ones(1, 1, 4, 4), torch.zeros(1, 2, 2, 2)), opset_version=20)
+
+
+def test_large_constants_lie_beside_the_model_unless_told_otherwise(tmp_path):
+    torch.onnx.export(torch.nn.Linear(64, 64).eval(), (torch.ones(1, 64),), tmp_path / "a.onnx")
+    torch.onnx.export(torch.nn.Linear(64, 64).eval(), (torch.ones(1, 64),), tmp_path / "b.onnx", external_data=False)
+    assert (tmp_path / "a.onnx.data").exists() and not (tmp_path / "b.onnx.data").exists()
+
+
+def test_unknown_and_refused_options():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'names'"):
+        written(Layer(), ROWS, names=["x"])
+    for option in ("verify", "report", "profile", "dump_exported_program"):
+        with pytest.raises(NotImplementedError, match=option):
+            written(Layer(), ROWS, **{option: True})
+    with pytest.raises(NotImplementedError, match="custom_translation_table"):
+        written(Layer(), ROWS, custom_translation_table={torch.ops.aten.relu.default: None})
+
+
+def test_a_model_in_training_mode_is_warned_of():
+    with pytest.warns(UserWarning, match="training mode"):
+        torch.onnx.export(Layer(), (ROWS,))
+
+
+def test_the_older_call_writes_a_model_that_infers(tmp_path):
+    model = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(4, 3)).train()
+    with pytest.warns(DeprecationWarning, match="dynamo"):
+        assert torch.onnx.export(model, (ROWS,), tmp_path / "m.onnx", dynamo=False, input_names=["in"], dynamic_axes={"in": {0: "b"}}) is None
+    data = (tmp_path / "m.onnx").read_bytes()
+    assert read_model(data)[0] == [("in", ["b", 4])] and b"Dropout" not in data and model[0].training
+    with pytest.warns(DeprecationWarning), pytest.raises(ValueError, match="dynamic_axes"):
+        torch.onnx.export(model, (ROWS,), tmp_path / "m.onnx", dynamo=False, dynamic_shapes=({0: "n"},))

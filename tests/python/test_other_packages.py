@@ -284,3 +284,20 @@ def test_whether_function_modes_are_entered_can_be_asked():
         assert torch._C._is_torch_function_mode_enabled()
         with torch._C.DisableTorchFunction():
             assert not torch._C._is_torch_function_mode_enabled() and torch._C._is_torch_function_all_disabled()
+
+
+def test_names_of_the_package_hide_none_of_pythons_that_torch_leaves():
+    names = dir(torch)
+    assert not {"set", "slice", "copy", "expand", "add_"} & set(names) and {"add", "abs_", "abs", "nn", "Tensor", "float32"} <= set(names)
+    assert callable(torch.add_) and callable(torch.copy)  # they are still there to be called
+
+
+def test_vmap_by_its_older_name():
+    from umbra._vmap_internals import _vmap
+    x, w = torch.arange(6.0).view(3, 2), torch.ones(3, requires_grad=True)
+    squares = w ** 2
+    assert torch.equal(_vmap(lambda g: torch.autograd.grad(squares, w, g, retain_graph=True)[0])(torch.eye(3)), 2 * torch.eye(3))
+    doubled, none, sums = _vmap(lambda row: (row * 2, None, row.sum()), allow_none_pass_through=True)(x)
+    assert torch.equal(doubled, x * 2) and none is None and torch.equal(sums, x.sum(1))
+    with pytest.raises(ValueError, match="NoneType"):
+        _vmap(lambda row: (row, None))(x)

@@ -95,6 +95,9 @@ def test_map_location():
         round_trip(umbra.ones(2), map_location="cuda")
     with pytest.raises(RuntimeError, match="don't know how to restore data location"):
         round_trip(umbra.ones(2), map_location="nowhere")
+    for wrong in ({"cpu": 3}, lambda storage, location: 3):
+        with pytest.raises(TypeError, match="got int"):
+            round_trip(umbra.ones(2), map_location=wrong)
 
 
 def test_a_failed_save_leaves_the_file_as_it_was(tmp_path):

@@ -191,3 +191,14 @@ def test_functionalize_takes_sparse_tensors_as_they_are(make):
 
     with pytest.raises(NotImplementedError, match="writes a part of a sparse tensor"):
         torch.func.functionalize(write_values)(make())
+
+
+def test_sparse_tensors_of_fake_parts_are_refused():
+    from umbra._subclasses.fake_tensor import FakeTensorMode
+    with FakeTensorMode():
+        with pytest.raises(NotImplementedError, match="sparse tensors made of their parts under FakeTensorMode"):
+            torch.sparse_coo_tensor([[0], [1]], [1.0], (2, 2))
+        with pytest.raises(NotImplementedError, match="sparse tensors made of their parts under FakeTensorMode"):
+            torch.sparse_csr_tensor([0, 1], [0], [1.0], (1, 1))
+        with pytest.raises(NotImplementedError, match="give torch.sparse_coo_tensor its size"):
+            torch.sparse_coo_tensor([[0], [1]], [1.0])

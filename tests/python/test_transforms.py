@@ -556,3 +556,10 @@ def test_new_tensors_of_no_elements_with_strides():
     made = vmap(lambda x: x.new_empty_strided([0, 2, 0], [12, 4, 1]))(torch.ones(7, 3))
     assert made.shape == (7, 0, 2, 0) and made.stride() == (0, 12, 4, 1)
     assert vmap(lambda x: x.new_empty_strided([3, 2], [1, 3]))(torch.ones(7)).stride() == (6, 1, 3)
+
+
+def test_the_derivative_of_a_sum_of_some_rows_follows_the_sum():
+    """Fewer indices than rows of what is added: forward mode needs no gradient formula, which takes as many."""
+    x, none = torch.arange(9.0).view(3, 3), torch.zeros(2, 3, dtype=torch.int64)
+    values, tangents = torch.func.jvp(lambda x: x.scatter_add(0, none, x), (x,), (x + 1,))
+    assert torch.equal(values, x.scatter_add(0, none, x)) and torch.equal(tangents, (x + 1).scatter_add(0, none, x + 1))

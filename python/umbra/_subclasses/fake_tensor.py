@@ -17,8 +17,8 @@ from umbra._library.fakes import overload_text
 from umbra._options import not_built
 from umbra.utils._contextlib import whole
 
-__all__ = ["DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorConverter",
-           "FakeTensorDeviceMismatchError", "FakeTensorMode", "MetadataMismatchError", "UnsupportedFakeTensorException",
+__all__ = ["DataDependentOutputException", "DynamicOutputShapeException", "FakeCopyMode", "FakeTensor",
+           "FakeTensorConverter", "FakeTensorDeviceMismatchError", "FakeTensorMode", "MetadataMismatchError", "UnsupportedFakeTensorException",
            "UnsupportedMutationAliasingException", "UnsupportedOperatorException", "is_fake", "maybe_get_fake_mode",
            "unset_fake_temporarily"]
 

@@ -288,7 +288,8 @@ _SPECIAL = {}
 
 def _fill_special():
     import umbra.jit as jit
-    for function, name in ((_annotations.is_scripting, "is_scripting"), (jit.is_tracing, "is_tracing"), (umbra.compiler.is_compiling, "is_compiling"),
+    for function, name in ((_annotations.is_scripting, "is_scripting"), (jit.is_tracing, "is_tracing"), (umbra._C._get_tracing_state, "is_tracing"),
+                           (umbra.compiler.is_compiling, "is_compiling"),
                            (_annotations.annotate, "annotate"), (_annotations.fork, "fork"), (_annotations.wait, "wait"), (umbra.tensor, "aten::tensor"),
                            (umbra.as_tensor, "aten::as_tensor"), (umbra.is_grad_enabled, "aten::is_grad_enabled"), (warnings.warn, "aten::warn"),
                            (umbra.manual_seed, "aten::manual_seed"), (umbra.set_grad_enabled, "aten::set_grad_enabled"), (umbra.get_autocast_dtype, "aten::get_autocast_dtype"),

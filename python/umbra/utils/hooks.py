@@ -1,5 +1,7 @@
 """Hooks: the handle that takes one away, and hooks on the gradients that pass through a module."""
 import itertools
+import os
+import sys
 import warnings
 import weakref
 
@@ -57,6 +59,17 @@ def add_hook(hooks, hook, prepend=False, marks=()):
     return handle
 
 
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+
+def _level_of_caller():
+    """How many frames above the caller the first one is that is no part of this package, as warnings count them."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 class BackwardHook:
     """One call of a module whose gradients are watched.
 
@@ -94,7 +107,7 @@ class BackwardHook:
             if self.hooks:
                 warnings.warn("Full backward hook is firing when gradients are computed with respect to module outputs since no inputs require "
                               "gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module."
-                              "register_full_backward_hook for more details.", stacklevel=5)
+                              "register_full_backward_hook for more details.", stacklevel=_level_of_caller())
             for hook in self.hooks:
                 replaced = hook(self.module, (None,) * self.input_count, grad_outputs)
                 if replaced is not None and not (isinstance(replaced, tuple) and all(part is None for part in replaced)):

@@ -1,6 +1,7 @@
 #include "io/onnx/builder.h"
 
 #include <algorithm>
+#include <map>
 
 #include "io/tensor_bytes.h"
 #include "umbra/generated/functions.h"
@@ -9,7 +10,37 @@ namespace umbra::io::onnx {
 
 namespace {
 
-constexpr int64_t kOpset = 18, kFormat = 8;
+/// The version of the format that first knows a version of the operators.
+int64_t format_of(int opset) { return opset <= 18 ? 8 : opset <= 20 ? 9 : opset <= 22 ? 10 : 11; }
+
+/// Since which version an operator is what it is in version 18; none of the others changed after 13.
+int first_version(const std::string& type) {
+  static const std::map<std::string, int> versions = {{"Add", 14},        {"BatchNormalization", 15},
+                                                      {"BitwiseAnd", 18}, {"BitwiseNot", 18},
+                                                      {"BitwiseOr", 18},  {"BitwiseXor", 18},
+                                                      {"CumSum", 14},     {"Div", 14},
+                                                      {"GridSample", 16}, {"GreaterOrEqual", 16},
+                                                      {"HardSwish", 14},  {"Identity", 16},
+                                                      {"If", 16},         {"LayerNormalization", 17},
+                                                      {"LeakyRelu", 16},  {"LessOrEqual", 16},
+                                                      {"Loop", 16},       {"Mul", 14},
+                                                      {"PRelu", 16},      {"Pad", 18},
+                                                      {"Pow", 15},        {"ReduceL1", 18},
+                                                      {"ReduceL2", 18},   {"ReduceLogSumExp", 18},
+                                                      {"ReduceMax", 18},  {"ReduceMean", 18},
+                                                      {"ReduceMin", 18},  {"ReduceProd", 18},
+                                                      {"Relu", 14},       {"Reshape", 14},
+                                                      {"Resize", 18},     {"Scan", 16},
+                                                      {"ScatterND", 18},  {"ScatterElements", 18},
+                                                      {"Shape", 15},      {"Split", 18},
+                                                      {"Sub", 14},        {"Trilu", 14},
+                                                      {"Where", 16}};
+  auto found = versions.find(type);
+  return found == versions.end() ? 13 : found->second;
+}
+
+/// The last version in which it still means the same.
+int last_version(const std::string& type) { return type == "GridSample" ? 19 : 23; }
 
 constexpr size_t kLargest = size_t(1) << 31;  // of a protocol buffer
 constexpr size_t kPage = 4096;
@@ -112,18 +143,18 @@ Attributes& Attributes::set(const char* name, const Message& graph) {
 
 Name Builder::reserve(const std::string& name) {
   Name free = name;
-  while (std::ranges::find(taken_, free) != taken_.end()) free = name + "_" + std::to_string(next_++);
-  taken_.push_back(free);
+  while (!taken_.insert(free).second) free = name + "_" + std::to_string(next_++);
   return free;
 }
 
 Names Builder::emit_many(const char* type, const Names& inputs, size_t outputs, const Attributes& attributes,
                          const std::string& name) {
   Message node;
+  types_.insert(type);
   for (const Name& input : inputs) node.text(1, input);
   Names made;
   for (size_t i = 0; i < outputs; ++i) {
-    made.push_back(i == 0 && !name.empty() ? reserve(name) : "v" + std::to_string(next_++));
+    made.push_back(i == 0 && !name.empty() ? reserve(name) : unnamed());
     node.text(2, made.back());
   }
   node.text(3, std::string(type) + "_" + std::to_string(next_node_++)).text(4, type);
@@ -144,12 +175,10 @@ Name Builder::list(const std::vector<int64_t>& values) {
     if (known == values) return name;
   Tensor tensor = empty({static_cast<int64_t>(values.size())}, DType::Int64);
   std::copy(values.begin(), values.end(), static_cast<int64_t*>(tensor.raw_data()));
-  return lists_.emplace_back(values, constant(tensor, "v" + std::to_string(next_++))).second;
+  return lists_.emplace_back(values, constant(tensor, "v")).second;
 }
 
-Name Builder::scalar(const Scalar& value, DType dtype) {
-  return constant(full({}, value, dtype), "v" + std::to_string(next_++));
-}
+Name Builder::scalar(const Scalar& value, DType dtype) { return constant(full({}, value, dtype), "v"); }
 
 Name Builder::cast(const Name& value, DType from, DType to) {
   return from == to ? value : emit("Cast", {value}, Attributes().set("to", element_type(to)));
@@ -202,6 +231,14 @@ size_t Builder::constant_bytes() const {
   return bytes;
 }
 
+void Builder::set_opset(int opset) {
+  check<NotImplementedError>(opset >= 13 && opset <= 23, "ONNX: opset ", opset, " is not in Umbra (13 to 23 are)");
+  for (const std::string& type : types_)
+    check<NotImplementedError>(first_version(type) <= opset && opset <= last_version(type), "ONNX: the model has a ",
+                               type, " of opset 18, which is another one in opset ", opset);
+  opset_ = opset;
+}
+
 std::string Builder::finish(const Store& store, const std::string& location) const {
   check<NotImplementedError>(
       store || constant_bytes() < kLargest,
@@ -213,8 +250,8 @@ std::string Builder::finish(const Store& store, const std::string& location) con
     graph.message(5, large ? stored_tensor(tensor, name, store, location) : tensor_message(tensor, name));
   }
   Message model;
-  model.number(1, kFormat).text(2, "umbra").message(7, graph);
-  model.message(8, Message().text(1, "").number(2, kOpset));
+  model.number(1, format_of(opset_)).text(2, "umbra").message(7, graph);
+  model.message(8, Message().text(1, "").number(2, opset_));
   check<NotImplementedError>(model.bytes().size() < kLargest, "ONNX: the model's graph has more than 2 GB");
   return model.bytes();
 }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -46,6 +48,8 @@ class Builder {
   }
   /// A tensor that is part of the model.
   Name constant(const Tensor& tensor, const std::string& name = "constant");
+  /// One whose value stays outside the model.
+  Name constant_without_value(const std::string& name) { return reserve(name); }
   /// Whole numbers as a tensor of one dimension.
   Name list(const std::vector<int64_t>& values);
   /// One number as a tensor of no dimensions.
@@ -56,6 +60,8 @@ class Builder {
   void add_input(const Name& name, DType dtype, const std::vector<std::string>& sizes);
   void add_output(const Name& name, DType dtype, const std::vector<std::string>& sizes);
   Name reserve(const std::string& name);
+  /// Lets the next value have a name that was reserved for it.
+  void release(const Name& name) { taken_.erase(name); }
 
   /// From here on nodes, inputs and outputs are those of a graph inside this one, whose values it sees.
   void begin_graph();
@@ -66,6 +72,8 @@ class Builder {
   using Store = std::function<size_t(std::string_view bytes)>;
   /// The whole model. With a `store`, constants of a page and more are kept there, in the file called `location`.
   std::string finish(const Store& store = {}, const std::string& location = "") const;
+  /// What version of ONNX's operators the model names. Refused where a node is of another one.
+  void set_opset(int opset);
   /// The bytes of all constants.
   size_t constant_bytes() const;
 
@@ -77,8 +85,11 @@ class Builder {
   static Message graph_message(const Graph& graph, const std::string& name);
   std::vector<Graph> graphs_ = std::vector<Graph>(1);  // the innermost last
   std::vector<std::pair<Name, Tensor>> initializers_;
-  std::vector<std::string> taken_;
+  Name unnamed() { return reserve("v" + std::to_string(next_++)); }
+  std::unordered_set<std::string> taken_;
+  std::set<std::string> types_;  // of nodes
   size_t next_ = 0, next_node_ = 0;
+  int opset_ = 18;
   std::vector<std::pair<std::vector<int64_t>, Name>> lists_;  // constants that are there already
 };
 

@@ -1,5 +1,6 @@
 // A program as a file of ONNX: decomposed, each call by the table of its subject, then the file.
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "io/onnx/call.h"
@@ -45,12 +46,16 @@ ExportedProgram prepare(const ExportedProgram& program) {
 
 class Writer {
  public:
-  explicit Writer(const ExportedProgram& program) : program_(prepare(program)) {}
+  Writer(const ExportedProgram& program, const OnnxOptions& options) : program_(prepare(program)), options_(options) {}
 
   const Builder& run() {
+    for (const auto* names : {&options_.input_names, &options_.output_names})
+      for (const std::string& name : *names)
+        check<ValueError>(model_.reserve(name) == name, "ONNX: two inputs or outputs are called '", name, "'");
     add_inputs();
     convert(*program_.graph_module);
     add_outputs();
+    model_.set_opset(options_.opset);
     return model_;
   }
 
@@ -58,13 +63,16 @@ class Writer {
   /// Results first; then the new values of what the program writes, which a model of ONNX cannot keep itself.
   void add_outputs() {
     fx::Arguments results = program_.graph().outputs();
+    size_t given = 0;
     for (bool writes : {false, true})
       for (size_t i = 0; i < results.size(); ++i) {
         const OutputSpec& spec = program_.signature.outputs.at(i);
         fx::Node* node = results[i].node();
         // A plain value is the same for all calls; a token is that of calls with effects, refused by their own names.
         if (!node || is_write(spec) != writes || spec.kind == OutputKind::Token) continue;
-        add_output(*node, writes ? "new_" + spec.target : node->name());
+        std::string name = writes ? "new_" + spec.target : node->name();
+        if (given < options_.output_names.size()) model_.release(name = options_.output_names[given++]);
+        add_output(*node, name);
       }
   }
 
@@ -78,36 +86,54 @@ class Writer {
                                [&](const OutputSpec& spec) { return is_write(spec) && spec.target == target; });
   }
 
-  static std::vector<std::string> shape_of(const Tensor& tensor) {
+  std::vector<std::string> shape_of(const Tensor& tensor) const {
     std::vector<std::string> out;
     for (int64_t d = 0; d < tensor.dim(); ++d) {
-      SymInt size = tensor.sym_sizes()[d];
-      out.push_back(size.is_symbolic() ? sym::to_text(static_cast<const sym::Expression*>(size.node()))
+      SymInt size = program_.shape_env ? program_.shape_env->simplify(tensor.sym_sizes()[d]) : tensor.sym_sizes()[d];
+      out.push_back(size.is_symbolic() ? renamed(sym::to_text(static_cast<const sym::Expression*>(size.node())))
                                        : std::to_string(size.value()));
     }
     return out;
   }
 
+  /// The text of a size with the names that its symbols were given.
+  std::string renamed(const std::string& text) const {
+    auto in_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+    std::string out;
+    for (size_t begin = 0, end; begin < text.size(); begin = end) {
+      for (end = begin + 1; in_name(text[begin]) && end < text.size() && in_name(text[end]);) ++end;
+      auto found = options_.dimension_names.find(text.substr(begin, end - begin));
+      out += found == options_.dimension_names.end() ? text.substr(begin, end - begin) : found->second;
+    }
+    return out;
+  }
+
+  /// A parameter or buffer. One that the program writes is an input, with a value to begin with.
+  void add_constant(const InputSpec& spec, const fx::Node& node) {
+    Tensor tensor = program_.find(spec.target);
+    Name name = options_.parameters ? model_.constant(tensor, spec.target) : model_.constant_without_value(spec.target);
+    values_[&node] = {name};
+    if (options_.parameters_are_inputs || is_written(spec.target)) further_inputs_.push_back({name, tensor});
+  }
+
   void add_inputs() {
+    size_t given = 0;
     std::vector<fx::Node*> nodes = program_.graph().placeholders();
     for (size_t i = 0; i < nodes.size(); ++i) {
       const InputSpec& spec = program_.signature.inputs.at(i);
       if (spec.kind == InputKind::ConstantInput || spec.kind == InputKind::Token) continue;
       if (spec.kind != InputKind::UserInput) {
-        if (nodes[i]->users().empty()) continue;
-        Tensor tensor = program_.find(spec.target);
-        Name name = model_.constant(tensor, spec.target);
-        values_[nodes[i]] = {name};
-        if (is_written(spec.target))
-          model_.add_input(name, tensor.dtype(), shape_of(tensor));  // with a value to begin with
+        if (!nodes[i]->users().empty()) add_constant(spec, *nodes[i]);
         continue;
       }
-      Name name = model_.reserve(spec.name);
+      Name name = given < options_.input_names.size() ? options_.input_names[given] : model_.reserve(spec.name);
+      ++given;
       bool tensor = nodes[i]->meta.val.is_tensor();
       DType dtype = tensor ? nodes[i]->meta.val.tensor_ref().dtype() : DType::Int64;
       model_.add_input(name, dtype, tensor ? shape_of(nodes[i]->meta.val.tensor_ref()) : std::vector<std::string>());
       values_[nodes[i]] = {name};
     }
+    for (const auto& [name, tensor] : further_inputs_) model_.add_input(name, tensor.dtype(), shape_of(tensor));
   }
 
   void convert(const fx::GraphModule& module) {
@@ -281,6 +307,8 @@ class Writer {
   }
 
   ExportedProgram program_;
+  const OnnxOptions& options_;
+  std::vector<std::pair<Name, Tensor>> further_inputs_;  // after the program's own
   Builder model_;
   Values values_;
 };
@@ -289,11 +317,13 @@ class Writer {
 
 }  // namespace onnx
 
-std::string to_onnx(const ExportedProgram& program) { return onnx::Writer(program).run().finish(); }
+std::string to_onnx(const ExportedProgram& program, const OnnxOptions& options) {
+  return onnx::Writer(program, options).run().finish();
+}
 
 void save_onnx(const std::string& path, const ExportedProgram& program, const OnnxOptions& options) {
   constexpr size_t kRoom = size_t(1) << 27;  // for the graph, beside constants
-  onnx::Writer writer(program);
+  onnx::Writer writer(program, options);
   const onnx::Builder& model = writer.run();
   if (!options.external_data && model.constant_bytes() + kRoom < (size_t(1) << 31))
     return save_file(path, model.finish());

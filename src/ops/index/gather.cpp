@@ -178,6 +178,7 @@ UMBRA_OPERATOR("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> T
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
     .gradient("src", {"grad", "dim", "index"},
               [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.gather(dim, index); })
+    .linear()
     .tags({Tag::Core})
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
