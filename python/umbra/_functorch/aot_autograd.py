@@ -513,10 +513,12 @@ def _compile_module(mod, fw_compiler, bw_compiler=None, partition_fn=default_par
     arguments which graphs run."""
     not_built("aot_function", disable_functionalization=(disable_functionalization, False))
 
+    is_watched = bool(watching)  # whose objects C++ must not hold
+
     def functional_call(named, *args, **kwargs):
         with _standing_in(mod, named):
             result = mod(*args, **kwargs)
-            if not watching:
+            if not is_watched:
                 _check_tensors(mod, named)
         return result
     tensors = _ModuleTensors(mod)
