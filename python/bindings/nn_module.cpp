@@ -51,15 +51,23 @@ struct StandIns {
 /// By the modules' dicts, which other objects may share; those entered last come last. Kept for the life of the
 /// process.
 auto& g_stand_ins = *new std::unordered_map<PyObject*, std::vector<StandIns>>;
+bool g_any_stand_ins = false;  // what every look for a member asks
+
+/// What this thread sees in place of a dict of a module's members; null where it is its own.
+[[gnu::noinline]] PyObject* stand_in(PyObject* own, PyObject* kind) {
+  auto found = g_stand_ins.find(own);
+  if (found == g_stand_ins.end() || kind == names().members[2]) return nullptr;
+  for (auto s = found->second.rbegin(); s != found->second.rend(); ++s)
+    if (s->thread == PyThread_get_thread_ident())
+      return (kind == names().members[0] ? s->parameters : s->buffers).ptr();
+  return nullptr;
+}
 
 /// A dict of a module's members as this thread sees it, borrowed; null, and no error, where there is none. `own` is the
 /// module's dict.
-PyObject* members_of(PyObject* own, PyObject* kind) {
-  if (!g_stand_ins.empty() && kind != names().members[2])
-    if (auto found = g_stand_ins.find(own); found != g_stand_ins.end())
-      for (auto s = found->second.rbegin(); s != found->second.rend(); ++s)
-        if (s->thread == PyThread_get_thread_ident())
-          return (kind == names().members[0] ? s->parameters : s->buffers).ptr();
+inline PyObject* members_of(PyObject* own, PyObject* kind) {
+  if (g_any_stand_ins)
+    if (PyObject* other = stand_in(own, kind)) return other;
   return PyDict_GetItemWithError(own, kind);
 }
 
@@ -90,7 +98,7 @@ PyObject* member_or_error(PyObject* self, PyObject* name) {
 
 /// The attribute slot of modules: what Python does for a class with __getattr__, without an error on the way.
 PyObject* get_attribute(PyObject* self, PyObject* name) {
-  if (!g_stand_ins.empty() && (name == names().members[0] || name == names().members[1]))
+  if (g_any_stand_ins && (name == names().members[0] || name == names().members[1]))
     return guarded([&] {
       nb::object own = owned(PyObject_GenericGetDict(self, nullptr));
       PyObject* values = members_of(own.ptr(), name);
@@ -219,6 +227,7 @@ bool enter_stand_ins(nb::handle module, nb::object parameters, nb::object buffer
     if (PyObject* values = PyDict_GetItemWithError(own.ptr(), kind); !values || !PyDict_CheckExact(values))
       return false;
   g_stand_ins[own.ptr()].push_back({PyThread_get_thread_ident(), std::move(parameters), std::move(buffers)});
+  g_any_stand_ins = true;
   return true;
 }
 
@@ -233,6 +242,7 @@ void leave_stand_ins(nb::handle module) {
   StandIns gone = std::move(*last);  // goes after the lists are in order: what it lets go may run any code
   all.erase(std::next(last).base());
   if (all.empty()) g_stand_ins.erase(found);
+  g_any_stand_ins = !g_stand_ins.empty();
 }
 
 }  // namespace

@@ -174,6 +174,15 @@ template <class T> class TriangleByHalves {
   std::vector<T> inverse_, rows_;
 };
 
+/// Calls `solve(from, to)` for columns that do not depend on one another, as many parts as there are threads where so
+/// many multiplications are worth it.
+template <class Fn> void share_columns(int columns, double multiplications, const Fn& solve) {
+  constexpr double kWorth = 1 << 20;  // of a part
+  auto parts = std::max<int64_t>(1, static_cast<int64_t>(std::min<double>(num_threads(), multiplications / kWorth)));
+  parallel_for(0, columns, columns / parts,
+               [&](int64_t from, int64_t to) { solve(static_cast<int>(from), static_cast<int>(to - from)); });
+}
+
 }  // namespace
 
 // ---- LU ----
@@ -204,9 +213,13 @@ template <class T> int factor_by_halves(int rows, int columns, T* a, int leading
     return lapack::getrf<T>(rows, columns, a, leading, pivots);
   int info = factor_by_halves(rows, left, a, leading, pivots);
   T *beside = a + int64_t{left} * leading, *rest = beside + left;
-  exchange_rows(beside, right, leading, pivots, left);
-  TriangleByHalves<T>(false, Form::Plain, true, right, a, leading, beside, leading).run(left);
-  blas::gemm<T>(right, below, left, T(-1), {beside, false, leading}, {a + left, false, leading}, T(1), rest, leading);
+  share_columns(right, 1.0 * right * left * (below + left / 2), [&](int64_t from, int columns) {
+    T* part = beside + from * leading;
+    exchange_rows(part, columns, leading, pivots, left);
+    TriangleByHalves<T>(false, Form::Plain, true, columns, a, leading, part, leading).run(left);
+    blas::gemm<T>(columns, below, left, T(-1), {part, false, leading}, {a + left, false, leading}, T(1), part + left,
+                  leading);
+  });
   int of_rest = factor_by_halves(below, right, rest, leading, pivots + left);
   exchange_rows(a + left, left, leading, pivots + left, std::min(below, right));
   for (int i = left; i < std::min(rows, columns); ++i) pivots[i] += left;
@@ -250,10 +263,12 @@ void lu_solve(const Tensor& out, const Tensor& lu, const Tensor& pivots, const T
       int64_t n = static_cast<int64_t>(x.rows) * x.columns;
       if (conjugated) conjugate(x[i], n);
       if (by_halves) {
-        exchange_rows(x[i], x.columns, x.leading(), pivot + i * m.rows, m.rows);
-        for (bool upper : {false, true})
-          TriangleByHalves<T>(upper, Form::Plain, !upper, x.columns, m[i], m.leading(), x[i], x.leading()).run(m.rows);
-        return;
+        return share_columns(x.columns, 1.0 * m.rows * m.rows * x.columns, [&](int64_t from, int columns) {
+          T* part = x[i] + from * x.leading();
+          exchange_rows(part, columns, x.leading(), pivot + i * m.rows, m.rows);
+          for (bool upper : {false, true})
+            TriangleByHalves<T>(upper, Form::Plain, !upper, columns, m[i], m.leading(), part, x.leading()).run(m.rows);
+        });
       }
       lapack::getrs<T>(form, m.rows, x.columns, m[i], m.leading(), pivot + i * m.rows, x[i], x.leading());
       if (conjugated) conjugate(x[i], n);
@@ -417,8 +432,11 @@ void triangular_solve(const Tensor& out, const Tensor& a, const Tensor& b, bool 
     bool by_halves = left && worth && taken != Form::Adjoint;
     each_matrix(x.count, static_cast<double>(m.rows) * x.rows * x.columns, [&](int64_t i) {
       if (by_halves)
-        TriangleByHalves<T>(is_upper, taken, unit_diagonal, x.columns, m[i], m.leading(), x[i], x.leading())
-            .run(x.rows);
+        share_columns(x.columns, 0.5 * x.rows * x.rows * x.columns, [&](int64_t from, int columns) {
+          T* part = x[i] + from * x.leading();
+          TriangleByHalves<T>(is_upper, taken, unit_diagonal, columns, m[i], m.leading(), part, x.leading())
+              .run(x.rows);
+        });
       else trsm(left, is_upper, taken, unit_diagonal, x.rows, x.columns, m[i], m.leading(), x[i], x.leading());
     });
   });

@@ -22,6 +22,10 @@ constexpr int64_t kSmallWork = 8192;
 constexpr int64_t kBlasWork = 60 * 60 * 60;
 // So many multiplications are worth a second thread.
 constexpr int64_t kSharedWork = 1 << 20;
+// Below this many a thread is seldom held up within its part.
+constexpr int64_t kLongWork = 1 << 28;
+// Up to so many elements of a part's right operand: a library's copy of it is memory that stays.
+constexpr int64_t kLargeOperand = 1 << 20;
 
 void advance(Matrices& m, int64_t elements) { m.data += elements * m.tensor.item_size(); }
 
@@ -47,16 +51,18 @@ Product some_columns(Product p, int64_t from, int64_t to) {
 }
 
 /// How a result is cut into blocks: each is a product by itself, whose operands are brought into the order of the
-/// machine's registers anew. Blocks that are near to squares bring the least.
+/// machine's registers anew. Rows of columns that stay whole are multiplied faster than parts of them, unless blocks
+/// become much wider than high.
 struct Grid {
   int64_t rows = 1, columns = 1;  // of blocks
 
   Grid(const Product& p, int64_t blocks) {
+    constexpr int64_t kWidth = 4;
     double least = std::numeric_limits<double>::infinity();
     for (int64_t by_rows = 1; by_rows <= blocks; ++by_rows) {
       if (blocks % by_rows != 0) continue;
       double side = static_cast<double>(p.out.rows) / static_cast<double>(by_rows) +
-                    static_cast<double>(p.out.columns) / static_cast<double>(blocks / by_rows);
+                    static_cast<double>(p.out.columns) / static_cast<double>(kWidth * (blocks / by_rows));
       if (side > least) continue;
       least = side;
       rows = by_rows;
@@ -73,7 +79,7 @@ int64_t begin_of(int64_t side, int64_t parts, int64_t k) {
 }
 
 /// Calls `multiply` for parts of the product, on several threads where it is large enough: some of the matrices, or
-/// blocks of the result. Two blocks for each thread: who is held up leaves one to the others.
+/// blocks of the result. Where it takes long, two blocks for each thread: who is held up leaves one to the others.
 template <class Fn> void share(const Product& p, const Fn& multiply) {
   int threads = num_threads();
   if (p.batch >= 2 * threads) {
@@ -81,7 +87,9 @@ template <class Fn> void share(const Product& p, const Fn& multiply) {
     return parallel_for(0, p.batch, (kSharedWork + work - 1) / work,
                         [&](int64_t from, int64_t to) { multiply(some_matrices(p, from, to)); });
   }
-  int64_t blocks = threads > 1 && !in_parallel_region() ? std::min<int64_t>(2 * threads, p.work() / kSharedWork) : 1;
+  bool is_short = p.work() < kLongWork && p.b.rows * p.b.columns <= kLargeOperand * threads;
+  int64_t most = is_short ? threads : 2 * threads;
+  int64_t blocks = threads > 1 && !in_parallel_region() ? std::min(most, p.work() / kSharedWork) : 1;
   if (blocks <= 1) return multiply(p);
   Grid grid(p, blocks);
   parallel_for(0, blocks, 1, [&](int64_t from, int64_t to) {

@@ -32,6 +32,7 @@ class Softmax {
     for (int k = 0; k < operands_; ++k) side_by_side &= strides[k] == item_size(stored_[k]);
     std::vector<char> buffers[3];
     if (!side_by_side) {
+      if (direct(0) && direct(1) && UMBRA_VECTOR(softmax_short_rows)(op_, compute_, data, strides, count, n_)) return;
       for (int64_t i = 0; i < count; ++i) {
         char* one[3] = {};
         for (int k = 0; k < operands_; ++k) one[k] = data[k] + i * strides[k];
@@ -47,14 +48,18 @@ class Softmax {
   }
 
  private:
+  /// Whether an operand's elements lie in a row, in the type that is computed in.
+  bool direct(int k) const { return stored_[k] == compute_ && (step_[k] == item_ || n_ == 1); }
+
   void row(char* const* data, std::vector<char>* buffers) const {
     char* values[3] = {};
     for (int k = 0; k < operands_; ++k) {
-      bool direct = stored_[k] == compute_ && (step_[k] == item_ || n_ == 1);
-      values[k] = direct ? data[k] : room(buffers[k], n_);
-      if (!direct && k > 0) convert(values[k], compute_, data[k], stored_[k], step_[k], n_);
+      values[k] = direct(k) ? data[k] : room(buffers[k], n_);
+      if (!direct(k) && k > 0) convert(values[k], compute_, data[k], stored_[k], step_[k], n_);
     }
-    UMBRA_VECTOR(softmax_row)(op_, compute_, values, n_);
+    const int64_t together[2] = {};
+    if (!UMBRA_VECTOR(softmax_short_rows)(op_, compute_, values, together, 1, n_))
+      UMBRA_VECTOR(softmax_row)(op_, compute_, values, n_);
     if (values[0] != data[0]) convert_out(data[0], stored_[0], step_[0], values[0], compute_, n_);
   }
 

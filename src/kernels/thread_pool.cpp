@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include <new>
 #include <system_error>
@@ -13,9 +14,24 @@ namespace umbra::kernels {
 
 namespace {
 
-// How long a thread looks for work, or for the end of it, before it goes to sleep: about as long as going to sleep and
-// waking up takes.
+// How often a thread looks for work, or for the end of it, before it lets other programs have its core meanwhile.
 constexpr int kLooks = 2000;
+// How long it then goes on looking before it goes to sleep, in cycles: some tenths of a millisecond. A program's next
+// work mostly comes within that, and a thread that has to be woken comes too late for most of it.
+constexpr uint64_t kPatience = 1 << 20;
+
+/// Whether `found` is true within that time.
+template <class Found> bool look_for(const Found& found, uint64_t patience = kPatience) {
+  for (int look = 0; look < kLooks; ++look) {
+    if (found()) return true;
+    _mm_pause();
+  }
+  for (uint64_t start = __rdtsc(); __rdtsc() - start < patience;) {
+    sched_yield();
+    if (found()) return true;
+  }
+  return false;
+}
 
 // The parts [first, end) of a job are left.
 constexpr uint64_t make_ticket(uint64_t job, int parts) { return job << 32 | static_cast<uint64_t>(parts) << 16; }
@@ -93,10 +109,7 @@ void ThreadPool::do_part(int part) {
 }
 
 void ThreadPool::wait_for_parts(int parts) {
-  for (int look = 0; look < kLooks; ++look) {
-    if (done_.load(std::memory_order_acquire) == parts) return;
-    _mm_pause();
-  }
+  if (look_for([&] { return done_.load(std::memory_order_acquire) == parts; })) return;
   for (int32_t done; (done = done_.load(std::memory_order_acquire)) != parts;)
     done_.wait(done, std::memory_order_acquire);
 }
@@ -111,12 +124,9 @@ void ThreadPool::work(int index) {
   omp_set_num_threads(1);
   for (;;) {
     int32_t seen = wake_.load(std::memory_order_seq_cst);
-    bool found = false;
-    for (int look = 0; look < kLooks && !found; ++look) {
-      found = worth_looking(index);
-      if (!found) _mm_pause();
-    }
-    if (!found) {
+    // A job of fewer threads tells that the next one will hardly need this one.
+    uint64_t patience = index < active_.load(std::memory_order_relaxed) ? kPatience : 0;
+    if (!look_for([&] { return worth_looking(index); }, patience)) {
       wake_.wait(seen, std::memory_order_seq_cst);
       continue;
     }

@@ -4,6 +4,7 @@ import inspect
 import math
 import operator
 import pickle
+import weakref
 
 import pytest
 
@@ -572,3 +573,41 @@ def test_objects_that_a_traced_program_makes_of_values_are_attributes():
     traced = umbra.fx.symbolic_trace(lambda x: x.add(Both(umbra.ones(2), umbra.zeros(2))))
     assert [node.target for node in traced.graph.find_nodes(op="get_attr")] == ["_Both_constant_0"]
     assert traced(Both(umbra.ones(2), umbra.ones(2))).left.tolist() == [2, 2]
+
+
+def test_a_graph_that_python_runs_calls_what_its_nodes_hold():
+    def scaled(factor):
+        def scale(x, options=None, **kwargs):  # all of one name
+            return x * factor, options, kwargs
+        return scale
+    kept = [1, {"k": (2, slice(0, 1))}]
+    graph = fx.Graph()
+    x, y = graph.placeholder("x"), graph.placeholder("y", default_value=-0.0)
+    twice = graph.call_function(scaled(2), (x, [y, *kept]), {"no name": math.nan, "class": kept[1]})
+    thrice = graph.call_function(scaled(3), (graph.call_method("neg", (x,)),), {"options": y})
+    graph.output((twice, {"thrice": thrice}))
+    module = fx.GraphModule({}, graph)
+    for _ in range(2):
+        (doubled, options, kwargs), rest = module(umbra.ones(2))
+        assert doubled.tolist() == [2, 2] and math.isnan(kwargs["no name"]) and kwargs["class"] == {"k": (2, slice(0, 1))}
+        assert type(options) is list and type(options[2]) is dict and math.copysign(1, options[0]) == -1
+        options.append(4), options[2].clear()  # this call's own
+        assert rest["thrice"][0].tolist() == [-3, -3] and rest["thrice"][1:] == (-0.0, {})
+        module = copy.deepcopy(module)
+    assert module(umbra.ones(2), 5)[1]["thrice"][1] == 5
+
+
+def test_a_graph_that_python_runs_keeps_no_value_longer_than_needed():
+    made = []
+
+    def make(x):
+        made.append(umbra.nn.Module())
+        return made[-1]
+
+    def look(x, module):
+        made[:] = [weakref.ref(module)]
+        return x
+
+    module = graph_module(lambda graph, x: graph.call_function(
+        lambda x: made[0]() is None, (graph.call_function(look, (x, graph.call_function(make, (x,)))),)))
+    assert module(umbra.ones(1)) is True

@@ -1,4 +1,6 @@
 """Sizes and layouts for which kernels take another way than for small ones: values against NumPy or what they are made of."""
+import math
+
 import numpy as np
 import pytest
 import umbra as torch
@@ -50,6 +52,32 @@ def test_qr_of_several_blocks(shape, dtype, mode):
     assert torch.allclose(q @ r, a, atol=1e-3)
     assert torch.allclose(q.mH @ q, identity, atol=1e-4)
     assert torch.equal(r, r.triu())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64])
+@pytest.mark.parametrize("n", [131, 300])
+def test_systems_whose_columns_threads_share(n, dtype):
+    a, b = numbers(n, n, dtype=dtype) + 2 * n ** 0.5 * torch.eye(n, dtype=dtype), numbers(n, n + 70, dtype=dtype, seed=1)
+    assert torch.allclose(torch.linalg.inv(a) @ a, torch.eye(n, dtype=dtype), atol=1e-3)
+    assert torch.allclose(a @ torch.linalg.solve(a, b), b, atol=1e-3)
+    p, l, u = torch.linalg.lu(torch.cat([a, b], 1))
+    assert torch.allclose(p @ l @ u, torch.cat([a, b], 1), atol=1e-3)
+    b[:, -1] = math.inf
+    for upper in (False, True):
+        triangle = a.triu() if upper else a.tril()
+        x = torch.linalg.solve_triangular(triangle, b, upper=upper)
+        assert torch.allclose((triangle @ x)[:, :-1], b[:, :-1], atol=1e-3) and not x[:, -1].isfinite().any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("sizes", [(200, 190, 210), (3, 500, 1500), (130, 200, 1100), (1100, 200, 3), (640, 650, 660)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_products_whose_rows_threads_share(sizes, dtype, turned):
+    m, k, n = sizes
+    a, b = numbers(m, k, dtype=dtype) / k ** 0.5, numbers(k, n, dtype=dtype, seed=1)
+    wanted = a.double().numpy() @ b.double().numpy()
+    a, b = (t.t().contiguous().t() if turned else t for t in (a, b))
+    np.testing.assert_allclose((a @ b).double().numpy(), wanted, atol=0.03 if dtype is torch.bfloat16 else 1e-4)
 
 
 @pytest.mark.parametrize("count", [0, 1, 16, 17, 40])
@@ -270,3 +298,22 @@ def test_the_gradient_of_a_gate(dim, dtype):
     for given in (of(x), turned):
         result = torch.ops.aten.glu_backward(of(g), given, dim)
         assert result.dtype == given.dtype and np.abs(result.double().numpy() - expected).max() < (0.05 if dtype == "bfloat16" else 1e-5)
+
+
+# ---- softmax of short rows: several at once ----
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("n", [1, 3, 8, 16, 17, 40, 64, 65])
+def test_softmaxes_of_short_rows(n, dtype):
+    x = (numbers(37, n + 5, dtype=dtype) * 9)[:, 2:n + 2]
+    x[4, 0], x[30, n // 2], x[36] = math.nan, -math.inf, -math.inf
+    wide = x.double().numpy()
+    with np.errstate(all="ignore"):
+        powers = np.exp(wide - wide.max(1, keepdims=True))
+        wanted = powers / powers.sum(1, keepdims=True)
+        logs = np.log(wanted)
+    error = 1e-2 if dtype is torch.bfloat16 else 1e-5
+    np.testing.assert_allclose(torch.softmax(x, 1).double().numpy(), wanted, atol=error)
+    np.testing.assert_allclose(torch.log_softmax(x, 1).double().numpy(), logs, rtol=error, atol=error)
+    torch.log_softmax(x, 1, out=x)
+    np.testing.assert_allclose(x.double().numpy(), logs, rtol=error, atol=error)

@@ -10,6 +10,7 @@ from umbra.fx._codegen import PytreeCodeGen, code_of, compiled, typed_parameters
 from umbra.fx._forward import forward_of_graph, signature_of_placeholders
 from umbra.fx.graph import PythonCode, graph_of, nodes_of
 from umbra.fx.proxy import Proxy
+from umbra.fx.traceback import has_preserved_node_meta
 from umbra.nn import Module, Parameter
 from umbra.utils import _pytree as pytree
 
@@ -297,6 +298,9 @@ class GraphModule(Module):
 
     def _run_in_python(self, inputs):
         from umbra.fx.interpreter import SourceInterpreter
+        steps = self._plan.steps
+        if steps is not None and not _is_recorded() and not any(isinstance(value, Proxy) for value in inputs):
+            return steps(self, *inputs)
         values = dict(zip(self._parameters_of_forward(), inputs))
         return SourceInterpreter(self, graph=self._compiled).run(initial_env=values, enable_io_processing=False)
 
@@ -436,6 +440,11 @@ def _restore(base, name, nodes, specs):
     return self
 
 
+def _is_recorded():
+    """Whether somebody may ask which nodes calls come from."""
+    return _C._is_tracing() or _C._is_capturing() or _C._jit_is_tracing() or has_preserved_node_meta()
+
+
 class _Plan:
     """What calls ask of a graph: its parameters, the attributes that it refers to, its result."""
 
@@ -446,6 +455,14 @@ class _Plan:
         self.attributes = _attributes_of(graph)
         self.needs_python = graph._needs_python()
         self.output = graph._output_node()
+        self._graph = graph
+
+    @functools.cached_property
+    def steps(self):
+        """The graph as a function of Python's, where there is one."""
+        from umbra.fx._steps import function_of
+        from umbra.fx.interpreter import attribute_at
+        return function_of(self._graph, attribute_at)
 
     def __deepcopy__(self, memo):
         """A copy of a module makes its own, of its own nodes."""

@@ -8,6 +8,15 @@ from umbra.fx.traceback import has_preserved_node_meta, preserve_node_meta, set_
 from umbra.utils import _pytree as pytree
 
 
+def attribute_at(module, path):
+    value = module
+    for i, part in enumerate(path.split(".")):
+        if not hasattr(value, part):
+            raise RuntimeError(f"Node referenced nonexistent target {'.'.join(path.split('.')[:i + 1])}")
+        value = getattr(value, part)
+    return value
+
+
 class Interpreter:
     """Runs a graph node by node. Classes derived from it see each node in the method of its kind."""
     def __init__(self, module, garbage_collect_values=True, graph=None):
@@ -129,12 +138,7 @@ class Interpreter:
         return args[0]
 
     def fetch_attr(self, target):
-        value = self.module
-        for i, part in enumerate(target.split(".")):
-            if not hasattr(value, part):
-                raise RuntimeError(f"Node referenced nonexistent target {'.'.join(target.split('.')[:i + 1])}")
-            value = getattr(value, part)
-        return value
+        return attribute_at(self.module, target)
 
     def fetch_args_kwargs_from_env(self, n):
         return self.map_nodes_to_values(n.args, n), self.map_nodes_to_values(n.kwargs, n)

@@ -53,33 +53,51 @@ template <class T> Vec<T> first_of(Vec<T> a, int count) {
   a.store(lanes);
   return Vec<T>::load(lanes, count);
 }
-/// A row that fits so many registers, forward: what lies behind its end adds nothing.
-template <int registers, class T> void short_row(SoftmaxOp op, T* out, const T* in, int n) {
-  constexpr int before = (registers - 1) * Vec<T>::size;
-  Vec<T> x[registers], power[registers], top(extreme_of<true>(in, n)), sum(0);
-  for (int i = 0; i < registers; ++i) {
-    const int count = i + 1 < registers ? Vec<T>::size : n - before;
-    x[i] = load(in, i * Vec<T>::size, count) - top;
-    power[i] = first_of(exp(x[i]), count);
-    sum += power[i];
+/// Rows that fit so many registers, forward: what lies behind their ends adds nothing. The library's logarithm of one
+/// number takes longer than the rest of a row, so that of a register's worth of rows is taken at once.
+template <int registers, class T>
+void rows_of_registers(bool is_log, char* const* data, const int64_t* strides, int64_t count, int n) {
+  constexpr int width = Vec<T>::size;
+  auto length = [&](int i) { return i + 1 < registers ? width : n - i * width; };
+  for (int64_t first = 0; first < count; first += width) {
+    const int rows = static_cast<int>(std::min<int64_t>(width, count - first));
+    auto at = [&](int k, int r) { return reinterpret_cast<T*>(data[k] + (first + r) * strides[k]); };
+    T totals[width];
+    for (int r = 0; r < rows; ++r) {
+      const T* in = at(1, r);
+      Vec<T> top(extreme_of<true>(in, n)), sum(0);
+      for (int i = 0; i < registers; ++i) {
+        const Vec<T> x = load(in, i * width, length(i)) - top, power = first_of(exp(x), length(i));
+        sum += power;
+        store(at(0, r), i * width, length(i), is_log ? x : power);
+      }
+      totals[r] = reduce(sum, [](Vec<T> a, Vec<T> b) { return a + b; });
+    }
+    const Vec<T> total = load(totals, 0, rows);
+    (is_log ? log(total) : Vec<T>(1) / total).store(totals);
+    for (int r = 0; r < rows; ++r)
+      for (int i = 0; i < registers; ++i) {
+        const Vec<T> x = load(at(0, r), i * width, length(i)), of_row(totals[r]);
+        store(at(0, r), i * width, length(i), is_log ? x - of_row : x * of_row);
+      }
   }
-  const T total = reduce(sum, [](Vec<T> a, Vec<T> b) { return a + b; });
-  // All lanes at once: the library's logarithm of one number takes longer than the rest of the row.
-  const Vec<T> scale(T(1) / total), shift(op == SoftmaxOp::Forward ? Vec<T>(0) : log(Vec<T>(total)));
-  for (int i = 0; i < registers; ++i)
-    store(out, i * Vec<T>::size, i + 1 < registers ? Vec<T>::size : n - before,
-          op == SoftmaxOp::Forward ? power[i] * scale : x[i] - shift);
+}
+
+template <class T> bool short_rows(bool is_log, char* const* data, const int64_t* strides, int64_t count, int64_t n) {
+  const int length = static_cast<int>(std::min<int64_t>(n, 5 * Vec<T>::size));
+  switch ((length + Vec<T>::size - 1) / Vec<T>::size) {
+    case 1: rows_of_registers<1, T>(is_log, data, strides, count, length); return true;
+    case 2: rows_of_registers<2, T>(is_log, data, strides, count, length); return true;
+    case 3: rows_of_registers<3, T>(is_log, data, strides, count, length); return true;
+    case 4: rows_of_registers<4, T>(is_log, data, strides, count, length); return true;
+    default: return false;
+  }
 }
 
 template <class T> void row(SoftmaxOp op, char* const* data, int64_t n) {
   T* out = reinterpret_cast<T*>(data[0]);
   const T* in = reinterpret_cast<const T*>(data[1]);
   const T* result = reinterpret_cast<const T*>(data[2]);  // backward only
-  bool forward = op == SoftmaxOp::Forward || op == SoftmaxOp::LogForward;
-  if (forward && n <= Vec<T>::size) return short_row<1>(op, out, in, static_cast<int>(n));
-  if (forward && n <= 2 * Vec<T>::size) return short_row<2>(op, out, in, static_cast<int>(n));
-  if (forward && n <= 3 * Vec<T>::size) return short_row<3>(op, out, in, static_cast<int>(n));
-  if (forward && n <= 4 * Vec<T>::size) return short_row<4>(op, out, in, static_cast<int>(n));
   switch (op) {
     case SoftmaxOp::Forward: {
       Vec<T> top(extreme_of<true>(in, n));
@@ -165,6 +183,14 @@ template <class T> void columns_of(SoftmaxOp op, char* const* data, const int64_
 void softmax_row(SoftmaxOp op, DType compute, char* const* data, int64_t n) {
   if (compute == DType::Float32) row<float>(op, data, n);
   else row<double>(op, data, n);
+}
+
+bool softmax_short_rows(SoftmaxOp op, DType compute, char* const* data, const int64_t* strides, int64_t count,
+                        int64_t n) {
+  if (op != SoftmaxOp::Forward && op != SoftmaxOp::LogForward) return false;
+  const bool is_log = op == SoftmaxOp::LogForward;
+  if (compute == DType::Float32) return short_rows<float>(is_log, data, strides, count, n);
+  return short_rows<double>(is_log, data, strides, count, n);
 }
 
 void softmax_columns(SoftmaxOp op, DType compute, char* const* data, const int64_t* steps, int64_t n, int64_t columns) {
