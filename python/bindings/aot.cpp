@@ -1,4 +1,5 @@
 // Ahead-of-time autograd for Python: functions of lists of tensors, with compilers for the graphs written in Python.
+#include "aot/guards.h"
 #include "autograd.h"
 #include "capture.h"
 #include "compiled_call.h"
@@ -183,6 +184,7 @@ void bind_aot(nb::module_& m) {
         return wrap_graphs(c.function->graphs(read_values(inputs)));
       });
   m.def("_aot_cut", &cut);
+  m.def("_thread_modes", &aot::thread_modes);
   m.def("_may_share_elements", &may_share_elements);
   m.def("_aot_compile", &compile, nb::arg("function"), nb::arg("partitioner"), nb::arg("forward").none(),
         nb::arg("backward").none(), nb::arg("inference").none(), nb::arg("decompositions").none(), nb::arg("dynamic"),

@@ -238,6 +238,11 @@ struct DisableDispatch : ScopedExclusion {
   }
 };
 
+/// `_C._DisableAutocast()`: for programs that were captured with their casts.
+struct DisableAutocast : ScopedExclusion {
+  DisableAutocast() : ScopedExclusion(DispatchKey::Autocast) {}
+};
+
 /// Takes every mode off the stack for a scope, or those that record.
 struct NoModes {
   explicit NoModes(bool only_tracers = false) : only_tracers(only_tracers) {}
@@ -350,6 +355,10 @@ void bind_dispatch(nb::module_& m) {
       .def(nb::init<bool>(), nb::arg("below_captures") = false)
       .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__exit__", &DisableDispatch::leave);
+  nb::class_<DisableAutocast>(m, "_DisableAutocast")
+      .def(nb::init<>())
+      .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__exit__", &DisableAutocast::leave);
   nb::class_<ReentrantDispatch>(m, "_RestorePythonTLSSnapshot")
       .def(nb::init<>())
       .def("__enter__", &ReentrantDispatch::enter)

@@ -323,6 +323,11 @@ void bind_nodes(nb::module_& m) {
   g_base_type = add_type(m.ptr(), spec);
   m.attr("_AutogradNode") = nb::handle(reinterpret_cast<PyObject*>(g_base_type));  // `Node` is the one of graphs
   autograd::set_node_watch({keep_traceback, show_traceback});
+  m.def("_increment_version", [](const Tensor& t) {
+    if (!t.impl()->is_inference()) t.impl()->bump_version();
+  });
+  m.def("_is_custom_view",
+        [](const Tensor& t) { return t.is_view() && t.impl()->view_kind() == ViewKind::CustomFunction; });
   m.def("_backward_pass", [] { return autograd::backward_pass(); });
   m.def("_backward_to_inputs", [] { return autograd::backward_to_inputs(); });
   m.def("_after_backward", [](nb::handle function) {

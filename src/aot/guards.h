@@ -11,7 +11,7 @@ namespace umbra::aot {
 
 /// The modes of a thread that a captured program depends on, in one number: grad and inference mode, autocast, the
 /// default type, and whether deterministic algorithms are asked for.
-uint64_t thread_modes();
+UMBRA_API uint64_t thread_modes();
 
 /// What is the same in all calls that one capture serves, as far as it does not depend on symbols: types, devices,
 /// needs for gradients, layouts, values that are no tensors, which inputs are one tensor or share memory, and the modes

@@ -68,6 +68,15 @@ std::vector<OutputUse> uses_of(const CompiledGraphs& graphs) {
   return uses;
 }
 
+std::vector<size_t> primals_without_gradient(const CompiledGraphs& graphs) {
+  std::vector<size_t> found;
+  if (!graphs.joint.differentiable) return found;
+  const fx::Arguments gradients = graphs.partition.backward->graph().outputs();
+  for (size_t i = 0; i < graphs.joint.primals && i < gradients.size(); ++i)
+    if (gradients[i].is_none()) found.push_back(i);
+  return found;
+}
+
 bool is_direct(const CompiledGraphs& graphs) {
   const CallInfo& info = graphs.info;
   const JointGraph& joint = graphs.joint;
@@ -183,6 +192,14 @@ std::vector<Tensor> run_and_save(Call& call, Kept& kept) {
   return saved;
 }
 
+/// What the results do not depend on hears nothing of their gradients: its hooks are not called.
+void detach_unmoved(const Executable& e, autograd::Node& call) {
+  if (e.unmoved.empty()) return;
+  std::vector<autograd::Edge> edges = call.next_edges();
+  for (size_t i : e.unmoved) edges[i] = {};
+  call.set_next_edges(std::move(edges));
+}
+
 /// Forward outputs as differentiable tensors: the forward graph runs now, the backward graph when gradients arrive.
 std::vector<Tensor> run_differentiable(Call& call) {
   std::shared_ptr<const Executable> e = call.executable;
@@ -206,7 +223,7 @@ std::vector<Tensor> run_differentiable(Call& call) {
   auto node = make_counted<autograd::FunctionNode>("CompiledFunctionBackward", backward);
   kept->node = node.get();
   EnableGrad of_the_function;  // it needs gradients, whatever the mode around it
-  return autograd::apply_function(node, call.primals, [&](autograd::FunctionContext& context) {
+  std::vector<Tensor> results = autograd::apply_function(node, call.primals, [&](autograd::FunctionContext& context) {
     context.save_for_backward(run_and_save(call, *kept));
     std::vector<Tensor> outputs = tensors_among(call.forward), plain;
     for (size_t k = 0; k < outputs.size(); ++k) {
@@ -216,6 +233,8 @@ std::vector<Tensor> run_differentiable(Call& call) {
     context.mark_non_differentiable(plain);
     return outputs;
   });
+  detach_unmoved(*e, *node);
+  return results;
 }
 
 /// The forward graph's outputs that are tensors.
@@ -375,6 +394,7 @@ std::vector<Value> execute_directly(const std::shared_ptr<const Executable>& e, 
 
 void Executable::finish() {
   uses = uses_of(graphs);
+  unmoved = primals_without_gradient(graphs);
   direct = is_direct(graphs);
 }
 

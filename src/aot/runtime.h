@@ -17,6 +17,7 @@ struct Executable {
   ValueFunction forward, backward;
   DynamicSizes sizes;
   std::vector<OutputUse> uses;  // by forward output
+  std::vector<size_t> unmoved;  // primals that the backward graph has no gradient for
   /// The graph's inputs are the call's own, its outputs are the results, and nothing is written: what most functions
   /// are.
   bool direct = false;

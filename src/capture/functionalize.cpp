@@ -389,9 +389,10 @@ void call_mutable(const Operator& op, Value* frame) {
   std::vector<Value> results;
   for (size_t i = 0; i < own; ++i) results.push_back(wrap_value(inner[i]));
   // As with data: batch_norm, which returns values of its own, changes its running statistics without counting, and
-  // rrelu_with_noise_ the slopes that it does not return.
+  // rrelu_with_noise_ the slopes that it does not return. All that a library's operator writes counts.
   bool returns_one = op.is_inplace() && op.return_count() == 1 && !writes_list(op);
-  write_results(op, written, contents.data(), own > 0 ? 0 : returns_one ? 1 : written.size());
+  bool uncounted = own > 0 && op.schema().space == "aten";
+  write_results(op, written, contents.data(), uncounted ? 0 : returns_one ? 1 : written.size());
   for (size_t i = 0; results.size() < op.return_count(); ++i) results.push_back(Value(written[i]));
   for (size_t i = 0; i < results.size(); ++i) frame[i] = std::move(results[i]);
 }

@@ -2,7 +2,7 @@
 import pytest
 import umbra as torch
 from aot_inputs import leaf, plain, weights
-from umbra.functorch.compile import aot_function, default_partition, min_cut_rematerialization_partition, nop
+from umbra.functorch.compile import aot_function, aot_module, default_partition, min_cut_rematerialization_partition, nop
 
 # ---- gradients ----
 
@@ -284,3 +284,14 @@ def test_hooks_on_closed_over_tensors_are_refused():
     for function in (hooked, together):
         with pytest.raises(NotImplementedError, match="closes over"):
             aot_function(function, nop)(torch.ones(2, requires_grad=True))
+
+
+@pytest.mark.parametrize("way", [lambda m: torch.compile(m, backend="aot_eager"), lambda m: aot_module(m, nop)])
+def test_hooks_of_parameters_that_no_result_depends_on_are_not_called(way):
+    module, called = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh()), []
+    module.register_parameter("unused", torch.nn.Parameter(torch.ones(2)))
+    for parameter in module.parameters():
+        parameter.register_hook(lambda g: called.append(g.shape))
+    way(module)(torch.ones(1, 2)).sum().backward()
+    assert sorted(called) == [(2,), (2, 2)] and module.unused.grad is None
+    assert all(p.grad is not None for p in module[0].parameters())

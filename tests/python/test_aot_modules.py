@@ -197,3 +197,22 @@ def test_a_module_that_decides_by_data_is_refused(name):
     make, inputs = TABLE[name]
     with pytest.raises(RuntimeError):
         aot_module(make(), fw_compiler=lambda graph, _: graph)(*inputs())
+
+
+def test_a_buffer_that_the_module_replaces_is_refused():
+    class Counting(nn.Module):
+        def __init__(self, in_place):
+            super().__init__()
+            self.in_place = in_place
+            self.register_buffer("seen", torch.zeros(3))
+
+        def forward(self, x):
+            self.seen = self.seen.add_(x.detach()) if self.in_place else self.seen + x.detach()
+            return x + self.seen
+    replacing, writing = Counting(False), Counting(True)
+    with pytest.raises(NotImplementedError, match="gives itself another tensor as its seen"):
+        aot_module(replacing, fw_compiler=lambda graph, _: graph)(torch.ones(3))
+    assert replacing.seen.tolist() == [0, 0, 0]
+    aot_module(writing, fw_compiler=lambda graph, _: graph)(torch.ones(3))
+    torch.compile(replacing, backend="aot_eager")(torch.ones(3))
+    assert writing.seen.tolist() == replacing.seen.tolist() == [1, 1, 1]

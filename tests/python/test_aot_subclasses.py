@@ -318,6 +318,152 @@ def test_results_that_are_views_of_an_argument_are_such_without_gradients_too():
     assert x.requires_grad and umbra.autograd.grad(x.sum(), w)[0].a.tolist() == [6]
 
 
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize("computed", [False, True])
+def test_a_detached_argument_is_given_back_in_its_memory(computed, written):
+    def function(x, w):
+        if written:
+            x[0].mul_(2)
+        return x * w, x.detach()
+    x = square_pair()
+    x = x.requires_grad_() * 1 if computed else x
+    before, (_, detached) = x.a.clone(), aot_function(function, nop)(x, tensor([3.], requires_grad=True))
+    detached.zero_()
+    assert not detached.requires_grad and before.abs().sum() > 0 and x.a.abs().sum() == 0
+
+
+def test_a_detached_part_of_a_wrapper_that_is_computed_is_refused():
+    with pytest.raises(NotImplementedError, match="gives back a detached part of an argument"):
+        aot_function(lambda x: (x * 2, x.view(-1).detach()), nop)(square_pair().requires_grad_() * 1)
+
+
+class TripledView(umbra.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 3
+
+
+@pytest.mark.parametrize("function", [TripledView.apply, lambda x: TripledView.apply(x).view(-1)])
+def test_a_view_that_a_custom_function_makes_of_a_wrapper_keeps_its_gradient(function):
+    for compiled in (aot_function(function, nop), umbra.compile(function, backend="aot_eager")):
+        x = pair(True)
+        compiled(x).sum().backward()
+        assert lists(x.grad) == ([3, 3], [3, 3])
+    with pytest.raises(NotImplementedError, match="a view that a custom function made"):
+        aot_function(function, nop)(pair(True) * 1)
+    x = pair(True)
+    compiled(x * 1).sum().backward()
+    assert lists(x.grad) == ([3, 3], [3, 3])
+
+
+@pytest.mark.parametrize("mode", [umbra.no_grad, umbra.enable_grad, umbra.inference_mode])
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_a_function_of_wrappers_sees_whether_they_require_gradients(requires_grad, mode):
+    compiled = umbra.compile(lambda x: x * 2 if x.requires_grad else x * 3, backend="aot_eager", fullgraph=True)
+    with mode():
+        assert lists(compiled(pair(requires_grad)))[0] == ([2, 4] if requires_grad else [3, 6])
+
+
+@pytest.mark.parametrize("mode", [umbra.no_grad, umbra.enable_grad])
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_a_write_to_a_wrapper_is_a_version_of_it(requires_grad, mode):
+    def write(x):
+        with umbra.no_grad():
+            x.detach().add_(1)
+        return x * 2
+    x = pair(requires_grad)
+    before = x._version
+    with mode():
+        result = umbra.compile(write, backend="aot_eager", fullgraph=True)(x)
+    assert x._version > before and lists(result) == ([4, 6], [8, 10])
+    x, w = pair(), pair(True)
+    product = x * w
+    umbra.compile(write, backend="aot_eager", fullgraph=True)(x)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.sum().backward()
+
+
+def test_what_a_function_does_besides_is_done_once_for_each_kind_of_wrapper():
+    done = []
+    def function(x):
+        if x.requires_grad:
+            done.append(x.shape)
+        return x * 2
+    compiled = umbra.compile(function, backend="aot_eager")
+    for requires_grad in (False, True, True):
+        compiled(pair(requires_grad))
+    assert len(done) == 2
+
+
+def test_torch_compile_runs_what_it_cannot_capture_of_a_later_kind_of_wrapper():
+    w = pair(True)
+    compiled = umbra.compile(lambda x: x * w if x.requires_grad else x * 2, backend="aot_eager")
+    assert lists(compiled(pair())) == ([2, 4], [6, 8])
+    assert lists(compiled(pair(True))) == ([1, 4], [9, 16])
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_wrappers_that_share_memory_later_are_not_taken_for_others(requires_grad):
+    def function(x, y, w):
+        x.mul_(2)
+        return (x + y) * w
+    captured, compiled = aot_function(function, nop), umbra.compile(function, backend="aot_eager")
+    w = tensor([1., 1.], requires_grad=requires_grad)
+    assert lists(captured(pair(), pair(), w)) == lists(compiled(pair(), pair(), w)) == ([3, 6], [9, 12])
+    for _ in range(2):
+        memory = umbra.ones(3)
+        x, y = Pair(memory[:2], umbra.ones(2)), Pair(memory[1:], umbra.ones(2))
+        with pytest.raises(RuntimeError, match="Encountered aliased inputs that are mutated"):
+            captured(x, y, w)
+        assert lists(compiled(x, y, w)) == ([4, 3], [3, 3])
+
+
+def test_what_is_done_besides_is_done_once_for_each_kind_of_plain_argument_beside_a_wrapper():
+    done = []
+    def function(x, y):
+        if y.dtype == umbra.float64:
+            done.append(y.shape)
+        return x * 2 + y.sum().float()
+    compiled = umbra.compile(function, backend="aot_eager")
+    for dtype in (umbra.float32, umbra.float64, umbra.float64):
+        compiled(pair(), umbra.ones(2, dtype=dtype))
+    assert len(done) == 2
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("compiler", [lambda f: aot_function(f, nop), lambda f: umbra.compile(f, backend="aot_eager")])
+def test_functions_of_wrappers_are_captured_for_each_kind_of_autocast(compiler, requires_grad):
+    def function(x, w):
+        with umbra.autocast("cpu", enabled=False):
+            exact = x @ w
+        return exact, x @ w
+    compiled = compiler(function)
+    x, w = Pair(umbra.randn(3, 3), umbra.randn(3, 3)).requires_grad_(requires_grad), umbra.randn(3, 3)
+    for enabled, dtype in ((True, umbra.bfloat16), (False, umbra.bfloat16), (True, umbra.float16)):
+        with umbra.autocast("cpu", dtype, enabled=enabled):
+            found, expected = compiled(x, w), function(x, w)
+        for one, other in zip(found, expected):
+            assert one.dtype == other.dtype and umbra.equal(one.a, other.a) and umbra.equal(one.b, other.b)
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_one_wrapper_twice_among_the_results(requires_grad):
+    a, b, c = aot_function(lambda x: [y := x * 2, x, y], nop)(x := pair(requires_grad))
+    assert a is c and b is x and lists(a) == ([2, 4], [6, 8])
+
+
+def test_hooks_of_wrappers_that_no_result_depends_on_are_not_called():
+    called, x, unused = [], pair(True), pair(True)
+    for t in (x, unused):
+        t.register_hook(called.append)
+    aot_function(lambda x, y: x * 2, nop)(x, unused).sum().backward()
+    assert len(called) == 1 and called[0].a.tolist() == [2, 2] and unused.grad is None
+
+
 class Weight(Scaled):
     """One whose products are plain."""
 

@@ -536,6 +536,19 @@ def test_a_custom_operator_s_write_counts_beside_its_kernel_s():
     assert (x._version, y._version) == (2, 1) and x.tolist() == [2, 2] and y.tolist() == [3, 3]
 
 
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.enable_grad, torch.inference_mode])
+def test_a_captured_write_of_an_operator_that_gives_a_value_counts(mode):
+    @library.custom_op("counted::add_and_sum", mutates_args={"x"})
+    def add(x: Tensor) -> Tensor:
+        x.add_(1)
+        return x.sum()
+    add.register_fake(lambda x: x.new_empty(()))
+    x = torch.ones(2)
+    with mode():
+        assert aot_function(lambda x: add(x.detach()) + x, nop)(x).tolist() == [6, 6]
+    assert x._version == 1 and x.tolist() == [2, 2]
+
+
 def test_an_operator_that_writes_and_gives_its_argument():
     giver = library.Library("giver", "FRAGMENT")
     giver.define("double_(Tensor(a!) x) -> Tensor(a!)")

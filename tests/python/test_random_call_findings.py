@@ -554,6 +554,17 @@ def test_dropout_of_complex_numbers_has_a_mask_of_bools():
         torch.native_dropout(x, 1.5, True)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_both_dropouts_scale_alike(dtype):
+    x = torch.linspace(.5, 2, 512, dtype=dtype)
+    for p in (.4, .15, .3):
+        torch.manual_seed(0)
+        expected = torch.dropout(x, p, True)
+        torch.manual_seed(0)
+        found = torch.native_dropout(x, p, True)[0]
+        assert torch.allclose(found, expected, rtol=1e-6, atol=0) if dtype == torch.float32 else torch.equal(found, expected)
+
+
 def test_nothing_is_repeated_whatever_size_is_said():
     assert aten.repeat_interleave.self_Tensor(torch.ones(0, 1, 2), torch.tensor(0), None, output_size=1).shape == (0,)
     with pytest.raises(RuntimeError, match="allocated size"):

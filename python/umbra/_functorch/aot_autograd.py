@@ -438,7 +438,7 @@ class _ForKind:
 
     def call_known(self, inputs):
         if self.gives_subclasses or subclasses.has_subclasses(inputs):
-            return self.wrapped(inputs)
+            return self.wrapped.call_known(inputs)
         return self.plain.call_known(inputs)
 
     def graphs(self, inputs):
@@ -513,12 +513,25 @@ def _compile_module(mod, fw_compiler, bw_compiler=None, partition_fn=default_par
     arguments which graphs run."""
     not_built("aot_function", disable_functionalization=(disable_functionalization, False))
 
+    is_watched = bool(watching)  # whose objects C++ must not hold
+
     def functional_call(named, *args, **kwargs):
         with _standing_in(mod, named):
-            return mod(*args, **kwargs)
+            result = mod(*args, **kwargs)
+            if not is_watched:
+                _check_tensors(mod, named)
+        return result
     tensors = _ModuleTensors(mod)
     return _compile(functional_call, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, len(tensors.named()),
                     keep_inference_input_mutations, module=tensors, **watching)
+
+
+def _check_tensors(mod, given):
+    """What the module gives itself while it is captured would be lost."""
+    for name, value in _named_tensors(mod).items():
+        if value is not given.get(name):
+            raise NotImplementedError(f"the module gives itself another tensor as its {name}, which a compiled module cannot: write the new values to the one "
+                                      "that it has")
 
 
 class AOTModule(Module):

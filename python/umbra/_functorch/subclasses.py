@@ -9,6 +9,7 @@ import umbra
 from umbra import _C
 from umbra._C import Tensor
 from umbra.autograd.function import Function, once_differentiable
+from umbra.autograd.graph import increment_version
 from umbra.autograd.grad_mode import _recording
 from umbra.fx.graph_module import GraphModule
 from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
@@ -72,17 +73,23 @@ class _Kind:
     layouts: list
     first_places: list   # of arguments that are one tensor
     plain: list          # what is known of the plain tensors and other values, where gradients are traced here
-    gradients: list      # which arguments need one; empty without gradients
+    gradients: list      # which arguments need one, also where the mode records none
     leaves: list
     grad_mode: bool
+    modes: int           # of the thread: autocast, the default type and others
+
+    @property
+    def differentiable(self):
+        return self.grad_mode and any(self.gradients)
 
     @classmethod
     def of(cls, leaves):
         first = [next(j for j, other in enumerate(leaves) if other is leaf) if isinstance(leaf, Tensor) else i for i, leaf in enumerate(leaves)]
-        with_gradients = umbra.is_grad_enabled() and any(_wants_gradient(leaf) for leaf in leaves)
-        plain = [_look(part) for part in all_parts(leaves)] if with_gradients else []
-        return cls([layout_of(leaf) for leaf in leaves], first, plain, [_wants_gradient(leaf) for leaf in leaves] if with_gradients else [],
-                   [isinstance(leaf, Tensor) and leaf.is_leaf for leaf in leaves] if with_gradients else [], umbra.is_grad_enabled())
+        kind = cls([layout_of(leaf) for leaf in leaves], first, [], [_wants_gradient(leaf) for leaf in leaves],
+                   [isinstance(leaf, Tensor) and leaf.is_leaf for leaf in leaves], umbra.is_grad_enabled(), _C._thread_modes())
+        if kind.differentiable:
+            kind.plain = [_look(part) for part in all_parts(leaves)]
+        return kind
 
 
 def _look(value):
@@ -103,15 +110,23 @@ class Compiled:
     def __call__(self, leaves):
         return self._find(leaves)(leaves)
 
+    def call_known(self, leaves):
+        """The same where graphs are there; else None."""
+        entry = self._known(_Kind.of(leaves), leaves)
+        return None if entry is None else entry.call_known(leaves)
+
     def graphs(self, leaves):
         return self._find(leaves).graphs(leaves)
 
+    def _known(self, kind, leaves):
+        return next((entry for known, entry in self.entries if known == kind and entry.serves(leaves)), None)
+
     def _find(self, leaves):
         kind = _Kind.of(leaves)
-        for known, entry in self.entries:
-            if known == kind:
-                return entry
-        entry = _Differentiable(self, kind, leaves) if kind.gradients else self._plain(kind, leaves)
+        entry = self._known(kind, leaves)
+        if entry is not None:
+            return entry
+        entry = _Differentiable(self, kind, leaves) if kind.differentiable else self._plain(kind, leaves)
         self.entries.append((kind, entry))
         return entry
 
@@ -126,12 +141,13 @@ class Compiled:
 
 @dataclasses.dataclass
 class _Results:
-    """What the function's results are: each a layout, or the place of the argument that it is."""
+    """What the function's results are: each a layout, or the place of what it is among the arguments and the results before it."""
     layouts: list
     same_as: list
     form: object
     changed: dict = None  # without gradients: arguments that the function gives other sizes: {place: (size, stride, offset)}
     views: list = None    # and which argument each wrapper is a view of
+    counted: list = ()    # places of wrappers whose parts the graph writes, where that is a new version
 
     def fill(self, leaves, tensors, views):
         """`views`: of which argument each of its own results is a view, if of any."""
@@ -139,8 +155,12 @@ class _Results:
         return self.placed(leaves, [_viewed(make(layout, tensors), source, leaves) for layout, source in zip(layouts, views)])
 
     def placed(self, leaves, own):
-        own = iter(own)
-        return [*(next(own) if same is None else leaves[same] for same in self.same_as), self.form]
+        own, known = iter(own), list(leaves)
+        for same in self.same_as:
+            known.append(next(own) if same is None else known[same])
+        for i in self.counted:
+            increment_version(leaves[i])
+        return [*known[len(leaves):], self.form]
 
     def own(self, values):
         return [value for value, same in zip(values, self.same_as) if same is None]
@@ -148,7 +168,9 @@ class _Results:
 
 def _results_of(leaves, results):
     *values, form = results
-    same = [next((i for i, leaf in enumerate(leaves) if leaf is value and isinstance(leaf, Tensor)), None) for value in values]
+    known = [*leaves, *values]
+    same = [next((i for i, other in enumerate(known[:len(leaves) + k]) if other is value and isinstance(value, Tensor)), None)
+            for k, value in enumerate(values)]
     return values, _Results([layout_of(value) for value in values], same, form)
 
 
@@ -157,10 +179,13 @@ def _overlap(one, other):
     return any(_C._may_share_elements(a, b) for a, b in pairs)
 
 
-def _check_writes(leaves, found, copied=()):
-    """What PyTorch refuses to write: a wrapper that is not contiguous, and memory that two arguments share where wrappers are among them."""
+def _written(leaves, found, copied=()):
     places = [i for i, leaf in enumerate(leaves) for _ in parts_of(leaf)]
-    written = {i for i, primal in zip(places, found["arguments"]) if found["primals"][primal]["written"]} | set(copied)
+    return {i for i, primal in zip(places, found["arguments"]) if found["primals"][primal]["written"]} | set(copied)
+
+
+def _check_writes(leaves, written, copied=()):
+    """What PyTorch refuses to write: a wrapper that is not contiguous, and memory that two arguments share where wrappers are among them."""
     for i in written:
         if is_traceable_wrapper_subclass(leaves[i]) and not leaves[i].is_contiguous():
             raise RuntimeError("Mutations on non-contiguous inputs are currently not allowed on tensor subclasses")
@@ -170,6 +195,19 @@ def _check_writes(leaves, found, copied=()):
                 continue
             raise RuntimeError("Encountered aliased inputs that are mutated in the graph, but at least one input/output to the graph is a tensor "
                                "subclass. This is not supported today. You can try to remove the aliasing yourself as a workaround.")
+
+
+def _storages(leaf):
+    return {part.untyped_storage().data_ptr() for part in parts_of(leaf) if isinstance(part, Tensor)}
+
+
+def _writes_shared(leaves, written):
+    """Whether one of the arguments that are written shares elements with another one."""
+    if not written:
+        return False
+    storages = [_storages(leaf) for leaf in leaves]
+    return any(other is not leaves[i] and not storages[i].isdisjoint(found) and _overlap(leaves[i], other)
+               for i in written for other, found in zip(leaves, storages))
 
 
 def _place(leaf):
@@ -183,17 +221,24 @@ class _Plain:
     def __init__(self, owner, kind, leaves, fixed):
         """`fixed`: how many of the first arguments have sizes that are numbers; those of wrappers are in any case, and go first."""
         self.order = sorted(range(len(leaves)), key=lambda i: kind.layouts[i] is None and i >= fixed)
+        self.layouts, self.wrappers_written = kind.layouts, set()  # the latter by their places among the wrappers
         moving = fixed < len(leaves)
 
         def run(tensors):
             tensors = iter(tensors)
-            made = {i: make(kind.layouts[i], tensors) for i in self.order}
+            with umbra.inference_mode(False):  # tensors with versions
+                made = {i: make(kind.layouts[i], tensors) for i in self.order}
             leaves = [made[first] for first in kind.first_places]
-            before = [_place(leaf) for leaf in leaves]
+            with _C._Capturing(False):  # this is not done by the function
+                for leaf, layout, wants in zip(leaves, kind.layouts, kind.gradients):
+                    if layout and wants:
+                        leaf.requires_grad_()
+            before, versions = [_place(leaf) for leaf in leaves], [_version(leaf) for leaf in leaves]
             with _recording(kind.grad_mode):
                 values, results = _results_of(leaves, owner.run(leaves))
             if moving and any(results.layouts):
                 raise HasSubclasses
+            results.counted = _newer_wrappers(kind, leaves, versions)
             results.changed = {i: _place(leaf) for i, leaf in enumerate(leaves) if _place(leaf) != before[i]}
             if any(_wants_gradient(value) for value in values):
                 raise NotImplementedError("ahead-of-time autograd of tensor classes: the function closes over a tensor that requires gradients; make it "
@@ -204,14 +249,28 @@ class _Plain:
         if moving:
             options[5:7] = True, len(all_parts(leaf for i, leaf in enumerate(leaves) if kind.layouts[i] or i < fixed))
         self.compiled = _C._aot_compile(run, *options, tokens=False)
-        _check_writes([leaves[i] for i in self.order], self.graphs(leaves))
+        self.graphs(leaves)
 
     def _parts(self, leaves):
         return all_parts(leaves[i] for i in self.order)
 
+    def serves(self, leaves):
+        """As far as C++, which knows the parts alone, does not tell what the graphs are for."""
+        return not _writes_shared([leaf for leaf, layout in zip(leaves, self.layouts) if layout], self.wrappers_written)
+
     def __call__(self, leaves):
+        known = self.call_known(leaves)
+        if known is None:
+            self.graphs(leaves)
+            known = self.call_known(leaves)
+        return known
+
+    def call_known(self, leaves):
         with umbra.no_grad():
-            *tensors, results = self.compiled(self._parts(leaves))
+            found = self.compiled.call_known(self._parts(leaves))
+        if found is None:
+            return None
+        *tensors, results = found
         for i, (size, stride, offset) in results.changed.items():  # the parts have changed; the wrapper follows
             with _C._DisableTorchDispatch(below_captures=True):
                 leaves[i].as_strided_(size, stride, offset)
@@ -220,7 +279,13 @@ class _Plain:
 
     def graphs(self, leaves):
         with umbra.no_grad():
-            return self.compiled.graphs(self._parts(leaves))
+            found = self.compiled.graphs(self._parts(leaves))
+        ordered = [leaves[i] for i in self.order]
+        written = _written(ordered, found)
+        wrappers = [i for i, layout in enumerate(self.layouts) if layout]
+        self.wrappers_written |= {k for k, i in enumerate(wrappers) if self.order.index(i) in written}
+        _check_writes(ordered, written)
+        return found
 
 
 class _Differentiable:
@@ -238,7 +303,8 @@ class _Differentiable:
                     break
             tangents = [umbra.empty_strided(size, stride, dtype=dtype, device=device) for dtype, device, size, stride in self.tangent_parts]
             found = _C._aot_compile(self._joint, "default", None, None, None, *owner.options[4:-1], False, tokens=False).graphs([*inputs, *tangents])
-        _check_writes(leaves, found, self.copied)
+        self.leaves_written = _written(leaves, found, self.copied)
+        _check_writes(leaves, self.leaves_written, self.copied)
         self._check(found, len(inputs) + len(tangents))
         self._cut(found, len(inputs))
 
@@ -271,8 +337,10 @@ class _Differentiable:
             raise NotImplementedError("ahead-of-time autograd of tensor classes: the function changes the sizes or strides of an argument in place")
         # A write to a copy is carried out on the argument when the call ends, where autograd sees it if it saw it here.
         self.copied = [i for i, value in enumerate(given) if value is not tops[i] and self.kind.first_places[i] == i and _version(value) != versions[i]]
+        self.results.counted = [i for i in _newer_wrappers(self.kind, given, versions) if i not in self.copied]
         self.tracked = [given[i].grad_fn is not histories[i] for i in self.copied]
-        self.views = [_view_source(value, given) for value in self.results.own(values)]
+        elsewhere = [value is not tops[i] or _version(value) != versions[i] for i, value in enumerate(given)]
+        self.views = [_view_source(value, given) or _detached_source(value, given, elsewhere) for value in self.results.own(values)]
         outputs = [*(given[i] for i in self.copied), *self.results.own(values)]
         self.copied_layouts = [layout_of(given[i]) for i in self.copied]
         self.requires = [*self.tracked, *(_wants_gradient(value) for value in self.results.own(values))]
@@ -297,6 +365,7 @@ class _Differentiable:
                 gradients = umbra.autograd.grad(differentiable, [tops[i] for i in wanted], tangents, allow_unused=True) if differentiable else ()
         found = dict(zip(wanted, gradients))
         self.gradients = {i: layout_of(value) for i, value in found.items() if value is not None}
+        self.unmoved = {i for i in wanted if i not in self.gradients} if self.gradients else ()
         self.forward_results = len(all_parts(outputs))
         return [*all_parts(outputs), *(part for i in self.gradients for part in parts_of(found[i]))]
 
@@ -321,11 +390,18 @@ class _Differentiable:
             part._update_handle()
         self.forward, self.backward = self.owner.forward(self.parts[0]._handle), None
 
+    def serves(self, leaves):
+        return not _writes_shared(leaves, self.leaves_written)
+
+    def call_known(self, leaves):
+        return self(leaves)
+
     def graphs(self, _):
         return {**self.found, "forward": self.parts[0]._handle, "backward": self.parts[1]._handle}
 
     def __call__(self, leaves):
-        outputs = list(_Run.apply(self, *leaves))
+        # What the results do not depend on hears nothing of their gradients: its hooks are not called.
+        outputs = list(_Run.apply(self, *(leaf.detach() if i in self.unmoved else leaf for i, leaf in enumerate(leaves))))
         for i, tracked in zip(self.copied, self.tracked):
             with _recording(tracked):
                 leaves[i].copy_(outputs.pop(0))
@@ -333,7 +409,8 @@ class _Differentiable:
 
     def run_forward(self, parts):
         """The results, copied arguments first, and what is saved."""
-        values = self.forward([part.detach() if isinstance(part, Tensor) else part for part in parts])
+        with _C._DisableAutocast():  # casts are part of the graphs
+            values = self.forward([part.detach() if isinstance(part, Tensor) else part for part in parts])
         saved = [value.clone() if any(value is parts[i] or value._is_view() and _shares(value, parts[i]) for i in self.written) else value
                  for value in values[self.outputs:]]
         for i, value in zip(self.written, values):
@@ -351,13 +428,18 @@ class _Differentiable:
             expected = self.tangent_parts[index:index + count]
             given += _tangent(index, layout, gradient, expected)
             index += count
-        values = iter(self.backward([*saved, *given]))
+        with _C._DisableAutocast():
+            values = iter(self.backward([*saved, *given]))
         gradients = {i: make(layout, values) for i, layout in self.gradients.items()}
         return [gradients.get(i) for i in range(len(self.kind.layouts))]
 
 
 def _version(value):
-    return value._version if isinstance(value, Tensor) else None
+    return value._version if isinstance(value, Tensor) and not value.is_inference() else None
+
+
+def _newer_wrappers(kind, leaves, versions):
+    return [i for i, leaf in enumerate(leaves) if kind.layouts[i] and kind.first_places[i] == i and _version(leaf) != versions[i]]
 
 
 def _shares(a, b):
@@ -369,15 +451,29 @@ def _places(layout):
 
 
 def _view_source(value, given):
-    """The argument that a result is a view of, and the view."""
-    if not isinstance(value, Tensor) or not value._is_view():
+    """The argument that a result is a view of, and the view. One that a custom function made has a gradient of its own."""
+    if not isinstance(value, Tensor) or not value._is_view() or value.requires_grad and _C._is_custom_view(value):
         return None
     return next(((i, value) for i, base in enumerate(given) if value._base is base), None)
 
 
+def _detached_source(value, given, elsewhere):
+    """The argument whose memory a result shows that is no plain view of it for autograd. `elsewhere`: whether the graph has each argument in other memory, or
+    leaves its new contents in such; in what it has as it is, parts of results are views."""
+    found = (i for i, other in enumerate(given) if elsewhere[i] and isinstance(value, Tensor) and isinstance(other, Tensor) and _overlap(value, other))
+    i = next(found, None)
+    if i is not None and (type(value) is not type(given[i]) or value.requires_grad or _look(value) != _look(given[i])):
+        raise NotImplementedError("ahead-of-time autograd of tensor classes: the function gives back a detached part of an argument, or a view that a "
+                                  "custom function made of it; clone() it")
+    return None if i is None else (i, None)
+
+
 def _viewed(value, source, leaves):
     """A result as a view of the argument that it is one of."""
-    return value if source is None else source[1]._view_func(leaves[source[0]])
+    if source is None:
+        return value
+    place, view = source
+    return leaves[place].detach() if view is None else view._view_func(leaves[place])
 
 
 def _gradient_strides(part):

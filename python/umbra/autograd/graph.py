@@ -135,9 +135,14 @@ def queue_callback(callback):
 
 def increment_version(tensor):
     """Tells autograd that the tensor, or each of several, was written by something it does not see."""
-    with umbra.no_grad():
-        for written in (tensor,) if isinstance(tensor, umbra.Tensor) else tensor:
-            written.detach().as_strided((0,), (1,)).zero_()
+    try:
+        tensors = (tensor,) if isinstance(tensor, umbra.Tensor) else list(tensor)
+    except TypeError:
+        raise RuntimeError("increment_version expect a Iterable[Tensor] as input") from None
+    for written in tensors:
+        if not isinstance(written, umbra.Tensor):
+            raise RuntimeError("increment_version expects each element of the iterable to be a tensor")
+        _C._increment_version(written)
 
 
 def __getattr__(name):

@@ -1,6 +1,7 @@
 // Dropout.
 #include <cmath>
 
+#include "kernels/functors/functor.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/shape.h"
@@ -15,6 +16,9 @@ void check_probability(double p) {
   check(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
 }
 
+/// By what is kept, as a number of the input's type: half precision rounds it before the product, as `dropout` does.
+Scalar kept_scale(double p, DType dtype) { return functors::rounded(Scalar(p == 1 ? 0 : 1 / (1 - p)), dtype); }
+
 UMBRA_OPERATOR("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
     .generated_out("native_dropout.out", {"out0", "out1"})
     .all_backends([](const Tensor& input, double p, std::optional<bool> train) {
@@ -24,7 +28,7 @@ UMBRA_OPERATOR("native_dropout(Tensor input, float p, bool? train) -> (Tensor, T
             "result type Float can't be cast to the desired output type Long");
       // The mask lies as the input does, and is drawn in that order, also where nothing is kept.
       Tensor mask = empty_like(input, {.dtype = DType::Bool}).bernoulli_(1 - p);
-      return std::tuple(input.mul(mask).mul_(p == 1 ? 0 : 1 / (1 - p)), mask);
+      return std::tuple(input.mul(mask).mul_(kept_scale(p, input.dtype())), mask);
     })
     .gradient("input", {"grad", "result1", "p", "train"},
               [](const Tensor& grad, const Tensor& mask, double p, std::optional<bool> train) {
@@ -44,7 +48,7 @@ UMBRA_OPERATOR("native_dropout(Tensor input, float p, bool? train) -> (Tensor, T
       TensorOptions options = all.options();
       options.dtype = DType::Bool;
       Tensor mask = empty(all.sym_sizes().drop_front(), options).bernoulli_(1 - p);
-      return std::tuple(Batched(all.mul(mask).mul_(p == 1 ? 0 : 1 / (1 - p)), 0),
+      return std::tuple(Batched(all.mul(mask).mul_(kept_scale(p, all.dtype())), 0),
                         Batched(mask.expand(all.sym_sizes()), 0));
     });
 
