@@ -24,8 +24,9 @@ constexpr int64_t kBlasWork = 60 * 60 * 60;
 constexpr int64_t kSharedWork = 1 << 20;
 // Below this many a thread is seldom held up within its part.
 constexpr int64_t kLongWork = 1 << 28;
-// Up to so many elements of a part's right operand: a library's copy of it is memory that stays.
-constexpr int64_t kLargeOperand = 1 << 20;
+// Up to so many elements of a part's right operand, and of its result: a library's copies of them are memory that
+// stays.
+constexpr int64_t kLargeOperand = 1 << 18;
 
 void advance(Matrices& m, int64_t elements) { m.data += elements * m.tensor.item_size(); }
 
@@ -51,18 +52,17 @@ Product some_columns(Product p, int64_t from, int64_t to) {
 }
 
 /// How a result is cut into blocks: each is a product by itself, whose operands are brought into the order of the
-/// machine's registers anew. Rows of columns that stay whole are multiplied faster than parts of them, unless blocks
-/// become much wider than high.
+/// machine's registers anew. Blocks are up to `width` times as wide as high: rows that stay whole are multiplied faster
+/// than parts of them, and those near to squares have the smallest operands.
 struct Grid {
   int64_t rows = 1, columns = 1;  // of blocks
 
-  Grid(const Product& p, int64_t blocks) {
-    constexpr int64_t kWidth = 4;
+  Grid(const Product& p, int64_t blocks, int64_t width) {
     double least = std::numeric_limits<double>::infinity();
     for (int64_t by_rows = 1; by_rows <= blocks; ++by_rows) {
       if (blocks % by_rows != 0) continue;
       double side = static_cast<double>(p.out.rows) / static_cast<double>(by_rows) +
-                    static_cast<double>(p.out.columns) / static_cast<double>(kWidth * (blocks / by_rows));
+                    static_cast<double>(p.out.columns) / static_cast<double>(width * (blocks / by_rows));
       if (side > least) continue;
       least = side;
       rows = by_rows;
@@ -87,11 +87,11 @@ template <class Fn> void share(const Product& p, const Fn& multiply) {
     return parallel_for(0, p.batch, (kSharedWork + work - 1) / work,
                         [&](int64_t from, int64_t to) { multiply(some_matrices(p, from, to)); });
   }
-  bool is_short = p.work() < kLongWork && p.b.rows * p.b.columns <= kLargeOperand * threads;
+  bool is_short = p.work() < kLongWork && std::max(p.b.rows, p.out.rows) * p.b.columns <= kLargeOperand * threads;
   int64_t most = is_short ? threads : 2 * threads;
   int64_t blocks = threads > 1 && !in_parallel_region() ? std::min(most, p.work() / kSharedWork) : 1;
   if (blocks <= 1) return multiply(p);
-  Grid grid(p, blocks);
+  Grid grid(p, blocks, is_short ? 4 : 1);
   parallel_for(0, blocks, 1, [&](int64_t from, int64_t to) {
     for (int64_t i = from; i < to; ++i) {
       auto row = [&](int64_t k) { return begin_of(p.out.rows, grid.rows, i / grid.columns + k); };
