@@ -2,3 +2,8 @@
 from umbra._modules import lazy_submodules
 
 __getattr__ = lazy_submodules(__name__)
+
+
+def capture_pre_autograd_graph(f, args, kwargs=None, dynamic_shapes=None):
+    from umbra.export import export
+    return export(f, args, kwargs, dynamic_shapes=dynamic_shapes).module()

@@ -20,6 +20,8 @@ __all__ = ["AdditionalInputs", "Constraint", "CustomDecompTable", "Dim", "Export
 
 __getattr__ = lazy_submodules(__name__)
 
+export_for_training = export
+
 
 def default_decompositions():
     """The table that `run_decompositions` goes by where it is given none."""

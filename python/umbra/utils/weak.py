@@ -129,4 +129,5 @@ class WeakIdKeyDictionary(collections.abc.MutableMapping):
         return {id(key): value for key, value in self.items()} == {id(key): value for key, value in other.items()}
 
 
+WeakTensorRef = WeakIdRef
 WeakTensorKeyDictionary = WeakIdKeyDictionary

@@ -34,6 +34,11 @@ class SymNode:
     def has_hint(self):
         return _C._sym_has_hint(self._value)
 
+    def require_hint(self, fallback=None):
+        if self.has_hint() or fallback is None:
+            return _C._sym_hint(self._value)
+        return fallback
+
     def is_int(self):
         return type(self._value) is SymInt
 
