@@ -558,3 +558,14 @@ def test_regions_of_two_modes_beside_each_other():
     program = umbra.export.export(Model(), (umbra.ones(2, 2),))
     y, z = program.module()(umbra.full((2, 2), 3.0))
     assert y.tolist() == [[4.0, 4.0]] * 2 and z.dtype == umbra.bfloat16 and z.tolist() == [[18.0, 18.0]] * 2
+
+
+def test_names_of_earlier_versions_of_pytorch():
+    """Programs written for PyTorch 2.4 to 2.8 ask for these, and so do the behaviour cases of 2.4."""
+    from umbra._export import capture_pre_autograd_graph
+    from umbra.export import export_for_training
+    from umbra.utils.weak import WeakTensorRef
+    layer, x = nn.Linear(2, 2), umbra.ones(1, 2)
+    assert umbra.equal(capture_pre_autograd_graph(layer, (x,))(x), layer(x))
+    assert umbra.equal(export_for_training(layer, (x,)).module()(x), layer(x))
+    assert WeakTensorRef(x)() is x

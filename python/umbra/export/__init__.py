@@ -20,7 +20,7 @@ __all__ = ["AdditionalInputs", "Constraint", "CustomDecompTable", "Dim", "Export
 
 __getattr__ = lazy_submodules(__name__)
 
-export_for_training = export
+export_for_training = export  # its name in PyTorch 2.5 to 2.8
 
 
 def default_decompositions():
