@@ -110,7 +110,8 @@ inline void carry(FakeModeImpl& mode, const Tensor& fake, const Tensor& real) {
 /// A view starts with its base's state. What is known of one element, or of all, is known of the view's too; how many
 /// are not zero, and what it carries, is its own.
 inline void separate_view(FakeModeImpl& mode, const Tensor& view) {
-  DataFakeState* base = view.is_fake() ? dynamic_cast<DataFakeState*>(view.impl()->layer_state().get()) : nullptr;
+  IntrusivePtr<RefCounted> before = view.impl()->layer_state();  // it may be the view's alone
+  DataFakeState* base = view.is_fake() ? dynamic_cast<DataFakeState*>(before.get()) : nullptr;
   if (!base) return;
   view.impl()->set_layer_state(IntrusivePtr<FakeModeImpl>(&mode));
   if (!base->current() || !(base->number || base->asked().element || base->zero)) return;
