@@ -50,13 +50,8 @@ void note_write_apart(const Tensor& written) {
   if (written.impl()->version_counter()) written.storage()->bump_version();
 }
 
-}  // namespace
-
-namespace {
 Tensor real_copy(const Tensor& value) {
-  WithoutMode without(DispatchKey::Fake);
-  SaveDispatchState state;
-  dispatch_state() = {};
+  RunOnData scope;
   return value.clone();
 }
 }  // namespace
@@ -81,9 +76,7 @@ bool fold_constants(const Operator& op, FakeModeImpl& mode, Value* frame) {
   for (size_t i = 0; i < op.argument_count(); ++i)
     if (inner[i].is_tensor() && inner[i].tensor_ref().is_fake())
       inner[i] = Value(*fake_constant(inner[i].tensor_ref()));
-  WithoutMode without(DispatchKey::Fake);
-  SaveDispatchState state;
-  dispatch_state() = {};
+  RunOnData scope;
   op.call(inner.data());
   for (size_t i = 0; i < op.return_count(); ++i)
     if (inner[i].is_tensor() && inner[i].tensor_ref().numel() > kLargestConstant) return false;
@@ -103,9 +96,7 @@ void view_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
   IntrusivePtr<KnownMemory> memory = constant_state(frame[0].tensor_ref()).memory;
   inner[0] = Value(*fake_constant(frame[0].tensor_ref()));
   run_fake(op, mode, frame);
-  WithoutMode without(DispatchKey::Fake);
-  SaveDispatchState state;
-  dispatch_state() = {};
+  RunOnData scope;
   op.call(inner.data());
   if (frame[0].is_tensor()) return remember_view(mode, memory, frame[0].tensor_ref(), inner[0].tensor_ref());
   TensorList fakes = frame[0].tensor_list(), values = inner[0].tensor_list();
@@ -128,9 +119,7 @@ bool write_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
     if (inner[i].is_tensor() && inner[i].tensor_ref().is_fake())
       inner[i] = Value(*fake_constant(inner[i].tensor_ref()));
   run_fake(op, mode, frame);
-  WithoutMode without(DispatchKey::Fake);
-  SaveDispatchState state;
-  dispatch_state() = {};
+  RunOnData scope;
   op.call(inner.data());
   note_write_apart(self);
   memory->wrote_known_values();

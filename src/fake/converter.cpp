@@ -139,9 +139,7 @@ Storage FakeConverter::fake_storage(const Storage& real, SymInt bytes, Device de
 }
 
 Tensor FakeConverter::copy_with_storage(const Tensor& real) {
-  WithoutMode without(DispatchKey::Fake);
-  SaveDispatchState state;
-  dispatch_state() = {};
+  RunOnData scope;
   const Storage& original = real.storage();
   auto found = memos_->copies.find(original.get());
   Storage copy =

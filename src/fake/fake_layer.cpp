@@ -127,9 +127,7 @@ SymInt answer_size(const char* op, SymInt most, MostIs known) {
 void draft_element(sym::Draft& draft, sym::ShapeEnv& env, const Tensor& self, const Scalar& element) {
   const Tensor* real = fake_real(self);
   if (!real || real->numel() != 1) return;
-  WithoutMode without(DispatchKey::Fake);
-  SaveDispatchState state;
-  dispatch_state() = {};
+  RunOnData scope;
   Scalar number = real->item();
   if (element.kind() == Scalar::Kind::SymFloat) draft.set(env.expression(element.to_sym_float()), number.to_double());
   else if (element.kind() == Scalar::Kind::SymInt) draft.set(env.expression(element.to_sym_int()), number.to_int());
@@ -249,9 +247,7 @@ void run_beside(const Operator& op, FakeModeImpl& mode, Value* frame) {
   if (op.is_view() || !op.is_mutable()) separate_views(op, mode, frame);  // _unsafe_view shares memory, too
   if (!real || writes_to(op, inner) != writes) return;  // the operators that it is made of wrote already
   {
-    WithoutMode without(DispatchKey::Fake);
-    SaveDispatchState state;
-    dispatch_state() = {};
+    RunOnData scope;
     op.call(inner.data());
   }
   for (size_t i = 0; i < op.return_count(); ++i) {

@@ -102,6 +102,16 @@ inline const Scalar* known_number(const Tensor& fake) {
   return state && state->number ? &*state->number : nullptr;
 }
 
+/// What runs on data, beside fake tensors, runs below all layers and unseen by the fake mode.
+class RunOnData {
+ public:
+  RunOnData() { dispatch_state() = {}; }
+
+ private:
+  WithoutMode without_{DispatchKey::Fake};
+  SaveDispatchState state_;
+};
+
 /// Lets a fake tensor carry a real one.
 inline void carry(FakeModeImpl& mode, const Tensor& fake, const Tensor& real) {
   if (DataFakeState* state = make_data_state(mode, fake)) state->carried = real;

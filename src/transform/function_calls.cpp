@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "umbra/capture/functionalize.h"
-#include "umbra/dispatch/batching.h"
 #include "umbra/generated/functions.h"
 #include "umbra/transform/tracked.h"
 
@@ -22,12 +21,7 @@ bool is_among(const std::vector<Tensor>& tensors, const Tensor& tensor) {
 
 /// What a tensor owes to writes of others is computed where the program sees it.
 void show_writes(Tensor t) {
-  while (t.keys().has(DispatchKey::Level)) {
-    const BatchedState* batched = batched_state(t.impl(), nullptr);
-    if (batched) t = Tensor(batched->value);
-    else if (is_tracked(t.impl())) t = Tensor(static_cast<const TrackedState&>(*t.impl()->layer_state()).value);
-    else return;
-  }
+  for (Tensor inside = value_behind(t); inside.defined(); inside = value_behind(t)) t = inside;
   if (is_functional(t)) from_functional(t);
 }
 

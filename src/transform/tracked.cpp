@@ -8,6 +8,7 @@
 #include "umbra/autograd/forward.h"
 #include "umbra/autograd/grad_mode.h"
 #include "umbra/core/sparse.h"
+#include "umbra/dispatch/batching.h"
 
 namespace umbra::transform {
 
@@ -28,6 +29,11 @@ void copy_metadata(TensorImpl* to, const TensorImpl* from) {
 }  // namespace
 
 bool is_tracked(const TensorImpl* t) { return t->keys().has(DispatchKey::Tracked); }
+Tensor value_behind(const Tensor& tensor) {
+  if (const BatchedState* batched = batched_state(tensor.impl(), nullptr)) return batched->value;
+  return is_tracked(tensor.impl()) ? state_of(tensor.impl()).value : Tensor();
+}
+
 bool is_ended(const TensorImpl* t) { return is_tracked(t) && state_of(t).level->ended(); }
 
 Tensor value_if_ended(const Tensor& tensor) {

@@ -8,7 +8,6 @@
 #include "transform/function_calls.h"
 #include "umbra/autograd/autograd.h"
 #include "umbra/autograd/function.h"
-#include "umbra/dispatch/batching.h"
 #include "umbra/generated/functions.h"
 #include "umbra/transform/derivatives.h"
 #include "umbra/transform/tracked.h"
@@ -42,12 +41,8 @@ bool leads_outside(const Tensor& tensor, const std::unordered_set<const autograd
 /// Whether a history is followed, if only that of a value inside.
 bool requires_gradients(const std::vector<Tensor>& tensors) {
   return std::ranges::any_of(tensors, [](Tensor t) {
-    while (t.defined() && !t.requires_grad() && t.keys().has(DispatchKey::Level)) {
-      const BatchedState* batched = batched_state(t.impl(), nullptr);
-      if (!batched && !is_tracked(t.impl())) return false;
-      t = batched ? batched->value : Tensor(static_cast<const TrackedState&>(*t.impl()->layer_state()).value);
-    }
-    return t.defined() && t.requires_grad();
+    while (t.defined() && !t.requires_grad()) t = value_behind(t);
+    return t.defined();
   });
 }
 

@@ -58,12 +58,8 @@ Batching batching_of(const Operator& op) {
 }
 
 bool is_batched_inside(const Tensor& tensor) {
-  Tensor t = tensor;
-  while (t.keys().has(DispatchKey::Level)) {
+  for (Tensor t = tensor; t.defined(); t = value_behind(t))
     if (batched_state(t.impl(), nullptr)) return true;
-    if (!is_tracked(t.impl())) return false;
-    t = Tensor(static_cast<const TrackedState&>(*t.impl()->layer_state()).value);
-  }
   return false;
 }
 

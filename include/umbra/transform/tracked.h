@@ -64,6 +64,8 @@ class TrackedLevel final : public Level {
 void run_outside(const TrackedLevel::Outside& outside, const std::function<void()>& function);
 
 bool is_tracked(const TensorImpl* tensor);
+/// What a wrapper of vmap's or of a gradient's level stands for; undefined for any other tensor.
+Tensor value_behind(const Tensor& tensor);
 /// Whether the tensor is a wrapper whose transform has come to its end.
 bool is_ended(const TensorImpl* tensor);
 /// The value behind such wrappers, however many; other tensors come back as they are.
