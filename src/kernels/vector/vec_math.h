@@ -167,8 +167,13 @@ inline Parted parted(Vec<float> a) {
   const Vec<float> least(1.17549435e-38f), infinity(__builtin_inff()), zero(0);
   Mask<float> small = a < least, ordinary = (a > zero) & (a < infinity);
   Vec<float> normal = select(small, a * Vec<float>(8388608.0f), a);
-  auto exponent = (bits(normal) - bits(Vec<float>(0.75f))) >> 23;
-  Vec<float> rest = from_bits<float>(bits(normal) - (exponent << 23)) - one;
+  // What is no ordinary number may leave the range of an int here, and is replaced below.
+  typedef uint32_t Unsigned __attribute__((vector_size(kVectorBytes)));
+  using Signed = Mask<float>::Raw;
+  auto places = reinterpret_cast<Unsigned>(bits(normal));
+  auto exponent = reinterpret_cast<Signed>(places - reinterpret_cast<Unsigned>(bits(Vec<float>(0.75f)))) >> 23;
+  Vec<float> rest =
+      from_bits<float>(reinterpret_cast<Signed>(places - reinterpret_cast<Unsigned>(exponent << 23))) - one;
   Vec<float> power =
       Vec<float>(__builtin_convertvector(exponent, Vec<float>::Raw)) - select(small, Vec<float>(23), zero);
   Vec<float> special = select(a == zero, -infinity, select(a < zero, __builtin_nanf(""), a));
