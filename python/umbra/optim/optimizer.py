@@ -117,30 +117,38 @@ def count_of(number, group):
     return number if group["capturable"] else number.item()
 
 
-def _stays_a_tensor(factor, group):
-    """Whether a factor is computed with as a tensor: on a device that nothing is read back from, or since its gradient is asked for."""
-    return isinstance(factor, Tensor) and (group.get("capturable") or (group["differentiable"] and factor.requires_grad))
+def _stays_a_tensor(group, factor):
+    """Whether a factor that is a tensor is computed with as one: nothing may be read back from its device, or its gradient is asked for."""
+    return group.get("capturable") or (group["differentiable"] and factor.requires_grad)
 
 
 def add_scaled(target, values, factor, group):
     """`target += factor * values`."""
-    return target.add_(values * factor) if _stays_a_tensor(factor, group) else target.add_(values, alpha=_get_value(factor))
+    if isinstance(factor, Tensor):
+        if _stays_a_tensor(group, factor):
+            return target.add_(values * factor)
+        factor = factor.item()
+    return target.add_(values, alpha=factor)
 
 
 def add_quotient(target, numerator, denominator, factor, group):
     """`target += factor * numerator / denominator`."""
-    if _stays_a_tensor(factor, group):
-        if group["differentiable"]:  # later steps change the state, whose values the gradients need
-            numerator, denominator = numerator.clone(), denominator.clone()
-        return target.add_(numerator * factor / denominator)
-    return target.addcdiv_(numerator, denominator, value=_get_value(factor))
+    if isinstance(factor, Tensor):
+        if _stays_a_tensor(group, factor):
+            if group["differentiable"]:  # later steps change the state, whose values the gradients need
+                numerator, denominator = numerator.clone(), denominator.clone()
+            return target.add_(numerator * factor / denominator)
+        factor = factor.item()
+    return target.addcdiv_(numerator, denominator, value=factor)
 
 
 def add_square(target, values, factor, group):
     """`target += factor * values ** 2`."""
-    if _stays_a_tensor(factor, group):
-        return target.add_(values * values * factor)
-    return target.addcmul_(values, values, value=_get_value(factor))
+    if isinstance(factor, Tensor):
+        if _stays_a_tensor(group, factor):
+            return target.add_(values * values * factor)
+        factor = factor.item()
+    return target.addcmul_(values, values, value=factor)
 
 
 _CAPTURABLE_DEVICES = ["cuda", "xpu", "hpu", "privateuseone"]
