@@ -205,7 +205,7 @@ def test_nested_concrete_arguments():
     assert gm({"a": torch.ones(1), "b": [torch.ones(1)]}, 3, None).item() == 4
     with pytest.raises(AssertionError, match="specialized"):
         gm({"a": torch.ones(1), "b": [torch.ones(1)]}, 3, 1)
-    with pytest.raises(ValueError):
+    with pytest.raises(KeyError, match="b"):
         gm({"a": torch.ones(1)}, 3, None)
 
 
