@@ -90,3 +90,8 @@ _C._jit_override_can_fuse_on_gpu, _C._jit_can_fuse_on_gpu = _switches.setter("gp
 _C._jit_set_texpr_fuser_enabled, _C._jit_texpr_fuser_enabled = _switches.setter("texpr"), _switches.getter("texpr")
 _C._jit_set_nvfuser_enabled = _C._jit_set_nvfuser_guard_mode = lambda enabled: None  # of no effect in torch either
 _C._jit_nvfuser_enabled = lambda: False
+
+# What is built in: libraries of the processor's, no accelerator.
+_C.has_lapack = _C.has_spectral = _C._has_mkldnn = True
+for _absent in ("has_mkl", "has_openmp", "_has_mkldnn_acl", "_has_cuda", "_has_cudnn", "_has_cusparselt", "_has_eigen_sparse", "_has_gds", "_has_kleidiai", "_has_magma", "_has_mps", "_has_xpu"):
+    setattr(_C, _absent, False)

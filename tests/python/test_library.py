@@ -51,6 +51,21 @@ def test_a_schema_may_say_that_an_operator_gives_none(lib, nothing):
         lib.define("mixed(Tensor x) -> (Tensor, None)")
 
 
+def test_a_write_may_be_marked_without_a_name(lib):
+    lib.define("doubled.out(Tensor x, Tensor! out) -> ()")
+    lib.impl("doubled.out", lambda x, out: out.copy_(x * 2) and None, "CPU")
+    torch.library.register_fake("testlib::doubled.out", lambda x, out: None)
+    out = torch.zeros(1)
+    assert torch.ops.testlib.doubled.out(torch.ones(1), out) is None and out.item() == 2
+    assert str(torch.ops.testlib.doubled.out._schema) == "testlib::doubled.out(Tensor x, Tensor($0! -> ) out) -> ()"
+
+    def written(x):
+        out = torch.zeros(1)
+        torch.ops.testlib.doubled.out(x, out)
+        return out + 1
+    assert torch.compile(written, backend="aot_eager", fullgraph=True)(torch.ones(1)).item() == 3
+
+
 def test_a_kernel_for_cuda_leaves_the_cpu_alone(lib):
     lib.define("k(Tensor x) -> Tensor")
     lib.impl("k", lambda x: x + 1, "CPU")
