@@ -602,3 +602,9 @@ def test_rows_of_a_tensor_written_before_are_captured_with_symbols(operator):
     for rows in (3, 5):
         x = umbra.randn(rows, 4)
         assert umbra.allclose(compiled(x), function(x))
+
+
+def test_scan_over_nothing_gives_its_start():
+    start = {"a": umbra.ones(2)}
+    carry, collected = scan(lambda c, x: (c, x), start, [])
+    assert carry["a"] is start["a"] and collected == []

@@ -43,6 +43,8 @@ def scan(combine_fn, init, xs, *, dim=0, reverse=False):
     for leaf in start:
         if not isinstance(leaf, Tensor):
             raise RuntimeError(f"All init leaves must be a Tensor but got {leaf}")
+    if not pytree.tree_leaves(xs):
+        return init, xs
     rows, spec = _rows("scan", xs, dim, reverse)
     count, collected_spec, nothing = len(start), [], []
     dim = dim + rows[0].dim() if dim < 0 else dim

@@ -32,11 +32,12 @@ def _refusing(text):
     class DelayedError(umbra.autograd.Function):
         @staticmethod
         def forward(ctx, x):
+            ctx.text = text
             return x.view_as(x)
 
         @staticmethod
         def backward(ctx, gradient):
-            raise RuntimeError(text)
+            raise RuntimeError(ctx.text)
     return DelayedError
 
 
