@@ -469,3 +469,9 @@ def test_several_results_of_a_call_are_a_tuple_in_its_meta():
     module = make_fx(lambda x: (*umbra.max(x, 0), *x.split(1)))(umbra.ones(2, 3))
     kinds = {str(node.target): type(node.meta["val"]) for node in module.graph.nodes if str(node.target).startswith("aten.")}
     assert kinds == {"aten.max.dim": tuple, "aten.split.Tensor": list}
+
+
+def test_a_deep_copy_of_a_symbolic_graph_takes_other_sizes():
+    import copy
+    graph = make_fx(lambda x: x * x.shape[0], tracing_mode="symbolic")(umbra.ones(4))
+    assert copy.deepcopy(graph)(umbra.ones(3)).tolist() == [3, 3, 3]
