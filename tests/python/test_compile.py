@@ -295,6 +295,9 @@ def test_what_cannot_be_captured_runs_as_it_is():
     class Result:
         def __init__(self, value):
             self.value = value
+
+        def __del__(self):  # a call might make one more
+            pass
     x = torch.arange(3.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -500,3 +503,14 @@ def test_settings_of_compilers_that_have_no_effect_can_be_named():
         assert torch._dynamo.config.accumulated_recompile_limit == 3
         assert torch.compile(lambda x: x + 1, backend="eager")(torch.ones(1)).item() == 2
     assert torch._dynamo.config.accumulated_recompile_limit == 256
+
+
+def test_an_exception_that_leaves_a_whole_graph_is_unsupported_and_known():
+    def missing(x):
+        return {}["key"]
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="Observed exception\\n.*KeyError: 'key'") as info:
+        torch.compile(missing, backend="eager", fullgraph=True)(torch.ones(1))
+    assert type(info.value.__cause__) is KeyError
+    with warnings.catch_warnings(), pytest.raises(KeyError):
+        warnings.simplefilter("ignore")
+        torch.compile(missing, backend="eager")(torch.ones(1))
