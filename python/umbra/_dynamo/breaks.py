@@ -363,6 +363,10 @@ class Tensors:
         given = any(part is leaf for leaf in self.leaves) or isinstance(part, (Module, types.FunctionType)) and self.saw(part)
         return given or made.is_constant(part) or self.is_from_outside(part)
 
+    def has_class_of_its_own(self, value):
+        """Whether a result is a tensor of a user's class which has nothing besides, and is no argument."""
+        return _has_class_of_its_own(value) and not vars(value) and not any(value is other for other, _ in self.before)
+
     @property
     def cells(self):
         """The cells of closures that were there before the function ran, by their number."""

@@ -80,6 +80,10 @@ class TakenApart:
         return whole or type(part) is Size
 
     def _leaf(self, found):
+        if isinstance(found, Tensor) and self.watched.has_class_of_its_own(found):
+            self._meet(found)
+            with umbra._C.DisableTorchFunctionSubclass():
+                return Made(functools.partial(_build_tensor, type(found)), [found.as_subclass(Tensor)])
         take = _taker(found)
         if take is None or self.watched.stays(found):
             return found
@@ -117,6 +121,10 @@ def _is_filled(cell):
     except ValueError:
         return False
     return True
+
+
+def _build_tensor(cls, values):
+    return values[0].as_subclass(cls)
 
 
 def _collected(kind, found, _):
