@@ -478,3 +478,9 @@ def test_an_entry_that_is_not_there_is_pythons_own_error():
                                    (({"a": x, "b": x}, [x]), ValueError, "2 entries"), (({"a": x}, (x,)), ValueError, "structure")):
         with pytest.raises(error, match=text):
             graph(*arguments)
+
+
+def test_a_deep_copy_of_a_symbolic_graph_takes_other_sizes():
+    import copy
+    graph = make_fx(lambda x: x * x.shape[0], tracing_mode="symbolic")(umbra.ones(4))
+    assert copy.deepcopy(graph)(umbra.ones(3)).tolist() == [3, 3, 3]

@@ -62,6 +62,14 @@ def _is_flat(args):
     return all(pytree.tree_structure(arg).is_leaf() for arg in args)
 
 
+def _may_be_result(result):
+    """Whether a graph can give it: a tensor, a number, a value of the library's own."""
+    from umbra.fx._symbolic_trace import _LITERALS
+    from umbra.nn import Module
+    own = type(result).__module__.split(".")[0] in ("umbra", "torch") and not isinstance(result, Module)
+    return own or isinstance(result, (*_LITERALS, Tensor, slice))
+
+
 def _capture(function, args, options):
     _check_count(function, args)
     leaves, in_spec = pytree.tree_flatten(tuple(args))
@@ -74,7 +82,7 @@ def _capture(function, args, options):
         nonlocal out_spec
         results, out_spec = pytree.tree_flatten(function(*pytree.tree_unflatten(flat, in_spec)))
         for result in results:
-            if type(result).__module__ == "numpy":  # made of data that the graph does not see
+            if not _may_be_result(result):
                 raise NotImplementedError(f"argument of type: {type(result)}")
         return results
 
