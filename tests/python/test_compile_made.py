@@ -1,5 +1,6 @@
 """Objects that a compiled function makes and gives back, and attributes that it gives its arguments."""
 import functools
+import itertools
 import warnings
 
 import pytest
@@ -93,8 +94,10 @@ SHARED, LAZY = Box(2), functools.lru_cache(lambda: Box(3))
     (closes_over_itself, "one function twice"),
     (lambda x: (x * 2, SHARED), "a Box from outside"),
     (lambda x: Box([SHARED, x]), "a Box from outside"),
+    (lambda x: map(torch.abs, itertools.repeat(x)), "more than 1000 values"),
+    (lambda x: (x + i for i in itertools.count()), "more than 1000 values"),
 ], ids=lambda part: part if isinstance(part, str) else "")
-def test_objects_that_are_shared_are_refused(function, why):
+def test_objects_that_are_shared_or_never_end_are_refused(function, why):
     with pytest.raises(Unsupported, match=why):
         whole(function)(torch.ones(1))
 

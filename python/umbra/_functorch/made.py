@@ -3,6 +3,7 @@ tree, and each call gives one of its own."""
 import collections
 import enum
 import functools
+import itertools
 import sys
 import types
 
@@ -135,9 +136,12 @@ def _all_of(values):
     return values[0]
 
 
-def _iterator(found, _):
+def _iterator(found, taking):
     """What it would still give; Python's own iterators and generators of the function's."""
-    return _iterate, [tuple(found)]
+    values = tuple(itertools.islice(found, _LONGEST + 1))
+    if len(values) > _LONGEST:
+        taking.watched.stop(f"a result that is a {type(found).__name__} of more than {_LONGEST} values", "it may never end")
+    return _iterate, [values]
 
 
 def _iterate(values):
@@ -221,6 +225,7 @@ def _is_instance(cls):
 
 
 _DICT = {}
+_LONGEST = 1000  # values of an iterator
 _TAKERS = {set: functools.partial(_collected, lambda values: set(values[0])), frozenset: functools.partial(_collected, lambda values: frozenset(values[0])),
            functools.partial: _partial, types.MethodType: _method, types.FunctionType: _function, types.GeneratorType: _iterator,
            **dict.fromkeys(map(type, (_DICT.keys(), _DICT.values(), _DICT.items())), _view),
