@@ -63,6 +63,25 @@ def test_a_compiled_module_is_the_module_in_all_else():
     assert not module.training and torch.equal(compiled(x), module(x))
 
 
+def test_a_compiled_module_compiles_other_functions_as_it_was():
+    calls = []
+
+    def backend(graph, inputs):
+        calls.append(len(inputs))
+        return graph
+    module = torch.nn.Linear(2, 2)
+    compiled = torch.compile(module, backend=backend)
+
+    def step(x):
+        """One step."""
+        return module(x).sum()
+    other = compiled.dynamo_ctx(step)
+    x = torch.ones(1, 2)
+    torch.testing.assert_close(other(x), step(x))
+    assert calls and other.__doc__ == "One step."
+    assert isinstance(compiled.dynamo_ctx(torch.nn.ReLU()), torch._dynamo.OptimizedModule)
+
+
 def test_where_data_decide_the_function_runs_as_it_is_or_is_refused():
     def f(x):
         return x + 1 if x.sum() > 0 else -x

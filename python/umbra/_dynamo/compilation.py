@@ -60,10 +60,13 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
         passed = {}
     else:
         passed = {**({"mode": mode} if mode not in (None, "default") else {}), **({"options": options} if options is not None else {})}
-    chosen_settings = graphs_of(backend, **passed), fullgraph, dynamic, recompile_limit
+    return _compiled(model, (graphs_of(backend, **passed), fullgraph, dynamic, recompile_limit))
+
+
+def _compiled(model, settings):
     if isinstance(model, Module):
-        return OptimizedModule(model, chosen_settings)
-    call = _Optimized(model, *chosen_settings).call
+        return OptimizedModule(model, settings)
+    call = _Optimized(model, *settings).call
     return functools.update_wrapper(call, model) if hasattr(model, "__name__") else call
 
 
@@ -105,6 +108,11 @@ class OptimizedModule(Module):
     def __reduce__(self):
         """A copy is compiled for the copied module."""
         return OptimizedModule, (self._orig_mod, self._settings)
+
+    @property
+    def dynamo_ctx(self):
+        """Compiles another function or module as this one was: lightning does so with a module's steps."""
+        return functools.partial(_compiled, settings=self._settings)
 
     def __getattr__(self, name):
         modules = self.__dict__.get("_modules", {})
