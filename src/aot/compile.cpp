@@ -138,6 +138,9 @@ void unlift_tokens(CompiledGraphs& graphs) {
   if (graphs.joint.backward_tokens > 0) unlift_token(graphs.partition.backward->graph(), false);
 }
 
+/// How many values a graph gives besides its tokens.
+size_t output_count(const fx::GraphModule& module, size_t tokens) { return module.graph().outputs().size() - tokens; }
+
 /// All phases, one after the other. `whole`: the joint graph is wanted too, which no file has.
 std::shared_ptr<const Executable> build(const ValueFunction& function, const CompileOptions& options,
                                         const std::vector<Value>& inputs, size_t fixed, bool whole) {
@@ -152,6 +155,11 @@ std::shared_ptr<const Executable> build(const ValueFunction& function, const Com
     trace_stored(function, options, inputs, analysis, graphs);
   }
   if (options.unlift_tokens) unlift_tokens(graphs);
+  // Before compilers see the graphs, which they may change.
+  e->forward_count = output_count(*graphs.partition.forward, options.unlift_tokens ? 0 : graphs.joint.tokens);
+  if (graphs.joint.differentiable)
+    e->backward_count =
+        output_count(*graphs.partition.backward, options.unlift_tokens ? 0 : graphs.joint.backward_tokens);
   e->forward = prepare_forward(options, graphs);
   if (graphs.joint.differentiable) e->backward = prepare_backward(options, graphs);
   if (options.dynamic) e->sizes = DynamicSizes(graphs.info, fixed);
