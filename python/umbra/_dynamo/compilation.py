@@ -451,7 +451,7 @@ class _Optimized:
             if self.fullgraph:
                 if (refusal := operator_refusal(error)) is not error:
                     raise refusal from None
-                raise observed(error) from error
+                raise observed(error)
             if attempt.changed is None:
                 raise CannotCapture(f"{type(error).__name__}: {error}") from error
             return attempt.changed
