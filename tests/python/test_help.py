@@ -76,3 +76,10 @@ def test_examples_of_operators_are_true():
 
 def test_texts_are_of_operators_that_are_there():
     assert [name for name in _texts() if not umbra._C._overload_names(f"aten::{name}")] == []
+
+
+@pytest.mark.parametrize("path", ["", "autograd", "utils.data", "func", "jit", "amp"])
+def test_functions_of_the_library_say_more_than_what_they_take(path):
+    module = importlib.import_module(f"umbra.{path}".rstrip("."))
+    found = {name: getattr(module, name, None) for name in torch_names()[f"torch.{path}".rstrip(".")]}
+    assert [name for name, value in found.items() if callable(value) and (value.__doc__ or "").startswith(f"{name}(") and "\n\n" not in value.__doc__] == []
