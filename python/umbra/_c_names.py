@@ -16,6 +16,19 @@ _C._get_privateuse1_backend_name = lambda: "privateuseone"
 _C._are_functorch_transforms_active = lambda: _C._level_count() > _C._jit_is_tracing()
 
 
+def _schema_of(name):
+    return _C._find_overload(name)._schema
+
+
+def _schemas_of(packet):
+    """The schemas of an operator's overloads: of the operators of tensors, not of TorchScript's own on numbers and containers."""
+    return [_schema_of(packet if overload == "default" else f"{packet}.{overload}") for overload in _C._overload_names(packet)]
+
+
+_C._jit_get_schemas_for_operator = _schemas_of
+_C._jit_get_all_schemas = lambda: [_schema_of(name) for name in _C._operator_names()]
+
+
 class _FunctionsBehindNn(types.ModuleType):
     """Where torch keeps the functions behind nn.functional; checkpoints name some of them (an activation of gelu)."""
 

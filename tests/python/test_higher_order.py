@@ -602,3 +602,56 @@ def test_rows_of_a_tensor_written_before_are_captured_with_symbols(operator):
     for rows in (3, 5):
         x = umbra.randn(rows, 4)
         assert umbra.allclose(compiled(x), function(x))
+
+
+def test_scan_over_nothing_gives_its_start_or_counts():
+    start = {"a": umbra.ones(2)}
+    assert scan(lambda c, x: (c, x), start, []) == (start, []) and scan(lambda c, x: (c, x), start, None) == (start, [])
+
+    def step(carry, x):
+        assert x is None
+        return {"a": carry["a"] * 2}, carry["a"] + 1
+    carry, collected = scan(step, start, None, length=3)
+    assert carry["a"].tolist() == [8., 8.] and collected.tolist() == [[2., 2.], [3., 3.], [5., 5.]]
+    carry, collected = scan(step, start, [], length=0)
+    assert carry["a"].tolist() == [1., 1.] and collected.shape == (0, 2)
+    assert scan(step, start, None, length=2, reverse=True)[1].tolist() == [[3., 3.], [2., 2.]]
+    module = make_fx(lambda a: scan(step, {"a": a}, None, length=3)[0]["a"])(umbra.ones(2))
+    assert module(umbra.full((2,), 3.)).tolist() == [24., 24.]
+
+
+@pytest.mark.parametrize("length", [-1, True, 1.5, "a"])
+def test_scan_refuses_what_is_no_length(length):
+    with pytest.raises(RuntimeError, match="length must be a non-negative integer"):
+        scan(lambda c, x: (c, x), umbra.ones(2), None, length=length)
+
+
+def test_scan_compares_its_length_with_the_rows():
+    xs = umbra.arange(6.).view(3, 2)
+    assert scan(lambda c, x: (c + x, c * 2), umbra.zeros(2), xs, length=3)[0].tolist() == [6., 9.]
+    with pytest.raises(RuntimeError, match="length=4 does not match xs size along dim=0: 3"):
+        scan(lambda c, x: (c + x, c * 2), umbra.zeros(2), xs, length=4)
+
+
+def test_branches_that_lay_out_their_results_differently_are_refused():
+    def function(x):
+        return cond(x.sum() > 0, lambda x: (x + 1).t().contiguous().t(), lambda x: x - 1, (x,))
+    x = umbra.arange(6.).view(2, 3)
+    for call in (function, make_fx(function)):
+        with pytest.raises(RuntimeError, match="order of strides of the two branches' output doesn't match"):
+            call(x)
+
+
+def test_out_dtype_and_scans_refuse_what_pytorchs_do():
+    from umbra._higher_order_ops import out_dtype
+    with pytest.raises(ValueError, match="out_dtype only allows the following operators: aten.linear.default"):
+        out_dtype(umbra.ops.aten.sin.default, umbra.int32, umbra.ones(1))
+    with pytest.raises(AssertionError, match="expected 2, but got 3"):
+        associative_scan(lambda a, b: (a, b), umbra.arange(4.), 0, combine_mode="generic")
+
+
+def test_results_that_no_graph_can_give_are_refused():
+    for result in (object(), {1}, print, umbra.nn.ReLU(), int):
+        with pytest.raises(NotImplementedError, match="argument of type"):
+            make_fx(lambda x: (x, result))(umbra.ones(1))
+    assert make_fx(lambda x: (x, umbra.float32, "a", None, slice(1)))(umbra.ones(1))(umbra.ones(1))[1:] == (umbra.float32, "a", None, slice(1))

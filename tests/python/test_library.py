@@ -583,3 +583,13 @@ def test_a_default_device_in_the_text_of_a_schema():
     library = torch.library.Library("own_devices", "DEF")
     library.define("on(Tensor x, Device d=\"cpu:0\") -> Tensor")
     assert str(torch.ops.own_devices.on.default._schema) == "own_devices::on(Tensor x, Device d=cpu:0) -> Tensor"
+
+
+def test_a_fake_kernel_is_of_an_operator_that_is_there(lib):
+    for given in (lib, None):
+        with pytest.raises(RuntimeError, match=f"operator {lib.ns}::not_defined does not exist"):
+            library.register_fake(f"{lib.ns}::not_defined", torch.empty_like, lib=given)
+    lib.define("defined_now.overload(Tensor x) -> Tensor")
+    library.register_fake(f"{lib.ns}::defined_now.overload", torch.empty_like, lib=lib)
+    with FakeTensorMode():
+        assert getattr(torch.ops, lib.ns).defined_now(torch.ones(3)).shape == (3,)

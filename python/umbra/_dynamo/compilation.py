@@ -19,7 +19,7 @@ from umbra._dynamo import breaks, config, inductor
 from umbra._dynamo.backends.registry import get_default_backend, graphs_of, list_backends
 from umbra._dynamo.decorators import marked_sizes
 from umbra._dynamo.exc import (
-    BackendCompilerFailed, FailOnRecompileLimitHit, RecompileError, TorchDynamoException, Unsupported, operator_refusal,
+    BackendCompilerFailed, FailOnRecompileLimitHit, RecompileError, TorchDynamoException, Unsupported, observed, operator_refusal,
     refused_without_data)
 from umbra._dynamo.reachable import Caches, Functions
 from umbra._functorch import objects
@@ -446,7 +446,9 @@ class _Optimized:
             if error is self.backend.error or isinstance(error, TorchDynamoException):
                 raise
             if self.fullgraph:
-                raise operator_refusal(error) from None
+                if (refusal := operator_refusal(error)) is not error:
+                    raise refusal from None
+                raise observed(error) from error
             if attempt.changed is None:
                 raise CannotCapture(f"{type(error).__name__}: {error}") from error
             return attempt.changed
