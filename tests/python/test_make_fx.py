@@ -478,3 +478,12 @@ def test_an_entry_that_is_not_there_is_pythons_own_error():
                                    (({"a": x, "b": x}, [x]), ValueError, "2 entries"), (({"a": x}, (x,)), ValueError, "structure")):
         with pytest.raises(error, match=text):
             graph(*arguments)
+
+
+def test_numbers_read_from_data_may_stay_what_they_are():
+    def scaled(x):
+        return x * x.sum().item()
+    graph = make_fx(scaled, _error_on_data_dependent_ops=False)(umbra.ones(2))
+    assert graph(umbra.tensor([2.0, 3.0])).tolist() == [4.0, 6.0]
+    with pytest.raises(RuntimeError):
+        make_fx(scaled)(umbra.ones(2))
