@@ -487,3 +487,9 @@ def test_numbers_read_from_data_may_stay_what_they_are():
     assert graph(umbra.tensor([2.0, 3.0])).tolist() == [4.0, 6.0]
     with pytest.raises(RuntimeError):
         make_fx(scaled)(umbra.ones(2))
+
+
+def test_a_deep_copy_of_a_symbolic_graph_takes_other_sizes():
+    import copy
+    graph = make_fx(lambda x: x * x.shape[0], tracing_mode="symbolic")(umbra.ones(4))
+    assert copy.deepcopy(graph)(umbra.ones(3)).tolist() == [3, 3, 3]
