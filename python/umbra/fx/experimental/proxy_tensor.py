@@ -162,8 +162,8 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
     """A function that captures `f` when it is called: `make_fx(f)(*args)` is a GraphModule.
 
     `tracing_mode`: "real" runs on the arguments themselves, "fake" on stand-ins without data, "symbolic" on stand-ins whose sizes are symbols.
-    Numbers that `f` reads from tensors' data are refused in "real" mode,
-    or stay what they are with `_error_on_data_dependent_ops=False`. With stand-ins, other tensors that `f` uses are refused unless `_allow_non_fake_inputs`. What only the run tells (a count, a number read from a tensor) is
+    Numbers that `f` reads from tensors' data are refused in "real" mode, or stay what they are with `_error_on_data_dependent_ops=False`.
+    With stand-ins, other tensors that `f` uses are refused unless `_allow_non_fake_inputs`. What only the run tells (a count, a number read from a tensor) is
     a symbol there. A symbolic capture has its `shape_env`, with the guards that it left.
     """
     not_built("make_fx", _allow_fake_constant=(_allow_fake_constant, False), proxy_module_inputs=(proxy_module_inputs, False), dynamic_shapes=(dynamic_shapes, None))
