@@ -192,11 +192,15 @@ SymOp relation(int op) {
   return kOps[op];
 }
 
-/// A comparison that the program may go by: an answer that is known at once is relied on.
+/// A comparison that the program may go by, or hand on: an answer that follows only from what sizes are taken to be is
+/// relied on when it is asked. For code that is compiled a truth that is known is Python's, which it may compare with
+/// `is`, so it is asked at once.
 SymBool compare_integers(SymOp op, SymInt x, SymInt y) {
   const SymNode* node = x.is_symbolic() ? x.node() : y.is_symbolic() ? y.node() : nullptr;
+  if (!node) return sym_compare(op, x, y);
+  if (!is_capturing()) return env_of(node).hold(op, x, y);
   SymBool answer = sym_compare(op, x, y);
-  if (node && !answer.is_symbolic()) env_of(node).rely_on(op, x, y);
+  if (!answer.is_symbolic()) env_of(node).rely_on(op, x, y);
   return answer;
 }
 

@@ -30,7 +30,7 @@ std::optional<SymBool> read_bool(PyObject* object) {
 void bind_sym_questions(nb::module_& m) {
   m.def("_sym_statically_known_true", [](nb::handle a) {
     auto x = read_bool(a.ptr());
-    return x && x->known_true();
+    return x && x->known_true() && x->guard_bool();  // the program goes by it
   });
   m.def("_sym_guard_or", [](nb::handle a, bool fallback) {
     auto x = read_bool(a.ptr());

@@ -60,8 +60,7 @@ template <class Symbols> Function::Evaluate arithmetic(SymOp op, Symbols symbols
 
 /// The comparison itself, where it is about a number that only the run tells and the answer follows from what is known
 /// of it already: a graph that is made of this one states it again. Else the answer.
-SymBool as_written(SymOp op, SymInt a, SymInt b, SymBool answer) {
-  auto& env = static_cast<const sym::Expression*>((a.is_symbolic() ? a : b).node())->env();
+SymBool as_written(sym::ShapeEnv& env, SymOp op, SymInt a, SymInt b, SymBool answer) {
   const sym::Expression *left = env.expression(a), *right = env.expression(b);
   if (!left->unbacked() && !right->unbacked()) return answer;
   bool turned = op == SymOp::Gt || op == SymOp::Ge;
@@ -80,10 +79,10 @@ Function::Evaluate comparison(SymOp op) {
       return sym_float_compare(op, in[0].to_sym_float(), in[1].to_sym_float());
     if (is_plain_integer(in[0]) && is_plain_integer(in[1])) return plain_integers(op, in[0].to_int(), in[1].to_int());
     SymInt a = in[0].to_sym_int(), b = in[1].to_sym_int();
-    SymBool answer = sym_compare(op, a, b);
-    if (answer.is_symbolic() || (!a.is_symbolic() && !b.is_symbolic())) return answer;
-    sym::rely_on(op, a, b);  // a graph that is made of this one has the answer alone
-    return as_written(op, a, b, answer);
+    if (!a.is_symbolic() && !b.is_symbolic()) return sym_compare(op, a, b);
+    auto& env = static_cast<const sym::Expression*>((a.is_symbolic() ? a : b).node())->env();
+    SymBool answer = env.hold(op, a, b);
+    return answer.is_symbolic() ? answer : as_written(env, op, a, b, answer);
   };
 }
 

@@ -76,12 +76,16 @@ SymInt Expression::round_to_int(SymOp op, SymFloat a) const {
   return ShapeEnv::sym_int(env_->table().round(kind, env_->simplify(env_->expression(a))));
 }
 
-SymBool Expression::bool_not() const { return ShapeEnv::sym_bool(env_->table().logical_not(env_->simplify(this))); }
+SymBool Expression::bool_not() const {
+  const Expression* opposite = env_->table().logical_not(env_->simplify(this));
+  if (held_ != Held::No) opposite->hold();
+  return ShapeEnv::sym_bool(opposite);
+}
 
 int64_t Expression::guard_int() const { return env_->guard_int(this); }
 double Expression::guard_float() const { return env_->guard_float(this); }
 bool Expression::guard_bool() const {
-  bool answered = answer_ >= 0 && is_relation() && arg(0)->type() == Type::Int;
+  bool answered = answer_ >= 0 && is_relation() && arg(0)->type() == Type::Int && !is_unasked();
   return answered ? answer_ == 1 : env_->guard_bool(this);
 }
 bool Expression::guard_or(bool fallback) const { return env_->guard_or(this, fallback); }

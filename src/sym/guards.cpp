@@ -39,7 +39,7 @@ ShapeEnv::MemoEntry* ShapeEnv::find_memo(SymOp op, SymInt a, SymInt b) {
 ShapeEnv::MemoEntry& ShapeEnv::remember(SymOp op, SymInt a, SymInt b, int64_t result) {
   size_t at = memo_index(op, a, b);
   if (memo_[at].version == version_) memo_[at ^ 1] = memo_[at];
-  memo_[at] = {a.raw(), b.raw(), result, op, false, version_};
+  memo_[at] = {a.raw(), b.raw(), result, op, MemoEntry::Standing::Settled, version_};
   return memo_[at];
 }
 
@@ -76,10 +76,9 @@ SymInt ShapeEnv::int_binary(SymOp op, SymInt a, SymInt b) {
 }
 
 namespace {
+const Expression* condition_at(int64_t raw) { return reinterpret_cast<const Expression*>(raw); }
 /// A bool is kept like an int: 0, 1, or a node.
-SymBool decode(int64_t raw) {
-  return raw == 0 || raw == 1 ? SymBool(raw == 1) : SymBool(reinterpret_cast<const Expression*>(raw));
-}
+SymBool decode(int64_t raw) { return raw == 0 || raw == 1 ? SymBool(raw == 1) : SymBool(condition_at(raw)); }
 }  // namespace
 
 const Expression* ShapeEnv::relation(SymOp op, SymInt a, SymInt b) {
@@ -102,16 +101,36 @@ ShapeEnv::MemoEntry& ShapeEnv::compare_entry(SymOp op, SymInt a, SymInt b) {
   int answer = known(condition);
   MemoEntry& entry =
       remember(op, a, b, answer >= 0 ? answer : static_cast<int64_t>(reinterpret_cast<intptr_t>(condition)));
-  entry.unexamined = answer >= 0 && condition->is_relation();
+  if (answer >= 0 && condition->is_relation()) entry.standing = MemoEntry::Standing::Unexamined;
   return entry;
 }
 
-SymBool ShapeEnv::compare(SymOp op, SymInt a, SymInt b) { return decode(compare_entry(op, a, b).result); }
+SymBool ShapeEnv::answer_of(const MemoEntry& entry) {
+  if (entry.standing == MemoEntry::Standing::Held) [[unlikely]]
+    return known(condition_at(entry.result)) == 1;
+  return decode(entry.result);
+}
+
+SymBool ShapeEnv::compare(SymOp op, SymInt a, SymInt b) { return answer_of(compare_entry(op, a, b)); }
+
+SymBool ShapeEnv::hold(SymOp op, SymInt a, SymInt b) {
+  MemoEntry& entry = compare_entry(op, a, b);
+  if (entry.standing == MemoEntry::Standing::Unexamined && !quiet()) {
+    const Expression* condition = relation(op, a, b);
+    entry.standing = MemoEntry::Standing::Settled;
+    if (!follows_without_assumptions(condition)) {
+      entry.standing = MemoEntry::Standing::Held;
+      entry.result = static_cast<int64_t>(reinterpret_cast<intptr_t>(condition));
+      condition->hold();
+    }
+  }
+  return decode(entry.result);
+}
 
 bool ShapeEnv::decide(SymOp op, SymInt a, SymInt b, const void* asker) {
   MemoEntry& entry = compare_entry(op, a, b);
-  if (entry.unexamined && is_user_code(asker)) examine(entry);
-  return decode(entry.result).guard_bool();
+  if (entry.standing != MemoEntry::Standing::Settled && is_user_code(asker)) examine(entry);
+  return answer_of(entry).guard_bool();
 }
 
 void rely_on(SymOp op, SymInt a, SymInt b) {
@@ -122,14 +141,14 @@ void rely_on(SymOp op, SymInt a, SymInt b) {
 
 void ShapeEnv::rely_on(SymOp op, SymInt a, SymInt b) {
   MemoEntry& entry = compare_entry(op, a, b);
-  if (entry.unexamined) examine(entry);
+  if (entry.standing != MemoEntry::Standing::Settled) examine(entry);
 }
 
 void ShapeEnv::examine(MemoEntry& entry) {
   if (quiet()) return;
-  entry.unexamined = false;
   const Expression* condition = relation(entry.op, SymInt::from_raw(entry.a), SymInt::from_raw(entry.b));
-  rely_on(entry.result == 0 ? table_.logical_not(condition) : condition);
+  if (entry.standing == MemoEntry::Standing::Unexamined) entry.standing = MemoEntry::Standing::Settled;
+  rely_on(known(condition) == 0 ? table_.logical_not(condition) : condition);
 }
 
 /// An answer that the program goes by, and that holds only for sizes of two and more, becomes an assumption. One on
@@ -159,15 +178,19 @@ void ShapeEnv::record(const Expression* condition) {
 }
 
 namespace {
-bool rests_on_floats(const Expression* condition) {
-  if (condition->is_relation()) return condition->arg(0)->type() == Type::Float;
+bool rests_on_floats(const Expression* relation) { return relation->arg(0)->type() == Type::Float; }
+
+/// Whether the condition is, or has a part that is, a relation which is relied on where its answer is asked.
+bool is_relied_on_late(const Expression* condition) {
+  auto late = [](const Expression* relation) { return rests_on_floats(relation) || relation->is_unasked(); };
+  if (condition->is_relation()) return late(condition);
   bool found = false;
   std::unordered_set<const Expression*> seen;
   bottom_up(
       condition, [&](const Expression* part) { return !found && part->type() == Type::Bool && !seen.count(part); },
       [&](const Expression* part) {
         seen.insert(part);
-        found |= part->is_relation() && part->arg(0)->type() == Type::Float;
+        found |= part->is_relation() && late(part);
       });
   return found;
 }
@@ -188,10 +211,12 @@ void assert_of_example(ShapeEnv& env, const Expression* fact) {
 }  // namespace
 
 /// What is known of a condition that the program goes by. Comparisons of integers are relied on where they are made;
-/// those of floats are answered here.
+/// those of floats, and those that the program was given unasked, are here.
 int ShapeEnv::known_and_relied_on(const Expression* condition) {
   int answer = known(condition);
-  if (answer >= 0 && rests_on_floats(condition)) rely_on(answer ? condition : table_.logical_not(condition));
+  if (answer < 0 || !is_relied_on_late(condition)) return answer;
+  rely_on(answer ? condition : table_.logical_not(condition));
+  if (condition->is_unasked() && !quiet()) condition->held_ = Expression::Held::Asked;
   return answer;
 }
 
@@ -221,6 +246,7 @@ bool ShapeEnv::guard_or(const Expression* condition, bool fallback) {
 }
 
 bool ShapeEnv::guard_size_oblivious(const Expression* condition) {
+  if (int answer = known_and_relied_on(condition); answer >= 0) return answer == 1;
   const Expression* simpler = simplify(condition);
   bool relation = simpler->is_relation() && simpler->arg(0)->type() == Type::Int && simpler->unbacked();
   if (int answer = relation ? known_relation(simpler, Sizes::AboveOne) : -1; answer >= 0) return answer == 1;

@@ -523,3 +523,55 @@ def test_a_check_of_a_symbol_takes_its_message_as_text():
     env, (a, _) = sizes(9, 5)
     with pytest.raises(RuntimeError, match="too small"):
         torch._check(a > 10, "too small")
+
+
+# ---- conditions that follow only from what sizes are taken to be
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: torch.cond(x.shape[0] == 1, lambda x: x + 1, lambda x: x - 1, (x,)),
+    lambda x: torch.cond(torch.sym_not(x.shape[0] > 1), lambda x: x + 1, lambda x: x - 1, (x,)),
+    lambda x: torch.cond((x.shape[0] == 1) | (x.shape[0] > 5), lambda x: x + 1, lambda x: x - 1, (x,)),
+    lambda x: x.new_ones(torch.sym_ite(x.shape[0] == 1, 5, x.shape[0])),
+    lambda x: x.new_ones(x.shape[0] + (x.shape[0] == 1) * 3),
+    lambda x: torch.full((2,), (x.shape[0] == 1) ^ (x.shape[0] > 2)),
+    lambda x: x * (x.shape[0] != 0),
+])
+def test_a_condition_that_the_program_does_not_ask_is_decided_when_it_runs(function):
+    graph = make_fx(function, tracing_mode="symbolic")(torch.ones(4))
+    again = make_fx(graph, tracing_mode="symbolic")(torch.ones(5))
+    exported = export(Function(function), (torch.ones(4),), dynamic_shapes=({0: Dim("batch", min=0, max=9)},))
+    for run in (graph, again, exported.module(), exported.run_decompositions().module()):
+        for size in (4, 7, 1, 0):
+            x = torch.arange(float(size)) + 3
+            assert torch.equal(run(x), function(x)), (size, run)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x + 1 if x.shape[0] == 1 else x - 1,
+    lambda x: x + 1 if not x.shape[0] == 1 else x - 1,
+    lambda x: x + 1 if torch.sym_not(x.shape[0] == 1) else x - 1,
+    lambda x: x + 1 if (x.shape[0] == 1) | (x.shape[0] == 3) else x - 1,
+    lambda x: x + int(x.shape[0] == 1),
+    lambda x: x + {True: 1, False: 2}[x.shape[0] == 1],
+    lambda x: x + 1 if guard_or_false(x.shape[0] == 1) else x - 1,
+    lambda x: x + 1 if guard_or_true(x.shape[0] != 1) else x - 1,
+    lambda x: x + 1 if statically_known_true(x.shape[0] != 1) else x - 1,
+    lambda x: x + 1 if guard_size_oblivious(x.shape[0] == 1) else x - 1,
+    lambda x: (torch._check(x.shape[0] != 1), x + 1)[1],
+])
+def test_a_program_that_goes_by_what_sizes_are_taken_to_be_refuses_others(function):
+    run = program(function, torch.ones(4), dynamic=({0: Dim("batch", min=0, max=9)},))
+    assert torch.equal(run(torch.ones(7)), function(torch.ones(7)))
+    with pytest.raises(AssertionError, match=r"x.size\(\)\[0\]"):
+        run(torch.ones(1))
+
+
+def test_a_condition_that_is_held_answers_as_before():
+    env, (x,) = sizes(6)
+    conditions = [x == 1, x != 1, x > 1, 1 == x, x >= 1, x < 2, x * 2 == 2]
+    assert all(isinstance(one, torch.SymBool) for one in conditions)
+    assert [statically_known_true(one) for one in conditions] == [False, True, True, False, True, False, False]
+    assert [bool(one) for one in conditions] == [False, True, True, False, True, False, False]
+    assert type(x >= 0) is bool and x not in (0, 1) and not env.guards
+    assert torch.compile(lambda x: x + 1 if (x.shape[0] == 1) is False else x, dynamic=True, backend="eager")(torch.ones(3)).sum() == 6

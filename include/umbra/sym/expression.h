@@ -104,6 +104,11 @@ class Expression final : public SymNode {
   uint32_t symbol_index() const { return static_cast<uint32_t>(integer_); }
   /// Whether an unbacked symbol occurs in it.
   bool unbacked() const { return unbacked_; }
+  /// The program has this condition and has not asked for its truth, which follows only from what sizes are taken to be.
+  bool is_unasked() const { return held_ == Held::Unasked; }
+  void hold() const {
+    if (held_ == Held::No) held_ = Held::Unasked;
+  }
   /// How many expressions stand inside one another below this one; 0 for numbers and symbols.
   uint32_t depth() const { return depth_; }
   /// The value for the example inputs, where it has a hint: an integer that 64 bits need not hold.
@@ -165,6 +170,10 @@ class Expression final : public SymNode {
   mutable uint32_t canonical_version_ = 0;
   mutable uint32_t answer_version_ = 0;
   mutable int8_t answer_ = -1;  // of a bool: 1 and 0 hold for good, -1 for answer_version_
+  /// Of a relation whose answer follows only from what sizes are taken to be: the program has it without having asked,
+  /// or has asked.
+  enum class Held : uint8_t { No, Unasked, Asked };
+  mutable Held held_ = Held::No;
   mutable const Expression* simplified_ = nullptr;
   mutable const Expression* canonical_ = nullptr;
   mutable const Expression* expanded_ = nullptr;

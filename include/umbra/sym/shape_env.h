@@ -180,6 +180,9 @@ class ShapeEnv final : public RefCounted {
   SymInt int_binary(SymOp op, SymInt a, SymInt b);
   SymBool compare(SymOp op, SymInt a, SymInt b);
   bool decide(SymOp op, SymInt a, SymInt b, const void* asker);
+  /// compare() for a program that may go on without asking for the answer: one that follows only because sizes are
+  /// taken to be two or more stays a condition, which is relied on when its truth is asked.
+  SymBool hold(SymOp op, SymInt a, SymInt b);
   /// The program goes by the answer to a comparison. Where that follows only because sizes are taken to be two or more,
   /// it becomes an assumption, which inputs have to keep.
   void rely_on(SymOp op, SymInt a, SymInt b);
@@ -224,7 +227,9 @@ class ShapeEnv final : public RefCounted {
   struct MemoEntry {
     int64_t a = 0, b = 0, result = 0;
     SymOp op{};
-    bool unexamined = false;  // an answer that may follow only for sizes of two and more
+    /// A known answer may follow only for sizes of two and more (Unexamined). One of which that is so and which the
+    /// program has not asked for has its condition for a result (Held).
+    enum class Standing : uint8_t { Settled, Unexamined, Held } standing{};
     uint32_t version = 0;
   };
   /// What is taken to be known of sizes: what is known; that unbacked ones are above one, too; or nothing that is only
@@ -238,6 +243,7 @@ class ShapeEnv final : public RefCounted {
   const Expression* relation(SymOp op, SymInt a, SymInt b);
   MemoEntry& compare_entry(SymOp op, SymInt a, SymInt b);
   void examine(MemoEntry& entry);
+  SymBool answer_of(const MemoEntry& entry);
 
   const Expression* canonical(const Expression* a);
   const Expression* rewrite_divisions(const Expression* a);
