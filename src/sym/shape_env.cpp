@@ -198,7 +198,12 @@ SymInt plain_number(int64_t value) {
 }
 namespace {
 [[maybe_unused]] const bool low_numbers_are_expressions = (make_low_number = plain_number, true);
+
+SymBool hold_in_env(SymOp op, SymInt a, SymInt b) {
+  return static_cast<const Expression*>((a.is_symbolic() ? a : b).node())->env().hold(op, a, b);
 }
+[[maybe_unused]] const bool comparisons_are_held = (hold_comparison = hold_in_env, true);
+}  // namespace
 
 SymFloat ShapeEnv::sym_float(const Expression* a) { return a->is(Kind::Float) ? SymFloat(a->real()) : SymFloat(a); }
 SymBool ShapeEnv::sym_bool(const Expression* a) { return a->is(Kind::Boolean) ? SymBool(a->truth()) : SymBool(a); }

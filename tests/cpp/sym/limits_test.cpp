@@ -89,6 +89,19 @@ TEST_F(Symbols, WhatAProgramTakesFromSizesOfTwoAndMoreIsChecked) {
   EXPECT_TRUE(env->guards().empty());
 }
 
+TEST_F(Symbols, AComparisonThatAProgramDoesNotAskStaysACondition) {
+  SymBool one = sym_eq(s0, 1), all = sym_ge(s0, 0);
+  EXPECT_EQ(to_string(one), "Eq(s0, 1)");
+  EXPECT_FALSE(all.is_symbolic());  // holds for every size
+  EXPECT_TRUE(one.known_false());
+  EXPECT_TRUE(env->assumptions().empty());
+  EXPECT_TRUE(sym_not(one).guard_bool());
+  EXPECT_FALSE(one.guard_bool());
+  ASSERT_EQ(env->assumptions().size(), 1);
+  EXPECT_EQ(to_text(env->assumptions()[0].condition), "Ne(s0, 1)");
+  EXPECT_TRUE(env->guards().empty());
+}
+
 TEST_F(Symbols, BitsOfSymbolsFollowPython) {
   SymInt bits = sym_bitwise(SymOp::BitAnd, s0, 6);
   EXPECT_EQ(to_string(bits), "BitwiseFn_bitwise_and(s0, 6)");
