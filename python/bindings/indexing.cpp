@@ -304,11 +304,13 @@ Tensor get(const Tensor& self, PyObject* index) {
 // ---- assignment ----
 
 void copy_to(const Tensor& to, const Tensor& from) {
-  if (to.sym_sizes() == from.sym_sizes()) return void(call<"aten::copy_">(to, from));
+  // Of sizes that only the run tells, expand() says whether they fit.
+  auto equal = [](SymInt a, SymInt b) { return a.same(b) || sym_eq(a, b).guard_or(false); };
+  if (std::ranges::equal(to.sym_sizes(), from.sym_sizes(), equal)) return void(call<"aten::copy_">(to, from));
   if (from.dim() == 0) return void(call<"aten::fill_.Tensor">(to, from));
   // Leading dimensions of size one do not count.
   SymIntArrayRef sizes = from.sym_sizes();
-  while (!sizes.empty() && sizes[0] == 1) sizes = sizes.drop_front();
+  while (!sizes.empty() && equal(sizes[0], 1)) sizes = sizes.drop_front();
   Tensor source = call<"aten::view">(from, Value(sizes.vec()));
   source = call<"aten::expand">(source, Value(to.sym_sizes().vec()));
   call<"aten::copy_">(to, source);

@@ -233,6 +233,11 @@ def broadcast_tensors(*tensors):
     return tuple(_broadcast_tensors(list(tensors)))
 
 
+def _are_equal(size, other):
+    """Whether they are, by a guard if need be; not where only the run can tell."""
+    return _C._sym_guard_or(size == other, False)
+
+
 def broadcast_shapes(*shapes):
     """The sizes that tensors of these sizes have together."""
     shapes = [(shape,) if isinstance(shape, (builtins.int, SymInt)) else shape for shape in shapes]
@@ -242,12 +247,14 @@ def broadcast_shapes(*shapes):
     result = [1] * max((len(shape) for shape in shapes), default=0)
     for place, shape in enumerate(shapes):
         for i in range(-1, -1 - len(shape), -1):
-            if shape[i] == 1 or result[i] == shape[i]:
+            if _are_equal(shape[i], 1) or _are_equal(result[i], shape[i]):
                 continue
-            if result[i] != 1:
+            if not _are_equal(result[i], 1):
+                if _C._sym_expect_true(result[i] == shape[i], ""):  # what only the run tells is checked then
+                    continue
                 raise RuntimeError(f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching argument at index {place} had "
                                    f"{shape}; but expected shape should be broadcastable to {result}")
-            if shape[i] < 0:
+            if _C._sym_guard_or(shape[i] < 0, False):
                 raise ValueError("Attempting to broadcast a dimension with negative length!")
             result[i] = shape[i]
     return umbra.Size(result)

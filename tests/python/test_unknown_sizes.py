@@ -30,6 +30,24 @@ def test_operators_take_them(function, shape):
     assert rows(function) == [shape]
 
 
+def stored(kept):
+    out = umbra.zeros(4)
+    out[0:kept.shape[0]] = kept
+    return out
+
+
+@pytest.mark.parametrize("function", [
+    stored, lambda kept: umbra.broadcast_tensors(kept, umbra.ones(2, 1)), lambda kept: list(umbra.broadcast_shapes(kept.shape, (2, 1), (1,))),
+    lambda kept: umbra.ones(umbra.broadcast_shapes(kept.shape, kept.shape)),
+])
+def test_unknown_sizes_are_broadcast_and_assigned(function):
+    graph = make_fx(lambda x: function(x[x > 0]), tracing_mode="symbolic")(umbra.tensor([1.0, -1.0, 2.0, 3.0]))
+    for data in ([-1.0, -1.0], [5.0, -1.0], [1.0, 2.0, 3.0, 4.0]):
+        x = umbra.tensor(data)
+        for result, expected in zip(graph(x), function(x[x > 0])):
+            assert umbra.equal(result, expected) if isinstance(expected, umbra.Tensor) else result == expected
+
+
 def test_what_an_operator_relies_on_is_asserted_when_the_program_runs():
     def f(x):
         kept = x[x > 0]

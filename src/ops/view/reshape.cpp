@@ -272,7 +272,10 @@ UMBRA_OPERATOR("broadcast_tensors(Tensor[] tensors) -> Tensor[]").composite([](T
   SymShape shape;
   for (const Tensor& t : tensors) shape = broadcast_shapes(shape, t.sym_sizes());
   std::vector<Tensor> out;
-  for (const Tensor& t : tensors) out.push_back(t.sym_sizes() == SymIntArrayRef(shape) ? t : t.expand(shape));
+  for (const Tensor& t : tensors) {
+    bool same = std::ranges::equal(t.sym_sizes(), shape, known_equal);
+    out.push_back(same ? t : t.expand(shape));
+  }
   return out;
 });
 
