@@ -61,6 +61,11 @@ class RequestReader {
       if (!is_tensor(object)) refuse();
       out_.dtype = tensor_of(object).dtype();
       out_.device = tensor_of(object).device();
+      if (!is_plain_tensor_type(Py_TYPE(object))) {  // whose handler may say another
+        nb::object told = nb::steal(checked(PyObject_GetAttrString(object, "device")));
+        if (!read_device(told.ptr(), device)) refuse();
+        out_.device = device;
+      }
     } else if (object == Py_None) {
       return;
     } else if (name == "memory_format") {

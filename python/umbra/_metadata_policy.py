@@ -108,6 +108,8 @@ def _function(cls, func, types, args=(), kwargs=None):
     kwargs = kwargs or {}
     if func in (Tensor.contiguous,) and _policy(args[0])[0]:
         return args[0] if args[0].is_contiguous(*args[1:], **kwargs) else args[0].clone(memory_format=(*args[1:], *kwargs.values(), _C.contiguous_format)[0])
+    if func is Tensor.type_as:
+        return args[0].to(*args[1:], *kwargs.values())  # which asks for the other's device
     for value in (*args, *kwargs.values()):
         for one in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(one, Tensor) and _policy(one)[0] and func not in _QUESTIONS:

@@ -91,6 +91,26 @@ def test_a_handler_says_where_and_how_its_tensor_lies():
         Asked(umbra.ones(2), dispatch_sizes_strides_policy="all")
 
 
+@pytest.mark.parametrize("convert", [lambda t, like: t.type_as(like), lambda t, like: t.to(like), lambda t, like: t.to(tensor=like), lambda t, like: t.type_as(other=like)])
+def test_conversions_go_to_the_device_that_a_handler_says(convert):
+    converted = convert(umbra.ones(2, dtype=umbra.float64), Asked(umbra.ones(2), dispatch_device=True))
+    assert type(converted) is umbra.Tensor and converted.device.type == "meta" and converted.dtype == umbra.float32
+    assert convert(umbra.ones(2, dtype=umbra.float64), Asked(umbra.ones(2))).device.type == "cpu"
+
+
+@pytest.mark.parametrize("function, operator", [(umbra.sin, "cos"), (lambda x: (x.view(2, 2) @ x.view(2, 2)), "t.default")])
+def test_a_handler_that_gives_nothing_in_a_backward_is_a_runtime_error(function, operator):
+    class Nothing(umbra.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return None if operator in str(func) else func(*args, **(kwargs or {}))
+    x = umbra.arange(4.0).requires_grad_()
+    y = function(x).sum()
+    with pytest.raises(RuntimeError, match="None"), Nothing():
+        y.backward()
+    with pytest.raises(TypeError):
+        umbra.conj(None)
+
+
 def test_a_handler_that_does_not_know_a_size_is_an_error_and_none_is_the_tensors_own():
     class Declines(Asked):
         answer = NotImplemented
