@@ -366,6 +366,13 @@ def test_opcheck_finds_what_is_not_declared(lib):
         library.opcheck(ops.good, (x,), test_utils="test_nothing")
 
 
+def test_opcheck_takes_a_kernel_that_leaves_no_history(lib):
+    lib.define("apart(Tensor x) -> Tensor")
+    lib.impl("apart", lambda x: torch.from_numpy(x.detach().numpy() * 2), "CPU")
+    checks = {"test_utils": ("test_schema", "test_autograd_registration")}
+    assert set(library.opcheck(torch.ops.testlib.apart, (torch.ones(2, requires_grad=True),), **checks).values()) == {"SUCCESS"}
+
+
 def test_opcheck_compares_the_fake_run(lib):
     lib.define("k(Tensor x) -> Tensor")
     lib.impl("k", lambda x: x * 2, "CPU")
