@@ -78,13 +78,22 @@ void nll_loss(const Tensor& out, const Tensor& total_weight, const Tensor& self,
       for (int64_t i = 0; i < shape.samples(); ++i) losses[i] = loss(i);
       write_vector(out, losses);
     } else {
+      // Scores lie far apart: those of a block are on their way before the first is waited for.
+      constexpr int64_t kBlock = 64;
+      int64_t block[kBlock];
       double sum = 0, weight_sum = 0;
-      for (int64_t i = 0; i < shape.samples(); ++i) {
-        int64_t wanted = targets[i];
-        if (wanted < 0) continue;
-        C share = weight_of(weights, wanted);
-        sum -= static_cast<C>(data[shape.at(i, wanted)]) * share;
-        weight_sum += share;
+      for (int64_t from = 0, samples = shape.samples(); from < samples; from += kBlock) {
+        const int64_t count = std::min(kBlock, samples - from);
+        for (int64_t i = 0; i < count; ++i) {
+          block[i] = targets[from + i];
+          if (block[i] >= 0) __builtin_prefetch(data + shape.at(from + i, block[i]));
+        }
+        for (int64_t i = 0; i < count; ++i) {
+          if (block[i] < 0) continue;
+          C share = weight_of(weights, block[i]);
+          sum -= static_cast<C>(data[shape.at(from + i, block[i])]) * share;
+          weight_sum += share;
+        }
       }
       *out.data<T>() = static_cast<T>(static_cast<C>(reduction == Reduction::Mean ? sum / weight_sum : sum));
       total = static_cast<C>(weight_sum);
