@@ -88,12 +88,14 @@ void nll_loss(const Tensor& out, const Tensor& total_weight, const Tensor& self,
           block[i] = targets[from + i];
           if (block[i] >= 0) __builtin_prefetch(data + shape.at(from + i, block[i]));
         }
+        double running = sum, running_weight = weight_sum;  // of this loop alone, and so in registers
         for (int64_t i = 0; i < count; ++i) {
           if (block[i] < 0) continue;
           C share = weight_of(weights, block[i]);
-          sum -= static_cast<C>(data[shape.at(from + i, block[i])]) * share;
-          weight_sum += share;
+          running -= static_cast<C>(data[shape.at(from + i, block[i])]) * share;
+          running_weight += share;
         }
+        sum = running, weight_sum = running_weight;
       }
       *out.data<T>() = static_cast<T>(static_cast<C>(reduction == Reduction::Mean ? sum / weight_sum : sum));
       total = static_cast<C>(weight_sum);

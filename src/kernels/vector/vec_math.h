@@ -222,8 +222,7 @@ inline Vec<float> erf(Vec<float> a) {
 /// The normal distribution at -|a|: 2 to a parabola and a polynomial that is close to a constant further out.
 /// `rough`: good to sixteen bits.
 template <bool rough = false> Vec<float> normal_tail(Vec<float> a) {
-  Vec<float> size = abs(a), last(5), least(-125);  // beyond, it is 0
-  Vec<float> bounded(size.raw < last.raw ? size.raw : last.raw);
+  Vec<float> least(-125), bounded = at_most(abs(a), Vec<float>(5));  // beyond, it is 0
   Vec<float> rest, fraction;
   if constexpr (rough)
     rest = polynomial(bounded, -1.00001764f, -1.15086725f, 0.261722104f, -0.0526063419f, 0.00774603668f,
@@ -255,9 +254,7 @@ inline Vec<float> normal_cdf(Vec<float> a) {
 }
 /// a Φ(a) = max(a, 0) - |a| Φ(-|a|)
 template <bool rough> Vec<float> gelu_to(Vec<float> a) {
-  const Vec<float> zero(0);
-  Vec<float> positive(zero.raw > a.raw ? zero.raw : a.raw);
-  return fma(-abs(a), normal_tail<rough>(a), positive);
+  return fma(-abs(a), normal_tail<rough>(a), at_least(a, Vec<float>(0)));
 }
 inline Vec<float> gelu(Vec<float> a) { return gelu_to<false>(a); }
 inline Vec<float> rough_gelu(Vec<float> a) { return gelu_to<true>(a); }
