@@ -15,7 +15,7 @@ ifneq ($(BUILD),build)
   export PYTHONPATH := $(abspath $(BUILD))/python
 endif
 
-.PHONY: build programs setup install standalone demo test test-cpp test-python golden bench compare interop clang asan tsan debug fuzz format clean help
+.PHONY: build programs setup install standalone demo test test-cpp test-python golden bench compare interop clang asan asan-python tsan debug fuzz format clean help
 
 build: setup $(BUILD)/build.ninja ## set up, then build library, command line and Python module (the default)
 	@flock $(BUILD) cmake --build $(BUILD) -j $(JOBS)
@@ -66,10 +66,18 @@ clang: ## all tests of a build by clang, in build-clang
 
 # Leaks are left out: oneDNN's and OpenMP's pools live as long as the process. A refused allocation is null, as malloc's is, and one that
 # runs away is refused.
+SANITIZED := ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=6144
 asan debug: setup ## C++ tests under the sanitizers; C++ tests of a debug build
 	@cmake --preset $@ > /dev/null
 	@flock build-$@ cmake --build build-$@ -j $(JOBS) --target all programs
-	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=6144 ctest --test-dir build-$@ --output-on-failure --no-tests=error -j $(JOBS)
+	$(SANITIZED) ctest --test-dir build-$@ --output-on-failure --no-tests=error -j $(JOBS)
+
+# A worker of pytest-xdist for each core (WORKERS="-n 16 -p no:warnings"), where that is installed, ends alone where the sanitizers end it.
+asan-python: setup ## Python tests under the sanitizers
+	@cmake --preset asan -DUMBRA_PYTHON_MODULE=ON > /dev/null
+	@flock build-asan cmake --build build-asan -j $(JOBS)
+	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" $(SANITIZED) \
+	  PYTHONPATH=$(abspath build-asan)/python $(PYTHON) -m pytest -q $(WORKERS) tests/python
 
 # What runs side by side: the tests of threads. OpenBLAS and oneDNN are not compiled with the sanitizer.
 tsan: setup ## C++ tests of threads under the thread sanitizer

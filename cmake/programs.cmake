@@ -86,6 +86,9 @@ if(TARGET test_kernels)
     target_sources(test_kernels PRIVATE $<TARGET_OBJECTS:${target}>)
   endforeach()
   target_link_libraries(test_kernels PRIVATE umbra_private)
+  # Whatever this processor has, the least instruction set too.
+  add_test(NAME kernels_${UMBRA_LEAST_INSTRUCTION_SET} COMMAND test_kernels --gtest_brief=1 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(kernels_${UMBRA_LEAST_INSTRUCTION_SET} PROPERTIES ENVIRONMENT UMBRA_ISA=${UMBRA_LEAST_INSTRUCTION_SET})
 endif()
 # Lines of the user's program are found with debug information, and whatever the optimiser does. (A compiler cache may answer
 # with an object whose debug information names another checkout.)

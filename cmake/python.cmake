@@ -45,7 +45,15 @@ sys.meta_path.insert(0, ThisBuild)
 endif()
 set_target_properties(_C PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${module_folder})
 
+# A Python that is not compiled with the sanitizers loads their library first, and the one that throws (make asan-python).
+set(sanitizer_environment)
+if(UMBRA_SANITIZE)
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libasan.so OUTPUT_VARIABLE asan OUTPUT_STRIP_TRAILING_WHITESPACE)
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libstdc++.so OUTPUT_VARIABLE throws OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(sanitizer_environment LD_PRELOAD=${asan}:${throws} ASAN_OPTIONS=detect_leaks=0)
+endif()
+
 # Type stubs for editors and checkers, from the schemas of the operators that were built.
 add_custom_command(TARGET _C POST_BUILD
-  COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${CMAKE_BINARY_DIR}/python ${Python_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/generate_stubs.py --out ${CMAKE_SOURCE_DIR}/python/umbra
+  COMMAND ${CMAKE_COMMAND} -E env ${sanitizer_environment} PYTHONPATH=${CMAKE_BINARY_DIR}/python ${Python_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/generate_stubs.py --out ${CMAKE_SOURCE_DIR}/python/umbra
   VERBATIM)

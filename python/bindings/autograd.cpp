@@ -258,15 +258,16 @@ void bind_passes(nb::module_& m) {
   m.def("_register_hook", [](const Tensor& t, nb::handle hook) {
     check(t.requires_grad(), "cannot register a hook on a tensor that doesn't require gradient");
     end_capture_for(t, "Tensor.register_hook()");
-    check<NotImplementedError>(as_captured(t).is_same(t),
-                               "Tensor.register_hook() in a captured function on a tensor that it closes over: the "
-                               "hook would stay there, and see the gradients of other programs; make the tensor an "
-                               "input, or register the hook outside");
-    track(t);
-    return autograd::register_hook(t, tensor_hook(hook));
+    // What a captured function closes over is an input of its program, whose hooks are the program's.
+    Tensor here = as_captured(t);
+    track(here);
+    return autograd::register_hook(here, tensor_hook(hook));
   });
   m.def("_register_post_accumulate_grad_hook", [](const Tensor& t, nb::handle hook) {
     end_capture_for(t, "Tensor.register_post_accumulate_grad_hook()");
+    check<NotImplementedError>(as_captured(t).is_same(t),
+                               "Tensor.register_post_accumulate_grad_hook() in a captured function on a tensor that it "
+                               "closes over: graphs set no gradients; register the hook outside");
     track(t);
     return autograd::register_post_accumulate_grad_hook(t, post_accumulate_hook(hook));
   });

@@ -7,6 +7,7 @@
 #include "functions.h"
 #include "kernels/fits.h"
 #include "numpy_arrays.h"
+#include "ops/index/subscript.h"
 #include "overridable.h"
 #include "properties.h"
 #include "tensor_type.h"
@@ -84,25 +85,14 @@ bool is_int_like(PyObject* object) {
   return number && number->nb_index && !is_sym_bool(object);
 }
 
-[[noreturn]] void fail_bounds(int64_t index, int64_t shown_dim, SymInt size) {
-  fail<IndexError>("index ", index, " is out of bounds for dimension ", shown_dim, " with size ", size);
-}
-
 /// What PyTorch asks of a size, by a call that has a name in graphs.
 void note_question(const char* function, SymInt size, SymInt bound) {
   if (size.is_symbolic() && are_symbol_calls_noted()) note_symbol_call(function, {size, bound}, true);
 }
 
 Tensor select(const Tensor& t, int64_t dim, SymInt index, int64_t shown_dim) {
-  if (t.dim() == 0 && !index.is_symbolic() && index.value() != 0) fail_bounds(index.value(), shown_dim, 0);
-  check<IndexError>(t.dim() > 0,
-                    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
-                    "convert a 0-dim tensor to a number");
+  indexing::check_index(t, dim, index, shown_dim);
   SymInt size = t.sym_sizes()[static_cast<size_t>(dim)];
-  if (!size.is_symbolic() && !index.is_symbolic()) {
-    int64_t i = index.value(), n = size.value();
-    if (i < -n || i >= n) fail_bounds(i, shown_dim, size);
-  }
   if (size.is_symbolic() && !index.is_symbolic() && are_symbol_calls_noted()) {
     note_question("operator.gt", size, -1 - index.value());
     note_question("operator.gt", size, index);
@@ -116,7 +106,7 @@ bool read_index(PyObject* item, const Tensor& t, int64_t dim, int64_t shown_dim,
   if (!is_int_like(item)) return false;
   int overflow = 0;
   int64_t number = PyLong_Check(item) ? PyLong_AsLongLongAndOverflow(item, &overflow) : 0;
-  if (number < kLeast && t.dim() > 0) fail_bounds(number, shown_dim, t.sym_sizes()[static_cast<size_t>(dim)]);
+  if (number < kLeast && t.dim() > 0) indexing::fail_bounds(number, shown_dim, t.sym_sizes()[static_cast<size_t>(dim)]);
   return read_int(item, out);
 }
 
@@ -253,7 +243,7 @@ class Applier {
       Scalar value = call_value<"aten::item">(index).to_scalar();
       if (!is_number) return boolean(value.to_bool());
       if (value.kind() == Scalar::Kind::Int && value.to_int() < kLeast && dim_ < out_.result.dim())
-        fail_bounds(value.to_int(), position, out_.result.sym_sizes()[static_cast<size_t>(dim_)]);
+        indexing::fail_bounds(value.to_int(), position, out_.result.sym_sizes()[static_cast<size_t>(dim_)]);
       out_.result = select(out_.result, dim_, value.to_sym_int(), position);
       return;
     }

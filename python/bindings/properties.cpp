@@ -18,6 +18,7 @@
 #include "umbra/core/sparse.h"
 #include "umbra/core/warning.h"
 #include "umbra/generated/functions.h"
+#include "umbra/transform/vmap.h"
 #include "umbra/jit/trace.h"
 #include "umbra/sym/shape_env.h"
 #include "values.h"
@@ -301,6 +302,7 @@ PyObject* tolist(PyObject* self, PyObject*) {
   return property(self, [](const Tensor& t) {
     jit::warn_of_value("a Python list");
     end_capture_for(t, "Tensor.tolist()");
+    check(!transform::is_batched_inside(t), "Cannot access data pointer of Tensor that doesn't have storage");
     return to_list(t);
   });
 }

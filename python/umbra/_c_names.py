@@ -16,6 +16,19 @@ _C._get_privateuse1_backend_name = lambda: "privateuseone"
 _C._are_functorch_transforms_active = lambda: _C._level_count() > _C._jit_is_tracing()
 
 
+def _schema_of(name):
+    return _C._find_overload(name)._schema
+
+
+def _schemas_of(packet):
+    """The schemas of an operator's overloads: of the operators of tensors, not of TorchScript's own on numbers and containers."""
+    return [_schema_of(packet if overload == "default" else f"{packet}.{overload}") for overload in _C._overload_names(packet)]
+
+
+_C._jit_get_schemas_for_operator = _schemas_of
+_C._jit_get_all_schemas = lambda: [_schema_of(name) for name in _C._operator_names()]
+
+
 class _FunctionsBehindNn(types.ModuleType):
     """Where torch keeps the functions behind nn.functional; checkpoints name some of them (an activation of gelu)."""
 
@@ -90,3 +103,8 @@ _C._jit_override_can_fuse_on_gpu, _C._jit_can_fuse_on_gpu = _switches.setter("gp
 _C._jit_set_texpr_fuser_enabled, _C._jit_texpr_fuser_enabled = _switches.setter("texpr"), _switches.getter("texpr")
 _C._jit_set_nvfuser_enabled = _C._jit_set_nvfuser_guard_mode = lambda enabled: None  # of no effect in torch either
 _C._jit_nvfuser_enabled = lambda: False
+
+# What is built in: libraries of the processor's, no accelerator.
+_C.has_lapack = _C.has_spectral = _C._has_mkldnn = True
+for _absent in ("has_mkl", "has_openmp", "_has_mkldnn_acl", "_has_cuda", "_has_cudnn", "_has_cusparselt", "_has_eigen_sparse", "_has_gds", "_has_kleidiai", "_has_magma", "_has_mps", "_has_xpu"):
+    setattr(_C, _absent, False)

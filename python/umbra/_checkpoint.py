@@ -186,6 +186,9 @@ class ArchiveReader:
         except (zipfile.BadZipFile, IndexError, struct.error, OSError) as error:
             raise RuntimeError(f"PytorchStreamReader failed reading zip archive: {error}. The file is corrupted: it was not saved whole, or changed "
                                "since") from None
+        # Of several archives in one file the last is found, whose records do not begin where the file does.
+        if min(record.header_offset for record in self._zip.infolist()) != 0:
+            raise RuntimeError("PytorchStreamReader failed reading zip archive: what begins here is another archive than what ends here")
         self._file, self._root = file, first.partition("/")[0]
 
     def has(self, name):

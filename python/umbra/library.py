@@ -276,6 +276,8 @@ def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=T
     if (defined := _defined(op)) is not None:
         return defined.register_fake(func)
     name = _qualified(op)
+    if not _C._overload_names(name.partition(".")[0]):
+        raise RuntimeError(f"operator {name} does not exist")
     _library_for(name, lib)._register_fake(name, func, allow_override=allow_override)
     return func
 

@@ -226,34 +226,29 @@ def describe(tensor, head, facts):
     indent = len(head) + 1
     if tensor.layout == _C.sparse_coo:
         parts = {"indices": tensor._indices(), "values": tensor._values()}
-        separator = ",\n" + " " * indent
+        own_line = True  # for the facts
     else:
         rows = tensor.layout in (_C.sparse_csr, _C.sparse_bsr)
         names = ("crow_indices", "col_indices") if rows else ("ccol_indices", "row_indices")
         parts = {name: getattr(tensor, name)() for name in (*names, "values")}
-        separator = None
+        own_line = False
     body = [_part_text(name, part, indent) for name, part in parts.items()]
     known = [] if isinstance(tensor, _C.FakeTensor) else [f"nnz={tensor._nnz()}"]  # of a fake one the sizes of its parts tell it
     facts = [f"size={tuple(tensor.shape)}", *known, *facts]
-    return _join(head, body, facts, indent, separator)
+    return _join(head, body, facts, indent, own_line)
 
 
-def _join(head, body, facts, indent, separator):
+def _join(head, body, facts, indent, own_line):
     margin = "\n" + " " * indent
     text = head + "(" + ("," + margin).join(body)
     width = umbra._C._get_print_options()["linewidth"]
-    column = len(text) - text.rfind("\n") - 1
-    if separator:  # PyTorch begins a line of its own for the facts of a COO tensor
-        text, column = text + "," + margin, indent
-    else:
-        text, column = text + ", ", column + 2
-    for i, fact in enumerate(facts):
-        last = i + 1 == len(facts)
-        if i and column + len(fact) + 2 > width:
-            text, column = text.rstrip(" ") + margin, indent
-        text += fact + (")" if last else ", ")
-        column += len(fact) + 2
-    return text
+    used = len(text) - text.rfind("\n") + 1
+    for fact in facts:
+        if own_line or used + len(fact) + 2 > width:
+            text, used, own_line = text + "," + margin + fact, indent + len(fact), False
+        else:
+            text, used = text + ", " + fact, used + len(fact) + 2
+    return text + ")"
 
 
 def as_sparse_gradcheck(gradcheck):

@@ -20,12 +20,12 @@ ValueFunction interpret(const IntrusivePtr<fx::GraphModule>& module) {
   return [module](const std::vector<Value>& inputs) { return module->run(inputs); };
 }
 
-ValueFunction prepare(const GraphCompiler& compiler, const IntrusivePtr<fx::GraphModule>& module) {
+ValueFunction compile_graph(const GraphCompiler& compiler, const IntrusivePtr<fx::GraphModule>& module) {
   return compiler ? compiler(module) : interpret(module);
 }
 
 /// The same when it is first needed: many a call is never differentiated.
-ValueFunction prepare_later(const GraphCompiler& compiler, const IntrusivePtr<fx::GraphModule>& module) {
+ValueFunction compile_when_needed(const GraphCompiler& compiler, const IntrusivePtr<fx::GraphModule>& module) {
   struct Later {
     std::mutex mutex;
     ValueFunction function;
@@ -35,7 +35,7 @@ ValueFunction prepare_later(const GraphCompiler& compiler, const IntrusivePtr<fx
     ValueFunction function = later->function;
     lock.unlock();  // a compiler may run any code, that of other threads included
     if (!function) {
-      function = prepare(compiler, module);
+      function = compile_graph(compiler, module);
       lock.lock();
       later->function = function;
       lock.unlock();
@@ -121,15 +121,15 @@ ValueFunction with_token(ValueFunction run, bool first) {
 ValueFunction prepare_backward(const CompileOptions& options, const CompiledGraphs& graphs) {
   const IntrusivePtr<fx::GraphModule>& module = graphs.partition.backward;
   // A compiler may ask about sizes: the guards that leaves have to be there before another call is let in.
-  ValueFunction run =
-      options.dynamic ? prepare(options.backward_compiler, module) : prepare_later(options.backward_compiler, module);
+  ValueFunction run = options.dynamic ? compile_graph(options.backward_compiler, module)
+                                      : compile_when_needed(options.backward_compiler, module);
   return graphs.joint.backward_tokens > 0 && !options.unlift_tokens ? with_token(std::move(run), false) : run;
 }
 
 ValueFunction prepare_forward(const CompileOptions& options, const CompiledGraphs& graphs) {
   bool inference = !graphs.joint.differentiable && options.inference_compiler;
   ValueFunction run =
-      prepare(inference ? options.inference_compiler : options.forward_compiler, graphs.partition.forward);
+      compile_graph(inference ? options.inference_compiler : options.forward_compiler, graphs.partition.forward);
   return graphs.joint.tokens > 0 && !options.unlift_tokens ? with_token(std::move(run), true) : run;
 }
 
@@ -137,6 +137,9 @@ void unlift_tokens(CompiledGraphs& graphs) {
   if (graphs.joint.tokens > 0) unlift_token(graphs.partition.forward->graph(), true);
   if (graphs.joint.backward_tokens > 0) unlift_token(graphs.partition.backward->graph(), false);
 }
+
+/// How many values a graph gives besides its tokens.
+size_t output_count(const fx::GraphModule& module, size_t tokens) { return module.graph().outputs().size() - tokens; }
 
 /// All phases, one after the other. `whole`: the joint graph is wanted too, which no file has.
 std::shared_ptr<const Executable> build(const ValueFunction& function, const CompileOptions& options,
@@ -152,6 +155,11 @@ std::shared_ptr<const Executable> build(const ValueFunction& function, const Com
     trace_stored(function, options, inputs, analysis, graphs);
   }
   if (options.unlift_tokens) unlift_tokens(graphs);
+  // Before compilers see the graphs, which they may change.
+  e->forward_count = output_count(*graphs.partition.forward, options.unlift_tokens ? 0 : graphs.joint.tokens);
+  if (graphs.joint.differentiable)
+    e->backward_count =
+        output_count(*graphs.partition.backward, options.unlift_tokens ? 0 : graphs.joint.backward_tokens);
   e->forward = prepare_forward(options, graphs);
   if (graphs.joint.differentiable) e->backward = prepare_backward(options, graphs);
   if (options.dynamic) e->sizes = DynamicSizes(graphs.info, fixed);

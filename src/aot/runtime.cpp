@@ -96,6 +96,24 @@ template <class Run> auto without_autocast(const Run& run) {
   return run();
 }
 
+/// Runs the forward graph, which a compiler may have replaced by anything.
+std::vector<Value> run_graph(const Call& call) {
+  std::vector<Value> all = without_autocast([&] { return call.executable->forward(call.values); });
+  size_t count = call.executable->forward_count;
+  check<AssertionError>(all.size() == count, "expected ", count, " outputs, got ", all.size());
+  return all;
+}
+
+/// What the backward graph gives: tensors, or none.
+std::vector<Tensor> run_backward_graph(const Executable& e, const std::vector<Value>& inputs) {
+  std::vector<Value> all = without_autocast([&] { return e.backward(inputs); });
+  check(all.size() == e.backward_count, "function CompiledFunctionBackward returned an incorrect number of gradients ",
+        "(expected ", e.backward_count, ", got ", all.size(), ")");
+  for (const Value& v : all)
+    check(v.is_tensor() || v.is_none(), "expected Variable or None (got ", tag_name(v.tag()), ")");
+  return tensors_among(all);
+}
+
 /// A gradient with the strides that the backward graph was made for: it may view it.
 Tensor fit_tangent(const Tensor& gradient, const TensorSpec& spec) {
   if (gradient.sym_strides() == SymIntArrayRef(spec.strides)) return gradient;
@@ -130,7 +148,7 @@ autograd::Gradients run_backward(const Executable& e, const std::vector<Tensor>&
     inputs.push_back(Value(fit_tangent(tangent, kept.tangents[k])));
   }
   for (const Tensor& t : kept.later) inputs.push_back(Value(untracked(t)));
-  std::vector<Tensor> results = tensors_among(without_autocast([&] { return e.backward(inputs); }));
+  std::vector<Tensor> results = run_backward_graph(e, inputs);
   for (size_t k = 0; k < kept.later.size(); ++k)
     write_contents(kept.later[k], kept.after[k], results[joint.primals + k]);
   results.resize(joint.primals);
@@ -176,7 +194,7 @@ Kept keep(const Call& call) {
 std::vector<Tensor> run_and_save(Call& call, Kept& kept) {
   const CompiledGraphs& graphs = call.executable->graphs;
   const JointGraph& joint = graphs.joint;
-  std::vector<Value> all = without_autocast([&] { return call.executable->forward(call.values); });
+  std::vector<Value> all = run_graph(call);
   auto first_saved = all.begin() + static_cast<ptrdiff_t>(joint.forward_outputs());
   auto first_number = all.end() - static_cast<ptrdiff_t>(graphs.partition.saved_numbers);
   call.forward.assign(all.begin(), first_saved);
@@ -242,7 +260,7 @@ std::vector<Tensor> run_forward(Call& call) {
   const JointGraph& joint = call.executable->graphs.joint;
   if (joint.differentiable) return run_differentiable(call);
   NoGrad no_grad;
-  call.forward = without_autocast([&] { return call.executable->forward(call.values); });
+  call.forward = run_graph(call);
   call.forward.resize(joint.forward_outputs());
   return tensors_among(call.forward);
 }
@@ -381,7 +399,7 @@ std::vector<Value> execute_directly(const std::shared_ptr<const Executable>& e, 
   for (size_t i = info.input_count(); i < info.primals.size(); ++i) call.values.emplace_back(info.primals[i].tensor);
   if (!e->graphs.joint.differentiable) {
     NoGrad no_grad;
-    return direct_results(*e, without_autocast([&] { return e->forward(call.values); }));
+    return direct_results(*e, run_graph(call));
   }
   call.primals = tensors_among(call.values);
   std::vector<Tensor> forward = run_differentiable(call);

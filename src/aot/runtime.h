@@ -15,6 +15,7 @@ struct OutputUse {
 struct Executable {
   CompiledGraphs graphs;
   ValueFunction forward, backward;
+  size_t forward_count = 0, backward_count = 0;  // of what they give
   DynamicSizes sizes;
   std::vector<OutputUse> uses;  // by forward output
   std::vector<size_t> unmoved;  // primals that the backward graph has no gradient for

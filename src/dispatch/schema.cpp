@@ -97,15 +97,11 @@ class Parser {
     return rest == "None" || rest == "(None)";
   }
 
-  SchemaType type(AliasInfo& alias) {
-    SchemaType out;
-    std::string base = word();
-    bool known = false;
-    for (const BaseName& b : kBases)
-      if (base == b.name) out.base = b.base, known = true;
-    if (!known) error("unknown type '" + base + "'");
-    if (peek() == '(') {
-      ++at_;
+  /// `(a!)`, `(a -> *)`, or `!` alone, which is a set that nothing else belongs to.
+  void aliases(AliasInfo& alias) {
+    if (accept('!')) {
+      alias = {"$" + std::to_string(unnamed_sets_++), true};
+    } else if (accept_here('(')) {
       while (peek() != ')' && at_ < text_.size()) {
         char c = text_[at_++];
         if (c == '!') alias.write = true;
@@ -114,6 +110,16 @@ class Parser {
       }
       expect(')');
     }
+  }
+
+  SchemaType type(AliasInfo& alias) {
+    SchemaType out;
+    std::string base = word();
+    bool known = false;
+    for (const BaseName& b : kBases)
+      if (base == b.name) out.base = b.base, known = true;
+    if (!known) error("unknown type '" + base + "'");
+    aliases(alias);
     bool optional = accept_here('?');
     if (accept_here('[')) {
       out.list = true;
@@ -122,6 +128,7 @@ class Parser {
         out.list_size = static_cast<int>(number().to_int());
         expect(']');
       }
+      aliases(alias);
       optional = accept_here('?');
     }
     out.optional = optional;
@@ -257,6 +264,7 @@ class Parser {
 
   std::string_view text_;
   size_t at_ = 0;
+  int unnamed_sets_ = 0;
 };
 
 // Floats as C++ streams write them with all digits: `0.`, `0.5`, `1.0000000000000001e-05`.
@@ -329,7 +337,7 @@ std::string to_string(const SchemaType& type, const AliasInfo& alias) {
   if (!alias.set.empty() || alias.write) {
     size_t star = alias.set.find('*');
     std::string set = star == std::string::npos ? alias.set : alias.set.substr(0, star) + " -> *";
-    out += "(" + set + (alias.write ? "!" : "") + ")";
+    out += "(" + set + (alias.write ? "!" : "") + (set.starts_with('$') ? " -> " : "") + ")";
   }
   if (type.list) {
     if (type.element_optional) out += "?";

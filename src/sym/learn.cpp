@@ -171,6 +171,10 @@ void ShapeEnv::replace(const Expression* symbol, const Expression* by) {
   Range both = target.range.intersect(range(by));
   if (both.empty()) fail_contradiction(symbol, target.range, range(by));
   target.range = both;
+  // A named dimension that turns out to be a size that nobody named is promised for no more than that one.
+  if (!by->is(Kind::Symbol) || !target.backed || !target.dim.empty()) return;
+  std::optional<Range>& promised = symbols_[by->symbol_index()].promised;
+  if (promised) promised->lower = std::max(promised->lower, known.lower);
 }
 
 void ShapeEnv::narrow_linear(const Linear& linear, Range range) {

@@ -272,18 +272,44 @@ def test_gradient_edges_of_closed_over_tensors():
                 assert torch.allclose(a, b)
 
 
-def test_hooks_on_closed_over_tensors_are_refused():
-    from umbra.autograd.graph import register_multi_grad_hook
-    w = torch.tensor([1., 2.], requires_grad=True) * 2
+@pytest.mark.parametrize("of_module", [False, True])
+def test_hooks_on_closed_over_tensors_are_those_of_the_program(of_module):
+    leaf, x = torch.tensor([1., 2.], requires_grad=True), torch.tensor([3., 4.], requires_grad=True)
+    w = leaf * 2
+
     def hooked(x):
         w.register_hook(lambda gradient: gradient * 10)
         return x * w
-    def together(x):
-        register_multi_grad_hook([w], print)
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            return hooked(x)
+    (aot_module(Net(), nop) if of_module else aot_function(hooked, nop))(x).sum().backward(retain_graph=True)
+    assert leaf.grad.tolist() == [60, 80] and x.grad.tolist() == [2, 4]
+    leaf.grad = None
+    (w * 1).sum().backward()
+    assert leaf.grad.tolist() == [2, 2]
+
+
+def test_hooks_of_several_tensors_see_one_that_is_closed_over():
+    from umbra.autograd.graph import register_multi_grad_hook
+    w, seen = torch.tensor([1., 2.], requires_grad=True) * 2, []
+
+    def function(x):
+        register_multi_grad_hook([w, x], lambda gradients: seen.append([gradient.shape for gradient in gradients]))
         return x * w
-    for function in (hooked, together):
-        with pytest.raises(NotImplementedError, match="closes over"):
-            aot_function(function, nop)(torch.ones(2, requires_grad=True))
+    aot_function(function, nop)(torch.ones(2, requires_grad=True)).sum().backward()
+    assert seen == [[(2,), (2,)]]
+
+
+def test_a_hook_of_what_a_closed_over_leaf_accumulates_is_refused():
+    w = torch.ones(2, requires_grad=True)
+
+    def function(x):
+        w.register_post_accumulate_grad_hook(print)
+        return x * w
+    with pytest.raises(NotImplementedError, match="closes over"):
+        aot_function(function, nop)(torch.ones(2, requires_grad=True))
 
 
 @pytest.mark.parametrize("way", [lambda m: torch.compile(m, backend="aot_eager"), lambda m: aot_module(m, nop)])

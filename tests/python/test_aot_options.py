@@ -1,4 +1,6 @@
 """What ahead-of-time autograd's entry points take beside the function: writes in the graphs, partitions, assumptions, exports."""
+import contextlib
+
 import pytest
 
 import umbra as torch
@@ -238,3 +240,20 @@ def test_a_randomised_activation_in_place_is_captured():
     y = aot_function(lambda x: torch.nn.functional.rrelu(x * 1, 0.2, 0.8, training=True, inplace=True), nop)(x)
     y.sum().backward()
     assert -0.8 <= y[0] <= -0.2 and y[1] == 2 and torch.allclose(x.grad, y.detach() / x.detach())
+
+
+@pytest.mark.parametrize("outputs, message", [([], "expected 1 outputs, got 0"), ([1, 2], "expected 1 outputs, got 2")])
+def test_a_compiler_whose_function_gives_another_number_of_results_is_an_error(outputs, message):
+    def compiler(graph, inputs):
+        return lambda *args: [args[0]] * len(outputs)
+    with pytest.raises(AssertionError, match=message):
+        aot_function(lambda x: x.sin(), compiler)(torch.ones(1))
+    with pytest.raises(AssertionError, match=f"expected 2 outputs, got {len(outputs)}") if len(outputs) != 2 else contextlib.nullcontext():
+        aot_function(lambda x: x.sin(), compiler)(torch.ones(1, requires_grad=True))
+
+
+@pytest.mark.parametrize("gradients, message", [([], r"incorrect number of gradients \(expected 1, got 0\)"), ([3], "expected Variable or None")])
+def test_a_backward_compiler_whose_function_gives_something_else_is_an_error(gradients, message):
+    result = aot_function(lambda x: x.sin(), nop, lambda graph, inputs: lambda *args: gradients)(torch.ones(1, requires_grad=True))
+    with pytest.raises(RuntimeError, match=message):
+        result.backward()

@@ -438,6 +438,26 @@ def test_second_derivatives_of_running_sums_of_exponentials():
     assert umbra.autograd.grad(slope.sum(), x)[0].abs().max() < 1e-12
 
 
+@pytest.mark.parametrize("values", [[0., 0., 0., 2.], [0., 0., 3., 2.], [0., 5., 3., 2.], [1., 5., 3., 2.]])
+def test_captured_derivatives_of_scattered_products_where_zeros_meet(values):
+    from umbra.fx.experimental.proxy_tensor import make_fx
+    weights = umbra.tensor([[1., 2., 3., 4.], [4., 3., 2., 1.]], dtype=umbra.double)
+
+    def derivatives(product):
+        def function(x):
+            first, = umbra.autograd.grad(product(x), x, create_graph=True)
+            second, = umbra.autograd.grad((first * weights[0]).sum(), x, create_graph=True)
+            return first, second, umbra.autograd.grad((second * weights[1]).sum(), x)[0]
+        return function
+
+    def scattered(x):
+        return umbra.ones(1, dtype=umbra.double).scatter_reduce(0, umbra.zeros(4, dtype=umbra.int64), x, "prod").sum()
+    x = umbra.tensor(values, dtype=umbra.double, requires_grad=True)
+    captured = make_fx(derivatives(scattered), tracing_mode="fake", _allow_non_fake_inputs=True)(x)
+    for found, expected in zip(captured(x), derivatives(lambda x: x[0] * x[1] * x[2] * x[3])(x)):
+        assert umbra.allclose(found, expected)
+
+
 def test_no_second_derivative_of_scattered_products_where_zeros_meet():
     source = umbra.tensor([0.0, 0.0, 2.0], dtype=umbra.double, requires_grad=True)
     out = umbra.ones(2, dtype=umbra.double).scatter_reduce(0, umbra.tensor([0, 0, 1]), source, "prod")

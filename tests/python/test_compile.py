@@ -63,6 +63,25 @@ def test_a_compiled_module_is_the_module_in_all_else():
     assert not module.training and torch.equal(compiled(x), module(x))
 
 
+def test_a_compiled_module_compiles_other_functions_as_it_was():
+    calls = []
+
+    def backend(graph, inputs):
+        calls.append(len(inputs))
+        return graph
+    module = torch.nn.Linear(2, 2)
+    compiled = torch.compile(module, backend=backend)
+
+    def step(x):
+        """One step."""
+        return module(x).sum()
+    other = compiled.dynamo_ctx(step)
+    x = torch.ones(1, 2)
+    torch.testing.assert_close(other(x), step(x))
+    assert calls and other.__doc__ == "One step."
+    assert isinstance(compiled.dynamo_ctx(torch.nn.ReLU()), torch._dynamo.OptimizedModule)
+
+
 def test_where_data_decide_the_function_runs_as_it_is_or_is_refused():
     def f(x):
         return x + 1 if x.sum() > 0 else -x
@@ -295,6 +314,9 @@ def test_what_cannot_be_captured_runs_as_it_is():
     class Result:
         def __init__(self, value):
             self.value = value
+
+        def __del__(self):  # a call might make one more
+            pass
     x = torch.arange(3.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -488,11 +510,20 @@ def test_lists_of_numbers_that_data_tell_are_captured():
 def test_results_keep_their_class_or_are_refused():
     class Named(torch.Tensor):
         pass
+
+    def noted(x):
+        y = Named(x + 1)
+        y.note = 3
+        return y
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="a result of the class Named"):
+        torch.compile(noted, backend="aot_eager", fullgraph=True)(torch.ones(2))
     for function in (lambda x: Named(x + 1), lambda x: (x + 1).as_subclass(Named), lambda x: [x, {"a": (x + 1).as_subclass(Named)}][1]["a"]):
         compiled = torch.compile(function, backend="aot_eager")
         assert all(type(compiled(torch.ones(2))) is Named for _ in range(3))
-        with pytest.raises(torch._dynamo.exc.Unsupported, match="a result of the class Named"):
-            torch.compile(function, backend="aot_eager", fullgraph=True)(torch.ones(2))
+        whole, x = torch.compile(function, backend="aot_eager", fullgraph=True), torch.ones(2, requires_grad=True)
+        assert all(type(whole(x * i)) is Named and whole(x * i).tolist() == [i + 1] * 2 for i in (1, 2))
+        whole(x).sum().backward()
+        assert x.grad.tolist() == [1, 1]
 
 
 def test_settings_of_compilers_that_have_no_effect_can_be_named():
@@ -500,3 +531,14 @@ def test_settings_of_compilers_that_have_no_effect_can_be_named():
         assert torch._dynamo.config.accumulated_recompile_limit == 3
         assert torch.compile(lambda x: x + 1, backend="eager")(torch.ones(1)).item() == 2
     assert torch._dynamo.config.accumulated_recompile_limit == 256
+
+
+def test_an_exception_that_leaves_a_whole_graph_is_unsupported_and_known():
+    def missing(x):
+        return {}["key"]
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="Observed exception\\n.*KeyError: 'key'") as info:
+        torch.compile(missing, backend="eager", fullgraph=True)(torch.ones(1))
+    assert type(info.value.__cause__) is KeyError
+    with warnings.catch_warnings(), pytest.raises(KeyError):
+        warnings.simplefilter("ignore")
+        torch.compile(missing, backend="eager")(torch.ones(1))

@@ -494,3 +494,28 @@ def test_a_member_of_an_enum_is_a_part_of_the_program(mode):
             each.module()(x, type(mode).UP)
     assert unflatten(program)(x, mode).tolist() == [0, 0, 0]
     assert [node.name for node in program.graph.nodes] == ["x", "mode", "sub", "output"]
+
+
+@pytest.mark.filterwarnings("ignore:1 issue")
+def test_a_draft_goes_on_without_a_fake_kernel_of_a_library():
+    x = umbra.arange(5.0)
+    with umbra.library._scoped_library("drafts_lib", "FRAGMENT") as library:
+        library.define("large(Tensor x) -> Tensor")
+        library.impl("large", lambda x: x[x > 1].clone(), "CPU")
+        program = draft_export(Function(lambda x: umbra.ops.drafts_lib.large(x) + umbra.ops.drafts_lib.large(x * 1)), (x,))
+        assert [(failure.failure_type.name, failure.data["op"]) for failure in program._report.failures] == [("MISSING_FAKE_KERNEL", "drafts_lib.large.default")]
+        assert program.module()(x + 1).tolist() == [4.0, 6.0, 8.0, 10.0]  # another number of elements than the example has
+        assert program.run_decompositions().module()(x).tolist() == [4.0, 6.0, 8.0]
+        with pytest.raises(RuntimeError, match="no function for fake tensors"):  # the example's kernel has gone
+            export(Function(lambda x: umbra.ops.drafts_lib.large(x)), (x,))
+        library.define("count(Tensor x) -> int")
+        library.impl("count", lambda x: 3, "CPU")
+        with pytest.raises(RuntimeError, match="don't support operators that return non-Tensors"):
+            draft_export(Function(lambda x: x * umbra.ops.drafts_lib.count(x)), (x,))
+
+
+def test_a_named_dimension_that_is_an_automatic_one_has_its_range():
+    for other, text in ((Dim.AUTO, "VR[2, 9]"), (Dim.AUTO(max=7), "VR[2, 7]"), (Dim("n", max=9), "VR[0, 9]")):
+        shapes = {"x": {0: Dim("n", max=9)}, "y": {0: other}}
+        program = export(Function(lambda x, y: x + y), (umbra.ones(4), umbra.ones(4)), dynamic_shapes=shapes)
+        assert [str(found) for found in program.range_constraints.values()] == [text]

@@ -202,3 +202,65 @@ def test_an_operator_is_captured_by_its_arguments_alone():
     with pytest.raises(ValueError, match="this API can only create non-negative sizes"):
         scale.register_fake(lambda x, k=2.0: x.new_empty(umbra.library.get_ctx().new_dynamic_size(min=-1)))
         fx.experimental.proxy_tensor.make_fx(scale, tracing_mode="symbolic")(umbra.ones(2))
+
+
+# ---- named tuples and scripts in graphs ----
+
+class Span(typing.NamedTuple):
+    start: object
+    end: object
+
+
+def length_of(span, *, other=None):
+    assert type(span) is Span and (other is None or type(other[0]) is Span)
+    return span.end - span.start + (0 if other is None else other[0].start)
+
+
+def test_a_named_tuple_in_the_arguments_of_a_node_stays_one():
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    call = graph.call_function(length_of, (Span(x, 10),), {"other": [Span(x, 1)]})
+    graph.output(call)
+    gm = fx.GraphModule({}, graph)
+    assert gm(umbra.tensor([4.0])).tolist() == [10.0]
+    call.update_arg(0, Span(1, x))
+    call.update_kwarg("other", [Span(100, x)])
+    graph.eliminate_dead_code()
+    gm.recompile()
+    assert gm(umbra.tensor([4.0])).tolist() == [103.0]
+    call.args, call.kwargs = (Span(x, x),), {}
+    gm.recompile()
+    graph.lint()
+    assert gm(umbra.tensor([4.0])).tolist() == [0.0] and copy.deepcopy(gm)(umbra.tensor([4.0])).tolist() == [0.0]
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_methods_of_scripts_are_calls_of_a_symbolic_trace():
+    class Inner(umbra.nn.Module):
+        def forward(self, x):
+            return umbra.relu(x) if bool(x.sum() > 0) else x
+
+        @umbra.jit.export
+        def times(self, x, n: int = 2):
+            return x * n
+
+    class Outer(umbra.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scripted = umbra.jit.script(Inner())
+
+        def forward(self, x):
+            return self.scripted(x) + self.scripted.times(x, n=3)
+    module = Outer()
+    gm = fx.symbolic_trace(module)
+    assert [n.target for n in gm.graph.nodes if n.op == "call_method"] == ["forward", "times"]
+    for x in (umbra.tensor([1.0, -2.0]), umbra.tensor([3.0, -1.0])):
+        assert umbra.equal(gm(x), module(x))
+    hooked = Inner()
+    hooked.register_forward_hook(added_by_a_hook)
+    module.scripted = umbra.jit.script(hooked)
+    assert umbra.equal(fx.symbolic_trace(module)(umbra.ones(2)), module(umbra.ones(2)))
+
+
+def added_by_a_hook(self, inputs: typing.Tuple[umbra.Tensor], result: umbra.Tensor) -> umbra.Tensor:
+    return result + 100

@@ -192,3 +192,12 @@ def test_functions_of_the_package_have_signatures_or_none():
     assert all(isinstance(get_signature_for_torch_op(getattr(torch, name)), (list, type(None))) for name in dir(torch) if callable(getattr(torch, name, None)))
     assert list(get_signature_for_torch_op(torch.conv_tbc_backward)[0].parameters) == ["self", "input", "weight", "bias", "pad"]
     assert get_signature_for_torch_op(torch.tensor) is None and get_signature_for_torch_op(torch.qscheme) is None
+
+
+def test_schemas_are_found_by_the_operator_s_name():
+    found = torch._C._jit_get_schemas_for_operator("aten::relu")
+    assert [str(schema) for schema in found] == ["aten::relu(Tensor self) -> Tensor", "aten::relu.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)"]
+    assert {schema.overload_name for schema in torch._C._jit_get_schemas_for_operator("aten::sub")} >= {"Tensor", "Scalar", "out"}
+    assert torch._C._jit_get_schemas_for_operator("aten::no_such_operator") == []
+    everything = {(schema.name, schema.overload_name) for schema in torch._C._jit_get_all_schemas()}
+    assert ("aten::relu", "") in everything and ("aten::add", "Tensor") in everything and len(everything) > 2000

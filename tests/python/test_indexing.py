@@ -189,3 +189,12 @@ def test_bad_positions_of_columns_are_no_index_error():
         torch.zeros(0, 3).index_select(1, torch.tensor([0, -1]))
     with pytest.raises(IndexError, match="index out of range in self"):
         torch.zeros(2, 3, 4).index_select(2, torch.tensor([7]))
+
+
+def test_nothing_is_added_along_a_dimension_of_no_elements():
+    for self in (torch.zeros(0, 3), torch.zeros(3, 0)):
+        dim = list(self.shape).index(0)
+        source = torch.ones([1 if d == dim else n for d, n in enumerate(self.shape)])
+        assert self.index_add(dim, torch.tensor([0]), source).shape == self.shape
+    with pytest.raises(IndexError):
+        torch.zeros(3).index_add(0, torch.tensor([3]), torch.ones(1))

@@ -327,3 +327,29 @@ def test_scripts_ask_for_a_trace_by_its_state():
     scripted = torch.jit.script(choose)
     assert scripted(torch.ones(1)).item() == 2
     assert torch.jit.trace(lambda x: scripted(x), torch.ones(1))(torch.ones(1)).item() == 2  # a script is compiled as it is without a trace
+
+
+def test_operators_of_users_libraries_are_called_by_scripts():
+    library = torch.library.Library("script_library", "FRAGMENT")
+    library.define("times(Tensor x, int n=2, *, float shift=0.5) -> Tensor")
+    library.impl("times", lambda x, n=2, *, shift=0.5: x * n + shift, "CompositeExplicitAutograd")
+    library.define("parts(Tensor[] xs, Tensor? y=None) -> (Tensor, int)")
+    library.impl("parts", lambda xs, y=None: (sum(xs) if y is None else sum(xs) - y, len(xs)), "CPU")
+    library.define("chosen.number(Tensor x, int n) -> Tensor")
+    library.define("chosen.text(Tensor x, str n) -> Tensor")
+    library.impl("chosen.number", lambda x, n: x * n, "CPU")
+    library.impl("chosen.text", lambda x, n: x - len(n), "CPU")
+    bound = torch.ops.script_library.times
+
+    def function(x):
+        y, count = torch.ops.script_library.parts([x, x], x)
+        return torch.ops.script_library.times(x, 3, shift=1.0), bound(y), count, torch.ops.script_library.chosen(x, 5), torch.ops.script_library.chosen(x, "ab")
+    scripted = torch.jit.script(function)
+    assert [n.kind() for n in scripted.graph.nodes() if n.kind().startswith("script_library")] == [
+        "script_library::parts", "script_library::times", "script_library::times", "script_library::chosen", "script_library::chosen"]
+    file = io.BytesIO()
+    torch.jit.save(scripted, file)
+    file.seek(0)
+    for run in (scripted, torch.jit.load(file)):
+        a, b, count, c, d = run(torch.ones(1))
+        assert [float(t) for t in (a, b, c, d)] == [4.0, 2.5, 5.0, -1.0] and count == 2

@@ -51,6 +51,21 @@ def test_a_schema_may_say_that_an_operator_gives_none(lib, nothing):
         lib.define("mixed(Tensor x) -> (Tensor, None)")
 
 
+def test_a_write_may_be_marked_without_a_name(lib):
+    lib.define("doubled.out(Tensor x, Tensor! out) -> ()")
+    lib.impl("doubled.out", lambda x, out: out.copy_(x * 2) and None, "CPU")
+    torch.library.register_fake("testlib::doubled.out", lambda x, out: None)
+    out = torch.zeros(1)
+    assert torch.ops.testlib.doubled.out(torch.ones(1), out) is None and out.item() == 2
+    assert str(torch.ops.testlib.doubled.out._schema) == "testlib::doubled.out(Tensor x, Tensor($0! -> ) out) -> ()"
+
+    def written(x):
+        out = torch.zeros(1)
+        torch.ops.testlib.doubled.out(x, out)
+        return out + 1
+    assert torch.compile(written, backend="aot_eager", fullgraph=True)(torch.ones(1)).item() == 3
+
+
 def test_a_kernel_for_cuda_leaves_the_cpu_alone(lib):
     lib.define("k(Tensor x) -> Tensor")
     lib.impl("k", lambda x: x + 1, "CPU")
@@ -568,3 +583,13 @@ def test_a_default_device_in_the_text_of_a_schema():
     library = torch.library.Library("own_devices", "DEF")
     library.define("on(Tensor x, Device d=\"cpu:0\") -> Tensor")
     assert str(torch.ops.own_devices.on.default._schema) == "own_devices::on(Tensor x, Device d=cpu:0) -> Tensor"
+
+
+def test_a_fake_kernel_is_of_an_operator_that_is_there(lib):
+    for given in (lib, None):
+        with pytest.raises(RuntimeError, match=f"operator {lib.ns}::not_defined does not exist"):
+            library.register_fake(f"{lib.ns}::not_defined", torch.empty_like, lib=given)
+    lib.define("defined_now.overload(Tensor x) -> Tensor")
+    library.register_fake(f"{lib.ns}::defined_now.overload", torch.empty_like, lib=lib)
+    with FakeTensorMode():
+        assert getattr(torch.ops, lib.ns).defined_now(torch.ones(3)).shape == (3,)

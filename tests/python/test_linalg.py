@@ -436,3 +436,18 @@ def test_principal_components_of_sparse_matrices():
         torch.testing.assert_close(of_sparse, torch.pca_lowrank(a, **options))
     with pytest.raises(ValueError, match="pca_lowrank input is expected to be 2-dimensional tensor"):
         torch.pca_lowrank(torch.ones(2, 3, 3).to_sparse(), q=2)
+
+
+def test_triangular_systems_are_solved_in_the_type_of_the_matrix():
+    a = torch.tensor([[2.0, 0], [1, 4]], requires_grad=True)
+    b = torch.tensor([[1.0], [3.3]], dtype=torch.float64, requires_grad=True)
+    x = L.solve_triangular(a, b, upper=False)
+    assert x.dtype == torch.float32
+    of_a, of_b = torch.autograd.grad(x.sum(), (a, b))
+    assert of_a.dtype == torch.float32 and of_b.dtype == torch.float64
+    torch.testing.assert_close(of_b, torch.tensor([[0.375], [0.25]], dtype=torch.float64))
+    assert L.solve_triangular(a.detach().double(), torch.tensor([[1], [3]]), upper=False).dtype == torch.float64
+    with pytest.raises(RuntimeError, match="same dtype"):
+        L.solve_triangular(a, b.to(torch.complex64), upper=False)
+    normal = torch.distributions.MultivariateNormal(torch.zeros(2), torch.eye(2))
+    assert normal.log_prob(torch.zeros(2, dtype=torch.float64)).item() == pytest.approx(-math.log(2 * math.pi))

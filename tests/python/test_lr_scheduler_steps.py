@@ -167,3 +167,34 @@ def test_the_way_to_an_average_begins_where_its_schedule_does(last_epoch):
         schedule.step()
         seen.append(optimizer.param_groups[0]["lr"])
     assert seen == pytest.approx([0.05, 0.0366667, 0.0233333, 0.01, 0.01], abs=1e-6)
+
+
+def _rates_in_sequence(second, milestone=2):
+    optimizer = optim.SGD([nn.Parameter(umbra.ones(1))], lr=1.0)
+    schedule = schedules.SequentialLR(optimizer, [schedules.StepLR(optimizer, 1, gamma=0.1), second(optimizer)], [milestone])
+    rates = []
+    for _ in range(5):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.step()
+    return rates
+
+
+def test_a_multiplicative_schedule_multiplies_at_its_milestone():
+    multiplicative = lambda optimizer: schedules.MultiplicativeLR(optimizer, lambda epoch: 0.9)  # noqa: E731
+    assert _rates_in_sequence(multiplicative) == pytest.approx([1.0, 0.1, 0.09, 0.081, 0.0729])
+    alone = optim.SGD([nn.Parameter(umbra.ones(1))], lr=1.0)
+    first = multiplicative(alone)
+    schedules.SequentialLR(alone, [first, schedules.StepLR(alone, 1)], [3])
+    assert alone.param_groups[0]["lr"] == 1.0  # the first one only starts
+
+
+def test_schedules_in_a_chain_cannot_begin_at_a_milestone():
+    with pytest.raises(NotImplementedError, match="milestone"):
+        _rates_in_sequence(lambda optimizer: schedules.ChainedScheduler([schedules.ExponentialLR(optimizer, 0.9)]))
+
+
+def test_the_state_of_a_schedule_has_pytorch_s_order():
+    optimizer = optim.SGD([nn.Parameter(umbra.ones(1))], lr=1.0)
+    assert list(schedules.StepLR(optimizer, 2).state_dict()) == [
+        "step_size", "gamma", "base_lrs", "last_epoch", "_step_count", "_is_initial", "_get_lr_called_within_step", "_last_lr"]

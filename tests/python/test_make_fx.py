@@ -469,3 +469,18 @@ def test_several_results_of_a_call_are_a_tuple_in_its_meta():
     module = make_fx(lambda x: (*umbra.max(x, 0), *x.split(1)))(umbra.ones(2, 3))
     kinds = {str(node.target): type(node.meta["val"]) for node in module.graph.nodes if str(node.target).startswith("aten.")}
     assert kinds == {"aten.max.dim": tuple, "aten.split.Tensor": list}
+
+
+def test_an_entry_that_is_not_there_is_pythons_own_error():
+    graph = make_fx(lambda d, l: d["a"] + l[0])({"a": umbra.ones(2)}, [umbra.ones(2)])
+    x = umbra.ones(2)
+    for arguments, error, text in ((({"b": x}, [x]), KeyError, "'a'"), (({"a": x}, []), IndexError, "index out of range"), (({"a": x},), TypeError, "missing 1 required"),
+                                   (({"a": x, "b": x}, [x]), ValueError, "2 entries"), (({"a": x}, (x,)), ValueError, "structure")):
+        with pytest.raises(error, match=text):
+            graph(*arguments)
+
+
+def test_a_deep_copy_of_a_symbolic_graph_takes_other_sizes():
+    import copy
+    graph = make_fx(lambda x: x * x.shape[0], tracing_mode="symbolic")(umbra.ones(4))
+    assert copy.deepcopy(graph)(umbra.ones(3)).tolist() == [3, 3, 3]

@@ -4,7 +4,10 @@ import pytest
 import umbra
 from call_log import CallLog
 from umbra import Tensor
+from umbra._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from umbra.fx.experimental.proxy_tensor import make_fx
 from umbra.overrides import TorchFunctionMode
+from umbra.utils import _python_dispatch as python_dispatch
 from umbra.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 from umbra.utils._pytree import tree_map_only
 
@@ -447,3 +450,43 @@ def test_a_guard_against_handlers_holds_from_when_it_is_made():
         del guard
         umbra.zeros(2)
     assert log.seen == ["aten.zeros.default"]
+
+
+# ---- which modes are entered ----
+
+class Passes(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def entered():
+    top = python_dispatch._get_current_dispatch_mode()
+    return ([type(mode).__name__ for mode in python_dispatch._get_current_dispatch_mode_stack()], type(top).__name__,
+            python_dispatch.is_in_torch_dispatch_mode(), python_dispatch.is_in_torch_dispatch_mode(include_infra_modes=False))
+
+
+def test_stand_ins_and_captures_are_modes_below_those_of_users():
+    assert entered() == ([], "NoneType", False, False)
+    with FakeTensorMode() as fake:
+        assert entered() == (["FakeTensorMode"], "FakeTensorMode", True, False)
+        assert python_dispatch._get_current_dispatch_mode() is fake
+    with Passes(), FakeTensorMode():
+        assert entered() == (["FakeTensorMode", "Passes"], "Passes", True, True)
+    seen = []
+    for mode in ("real", "symbolic"):
+        make_fx(lambda x: (seen.append(entered()), x + 1)[1], tracing_mode=mode)(umbra.ones(2))
+    make_fx(lambda x: (seen.append(entered()), x + 1)[1], pre_dispatch=True)(umbra.ones(2))
+    assert seen == [(["ProxyTorchDispatchMode"], "ProxyTorchDispatchMode", True, False),
+                    (["FakeTensorMode", "ProxyTorchDispatchMode"], "ProxyTorchDispatchMode", True, False), ([], "NoneType", True, False)]
+
+
+def test_the_mode_on_top_is_left_for_a_while():
+    with FakeTensorMode() as fake:
+        with python_dispatch._pop_mode_temporarily() as left:
+            assert left is fake and entered() == ([], "NoneType", False, False) and type(umbra.ones(2)) is Tensor
+        with Passes(), python_dispatch._disable_current_modes() as modes:
+            assert [type(mode).__name__ for mode in modes] == ["Passes", "FakeTensorMode"] and type(umbra.ones(2)) is Tensor
+        assert isinstance(umbra.ones(2), FakeTensor)
+    with pytest.raises(AssertionError):
+        with python_dispatch._pop_mode_temporarily():
+            pass

@@ -185,3 +185,12 @@ def test_full_hooks_where_no_input_has_a_gradient():
         with pytest.warns(UserWarning, match="Full backward hook is firing when gradients are computed with respect to module outputs") as seen:
             backward(module(torch.ones(1, 1)).sum())
         assert seen[0].filename == __file__  # the caller's line, however the pass was begun
+
+
+def test_a_parameter_that_is_none_cannot_be_asked_for_and_a_buffer_can():
+    module = nn.Module()
+    module.register_parameter("p", None)
+    module.register_buffer("b", None)
+    with pytest.raises(AttributeError, match="`p` is not an nn.Parameter"):
+        module.get_parameter("p")
+    assert module.get_buffer("b") is None

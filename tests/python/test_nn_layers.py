@@ -508,3 +508,40 @@ def test_a_kernel_without_elements_is_refused():
     for function, image, kernel in ((F.conv1d, (1, 1, 8), (1, 1, 0)), (F.conv2d, (1, 1, 8, 8), (1, 1, 0, 3)), (F.conv_transpose2d, (1, 1, 8, 8), (1, 1, 3, 0))):
         with pytest.raises(RuntimeError, match="kernel size should be greater than zero, but got kernel_height: [013] kernel_width: [03]$"):
             function(torch.ones(image), torch.ones(kernel))
+
+
+@pytest.mark.parametrize("name", ["AlphaDropout", "FeatureAlphaDropout"])
+def test_alpha_dropout_never_writes_its_input(name):
+    x = torch.ones(4, 3)
+    layer = getattr(nn, name)(0.5, inplace=True)
+    y = layer(x)
+    assert y is not x and (x == 1).all() and "inplace=True" in repr(layer)
+
+
+def test_hard_activations_do_not_show_that_they_write():
+    x = torch.tensor([-4.0, 1.0])
+    assert repr(nn.Hardswish(True)) == "Hardswish()" and repr(nn.Hardsigmoid(inplace=True)) == "Hardsigmoid()"
+    assert nn.Hardswish(True)(x) is x and repr(nn.SiLU(True)) == "SiLU(inplace=True)"
+
+
+def test_weights_of_a_binary_cross_entropy_may_be_of_another_type_and_never_widen_it():
+    p, t = torch.tensor([0.2, 0.7], requires_grad=True), torch.tensor([0.0, 1.0])
+    weight = torch.tensor([2.0, 3.0], dtype=torch.float64)
+    loss = F.binary_cross_entropy(p, t, weight)
+    assert loss.dtype == torch.float32
+    (slope,) = torch.autograd.grad(loss, p)
+    torch.testing.assert_close(slope, torch.tensor([1.25, -2.142857]))
+    assert F.binary_cross_entropy(p.detach().half(), t.half(), weight).dtype == torch.float16
+    with pytest.raises(RuntimeError, match=r"output with shape \[2\] doesn't match the broadcast shape \[2, 2\]"):
+        F.binary_cross_entropy(p, t, torch.ones(2, 1))
+    with pytest.raises(RuntimeError, match="ComplexFloat can't be cast"):
+        F.binary_cross_entropy(p, t, torch.tensor([1j, 2]))
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 0, 3), (1, 1, 0)])
+def test_convolutions_of_images_without_pixels_are_refused(shape):
+    weight = torch.ones(1, 1, *[1] * (len(shape) - 2))
+    convolve = F.conv2d if len(shape) == 4 else F.conv1d
+    with pytest.raises(RuntimeError, match="Only zero batch or zero channel inputs are supported"):
+        convolve(torch.zeros(shape), weight, padding=1)
+    assert convolve(torch.zeros(0, *shape[1:]), weight, padding=1).shape[0] == 0

@@ -138,6 +138,63 @@ def test_indexing(tmp_path, number):
     agrees(tmp_path, INDEXING[number], (X, PLACES), (LONG, PLACES), dynamic=({0: Dim.AUTO}, None))
 
 
+COUNTED = torch.tensor([[0.0, -0.0, 2.5, float("inf")], [1.0, -1.0, -float("inf"), 3.5], [-2.0, 0.25, -7.5, 1e-3]])
+FORMULAS = [
+    lambda x, y: torch.atan2(x, y), lambda x, y: torch.atan2(y, x), lambda x, y: torch.hypot(x, y), lambda x, y: torch.copysign(y, x), lambda x, y: x.signbit() | y.signbit(),
+    lambda x, y: torch.fmax(x, (x - 1).log()), lambda x, y: torch.fmin((x - 1).log(), y), lambda x, y: torch.div(x, 3, rounding_mode="trunc"), lambda x, y: F.selu(x),
+    lambda x, y: F.elu(x, 0.5), lambda x, y: torch.exp2(x), lambda x, y: torch.round(x, decimals=1), lambda x, y: (x > 0) * (y > 0), lambda x, y: (x > 0) + (y > 0),
+    lambda x, y: x.isfinite(), lambda x, y: torch.logaddexp(x, y), lambda x, y: torch.ldexp(x, torch.tensor(3)), lambda x, y: x.nan_to_num(0, 9, -9).to(torch.int64) << 2,
+    lambda x, y: x.nan_to_num(0, 9, -9).to(torch.int32) >> 1, lambda x, y: (x.nan_to_num(0, 9, -9).abs().to(torch.uint8) + 200) << 1,
+]
+
+
+@pytest.mark.parametrize("number", range(len(FORMULAS)))
+def test_formulas_of_elements(tmp_path, number):
+    agrees(tmp_path, FORMULAS[number], (COUNTED, COUNTED.flip(1)), (COUNTED[:2], COUNTED[1:]), dynamic=({0: Dim.AUTO}, {0: Dim.AUTO}))
+
+
+WAYS = [
+    lambda x: x.diagonal(), lambda x: x.diagonal(1), lambda x: x.diagonal(-1, 1, 0), lambda x: x[None].expand(2, -1, -1).diagonal(9, 2, 1), lambda x: x.diagonal_scatter(x.diagonal() * 0),
+    lambda x: x.unfold(1, 2, 1), lambda x: x.unfold(0, 2, 2), lambda x: x.cumprod(0), lambda x: x.cumprod(1), lambda x: x.cummax(0), lambda x: (x % 3).cummin(1), lambda x: x.logcumsumexp(1),
+    lambda x: torch.searchsorted(torch.tensor([-3.0, 0.0, 0.0, 4.0]), x), lambda x: torch.searchsorted(x, x.flip(0), right=True), lambda x: torch.searchsorted(x.flip(1), x, sorter=x.flip(1).argsort(1)),
+    lambda x: torch.bucketize(x.log(), torch.tensor([0.5, 1.0])), lambda x: torch.bucketize(x, torch.tensor([0, 2]), right=True, out_int32=True), lambda x: x.kthvalue(2, 1), lambda x: x.kthvalue(1, 0, keepdim=True),
+    lambda x: x.masked_select(x[:1] > -4), lambda x: x.masked_scatter(x > 0, x.flip(0)), lambda x: x[:, x[0] > -4], lambda x: x[None, :, :][:, x > 0], lambda x: x[None].index_put((torch.tensor([0]),), x * 2),
+    lambda x: x.put(torch.tensor([0, -1]), torch.tensor([7.0, 8.0])), lambda x: x.put(torch.tensor([0, 0]), torch.tensor([7.0, 8.0]), accumulate=True), lambda x: x.roll(5), lambda x: x.roll((1, -1)[0]),
+    lambda x: x.slice_scatter(x[:2], 0, -2), lambda x: x.slice_scatter(x[:, :2] * 0, 1, 1, None, 2), lambda x: x.repeat_interleave(torch.tensor([2, 0, 1, 3]), 1), lambda x: torch.unique((x % 3).to(torch.int64), return_inverse=True, return_counts=True),
+    lambda x: torch.bincount((x % 3).to(torch.int64).view(-1), minlength=6), lambda x: torch.bincount((x % 3).to(torch.int64)[:, 0], x[:, 1]), lambda x: torch.linalg.vector_norm(x, 3, 1), lambda x: torch.linalg.vector_norm(x, -float("inf")),
+    lambda x: torch.linalg.vector_norm(x, 0, 0), lambda x: torch.dist(x, x.flip(0), 3), lambda x: torch.cdist(x, x.flip(0), 0), lambda x: torch.det(x[None, :3, :3].sin()), lambda x: torch.addmv(x[:, 0], x, x[0], beta=2, alpha=0.5),
+    lambda x: F.bilinear(x, x, torch.ones(2, 4, 4)), lambda x: x + torch.tril_indices(4, 4)[0, :1], lambda x: F.instance_norm(x[None]), lambda x: F.adaptive_max_pool1d(x[None, None, 0], 3), lambda x: F.avg_pool2d(x[None, None], 2, divisor_override=3),
+    lambda x: F.avg_pool2d(x[None], 2), lambda x: F.max_pool2d(x[None], 2, return_indices=True), lambda x: F.adaptive_avg_pool2d(x[:3][None, None], (2, 3)), lambda x: F.adaptive_max_pool2d(x[None], 1),
+]
+
+
+@pytest.mark.parametrize("number", range(len(WAYS)))
+def test_places_and_windows(tmp_path, number):
+    agrees(tmp_path, lambda x: tuple(result) if not isinstance(result := WAYS[number](x), torch.Tensor) else result, (X,), (LONG,), dynamic=BATCH)
+
+
+REDUCED = [(how, own) for how in ("sum", "prod", "mean", "amax", "amin") for own in (True, False)]
+
+
+@pytest.mark.parametrize(("how", "own"), REDUCED)
+def test_reduced_scatters(tmp_path, how, own):
+    agrees(tmp_path, lambda x, i: x.scatter_reduce(0, i.view(1, 4).expand(2, -1), x[:2] + 1, how, include_self=own), (X, PLACES), (LONG, PLACES), dynamic=({0: Dim.AUTO}, None))
+
+
+def test_views_by_strides_are_elements_by_number(tmp_path):
+    agrees(tmp_path, lambda x: x.as_strided((2, 3), (2, 1), 1), (X,))
+    with pytest.raises(NotImplementedError, match="a view by strides of sizes that vary"):
+        torch.onnx.export(Function(lambda x: x.as_strided((2, 3), (2, 1), 1)), (X,), dynamic_shapes=BATCH)
+
+
+def test_what_formulas_cannot_say_is_refused():
+    for function, text in ((lambda x: (x.to(torch.uint64) << 1), "unsigned numbers of 64 bits"), (lambda x: x.to(torch.int64).cummax(0), "whole numbers"),
+                           (lambda x: x.to(torch.int64).scatter_reduce(0, torch.zeros(1, 4, dtype=torch.int64), x.to(torch.int64), "mean"), "means of whole numbers"),
+                           (lambda x: F.adaptive_max_pool2d(x[None, None], 2, return_indices=True)[1], "places of the largest")):
+        with pytest.raises(NotImplementedError, match=text):
+            torch.onnx.export(Function(function), (X,))
+
+
 PICTURE = torch.arange(2 * 4 * 6 * 6.0).view(2, 4, 6, 6).sin()
 NETWORKS = [
     lambda x: F.conv2d(x, torch.ones(2, 2, 3, 3), torch.ones(2), stride=2, padding=1, groups=2), lambda x: F.conv_transpose2d(x, torch.ones(4, 2, 3, 3), stride=2, output_padding=1),

@@ -444,3 +444,35 @@ def test_sparse_gradients_elsewhere():
         return loss
     optim.LBFGS(table.parameters()).step(closure)
     assert closure() < 1e-6
+
+
+@pytest.mark.parametrize("name, of_rate, of_gradient", [("SGD", -18.0, -0.2), ("Adam", -4.0, 0.0), ("AdamW", -4.0559, 0.0), ("RAdam", -18.0, -0.2)])
+def test_steps_are_differentiated_by_a_learning_rate_that_is_a_tensor(name, of_rate, of_gradient):
+    parameter = umbra.tensor([1.0, 2.0], requires_grad=True) * 1
+    rate = umbra.tensor(0.1, requires_grad=True)
+    parameter.grad = umbra.tensor([3.0, 6.0], requires_grad=True)
+    optimizer = getattr(optim, name)([parameter], lr=rate, differentiable=True)
+    for _ in range(2):
+        optimizer.step()
+    by_rate, by_gradient = umbra.autograd.grad(parameter.sum(), (rate, parameter.grad))
+    assert by_rate.item() == pytest.approx(of_rate, abs=1e-3)
+    umbra.testing.assert_close(by_gradient, umbra.full((2,), of_gradient), atol=1e-6, rtol=0)
+
+
+def test_lbfgs_keeps_the_length_of_its_step_as_pytorch_does():
+    def after(lr, steps):
+        parameter = nn.Parameter(umbra.tensor([1.0, 2.0]))
+        optimizer = optim.LBFGS([parameter], lr=lr, max_iter=steps)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = (parameter ** 4).sum()
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        return optimizer.state[parameter]["t"]
+
+    assert isinstance(after(0.1, 1), umbra.Tensor) and after(0.1, 1).item() == pytest.approx(0.1 / 36)
+    assert after(0.1, 5) == 0.1
+    assert isinstance(after(umbra.tensor(0.1), 5), umbra.Tensor)

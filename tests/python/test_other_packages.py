@@ -301,3 +301,10 @@ def test_vmap_by_its_older_name():
     assert torch.equal(doubled, x * 2) and none is None and torch.equal(sums, x.sum(1))
     with pytest.raises(ValueError, match="NoneType"):
         _vmap(lambda row: (row, None))(x)
+
+
+def test_what_is_built_in_is_told():
+    """bitsandbytes asks, before it looks for kernels of its own."""
+    assert torch._C.has_lapack and torch._C._has_mkldnn == torch.backends.mkldnn.is_available()
+    assert torch._C.has_mkl == torch.backends.mkl.is_available() and torch._C.has_openmp == torch.backends.openmp.is_available()
+    assert not (torch._C._has_cuda or torch._C._has_xpu or torch._C._has_mps or torch._C._has_cudnn)

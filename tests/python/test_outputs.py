@@ -147,3 +147,25 @@ def test_outputs_of_normal_warn_when_they_change_their_size():
     for args in ((mean, std), (mean, 1.0), (0.0, std)):
         with pytest.warns(UserWarning, match=r"was resized since it had shape \[3\], which does not match the required output shape \[2, 3\]"):
             assert torch.normal(*args, out=torch.zeros(3)).shape == (2, 3)
+
+
+@pytest.mark.parametrize("name, overload, arguments, takes", [
+    ("zeros_like", "out", (), True), ("ones_like", "out", (), True), ("full_like", "out", (2,), True), ("empty_like", "out", (), True),
+    ("new_zeros", "out", ([3],), True), ("new_ones", "out", ([3],), True), ("new_full", "out", ([3], 2), True), ("new_empty", "out", ([3],), True),
+    ("new_empty_strided", "out", ([3], [1]), True), ("rand_like", "out", (), True), ("randn_like", "generator_out", (None,), True),
+    ("randint_like", "out", (5,), False), ("randint_like", "low_dtype_out", (1, 5), False),
+])
+def test_a_tensor_of_given_numbers_is_written_to_an_output_that_requires_gradients(name, overload, arguments, takes):
+    out, function = torch.full((3,), 7.0, requires_grad=True), getattr(getattr(torch.ops.aten, name), overload)
+    keywords = {"generator": arguments[0]} if arguments == (None,) else {}
+    write = lambda: function(torch.ones(3), *(() if keywords else arguments), **keywords, out=out)
+    if takes:
+        result = write()
+        assert result is out and result.requires_grad and result.is_leaf
+        wanted = {"zeros": 0.0, "ones": 1.0, "full": 2.0}
+        for part, value in wanted.items():
+            assert part not in name or out.tolist() == [value] * 3
+    else:
+        with pytest.raises(RuntimeError, match="don't support automatic differentiation, but one of the arguments requires grad"):
+            write()
+        assert out.tolist() == [7.0] * 3

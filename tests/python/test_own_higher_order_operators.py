@@ -5,6 +5,7 @@ import pytest
 
 import umbra
 from umbra import tensor
+from umbra._higher_order_ops import utils as helpers
 from umbra._ops import HigherOrderOperator
 from umbra._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from umbra.func import functionalize, grad, vmap
@@ -339,3 +340,82 @@ def test_it_is_found_by_its_name():
 def test_operators_of_the_library_are_of_the_same_class():
     assert isinstance(umbra.ops.higher_order.cond, HigherOrderOperator)
     assert isinstance(umbra.ops.aten.add.Tensor, umbra._ops.OperatorBase)
+
+
+# ---- what rules are written with ----
+
+def recorded_by_rule(name):
+    """An operator whose rule for captures is written with PyTorch's helpers."""
+    op = Repeat(name)
+    op.py_impl(DispatchKey.CompositeExplicitAutograd)(repeat)
+    op.py_impl(DispatchKey.Autograd)(helpers.autograd_not_implemented(op, deferred_error=True))
+
+    @op.py_impl(ProxyTorchDispatchMode)
+    def record(mode, function, x, count):
+        body = helpers.reenter_make_fx(function)(x)
+        _, path = helpers.unique_graph_id(mode, prefix="own_body")
+        mode.tracer.root.register_module(path, body)
+        node = mode.tracer.create_proxy("call_function", op, pytree.tree_map(mode.tracer.unwrap_proxy, (body, x, count)), {})
+        return track_tensor_tree(repeat(function, x, count), node, constant=None, tracer=mode.tracer)
+    return op
+
+
+def test_each_subgraph_of_a_rule_has_a_name_of_its_own():
+    op = recorded_by_rule("own_names")
+    module = make_fx(lambda x: op(umbra.cos, op(umbra.neg, x, 1), 1))(umbra.ones(2))
+    assert [name for name, _ in module.named_children()] == ["own_body_0", "own_body_1"]
+    assert calls(module.own_body_0) == ["aten.neg.default"] and calls(module.own_body_1) == ["aten.cos.default"]
+    assert umbra.equal(module(umbra.full((2,), 3.)), umbra.full((2,), -3.).cos())
+
+
+def test_the_root_of_a_capture_takes_tensors_and_subgraphs_and_nothing_else():
+    op, weight, refused = Repeat("own_root"), umbra.full((2,), 5.), []
+    op.py_impl(DispatchKey.CompositeExplicitAutograd)(lambda function, x, count: x * weight)
+    op.fallthrough(DispatchKey.AutogradCPU)
+
+    @op.py_impl(ProxyTorchDispatchMode)
+    def record(mode, function, x, count):
+        root = mode.tracer.root
+        before = hasattr(root, "own_weight")
+        root.own_weight = weight
+        with pytest.raises(NotImplementedError, match="register_module of a function"):
+            root.own_function = function
+        refused.append((before, hasattr(root, "own_weight"), hasattr(root, "own_function")))
+        node = mode.tracer.create_proxy("get_attr", "own_weight", (), {})
+        product = mode.tracer.create_proxy("call_function", umbra.ops.aten.mul.Tensor, (mode.tracer.unwrap_proxy(x), node), {})
+        return track_tensor_tree(x * weight, product, constant=None, tracer=mode.tracer)
+    module = make_fx(lambda x: op(lambda y: y, x))(umbra.ones(2))
+    assert refused == [(False, True, False)]
+    assert module(umbra.full((2,), 2.)).tolist() == [10., 10.] and umbra.equal(module.own_weight, weight)
+
+
+def test_a_subgraph_of_a_rule_has_the_decompositions_of_its_capture():
+    op = recorded_by_rule("own_decomposed")
+    table = {umbra.ops.aten.silu.default: lambda x: x * umbra.sigmoid(x)}
+    module = make_fx(lambda x: op(lambda y: umbra.nn.functional.silu(y), x, 1), decomposition_table=table)(umbra.ones(2))
+    assert calls(module.own_body_0) == ["aten.sigmoid.default", "aten.mul.Tensor"]
+
+
+@pytest.mark.parametrize("deferred", [True, False])
+def test_a_rule_says_that_there_is_no_gradient(deferred):
+    op = Repeat("own_no_gradient")
+    op.py_impl(DispatchKey.CompositeExplicitAutograd)(repeat)
+    op.py_impl(DispatchKey.Autograd)(helpers.autograd_not_implemented(op, deferred_error=deferred))
+    assert not op(umbra.sin, umbra.ones(2)).requires_grad
+    x = umbra.ones(2, requires_grad=True)
+    with umbra.no_grad():
+        assert not op(umbra.sin, x).requires_grad
+    with pytest.raises(RuntimeError, match="Autograd not implemented for own_no_gradient"):
+        result = op(umbra.sin, x)
+        assert deferred and result.requires_grad and not result.is_leaf
+        result.sum().backward()
+    assert x.grad is None
+
+
+def test_a_rule_for_stand_ins_is_run_under_their_mode():
+    op = Repeat("own_stand_ins")
+    helpers.register_fake(op, lambda function, x, count: umbra.empty(count, *x.shape))
+    op.fallthrough(DispatchKey.AutogradCPU)
+    with FakeTensorMode():
+        result = op(umbra.sin, umbra.ones(3), 4)
+    assert isinstance(result, FakeTensor) and result.shape == (4, 3)

@@ -454,3 +454,15 @@ def test_a_target_that_cannot_tell_where_it_stands_gets_the_file_whole():
 def test_a_result_with_names_is_saved_by_a_program_that_never_asked_for_its_class():
     code = "import io, umbra; file = io.BytesIO(); umbra.save(umbra.ones(3, 2).max(0), file); file.seek(0); print(umbra.load(file, weights_only=False).indices.tolist())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[0, 0]\n"
+
+
+def test_of_two_archives_in_one_file_the_second_is_not_taken_for_the_first():
+    file = io.BytesIO()
+    umbra.save(1, file)
+    second = file.tell()
+    umbra.save(umbra.ones(3), file)
+    file.seek(0)
+    with pytest.raises(RuntimeError, match="failed reading zip archive"):
+        umbra.load(file)
+    file.seek(second)
+    assert umbra.load(file).tolist() == [1, 1, 1]

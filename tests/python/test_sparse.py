@@ -202,3 +202,67 @@ def test_sparse_tensors_of_fake_parts_are_refused():
             torch.sparse_csr_tensor([0, 1], [0], [1.0], (1, 1))
         with pytest.raises(NotImplementedError, match="give torch.sparse_coo_tensor its size"):
             torch.sparse_coo_tensor([[0], [1]], [1.0])
+
+
+# ---- masks by blocks, and the places of another tensor ----
+
+FULL = torch.tensor([[1.0, 0, 2, 0], [0, 3, 0, 0], [0, 0, 0, 4], [5, 0, 0, 6]])
+CHOSEN = torch.tensor([[1.0, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 1]])
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_bsr, torch.sparse_bsc])
+def test_a_mask_by_blocks_takes_whole_blocks_of_sparse_tensors(layout):
+    mask = CHOSEN.to_sparse(layout=layout, blocksize=(2, 2))
+    kept = FULL * torch.tensor([[1.0, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]])
+    for x in (FULL, FULL.to_sparse(), FULL.to_sparse_csr(), FULL.to_sparse(layout=layout, blocksize=(2, 2))):
+        y = x.sparse_mask(mask)
+        assert y.layout == layout and y.values().shape == (2, 2, 2) and y.to_dense().equal(kept)
+    x = FULL.to_sparse(layout=layout, blocksize=(2, 2)).requires_grad_()
+    (slope,) = torch.autograd.grad((x.relu().to_dense() ** 2).sum(), x)
+    assert slope.layout == layout and slope.to_dense().equal(FULL * 2)
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_csr, torch.sparse_csc])
+def test_a_compressed_mask_keeps_its_places_where_a_coo_tensor_has_nothing(layout):
+    mask = CHOSEN.to_sparse(layout=layout)
+    y = FULL.to_sparse().sparse_mask(mask)
+    assert y.layout == layout and y._nnz() == 5 and y.to_dense().equal(FULL * CHOSEN)
+    assert FULL.to_sparse(layout=layout).sparse_mask(mask)._nnz() == 3
+
+
+def test_resizing_takes_the_size_of_another_sparse_tensor():
+    x, small = FULL.to_sparse(), torch.zeros(2, 2).to_sparse()
+    assert small.resize_as_sparse_(x) is small and small.shape == (4, 4) and small._nnz() == 0
+    assert x.clone().resize_as_sparse_(torch.zeros(6, 6).to_sparse()).to_dense()[:4, :4].equal(FULL)
+    with pytest.raises(RuntimeError, match="shrinking the size of"):
+        x.clone().resize_as_sparse_(torch.zeros(2, 2).to_sparse())
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        x.clone().requires_grad_().resize_as_sparse_(x)
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        x.clone().requires_grad_().sparse_resize_((6, 6), 2, 0)
+    y, other = FULL.to_sparse_csr(), CHOSEN.to_sparse_csr()
+    y.resize_as_sparse_(other)
+    assert y.col_indices().equal(other.col_indices()) and y.crow_indices().equal(other.crow_indices()) and y._nnz() == 5
+    assert y.resize_as_sparse_(y.clone()).to_dense().shape == (4, 4)
+    with pytest.raises(RuntimeError, match="src  expected sparse compressed tensor layout but got Sparse"):
+        y.resize_as_sparse_(x)
+
+
+def test_facts_of_a_sparse_tensor_begin_a_line_where_they_do_not_fit():
+    x = torch.sparse_csr_tensor([0, 1, 3, 4, 5], [1, 0, 1, 0, 0], [0.2, 3.5, -0.4, 3.0, -0.9], (4, 2))
+    assert repr(x) == """tensor(crow_indices=tensor([0, 1, 3, 4, 5]),
+       col_indices=tensor([1, 0, 1, 0, 0]),
+       values=tensor([ 0.2000,  3.5000, -0.4000,  3.0000, -0.9000]),
+       size=(4, 2), nnz=5, layout=torch.sparse_csr)"""
+
+
+def test_imaginary_parts_of_sparse_tensors():
+    z = torch.complex(FULL, -FULL).to_sparse()
+    assert z.imag.is_sparse and z.imag.to_dense().equal(-FULL) and z.conj().imag.to_dense().equal(FULL)
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+def test_log1p_of_a_sparse_tensor_has_a_gradient(layout):
+    x = FULL.to_sparse(layout=layout).requires_grad_()
+    (slope,) = torch.autograd.grad((x.log1p().to_dense() ** 2).sum(), x)
+    torch.testing.assert_close(slope.to_dense(), 2 * FULL.log1p() / (FULL + 1))

@@ -17,9 +17,9 @@ import umbra
 from umbra import _C
 from umbra._C import ConstraintViolationError, Tensor
 from umbra._dynamo.exc import Unsupported
-from umbra._functorch import objects
+from umbra._functorch import made, objects
 from umbra.nn import Module
-from umbra.utils import _device
+from umbra.utils import _device, _pytree as pytree
 from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
 
 _state = threading.local()  # of the capture that is under way on this thread
@@ -85,6 +85,7 @@ def watched(functions, reads, marked=None, whole=False):
     _state.whole, _state.reads, _state.names, _state.own_files = whole, reads, functions.names | functions.texts, tuple(functions.own_files)
     _state.whole_reads = functions.whole
     _state.library = functions.library + os.sep
+    _state.cells = {id(cell) for function in functions.functions for cell in function.__closure__ or ()}
     numbers, modes = _RandomNumbers(), _modes()
     _C._converted_to_int()
     _begin()
@@ -274,10 +275,6 @@ def _same(a, b):
     return a.tobytes() == b.tobytes() if hasattr(a, "tobytes") else a == b
 
 
-def _same_attributes(a, b):
-    return a.keys() == b.keys() and all(a[name] is b[name] for name in a)
-
-
 def _holds_others(part):
     return isinstance(part, (list, dict)) or objects.opens(part)
 
@@ -342,6 +339,8 @@ class Tensors:
     def __init__(self, inputs, arguments):
         self.inputs, self.modes = inputs, _modes()
         self.containers = _containers_in(arguments)
+        self.leaves = [leaf for leaf in pytree.tree_leaves(arguments) if not isinstance(leaf, (Tensor, *_PLAIN))]
+        self.places = [place for place, value in enumerate(inputs) if isinstance(value, Tensor)]
         self.before = [(value, value.requires_grad) for value in inputs if isinstance(value, Tensor)]
         self.attributes = [dict(vars(value)) for value, _ in self.before]
         self.steps = [_C._steps_from_base(value) for value, _ in self.before]
@@ -355,6 +354,40 @@ class Tensors:
             stop("a result that is a container from outside", "graphs give containers of their own")
         return False
 
+    def saw(self, part):
+        """Whether an object is one of those that the function reads, or is given."""
+        return _C._is_capturing() and _state.reads.saw(part) or any(part is leaf for leaf in self.leaves)
+
+    def stays(self, part):
+        """Whether part of a result is given back as itself."""
+        given = any(part is leaf for leaf in self.leaves) or isinstance(part, (Module, types.FunctionType)) and self.saw(part)
+        return given or made.is_constant(part) or self.is_from_outside(part)
+
+    def has_class_of_its_own(self, value):
+        """Whether a result is a tensor of a user's class which has nothing besides, and is no argument."""
+        return _has_class_of_its_own(value) and not vars(value) and not any(value is other for other, _ in self.before)
+
+    @property
+    def cells(self):
+        """The cells of closures that were there before the function ran, by their number."""
+        return _state.cells
+
+    @staticmethod
+    def stop(what, why):
+        stop(what, why)
+
+    def assigned(self):
+        """The attributes that arguments were given: [(place, name, value)]."""
+        found = []
+        for place, value, before in zip(self.places, (value for value, _ in self.before), self.attributes):
+            now = vars(value)
+            if is_traceable_wrapper_subclass(value) and (before.keys() != now.keys() or any(now[name] is not before[name] for name in now)):
+                stop("setattr() on a tensor subclass", "the function gives an argument attributes, and graphs know its parts alone")
+            if before.keys() - now.keys():
+                stop("delattr() on a Tensor", "the function takes an attribute from an argument, and graphs know values alone")
+            found += [(place, name, part) for name, part in now.items() if name not in before or part is not before[name]]
+        return found
+
     def place_of(self, part):
         """Where a container stands among the arguments; None of others."""
         return self.containers.get(id(part), (None, None))[1]
@@ -366,9 +399,7 @@ class Tensors:
             raise Changed(why)
         if _modes() != self.modes:
             raise Changed("modes of the thread")
-        for (value, required), attributes in zip(self.before, self.attributes):
-            if not _same_attributes(vars(value), attributes):
-                stop("setattr() on a Tensor", "the function gives an argument attributes, and graphs know values alone")
+        for value, required in self.before:
             if value._grad is not None:
                 stop("Tensor.grad", "the function sets the gradient of an argument, and graphs know values alone")
             if required != value.requires_grad and (required or value.is_leaf):

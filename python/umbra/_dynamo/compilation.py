@@ -19,7 +19,7 @@ from umbra._dynamo import breaks, config, inductor
 from umbra._dynamo.backends.registry import get_default_backend, graphs_of, list_backends
 from umbra._dynamo.decorators import marked_sizes
 from umbra._dynamo.exc import (
-    BackendCompilerFailed, FailOnRecompileLimitHit, RecompileError, TorchDynamoException, Unsupported, operator_refusal,
+    BackendCompilerFailed, FailOnRecompileLimitHit, RecompileError, TorchDynamoException, Unsupported, observed, operator_refusal,
     refused_without_data)
 from umbra._dynamo.reachable import Caches, Functions
 from umbra._functorch import objects
@@ -60,10 +60,13 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
         passed = {}
     else:
         passed = {**({"mode": mode} if mode not in (None, "default") else {}), **({"options": options} if options is not None else {})}
-    chosen_settings = graphs_of(backend, **passed), fullgraph, dynamic, recompile_limit
+    return _compiled(model, (graphs_of(backend, **passed), fullgraph, dynamic, recompile_limit))
+
+
+def _compiled(model, settings):
     if isinstance(model, Module):
-        return OptimizedModule(model, chosen_settings)
-    call = _Optimized(model, *chosen_settings).call
+        return OptimizedModule(model, settings)
+    call = _Optimized(model, *settings).call
     return functools.update_wrapper(call, model) if hasattr(model, "__name__") else call
 
 
@@ -105,6 +108,11 @@ class OptimizedModule(Module):
     def __reduce__(self):
         """A copy is compiled for the copied module."""
         return OptimizedModule, (self._orig_mod, self._settings)
+
+    @property
+    def dynamo_ctx(self):
+        """Compiles another function or module as this one was: lightning does so with a module's steps."""
+        return functools.partial(_compiled, settings=self._settings)
 
     def __getattr__(self, name):
         modules = self.__dict__.get("_modules", {})
@@ -438,7 +446,9 @@ class _Optimized:
             if error is self.backend.error or isinstance(error, TorchDynamoException):
                 raise
             if self.fullgraph:
-                raise operator_refusal(error) from None
+                if (refusal := operator_refusal(error)) is not error:
+                    raise refusal from None
+                raise observed(error) from error
             if attempt.changed is None:
                 raise CannotCapture(f"{type(error).__name__}: {error}") from error
             return attempt.changed

@@ -38,6 +38,12 @@ def operator_refusal(error):
     return error if raised or type(error) is not RuntimeError else refused_without_data(error)
 
 
+def observed(error):
+    """What to raise for an exception that leaves a function of which all has to be captured."""
+    return Unsupported(f"Observed exception\n  Explanation: the function ends with {type(error).__name__}: {error}\n  Hint: without fullgraph=True it runs as it "
+                       "is, and raises that")
+
+
 def _last_frame(error):
     trace = error.__traceback__
     while trace.tb_next is not None:

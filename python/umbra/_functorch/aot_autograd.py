@@ -9,7 +9,7 @@ import threading
 
 from umbra import _C
 from umbra._C import Tensor
-from umbra._functorch import config, objects, subclasses
+from umbra._functorch import config, made, objects, subclasses
 from umbra._functorch.aot_export import BackwardSignature, GraphSignature, aot_export_joint_simple, aot_export_module  # noqa: F401
 from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition, partitioner  # noqa: F401
 from umbra._options import not_built
@@ -201,13 +201,19 @@ class _Compiled:
         if _C._is_tracing() or _captures.depth:
             return self.function(*args, **kwargs) if self.module is None else self.function(self.module.named(), *args, **kwargs)
         graphs, inputs = self._find(args, kwargs)
-        return self._finished(graphs, graphs(inputs), args, kwargs)
+        return self._finished(graphs, graphs(inputs), inputs, args, kwargs)
 
-    def _finished(self, graphs, results, args, kwargs):
-        """The result of a run, with the containers that it gives back. C++, which has no arguments by then, leaves such calls to Python."""
+    def _finished(self, graphs, results, inputs, args, kwargs):
+        """The result of a run, with the containers that it gives back, once its arguments have the attributes that it gives them. C++, which has no arguments
+        by then, leaves such calls to Python."""
         result = results[-1].fill_result(results[:-1])
         if self.reads is None:
             return result
+        if type(result) is made.Assigned:
+            self.call._remove(graphs.plain)
+            for place, name, value in result.attributes:
+                setattr(inputs[place], name, value)
+            result = result.result
         result_tree, _ = objects.opened(result)
         leaves, spec = pytree.tree_flatten(result_tree, is_leaf=lambda part: not isinstance(part, tuple) and type(part) not in (list, dict, objects.Opened))
         if not any(type(leaf) is _Given for leaf in leaves):
@@ -220,7 +226,7 @@ class _Compiled:
         """The same in a tuple where graphs are there; else None."""
         graphs, inputs = self._find(args, kwargs, make=False)
         results = None if graphs is None else graphs.call_known(inputs)
-        return None if results is None else (self._finished(graphs, results, args, kwargs),)
+        return None if results is None else (self._finished(graphs, results, inputs, args, kwargs),)
 
     def why_not(self, *args, **kwargs):
         """The condition of the last used graphs that such a call breaks."""
@@ -230,7 +236,9 @@ class _Compiled:
     def prepare(self, *args, **kwargs):
         """Captures and compiles what a call with such arguments would run."""
         graphs, inputs = self._find(args, kwargs)
-        return graphs.graphs(inputs)
+        found = graphs.graphs(inputs)
+        graphs.earlier.clear()
+        return found
 
     def info(self):
         """What became of the calls; see `umbra.compiler.cache_info`."""
@@ -295,8 +303,9 @@ class _Compiled:
         reads = None if self.reads is None else self.reads([leaf for leaf in kept.values() if not is_known(leaf)] + objects.classes_in(spec))
         names = [name for i, name in enumerate(_names_of(self.function, args, kwargs)) if i not in kept]
         parameters = _parameters_among(leaf for i, leaf in enumerate(leaves) if i not in kept)
-        run = functools.partial(_run, self.function, spec, kept, self.tensors, parameters, floats)
-        graphs = _ForKind(run, (*self.options, names), self.partition)
+        earlier = []
+        run = functools.partial(_run, self.function, spec, kept, self.tensors, parameters, floats, earlier)
+        graphs = _ForKind(run, (*self.options, names), self.partition, earlier)
         self.added = kinds, graphs.plain
         kinds.append((reads, graphs))
         if sum(len(kinds) for kinds in self.entries.values()) > KEPT_KINDS:
@@ -341,7 +350,7 @@ class _Captures(threading.local):
 _captures = _Captures()
 
 
-def _run(function, spec, kept, tensors, parameters, floats, inputs):
+def _run(function, spec, kept, tensors, parameters, floats, earlier, inputs):
     """The function on leaves. It is what C++ holds, and has no reference to what holds that. Where its `tensors` are watched, containers that it is given
     stay what they are, and those that it gives come back as what they are."""
     for i in parameters:
@@ -361,16 +370,27 @@ def _run(function, spec, kept, tensors, parameters, floats, inputs):
         after, spec_after = pytree.tree_flatten(objects.opened((args, kwargs))[0])
         if spec_after != spec or any(a is not b for a, b in zip(after, given)):
             raise ChangesArguments
-        result, _ = objects.opened(result, watched.is_from_outside)
+        result = _taken_apart(result, watched, earlier)
     leaves, form = pytree.tree_flatten(result, is_leaf=None if watched is None else watched.is_from_outside)
-    _check_results(leaf for leaf in leaves if watched is None or not (isinstance(leaf, _VALUES) or watched.is_from_outside(leaf)))
-    if watched is not None:
+    if watched is None:
+        _check_results(leaves)
+    else:
+        for leaf in leaves:
+            if not isinstance(leaf, (*KNOWN_TYPES, *_VALUES)) and not watched.stays(leaf):
+                watched.stop(f"Found {type(leaf)} in output", "a graph cannot make one")
         watched.check(leaves)
     kept_results = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
     if watched is not None:
         kept_results = _with_given(kept_results, watched)
     # The last result is no part of the graphs: it says how the others belong together.
     return [*(leaf for i, leaf in enumerate(leaves) if i not in kept_results), _C._Tree(form, kept_results, watched is not None, None)]
+
+
+def _taken_apart(result, watched, earlier):
+    """A result with the objects that the function made taken apart, and with the attributes that it gave its arguments."""
+    taking = made.TakenApart(watched, earlier)
+    result, assigned = taking.tree(result), watched.assigned()
+    return made.Assigned.taken_apart(result, assigned, taking) if assigned else result
 
 
 class _Given:
@@ -420,7 +440,9 @@ def _names_of(function, args, kwargs):
 class _ForKind:
     """The graphs for one structure of arguments: by C++ where all tensors are plain, else by way of the plain tensors inside of others."""
 
-    def __init__(self, run, options, partition):
+    def __init__(self, run, options, partition, earlier):
+        self.earlier = earlier  # objects that the last run made
+
         def run_plain(inputs):
             results = run(inputs)
             if subclasses.has_subclasses(results):

@@ -50,6 +50,8 @@ def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise
     def combine(a, b):
         result = umbra.vmap(lambda p, q: combine_fn(pytree.tree_unflatten(p, spec), pytree.tree_unflatten(q, spec)))(a, b)
         parts, given = pytree.tree_flatten(result)
+        if len(parts) != len(leaves):
+            raise AssertionError(f"Combine_fn received wrong number of arguments, expected {2 * len(leaves)}, but got {len(leaves) + len(parts)}")
         if given != spec:
             raise RuntimeError(f"The pytree of the output of the combine_fn is {given}, but the pytree of the input is {spec}")
         return parts

@@ -28,11 +28,19 @@ def _put_back(stacked, dim, reverse):
     return stacked.movedim(0, dim) if 0 < dim < stacked.dim() else stacked
 
 
-def scan(combine_fn, init, xs, *, dim=0, reverse=False):
+def scan(combine_fn, init, xs, *, dim=0, reverse=False, length=None):
     """`carry, y = combine_fn(carry, x)` for each slice x of `xs` along `dim`; gives the last carry, and all y stacked along `dim`.
 
         total, sums = scan(lambda c, x: (c + x, c + x), umbra.zeros(()), x)
+
+    Without tensors in `xs` the function is called `length` times, with None for x.
     """
+    if length is not None and (isinstance(length, bool) or not isinstance(length, int) or length < 0):
+        raise RuntimeError(f"scan() length must be a non-negative integer, got {length!r}")
+    if not any(isinstance(leaf, Tensor) for leaf in pytree.tree_leaves(xs)):
+        if length is None:
+            return init, []
+        return scan(lambda carry, _: combine_fn(carry, None), init, umbra.zeros(length, dtype=umbra.int64), dim=dim, reverse=reverse)
     if not callable(combine_fn):
         raise RuntimeError(f"Combine_fn must be a callable, but got {combine_fn}")
     if not isinstance(reverse, bool):
@@ -44,6 +52,8 @@ def scan(combine_fn, init, xs, *, dim=0, reverse=False):
         if not isinstance(leaf, Tensor):
             raise RuntimeError(f"All init leaves must be a Tensor but got {leaf}")
     rows, spec = _rows("scan", xs, dim, reverse)
+    if length is not None and rows[0].shape[0] != length:
+        raise RuntimeError(f"scan() length={length} does not match xs size along dim={dim}: {rows[0].shape[0]}")
     count, collected_spec, nothing = len(start), [], []
     dim = dim + rows[0].dim() if dim < 0 else dim
 

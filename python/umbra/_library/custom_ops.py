@@ -3,18 +3,16 @@ import contextlib
 import functools
 import logging
 import re
-import threading
 import weakref
 
 import umbra
 from umbra import _C
 from umbra._C import Tensor
 from umbra._library.autograd import Formula, check_functional, has_tensors
+from umbra._library.examples import checked_by_example, draft_report, fake_by_example, written_arguments
 from umbra._library.infer_schema import infer_schema
 from umbra._library.vmap import register_rule
-from umbra.utils._contextlib import uninterrupted
-from umbra.utils._mode_utils import no_dispatch
-from umbra.utils._pytree import tree_leaves, tree_map
+from umbra.utils._pytree import tree_leaves
 
 _log = logging.getLogger("torch._library.custom_ops")
 
@@ -53,53 +51,6 @@ def _without_aliases(name, function, kernel):
     return checked
 
 
-_drafts = threading.local()
-
-
-@uninterrupted
-def drafting(report):
-    """While it lasts, operators without a fake kernel, or with a wrong one, run on the tensors that fakes carry; `report(kind, data)` is told."""
-    before, _drafts.report = getattr(_drafts, "report", None), report
-    try:
-        yield
-    finally:
-        _drafts.report = before
-
-
-def _of_unknown_sizes(leaf):
-    context = umbra.library.get_ctx()
-    return umbra.empty([context.new_dynamic_size() for _ in leaf.shape], dtype=leaf.dtype, device=leaf.device)
-
-
-def _of_the_example(leaf):
-    """The tensor that a fake one carries, the number that a symbol is for the example; None where that is not known."""
-    from umbra._subclasses.fake_tensor import FakeTensor
-    if isinstance(leaf, FakeTensor):
-        return leaf.real_tensor
-    return _C._sym_observed(leaf) if isinstance(leaf, (_C.SymInt, _C.SymFloat, _C.SymBool)) else leaf
-
-
-def _mismatch(fake, real):
-    """How a fake result differs from what the operator gave: (the two values, what differs); None where it does not."""
-    def tensors(*values):
-        described = [f"{tensor.dtype} of {tuple(tensor.shape)}" for tensor in (fake, real)]
-        return values, f"a metadata mismatch between fake tensor {described[0]} and real tensor {described[1]},  at output"
-
-    if fake.dtype != real.dtype:
-        return tensors(fake.dtype, real.dtype)
-    for d, (a, b) in enumerate(zip(fake.shape, real.shape)):
-        if (a if type(a) is int else a.node.hint) not in (None, b):  # a size that only the run tells may be any
-            return (a, b), f"an output size mismatch between fake shape {a} and real shape {b}, at output.size({d})"
-    return None if fake.dim() == real.dim() else tensors(fake.dim(), real.dim())
-
-
-def refuse_mismatch(kind, data):
-    """What `drafting` is told where a wrong fake kernel is an error."""
-    from umbra._subclasses.fake_tensor import MetadataMismatchError
-    if kind == "MISMATCHED_FAKE_KERNEL":
-        raise MetadataMismatchError(f"Real tensor propagation found {data['difference']}, for func: {data['op']}")
-
-
 class CustomOpDef:
     """An operator made by `custom_op`; calling it calls the operator."""
 
@@ -120,7 +71,7 @@ class CustomOpDef:
         _libraries[self._qualname] = self._lib
         _definitions[self._qualname] = self
         self._opoverload = _C._get_overload(self._qualname)
-        self._written = [(i, a.name) for i, a in enumerate(self._opoverload._schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
+        self._written = written_arguments(self._opoverload)
         self._formula = Formula(self._opoverload)
         self._lib._register_fake(name, self._run_fake)
         self._device_place = None  # of the argument that says the device, where no tensor does
@@ -149,65 +100,18 @@ class CustomOpDef:
         return self._formula(*args, **kwargs)
 
     def _run_fake(self, /, *args, **kwargs):
-        report = getattr(_drafts, "report", None)
         if self._fake is not None:
             result = self._fake(*args, **kwargs)
-            return result if report is None else self._as_real_run(result, report, args, kwargs)
+            return result if draft_report() is None else checked_by_example(self._opoverload, result, args, kwargs)
         if "meta" in self._kernels:
             return self._run_kernel("meta", *args, **kwargs)
         if not self._opoverload._schema.returns:
             return None
-        real = None if report is None else self._run_real(args, kwargs)
-        if real is not None:
-            if not all(isinstance(leaf, Tensor) for leaf in tree_leaves(real)):
-                raise RuntimeError(f"propagate_real_tensors: we don't support operators that return non-Tensors. Got {self._opoverload._schema}")
-            report("MISSING_FAKE_KERNEL", {"op": str(self._opoverload)})
-            return tree_map(_of_unknown_sizes, real)
+        made = None if draft_report() is None else fake_by_example(self._opoverload, args, kwargs)
+        if made is not None:
+            return made
         raise NoFakeKernel(f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing to work. "
                            f"Please use `{getattr(self._init_fn, '__name__', 'op')}.register_fake` to add an fake impl.")
-
-    def _run_real(self, args, kwargs):
-        """What the operator gives for the example's arguments; None where one is not known. What it writes are copies."""
-        given = tree_leaves((args, kwargs))
-        real = tree_map(_of_the_example, (args, kwargs))
-        if any(b is None and a is not None for a, b in zip(given, tree_leaves(real))):
-            return None
-        versions = [(name, leaf, leaf._version) for name, leaf in self._read_tensors(*real)]
-        with no_dispatch():
-            real = self._with_copies(*real)
-            result = self._opoverload(*real[0], **real[1])
-        for name, leaf, version in versions:
-            if leaf._version != version:
-                raise RuntimeError(f"{self._qualname}: for argument '{name}': the operator's schema {self._opoverload._schema} specified that the operator does "
-                                   "not mutate the argument, but it wrote to it. Declare the write in the schema, as in 'Tensor(a!) name'.")
-        return result
-
-    def _with_copies(self, args, kwargs):
-        """The arguments with copies of the tensors that the operator writes."""
-        def copied(value):
-            return tree_map(lambda leaf: leaf.clone() if isinstance(leaf, Tensor) else leaf, value)
-        places, names = {i for i, _ in self._written}, {name for _, name in self._written}
-        return (tuple(copied(value) if i in places else value for i, value in enumerate(args)),
-                {name: copied(value) if name in names else value for name, value in kwargs.items()})
-
-    def _read_tensors(self, args, kwargs):
-        """The tensors that the schema does not let the operator write, with the names of their arguments."""
-        written = dict(self._written)
-        arguments = self._opoverload._schema.arguments
-        given = [(a.name, args[i] if i < len(args) else kwargs.get(a.name)) for i, a in enumerate(arguments) if i not in written]
-        return [(name, leaf) for name, value in given for leaf in tree_leaves(value) if isinstance(leaf, Tensor) and not leaf.is_inference()]
-
-    def _as_real_run(self, result, report, args, kwargs):
-        """The fake result, or one of unknown sizes where the operator itself gives other sizes."""
-        real = self._run_real(args, kwargs)
-        for fake, actual in zip(tree_leaves(result), tree_leaves(real)):
-            wrong = _mismatch(fake, actual) if isinstance(fake, Tensor) and isinstance(actual, Tensor) else None
-            if wrong:
-                (expected, given), difference = wrong
-                reason = f"mismatch between fake value {expected} and real value {given} "
-                report("MISMATCHED_FAKE_KERNEL", {"op": str(self._opoverload), "reason": reason, "difference": difference})
-                return tree_map(_of_unknown_sizes, real)
-        return result
 
     def register_kernel(self, device_types, fn=None, /):
         """A kernel for a device ("cpu"), several, or all that have none of their own (None)."""

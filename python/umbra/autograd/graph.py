@@ -73,6 +73,7 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
     there where `mode` is "any"."""
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    tensors = [_C._as_captured(tensor) for tensor in tensors]
     nodes = [_history(tensor) for tensor in tensors]
     passes = {}  # by backward pass: the gradients that are there
     if mode == "any":

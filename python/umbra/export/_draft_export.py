@@ -4,7 +4,7 @@ import re
 import warnings
 
 from umbra._dynamo.exc import UserError
-from umbra._library.custom_ops import drafting
+from umbra._library.examples import drafted
 from umbra.export._trace import run_export
 from umbra.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollection
 from umbra.utils import _pytree as pytree
@@ -84,8 +84,11 @@ def draft_export(mod, args, kwargs=None, *, dynamic_shapes=None, preserve_module
         if not any(known.data["op"] == data["op"] for known in kernels):
             kernels.append(FailureReport(FailureType[kind], data))
 
-    with drafting(report):
-        program, failures = _run(mod, args, kwargs, dynamic_shapes, answers, options)
+    def run():
+        del answers[:]
+        return _run(mod, args, kwargs, dynamic_shapes, answers, options)
+
+    program, failures = drafted(run, report)
     failures = [FailureReport(FailureType.DATA_DEPENDENT_ERROR, {"expr": text, "stack": stack}) for text, stack in answers] + kernels + failures
     program._report, program._is_draft = DraftExportReport(failures, {}, {}, {}), True
     if failures:

@@ -17,7 +17,7 @@ from umbra._dynamo.exc import TorchDynamoException, Unsupported, user_error
 from umbra._export.builtins import symbolic_builtins
 from umbra._export.functions import NotedFunctions
 from umbra._functorch import config as functorch_config
-from umbra._library.custom_ops import drafting, refuse_mismatch
+from umbra._library.examples import drafting, refuse_mismatch
 from umbra.compiler import _capturing, is_exporting
 from umbra.export import _custom_meta, _tree, _wrappers
 from umbra.export._shapes import read_dynamic_shapes, shapes_by_leaf

@@ -1,7 +1,6 @@
 """ExportedProgram: a program captured whole, and the module it can be made into again."""
 import ast
 import collections
-import contextlib
 import copy
 import html
 import inspect
@@ -12,7 +11,7 @@ import warnings
 
 from umbra import _C
 from umbra._C import Size
-from umbra._library.custom_ops import drafting
+from umbra._library.examples import drafted
 from umbra._options import not_built
 from umbra.export import _custom_meta, _tree
 from umbra.export.graph_signature import (  # noqa: F401 (kinds by their names in PyTorch's module)
@@ -408,21 +407,19 @@ class ExportedProgram:
         table = decomp_utils.CustomDecompTable() if decomp_table is None else decomp_table
         table = table._with_later_composites() if isinstance(table, decomp_utils.CustomDecompTable) else dict(table)
         functions, own = decomp_utils.split_table(table)
-        with self._as_drafted():
-            program = self._synchronised().decompose(functions, own, decomp_utils.kept_composites(table))
+        program = self._as_drafted(lambda: self._synchronised().decompose(functions, own, decomp_utils.kept_composites(table)))
         result = ExportedProgram(program, self._example_inputs, *self.call_spec, self._state, self._call_specs)
         _custom_meta.carry_over(result, self.graph_module)
         result._is_draft = self._is_draft
         return result
 
-    def _as_drafted(self):
-        """While it lasts, what a draft calls without knowing what it gives for fakes runs on the example's tensors; the report has said so."""
-        return drafting(lambda kind, data: None) if self._is_draft else contextlib.nullcontext()
+    def _as_drafted(self, run):
+        """What `run()` gives. What a draft calls without knowing what it gives for fakes runs on the example's tensors; the report has said so."""
+        return drafted(run, lambda kind, data: None) if self._is_draft else run()
 
     def _without_composites(self):
         """The program as autograd sees it from below: without writes, and with composites in their parts."""
-        with self._as_drafted():
-            program = self._synchronised().decompose({}, [], None)
+        program = self._as_drafted(lambda: self._synchronised().decompose({}, [], None))
         return ExportedProgram(program, self._example_inputs, *self.call_spec, self._state, self._call_specs)
 
     def module(self, check_guards=True):

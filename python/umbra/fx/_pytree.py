@@ -30,9 +30,9 @@ def tree_flatten_spec(tree, spec):
     if spec.is_leaf():
         return [tree]
     flatten, matches = _flattener(spec)
+    children = flatten(tree, spec)  # an error of Python's where an entry is missing
     if isinstance(tree, (dict, list, tuple)) and matches is not None and not matches(tree, spec):
         raise ValueError(f"the graph was made for {spec}, which {len(tree)} entries are not")
-    children = flatten(tree, spec)
     return [leaf for child, child_spec in zip(children, spec.children()) for leaf in tree_flatten_spec(child, child_spec)]
 
 

@@ -9,7 +9,7 @@ from umbra._options import not_built
 from umbra.fx import node as _node  # noqa: F401  (completes Node)
 from umbra.fx._targets import name_of, resolve
 from umbra.fx._codegen import CodeGen, code_of, names_of_types, on_generate_code
-from umbra.fx.node import map_aggregate, map_arg, with_type
+from umbra.fx.node import map_aggregate, map_arg, named_tuples_by_nodes, with_type
 from umbra.utils import _pytree as pytree
 
 
@@ -106,6 +106,8 @@ def create_node(self, op, target, args=None, kwargs=None, name=None, type_expr=N
         kind, wanted = ("str", "Callable") if isinstance(target, str) else (_typename(target), "str")
         label = name or (target if isinstance(target, str) else getattr(target, "__name__", "function"))
         raise ValueError(f"Node [graph = {self}, name = '{label}'] target {target} has type {kind} but a {wanted} is expected")
+    if op.startswith("call_"):
+        args, kwargs = named_tuples_by_nodes(self, (args, kwargs))
     return _typed(self._create_node(op, target, args, kwargs, name or ""), type_expr)
 
 

@@ -319,6 +319,7 @@ class GraphModule(Module):
                 raise TypeError(f"forward() got an unexpected keyword argument '{next(iter(kwargs))}'")
             leaves, spec = pytree.tree_flatten(args)
             if spec != in_spec:
+                _refuse_missing(args, in_spec)
                 raise ValueError(f"the arguments have the structure {spec}, the graph was made for {in_spec}")
             inputs = leaves
         else:
@@ -475,6 +476,17 @@ def _attributes_of(graph):
     for node in graph._find_nodes(["get_attr", "call_module"]):
         found.setdefault(node.target, node)
     return found
+
+
+def _refuse_missing(args, spec):
+    """Python's own error where an argument, or an entry of one, is not there."""
+    from umbra.fx._pytree import tree_flatten_spec
+    count = len(spec.children())
+    if len(args) < count:
+        raise TypeError(f"forward() missing {count - len(args)} required positional argument{'s' if count - len(args) > 1 else ''}")
+    for value, child in zip(args, spec.children()):
+        if child.type is not None and isinstance(value, child.type):
+            tree_flatten_spec(value, child)
 
 
 def _arrange(output, results):

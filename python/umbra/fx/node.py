@@ -133,6 +133,40 @@ def _update_arg(self, idx, arg):
     self.args = tuple(args)
 
 
+def named_tuples_by_nodes(graph, arguments):
+    """Arguments of a call in which each named tuple is a node of its own that makes it, as a trace has it: arguments know tuples alone."""
+    def by_nodes(value):
+        if isinstance(value, tuple):
+            items = tuple(map(by_nodes, value))
+            return graph.create_node("call_function", type(value), items) if hasattr(value, "_fields") else items
+        if isinstance(value, list):
+            return list(map(by_nodes, value))
+        if isinstance(value, dict):
+            return {key: by_nodes(item) for key, item in value.items()}
+        return value
+    return by_nodes(arguments) if _has_named_tuple(arguments) else arguments
+
+
+def _has_named_tuple(value):
+    if isinstance(value, (tuple, list)):
+        return hasattr(value, "_fields") or any(map(_has_named_tuple, value))
+    return isinstance(value, dict) and any(map(_has_named_tuple, value.values()))
+
+
+def _setter_of(arguments):
+    """Sets a call's arguments, behind the nodes of the named tuples among them."""
+    def set_arguments(self, value):
+        if self.op.startswith("call_") and _has_named_tuple(value):
+            with self.graph.inserting_before(self):
+                value = named_tuples_by_nodes(self.graph, value)
+        arguments.fset(self, value)
+    return set_arguments
+
+
+def _update_kwarg(self, key, arg):
+    self.kwargs = {**self.kwargs, key: arg}
+
+
 def _pretty_print_target(self, target):
     """What a graph's lines show of a target."""
     if isinstance(target, str):
@@ -242,5 +276,8 @@ Node.is_impure = _is_impure
 Node.replace_all_uses_with = _replace_all_uses_with
 Node.insert_arg = _insert_arg
 Node.update_arg = _update_arg
+Node.update_kwarg = _update_kwarg
+Node.args = property(Node.args.fget, _setter_of(Node.args))
+Node.kwargs = property(Node.kwargs.fget, _setter_of(Node.kwargs))
 Node._pretty_print_target = _pretty_print_target
 Node._rename = lambda self, candidate: None if candidate == self.name else setattr(self, "name", candidate)

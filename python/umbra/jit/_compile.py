@@ -13,6 +13,7 @@ import warnings
 import umbra
 from umbra import _C
 from umbra._C import Tensor
+from umbra._ops import OpOverloadPacket
 from umbra.jit import _annotations
 from umbra.jit._annotations import modifier_of
 from umbra.jit._script_module import ScriptModule
@@ -313,6 +314,8 @@ def describe(value, name, owner=None):
         return "function", value._function
     if isinstance(value, _FUNCTION):
         return "builtin", "aten::" + value.__name__
+    if isinstance(value, OpOverloadPacket):
+        return "builtin", value._qualified_op_name
     try:
         if value in _SPECIAL:
             return "builtin", _SPECIAL[value]

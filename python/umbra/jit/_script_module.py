@@ -139,7 +139,7 @@ class ScriptMethod(Compiled):
         self._function = owner._get_method(name)
 
     def __call__(self, *args, **kwargs):
-        return self.owner.call(self.name, *args, **kwargs)
+        return _call(self.owner, self.name, args, kwargs)
 
 
 class ScriptModule(Module):
@@ -216,7 +216,7 @@ class ScriptModule(Module):
         c = self.__dict__.get("_c")
         if c is None:
             raise NotImplementedError(f"Module [{type(self).__name__}] is missing the required \"forward\" function")
-        return c.call("forward", *args, **kwargs)
+        return _call(c, "forward", args, kwargs)
 
     # What a program has to show.
     @property
@@ -285,14 +285,37 @@ class ScriptModule(Module):
         raise RuntimeError("ScriptModules cannot be pickled; use torch.jit.save and torch.jit.load")
 
 
+def _call(c, name, args, kwargs):
+    """Calls a method of a program; one that is given Proxies is recorded."""
+    try:
+        return c.call(name, *args, **kwargs)
+    except RuntimeError:
+        recorded = _recorded(c, name, args, kwargs)
+        if recorded is None:
+            raise
+        return recorded
+
+
+def _recorded(c, name, args, kwargs):
+    """The Proxy of such a call, which a symbolic trace takes whole; None where no argument is a Proxy."""
+    from umbra.fx.proxy import Proxy
+    tracer = next((a.tracer for a in (*args, *kwargs.values()) if isinstance(a, Proxy)), None)
+    if tracer is None:
+        return None
+    owner = next((module for module in tracer.root.modules() if module.__dict__.get("_c") is c), None)
+    return None if owner is None else tracer.create_proxy("call_method", name, (owner, *args), kwargs)
+
+
 def call_compiled(c, args, kwargs):
     """Calls a module of a program: its compiled hooks run around `forward`."""
     before, after = c.class_().hooks()
+    if (before or after) and (recorded := _recorded(c, "__call__", args, kwargs)) is not None:
+        return recorded
     for hook in before:
         changed = c.call(hook, args)
         if changed is not None:
             args = changed if isinstance(changed, tuple) else (changed,)
-    result = c.call("forward", *args, **kwargs)
+    result = _call(c, "forward", args, kwargs)
     for hook in after:
         changed = c.call(hook, args, result)
         result = result if changed is None else changed

@@ -67,12 +67,11 @@ class LRScheduler:
         self.base_lrs = [copied(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._optimizer_step = _plain_step(optimizer)
-        self._get_lr_called_within_step = False
         self._initial_step()
 
     def _initial_step(self):
         """The step that gives the first rates. Packages call it again."""
-        self._step_count, self._is_initial = 0, True
+        self._step_count, self._is_initial, self._get_lr_called_within_step = 0, True, False
         self.step()
         self._is_initial = False
 

@@ -67,9 +67,9 @@ class LBFGS(Optimizer):
             state["n_iter"] += 1
             direction = self._direction(gradient, group, state)
             before, state["prev_flat_grad"], state["prev_loss"] = loss, gradient.clone(), loss
-            rate = _get_value(group["lr"])
-            length = min(1.0, (1.0 / gradient.abs().sum()).item()) * rate if state["n_iter"] == 1 else rate
-            state["d"], state["t"] = direction, length
+            rate = group["lr"]
+            state["d"], state["t"] = direction, min(1.0, 1.0 / gradient.abs().sum()) * rate if state["n_iter"] == 1 else rate
+            length = _get_value(state["t"])
             slope = gradient.dot(direction)
             if slope > -group["tolerance_change"]:
                 break
@@ -101,9 +101,10 @@ class LBFGS(Optimizer):
             return found
 
         search = StrongWolfeSearch(look, direction, loss, gradient, slope, group["tolerance_change"], tries)
-        point = search.run(state["t"])
+        length = state["t"]
+        point = search.run(_get_value(length))
         self._add_grad(point.length, direction)
-        state["t"] = point.length
+        state["t"] = gradient.new_tensor(point.length) if isinstance(length, umbra.Tensor) else point.length
         return point.loss, point.gradient, search.evaluations
 
     @staticmethod

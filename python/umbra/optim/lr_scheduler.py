@@ -192,7 +192,7 @@ class MultiplicativeLR(_FunctionLR):
 
     @for_steps
     def get_lr(self):
-        if self.last_epoch == 0 or self._resumes():
+        if self._is_initial:
             return self._rates()
         return [rate * factor(self.last_epoch) for rate, factor in zip(self._rates(), self.lr_lambdas)]
 
@@ -447,8 +447,10 @@ class ChainedScheduler(LRScheduler):
         self._last_lr = self._rates()
 
     def _update_lr(self, epoch=None):
+        if epoch is not None:
+            raise NotImplementedError("a ChainedScheduler cannot start at a milestone of a SequentialLR")
         for scheduler in self._schedulers:
-            scheduler._update_lr(epoch)
+            scheduler._update_lr()
         self._last_lr = self._rates()
 
     def _take_back(self):
@@ -482,7 +484,9 @@ class SequentialLR(LRScheduler):
         for scheduler in schedulers:
             scheduler._take_back()
         first = schedulers[bisect.bisect_right(self._milestones, 0)]
+        first._is_initial = True
         first._update_lr()
+        first._is_initial = False
         self._last_lr = first.get_last_lr()
 
     def step(self):

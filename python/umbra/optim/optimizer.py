@@ -117,22 +117,37 @@ def count_of(number, group):
     return number if group["capturable"] else number.item()
 
 
+def _stays_a_tensor(group, factor):
+    """Whether a factor that is a tensor is computed with as one: nothing may be read back from its device, or its gradient is asked for."""
+    return group.get("capturable") or (group["differentiable"] and factor.requires_grad)
+
+
 def add_scaled(target, values, factor, group):
-    """`target += factor * values`, whose factor may be a tensor that is not read."""
-    return target.add_(values * factor) if group["capturable"] and isinstance(factor, Tensor) else target.add_(values, alpha=factor)
+    """`target += factor * values`."""
+    if isinstance(factor, Tensor):
+        if _stays_a_tensor(group, factor):
+            return target.add_(values * factor)
+        factor = factor.item()
+    return target.add_(values, alpha=factor)
 
 
 def add_quotient(target, numerator, denominator, factor, group):
-    """`target += factor * numerator / denominator`, whose factor may be a tensor that is not read."""
-    if group["capturable"] and isinstance(factor, Tensor):
-        return target.add_(numerator * factor / denominator)
+    """`target += factor * numerator / denominator`."""
+    if isinstance(factor, Tensor):
+        if _stays_a_tensor(group, factor):
+            if group["differentiable"]:  # later steps change the state, whose values the gradients need
+                numerator, denominator = numerator.clone(), denominator.clone()
+            return target.add_(numerator * factor / denominator)
+        factor = factor.item()
     return target.addcdiv_(numerator, denominator, value=factor)
 
 
 def add_square(target, values, factor, group):
-    """`target += factor * values ** 2`, whose factor may be a tensor that is not read."""
-    if group["capturable"] and isinstance(factor, Tensor):
-        return target.add_(values * values * factor)
+    """`target += factor * values ** 2`."""
+    if isinstance(factor, Tensor):
+        if _stays_a_tensor(group, factor):
+            return target.add_(values * values * factor)
+        factor = factor.item()
     return target.addcmul_(values, values, value=factor)
 
 

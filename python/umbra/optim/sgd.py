@@ -1,7 +1,8 @@
 """Gradient descent, with momentum."""
 import umbra
+from umbra._C import Tensor
 from umbra.optim._as_function import as_function
-from umbra.optim.optimizer import Optimizer, check_implementation, check_options, decayed
+from umbra.optim.optimizer import Optimizer, add_scaled, check_implementation, check_options, decayed
 
 
 class SGD(Optimizer):
@@ -47,7 +48,11 @@ class SGD(Optimizer):
             else:
                 buffer.mul_(group["momentum"]).add_(gradient, alpha=1 - group["dampening"])
             gradient = gradient.add(buffer, alpha=group["momentum"]) if group["nesterov"] else buffer
-        parameter.add_(gradient, alpha=-group["lr"])
+        rate = group["lr"]
+        if isinstance(rate, Tensor):
+            add_scaled(parameter, gradient, -rate, group)
+        else:
+            parameter.add_(gradient, alpha=-rate)
 
 
 sgd = as_function(SGD, "sgd", {"momentum_buffer_list": "momentum_buffer"},

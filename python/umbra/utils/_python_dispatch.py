@@ -38,9 +38,17 @@ class BaseTorchDispatchMode(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+def _machinery():
+    """Stand-ins and captures that are under way, in the order in which torch's stack has them below users' modes."""
+    from umbra._guards import active_fake_mode
+    from umbra.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
+    fake, tracer = active_fake_mode(), _C._active_tracer("Proxy")
+    return ([] if fake is None else [fake]) + ([] if tracer is None else [ProxyTorchDispatchMode(tracer)])
+
+
 @contextlib.contextmanager
 def _disable_current_modes():
-    modes = _C._dispatch_modes()
+    modes = [*_C._dispatch_modes(), *_machinery()]
     with _C._NoModes():
         yield modes
 
@@ -49,24 +57,27 @@ def _disable_current_modes():
 def _pop_mode_temporarily(_=None):
     """Without the mode that was entered last, which it gives."""
     mode = _get_current_dispatch_mode()
-    _C._pop_dispatch_mode(mode)
+    if mode is None:
+        raise AssertionError("no mode is entered")
+    mode.__exit__(None, None, None)
     try:
         yield mode
     finally:
-        _C._push_dispatch_mode(mode)
+        mode.__enter__()
 
 
 def _get_current_dispatch_mode():
-    modes = _C._dispatch_modes()
-    return modes[-1] if modes else None
+    return next(reversed(_get_current_dispatch_mode_stack()), None)
 
 
 def _get_current_dispatch_mode_stack():
-    return list(_C._dispatch_modes())
+    return [*_machinery(), *_C._dispatch_modes()]
 
 
 def is_in_torch_dispatch_mode(include_infra_modes=True):
     """Whether a mode is entered; without `include_infra_modes`, one that does not say of itself that it is machinery."""
+    if include_infra_modes and (_machinery() or _C._active_tracer("PreProxy") is not None):
+        return True
     return any(include_infra_modes or not type(mode).is_infra_mode() for mode in _C._dispatch_modes())
 
 

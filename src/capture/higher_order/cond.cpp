@@ -46,6 +46,25 @@ void check_same_kind(const Value& a, const Value& b, size_t i) {
   check_same("dim", x.dim(), y.dim());
 }
 
+/// The dimensions from the one whose elements lie closest, those of one element left out.
+std::vector<int64_t> order_of_dims(const Tensor& t) {
+  std::vector<int64_t> dims;
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (to_string(t.sym_sizes()[d]) != "1") dims.push_back(d);
+  std::ranges::stable_sort(dims, [&](int64_t a, int64_t b) { return t.sym_strides()[a] < t.sym_strides()[b]; });
+  return dims;
+}
+
+/// The program that follows takes one order for granted.
+void check_order(const Tensor& x, const Tensor& y) {
+  std::string of_true = to_string(x.sym_strides()), of_false = to_string(y.sym_strides());
+  check(of_true == of_false || order_of_dims(x) == order_of_dims(y),
+        "The sorted order of strides of the two branches' output doesn't match. this indicates the contiguousness of "
+        "the two branches are different. True branch has stride ",
+        of_true, " but false branch has stride ", of_false,
+        ".Consider using contiguous() to make the two branches have the same contiguousness.");
+}
+
 /// What two branches give for one result, of which nobody can say which it will be. Numbers and sizes that differ are
 /// told by the run alone: symbols, where there is an environment to have them.
 class Merge {
@@ -61,7 +80,10 @@ class Merge {
       sizes[d] = either("size", x.sym_sizes()[d], y.sym_sizes()[d], true);
       same &= sizes[d].raw() == x.sym_sizes()[d].raw();
     }
-    if (same) return fresh({a})[0];
+    if (same) {
+      check_order(x, y);
+      return fresh({a})[0];
+    }
     check<NotImplementedError>(x.is_contiguous() && y.is_contiguous(),
                                "torch.cond: branches that give tensors of different sizes must give contiguous ones");
     return Value(fake_mode_of(x)->make(TensorSpec(sizes, x.dtype(), x.device())));

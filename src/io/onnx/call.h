@@ -73,11 +73,15 @@ class Call {
   const fx::Node& node_;
 };
 
+/// The norm of that order along dimensions.
+Name norm(const Call& c, const Name& self, double order, const std::vector<int64_t>& dims, bool keep);
+
 /// What the calls of an operator become, by the operator's name.
 using Table = std::unordered_map<std::string, std::function<void(Call&)>>;
 void add_pointwise(Table& table);
 void add_shapes(Table& table);
 void add_indexing(Table& table);
+void add_places(Table& table);
 void add_reductions(Table& table);
 void add_networks(Table& table);
 void add_composed(Table& table);

@@ -1,8 +1,7 @@
 // Operators without a counterpart of their own, made of several: random numbers, distances, bags of embeddings.
-#include <cmath>
 #include <limits>
 
-#include "io/onnx/call.h"
+#include "io/onnx/formula.h"
 
 namespace umbra::io::onnx {
 
@@ -17,30 +16,33 @@ void add_random(Table& table) {
         Name shape = like ? c["self"] : c.emit("ConstantOfShape", {c.sizes("size")});
         c.give(c.emit(type, {shape}, Attributes().set("dtype", element_type(c.result_type()))));
       };
+  // From uniform numbers of [0, 1).
+  auto from_uniform = [&](const std::string& name, const char* shape, const char* formula) {
+    table[name] = [shape, formula](Call& c) {
+      DType real = is_floating(c.result_type()) ? c.result_type() : DType::Float32;
+      std::string given = shape;
+      Name like = c.emit("ConstantOfShape", {given == "self" ? c.emit("Shape", {c["self"]}) : c.sizes(shape)});
+      Name u = c.emit("RandomUniformLike", {like}, Attributes().set("dtype", element_type(real)));
+      Bindings names = {{"u", u}};
+      for (const char* bound : {"low", "high"})
+        if (c.node().target().op()->schema().find(bound) >= 0) names.emplace_back(bound, c.as(bound, real));
+      Name made = evaluate(c, formula, names);
+      c.give(c.model.cast(made, real, c.result_type()));
+    };
+  };
+  from_uniform("aten::uniform", "self", "Add(from, Mul(u, Sub(to, from)))");
+  from_uniform("aten::exponential", "self", "Neg(Div(Log(Sub(1, u)), lambd))");
+  from_uniform("aten::randint", "size", "Floor(Mul(u, high))");
+  from_uniform("aten::randint.low", "size", "Add(low, Floor(Mul(u, Sub(high, low))))");
 }
 
 // ---- distances ----
 
-Name sum_of_last(const Call& c, const char* type, const Name& value) {
-  return c.emit(type, {value, c.model.list({-1})}, Attributes().set("keepdims", 0));
-}
-
 /// Between the rows of two matrices.
 void distances(Call& c) {
-  DType dtype = c.result_type();
-  double p = c.plain("p").to_double();
   Name rows = c.emit("Unsqueeze", {c["x1"], c.model.list({-2})});
   Name columns = c.emit("Unsqueeze", {c["x2"], c.model.list({-3})});
-  Name off = c.emit("Abs", {c.emit("Sub", {rows, columns})});
-  if (p == 1) return c.give(sum_of_last(c, "ReduceSum", off));
-  if (p == 2) return c.give(sum_of_last(c, "ReduceL2", off));
-  if (std::isinf(p)) return c.give(sum_of_last(c, "ReduceMax", off));
-  if (p == 0) {
-    Name differs = c.model.cast(c.emit("Greater", {off, c.model.scalar(0, dtype)}), DType::Bool, dtype);
-    return c.give(sum_of_last(c, "ReduceSum", differs));
-  }
-  Name sum = sum_of_last(c, "ReduceSum", c.emit("Pow", {off, c.model.scalar(p, dtype)}));
-  c.give(c.emit("Pow", {sum, c.model.scalar(1 / p, dtype)}));
+  c.give(norm(c, c.emit("Sub", {rows, columns}), c.plain("p").to_double(), {-1}, false));
 }
 
 // ---- bags of embeddings ----
@@ -98,6 +100,18 @@ void embedding_bag(Call& c) {
 void add_composed(Table& table) {
   add_random(table);
   table["aten::_cdist_forward"] = distances;
+  table["aten::_trilinear"] = [](Call& c) {
+    Name product;
+    for (auto [name, dims] : {std::pair("i1", "expand1"), {"i2", "expand2"}, {"i3", "expand3"}}) {
+      Name factor = c.emit("Unsqueeze", {c[name], c.model.list(c.numbers(dims))});
+      product = product.empty() ? factor : c.emit("Mul", {product, factor});
+    }
+    c.give(c.emit("ReduceSum", {product, c.model.list(c.numbers("sumdim"))}, Attributes().set("keepdims", 0)));
+  };
+  table["aten::_linalg_det"] = [](Call& c) {
+    if (c.uses(1) || c.uses(2)) c.refuse("factors beside the determinant");
+    c.give_many({c.emit("Det", {c["A"]}), "", ""});
+  };
   table["aten::_embedding_bag"] = table["aten::_embedding_bag_forward_only"] = embedding_bag;
 }
 

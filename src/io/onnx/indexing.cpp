@@ -13,6 +13,8 @@ namespace {
 struct Places {
   std::vector<fx::Argument> tensors;
   std::vector<int64_t> dims;
+  /// Whether there is one mask and nothing else; its dimensions are all there.
+  bool mask() const { return tensors.size() == 1 && tensors[0].node()->meta.val.tensor_ref().dtype() == DType::Bool; }
 };
 
 Places places_of(const Call& c) {
@@ -26,6 +28,8 @@ Places places_of(const Call& c) {
     if (given) out.tensors.push_back(item), out.dims.push_back(d);
     d += covered;
   }
+  if (!out.mask()) return out;
+  for (int64_t i = 1; i < out.tensors[0].node()->meta.val.tensor_ref().dim(); ++i) out.dims.push_back(out.dims[0] + i);
   return out;
 }
 
@@ -36,8 +40,7 @@ Name rows_of_mask(const Call& c, const fx::Argument& mask) {
 
 /// Indices of several dimensions as rows: [..., number of dimensions].
 Name rows_of(const Call& c, const Places& places) {
-  if (places.tensors.size() == 1 && places.tensors[0].node()->meta.val.tensor_ref().dtype() == DType::Bool)
-    return rows_of_mask(c, places.tensors[0]);
+  if (places.mask()) return rows_of_mask(c, places.tensors[0]);
   Names parts;
   Name whole = c.value(places.tensors[0], DType::Int64);
   for (size_t i = 1; i < places.tensors.size(); ++i)
@@ -73,21 +76,21 @@ struct Picked {
 };
 
 Picked pick(const Call& c, const Places& places) {
-  bool mask = places.tensors.size() == 1 && places.tensors[0].node()->meta.val.tensor_ref().dtype() == DType::Bool;
-  if (mask && places.dims[0] != 0) c.refuse("a mask behind other dimensions");
   Picked out{c["self"], {}, {}, {}, {}};
-  if (!mask) out.order = indexed_first(c, places);
+  out.order = indexed_first(c, places);
   if (is_in_order(out.order)) out.order.clear();
   else out.self = c.emit("Transpose", {out.self}, Attributes().set("perm", out.order));
   out.rows = rows_of(c, places);
   out.elements = c.emit("GatherND", {out.self, out.rows});
   bool adjacent = true;
   for (size_t i = 1; i < places.dims.size(); ++i) adjacent &= places.dims[i] == places.dims[i - 1] + 1;
-  if (mask || places.dims[0] == 0 || !adjacent) return out;
+  if (places.dims[0] == 0 || !adjacent) return out;
   // Adjacent indices leave their result where they stood.
   int64_t own = 0, before = places.dims[0], others = c.rank("self") - static_cast<int64_t>(places.dims.size());
-  for (const fx::Argument& tensor : places.tensors)
-    own = std::max(own, tensor.node()->meta.val.tensor_ref().dim());  // they broadcast together
+  if (places.mask()) own = 1;
+  else
+    for (const fx::Argument& tensor : places.tensors)
+      own = std::max(own, tensor.node()->meta.val.tensor_ref().dim());  // they broadcast together
   for (int64_t d = 0; d < before; ++d) out.back.push_back(own + d);
   for (int64_t d = 0; d < own; ++d) out.back.push_back(d);
   for (int64_t d = own + before; d < own + others; ++d) out.back.push_back(d);
@@ -106,8 +109,7 @@ std::vector<int64_t> inverse(const std::vector<int64_t>& order) {
 
 void index(Call& c) {
   Places places = places_of(c);
-  bool mask = places.tensors.size() == 1 && places.tensors[0].node()->meta.val.tensor_ref().dtype() == DType::Bool;
-  if (places.tensors.size() == 1 && !mask)
+  if (places.tensors.size() == 1 && !places.mask())
     return c.give(c.emit("Gather", {c["self"], c.value(places.tensors[0], DType::Int64)},
                          Attributes().set("axis", places.dims[0])));
   Picked picked = pick(c, places);

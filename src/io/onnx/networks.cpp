@@ -1,8 +1,11 @@
 // Products, convolutions, norms, poolings, resampling and attention.
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
 
-#include "io/onnx/call.h"
+#include "io/onnx/formula.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::io::onnx {
@@ -27,6 +30,13 @@ void add_products(Table& table) {
       Name product = scaled(c, c.emit("MatMul", {c[a], c[b]}), "alpha");
       if (c.plain("beta").to_double() == 0) return c.give(product);
       c.give(c.emit("Add", {scaled(c, c["self"], "beta"), product}));
+    };
+  for (auto [name, product] :
+       {std::pair("addmv", "MatMul(@mat, @vec)"), {"addbmm", "ReduceSum{keepdims=0}(MatMul(@batch1, @batch2), [0])"}})
+    table[concat("aten::", name)] = [product = product](Call& c) {
+      Name scaled = c.emit("Mul", {evaluate(c, product), c.as("alpha", c.result_type())});
+      if (c.plain("beta").to_double() == 0) return c.give(scaled);
+      c.give(evaluate(c, "Add(Mul(@self, beta), product)", {{"product", scaled}}));
     };
   table["aten::linear"] = [](Call& c) {
     Name weight = c["weight"];
@@ -140,11 +150,19 @@ void convolution_backward(Call& c) {
 
 struct Pool {
   std::vector<int64_t> kernel, stride, pads;
+  Name input;    // with a batch
+  bool batched;  // whether it had one
+  /// A result without the batch that was added.
+  Name own(const Call& c, const Name& made) const {
+    return batched ? made : c.emit("Squeeze", {made, c.model.list({0})});
+  }
 };
 Pool pool_of(const Call& c, size_t spatial) {
-  Pool pool{c.numbers("kernel_size", spatial), c.numbers("stride", spatial), c.numbers("padding", spatial)};
+  bool batched = c.rank("self") == static_cast<int64_t>(spatial) + 2;
+  Name input = batched ? c["self"] : c.emit("Unsqueeze", {c["self"], c.model.list({0})});
+  Pool pool{c.numbers("kernel_size", spatial), c.numbers("stride", spatial), c.numbers("padding", spatial), input,
+            batched};
   if (pool.stride.empty()) pool.stride = pool.kernel;
-  if (c.rank("self") != static_cast<int64_t>(spatial) + 2) c.refuse("an input without a batch");
   return pool;
 }
 /// With ceil_mode PyTorch leaves out a last window that would start behind the input and its padding; ONNX does not.
@@ -174,40 +192,72 @@ void max_pool(Call& c, size_t spatial) {
   Attributes attributes = attributes_of(pool);
   attributes.set("dilations", c.numbers("dilation", spatial)).set("ceil_mode", c.flag("ceil_mode"));
   bool single = c.node().meta.val.is_tensor();
-  if (single || !c.uses(1))
-    return single ? c.give(c.emit("MaxPool", {c["self"]}, attributes))
-                  : c.give_many({c.emit("MaxPool", {c["self"]}, attributes), ""});
+  if (single || !c.uses(1)) {
+    Name made = pool.own(c, c.emit("MaxPool", {pool.input}, attributes));
+    return single ? c.give(made) : c.give_many({made, ""});
+  }
   // ONNX counts through the whole tensor, PyTorch within each plane.
-  Names made = c.model.emit_many("MaxPool", {c["self"]}, 2, attributes);
-  Name plane = c.emit("ReduceProd", {c.emit("Shape", {c["self"]}, Attributes().set("start", 2))},
-                      Attributes().set("keepdims", 0));
-  c.give_many({made[0], c.emit("Mod", {made[1], plane})});
+  Names made = c.model.emit_many("MaxPool", {pool.input}, 2, attributes);
+  Name places = evaluate(c, "Mod(places, ReduceProd{keepdims=0}(Shape{start=2}(input)))",
+                         {{"places", made[1]}, {"input", pool.input}});
+  c.give_many({pool.own(c, made[0]), pool.own(c, places)});
 }
 
 void average_pool(Call& c, size_t spatial) {
-  if (spatial > 1 && c.has("divisor_override")) c.refuse("divisor_override");
+  bool divided = spatial > 1 && c.has("divisor_override");
+  if (divided && c.flag("ceil_mode")) c.refuse("divisor_override with ceil_mode");
   Pool pool = pool_of(c, spatial);
   check_last_windows(c, pool, std::vector<int64_t>(spatial, 1));
   Attributes attributes = attributes_of(pool);
-  attributes.set("count_include_pad", c.flag("count_include_pad")).set("ceil_mode", c.flag("ceil_mode"));
-  c.give(c.emit("AveragePool", {c["self"]}, attributes));
+  attributes.set("count_include_pad", divided || c.flag("count_include_pad")).set("ceil_mode", c.flag("ceil_mode"));
+  Name made = pool.own(c, c.emit("AveragePool", {pool.input}, attributes));
+  if (!divided) return c.give(made);
+  int64_t count = std::accumulate(pool.kernel.begin(), pool.kernel.end(), int64_t{1}, std::multiplies<>());
+  double factor = static_cast<double>(count) / static_cast<double>(c.number("divisor_override"));
+  c.give(c.emit("Mul", {made, c.model.scalar(factor, c.result_type())}));
 }
 
-void adaptive_average_pool(Call& c, size_t spatial) {
-  std::vector<int64_t> wanted = c.numbers("output_size", spatial), dims, kernel;
-  bool ones = true;
+/// Windows that together are the whole, one for each element of the result: dimension by dimension, since a mean of
+/// means over windows of one size, and an extreme of extremes, is that of all.
+void adaptive_pool(Call& c, size_t spatial, const char* reduction) {
+  bool single = c.node().meta.val.is_tensor();
+  std::vector<int64_t> wanted = c.numbers("output_size", spatial);
+  if (!single && c.uses(1)) c.refuse("places of the largest elements");
+  Name value = c["self"];
   for (size_t i = 0; i < spatial; ++i) {
-    ones &= wanted[i] == 1;
-    dims.push_back(static_cast<int64_t>(i) + c.rank("self") - static_cast<int64_t>(spatial));
+    int64_t d = static_cast<int64_t>(i) + c.rank("self") - static_cast<int64_t>(spatial);
+    auto window = [&](const Name& part) {
+      return c.emit(reduction, {part, c.model.list({d})}, Attributes().set("keepdims", 1));
+    };
+    if (wanted[i] == 1) {
+      value = window(value);
+      continue;
+    }
+    SymInt size = c.tensor("self").sym_sizes()[d];
+    if (size.is_symbolic()) c.refuse("windows of sizes that vary");
+    Names parts;
+    for (int64_t k = 0; k < wanted[i]; ++k) {
+      int64_t from = k * size.value() / wanted[i], to = ((k + 1) * size.value() + wanted[i] - 1) / wanted[i];
+      parts.push_back(window(c.emit("Slice", {value, c.model.list({from}), c.model.list({to}), c.model.list({d})})));
+    }
+    value = c.emit("Concat", parts, Attributes().set("axis", d));
   }
-  if (ones) return c.give(c.emit("ReduceMean", {c["self"], c.model.list(dims)}, Attributes().set("keepdims", 1)));
+  single ? c.give(value) : c.give_many({value, ""});
+}
+
+/// Windows of one size are those of a pooling; false where they are not.
+bool pool_evenly(Call& c, size_t spatial) {
+  std::vector<int64_t> wanted = c.numbers("output_size", spatial), kernel;
+  if (c.rank("self") != static_cast<int64_t>(spatial) + 2 ||
+      std::ranges::all_of(wanted, [](int64_t n) { return n == 1; }))
+    return false;
   for (size_t i = 0; i < spatial; ++i) {
-    SymInt size = c.tensor("self").sym_sizes()[dims[i]];
-    if (size.is_symbolic() || size.value() % wanted[i] != 0)
-      c.refuse("an output size that does not divide the input's");
+    SymInt size = c.tensor("self").sym_size(static_cast<int64_t>(i) + 2);
+    if (size.is_symbolic() || size.value() % wanted[i] != 0) return false;
     kernel.push_back(size.value() / wanted[i]);
   }
   c.give(c.emit("AveragePool", {c["self"]}, Attributes().set("kernel_shape", kernel).set("strides", kernel)));
+  return true;
 }
 
 void add_windows(Table& table) {
@@ -219,7 +269,10 @@ void add_windows(Table& table) {
         table[concat("aten::max_pool", d, "d_with_indices")] = [spatial](Call& c) { max_pool(c, spatial); };
     table[concat("aten::avg_pool", d, "d")] = [spatial](Call& c) { average_pool(c, spatial); };
     table[concat("aten::adaptive_avg_pool", d, "d")] =
-        table[concat("aten::_adaptive_avg_pool", d, "d")] = [spatial](Call& c) { adaptive_average_pool(c, spatial); };
+        table[concat("aten::_adaptive_avg_pool", d, "d")] = [spatial](Call& c) {
+          if (!pool_evenly(c, spatial)) adaptive_pool(c, spatial, "ReduceMean");
+        };
+    table[concat("aten::adaptive_max_pool", d, "d")] = [spatial](Call& c) { adaptive_pool(c, spatial, "ReduceMax"); };
   }
 }
 
@@ -275,6 +328,7 @@ void batch_norm_training(Call& c) {
   Name sizes = c.emit("Gather", {c.emit("Shape", {c["input"]}), c.model.list(dims)});
   Name count = c.model.cast(c.emit("ReduceProd", {sizes}, Attributes().set("keepdims", 0)), DType::Int64, dtype);
   Name unbiased = c.emit("Div", {c.emit("Mul", {variance, count}), c.emit("Sub", {count, c.model.scalar(1, dtype)})});
+  if (c.node().target().op()->schema().find("running_mean") < 0) return c.give_many({y, "", ""});
   double momentum = c.plain("momentum").to_double();
   auto moved = [&](const char* running, const Name& found) {
     Name kept = c.emit("Mul", {c[running], c.model.scalar(1 - momentum, dtype)});
@@ -315,7 +369,8 @@ void add_norms(Table& table) {
   table["aten::native_dropout"] = native_dropout;
   table["aten::native_layer_norm"] = table["aten::layer_norm"] = layer_norm;
   table["aten::_native_batch_norm_legit_no_training"] = batch_norm;
-  table["aten::_native_batch_norm_legit_functional"] = batch_norm_training;
+  table["aten::_native_batch_norm_legit_functional"] = table["aten::_native_batch_norm_legit.no_stats"] =
+      batch_norm_training;
   table["aten::native_group_norm"] = group_norm;
   table["aten::_weight_norm_interface"] = [](Call& c) {
     std::vector<int64_t> dims;
@@ -360,11 +415,12 @@ void add_resampling(Table& table) {
                      .set("coordinate_transformation_mode", "asymmetric")
                      .set("nearest_mode", "floor"));
         };
-  for (auto [name, mode] : {std::pair("bilinear", "linear"), {"bicubic", "cubic"}})
-    table[concat("aten::upsample_", name, "2d.vec")] = table[concat("aten::upsample_", name, "2d")] = [mode = mode](
-                                                                                                          Call& c) {
+  for (auto [name, mode, d] :
+       {std::tuple("bilinear2d", "linear", size_t{2}), {"bicubic2d", "cubic", 2}, {"trilinear3d", "linear", 3}})
+    table[concat("aten::upsample_", name, ".vec")] = table[concat("aten::upsample_", name)] = [mode = mode,
+                                                                                               d = d](Call& c) {
       const char* corners = c.flag("align_corners") ? "align_corners" : "pytorch_half_pixel";
-      resize(c, 2,
+      resize(c, d,
              Attributes().set("mode", mode).set("coordinate_transformation_mode", corners).set("cubic_coeff_a", -0.75));
     };
   table["aten::grid_sampler_2d"] = [](Call& c) {

@@ -1,14 +1,11 @@
 // Operators that work element by element.
-#include <cmath>
-
-#include "io/onnx/call.h"
+#include "io/onnx/formula.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::io::onnx {
 
 namespace {
 
-Name number(const Call& c, double value) { return c.model.scalar(value, c.result_type()); }
 Name self(const Call& c) { return c.as("self", c.result_type()); }
 
 /// The type that two operands of a comparison meet in.
@@ -54,16 +51,15 @@ void add_unary(Table& table) {
                             {"tan", "Tan"},
                             {"tanh", "Tanh"}})
     table[concat("aten::", name)] = [type = type](Call& c) { c.give(c.emit(type, {self(c)})); };
-  table["aten::rsqrt"] = [](Call& c) { c.give(c.emit("Reciprocal", {c.emit("Sqrt", {self(c)})})); };
-  table["aten::expm1"] = [](Call& c) { c.give(c.emit("Sub", {c.emit("Exp", {self(c)}), number(c, 1)})); };
-  table["aten::log1p"] = [](Call& c) { c.give(c.emit("Log", {c.emit("Add", {self(c), number(c, 1)})})); };
-  table["aten::log2"] = [](Call& c) { c.give(c.emit("Div", {c.emit("Log", {self(c)}), number(c, std::log(2.0))})); };
-  table["aten::log10"] = [](Call& c) { c.give(c.emit("Div", {c.emit("Log", {self(c)}), number(c, std::log(10.0))})); };
-  table["aten::square"] = [](Call& c) { c.give(c.emit("Mul", {self(c), self(c)})); };
-  table["aten::trunc"] = [](Call& c) {
-    c.give(c.emit("Mul", {c.emit("Sign", {self(c)}), c.emit("Floor", {c.emit("Abs", {self(c)})})}));
-  };
   table["aten::isnan"] = [](Call& c) { c.give(c.emit("IsNaN", {c["self"]})); };
+  table["aten::signbit"] = [](Call& c) {
+    DType dtype = c.type("self");
+    Name zero = c.model.scalar(0, dtype);
+    // A zero's sign is that of its reciprocal.
+    c.give(evaluate(
+        c, is_floating(dtype) ? "Less(Where(Equal(@self, zero), Reciprocal(@self), @self), zero)" : "Less(@self, zero)",
+        {{"zero", zero}}));
+  };
   table["aten::isinf"] = [](Call& c) { c.give(c.emit("IsInf", {c["self"]})); };
   table["aten::logical_not"] = [](Call& c) { c.give(c.emit("Not", {c.as("self", DType::Bool)})); };
   table["aten::bitwise_not"] = [](Call& c) {
@@ -74,26 +70,32 @@ void add_unary(Table& table) {
 /// `self` and `other`, of the result's type.
 Names operands(const Call& c) { return {self(c), c.as("other", c.result_type())}; }
 
-void refuse_truth_values(const Call& c) {
-  if (c.result_type() == DType::Bool) c.refuse("arithmetic of truth values");
+/// The node of an operation, which of truth values is another one; a third operand stands only for 1 there.
+const char* type_for(const Call& c, const char* type) {
+  std::string_view name = type;
+  if (c.result_type() != DType::Bool) return type;
+  if (name == "Mul" || name == "Min") return "And";
+  if (name == "Add" || name == "Max") return "Or";
+  c.refuse("arithmetic of truth values");
 }
 
 auto of_operands(const char* type) {
-  return [type](Call& c) {
-    refuse_truth_values(c);
-    c.give(c.emit(type, operands(c)));
-  };
+  return [type](Call& c) { c.give(c.emit(type_for(c, type), operands(c))); };
 }
 
 /// The second operand times alpha.
 auto of_scaled_operands(const char* type) {
   return [type](Call& c) {
-    refuse_truth_values(c);
+    const char* chosen = type_for(c, type);
     Name other = c.as("other", c.result_type());
-    if (c.plain("alpha").to_double() != 1) other = c.emit("Mul", {other, c.as("alpha", c.result_type())});
-    c.give(c.emit(type, {self(c), other}));
+    bool truth = c.result_type() == DType::Bool;
+    if (truth && c.plain("alpha").to_double() == 0) c.refuse("a sum of truth values with alpha=0");
+    if (!truth && c.plain("alpha").to_double() != 1) other = c.emit("Mul", {other, c.as("alpha", c.result_type())});
+    c.give(c.emit(chosen, {self(c), other}));
   };
 }
+
+constexpr const char* kTruncated = "Mul(Sign(x), Floor(Abs(x)))";
 
 Name divided_down(const Call& c, const Names& parts) {
   if (c.result().is_floating_point()) return c.emit("Floor", {c.emit("Div", parts)});
@@ -104,8 +106,8 @@ void divide_rounded(Call& c) {
   Names parts = operands(c);
   if (!c.has("rounding_mode")) return c.give(c.emit("Div", parts));
   if (c.plain("rounding_mode").to_string() == "floor") return c.give(divided_down(c, parts));
-  if (c.result().is_floating_point()) c.refuse("rounding_mode='trunc' of floats");
-  c.give(c.emit("Div", parts));
+  Name quotient = c.emit("Div", parts);
+  c.give(c.result().is_floating_point() ? evaluate(c, kTruncated, {{"x", quotient}}) : quotient);
 }
 
 void remainder(Call& c) {
@@ -192,20 +194,10 @@ void add_choices(Table& table) {
 
 void add_activations(Table& table) {
   table["aten::gelu"] = [](Call& c) {
-    Name x = self(c), inner;
-    if (c.plain("approximate").to_string() == "tanh") {
-      Name cube = c.emit("Mul", {x, c.emit("Mul", {x, x})});
-      Name sum = c.emit("Add", {x, c.emit("Mul", {cube, number(c, 0.044715)})});
-      inner = c.emit("Tanh", {c.emit("Mul", {sum, number(c, std::sqrt(2 / M_PI))})});
-    } else {
-      inner = c.emit("Erf", {c.emit("Mul", {x, number(c, std::sqrt(0.5))})});
-    }
-    Name half = c.emit("Mul", {x, number(c, 0.5)});
-    c.give(c.emit("Mul", {half, c.emit("Add", {inner, number(c, 1)})}));
-  };
-  table["aten::silu"] = [](Call& c) { c.give(c.emit("Mul", {self(c), c.emit("Sigmoid", {self(c)})})); };
-  table["aten::mish"] = [](Call& c) {
-    c.give(c.emit("Mul", {self(c), c.emit("Tanh", {c.emit("Softplus", {self(c)})})}));
+    bool by_tanh = c.plain("approximate").to_string() == "tanh";
+    const char* inner = by_tanh ? "Tanh(Mul(Add(self, Mul(Mul(self, Mul(self, self)), 0.044715)), 0.7978845608028654))"
+                                : "Erf(Mul(self, 0.7071067811865476))";
+    c.give(evaluate(c, "Mul(Mul(self, 0.5), Add(inner, 1))", {{"inner", evaluate(c, inner)}}));
   };
   table["aten::hardsigmoid"] = [](Call& c) {
     c.give(c.emit("HardSigmoid", {self(c)}, Attributes().set("alpha", 1.0 / 6).set("beta", 0.5)));
@@ -216,17 +208,6 @@ void add_activations(Table& table) {
   };
   table["aten::leaky_relu"] = [](Call& c) {
     c.give(c.emit("LeakyRelu", {self(c)}, Attributes().set("alpha", c.plain("negative_slope").to_double())));
-  };
-  table["aten::elu"] = [](Call& c) {
-    if (c.plain("scale").to_double() != 1 || c.plain("input_scale").to_double() != 1) c.refuse("other scales than 1");
-    c.give(c.emit("Elu", {self(c)}, Attributes().set("alpha", c.plain("alpha").to_double())));
-  };
-  table["aten::softplus"] = [](Call& c) {
-    double beta = c.plain("beta").to_double();
-    Name scaled = c.emit("Mul", {self(c), number(c, beta)});
-    Name smooth = c.emit("Div", {c.emit("Softplus", {scaled}), number(c, beta)});
-    Name beyond = c.emit("Greater", {scaled, c.as("threshold", c.result_type())});
-    c.give(c.emit("Where", {beyond, self(c), smooth}));
   };
   for (const char* name : {"aten::prelu", "aten::_prelu_kernel"})
     table[name] = [](Call& c) {
@@ -240,9 +221,65 @@ void add_activations(Table& table) {
     };
 }
 
+void add_formulas(Table& table) {
+  static constexpr Formula kFormulas[] = {
+      {"aten::rsqrt", "Reciprocal(Sqrt(self))"},
+      {"aten::expm1", "Sub(Exp(self), 1)"},
+      {"aten::log1p", "Log(Add(self, 1))"},
+      {"aten::log2", "Div(Log(self), 0.6931471805599453)"},
+      {"aten::log10", "Div(Log(self), 2.302585092994046)"},
+      {"aten::exp2", "Pow(2, self)"},
+      {"aten::erfc", "Sub(1, Erf(self))"},
+      {"aten::square", "Mul(self, self)"},
+      {"aten::trunc", "x = self; Mul(Sign(x), Floor(Abs(x)))"},
+      {"aten::silu", "Mul(self, Sigmoid(self))"},
+      {"aten::mish", "Mul(self, Tanh(Softplus(self)))"},
+      {"aten::softplus", "x = Mul(self, beta); Where(Greater(x, threshold), self, Div(Softplus(x), beta))"},
+      {"aten::elu", "x = self; Mul(scale, Where(Greater(x, 0), x, Mul(alpha, Sub(Exp(Mul(x, input_scale)), 1))))"},
+      {"aten::ldexp.Tensor", "Mul(self, Pow(2, other))"},
+      {"aten::round.decimals", "n = Pow(10, decimals); Div(Round(Mul(self, n)), n)"},
+      // The angle of a point: both may be infinite, and zeros have signs.
+      {"aten::atan2",
+       "y = self; x = other; up = Not(Less(Where(Equal(y, 0), Reciprocal(y), y), 0));"
+       "left = Less(Where(Equal(x, 0), Reciprocal(x), x), 0);"
+       "q = Where(And(IsInf(x), IsInf(y)), Mul(Sign(x), Sign(y)), Where(Equal(y, 0), Mul(y, Where(left, -1, 1)), "
+       "Div(y, x)));"
+       "Add(Atan(q), Where(left, Where(up, 3.141592653589793, -3.141592653589793), 0))"},
+      {"aten::hypot",
+       "a = Abs(self); b = Abs(other); m = Max(a, b); d = Where(Equal(m, 0), 1, m); p = Div(a, d); q = Div(b, d);"
+       "Where(Or(IsInf(a), IsInf(b)), Abs(Where(IsInf(a), a, b)), Mul(m, Sqrt(Add(Mul(p, p), Mul(q, q)))))"},
+      {"aten::copysign.Tensor",
+       "s = other; Where(Less(Where(Equal(s, 0), Reciprocal(s), s), 0), Neg(Abs(self)), Abs(self))"},
+  };
+  for (const Formula& formula : kFormulas)
+    table[formula.name] = [text = formula.text](Call& c) { c.give(evaluate(c, text)); };
+  for (auto [name, type] : {std::pair("fmax", "Max"), {"fmin", "Min"}})
+    table[concat("aten::", name)] = [type = type](Call& c) {
+      if (!c.result().is_floating_point()) return c.give(c.emit(type, operands(c)));
+      Name both = c.emit(type, operands(c));
+      c.give(evaluate(c, "Where(IsNaN(self), other, Where(IsNaN(other), self, both))", {{"both", both}}));
+    };
+  // Whole numbers are moved by factors of powers of two: a shift rounds down.
+  for (bool left : {false, true}) {
+    auto shift = [left](Call& c) {
+      if (c.result_type() == DType::UInt64) c.refuse("shifts of unsigned numbers of 64 bits");
+      Name number = c.as("self", DType::Int64), places = c.as("other", DType::Int64);
+      Name made = evaluate(c, left ? "Mul(x, Pow(#2, n))" : "d = Pow(#2, n); Div(Sub(x, Mod(x, d)), d)",
+                           {{"x", number}, {"n", places}});
+      c.give(c.model.cast(made, DType::Int64, c.result_type()));
+    };
+    std::string name = left ? "left" : "right";
+    for (const char* overload : {"Tensor", "Tensor_Scalar"})
+      table[concat("aten::bitwise_", name, "_shift.", overload)] = shift;
+    for (const char* overload : {"Tensor", "Scalar"})
+      table[concat("aten::__", name.substr(0, 1), "shift__.", overload)] = shift;
+  }
+}
+
 }  // namespace
 
 void add_pointwise(Table& table) {
+  add_formulas(table);
   add_unary(table);
   add_arithmetic(table);
   add_comparisons(table);

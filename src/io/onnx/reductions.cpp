@@ -1,5 +1,7 @@
 // Operators that make one number of many.
-#include "io/onnx/call.h"
+#include <cmath>
+
+#include "io/onnx/formula.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::io::onnx {
@@ -83,15 +85,30 @@ void add_truths(Table& table) {
 
 }  // namespace
 
+Name norm(const Call& c, const Name& self, double order, const std::vector<int64_t>& dims, bool keep) {
+  if (order == 1 || order == 2) return reduce(c, order == 1 ? "ReduceL1" : "ReduceL2", self, dims, keep);
+  Name sizes = c.emit("Abs", {self});
+  if (std::isinf(order)) return reduce(c, order > 0 ? "ReduceMax" : "ReduceMin", sizes, dims, keep);
+  Bindings all = {{"sizes", sizes}};
+  if (order == 0)
+    return reduce(c, "ReduceSum", c.model.cast(evaluate(c, "Not(Equal(sizes, 0))", all), DType::Bool, c.result_type()),
+                  dims, keep);
+  Name exponent = c.model.scalar(order, c.result_type());
+  Name sum = reduce(c, "ReduceSum", c.emit("Pow", {sizes, exponent}), dims, keep);
+  return c.emit("Pow", {sum, c.emit("Reciprocal", {exponent})});
+}
+
 void add_reductions(Table& table) {
   table["aten::sum"] = table["aten::sum.dim_IntList"] = reduction("ReduceSum");
   table["aten::mean"] = table["aten::mean.dim"] = reduction("ReduceMean");
   table["aten::prod"] = table["aten::prod.dim_int"] = reduction("ReduceProd");
   table["aten::logsumexp"] = reduction("ReduceLogSumExp");
   table["aten::linalg_vector_norm"] = [](Call& c) {
-    double order = c.plain("ord").to_double();
-    if (order != 1 && order != 2) c.refuse("norms other than 1 and 2");
-    c.give(reduce(c, order == 1 ? "ReduceL1" : "ReduceL2", c.as("self", c.result_type()), dims_of(c), keeps(c)));
+    c.give(norm(c, c.as("self", c.result_type()), c.plain("ord").to_double(), dims_of(c), keeps(c)));
+  };
+  table["aten::dist"] = [](Call& c) {
+    Name flat = evaluate(c, "Reshape(Sub(self, other), [-1])");
+    c.give(norm(c, flat, c.plain("p").to_double(), {0}, false));
   };
   table["aten::cumsum"] = [](Call& c) {
     c.give(c.emit("CumSum", {c.as("self", c.result_type()), c.model.scalar(c.dim("dim"), DType::Int64)}));

@@ -63,17 +63,6 @@ void squeeze(Call& c, const std::vector<int64_t>& dims) {
   c.give(ones.empty() ? c.emit("Identity", {c["self"]}) : c.emit("Squeeze", {c["self"], c.model.list(ones)}));
 }
 
-/// Whether a view by strides shows the elements of its base in their places: strides of dimensions of one mean nothing.
-bool is_same_view(const Call& c) {
-  const Tensor &before = c.tensor("self"), &after = c.result();
-  if (before.dim() != after.dim() || !before.sym_storage_offset().same(after.sym_storage_offset())) return false;
-  for (int64_t d = 0; d < after.dim(); ++d) {
-    if (!before.sym_size(d).same(after.sym_size(d))) return false;
-    if (!is_one(after.sym_size(d)) && !before.sym_stride(d).same(after.sym_stride(d))) return false;
-  }
-  return true;
-}
-
 void add_views(Table& table) {
   for (const char* name : {"aten::view", "aten::reshape", "aten::_unsafe_view", "aten::view_copy"}) table[name] = view;
   table["aten::_reshape_copy"] = view;
@@ -93,10 +82,6 @@ void add_views(Table& table) {
     std::vector<int64_t> all(static_cast<size_t>(c.rank("self")));
     std::iota(all.begin(), all.end(), 0);
     squeeze(c, all);
-  };
-  table["aten::as_strided"] = [](Call& c) {
-    if (!is_same_view(c)) c.refuse("a view by strides that shows other elements");
-    c.give(c.emit("Identity", {c["self"]}));
   };
   table["aten::expand"] = [](Call& c) { c.give(c.emit("Expand", {c["self"], c.sizes("size", 1)})); };
   table["aten::slice.Tensor"] = slice;
@@ -158,8 +143,9 @@ void flip(Call& c) {
 
 void roll(Call& c) {
   std::vector<int64_t> shifts = c.numbers("shifts"), dims = c.numbers("dims");
-  if (dims.size() != shifts.size()) c.refuse("a roll of the flat tensor");
-  Name value = c["self"];
+  bool flat = dims.empty();
+  if (flat) dims = {0};
+  Name value = flat ? c.emit("Reshape", {c["self"], c.model.list({-1})}) : c["self"];
   for (size_t i = 0; i < dims.size(); ++i) {
     int64_t d = dims[i] < 0 ? dims[i] + c.rank("self") : dims[i];
     // What goes round is cut off where the size, which may be smaller than the shift, says so.
@@ -167,7 +153,7 @@ void roll(Call& c) {
     Name cut = c.emit("Sub", {size, shift}), zero = c.model.list({0}), end = c.model.list({kEnd});
     value = c.emit("Concat", {part(c, value, d, cut, end), part(c, value, d, zero, cut)}, Attributes().set("axis", d));
   }
-  c.give(value);
+  c.give(flat ? c.emit("Reshape", {value, c.emit("Shape", {c["self"]})}) : value);
 }
 
 void add_parts(Table& table) {
@@ -183,18 +169,6 @@ void add_parts(Table& table) {
 }
 
 void add_replacements(Table& table) {
-  table["aten::slice_scatter"] = [](Call& c) {
-    if (c.number("step") != 1) c.refuse("other steps than 1");
-    int64_t last = 0;
-    for (const char* name : {"start", "end"}) {
-      if (!c.has(name) || c.argument(name).node()) continue;
-      if (c.number(name) < last) c.refuse("a part that is counted from the end, or ends before it starts");
-      last = c.number(name);
-    }
-    Name from = c.has("start") ? c.list_of("start") : c.model.list({0});
-    bool reaches_end = !c.has("end") || (c.argument("end").is_value() && c.number("end") == kEnd);
-    replace_part(c, c["src"], c.dim("dim"), from, reaches_end ? "" : c.list_of("end"), reaches_end);
-  };
   table["aten::select_scatter"] = [](Call& c) {
     int64_t index = c.number("index"), dim = c.dim("dim");
     Name source = c.emit("Unsqueeze", {c["src"], c.model.list({dim})});

@@ -23,6 +23,7 @@ const Table& table() {
     add_pointwise(table);
     add_shapes(table);
     add_indexing(table);
+    add_places(table);
     add_reductions(table);
     add_networks(table);
     add_composed(table);
@@ -36,8 +37,6 @@ ExportedProgram prepare(const ExportedProgram& program) {
   DecomposeOptions options{.table = core_decompositions()};
   for (const auto& [name, convert] : table())
     if (const Operator* op = find_operator(name)) options.table.remove(*op);
-  for (const char* name : {"aten::upsample_bicubic2d.vec", "aten::upsample_trilinear3d.vec"})
-    options.table.remove(get_operator(name));
   options.keeps = [](const Operator& op) {
     return op.name() == "aten::linear" || op.name() == "aten::matmul" ||
            op.name() == "aten::scaled_dot_product_attention";

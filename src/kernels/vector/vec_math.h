@@ -76,14 +76,11 @@ template <class T> Vec<T> fmod(Vec<T> a, Vec<T> b) {
   return Vec<T>::load(left);
 }
 
-/// The neighbour of a in b's direction: one more or less in the bits, which are ordered as sizes are.
-template <class T> Vec<T> nextafter(Vec<T> a, Vec<T> b) {
-  const Vec<T> zero(0);
-  typename Mask<T>::Raw grows = ((a < b) ^ (a < zero)).raw;  // -1 where the size does
-  Vec<T> moved = from_bits<T>(bits(a) - (grows + grows + 1));
-  Vec<T> least = copysign(from_bits<T>(bits(zero) + 1), b);
-  Vec<T> value = select(a == b, b, select(a == zero, least, moved));
-  return select(isnan(a) | isnan(b), a + b, value);
+/// a - b, around the end where it leaves the range of an int: for the bits of numbers that are replaced afterwards.
+template <class Raw> Raw difference_around(Raw a, Raw b) {
+  using Lane = std::make_unsigned_t<std::remove_cvref_t<decltype(a[0])>>;
+  typedef Lane Unsigned __attribute__((vector_size(sizeof(Raw))));
+  return reinterpret_cast<Raw>(reinterpret_cast<Unsigned>(a) - reinterpret_cast<Unsigned>(b));
 }
 
 // In float these are inlined and take a quarter to a half of SLEEF's time. Their polynomials are least-maximum fits;
@@ -167,8 +164,8 @@ inline Parted parted(Vec<float> a) {
   const Vec<float> least(1.17549435e-38f), infinity(__builtin_inff()), zero(0);
   Mask<float> small = a < least, ordinary = (a > zero) & (a < infinity);
   Vec<float> normal = select(small, a * Vec<float>(8388608.0f), a);
-  auto exponent = (bits(normal) - bits(Vec<float>(0.75f))) >> 23;
-  Vec<float> rest = from_bits<float>(bits(normal) - (exponent << 23)) - one;
+  auto exponent = difference_around(bits(normal), bits(Vec<float>(0.75f))) >> 23;
+  Vec<float> rest = from_bits<float>(difference_around(bits(normal), exponent << 23)) - one;
   Vec<float> power =
       Vec<float>(__builtin_convertvector(exponent, Vec<float>::Raw)) - select(small, Vec<float>(23), zero);
   Vec<float> special = select(a == zero, -infinity, select(a < zero, __builtin_nanf(""), a));

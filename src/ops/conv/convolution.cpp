@@ -205,7 +205,14 @@ std::string image_text(const Tensor& image) {
 
 /// What PyTorch's kernels refuse of a call with elements.
 void check_kernel(const Tensor& out, const Tensor& input, const Tensor& weight, bool transposed) {
-  if (input.numel() == 0) return;
+  if (input.numel() == 0) {
+    // PyTorch computes one dimension as two.
+    SymShape sizes(input.sym_sizes().begin(), input.sym_sizes().end());
+    if (sizes.size() == 3) sizes = {sizes[0], sizes[1], 1, sizes[2]};
+    check(input.size(0) == 0 || input.size(1) == 0,
+          "Only zero batch or zero channel inputs are supported, but got input shape: ", sizes);
+    return;
+  }
   SymShape kernel(weight.sym_sizes().begin() + 2, weight.sym_sizes().end());
   check(std::none_of(kernel.begin(), kernel.end(), [](SymInt size) { return size.same(0); }),
         "kernel size should be greater than zero, but got", by_dimension("kernel", kernel, 1));

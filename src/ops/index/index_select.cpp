@@ -105,6 +105,7 @@ UMBRA_OPERATOR("index_add(Tensor self, int dim, Tensor index, Tensor source, *, 
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
             const Scalar& alpha) {
+      if (out.numel() == 0) return;  // PyTorch does not look at the index then
       if (!out.is_same(self)) kernels::copy(out, self);
       kernels::index_add(out, wrap_dim(dim, out.dim()), index, source, alpha);
     })

@@ -85,11 +85,17 @@ Pair product_gradient(const Tensor& grad, const Tensor& self, int64_t dim, const
   Tensor plain = grad.mul(result).gather(dim, index).div(src.masked_fill(zero, 1));
   Tensor share = where(only_zero, grad.mul(without).gather(dim, index), plain);
   if (!is_grad_enabled()) return {grad_self, share};
-  // Of two zeros each one's share is the other times the rest: nothing, and not so its derivative.
+  // Of two zeros each one's share is the other times the rest: nothing, and not so its derivative. Of three it is the
+  // product of the others, which sums of powers tell.
   Tensor rest = scatter_reduce(self, dim, index, src.masked_fill(zero, 1), "prod", include_self);
-  Tensor sum = zeros_like(self).scatter_add(dim, index, src.masked_fill(zero.logical_not(), 0));
-  Tensor other = sum.gather(dim, index).sub(src);
-  return {grad_self, where(zero.logical_and(zeros_there.eq(2)), grad.mul(rest).gather(dim, index).mul(other), share)};
+  Tensor only_zeros = src.masked_fill(zero.logical_not(), 0);
+  auto sum_of_others = [&](const Tensor& powers) {
+    return zeros_like(self).scatter_add(dim, index, powers).gather(dim, index).sub(powers);
+  };
+  Tensor sum = sum_of_others(only_zeros), squares = sum_of_others(only_zeros.mul(only_zeros));
+  Tensor factor = where(zeros_there.eq(2), sum, sum.mul(sum).sub(squares).div(2));
+  Tensor several = zero.logical_and(zeros_there.eq(2).logical_or(zeros_there.eq(3)));
+  return {grad_self, where(several, grad.mul(rest).gather(dim, index).mul(factor), share)};
 }
 
 Pair mean_gradient(const Tensor& grad, int64_t dim, const Tensor& index, const Tensor& src, bool include_self) {

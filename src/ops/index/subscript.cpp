@@ -1,4 +1,6 @@
 // x[...] and x[...] = v: integers select, slices slice, None adds a dimension, tensors and masks gather or scatter.
+#include "ops/index/subscript.h"
+
 #include <limits>
 
 #include "umbra/core/indexing.h"
@@ -11,24 +13,29 @@ Indices::Indices(std::vector<TensorIndex> items) : items_(std::move(items)) {}
 Indices::Indices(TensorList tensors) : items_(tensors.begin(), tensors.end()) {}
 Indices::Indices(const std::vector<Tensor>& tensors) : Indices(TensorList(tensors)) {}
 
+void fail_bounds(int64_t index, int64_t position, SymInt size) {
+  fail<IndexError>("index ", index, " is out of bounds for dimension ", position, " with size ", size);
+}
+
+void check_index(const Tensor& t, int64_t dim, SymInt index, int64_t position) {
+  if (t.dim() == 0 && !index.is_symbolic() && index.value() != 0) fail_bounds(index.value(), position, 0);
+  check<IndexError>(t.dim() > 0,
+                    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+                    "convert a 0-dim tensor to a number");
+  SymInt size = t.sym_sizes()[static_cast<size_t>(dim)];
+  if (size.is_symbolic() || index.is_symbolic()) return;
+  int64_t i = index.value(), n = size.value();
+  if (i < -n || i >= n) fail_bounds(i, position, size);
+}
+
 namespace {
 
 constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
 
 bool is_mask(const Tensor& index) { return index.dtype() == DType::Bool || index.dtype() == DType::UInt8; }
 
-Tensor select_at(const Tensor& t, int64_t dim, SymInt index, int64_t shown_dim) {
-  const bool is_zero = index.is_symbolic() || index.value() == 0;
-  check<IndexError>(t.dim() > 0 || is_zero, "index ", index, " is out of bounds for dimension ", shown_dim,
-                    " with size 0");
-  check<IndexError>(t.dim() > 0,
-                    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
-                    "convert a 0-dim tensor to a number");
-  SymInt size = t.sym_sizes()[static_cast<size_t>(dim)];
-  if (!size.is_symbolic() && !index.is_symbolic()) {
-    int64_t i = index.value(), n = size.value();
-    check<IndexError>(i >= -n && i < n, "index ", i, " is out of bounds for dimension ", shown_dim, " with size ", n);
-  }
+Tensor select_checked(const Tensor& t, int64_t dim, SymInt index, int64_t position) {
+  check_index(t, dim, index, position);
   return select(t, dim, index);
 }
 
@@ -77,7 +84,9 @@ class Applier {
     switch (item.kind()) {
       case TensorIndex::Kind::Tensor: return tensor(item.tensor(), position);
       case TensorIndex::Kind::Bool: return boolean(item.boolean());
-      case TensorIndex::Kind::Integer: out_.result = select_at(out_.result, dim_, item.integer(), position); return;
+      case TensorIndex::Kind::Integer:
+        out_.result = select_checked(out_.result, dim_, item.integer(), position);
+        return;
       case TensorIndex::Kind::Slice:
         if (!is_whole(out_.result, dim_, item.slice())) out_.result = slice_of(out_.result, dim_, item.slice());
         ++dim_;
@@ -105,7 +114,7 @@ class Applier {
     if (index.dim() == 0 && is_integral(index.dtype(), true) && !index.keys().has(DispatchKey::Level)) {
       Scalar value = index.item();
       if (is_mask(index)) return boolean(value.to_bool());
-      out_.result = select_at(out_.result, dim_, value.to_sym_int(), position);
+      out_.result = select_checked(out_.result, dim_, value.to_sym_int(), position);
       return;
     }
     set_index(index);

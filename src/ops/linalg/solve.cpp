@@ -221,7 +221,8 @@ UMBRA_OPERATOR(
     .out("linalg_solve_triangular.out")
     .meta([](const Tensor& a, const Tensor& b, bool, bool left, bool) {
       check_system(a, b, left, "linalg.solve_triangular");
-      check(a.dtype() == b.dtype(),
+      // PyTorch computes in A's type whatever B's is. Where that would lose imaginary parts, it is refused here.
+      check(is_complex(a.dtype()) || !is_complex(b.dtype()),
             "linalg.solve_triangular: Expected A and B to have the same dtype, but found A of type ",
             kernel_name(a.dtype()), " and B of type ", kernel_name(b.dtype()), " instead");
       SymShape sizes = matrix_sizes(common_batch(b, a), b.sym_size(-2), b.sym_size(-1));
@@ -230,9 +231,10 @@ UMBRA_OPERATOR(
       bool as_it_lies = a.is_conj() && SymIntArrayRef(by_columns) == a.sym_strides() &&
                         SymIntArrayRef(sizes).drop_back(2) == a.sym_sizes().drop_back(2);
       Device device = common_device({&a, &b});
-      return as_it_lies ? TensorSpec(sizes, b.dtype(), device) : column_major_spec(sizes, b.dtype(), device);
+      return as_it_lies ? TensorSpec(sizes, a.dtype(), device) : column_major_spec(sizes, a.dtype(), device);
     })
-    .cpu([](const Tensor& out, const Tensor& a, const Tensor& b, bool upper, bool left, bool unit) {
+    .cpu([](const Tensor& out, const Tensor& a, const Tensor& other, bool upper, bool left, bool unit) {
+      Tensor b = other.to(a.dtype());
       Tensor columns =
           column_major_spec(out.sym_sizes(), out.dtype(), out.device()).strides == SymShape(out.sym_strides())
               ? out
@@ -241,15 +243,15 @@ UMBRA_OPERATOR(
       kernels::triangular_solve(columns, a, b, upper, left, kernels::Form::Plain, unit);
       if (!columns.is_same(out)) kernels::copy(out, columns);
     })
-    .gradient("self, B", {"grad", "self", "result", "B.sym_sizes", "upper", "left", "unitriangular", "needs"},
-              [](const Tensor& grad, const Tensor& a, const Tensor& x, SymIntArrayRef sizes, bool upper, bool left,
-                 bool unit, std::vector<bool> needs) {
+    .gradient("self, B", {"grad", "self", "result", "B.sym_sizes", "B.dtype", "upper", "left", "unitriangular", "needs"},
+              [](const Tensor& grad, const Tensor& a, const Tensor& x, SymIntArrayRef sizes, DType type, bool upper,
+                 bool left, bool unit, std::vector<bool> needs) {
                 Tensor grad_b = linalg_solve_triangular(adjoint_of(a), grad, !upper, left, unit), grad_a;
                 if (needs[0]) {
                   grad_a = (left ? grad_b.matmul(adjoint_of(x)) : adjoint_of(x).matmul(grad_b)).neg();
                   grad_a = ops::sum_to_size(triangle(grad_a, upper, unit), a.sym_sizes());
                 }
-                return std::make_tuple(grad_a, needs[1] ? ops::sum_to_size(grad_b, sizes) : Tensor());
+                return std::make_tuple(grad_a, needs[1] ? ops::sum_to_size(grad_b, sizes).to(type) : Tensor());
               })
     .batch([](const Batched& a, const Batched& b, bool upper, bool left, bool unit) {
       int64_t rank = std::max(a.rank(), b.rank());

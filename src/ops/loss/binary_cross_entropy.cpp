@@ -11,7 +11,20 @@
 namespace umbra::ops {
 namespace {
 
-Tensor weighted(const Tensor& loss, const Tensor& weight) { return weight.defined() ? loss.mul(weight) : loss; }
+// Weights are written into what they weigh: they may be of another type, and have no more dimensions than it.
+Tensor weighted(const Tensor& loss, const Tensor& weight) {
+  if (!weight.defined()) return loss;
+  Tensor out = loss.mul(weight);
+  if (out.dtype() == loss.dtype()) return out;
+  check(!is_complex(out.dtype()), "result type ", kernel_name(out.dtype()), " can't be cast to the desired output type ",
+        kernel_name(loss.dtype()));
+  return out.to(loss.dtype());
+}
+void check_weight(const Tensor& weight, const SymShape& loss) {
+  if (!weight.defined()) return;
+  SymShape all = broadcast_shapes(loss, weight.sym_sizes());
+  check(all == loss, "output with shape ", loss, " doesn't match the broadcast shape ", all);
+}
 
 // Logarithms are cut off at -100, so that no loss is infinite.
 Tensor entropy_by_parts(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction) {
@@ -34,12 +47,12 @@ UMBRA_OPERATOR("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=
                                                  const Tensor& out) { check_written_type(self, out); }))
     .all_backends([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction) {
       if (!self.is_fake() && !self.is_meta()) {
-        broadcast_shapes(self.sym_sizes(), target.sym_sizes());
-        for (const Tensor* t : {&target, &weight})
-          if (t->defined() && t->dtype() != self.dtype())
-            fail("Found dtype ", kernel_name(t->dtype()), " but expected ", kernel_name(self.dtype()));
+        SymShape shape = broadcast_shapes(self.sym_sizes(), target.sym_sizes());
+        check(target.dtype() == self.dtype(), "Found dtype ", kernel_name(target.dtype()), " but expected ",
+              kernel_name(self.dtype()));
         kernels::check_probabilities(self, "input");
         kernels::check_probabilities(target, "target");
+        check_weight(weight, shape);
       }
       return entropy_by_parts(self, target, weight, reduction);
     })
@@ -64,7 +77,8 @@ UMBRA_OPERATOR(
                   }))
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight,
                      int64_t reduction) {
-      broadcast_shapes(broadcast_shapes(self.sym_sizes(), target.sym_sizes()), grad.sym_sizes());
+      SymShape shape = broadcast_shapes(broadcast_shapes(self.sym_sizes(), target.sym_sizes()), grad.sym_sizes());
+      if (!self.is_fake() && !self.is_meta()) check_weight(weight, shape);
       for (const Tensor* t : {&target, &grad})
         check(!has_elements(self) || !has_elements(*t) || t->dtype() == self.dtype(), "Found dtype ",
               kernel_name(t->dtype()), " but expected ", kernel_name(self.dtype()));

@@ -68,7 +68,11 @@ UMBRA_OPERATOR("log1p(Tensor self) -> Tensor")
     .out("log1p.out")
     .use(floating_function<functors::Log1p>)
     .gradient("self", {"grad", "self"},
-              [](const Tensor& grad, const Tensor& self) { return grad.div(self.add(1).conj()); })
+              [](const Tensor& grad, const Tensor& self) {
+                // A number cannot be added to a sparse tensor, nor can one be divided by a strided one.
+                Tensor denominator = (is_sparse(self.layout()) ? self.to_dense() : self).add(1).conj();
+                return is_sparse(grad.layout()) ? grad.mul(denominator.reciprocal()) : grad.div(denominator);
+              })
     .tags({Tag::Core, Tag::Pointwise})
     .use(sparse::OnValues{});
 

@@ -265,8 +265,6 @@ void check_mask(const Tensor& self, const Tensor& mask) {
   expect_sparse(mask, "sparse_mask");
   check(self.sizes() == mask.sizes(), "sparse_mask(): operands have incompatible sizes; self has size ",
         to_string(self.sizes()), " but mask has size ", to_string(mask.sizes()));
-  check<NotImplementedError>(!in_blocks(mask.layout()) || is_strided(self),
-                             "sparse_mask of a sparse tensor by blocks is not in Umbra yet");
 }
 
 /// The elements or blocks of a strided tensor at the places of a compressed one.
@@ -283,22 +281,28 @@ Tensor gathered(const Tensor& self, const Tensor& mask) {
   return flat.index_select(0, flat_positions(mask));
 }
 
+/// The elements of a sparse tensor at the places of a COO one, zeros where it has none.
+Tensor elements_at(const Tensor& self, const Tensor& mask) {
+  Tensor elements = as_coo(self);
+  check(sparse_dims(elements) == sparse_dims(mask),
+        "sparse_mask(): expected the same number of sparse dimensions, but got ", sparse_dims(elements), " and ",
+        sparse_dims(mask));
+  return values_at(sparse_parts(elements).values, find(flat_positions(elements), flat_positions(mask)));
+}
+
 Tensor masked(const Tensor& self, const Tensor& mask) {
   check_mask(self, mask);
   if (!is_coo(mask)) {
     if (is_strided(self)) return with_values(mask, gathered_blocks(self, mask));
+    if (in_blocks(mask.layout())) return with_values(mask, gathered_blocks(strided(self), mask));
+    if (is_coo(self)) return with_values(mask, elements_at(self, elements_of(mask)).reshape_as(sparse_parts(mask).values));
     Tensor places = as_coo(mask);
     // What only one of them has is left out here, where COO tensors have zeros; both are PyTorch's.
     Tensor ones = with_values(places, ones_like(sparse_parts(places).values, self.dtype()));
     return as_compressed(as_coo(self).mul(ones), mask.layout());
   }
   if (is_strided(self)) return with_values(mask, gathered(self, mask));
-  Tensor elements = as_coo(self);
-  check(sparse_dims(elements) == sparse_dims(mask),
-        "sparse_mask(): expected the same number of sparse dimensions, but got ", sparse_dims(elements), " and ",
-        sparse_dims(mask));
-  return with_values(mask,
-                     values_at(sparse_parts(elements).values, find(flat_positions(elements), flat_positions(mask))));
+  return with_values(mask, elements_at(self, mask));
 }
 
 UMBRA_OPERATOR("sparse_mask(Tensor self, Tensor mask) -> Tensor")

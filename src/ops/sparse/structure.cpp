@@ -381,7 +381,6 @@ UMBRA_OPERATOR("sparse_resize_(Tensor(a!) self, int[] size, int sparse_dim, int 
     .all_backends([](const Tensor& self, const std::vector<int64_t>&, int64_t, int64_t) -> Tensor {
       refuse_strided(self, "sparse_resize_");
     })
-    .not_differentiable()
     .use(NothingOnMeta{});
 UMBRA_OPERATOR("sparse_resize_and_clear_(Tensor(a!) self, int[] size, int sparse_dim, int dense_dim) -> Tensor(a!)")
     .sparse([](const Tensor& self, const std::vector<int64_t>& size, int64_t sparse_dim, int64_t dense_dim) {
@@ -391,7 +390,34 @@ UMBRA_OPERATOR("sparse_resize_and_clear_(Tensor(a!) self, int[] size, int sparse
     .all_backends([](const Tensor& self, const std::vector<int64_t>&, int64_t, int64_t) -> Tensor {
       refuse_strided(self, "sparse_resize_and_clear_");
     })
-    .not_differentiable()
+    .use(NothingOnMeta{});
+
+/// Another compressed tensor's sizes and places; the elements are kept where the places are as many as before.
+void resize_compressed_like(const Tensor& self, const Tensor& other) {
+  for (const auto& [name, t] : {std::pair("self ", &self), {"src ", &other}})
+    check(is_compressed(t->layout()), "resize_as_sparse_compressed_: ", name,
+          " expected sparse compressed tensor layout but got ", short_name(t->layout()));
+  check(self.layout() == other.layout(), "resize_as_sparse_compressed_: self and src must have the same layout, but got ",
+        short_name(self.layout()), " and ", short_name(other.layout()));
+  if (self.sizes() == other.sizes() && element_count(self) == element_count(other)) return;
+  const SparseParts& of = sparse_parts(other);
+  set_sparse(self, other.sym_sizes(),
+             {.indices = of.indices.clone(),
+              .compressed = of.compressed.clone(),
+              .values = zeros_like(of.values, self.dtype())});
+}
+
+Tensor resize_as_sparse(const Tensor& self, const Tensor& other) {
+  if (is_coo(self))
+    resize_sparse(self, {other.sizes().begin(), other.sizes().end()}, other.sparse_dim(), other.dense_dim(), false);
+  else
+    resize_compressed_like(self, other);
+  return self;
+}
+
+UMBRA_OPERATOR("resize_as_sparse_(Tensor(a!) self, Tensor the_template) -> Tensor(a!)")
+    .sparse(resize_as_sparse)
+    .all_backends(resize_as_sparse)
     .use(NothingOnMeta{});
 
 }  // namespace

@@ -129,6 +129,10 @@ UMBRA_OPERATOR("real(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& s
 
 UMBRA_OPERATOR("imag(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
   check<TypeError>(self.is_complex(), "imag is not implemented for tensors with non-complex dtypes.");
+  if (is_sparse(self.layout())) {
+    check<NotImplementedError>(!self.requires_grad(), "the gradient of imag of a sparse tensor is not in Umbra yet");
+    return with_values(self, sparse_parts(self).values.imag());
+  }
   if (self.is_conj()) return _neg_view(view_as_real(_conj(self)).select(self.dim(), 1));
   return view_as_real(self).select(self.dim(), 1);
 });

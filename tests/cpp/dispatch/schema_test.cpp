@@ -30,6 +30,17 @@ TEST(Schema, KnowsWhatIsWrittenAndWhatAliases) {
   EXPECT_FALSE(parse_schema("add.Tensor(Tensor self, Tensor other) -> Tensor").is_mutable());
 }
 
+TEST(Schema, ASetOfAliasesWithoutANameIsOneOfItsOwn) {
+  Schema schema = parse_schema("f.out(Tensor x, Tensor! out, Tensor!? more, Tensor[]! all) -> ()");
+  EXPECT_FALSE(schema.arguments[0].alias.write);
+  EXPECT_TRUE(schema.arguments[1].alias.write && schema.arguments[2].alias.write && schema.arguments[3].alias.write);
+  EXPECT_TRUE(schema.arguments[2].type.optional && schema.arguments[3].type.list);
+  EXPECT_NE(schema.arguments[1].alias.set, schema.arguments[2].alias.set);
+  EXPECT_EQ(to_string(parse_schema("f(Tensor x, Tensor! out) -> ()")), "aten::f(Tensor x, Tensor($0! -> ) out) -> ()");
+  EXPECT_THROW(parse_schema("f(Tensor?! x) -> ()"), Error);
+  EXPECT_THROW(parse_schema("f(Tensor(a!)! x) -> ()"), Error);
+}
+
 TEST(Schema, AnErrorSaysWhere) {
   try {
     parse_schema("f(Tensor x, Strange y) -> Tensor");

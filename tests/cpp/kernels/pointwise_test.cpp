@@ -103,7 +103,7 @@ double error_of_doubles(const F& functor, long double (*exact)(long double), dou
     const double size = std::abs(static_cast<double>(wanted)), place = std::nextafter(size, kInfinity) - size;
     if (y[i] == static_cast<double>(wanted)) continue;
     EXPECT_FALSE(std::isnan(y[i])) << x[i];
-    largest = std::max(largest, static_cast<double>(std::abs(y[i] - wanted)) / place);
+    largest = std::max(largest, static_cast<double>(std::abs(y[i] - wanted) / place));
   }
   return largest;
 }

@@ -28,6 +28,8 @@ class FoldedGraphModule(GraphModule):
 
     def run_folding(self):
         """Computes the constants, once."""
+        if self.has_folding_been_run:
+            raise AssertionError("the constants have been computed already")
         self.has_folding_been_run = True
         if self.const_subgraph_module is None:
             return

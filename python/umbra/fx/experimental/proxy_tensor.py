@@ -1,5 +1,6 @@
 """make_fx: runs a function and records the operators it calls."""
 import contextlib
+import contextvars
 import functools
 import inspect
 import operator
@@ -14,6 +15,7 @@ from umbra.fx.interpreter import Interpreter
 from umbra.fx.node import Node, map_aggregate, map_arg
 from umbra.fx.proxy import Proxy, TracerBase
 from umbra.fx.traceback import current_annotations, has_preserved_node_meta
+from umbra.nn import Parameter
 from umbra.nn.modules import _capture as _modules
 from umbra.compiler import _fx_tracing
 from umbra.utils import _pytree as pytree
@@ -60,6 +62,14 @@ def _is_flat(args):
     return all(pytree.tree_structure(arg).is_leaf() for arg in args)
 
 
+def _may_be_result(result):
+    """Whether a graph can give it: a tensor, a number, a value of the library's own."""
+    from umbra.fx._symbolic_trace import _LITERALS
+    from umbra.nn import Module
+    own = type(result).__module__.split(".")[0] in ("umbra", "torch") and not isinstance(result, Module)
+    return own or isinstance(result, (*_LITERALS, Tensor, slice))
+
+
 def _capture(function, args, options):
     _check_count(function, args)
     leaves, in_spec = pytree.tree_flatten(tuple(args))
@@ -72,7 +82,7 @@ def _capture(function, args, options):
         nonlocal out_spec
         results, out_spec = pytree.tree_flatten(function(*pytree.tree_unflatten(flat, in_spec)))
         for result in results:
-            if type(result).__module__ == "numpy":  # made of data that the graph does not see
+            if not _may_be_result(result):
                 raise NotImplementedError(f"argument of type: {type(result)}")
         return results
 
@@ -143,6 +153,9 @@ def _module_paths(root):
         _modules.set_paths(before)
 
 
+_table_in_force = contextvars.ContextVar("decompositions of the capture under way", default=None)
+
+
 def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_inputs=False, *, pre_dispatch=False, record_module_stack=False,
             _allow_fake_constant=False, _error_on_data_dependent_ops=True, record_stack_traces=False, proxy_module_inputs=False,
             _disable_torch_fn_metadata_mode=False, dynamic_shapes=None):
@@ -168,12 +181,44 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
                    "locations": record_stack_traces}
         # A stack of modules is recorded of the module that a function says it wraps, and of nothing else.
         root = getattr(f, "_orig_mod", None) if record_module_stack else None
-        with _fx_tracing(), _module_paths(root), _without_cached_casts():
-            module = _capture(f, args, options)
+        outer = _table_in_force.set(decomposition_table)
+        try:
+            with _fx_tracing(), _module_paths(root), _without_cached_casts():
+                module = _capture(f, args, options)
+        finally:
+            _table_in_force.reset(outer)
         if tracing_mode == "symbolic" and fake_mode is not None:
             module.shape_env = ShapeEnv._of(shape_env)
         return module
     return wrapped
+
+
+class _RootModule:
+    """The module that the graph under way will be of: rules give it subgraphs and tensors, and ask which names are taken."""
+
+    def __init__(self, handle):
+        object.__setattr__(self, "_handle", handle)
+
+    def __getattr__(self, name):
+        for path, _, value in self._handle.module.attributes():
+            if path == name:
+                return value
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name, value):
+        if isinstance(value, Tensor):
+            self._handle.module.set(name, value, "parameter" if isinstance(value, Parameter) else "buffer")
+        else:
+            self.register_module(name, value)
+
+    def register_module(self, name, module):
+        """Gives the graph a subgraph under a name of `get_fresh_qualname`."""
+        if not isinstance(module, GraphModule):
+            raise NotImplementedError(f"register_module of a {type(module).__name__}: capture the function with make_fx, and register its graph")
+        module._update_handle()
+        self._handle.module.set(name, module._handle, "module")
+
+    add_module = register_module
 
 
 class PythonKeyTracer(TracerBase):
@@ -181,7 +226,7 @@ class PythonKeyTracer(TracerBase):
 
     def __init__(self, handle):
         self._handle, self.graph = handle, handle.graph
-        self.root = self
+        self.root = _RootModule(handle)
 
     def unwrap_proxy(self, value):
         """What stands in the graph for a tensor or a symbolic number; anything else is itself."""
@@ -192,13 +237,6 @@ class PythonKeyTracer(TracerBase):
 
     def get_fresh_qualname(self, prefix):
         return self._handle.unused_path(prefix)
-
-    def register_module(self, name, module):
-        """Gives the graph a subgraph under a name of `get_fresh_qualname`."""
-        if not isinstance(module, GraphModule):
-            raise NotImplementedError(f"register_module of a {type(module).__name__}: capture the function with make_fx, and register its graph")
-        module._update_handle()
-        self._handle.module.set(name, module._handle, "module")
 
     def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
         self._handle.note_grad_mode()

@@ -72,6 +72,10 @@ class ShapeEnv:
                                          duck_shape, prefer_deferred_runtime_asserts_over_guards, trace_asserts)
         _environments[self._env._cdata] = self
 
+    def __deepcopy__(self, memo):
+        """A copied graph has the symbols of the one that it was copied from."""
+        return self
+
     @property
     def allow_scalar_outputs(self):
         return self.settings.allow_scalar_outputs

@@ -10,8 +10,8 @@ from umbra.nn.modules.module import Module
 from umbra.nn.parameter import Parameter
 
 
-def _module(name, function, **defaults):
-    """A module whose attributes are the arguments of a function: one of nn.functional's, by its name, or another."""
+def _module(name, function, shown=True, **defaults):
+    """A module whose attributes are the arguments of a function: one of nn.functional's, by its name, or another. Some do not show them."""
     # Made of source, as a dataclass's is, so that tools which read signatures find the names and defaults.
     source = "def __init__(" + ", ".join(["self", *(f"{key}={value!r}" for key, value in defaults.items())]) + "):\n    Module.__init__(self)\n"
     made = {}
@@ -24,17 +24,17 @@ def _module(name, function, **defaults):
         return call(input, **{key: getattr(self, key) for key in defaults})
 
     def extra_repr(self):
-        shown = [(key, getattr(self, key)) for key in defaults]
-        return ", ".join(f"{key}={value!r}" if key != "inplace" else "inplace=True" for key, value in shown if key != "inplace" or value)
-    return type(name, (Module,), {"__init__": __init__, "forward": forward, "extra_repr": extra_repr, "__module__": __name__,
-                                  "__doc__": f"{name} as a module."})
+        values = [(key, getattr(self, key)) for key in defaults]
+        return ", ".join(f"{key}={value!r}" if key != "inplace" else "inplace=True" for key, value in values if key != "inplace" or value)
+    members = {"__init__": __init__, "forward": forward, "__module__": __name__, "__doc__": f"{name} as a module."}
+    return type(name, (Module,), {**members, "extra_repr": extra_repr} if shown else members)
 
 
 ReLU = _module("ReLU", "relu", inplace=False)
 SiLU = _module("SiLU", "silu", inplace=False)
 Mish = _module("Mish", "mish", inplace=False)
-Hardswish = _module("Hardswish", "hardswish", inplace=False)
-Hardsigmoid = _module("Hardsigmoid", "hardsigmoid", inplace=False)
+Hardswish = _module("Hardswish", "hardswish", shown=False, inplace=False)
+Hardsigmoid = _module("Hardsigmoid", "hardsigmoid", shown=False, inplace=False)
 ELU = _module("ELU", "elu", alpha=1.0, inplace=False)
 LeakyReLU = _module("LeakyReLU", "leaky_relu", negative_slope=0.01, inplace=False)
 

@@ -39,11 +39,16 @@ class Dropout3d(_DropoutNd):
     _function = Functional("dropout3d")
 
 
-class AlphaDropout(_DropoutNd):
-    """Dropout that keeps mean and variance, for networks of SELU."""
+class _OutOfPlace(_DropoutNd):
+    def forward(self, input):
+        return self._function(input, self.p, self.training)  # never in place, whatever `inplace` says: so in PyTorch
+
+
+class AlphaDropout(_OutOfPlace):
+    """Dropout that keeps mean and variance, for networks of SELU. `inplace` is shown and has no effect."""
     _function = Functional("alpha_dropout")
 
 
-class FeatureAlphaDropout(_DropoutNd):
-    """Alpha dropout of whole channels."""
+class FeatureAlphaDropout(_OutOfPlace):
+    """Alpha dropout of whole channels. `inplace` is shown and has no effect."""
     _function = Functional("feature_alpha_dropout")

@@ -222,7 +222,10 @@ class Module(HasState):
         return getattr(module, name)
 
     def get_parameter(self, target):
-        return self._get_tensor(target, "an nn.Parameter", "_parameters")
+        found = self._get_tensor(target, "an nn.Parameter", "_parameters")
+        if found is None:  # a buffer may be none, a parameter may not
+            raise AttributeError(f"`{target.rpartition('.')[2]}` is not an nn.Parameter")
+        return found
 
     def get_buffer(self, target):
         return self._get_tensor(target, "a buffer", "_buffers")
