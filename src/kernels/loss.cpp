@@ -56,6 +56,21 @@ template <class T> T weight_of(const std::vector<T>& weights, int64_t target) {
   return weights.empty() ? T(1) : weights[target];
 }
 
+/// Adds the losses of `count` samples from `first` on, of which these are the classes, and their weights. A function of
+/// its own, whose sums stay in registers: through memory each sample would wait for the one before.
+template <class T, class C>
+[[gnu::noinline]] void add_losses(double& sum, double& weight_sum, const T* scores, const ClassShape& shape,
+                                  int64_t first, const int64_t* wanted, int64_t count, const std::vector<C>& weights) {
+  double losses = sum, shares = weight_sum;
+  for (int64_t i = 0; i < count; ++i) {
+    if (wanted[i] < 0) continue;
+    C share = weight_of(weights, wanted[i]);
+    losses -= static_cast<C>(scores[shape.at(first + i, wanted[i])]) * share;
+    shares += share;
+  }
+  sum = losses, weight_sum = shares;
+}
+
 }  // namespace
 
 void nll_loss(const Tensor& out, const Tensor& total_weight, const Tensor& self, const Tensor& target,
@@ -88,14 +103,7 @@ void nll_loss(const Tensor& out, const Tensor& total_weight, const Tensor& self,
           block[i] = targets[from + i];
           if (block[i] >= 0) __builtin_prefetch(data + shape.at(from + i, block[i]));
         }
-        double running = sum, running_weight = weight_sum;  // of this loop alone, and so in registers
-        for (int64_t i = 0; i < count; ++i) {
-          if (block[i] < 0) continue;
-          C share = weight_of(weights, block[i]);
-          running -= static_cast<C>(data[shape.at(from + i, block[i])]) * share;
-          running_weight += share;
-        }
-        sum = running, weight_sum = running_weight;
+        add_losses(sum, weight_sum, data, shape, from, block, count, weights);
       }
       *out.data<T>() = static_cast<T>(static_cast<C>(reduction == Reduction::Mean ? sum / weight_sum : sum));
       total = static_cast<C>(weight_sum);
