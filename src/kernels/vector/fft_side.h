@@ -1,5 +1,5 @@
 // Transforms side by side: each number is a register, which holds one number of each of as many transforms as there are
-// lanes. Where the length has no prime factors above 13 they run here: the first step reads what the caller gives
+// lanes. Where the length has no prime factors above 7 they run here: the first step reads what the caller gives
 // and the last one gives back, so that numbers that lie otherwise in memory are brought side by side on the way. Others
 // are pocketfft's. For vector/fft.cpp, behind pocketfft.
 #pragma once
@@ -100,12 +100,16 @@ template <class T> class Side {
       done *= step.radix;
     }
   }
-  /// How often all numbers are read and written; 0 where it does not run here.
+  /// How often all numbers are read and written; 0 where there is a larger prime factor than 13.
   static size_t passes(size_t n) {
     size_t steps = 0, joined = 0;
     for (int radix : kRadices)
       for (; divides(radix, n); n /= radix) ++steps, joined += joins(radix);
-    if (n != 1 || steps == 0) return 0;
+    bool planned = n == 1 && steps == 0;
+    for (size_t factor : {11, 13})
+      for (; n % factor == 0; n /= factor) planned = true;
+    if (n != 1) return 0;
+    if (planned) return steps + 5;  // copied, too, and pocketfft's steps of such factors take twice as long
     return steps == 1 ? 3 : steps + 2 - std::min<size_t>(joined, 2);
   }
   size_t size() const { return n_; }
@@ -132,7 +136,7 @@ template <class T> class Side {
   }
 
  private:
-  static constexpr int kRadices[] = {8, 5, 4, 13, 11, 7, 3, 2};
+  static constexpr int kRadices[] = {8, 5, 4, 7, 3, 2};
   /// 4 * 4 rather than 8 * 2.
   static bool divides(size_t radix, size_t n) { return n % radix == 0 && !(radix == 8 && n % 16 == 0 && n % 32 != 0); }
   /// Which steps can read and write in other orders.
@@ -191,7 +195,7 @@ template <class T> class Side {
     }
   }
   static void middle(const Step& step, const LanePairs<T>* from, LanePairs<T>* to) {
-    with_radix<2, 3, 4, 5, 7, 8, 11, 13>(step.radix, [&](auto radix) { pass<radix>(step, from, to); });
+    with_radix<2, 3, 4, 5, 7, 8>(step.radix, [&](auto radix) { pass<radix>(step, from, to); });
   }
   template <int radix, class Store> [[gnu::noinline]] void last(const LanePairs<T>* from, Store store) const {
     const size_t blocks = n_ / radix;

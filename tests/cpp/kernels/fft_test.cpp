@@ -66,8 +66,9 @@ TEST(Fft, LongRowsAreTheSums) {
   check_rows<float>(17, 512, 1e-3);
 }
 
-// With sides that fill no whole number of registers the last ones are done twice; with factors up to 13 in steps of our
-// own; where more would not stay near, rows go one by one though they would fill registers side by side.
+// With sides that fill no whole number of registers the last ones are done twice; factors of 7 have steps of our own,
+// those of 11 and 13 pocketfft's; where more would not stay near, rows go one by one though they would fill registers
+// side by side.
 TEST(Fft, LongRowsOfAnyFactorsAreTheSums) {
   for (int64_t n : {715, 1001, 1470, 2600}) {
     check_rows<float>(2, n, 5e-3);
