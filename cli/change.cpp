@@ -29,7 +29,11 @@ int convert(const std::string& from, const std::string& to, const std::vector<st
   if (has_extension(to, ".onnx")) {
     check<ValueError>(has_extension(from, ".pt2"), from, ": only a program (.pt2) can be written as an ONNX model");
     check_place(to);
-    save_program(load_program(from), to);
+    try {
+      save_program(load_program(from), to);
+    } catch (const NotImplementedError& e) {  // of an operator somewhere in it
+      fail<NotImplementedError>(from, ": ", e.what());
+    }
     std::printf("%s: an ONNX model\n", to.c_str());
     return 0;
   }

@@ -52,10 +52,15 @@ std::string distance(const std::string& text) {
   return fits ? "" : "expected a number, 0 or above, got " + text;
 }
 
-/// What is wrong with the first option that the command does not have; nothing where all are its own.
+/// What is wrong with the first option that the command does not have, or with a file too many where inputs have an
+/// option; nothing where all are its own.
 std::string unknown_option(const CLI::App& command) {
   for (const std::string& word : command.remaining()) {
-    if (!word.starts_with("-")) continue;
+    if (!word.starts_with("-")) {
+      bool takes_inputs = command.get_option_no_throw("--input") != nullptr;
+      if (takes_inputs) return "'" + word + "' is one file too many: inputs are given with --input";
+      continue;
+    }
     std::string text = "there is no option '" + word + "'", nearest;
     for (const CLI::Option* option : command.get_options())
       for (const std::string& name : option->get_lnames())

@@ -18,15 +18,17 @@ void bind_autocast(nb::module_& m) {
     check(op, "there is no operator ", name);
     set_autocast_inputs(*op, dtype);
   });
-  m.def("is_autocast_cache_enabled", &is_autocast_cache_enabled);
-  m.def("set_autocast_cache_enabled", &set_autocast_cache_enabled);
-  m.def("clear_autocast_cache", &clear_autocast_cache);
+  m.def("is_autocast_cache_enabled", &is_autocast_cache_enabled,
+        "Whether autocast keeps the casts of parameters for the rest of its region.");
+  m.def("set_autocast_cache_enabled", &set_autocast_cache_enabled,
+        "Whether autocast keeps the casts of parameters for the rest of its region.");
+  m.def("clear_autocast_cache", &clear_autocast_cache, "Lets the casts go that autocast kept.");
   m.def("_autocast_region_begins", [](Device device, DType dtype, bool enabled, bool cache) {
     autocast_region_begins(device.type, {enabled, dtype}, cache);
   });
   m.def("_autocast_region_ends", &autocast_region_ends);
-  m.def("autocast_increment_nesting", &autocast_increment_nesting);
-  m.def("autocast_decrement_nesting", &autocast_decrement_nesting);
+  m.def("autocast_increment_nesting", &autocast_increment_nesting, "Enters a region of autocast: how deep it is now.");
+  m.def("autocast_decrement_nesting", &autocast_decrement_nesting, "Leaves a region of autocast: how deep it is now.");
 }
 
 }  // namespace umbra::python

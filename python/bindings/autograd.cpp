@@ -244,11 +244,16 @@ void bind_passes(nb::module_& m) {
   m.def("_set_anomaly_detection", [](bool enabled, bool check_nan) {
     autograd::set_detect_anomaly({enabled, check_nan});
   });
-  m.def("is_anomaly_enabled", [] {
-    end_capture_of_question("torch.is_anomaly_enabled()");
-    return autograd::anomaly_detection().enabled;
-  });
-  m.def("is_anomaly_check_nan_enabled", [] { return autograd::anomaly_detection().check_nan; });
+  m.def(
+      "is_anomaly_enabled",
+      [] {
+        end_capture_of_question("torch.is_anomaly_enabled()");
+        return autograd::anomaly_detection().enabled;
+      },
+      "Whether backward passes tell which call an error belongs to.");
+  m.def(
+      "is_anomaly_check_nan_enabled", [] { return autograd::anomaly_detection().check_nan; },
+      "Whether backward passes look for NaN, where anomalies are detected.");
   m.def("_requires_grad_", [](const Tensor& t, bool value) {
     end_capture_for(t, "Tensor.requires_grad_()");
     Tensor(t).requires_grad_(value);
@@ -303,7 +308,7 @@ template <class F> nb::object method_for_python(F&& function) {
 }
 
 void bind_modes(nb::module_& m) {
-  m.def("is_grad_enabled", &is_grad_enabled);
+  m.def("is_grad_enabled", &is_grad_enabled, "Whether calls are recorded for gradients.");
   m.attr("_set_grad_enabled") =
       nb::steal(PyCFunction_NewEx(&g_set_grad_enabled, nullptr, nb::str("umbra._C").release().ptr()));
   // _switching_gradients(to, before=None): a method that switches them to what one attribute says, and keeps what they
@@ -317,7 +322,7 @@ void bind_modes(nb::module_& m) {
         });
       },
       nb::arg("to"), nb::arg("before") = nb::none());
-  m.def("is_inference_mode_enabled", &is_inference_mode_enabled);
+  m.def("is_inference_mode_enabled", &is_inference_mode_enabled, "Whether this thread is inside of `inference_mode`.");
   nb::class_<InferenceMode>(m, "_InferenceMode").def(nb::init<bool>());
   m.def("_push_saved_tensor_hooks", [](nb::handle pack, nb::handle unpack) {
     autograd::push_saved_tensor_hooks(saved_tensor_hooks(pack, unpack));

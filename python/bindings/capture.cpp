@@ -79,7 +79,7 @@ TracingMode read_mode(const std::string& name) {
 
 GraphModuleObject capture(nb::handle function, nb::handle inputs, std::vector<std::string> names,
                           const std::string& mode, bool pre_dispatch, nb::handle decompositions,
-                          std::optional<FakeModeObject> fake, bool locations) {
+                          std::optional<FakeModeObject> fake, bool locations, bool keeps_read_data) {
   CaptureOptions options;
   options.mode = read_mode(mode);
   options.pre_dispatch = pre_dispatch;
@@ -87,6 +87,7 @@ GraphModuleObject capture(nb::handle function, nb::handle inputs, std::vector<st
   options.names = std::move(names);
   if (fake) options.fake_mode = fake->mode;
   options.locations = locations;
+  options.keeps_read_data = keeps_read_data;
   nb::object parameter = nb::module_::import_("umbra.nn.parameter").attr("Parameter");
   options.is_parameter = [&](const Tensor& tensor) {
     WithLock locked;  // a backward pass runs without
@@ -207,7 +208,8 @@ void bind_capture(nb::module_& m) {
   m.def("_set_effect", &set_effect);
   m.def("_is_effectful", &is_effectful);
   m.def("_make_fx", &capture, nb::arg("function"), nb::arg("inputs"), nb::arg("names"), nb::arg("mode"),
-        nb::arg("pre_dispatch"), nb::arg("decompositions").none(), nb::arg("fake_mode").none(), nb::arg("locations"));
+        nb::arg("pre_dispatch"), nb::arg("decompositions").none(), nb::arg("fake_mode").none(), nb::arg("locations"),
+        nb::arg("keeps_read_data"));
   m.def("_arrange_output", [](GraphModuleObject& g, nb::handle pattern) {
     fx::Node* output = g.module->graph().output_node();
     output->set_args({arrange(g.module->graph().outputs(), pattern)});

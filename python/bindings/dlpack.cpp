@@ -142,7 +142,8 @@ void bind_dlpack(nb::module_& m) {
         Tensor taken = from_capsule(source.ptr());
         return call<"aten::lift_fresh">(copy.value_or(false) ? taken.clone() : taken);
       },
-      nb::arg("ext_tensor"), nb::kw_only(), nb::arg("device") = nb::none(), nb::arg("copy") = nb::none());
+      nb::arg("ext_tensor"), nb::kw_only(), nb::arg("device") = nb::none(), nb::arg("copy") = nb::none(),
+      "A tensor that shares the memory of another library's array (`__dlpack__`), or a copy of it.");
 }
 
 }  // namespace umbra::python

@@ -227,13 +227,18 @@ void bind_dtype(nb::module_& m) {
   for (int i = 0; i < 4; ++i)
     g_memory_formats[i] = make_constant(m, g_memory_format_type, static_cast<MemoryFormat>(i));
   bind_limits(m);
-  m.def("get_default_dtype", [] { return nb::steal(wrap(default_dtype())); });
-  m.def("set_default_dtype", [](nb::object dtype) {
-    DType t;
-    check<TypeError>(read_dtype(dtype.ptr(), t),
-                     "invalid dtype object: only floating-point types are supported as the default type");
-    set_default_dtype(t);
-  });
+  m.def(
+      "get_default_dtype", [] { return nb::steal(wrap(default_dtype())); },
+      "The type of floating point tensors that nobody gave one.");
+  m.def(
+      "set_default_dtype",
+      [](nb::object dtype) {
+        DType t;
+        check<TypeError>(read_dtype(dtype.ptr(), t),
+                         "invalid dtype object: only floating-point types are supported as the default type");
+        set_default_dtype(t);
+      },
+      "The type of floating point tensors that nobody gave one.");
 }
 
 }  // namespace umbra::python

@@ -171,16 +171,20 @@ PyObject* to_numpy(const Tensor& t) {
 }
 
 void bind_interop(nb::module_& m) {
-  m.def("from_numpy", [](nb::handle array) {
-    check<TypeError>(is_numpy_array(array.ptr()), "expected np.ndarray (got ", short_type_name(Py_TYPE(array.ptr())),
-                     ")");
-    jit::warn_of_constant("torch.from_numpy");
-    static std::atomic<bool> warned = false;
-    if (!nb::cast<bool>(array.attr("flags").attr("writeable"))) warn_of_read_only("NumPy array", warned);
-    return call<"aten::lift_fresh">(tensor_from_buffer(array.ptr()));
-  });
+  m.def(
+      "from_numpy",
+      [](nb::handle array) {
+        check<TypeError>(is_numpy_array(array.ptr()), "expected np.ndarray (got ",
+                         short_type_name(Py_TYPE(array.ptr())), ")");
+        jit::warn_of_constant("torch.from_numpy");
+        static std::atomic<bool> warned = false;
+        if (!nb::cast<bool>(array.attr("flags").attr("writeable"))) warn_of_read_only("NumPy array", warned);
+        return call<"aten::lift_fresh">(tensor_from_buffer(array.ptr()));
+      },
+      "A tensor that shares a numpy array's memory.");
   m.def("frombuffer", &frombuffer, nb::arg("buffer"), nb::kw_only(), nb::arg("dtype"), nb::arg("count") = -1,
-        nb::arg("offset") = 0, nb::arg("requires_grad") = false);
+        nb::arg("offset") = 0, nb::arg("requires_grad") = false,
+        "A tensor of one dimension over the memory of an object with a buffer, such as a bytearray.");
   m.def("_tensor_from_buffer", [](nb::handle object) { return tensor_from_buffer(object.ptr()); });
 }
 

@@ -55,32 +55,43 @@ void bind_misc(nb::module_& m) {
   m.attr("_e") = std::numbers::e;
   m.def("_function_names", &function_names);
   m.def(
-      "promote_types", [](DType a, DType b) { return promote_types(a, b); }, nb::arg("type1"), nb::arg("type2"));
+      "promote_types", [](DType a, DType b) { return promote_types(a, b); }, nb::arg("type1"), nb::arg("type2"),
+      "The smallest type that holds the elements of both.");
   m.def(
-      "can_cast", [](DType from, DType to) { return can_cast(from, to); }, nb::arg("from_"), nb::arg("to"));
-  m.def("get_num_threads", [] {
-    end_capture_of_question("torch.get_num_threads()");
-    return get_num_threads();
-  });
-  m.def("set_num_threads", [](nb::handle count) {
-    end_capture_of_question("torch.set_num_threads()");
-    check(PyLong_Check(count.ptr()) && !PyBool_Check(count.ptr()), "set_num_threads expects an int, but got ",
-          short_type_name(Py_TYPE(count.ptr())));
-    int threads = nb::cast<int>(count);
-    check(threads > 0, "set_num_threads expects a positive integer");
-    umbra::set_num_threads(threads);
-  });
-  m.def("set_flush_denormal", [](bool enabled) {
+      "can_cast", [](DType from, DType to) { return can_cast(from, to); }, nb::arg("from_"), nb::arg("to"),
+      "Whether results of the first type may be written to a tensor of the second.");
+  m.def(
+      "get_num_threads",
+      [] {
+        end_capture_of_question("torch.get_num_threads()");
+        return get_num_threads();
+      },
+      "How many threads one operator may use.");
+  m.def(
+      "set_num_threads",
+      [](nb::handle count) {
+        end_capture_of_question("torch.set_num_threads()");
+        check(PyLong_Check(count.ptr()) && !PyBool_Check(count.ptr()), "set_num_threads expects an int, but got ",
+              short_type_name(Py_TYPE(count.ptr())));
+        int threads = nb::cast<int>(count);
+        check(threads > 0, "set_num_threads expects a positive integer");
+        umbra::set_num_threads(threads);
+      },
+      "How many threads one operator may use.");
+  m.def(
+      "set_flush_denormal",
+      [](bool enabled) {
 #ifdef __SSE2__
-    // Results and operands that are too small to be normal numbers count as zero, in this thread.
-    constexpr unsigned kFlushToZero = 1u << 15, kDenormalsAreZero = 1u << 6;
-    unsigned flags = _mm_getcsr() & ~(kFlushToZero | kDenormalsAreZero);
-    _mm_setcsr(enabled ? flags | kFlushToZero | kDenormalsAreZero : flags);
-    return true;
+        // Results and operands that are too small to be normal numbers count as zero, in this thread.
+        constexpr unsigned kFlushToZero = 1u << 15, kDenormalsAreZero = 1u << 6;
+        unsigned flags = _mm_getcsr() & ~(kFlushToZero | kDenormalsAreZero);
+        _mm_setcsr(enabled ? flags | kFlushToZero | kDenormalsAreZero : flags);
+        return true;
 #else
-    return !enabled;
+        return !enabled;
 #endif
-  });
+      },
+      "Takes floats below the normal range for 0, or not. False where the processor cannot.");
   m.def("_set_print_options", &set_print_options, nb::arg("precision").none(), nb::arg("threshold").none(),
         nb::arg("edgeitems").none(), nb::arg("linewidth").none(), nb::arg("sci_mode").none());
   m.def("_get_print_options", &get_print_options);

@@ -95,7 +95,10 @@ PyObject* get_version(PyObject* self, void*) {
 }
 PyObject* get_cdata(PyObject* self, void*) { return PyLong_FromVoidPtr(tensor_of(self).impl()); }
 PyObject* get_base(PyObject* self, void*) {
-  return property(self, [](const Tensor& t) { return wrap(ops::asked_view_base(t)); });
+  return property(self, [](const Tensor& t) {
+    end_capture_of_question(t, "Tensor._base");
+    return wrap(ops::asked_view_base(t));
+  });
 }
 template <DeviceType kType> PyObject* is_on(PyObject* self, void*) {
   if (PyObject * out; answered(self, "device", out)) {

@@ -482,12 +482,18 @@ void bind_functions(nb::module_& m) {
   auto told = [](const char* function, std::initializer_list<PyObject*> operands, nb::object result) {
     return nb::steal(noted(function, operands, result.release().ptr()));
   };
-  m.def("sym_max", [both, told](nb::handle a, nb::handle b) {
-    return told("torch.sym_max", {a.ptr(), b.ptr()}, both(a, b, SymOp::Max));
-  });
-  m.def("sym_min", [both, told](nb::handle a, nb::handle b) {
-    return told("torch.sym_min", {a.ptr(), b.ptr()}, both(a, b, SymOp::Min));
-  });
+  m.def(
+      "sym_max",
+      [both, told](nb::handle a, nb::handle b) {
+        return told("torch.sym_max", {a.ptr(), b.ptr()}, both(a, b, SymOp::Max));
+      },
+      "The larger of two numbers that may be symbolic.");
+  m.def(
+      "sym_min",
+      [both, told](nb::handle a, nb::handle b) {
+        return told("torch.sym_min", {a.ptr(), b.ptr()}, both(a, b, SymOp::Min));
+      },
+      "The smaller of two numbers that may be symbolic.");
   m.def("_sym_sum", [](nb::sequence values) {
     std::vector<SymInt> terms;
     const SymNode* symbolic = nullptr;
@@ -509,28 +515,37 @@ void bind_functions(nb::module_& m) {
       check<TypeError>(read_operand(a.ptr(), x), "expected a number");
       return nb::steal(wrap(sym_function(name, x.as_float())));
     });
-  m.def("sym_float", [](nb::handle a) {
-    Operand x;
-    check<TypeError>(read_operand(a.ptr(), x), "expected a number");
-    return nb::steal(noted("torch.sym_float", {a.ptr()}, wrap(x.as_float())));
-  });
-  m.def("sym_not", [](nb::handle a) {
-    auto x = read_bool(a.ptr());
-    if (!x) return nb::steal(PyBool_FromLong(!plain_truth(a)));
-    return nb::steal(noted("torch.sym_not", {a.ptr()}, wrap(sym_not(*x))));
-  });
-  m.def("sym_ite", [](nb::handle condition, nb::handle yes, nb::handle no) {
-    auto which = read_bool(condition.ptr());
-    if (!which)
-      fail<TypeError>("sym_ite(): the condition must be a bool, not ", short_type_name(Py_TYPE(condition.ptr())));
-    if (!which->is_symbolic()) return nb::borrow(which->value() ? yes : no);
-    Operand a, b;
-    if (!read_operand(yes.ptr(), a) || !read_operand(no.ptr(), b)) fail<TypeError>("sym_ite(): expected numbers");
-    check<AssertionError>(a.is_float == b.is_float, "sym_ite(): both numbers must be of one type, got ",
-                          short_type_name(Py_TYPE(yes.ptr())), " and ", short_type_name(Py_TYPE(no.ptr())));
-    return nb::steal(a.is_float ? wrap(sym_where(*which, a.real, b.real))
-                                : wrap(sym_where(*which, a.integer, b.integer)));
-  });
+  m.def(
+      "sym_float",
+      [](nb::handle a) {
+        Operand x;
+        check<TypeError>(read_operand(a.ptr(), x), "expected a number");
+        return nb::steal(noted("torch.sym_float", {a.ptr()}, wrap(x.as_float())));
+      },
+      "`float()` of a number that may be symbolic.");
+  m.def(
+      "sym_not",
+      [](nb::handle a) {
+        auto x = read_bool(a.ptr());
+        if (!x) return nb::steal(PyBool_FromLong(!plain_truth(a)));
+        return nb::steal(noted("torch.sym_not", {a.ptr()}, wrap(sym_not(*x))));
+      },
+      "`not`, of a condition that may be symbolic.");
+  m.def(
+      "sym_ite",
+      [](nb::handle condition, nb::handle yes, nb::handle no) {
+        auto which = read_bool(condition.ptr());
+        if (!which)
+          fail<TypeError>("sym_ite(): the condition must be a bool, not ", short_type_name(Py_TYPE(condition.ptr())));
+        if (!which->is_symbolic()) return nb::borrow(which->value() ? yes : no);
+        Operand a, b;
+        if (!read_operand(yes.ptr(), a) || !read_operand(no.ptr(), b)) fail<TypeError>("sym_ite(): expected numbers");
+        check<AssertionError>(a.is_float == b.is_float, "sym_ite(): both numbers must be of one type, got ",
+                              short_type_name(Py_TYPE(yes.ptr())), " and ", short_type_name(Py_TYPE(no.ptr())));
+        return nb::steal(a.is_float ? wrap(sym_where(*which, a.real, b.real))
+                                    : wrap(sym_where(*which, a.integer, b.integer)));
+      },
+      "The second or the third by a condition that may be symbolic.");
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ def absent(module, name, prefix=""):
         def refused(*args, **kwargs):
             refuse()
         refused.__name__ = refused.__qualname__ = function
+        refused.__doc__ = f"Needs a {name} device, and there is none: an AssertionError."
         return refused
 
     def none(*args, **kwargs):
@@ -39,6 +40,18 @@ def absent(module, name, prefix=""):
     def zero(*args, **kwargs):
         """Nothing is there."""
         return 0
+
+    def nowhere(*args, **kwargs):
+        """There is no device to tell of."""
+        return []
+
+    def no_statistics(device=None):
+        """Nothing is allocated."""
+        return {}
+
+    def no_flags():
+        """Nothing is compiled for a device."""
+        return ""
 
     def no(*args, **kwargs):
         """There is no such device."""
@@ -49,14 +62,14 @@ def absent(module, name, prefix=""):
     module.update({function: zero for function in ("device_count", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved",
                                                    "memory_cached", "max_memory_cached")})
     module.update({function: none for function in ("empty_cache", "manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state_all")})
-    module.update({function: (lambda *args, **kwargs: []) for function in ("get_arch_list", "get_rng_state_all")})
+    module.update({function: nowhere for function in ("get_arch_list", "get_rng_state_all")})
     for function in ("init", "_lazy_init", "current_device", "set_device", "synchronize", "get_device_name", "get_device_properties", "get_device_capability",
                      "current_stream", "default_stream", "set_stream", "get_rng_state", "set_rng_state", "initial_seed", "mem_get_info", "ipc_collect",
                      "reset_peak_memory_stats", "reset_max_memory_allocated", "can_device_access_peer", "memory_summary", "memory_snapshot",
                      "graph_pool_handle", "make_graphed_callables", "utilization"):
         module[function] = refusing(function)
-    module["memory_stats"] = lambda device=None: {}
-    module["get_gencode_flags"] = lambda: ""
+    module["memory_stats"] = no_statistics
+    module["get_gencode_flags"] = no_flags
     module["default_generators"] = ()
     for cls in ("Stream", "Event", f"{prefix}Graph", "graph", "device", "device_of"):
         module[cls] = type(cls, (), {"__init__": refuse, "__module__": module["__name__"], "__doc__": f"There is no {name} device."})

@@ -106,5 +106,6 @@ _C._jit_nvfuser_enabled = lambda: False
 
 # What is built in: libraries of the processor's, no accelerator.
 _C.has_lapack = _C.has_spectral = _C._has_mkldnn = True
-for _absent in ("has_mkl", "has_openmp", "_has_mkldnn_acl", "_has_cuda", "_has_cudnn", "_has_cusparselt", "_has_eigen_sparse", "_has_gds", "_has_kleidiai", "_has_magma", "_has_mps", "_has_xpu"):
+for _absent in ("has_mkl", "has_openmp", "_has_mkldnn_acl", "_has_cuda", "_has_cudnn", "_has_cusparselt", "_has_eigen_sparse", "_has_gds", "_has_kleidiai",
+                "_has_magma", "_has_mps", "_has_xpu"):
     setattr(_C, _absent, False)

@@ -52,12 +52,20 @@ class _LegacySparseType(_LegacyType):
     is_sparse = property(lambda cls: True)
 
 
+def _text(name, dtype):
+    return f"""Tensors of {dtype} on the CPU, by the older name: `isinstance` asks for them, calls make them of sizes or of elements.
+
+    >>> torch.{name}Tensor(2, 3).dtype
+    {dtype}
+    """
+
+
 SPARSE_TYPES = {}  # torch.sparse has them by these names
 for _name, _dtype in (("Float", umbra.float32), ("Double", umbra.float64), ("Half", umbra.float16), ("BFloat16", umbra.bfloat16),
                       ("Byte", umbra.uint8), ("Char", umbra.int8), ("Short", umbra.int16), ("Int", umbra.int32), ("Long", umbra.int64),
                       ("Bool", umbra.bool)):
     __all__.append(_name + "Tensor")
-    globals()[_name + "Tensor"] = _LegacyType(_name + "Tensor", (), {"_legacy_dtype": _dtype, "__module__": "torch"})
+    globals()[_name + "Tensor"] = _LegacyType(_name + "Tensor", (), {"_legacy_dtype": _dtype, "__module__": "torch", "__doc__": _text(_name, _dtype)})
     if _dtype != umbra.bool:
         SPARSE_TYPES[_name + "Tensor"] = _LegacySparseType(_name + "Tensor", (), {"_legacy_dtype": _dtype, "__module__": "torch.sparse"})
 

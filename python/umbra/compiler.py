@@ -24,6 +24,7 @@ def is_compiling():
 
 
 def is_exporting():
+    """True while a program is being exported."""
     return _state.exporting
 
 

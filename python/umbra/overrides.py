@@ -56,6 +56,7 @@ def enable_reentrant_dispatch():
 
 
 def is_tensor_like(inp):
+    """Whether this is a tensor, or an object that says itself what functions of tensors do with it (`__torch_function__`)."""
     return type(inp) is _C.Tensor or hasattr(type(inp), "__torch_function__")
 
 
@@ -73,6 +74,7 @@ def _overloaded(arguments):
 
 
 def handle_torch_function(public_api, relevant_args, *args, **kwargs):
+    """The result that a mode, or the first of the arguments with a `__torch_function__` to give one, has for this call of a function."""
     overloaded = _overloaded(relevant_args)
     types = tuple(map(type, overloaded))
     for mode in reversed(_C._torch_function_modes()):
@@ -103,6 +105,7 @@ def redispatch_function(func, types, args, kwargs):
 
 
 def wrap_torch_function(dispatcher):
+    """Makes a function one that objects with a `__torch_function__` can take over; `dispatcher` names those among its arguments."""
     def decorator(function):
         @functools.wraps(function)
         def wrapped(*args, **kwargs):

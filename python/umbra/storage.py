@@ -409,7 +409,8 @@ for _name, _dtype in (("double", umbra.float64), ("float", umbra.float32), ("hal
                       ("int", umbra.int32), ("short", umbra.int16), ("char", umbra.int8), ("byte", umbra.uint8), ("bool", umbra.bool),
                       ("complex_double", umbra.complex128), ("complex_float", umbra.complex64)):
     setattr(TypedStorage, _name, _conversion(_dtype))
-_CLASSES = {name: _StorageMeta(name, (TypedStorage,), {"dtype": dtype, "__module__": "umbra"}) for name, dtype in _STORAGE_TYPES.items()}
+_CLASSES = {name: _StorageMeta(name, (TypedStorage,), {"dtype": dtype, "__module__": "umbra", "__doc__": f"A tensor's memory as elements of {dtype}."})
+            for name, dtype in _STORAGE_TYPES.items()}
 
 
 def class_of(dtype):

@@ -91,7 +91,7 @@ IntrusivePtr<fx::GraphModule> capture(Tracer* tracer, const ValueFunction& funct
   tracer->is_parameter = options.is_parameter;
   tracer->keeps_switches = options.pre_dispatch;
   tracer->sizes_after_inputs = false;
-  tracer->refuses_data = options.mode == TracingMode::Real;
+  tracer->refuses_data = options.mode == TracingMode::Real && !options.keeps_read_data;
   IntrusivePtr<FakeModeImpl> mode;
   if (options.mode != TracingMode::Real) mode = fake_mode_for(options, inputs);
   std::vector<Value> stand_ins;

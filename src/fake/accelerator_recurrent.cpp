@@ -121,13 +121,13 @@ UMBRA_OPERATOR(
       SymInt first = input.sym_size(0), second = packed ? SymInt(0) : input.sym_size(1);
       SymInt batch = packed ? batch_sizes[0] : batch_first ? first : second;
       SymInt width = proj_size != 0 ? proj_size : hidden_size;
-      int64_t directions = bidirectional ? 2 : 1;
+      SymInt directions = bidirectional ? 2 : 1, layers = SymInt(num_layers) * directions;
       SymShape sizes{first};
       if (!packed) sizes.push_back(second);
       sizes.push_back(width * directions);
-      Tensor cells = cx.defined() ? cx.new_empty({num_layers * directions, batch, hidden_size})
+      Tensor cells = cx.defined() ? cx.new_empty({layers, batch, hidden_size})
                                   : input.new_empty({SymInt(0)}, {.dtype = DType::Float32});
-      return {input.new_empty(sizes), hx.new_empty({num_layers * directions, batch, width}), cells,
+      return {input.new_empty(sizes), hx.new_empty({layers, batch, width}), cells,
               input.new_empty({SymInt(0)}, {.dtype = DType::UInt8}), weight_buf};
     })
     .gradient("input, weight, hx, cx",

@@ -150,20 +150,21 @@ Windows adaptive_windows(const Tensor& in, const Tensor& out, int64_t dims) {
   return windows;
 }
 
-// The windows of one channel, chosen by its samples.
+// The windows of one channel, chosen by its samples. PyTorch rounds to the samples' type after each step.
 template <class T>
 Windows fractional_windows(const Tensor& in, const Tensor& out, IntArrayRef kernel, const T* samples) {
   auto dims = static_cast<int64_t>(kernel.size());
   Windows windows(in, out, dims);
   for (int64_t d = 0; d < dims; ++d) {
     using C = Compute<T>;
+    auto rounded = [](C x) { return static_cast<C>(static_cast<T>(x)); };
     int64_t k = Windows::at(d, dims), size = windows.input[k], count = windows.output[k];
     C sample = static_cast<C>(samples[dims == 2 ? 1 - d : d]);
-    C step = count > 1 ? static_cast<C>(size - kernel[d]) / static_cast<C>(count - 1) : C(0);
+    C step = count > 1 ? rounded(static_cast<C>(size - kernel[d]) / static_cast<C>(count - 1)) : C(0);
     for (int64_t o = 0; o < count; ++o) {
       int64_t first = o + 1 == count ? size - kernel[d]
-                                     : static_cast<int64_t>((static_cast<C>(o) + sample) * step) -
-                                           static_cast<int64_t>(sample * step);
+                                     : static_cast<int64_t>(rounded(rounded(static_cast<C>(o) + sample) * step)) -
+                                           static_cast<int64_t>(rounded(sample * step));
       windows.spans[k].push_back({first, first + kernel[d], kernel[d]});
     }
   }

@@ -278,6 +278,7 @@ class TestCommandLine:
 
     def test_mistyped_options_are_named(self, files):
         assert "there is no option '--exmple'; did you mean '--example'?" in umbra("run", files / "net.pt2", "--exmple", status=2)
+        assert "'x.npy' is one file too many: inputs are given with --input" in umbra("run", files / "net.pt2", "x.npy", status=2)
 
     @pytest.mark.parametrize("count", ["0", "-3", "many", "2.5", "99999999999"])
     def test_counts_that_are_none_are_named(self, files, count):

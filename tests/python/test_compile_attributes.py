@@ -8,6 +8,7 @@ import inspect
 import numbers
 import operator
 import types
+import warnings
 import weakref
 
 import pytest
@@ -353,3 +354,12 @@ def test_methods_that_python_calls_by_itself(name, ask):
     kind = type("Kind", (), {name: first, "__hash__": None})
     thing = kind()
     compiled_and_plain(lambda x: x * (2 if ask(thing) in (True, 2.0) else 3), set_to(kind, name, second))
+
+
+def test_the_base_of_an_argument_is_that_of_the_call():
+    compiled, base = torch.compile(lambda x: (x * 2, x._base), backend="aot_eager"), torch.ones(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert compiled(base[1:])[1] is base and compiled(torch.ones(2))[1] is None
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="Tensor._base"):
+        torch.compile(lambda x: (x * 2, x._base is None), backend="aot_eager", fullgraph=True)(base[1:])

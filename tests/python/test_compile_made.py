@@ -1,5 +1,6 @@
 """Objects that a compiled function makes and gives back, and attributes that it gives its arguments."""
 import functools
+import itertools
 import warnings
 
 import pytest
@@ -91,10 +92,16 @@ SHARED, LAZY = Box(2), functools.lru_cache(lambda: Box(3))
 @pytest.mark.parametrize("function, why", [
     (lambda x: (lambda box: (box, [box]))(Box(x)), "one Box twice"),
     (closes_over_itself, "one function twice"),
+    (lambda x: (lambda part: (Box(part), part))([x]), "one list twice"),
+    (lambda x: (lambda part: (part, part))({"x": x}), "one dict twice"),
+    (lambda x: (x, type("Local", (), {"x": x})), "a class that the function makes"),
+    (lambda x: type("Local", (), {"x": x})(), "a class that the function makes"),
     (lambda x: (x * 2, SHARED), "a Box from outside"),
     (lambda x: Box([SHARED, x]), "a Box from outside"),
+    (lambda x: map(torch.abs, itertools.repeat(x)), "more than 1000 values"),
+    (lambda x: (x + i for i in itertools.count()), "more than 1000 values"),
 ], ids=lambda part: part if isinstance(part, str) else "")
-def test_objects_that_are_shared_are_refused(function, why):
+def test_objects_that_are_shared_or_never_end_are_refused(function, why):
     with pytest.raises(Unsupported, match=why):
         whole(function)(torch.ones(1))
 
@@ -148,3 +155,20 @@ def test_an_attribute_that_is_taken_away_is_refused():
         warnings.simplefilter("ignore")
         torch.compile(function, backend="aot_eager")(x)
     assert not hasattr(x, "note")
+
+
+@pytest.mark.parametrize("whole_graph", [False, True])
+def test_attributes_of_parameters_are_seen(whole_graph):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(2))
+            self.weight.scale = 3.0
+
+        def forward(self, x):
+            return x * self.weight * getattr(self.weight, "scale", 1.0)
+    net = Net()
+    compiled = torch.compile(net, backend="aot_eager", fullgraph=whole_graph)
+    for scale in (3.0, 5.0):
+        net.weight.scale = scale
+        assert compiled(torch.ones(2)).tolist() == [scale] * 2

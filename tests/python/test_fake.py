@@ -118,6 +118,17 @@ def test_a_branch_leaves_a_guard():
     assert statically_known_true(a > 3)
 
 
+def test_row_major_strides_of_a_size_that_only_the_run_tells():
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    with mode:
+        u = mode.shape_env.create_unbacked_symint()
+        umbra._check(u >= 0)
+        x = umbra.empty(3, u)
+        for y in (x, x + 1, x + x, x + umbra.empty(u), x.relu()):  # without elements a stride is that of one
+            assert [str(stride) for stride in y.stride()] == ["Max(1, u0)", "1"]
+        assert (x.t() + 1).stride()[0] == 1
+
+
 def test_unbacked_symbols_and_checks():
     env = ShapeEnv()
     u = env.create_unbacked_symint()

@@ -480,6 +480,15 @@ def test_an_entry_that_is_not_there_is_pythons_own_error():
             graph(*arguments)
 
 
+def test_numbers_read_from_data_may_stay_what_they_are():
+    def scaled(x):
+        return x * x.sum().item()
+    graph = make_fx(scaled, _error_on_data_dependent_ops=False)(umbra.ones(2))
+    assert graph(umbra.tensor([2.0, 3.0])).tolist() == [4.0, 6.0]
+    with pytest.raises(RuntimeError):
+        make_fx(scaled)(umbra.ones(2))
+
+
 def test_a_deep_copy_of_a_symbolic_graph_takes_other_sizes():
     import copy
     graph = make_fx(lambda x: x * x.shape[0], tracing_mode="symbolic")(umbra.ones(4))

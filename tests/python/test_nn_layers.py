@@ -545,3 +545,14 @@ def test_convolutions_of_images_without_pixels_are_refused(shape):
     with pytest.raises(RuntimeError, match="Only zero batch or zero channel inputs are supported"):
         convolve(torch.zeros(shape), weight, padding=1)
     assert convolve(torch.zeros(0, *shape[1:]), weight, padding=1).shape[0] == 0
+
+
+def test_fractional_windows_of_narrow_types_lie_where_rounding_puts_them():
+    x = torch.arange(20.0).reshape(1, 1, 20, 1)
+    samples = torch.tensor([[[0.0, 0.33]]])
+
+    def largest(dtype):
+        return F.fractional_max_pool2d(x.to(dtype), (2, 1), (9, 1), _random_samples=samples.to(dtype)).flatten().tolist()
+
+    assert largest(torch.float32) == [1, 3, 6, 8, 10, 12, 15, 17, 19]
+    assert largest(torch.bfloat16) == [1, 3, 6, 8, 10, 13, 15, 17, 19]

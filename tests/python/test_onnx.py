@@ -534,3 +534,15 @@ def test_the_older_call_writes_a_model_that_infers(tmp_path):
     assert read_model(data)[0] == [("in", ["b", 4])] and b"Dropout" not in data and model[0].training
     with pytest.warns(DeprecationWarning), pytest.raises(ValueError, match="dynamic_axes"):
         torch.onnx.export(model, (ROWS,), tmp_path / "m.onnx", dynamo=False, dynamic_shapes=({0: "n"},))
+
+
+def test_a_model_is_edited_and_saved(tmp_path):
+    pytest.importorskip("onnx_ir")
+    made = torch.onnx.export(torch.nn.Linear(4, 2).eval(), (torch.ones(1, 4),))
+    made.model.graph.outputs[0].name = "renamed"
+    assert made.model is made.model and made.model_proto.graph.output[0].name == "renamed"
+    made.save(tmp_path / "edited.onnx")
+    assert b"renamed" in (tmp_path / "edited.onnx").read_bytes()
+    with pytest.raises(NotImplementedError, match="include_initializers=False"):
+        made.save(tmp_path / "other.onnx", include_initializers=False)
+    assert b"renamed" not in torch.onnx.export(torch.nn.Linear(4, 2).eval(), (torch.ones(1, 4),)).model_bytes

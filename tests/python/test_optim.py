@@ -476,3 +476,17 @@ def test_lbfgs_keeps_the_length_of_its_step_as_pytorch_does():
     assert isinstance(after(0.1, 1), umbra.Tensor) and after(0.1, 1).item() == pytest.approx(0.1 / 36)
     assert after(0.1, 5) == 0.1
     assert isinstance(after(umbra.tensor(0.1), 5), umbra.Tensor)
+
+
+def test_lbfgs_searches_along_a_line_of_no_length():
+    parameter = nn.Parameter(umbra.tensor([1.0, 2.0]))
+    optimizer = optim.LBFGS([parameter], lr=0.0, line_search_fn="strong_wolfe", max_iter=3)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (parameter ** 4).sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 17
+    assert parameter.isfinite().all()

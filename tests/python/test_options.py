@@ -140,7 +140,6 @@ def not_built_calls():
     program = export(Plus(), (x,))
     return {
         "proxy_module_inputs": lambda: make_fx(torch.sin, proxy_module_inputs=True),
-        "_error_on_data_dependent_ops": lambda: make_fx(torch.sin, _error_on_data_dependent_ops=False),
         "decompose_custom_triton_ops": lambda: program.run_decompositions(decompose_custom_triton_ops=True),
         "hint_override": lambda: torch._dynamo.mark_dynamic(x, 0, hint_override=2),
         "colored": lambda: torch.fx.symbolic_trace(Plus()).print_readable(False, colored=True),

@@ -569,3 +569,19 @@ def test_nothing_is_repeated_whatever_size_is_said():
     assert aten.repeat_interleave.self_Tensor(torch.ones(0, 1, 2), torch.tensor(0), None, output_size=1).shape == (0,)
     with pytest.raises(RuntimeError, match="allocated size"):
         aten.repeat_interleave.self_Tensor(torch.ones(2), torch.tensor(1), None, output_size=1)
+
+
+def test_numbers_without_a_place_do_not_leave_their_range_on_the_way():
+    """What the undefined-behaviour sanitizer saw of random calls."""
+    numbers = torch.tensor([0.5, -1.0, 2.0, 0.25, 1.5, -0.75, 0.1, 3.0])
+    for width in (-1, 8, 63, 64, 100):
+        upper, lower = torch.ops.aten.choose_qparams_optimized(numbers, 8, 5, 0.16, width)
+        assert (upper.tolist(), lower.tolist()) == ([3.0], [-1.0])
+    for dims in (2**62, -2**63 + 1, -1, 3):
+        with pytest.raises(RuntimeError, match=rf"dense_to_sparse: dense_dim argument must be in \[0,2\] range, but {dims} is given"):
+            torch.rand(2, 3).to_sparse(layout=torch.sparse_coo, dense_dim=dims)
+    for pad in (2**63 - 1, 2**62):
+        with pytest.raises((RuntimeError, IndexError)):
+            torch.ops.aten.conv_tbc_backward(torch.ones(3, 2, 2), torch.ones(3, 2, 3), torch.ones(1, 2, 2), torch.ones(2), pad)
+    nothing = torch.ops.aten.conv_tbc_backward(torch.ones(3, 2, 2), torch.ones(3, 2, 3), torch.ones(1, 2, 2), torch.ones(2), -2**62)
+    assert [t.abs().sum().item() for t in nothing[:2]] == [0, 0] and nothing[2].tolist() == [6.0, 6.0]

@@ -32,6 +32,8 @@ struct CaptureOptions {
   /// The fake mode to use; one of its own otherwise.
   IntrusivePtr<FakeModeImpl> fake_mode = {};
   bool locations = true;  // nodes know the line of the user's program they come from
+  /// Whether numbers that are read from data stay what they are; refused otherwise in the mode real.
+  bool keeps_read_data = false;
   /// Tensors that the function closes over become attributes. With this, each use of one is a node of its own, as
   /// PyTorch's make_fx has it, and those of which it is true are called parameters.
   std::function<bool(const Tensor&)> is_parameter = {};

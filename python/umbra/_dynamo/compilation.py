@@ -312,7 +312,7 @@ class _Optimized:
         leaves, spec = pytree.tree_flatten(objects.opened((args, kwargs))[0])
         if any(_takes_calls(leaf) for leaf in leaves) or isinstance(self.model, Module) and _is_special(self.model):
             return self.model(*args, **kwargs)
-        if self._reads_attributes(leaves):
+        if self._reads_attributes(self._state() + leaves):
             return self.model(*args, **kwargs)
         attempts, captures = self.attempts, self.moving if self._moves(leaves, spec) else self.static
         with _capturing():
@@ -342,8 +342,11 @@ class _Optimized:
                 goes_on = self._captured(captures, args, kwargs, leaves)
         return goes_on()
 
+    def _state(self):
+        return [*self.model.parameters(), *self.model.buffers()] if isinstance(self.model, Module) else []
+
     def _reads_attributes(self, leaves):
-        """Whether an argument has attributes that the function may ask for: stand-ins have none."""
+        """Whether an argument, or a parameter, has attributes that the function may ask for: stand-ins have none."""
         names = {name for leaf in leaves if type(leaf) in (Tensor, Parameter) and _C._has_own_attributes(leaf) for name in vars(leaf)}
         if names:
             self._foresee_once(leaves)
@@ -448,7 +451,7 @@ class _Optimized:
             if self.fullgraph:
                 if (refusal := operator_refusal(error)) is not error:
                     raise refusal from None
-                raise observed(error) from error
+                raise observed(error)
             if attempt.changed is None:
                 raise CannotCapture(f"{type(error).__name__}: {error}") from error
             return attempt.changed

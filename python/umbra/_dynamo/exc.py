@@ -39,9 +39,13 @@ def operator_refusal(error):
 
 
 def observed(error):
-    """What to raise for an exception that leaves a function of which all has to be captured."""
-    return Unsupported(f"Observed exception\n  Explanation: the function ends with {type(error).__name__}: {error}\n  Hint: without fullgraph=True it runs as it "
-                       "is, and raises that")
+    """What to raise for an exception that leaves a function of which all has to be captured. What the library refuses by name stays what it is."""
+    if isinstance(error, NotImplementedError) and not _is_raised(_last_frame(error)):
+        return error
+    found = Unsupported(f"Observed exception\n  Explanation: the function ends with {type(error).__name__}: {error}\n  Hint: without fullgraph=True it runs as it "
+                        "is, and raises that")
+    found.__cause__ = error
+    return found
 
 
 def _last_frame(error):

@@ -94,3 +94,8 @@ class TrainingIRVerifier(Verifier):
 
     def check_valid_op(self, op):
         _check_kind(op)
+
+
+def load_verifier(dialect):
+    """The class that checks programs of a dialect."""
+    return {kind.dialect: kind for kind in (Verifier, TrainingIRVerifier)}[dialect]

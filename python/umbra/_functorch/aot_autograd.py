@@ -370,7 +370,7 @@ def _run(function, spec, kept, tensors, parameters, floats, earlier, inputs):
         after, spec_after = pytree.tree_flatten(objects.opened((args, kwargs))[0])
         if spec_after != spec or any(a is not b for a, b in zip(after, given)):
             raise ChangesArguments
-        result = _taken_apart(result, watched, earlier)
+        result = made.taken_apart(result, watched, earlier)
     leaves, form = pytree.tree_flatten(result, is_leaf=None if watched is None else watched.is_from_outside)
     if watched is None:
         _check_results(leaves)
@@ -384,13 +384,6 @@ def _run(function, spec, kept, tensors, parameters, floats, earlier, inputs):
         kept_results = _with_given(kept_results, watched)
     # The last result is no part of the graphs: it says how the others belong together.
     return [*(leaf for i, leaf in enumerate(leaves) if i not in kept_results), _C._Tree(form, kept_results, watched is not None, None)]
-
-
-def _taken_apart(result, watched, earlier):
-    """A result with the objects that the function made taken apart, and with the attributes that it gave its arguments."""
-    taking = made.TakenApart(watched, earlier)
-    result, assigned = taking.tree(result), watched.assigned()
-    return made.Assigned.taken_apart(result, assigned, taking) if assigned else result
 
 
 class _Given:

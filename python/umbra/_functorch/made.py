@@ -3,6 +3,7 @@ tree, and each call gives one of its own."""
 import collections
 import enum
 import functools
+import itertools
 import sys
 import types
 
@@ -62,6 +63,13 @@ def _is_of_library(function):
     return functools.reduce(lambda owner, part: getattr(owner, part, None), function.__qualname__.split("."), module) is function
 
 
+def taken_apart(result, watched, earlier):
+    """A result with the objects that the function made taken apart, and with the attributes that it gave its arguments."""
+    taking = TakenApart(watched, earlier)
+    result, assigned = taking.tree(result), watched.assigned()
+    return Assigned.taken_apart(result, assigned, taking) if assigned else result
+
+
 class TakenApart:
     """One result. `watched` tells what was there before the function ran; `earlier` are the objects of the run before this one, to which those of this one are
     added: one that is there twice was made by neither."""
@@ -77,6 +85,8 @@ class TakenApart:
         whole = self.watched.is_from_outside(part)
         if whole and self.depth > 0:
             self.watched.stop("a result that is an object which holds an argument's list, dict or object", "these are given back by themselves alone")
+        if not whole and isinstance(part, (list, dict)):
+            self._meet(part)
         return whole or type(part) is Size
 
     def _leaf(self, found):
@@ -85,9 +95,13 @@ class TakenApart:
             with umbra._C.DisableTorchFunctionSubclass():
                 return Made(functools.partial(_build_tensor, type(found)), [found.as_subclass(Tensor)])
         take = _taker(found)
+        if isinstance(found, type) and not self.watched.saw(found):
+            self._check_class(found)
         if take is None or self.watched.stays(found):
             return found
         self._meet(found)
+        if take is _instance:
+            self._check_class(type(found))
         if take is _instance and objects.opens(found):
             return objects.Opened(found, [self.tree(value) for value in vars(found).values()])
         build, values = take(found, self)
@@ -104,6 +118,12 @@ class TakenApart:
             self.watched.stop(f"a result that is a {type(found).__name__} from outside", "graphs give objects of their own")
         self.seen[id(found)] = found
         self.earlier.append(found)
+
+    def _check_class(self, cls):
+        """A class that the function makes may hold what belongs to one call."""
+        if self.before and not any(cls is other for other in self.before):
+            self.watched.stop(f"a result of a class that the function makes, {cls.__name__}", "each call has a class of its own")
+        self.earlier.append(cls)
 
     def new_cells(self, function):
         """The cells of a closure that this run made; those of others are the function's own for good."""
@@ -135,9 +155,12 @@ def _all_of(values):
     return values[0]
 
 
-def _iterator(found, _):
+def _iterator(found, taking):
     """What it would still give; Python's own iterators and generators of the function's."""
-    return _iterate, [tuple(found)]
+    values = tuple(itertools.islice(found, _LONGEST + 1))
+    if len(values) > _LONGEST:
+        taking.watched.stop(f"a result that is a {type(found).__name__} of more than {_LONGEST} values", "it may never end")
+    return _iterate, [values]
 
 
 def _iterate(values):
@@ -221,6 +244,7 @@ def _is_instance(cls):
 
 
 _DICT = {}
+_LONGEST = 1000  # values of an iterator
 _TAKERS = {set: functools.partial(_collected, lambda values: set(values[0])), frozenset: functools.partial(_collected, lambda values: frozenset(values[0])),
            functools.partial: _partial, types.MethodType: _method, types.FunctionType: _function, types.GeneratorType: _iterator,
            **dict.fromkeys(map(type, (_DICT.keys(), _DICT.values(), _DICT.items())), _view),

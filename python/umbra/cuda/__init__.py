@@ -28,7 +28,7 @@ def _legacy_type(name):
     def make(cls, *args, **kwargs):
         raise AssertionError("Torch not compiled with CUDA enabled")
     kind = type("tensortype", (type(cpu),), {"__instancecheck__": is_instance, "__call__": make})
-    return kind(name, (), {"_legacy_dtype": cpu._legacy_dtype, "__module__": "torch.cuda"})
+    return kind(name, (), {"_legacy_dtype": cpu._legacy_dtype, "__module__": "torch.cuda", "__doc__": f"Tensors of {cpu._legacy_dtype} on a GPU: there are none."})
 
 
 (FloatTensor, DoubleTensor, HalfTensor, BFloat16Tensor, ByteTensor, CharTensor, ShortTensor, IntTensor, LongTensor, BoolTensor) = map(_legacy_type, (
@@ -54,6 +54,7 @@ def device_memory_used(device=None):
 
 
 def get_sync_debug_mode():
+    """Nothing waits for a device, so there is nothing to warn of."""
     return 0
 
 

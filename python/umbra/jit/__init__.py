@@ -65,4 +65,5 @@ def enable_onednn_fusion(enabled):
 
 
 def onednn_fusion_enabled():
+    """Whether scripts are fused by oneDNN: never, they are interpreted."""
     return False

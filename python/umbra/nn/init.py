@@ -219,6 +219,7 @@ def _older_name(function):
         warnings.warn(f"`nn.init.{name}` is now deprecated in favor of `nn.init.{function.__name__}`.", FutureWarning, stacklevel=2)
         return function(*args, **kwargs)
     older.__name__ = older.__qualname__ = name
+    older.__doc__ = f"The older name of `{function.__name__}`. {function.__doc__}"
     return older
 
 

@@ -13,10 +13,12 @@ class ONNXProgram:
 
     def __init__(self, exported_program, **options):
         self.exported_program, self._options = exported_program, options
-        self._bytes = self._session = None
+        self._bytes = self._session = self._model = None
 
     @property
     def model_bytes(self):
+        if self._model is not None:
+            return _to_proto(self._model).SerializeToString()
         if self._bytes is None:
             self._bytes = self.exported_program._synchronised().to_onnx(self._options)
         return self._bytes
@@ -29,11 +31,22 @@ class ONNXProgram:
 
     @property
     def model(self):
-        raise NotImplementedError("ONNXProgram.model, which the package onnx_ir would edit, is not in Umbra: model_proto gives a copy, model_bytes the file")
+        """The model as the package `onnx_ir` edits it. What is changed in it is what is saved and run from then on."""
+        if self._model is None:
+            import onnx_ir
+            self._model = onnx_ir.from_proto(self.model_proto)
+        return self._model
+
+    @model.setter
+    def model(self, value):
+        self._model = value
+        self.release()
 
     def save(self, destination, *, include_initializers=True, keep_initializers_as_inputs=False, external_data=None):
         """Writes the model to a path or a file object. With `external_data`, and above 2 GB in any case, large constants lie in a file beside it.
         Parameters may stay outside the model, and may be inputs that a caller can give."""
+        if self._model is not None:
+            return self._save_edited(destination, include_initializers, keep_initializers_as_inputs, external_data)
         options = {**self._options, "parameters": include_initializers, "parameters_are_inputs": keep_initializers_as_inputs}
         program = self.exported_program._synchronised()
         if isinstance(destination, (str, os.PathLike)):
@@ -43,11 +56,26 @@ class ONNXProgram:
         else:
             destination.write(program.to_onnx(options))
 
+    def _save_edited(self, destination, include_initializers, keep_initializers_as_inputs, external_data):
+        if not include_initializers or keep_initializers_as_inputs:
+            raise NotImplementedError("ONNXProgram.save(include_initializers=False) and keep_initializers_as_inputs=True of a model that was edited through "
+                                      "ONNXProgram.model: change its initializers there")
+        if isinstance(destination, (str, os.PathLike)):
+            import onnx_ir
+            path = os.fspath(destination)
+            onnx_ir.save(self._model, path, external_data=os.path.basename(path) + ".data" if external_data else None)
+        elif external_data:
+            raise ValueError("external data lie in a file beside the model: save it to a path")
+        else:
+            destination.write(self.model_bytes)
+
     def optimize(self):
         """Folds constants. What is written here is folded already: nothing changes."""
 
     def rename_axes(self, rename_mapping):
         """Gives sizes that vary other names, by those that they have."""
+        if self._model is not None:
+            raise NotImplementedError("ONNXProgram.rename_axes of a model that was edited through ONNXProgram.model: rename them before")
         names = dict(self._options.get("dimension_names", {}))
         for old, new in rename_mapping.items():
             known = [symbol for symbol, name in names.items() if name == str(old)]
@@ -82,6 +110,11 @@ class ONNXProgram:
 
     def __repr__(self):
         return f"ONNXProgram(exported_program={self.exported_program})"
+
+
+def _to_proto(model):
+    import onnx_ir
+    return onnx_ir.to_proto(model)
 
 
 def dimension_names(program, shapes):

@@ -95,16 +95,15 @@ class LBFGS(Optimizer):
         direction, start = state["d"], self._clone_param()
 
         def look(length):
-            self._add_grad(length, direction)
+            self._add_grad(_get_value(length), direction)
             found = evaluate(), self._gather_flat_grad()
             self._set_param(start)
             return found
 
         search = StrongWolfeSearch(look, direction, loss, gradient, slope, group["tolerance_change"], tries)
-        length = state["t"]
-        point = search.run(_get_value(length))
-        self._add_grad(point.length, direction)
-        state["t"] = gradient.new_tensor(point.length) if isinstance(length, umbra.Tensor) else point.length
+        point = search.run(state["t"])  # a tensor stays one, and divides by zero without an error
+        self._add_grad(_get_value(point.length), direction)
+        state["t"] = point.length
         return point.loss, point.gradient, search.evaluations
 
     @staticmethod

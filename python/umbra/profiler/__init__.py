@@ -18,6 +18,7 @@ __all__ = ["ProfilerAction", "ProfilerActivity", "kineto_available", "profile", 
 
 
 class ProfilerActivity(enum.Enum):
+    """Whose work is measured."""
     CPU, CUDA, XPU, MTIA, HPU, PrivateUse1 = range(6)
 
 

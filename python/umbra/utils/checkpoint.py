@@ -30,6 +30,7 @@ class _StopRecomputation(Exception):
 
 
 def noop_context_fn():
+    """Nothing around the forward pass, nothing around its recomputation: what `checkpoint` enters unless it is given contexts."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 

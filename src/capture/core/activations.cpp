@@ -15,9 +15,14 @@ template <class F> Tensor in_compute_type(const Tensor& x, F&& f) {
 
 Tensor zero_to_six(const Tensor& x) { return x.clamp(0).clamp(std::nullopt, 6); }
 
-/// log(1 + exp(beta * x)) / beta, and x itself from the threshold on.
+bool is_whole(const Scalar& value, int64_t number) {
+  return value.kind() == Scalar::Kind::Int && value.to_int() == number;
+}
+
+/// log(1 + exp(beta * x)) / beta, and x itself from the threshold on. PyTorch scales unless the call says neither, which
+/// the schema's whole numbers stand for.
 Tensor softplus_of(const Tensor& x, const Scalar& beta, const Scalar& threshold) {
-  bool plain = beta.to_double() == 1;
+  bool plain = is_whole(beta, 1) && is_whole(threshold, 20);
   Tensor scaled = plain ? x : x * beta, soft = scaled.exp().log1p();
   if (!plain) soft = soft / beta;
   return where(scaled.gt(threshold), x, soft);

@@ -128,7 +128,8 @@ Tensor unpooled(const Tensor& self, const Tensor& indices, SymIntArrayRef size) 
 Tensor rolled(const Tensor& self, SymIntArrayRef shifts, const Ints& dims) {
   if (self.sym_numel() == 0) return self.clone();
   if (dims.empty()) {
-    Tensor flat = rolled(self.reshape(SymIntArrayRef({self.sym_numel()})), shifts, {0});
+    Tensor row = self.dim() == 1 ? self : self.reshape(SymIntArrayRef({self.sym_numel()}));
+    Tensor flat = rolled(row, shifts, {0});
     return flat.view(self.sym_sizes());
   }
   Tensor out = self;

@@ -74,7 +74,7 @@ Tensor shuffled(const Tensor& self, int64_t factor, bool out_of_channels) {
     add({c * factor * factor, h / factor, w / factor}, result);
     for (int64_t d : {0, 2, 4, 1, 3}) order.push_back(lead + d);
   }
-  return self.view(parts).permute(order).clone(MemoryFormat::Contiguous).view(result).clone(MemoryFormat::Contiguous);
+  return self.view(parts).permute(order).reshape(result).clone(MemoryFormat::Contiguous);
 }
 
 Tensor quarter_turns(const Tensor& self, int64_t k, std::vector<int64_t> dims) {

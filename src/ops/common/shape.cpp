@@ -193,9 +193,9 @@ SmallVector<int, 6> memory_order(SymIntArrayRef sizes, ArrayRef<SymShape> layout
 
 SymShape dense_strides_like(SymIntArrayRef sizes, ArrayRef<SymShape> layouts) {
   SmallVector<int, 6> order = memory_order(sizes, layouts);
-  // Without elements the two differ; row-major ones are made as everywhere.
-  bool empty = std::any_of(sizes.begin(), sizes.end(), [](SymInt s) { return s.same(0); });
-  if (empty && std::is_sorted(order.begin(), order.end(), std::greater<>())) return contiguous_strides(sizes);
+  // Without elements the two differ, also where only the run tells that there are none; row-major ones are made as
+  // everywhere.
+  if (std::is_sorted(order.begin(), order.end(), std::greater<>())) return contiguous_strides(sizes);
   SymShape out(sizes.size(), 1);
   SymInt step = 1;
   for (int d : order) {

@@ -227,6 +227,8 @@ std::tuple<Tensor, Tensor, Tensor> tbc_gradients(const Tensor& grad, const Tenso
                                                  const Tensor& bias, int64_t pad) {
   auto size = [](const Tensor& t, int64_t dim) { return dim < t.dim() ? t.sym_size(dim).guard_int() : 0; };
   int64_t length = size(input, 0), batch = size(input, 1), width = size(weight, 0);
+  constexpr int64_t kFar = int64_t{1} << 61;  // beyond every size, and sums with it are numbers still
+  pad = std::clamp(pad, -kFar, kFar);
   int64_t steps = length - width + 1 + pad * 2;
   auto nothing = [](const Tensor& t) { return zeros(t.sym_sizes(), t.options()); };
   Tensor of_input = nothing(input), of_weight = nothing(weight), of_bias = nothing(bias);

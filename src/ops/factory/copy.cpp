@@ -131,9 +131,10 @@ UMBRA_OPERATOR(
     .reads_lazy_bits()
     .gradient("self", {"grad", "self.dtype", "self.device"},
               [](const Tensor& grad, DType dtype, Device device) {
-                return grad.dtype() == dtype && grad.device() == device
-                           ? grad
-                           : _to_copy(grad, {.dtype = dtype, .device = device});
+                Tensor own = is_complex(grad.dtype()) && !is_complex(dtype) ? real(grad) : grad;
+                return own.dtype() == dtype && own.device() == device
+                           ? own
+                           : _to_copy(own, {.dtype = dtype, .device = device});
               })
     .linear()
     .tags({Tag::Core, Tag::CheapToRepeat, Tag::TakesNumbers})

@@ -133,10 +133,10 @@ UMBRA_OPERATOR("cat(Tensor[] tensors, int dim=0) -> Tensor")
     .tags({Tag::Core, Tag::CastsToOut})
     .batch([](const std::vector<Batched>& tensors, int64_t dim) {
       std::vector<Tensor> all;
+      bool has_rows = std::any_of(tensors.begin(), tensors.end(), [](const Batched& t) { return t.rank() != 1; });
       for (const Batched& t : tensors) {
         Tensor value = batch_all(t);
-        bool skipped =
-            t.rank() == 1 && tensors.size() > 1 && !value.sym_size(1).is_symbolic() && value.sym_size(1) == 0;
+        bool skipped = has_rows && t.rank() == 1 && !value.sym_size(1).is_symbolic() && value.sym_size(1) == 0;
         if (!skipped) all.push_back(value);
       }
       if (all.empty()) all.push_back(batch_all(tensors[0]));

@@ -318,7 +318,9 @@ UMBRA_OPERATOR("_choose_qparams_per_tensor(Tensor self, bool reduce_range=False)
 /// How far numbers lie from a grid of `bits` between two bounds, which is kept in half precision.
 float distance_to_grid(const float* values, int64_t count, float low, float high, int64_t bits) {
   low = static_cast<float>(Half(low));
-  float range = high - low, last = static_cast<float>((int64_t{1} << bits) - 1);
+  // Of a width that a number does not have the last digits count, as for PyTorch, where the processor's shift takes
+  // those.
+  float range = high - low, last = static_cast<float>((uint64_t{1} << (bits & 63)) - 1);
   float scale = range == 0 ? 1.0f : static_cast<float>(Half(range / last)), inverse = scale == 0 ? 1.0f : 1.0f / scale;
   float sum = 0;
   for (int64_t i = 0; i < count; ++i) {

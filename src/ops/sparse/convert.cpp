@@ -166,7 +166,12 @@ Tensor to_layout(const Tensor& self, OptionalLayout layout, OptionalBlock blocks
         " is not supported");
   check(in_blocks(wanted) == blocksize.has_value(), "to_sparse: ", to_string(wanted),
         in_blocks(wanted) ? " needs a blocksize" : " takes no blocksize");
-  if (wanted == Layout::SparseCoo && is_strided(self)) return strided_to_coo(self, self.dim() - dense_dim.value_or(0));
+  if (wanted == Layout::SparseCoo && is_strided(self)) {
+    int64_t dense = dense_dim.value_or(0);
+    check(dense >= 0 && dense <= self.dim(), "dense_to_sparse: dense_dim argument must be in [0,", self.dim(),
+          "] range, but ", dense, " is given");
+    return strided_to_coo(self, self.dim() - dense);
+  }
   if (wanted == Layout::SparseCoo) return is_coo(self) ? coalesced(self) : elements_of(self);
   std::string name = concat("to_", to_string(wanted).substr(6));
   check(is_strided(self) || !dense_dim, name, ": conversion from ", short_name(self.layout()), " to ",

@@ -162,12 +162,11 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
     """A function that captures `f` when it is called: `make_fx(f)(*args)` is a GraphModule.
 
     `tracing_mode`: "real" runs on the arguments themselves, "fake" on stand-ins without data, "symbolic" on stand-ins whose sizes are symbols.
+    Numbers that `f` reads from tensors' data are refused in "real" mode, or stay what they are with `_error_on_data_dependent_ops=False`.
     With stand-ins, other tensors that `f` uses are refused unless `_allow_non_fake_inputs`. What only the run tells (a count, a number read from a tensor) is
     a symbol there. A symbolic capture has its `shape_env`, with the guards that it left.
     """
-    not_built("make_fx", _allow_fake_constant=(_allow_fake_constant, False),
-              _error_on_data_dependent_ops=(_error_on_data_dependent_ops, True), proxy_module_inputs=(proxy_module_inputs, False),
-              dynamic_shapes=(dynamic_shapes, None))
+    not_built("make_fx", _allow_fake_constant=(_allow_fake_constant, False), proxy_module_inputs=(proxy_module_inputs, False), dynamic_shapes=(dynamic_shapes, None))
     if tracing_mode not in ("real", "fake", "symbolic"):
         raise AssertionError(f"tracing_mode must be real/fake/symbolic, got {tracing_mode}")
 
@@ -178,7 +177,7 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
         # A graph has no gradients to cut. Who gives a table, even an empty one, keeps the cuts.
         table = {umbra.ops.aten.detach.default: umbra.ops.aten.alias.default} if decomposition_table is None and not pre_dispatch else decomposition_table
         options = {"mode": tracing_mode, "pre_dispatch": pre_dispatch, "decompositions": table, "fake_mode": fake_mode,
-                   "locations": record_stack_traces}
+                   "locations": record_stack_traces, "keeps_read_data": not _error_on_data_dependent_ops}
         # A stack of modules is recorded of the module that a function says it wraps, and of nothing else.
         root = getattr(f, "_orig_mod", None) if record_module_stack else None
         outer = _table_in_force.set(decomposition_table)
