@@ -194,6 +194,7 @@ class Recording {
     return op_.has_tag(Tag::Generated) && op_.argument_count() > op_.return_count() && frame[0].is_tensor();
   }
 
+  /// Whether it makes a tensor of no or of given numbers: that has no history, whatever it is written to.
   bool makes_blank() const {
     return op_.has_tag(Tag::MakesBlank) || (op_.functional() && op_.functional()->has_tag(Tag::MakesBlank));
   }
