@@ -567,9 +567,16 @@ def test_the_derivative_of_a_sum_of_some_rows_follows_the_sum():
 
 def test_a_joined_tensor_without_elements_keeps_its_gradient_under_vmap():
     full, empty = torch.ones(3, 2), torch.ones(3, 0, requires_grad=True)
-    joined = func.vmap(lambda a, b: torch.cat([a, b]))(full, empty)
+    joined = vmap(lambda a, b: torch.cat([a, b]))(full, empty)
     assert joined.requires_grad and joined.shape == (3, 2)
     joined.sum().backward()
     assert empty.grad.shape == (3, 0)
-    images = func.vmap(lambda a, b: torch.cat([a, b]))(torch.ones(3, 2, 4), empty)  # of another rank: PyTorch leaves it out
+    images = vmap(lambda a, b: torch.cat([a, b]))(torch.ones(3, 2, 4), empty)  # of another rank: PyTorch leaves it out
     assert images.shape == (3, 2, 4)
+
+
+def test_a_captured_forward_mode_is_not_held_to_its_example_s_sizes():
+    for function in (lambda y: y * y, torch.sin, lambda y: y / (y + 1), lambda y: torch.where(y > 1, y, 0.0), torch.relu):
+        def tangent(x):
+            return jvp(function, (x,), (x * 2,))[1]
+        assert torch.allclose(make_fx(tangent)(torch.arange(3.0))(torch.arange(5.0)), tangent(torch.arange(5.0)))
