@@ -324,3 +324,8 @@ def test_batches_of_sparse_tensors_are_the_users():
 def test_the_misspelt_name_of_cumulative_sizes_warns():
     with pytest.warns(FutureWarning, match="`cummulative_sizes` attribute is renamed to `cumulative_sizes`"):
         assert umbra.utils.data.ConcatDataset([range(2), range(3)]).cummulative_sizes == [2, 5]
+
+
+def test_set_vital_notes_nothing():
+    with pytest.warns(UserWarning, match="'set_vital' is deprecated, please do not call"):
+        assert umbra.set_vital("Dataloader", "enabled", "True") is None

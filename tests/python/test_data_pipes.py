@@ -359,3 +359,32 @@ class Ends:
 def test_a_dataset_by_index_does_not_end_a_pass_by_itself():
     with pytest.raises(StopIteration, match="Caught StopIteration in DataLoader worker process 0"):
         next(iter(DataLoader(Ends(), num_workers=1)))
+
+
+def test_loaders_of_other_packages_derive_their_iterators():
+    from umbra.utils.data.dataloader import _BaseDataLoaderIter
+
+    class Noting(_BaseDataLoaderIter):
+        def __init__(self, loader):
+            super().__init__(loader)
+            self.seen = []
+
+        def _next_data(self):
+            self.seen.append(self._next_index())
+            return [self._dataset[index] for index in self.seen[-1]]
+
+    loader = DataLoader(range(5), batch_size=2)
+    reader = Noting(loader)
+    assert list(reader) == [[0, 1], [2, 3], [4]] and reader.seen == [[0, 1], [2, 3], [4]] and reader._num_yielded == 3
+    reader._reset(loader)
+    assert next(reader) == [0, 1] and reader._num_yielded == 1 and isinstance(reader._base_seed, int)
+    with pytest.raises(NotImplementedError, match="cannot be pickled"):
+        pickle.dumps(reader)
+
+
+def test_workers_of_pipes_stay_and_are_seeded_anew():
+    loader = DataLoader(numbers(12).shuffle().sharding_filter(), num_workers=2, persistent_workers=True, batch_size=None)
+    torch.manual_seed(0)
+    first, second = list(loader), list(loader)
+    assert sorted(first) == sorted(second) == list(range(12)) and first != second
+    loader._iterator._shutdown_workers()
