@@ -112,6 +112,10 @@ def __getattr__(name):
         return storage.class_of(get_default_dtype())
     if name in _LAZY:
         return getattr(_importlib.import_module(_LAZY[name]), name)
+    if name == "set_vital":  # which noted things for who runs a program, and notes nothing any more
+        import warnings
+        warnings.warn("'set_vital' is deprecated, please do not call", stacklevel=2)
+        return lambda *args: None
     if not name.startswith("__") or name in ("__config__", "__future__"):
         try:
             return _importlib.import_module(f"umbra.{name}")

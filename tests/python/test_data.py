@@ -169,6 +169,7 @@ def test_what_looks_like_a_loader_is_read_by_torchs_iterators():
     class Looks:
         dataset, _dataset_kind, _auto_collation, drop_last, num_workers = [10, 20, 30], _DatasetKind.Map, False, False, 0
         collate_fn, worker_init_fn, generator, _index_sampler = staticmethod(lambda x: x), None, None, range(3)
+        timeout, persistent_workers, pin_memory, _IterableDataset_len_called = 0, False, False, None
     assert list(_SingleProcessDataLoaderIter(Looks())) == [10, 20, 30]
     fetcher = _DatasetKind.create_fetcher(_DatasetKind.Map, [1, 2, 3], True, sum, False)
     assert fetcher.fetch([0, 2]) == 4
@@ -323,3 +324,8 @@ def test_batches_of_sparse_tensors_are_the_users():
 def test_the_misspelt_name_of_cumulative_sizes_warns():
     with pytest.warns(FutureWarning, match="`cummulative_sizes` attribute is renamed to `cumulative_sizes`"):
         assert umbra.utils.data.ConcatDataset([range(2), range(3)]).cummulative_sizes == [2, 5]
+
+
+def test_set_vital_notes_nothing():
+    with pytest.warns(UserWarning, match="'set_vital' is deprecated, please do not call"):
+        assert umbra.set_vital("Dataloader", "enabled", "True") is None

@@ -38,6 +38,8 @@ NOTHING_TO_CHANGE = {
         "__init__", "join", "join_hook")},
     **{f"utils/data/_utils/collate.py collate_{kind}_fn": "what goes into containers hands it on" for kind in (
         "tensor", "numpy_scalar", "float", "int", "str")},
+    "utils/data/_iterators.py _BaseDataLoaderIter._reset": "first_iter: for those that derive from it",
+    "utils/data/datapipes/iter/combining.py _ForkerIterDataPipe.get_length_by_instance": "each child has all samples",
     "onnx/__init__.py export": "verbose prints, artifacts_dir is of reports, which are refused; the others change the form of a file, not what it computes",
     "cpu/__init__.py current_stream": "there is one", "compiler.py set_stance.__init__": "skip_guard_eval_unsafe: guards are cheap, and always evaluated",
     "autograd/profiler_util.py EventList.table": "there is no column of sources",

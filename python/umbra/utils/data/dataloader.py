@@ -1,42 +1,26 @@
 """DataLoader: batches of a dataset, in order or shuffled, read in this process or in workers."""
-import itertools
 import multiprocessing
 import os
 import warnings
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-import umbra
+from umbra.utils.data import _utils  # noqa: F401
+from umbra.utils.data._iterators import (_BaseDataLoaderIter, _get_distributed_settings, _InfiniteConstantSampler,  # noqa: F401
+                                         _MultiProcessingDataLoaderIter, _share_dist_seed, _sharding_worker_init_fn, _SingleProcessDataLoaderIter)
 from umbra.utils.data._utils.collate import default_collate, default_convert
-from umbra.utils.data._utils.worker import (Job, _BaseDataLoaderIter, _DatasetKind, _Fetcher, _MultiProcessingDataLoaderIter,  # noqa: F401
-                                             get_worker_info)
+from umbra.utils.data._utils.fetch import _DatasetKind
+from umbra.utils.data._utils.worker import get_worker_info  # noqa: F401
+from umbra.utils.data.datapipes.datapipe import (IterDataPipe, MapDataPipe, _IterDataPipeSerializationWrapper,
+                                                 _MapDataPipeSerializationWrapper)
 from umbra.utils.data.dataset import Dataset, IterableDataset  # noqa: F401
+from umbra.utils.data.graph_settings import apply_shuffle_settings
 from umbra.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler  # noqa: F401
 
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
 _worker_init_fn_t = Callable[[int], None]
 _collate_fn_t = Callable[[list[_T]], Any]
-
-
-class _InfiniteConstantSampler:
-    """For streams: there are no indices, and no end."""
-
-    def __iter__(self):
-        return itertools.repeat(None)
-
-
-class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
-    """Batches that are made in this process."""
-
-    def __init__(self, loader):
-        super().__init__(loader)
-        # The seed that workers would get; drawn without workers too, as in torch, so that what is drawn afterwards is the same.
-        umbra.empty((), dtype=umbra.int64).random_(generator=loader.generator)
-        self._indices, self._fetcher = iter(loader._index_sampler), _Fetcher(Job.of(loader))
-
-    def __next__(self):
-        return self._counted(self._fetcher.fetch(next(self._indices)))
 
 
 class DataLoader(Generic[_T_co]):
@@ -57,6 +41,11 @@ class DataLoader(Generic[_T_co]):
             raise ValueError("timeout option should be non-negative")
         self._check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers)
         self._dataset_kind = _DatasetKind.Iterable if isinstance(dataset, IterableDataset) else _DatasetKind.Map
+        if isinstance(dataset, IterDataPipe):
+            apply_shuffle_settings(dataset, shuffle)  # what it adds where nothing shuffles is not read, as in torch
+            dataset, shuffle = _IterDataPipeSerializationWrapper(dataset), None
+        elif isinstance(dataset, MapDataPipe):
+            dataset = _MapDataPipeSerializationWrapper(dataset)
         if self._iterable:
             self._check_stream_options(shuffle, sampler, batch_sampler)
         if sampler is not None and shuffle:
@@ -80,15 +69,15 @@ class DataLoader(Generic[_T_co]):
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
         self.multiprocessing_context = multiprocessing_context
         self.collate_fn = collate_fn or (default_collate if self._auto_collation else default_convert)
-        self._iterator = self._length_said = None
-        self._complete = True
+        self._iterator = self._IterableDataset_len_called = None
+        self.__initialized = True
         self.check_worker_number_rationality()
 
-    _complete = False
+    __initialized = False
     _FIXED = frozenset(("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"))
 
     def __setattr__(self, name, value):
-        if self._complete and name in self._FIXED:
+        if self.__initialized and name in self._FIXED:
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(name, value)
 
@@ -124,12 +113,12 @@ class DataLoader(Generic[_T_co]):
 
     @property
     def multiprocessing_context(self):
-        return self._context
+        return self.__multiprocessing_context
 
     @multiprocessing_context.setter
     def multiprocessing_context(self, context):
         if context is None:
-            self._context = None
+            self.__multiprocessing_context = None
             return
         if self.num_workers == 0:
             raise ValueError(f"multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got num_workers="
@@ -143,7 +132,7 @@ class DataLoader(Generic[_T_co]):
         if not isinstance(context, multiprocessing.context.BaseContext):
             raise TypeError(f"multiprocessing_context option should be a valid context object or a string specifying the start method, but got "
                             f"multiprocessing_context={context}")
-        self._context = context
+        self.__multiprocessing_context = context
 
     @property
     def _iterable(self):
@@ -177,6 +166,6 @@ class DataLoader(Generic[_T_co]):
             count = len(self.dataset)
             if self.batch_size is not None:
                 count = count // self.batch_size if self.drop_last else -(-count // self.batch_size)
-            self._length_said = count
+            self._IterableDataset_len_called = count
             return count
         return len(self._index_sampler)
