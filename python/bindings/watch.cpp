@@ -74,18 +74,37 @@ Py_ssize_t count_attributes(PyTypeObject* type) {
   return count;
 }
 
-/// The names by which a class, or objects of it, are asked for attributes.
+/// Whether a name in the dict of one of a class's bases is asked for.
+bool is_asked(PyObject* name, PyTypeObject* base, const Watched::Scope& scope) {
+  if (PySet_Contains(scope.names, name) == 1) return true;
+  if (!scope.whole || scope.own || !PyUnicode_Check(name)) return false;
+  if (!PyType_HasFeature(base, Py_TPFLAGS_HEAPTYPE) || is_own(as_object(base))) return false;
+  return !text_of(name).starts_with("__") && !text_of(name).starts_with("_abc_");
+}
+
+/// What a class and its bases have of names that are asked for, which are more than these.
 nb::object asked_names(PyTypeObject* type, const Watched::Scope& scope) {
-  nb::object names = nb::steal(PySequence_List(scope.names));
-  if (!scope.whole || scope.own) return names;
-  for_each_changing_base(type, [&](PyTypeObject* base) {
-    for (nb::handle name : owned(PyDict_Keys(class_dict(base))))
-      if (PyUnicode_Check(name.ptr()) && PySet_Contains(scope.names, name.ptr()) == 0 &&
-          !text_of(name.ptr()).starts_with("__") && !text_of(name.ptr()).starts_with("_abc_") &&
-          PySequence_Contains(names.ptr(), name.ptr()) == 0)
-        checked(PyList_Append(names.ptr(), name.ptr()));
-  });
-  return names;
+  nb::object names = owned(PyDict_New());
+  for (nb::handle item : nb::borrow(type->tp_mro)) {
+    auto* base = reinterpret_cast<PyTypeObject*>(item.ptr());
+    PyObject *name, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(class_dict(base), &position, &name, &value))
+      if (is_asked(name, base, scope)) checked(PyDict_SetItem(names.ptr(), name, Py_None));
+  }
+  return owned(PyDict_Keys(names.ptr()));
+}
+
+/// The slots of a class that are asked for: the same for all its objects, of which there may be many.
+const std::vector<nb::object>& slots_of(PyTypeObject* type, Watched::Scope& scope) {
+  bool all = scope.whole && !scope.own;
+  auto [known, is_new] = scope.slots[all ? 1 : 0].try_emplace(type);
+  if (!is_new) return known->second;
+  for (nb::handle name : asked_names(type, scope)) {
+    PyObject* place = _PyType_Lookup(type, name.ptr());
+    if (place && Py_TYPE(place) == &PyMemberDescr_Type) known->second.push_back(nb::borrow(name));
+  }
+  return known->second;
 }
 
 }  // namespace
@@ -184,14 +203,12 @@ void Watched::watch_referents(PyObject* object, Scope& scope, int depth) {
 
 void Watched::watch_slots(PyObject* object, Scope& scope, int depth) {
   kind_ = Kind::Slots;
-  for (nb::handle name : asked_names(Py_TYPE(object), scope)) {
-    PyObject* place = _PyType_Lookup(Py_TYPE(object), name.ptr());
-    if (!place || Py_TYPE(place) != &PyMemberDescr_Type) continue;
+  for (const nb::object& name : slots_of(Py_TYPE(object), scope)) {
     if (nb::object value = nb::steal(PyObject_GetAttr(object, name.ptr()))) {
       add(name.ptr(), value.ptr(), scope, depth - 1);
     } else {
       PyErr_Clear();
-      absent_.push_back(nb::borrow(name));
+      absent_.push_back(name);
     }
   }
 }
@@ -204,13 +221,9 @@ void Watched::watch_class(PyTypeObject* type, Scope& scope, int depth) {
   if (scope.own) depth = std::min(depth, kDepthOfOwnModules);
   exact_ = scope.whole && !scope.own;
   if (exact_) length_ = count_attributes(type);
-  for (nb::handle name : asked_names(type, scope)) {
-    if (!_PyType_Lookup(type, name.ptr())) {
-      absent_.push_back(nb::borrow(name));
-      continue;
-    }
+  absent_.push_back(nb::borrow(scope.names));
+  for (nb::handle name : asked_names(type, scope))
     for (nb::handle base : copy_) watch_base(reinterpret_cast<PyTypeObject*>(base.ptr()), name, scope, depth);
-  }
   watch_class_of_class(Py_TYPE(type), scope, depth);
   scope.own = was_own;
   version_ = class_version(type);
@@ -499,6 +512,21 @@ bool Watched::class_has_changed(PyTypeObject* type, std::string* why) const {
   return !same && !changed(why, " has other attributes");
 }
 
+/// The names that are asked for and were nowhere in a class and its bases.
+nb::object Watched::new_names(PyTypeObject* type) const {
+  nb::object known = owned(PySet_New(nullptr)), found = owned(PyList_New(0));
+  for (const Item& item : items_)
+    if (item.key) checked(PySet_Add(known.ptr(), item.key.ptr()));
+  for (nb::handle base : nb::borrow(type->tp_mro)) {
+    PyObject *name, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(class_dict(reinterpret_cast<PyTypeObject*>(base.ptr())), &position, &name, &value))
+      if (PySet_Contains(absent_[0].ptr(), name) == 1 && PySet_Contains(known.ptr(), name) == 0)
+        checked(PyList_Append(found.ptr(), name));
+  }
+  return found;
+}
+
 bool Watched::class_holds(PyObject* now, std::string* why) {
   if (is_other(now)) return changed(why, " is another class");
   auto* type = reinterpret_cast<PyTypeObject*>(now);
@@ -517,8 +545,8 @@ bool Watched::class_holds(PyObject* now, std::string* why) {
     if (!holds) return changed(why, "." + key_text(item.key.ptr()));
     known &= unchanged || item.value->is_known(value);
   }
-  for (size_t i = 0; i < absent_.size() && !unchanged; ++i)
-    if (_PyType_Lookup(type, absent_[i].ptr())) return changed(why, "." + key_text(absent_[i].ptr()) + " is there");
+  if (nb::object added = unchanged ? nb::object() : new_names(type); added && PyList_GET_SIZE(added.ptr()) > 0)
+    return changed(why, "." + key_text(PyList_GET_ITEM(added.ptr(), 0)) + " is there");
   version_ = known ? class_version(type) : 0;
   return true;
 }
@@ -583,7 +611,8 @@ void Watched::restore() {
     for (const Item& item : items_)
       if (item.key && item.value->object_)
         set_if_changed(item.holder ? item.holder : object, item.key.ptr(), item.value->object_.ptr());
-    for (const nb::object& name : absent_) remove_if_there(object, name.ptr());
+    nb::object added = kind_ == Kind::Class ? new_names(reinterpret_cast<PyTypeObject*>(object)) : nb::cast(absent_);
+    for (nb::handle name : added) remove_if_there(object, name.ptr());
   }
   bool has_fields = kind_ == Kind::Parts || kind_ == Kind::Tensor || kind_ == Kind::Function;
   for (const Item& item : items_) {

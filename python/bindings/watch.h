@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "python.h"
@@ -27,6 +28,8 @@ class Watched {
     bool whole = false;       // functions ask objects for all that they have: no attribute is read by nobody
     std::string hidden;       // the class of an object that cannot be watched, if there is one
     std::unordered_set<const TensorImpl*> tensors = {};
+    // The slots of classes that are asked for, where names decide and where all are.
+    std::unordered_map<PyTypeObject*, std::vector<nb::object>> slots[2] = {};
   };
   Watched() = default;
   Watched(Watched&&) noexcept = default;
@@ -93,6 +96,7 @@ class Watched {
   bool parts_hold(PyObject* now, std::string* why);
   bool referents_hold(PyObject* now, std::string* why);
   size_t count_in_bases() const;
+  nb::object new_names(PyTypeObject* type) const;
   bool class_holds(PyObject* now, std::string* why);
   bool module_holds(PyObject* now, std::string* why);
   void restore_dict(PyObject* dict);
@@ -111,7 +115,7 @@ class Watched {
   bool module_ = false;  // the dict of a Python module: of its names only those that are read
   nb::object copy_;      // what it held, where it is to be put back; of Parts: the class
   std::vector<Item> items_;
-  std::vector<nb::object> absent_;  // names that are asked for and not there
+  std::vector<nb::object> absent_;  // names that are asked for and not there; of a class: the set of all that are asked for
 };
 
 /// What functions decide by beside their arguments: what they take from closures, globals, defaults and their owners.
