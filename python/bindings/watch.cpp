@@ -352,11 +352,11 @@ void Watched::watch_module_part(PyObject* part, Scope& scope, int depth) {
   for (const char* name : {"_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks",
                            "_backward_hooks", "_backward_pre_hooks"})
     if (PyObject* dict = PyDict_GetItemString(attributes, name))
-      if (PyDict_Check(dict)) add_part(dict).watch_members(dict, scope);
+      if (PyDict_Check(dict)) add_part(dict).watch_members(dict, scope, depth);
 }
 
 /// The tensors, parts or hooks of a module, which are looked at elsewhere.
-void Watched::watch_members(PyObject* dict, Scope& scope) {
+void Watched::watch_members(PyObject* dict, Scope& scope, int depth) {
   kind_ = Kind::Dict;
   exact_ = ordered_ = true;  // `parameters()` and its like give them in their order
   length_ = PyDict_GET_SIZE(dict);
@@ -365,11 +365,17 @@ void Watched::watch_members(PyObject* dict, Scope& scope) {
   Py_ssize_t position = 0;
   PyObject *key, *value;
   while (PyDict_Next(copy.ptr(), &position, &key, &value)) {
+    if (is_tensor(value) && has_own_attributes(value)) {
+      add(key, value, scope, depth - 1);
+      continue;
+    }
     auto same = std::make_unique<Watched>();
-    same->kind_ = Kind::Same;
+    same->kind_ = is_tensor(value) ? Kind::BareTensor : Kind::Same;
     same->object_ = nb::borrow(value);
     items_.push_back({nb::borrow(key), std::move(same)});
-    if (is_tensor(value)) scope.tensors.insert(tensor_of(value).impl());
+    if (!is_tensor(value)) continue;
+    moving_ = true;
+    scope.tensors.insert(tensor_of(value).impl());
   }
   version_ = PyODict_Check(dict) ? 0 : dict_version(dict);
 }
@@ -385,6 +391,9 @@ bool Watched::holds(PyObject* now, std::string* why) {
       if (is_other(now)) return changed(why, " is another object");
       if (tensor_of(now).requires_grad() != requires_grad_) return changed(why, ".requires_grad is another one");
       return items_.empty() || items_[0].value->fields_hold(now, why);
+    case Kind::BareTensor:
+      if (is_other(now)) return changed(why, " is another object");
+      return !has_own_attributes(now) || changed(why, " has attributes");
     case Kind::Function:
       if (is_other(now)) return changed(why, " is another object");
       return items_[0].value->fields_hold(now, why);

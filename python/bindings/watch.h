@@ -47,12 +47,14 @@ class Watched {
 
  private:
   /// Parts: one object from several sides, its elements, attributes, class. Fields: the dict of an object's attributes.
+  /// BareTensor: one of a module that has no attributes of the user's.
   /// Referents: what an object of a class written in C holds. Contents: bytes. Owner: the class and dict of a module.
   enum class Kind : uint8_t {
     Anything,
     Plain,
     Same,
     Tensor,
+    BareTensor,
     Function,
     Sequence,
     Dict,
@@ -85,7 +87,7 @@ class Watched {
   bool class_has_changed(PyTypeObject* type, std::string* why) const;
   void watch_module(PyObject* object, Scope& scope, int depth);
   void watch_module_part(PyObject* part, Scope& scope, int depth);
-  void watch_members(PyObject* dict, Scope& scope);
+  void watch_members(PyObject* dict, Scope& scope, int depth);
   Watched& add_part(PyObject* object);
   void add(PyObject* key, PyObject* value, Scope& scope, int depth);
   bool sequence_holds(PyObject* now, std::string* why);

@@ -23,7 +23,7 @@ from umbra._dynamo.exc import (
     refused_without_data)
 from umbra._dynamo.reachable import Caches, Functions
 from umbra._functorch import objects
-from umbra._functorch.aot_autograd import ChangesArguments, _compile, _compile_module, _in_graph, _names_of, is_finite_float, is_known, reads_any
+from umbra._functorch.aot_autograd import ChangesArguments, _compile, _compile_module, _in_graph, _names_of, is_finite_float, is_known, read_among
 from umbra._library.custom_ops import NoFakeKernel
 from umbra._options import not_built
 from umbra.compiler import _calling_compiled, _capturing, _stance, _tracer, is_compiling
@@ -339,7 +339,7 @@ class _Optimized:
                 goes_on = functools.partial(self._run, *args, **kwargs)
             else:
                 self.attempts += 1
-                goes_on = self._captured(captures, args, kwargs, leaves)
+                goes_on = self._captured(captures, args, kwargs)
         return goes_on()
 
     def _state(self):
@@ -352,17 +352,20 @@ class _Optimized:
             self._foresee_once(leaves)
         return bool(names) and not names.isdisjoint(self.functions.names | self.functions.texts)
 
-    def _captured(self, captures, args, kwargs, leaves):
+    def _captured(self, captures, args, kwargs):
         """Captures a call, again for each function that it turns out to call: what these read is watched before they run. Gives what the call then does."""
-        given, opened = objects.opened((args, kwargs))
-        watched = [leaf for leaf in leaves if not is_known(leaf)] + list({type(found): None for found in opened})
-        marked = self._marked(*given, leaves) if captures is self.moving else {}
         signalled = 0
         while True:
+            given, opened = objects.opened((args, kwargs), captures.is_outer)
+            leaves = pytree.tree_leaves(given)
+            watched = [leaf for leaf in leaves if captures.is_outer(leaf) or not is_known(leaf)] + list({type(found): None for found in opened})
+            marked = self._marked(*given, leaves, captures) if captures is self.moving else {}
             self._foresee(watched)
             before = self._reads(watched, restorable=True)
-            if reads_any(before, leaves, opened):
-                return functools.partial(self.model, *args, **kwargs)
+            outer = read_among(before, [leaf for leaf in leaves if not captures.is_outer(leaf)], opened)
+            if outer:  # given as what they are
+                captures.outer.update({id(found): found for found in outer})
+                continue
             try:
                 why = self._capture_with_floats(captures, before, marked, leaves, args, kwargs)
             except _AsksFloats:
@@ -495,11 +498,11 @@ class _Optimized:
             if is_set:
                 raise FailOnRecompileLimitHit(f"Hard failure due to {setting}")
 
-    def _marked(self, args, kwargs, leaves):
+    def _marked(self, args, kwargs, leaves, captures):
         """The sizes that are not to become numbers (`mark_dynamic`): {place among the last inputs: (name, dimensions)}."""
         marks = {}
         names = _names_of(self.model.forward if isinstance(self.model, Module) else self.model, args, kwargs)
-        inputs = [(name, leaf) for name, leaf in zip(names, leaves) if _in_graph(leaf)]
+        inputs = [(name, leaf) for name, leaf in zip(names, leaves) if _in_graph(leaf) and not captures.is_outer(leaf)]
         for i, (name, leaf) in enumerate(inputs):
             dims = [dim for dim, mark in marked_sizes(leaf).items() if mark[0] == "DYNAMIC"] if isinstance(leaf, Tensor) else []
             if dims:

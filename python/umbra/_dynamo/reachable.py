@@ -27,7 +27,8 @@ class Functions:
     questions = set()  # code of the library that asks for, or changes, what no guard looks at
 
     def __init__(self, roots, more=()):
-        self.functions, self.classes, self.modules, self.names, self.seen = [], [], [], set(), set()
+        self.functions, self.classes, self.modules = {}, {}, []  # functions as keys, classes by their numbers
+        self.names, self.seen = set(), set()
         self.texts, self.imported = set(), []  # which may be names of attributes; modules that functions import themselves
         self.caches = []  # of functools
         self.whole = EVERYTHING in more  # all attributes of objects may be looked at
@@ -41,14 +42,15 @@ class Functions:
                 self.texts.add(found)
             else:
                 self._visit_function(found)
-        known = None
+        known, asked = None, {}  # asked: modules, by their numbers, for these names
         while known != (len(self.functions), len(self.classes), len(self.names)):
             known = len(self.functions), len(self.classes), len(self.names)
-            for cls in list(self.classes):
+            for cls in list(self.classes.values()):
                 self._visit_methods(cls)
             for module in list(self.modules):
-                for name in self.names & vars(module).keys():
+                for name in (self.names & vars(module).keys()) - asked.get(id(module), set()):
                     self._visit(vars(module)[name], 2)
+                    asked.setdefault(id(module), set()).add(name)
 
     def _visit(self, value, depth):
         if isinstance(value, str) and value.replace(".", "").isidentifier():
@@ -100,8 +102,8 @@ class Functions:
         return found
 
     def _visit_class(self, cls):
-        if cls not in self.classes and cls.__flags__ & (1 << 9) and not _is_own(cls.__module__):  # made by a class statement
-            self.classes.append(cls)
+        if id(cls) not in self.classes and cls.__flags__ & (1 << 9) and not _is_own(cls.__module__):  # made by a class statement
+            self.classes[id(cls)] = cls
 
     def _visit_methods(self, cls):
         for base in cls.__mro__:
@@ -117,7 +119,7 @@ class Functions:
     def _visit_function(self, function):
         if not isinstance(function, types.FunctionType) or function in self.functions or function.__code__.co_filename.startswith(_OWN_FILES):
             return
-        self.functions.append(function)
+        self.functions[function] = None
         names = _names_in(function.__code__)
         self.names |= names
         if not function.__code__.co_filename.startswith((self.library + os.sep, "<frozen ")):
@@ -160,6 +162,9 @@ def _add_questions():
 _add_questions()
 
 
+_once_per_code = functools.lru_cache(maxsize=5000)  # captures that begin again look at the same functions
+
+
 class Caches:
     """The caches of functions: what a capture puts into them is of no use to others, and is taken out again. `filled` says that there was something."""
 
@@ -177,6 +182,7 @@ class Caches:
                 self.filled = f"the cache of {cache.__wrapped__.__name__}"
 
 
+@_once_per_code
 def _names_in(code):
     """The names that code uses, as names or as texts, functions inside of it included."""
     names = set(code.co_names)
@@ -191,6 +197,7 @@ def _names_in(code):
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
+@_once_per_code
 def _words_in(code):
     """The names in texts that code uses: of `attrgetter("a.b")`, of formats (`"{0.name}"`), of classes that are matched."""
     words = set()
@@ -204,6 +211,7 @@ def _words_in(code):
     return words
 
 
+@_once_per_code
 def _compares_types(code):
     """Whether code has both `type` and a class of numbers."""
     used = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
