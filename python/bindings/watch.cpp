@@ -313,8 +313,7 @@ void Watched::watch_fields(PyObject* object, Scope& scope, int depth) {
     bool named = PySet_Contains(scope.names, key) == 1 || (scope.whole && !scope.own && !module_);
     if (named || (!module_ && is_plain_object(value))) add(key, value, scope, depth - 1);
   }
-  for (nb::handle name : nb::steal(PySequence_List(scope.names)))
-    if (module_ && PyDict_Contains(dict, name.ptr()) == 0) absent_.push_back(nb::borrow(name));
+  if (module_) absent_.push_back(nb::borrow(scope.names));
   version_ = dict_version(dict);
 }
 
@@ -489,8 +488,8 @@ bool Watched::dict_holds(PyObject* now, std::string* why) {
     if (!value || !item.value->holds(value, why)) return changed(why, "." + key_text(item.key.ptr()));
     known &= item.value->is_known(value);
   }
-  for (const nb::object& name : absent_)
-    if (PyDict_Contains(now, name.ptr()) != 0) return changed(why, "." + key_text(name.ptr()) + " is there");
+  if (module_)
+    for (nb::handle name : new_names(now)) return changed(why, "." + key_text(name.ptr()) + " is there");
   if (ordered_ && !order_holds(now)) return changed(why, " has another order");
   version_ = known && !PyODict_Check(now) ? dict_version(now) : 0;
   return true;
@@ -521,18 +520,25 @@ bool Watched::class_has_changed(PyTypeObject* type, std::string* why) const {
   return !same && !changed(why, " has other attributes");
 }
 
-/// The names that are asked for and were nowhere in a class and its bases.
-nb::object Watched::new_names(PyTypeObject* type) const {
+/// The names that are asked for and were not in the dict of a module.
+nb::object Watched::new_names(PyObject* dict) const {
   nb::object known = owned(PySet_New(nullptr)), found = owned(PyList_New(0));
   for (const Item& item : items_)
     if (item.key) checked(PySet_Add(known.ptr(), item.key.ptr()));
-  for (nb::handle base : nb::borrow(type->tp_mro)) {
-    PyObject *name, *value;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(class_dict(reinterpret_cast<PyTypeObject*>(base.ptr())), &position, &name, &value))
-      if (PySet_Contains(absent_[0].ptr(), name) == 1 && PySet_Contains(known.ptr(), name) == 0)
-        checked(PyList_Append(found.ptr(), name));
-  }
+  PyObject *name, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(dict, &position, &name, &value))
+    if (PySet_Contains(absent_[0].ptr(), name) == 1 && PySet_Contains(known.ptr(), name) == 0)
+      checked(PyList_Append(found.ptr(), name));
+  return found;
+}
+
+/// The same of a class and its bases.
+nb::object Watched::new_names(PyTypeObject* type) const {
+  nb::object found = owned(PyList_New(0));
+  for (nb::handle base : nb::borrow(type->tp_mro))
+    for (nb::handle name : new_names(class_dict(reinterpret_cast<PyTypeObject*>(base.ptr()))))
+      checked(PyList_Append(found.ptr(), name.ptr()));
   return found;
 }
 
@@ -554,8 +560,8 @@ bool Watched::class_holds(PyObject* now, std::string* why) {
     if (!holds) return changed(why, "." + key_text(item.key.ptr()));
     known &= unchanged || item.value->is_known(value);
   }
-  if (nb::object added = unchanged ? nb::object() : new_names(type); added && PyList_GET_SIZE(added.ptr()) > 0)
-    return changed(why, "." + key_text(PyList_GET_ITEM(added.ptr(), 0)) + " is there");
+  if (!unchanged)
+    for (nb::handle name : new_names(type)) return changed(why, "." + key_text(name.ptr()) + " is there");
   version_ = known ? class_version(type) : 0;
   return true;
 }
@@ -606,8 +612,7 @@ void Watched::restore_dict(PyObject* dict) {
   }
   for (const Item& item : items_)
     checked(PyDict_SetItem(dict, item.key.ptr(), PyDict_GetItem(copy_.ptr(), item.key.ptr())));
-  for (const nb::object& name : absent_)
-    if (PyDict_Contains(dict, name.ptr()) == 1) checked(PyDict_DelItem(dict, name.ptr()));
+  for (nb::handle name : new_names(dict)) checked(PyDict_DelItem(dict, name.ptr()));
 }
 
 void Watched::restore() {

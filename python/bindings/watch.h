@@ -98,6 +98,7 @@ class Watched {
   bool parts_hold(PyObject* now, std::string* why);
   bool referents_hold(PyObject* now, std::string* why);
   size_t count_in_bases() const;
+  nb::object new_names(PyObject* dict) const;
   nb::object new_names(PyTypeObject* type) const;
   bool class_holds(PyObject* now, std::string* why);
   bool module_holds(PyObject* now, std::string* why);
@@ -117,7 +118,7 @@ class Watched {
   bool module_ = false;  // the dict of a Python module: of its names only those that are read
   nb::object copy_;      // what it held, where it is to be put back; of Parts: the class
   std::vector<Item> items_;
-  std::vector<nb::object> absent_;  // names that are asked for and not there; of a class: the set of all that are asked for
+  std::vector<nb::object> absent_;  // slots that are asked for and not there; of classes and Python modules: the set of all names
 };
 
 /// What functions decide by beside their arguments: what they take from closures, globals, defaults and their owners.

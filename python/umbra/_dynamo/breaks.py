@@ -210,9 +210,11 @@ def _hasattr(obj, name, /, _hasattr=builtins.hasattr):
 
 
 def _is_foreseen(obj, name):
-    """Whether an attribute is watched by whatever name it is asked for, or never changes: of tensors, of this package, plain ones of objects."""
-    if isinstance(obj, Tensor) or not isinstance(name, str):
+    """Whether an attribute is watched by whatever name it is asked for, or never changes: of the classes of tensors, of this package, plain ones of objects."""
+    if not isinstance(name, str):
         return True
+    if isinstance(obj, Tensor):
+        return hasattr(type(obj), name)
     if isinstance(obj, types.ModuleType):
         return is_own_name(obj.__name__)
     cls, attributes = (obj, {}) if isinstance(obj, type) else (type(obj), _attributes_of(obj))

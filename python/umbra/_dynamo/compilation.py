@@ -312,11 +312,9 @@ class _Optimized:
         leaves, spec = pytree.tree_flatten(objects.opened((args, kwargs))[0])
         if any(_takes_calls(leaf) for leaf in leaves) or isinstance(self.model, Module) and _is_special(self.model):
             return self.model(*args, **kwargs)
-        if self._reads_attributes(self._state() + leaves):
-            return self.model(*args, **kwargs)
         attempts, captures = self.attempts, self.moving if self._moves(leaves, spec) else self.static
         with _capturing():
-            known = captures.run_known(*args, **kwargs)
+            known = None if self._asked_for_attributes(captures, leaves) else captures.run_known(*args, **kwargs)
         if known is not None:
             return known[0]
         if _C._dispatch_modes():  # what a mode makes of the calls would be taken for the function's own
@@ -342,15 +340,12 @@ class _Optimized:
                 goes_on = self._captured(captures, args, kwargs)
         return goes_on()
 
-    def _state(self):
-        return [*self.model.parameters(), *self.model.buffers()] if isinstance(self.model, Module) else []
-
-    def _reads_attributes(self, leaves):
-        """Whether an argument, or a parameter, has attributes that the function may ask for: stand-ins have none."""
-        names = {name for leaf in leaves if type(leaf) in (Tensor, Parameter) and _C._has_own_attributes(leaf) for name in vars(leaf)}
-        if names:
+    def _asked_for_attributes(self, captures, leaves):
+        """The arguments that have attributes which the function may ask for, and which their stand-ins would not have."""
+        found = [leaf for leaf in leaves if type(leaf) in (Tensor, Parameter) and _C._has_own_attributes(leaf) and not captures.is_outer(leaf)]
+        if found:
             self._foresee_once(leaves)
-        return bool(names) and not names.isdisjoint(self.functions.names | self.functions.texts)
+        return [leaf for leaf in found if not vars(leaf).keys().isdisjoint(self.functions.names | self.functions.texts)]
 
     def _captured(self, captures, args, kwargs):
         """Captures a call, again for each function that it turns out to call: what these read is watched before they run. Gives what the call then does."""
@@ -362,7 +357,7 @@ class _Optimized:
             marked = self._marked(*given, leaves, captures) if captures is self.moving else {}
             self._foresee(watched)
             before = self._reads(watched, restorable=True)
-            outer = read_among(before, [leaf for leaf in leaves if not captures.is_outer(leaf)], opened)
+            outer = read_among(before, [leaf for leaf in leaves if not captures.is_outer(leaf)], opened) + self._asked_for_attributes(captures, leaves)
             if outer:  # given as what they are
                 captures.outer.update({id(found): found for found in outer})
                 continue

@@ -14,8 +14,8 @@ from umbra._dynamo.breaks import EVERYTHING, is_own_name as _is_own
 from umbra.nn import Module
 from umbra.nn.modules import _hooks
 
-_OPERATORS = {"__call__", "__getitem__", "__iter__", "__len__", "__contains__", "__enter__", "__exit__", "__add__", "__mul__", "__bool__", "__getattr__",
-              "__init__", "__post_init__"}
+_OPERATORS = {"__call__", "__getitem__", "__iter__", "__len__", "__contains__", "__enter__", "__exit__", "__add__", "__mul__", "__bool__", "__getattr__"}
+_CONSTRUCTORS = {"__init__", "__post_init__"}  # of classes that functions have; what only objects' constructors name is read by nobody
 _MOST = 2000  # objects that are looked into for functions
 _OWN_FILES = (os.path.dirname(umbra.__file__) + os.sep, "<frozen importlib")  # of functions that are no part of the user's
 
@@ -28,7 +28,7 @@ class Functions:
 
     def __init__(self, roots, more=()):
         self.functions, self.classes, self.modules = {}, {}, []  # functions as keys, classes by their numbers
-        self.names, self.seen = set(), set()
+        self.names, self.seen, self.called = set(), set(), set()  # called: numbers of classes that may be
         self.texts, self.imported = set(), []  # which may be names of attributes; modules that functions import themselves
         self.caches = []  # of functools
         self.whole = EVERYTHING in more  # all attributes of objects may be looked at
@@ -42,6 +42,7 @@ class Functions:
                 self.texts.add(found)
             else:
                 self._visit_function(found)
+                self._visit(_class_around(found), 2)
         known, asked = None, {}  # asked: modules, by their numbers, for these names
         while known != (len(self.functions), len(self.classes), len(self.names)):
             known = len(self.functions), len(self.classes), len(self.names)
@@ -74,6 +75,7 @@ class Functions:
                     for hook in list(hooks.values()):
                         self._visit(hook, 4)
         elif isinstance(value, type):
+            self.called.add(id(value))
             self._visit_class(value)
         elif isinstance(value, dict):
             for part in list(value.values()):
@@ -106,9 +108,10 @@ class Functions:
             self.classes[id(cls)] = cls
 
     def _visit_methods(self, cls):
+        called = id(cls) in self.called
         for base in cls.__mro__:
             for name, method in list(vars(base).items()):
-                if name not in self.names and name not in _OPERATORS:
+                if name not in self.names and name not in _OPERATORS and not (called and name in _CONSTRUCTORS):
                     continue
                 if isinstance(method, property):
                     method = method.fget
@@ -137,6 +140,16 @@ class Functions:
                 pass
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self._visit(default, 3)
+
+
+def _class_around(function):
+    """The class that a method stands in; where one of them runs others will."""
+    found = function.__globals__
+    for name in function.__qualname__.split(".")[:-1]:
+        found = found.get(name) if isinstance(found, dict) else vars(found).get(name)
+        if not isinstance(found, type):
+            return None
+    return found if isinstance(found, type) else None
 
 
 def _attributes(value):

@@ -312,9 +312,11 @@ class _Compiled:
         names = [name for i, name in enumerate(_names_of(self.function, args, kwargs)) if i not in kept]
         parameters = _parameters_among(leaf for i, leaf in enumerate(leaves) if i not in kept)
         earlier = []
-        own = {id(leaf): i for i, leaf in reversed(list(enumerate(leaves[:len(args[0]) if self.module is not None else 0])))}
+        state = leaves[:len(args[0]) if self.module is not None else 0]
+        own = {id(leaf): i for i, leaf in reversed(list(enumerate(state)))}
         same = {i: own[id(leaf)] for i, leaf in kept.items() if id(leaf) in own}
-        run = functools.partial(_run, self.function, spec, kept, same, self.tensors, parameters, floats, earlier)
+        attributes = {i: dict(vars(leaf)) for i, leaf in enumerate(state) if reads is not None and _C._has_own_attributes(leaf)}
+        run = functools.partial(_run, self.function, spec, kept, same, attributes, self.tensors, parameters, floats, earlier)
         graphs = _ForKind(run, (*self.options, names), self.partition, earlier)
         self.added = kinds, graphs.plain
         kinds.append((reads, graphs))
@@ -360,12 +362,14 @@ class _Captures(threading.local):
 _captures = _Captures()
 
 
-def _run(function, spec, kept, same, tensors, parameters, floats, earlier, inputs):
+def _run(function, spec, kept, same, attributes, tensors, parameters, floats, earlier, inputs):
     """The function on leaves. It is what C++ holds, and has no reference to what holds that. Where its `tensors` are watched, containers that it is given
     stay what they are, and those that it gives come back as what they are."""
     for i in parameters:
         if type(inputs[i]) is Tensor:
             inputs[i].__class__ = Parameter
+    for i, found in attributes.items():  # of the module's tensors, which are watched
+        vars(inputs[i]).update(found)
     given = _with_kept(inputs, kept)
     for i, own in same.items():  # an argument that is one of the module's tensors
         given[i] = given[own]
