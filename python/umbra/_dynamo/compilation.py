@@ -6,7 +6,6 @@ A function that changes what it reads (counters, lists), prints, or calls what i
 """
 import collections
 import functools
-import itertools
 import os
 import threading
 import types
@@ -90,6 +89,7 @@ def optimized(model, backend):
     return _Optimized(model, graphs_of(backend), False, None, None)
 
 
+_FIRST = "the first call of a module without sizes"
 _MOST_SIGNALS = 8  # captures that handlers of signals end before a call runs as it is
 _MOST_UNFORESEEN = 500  # functions and names that captures of one function turn out to use
 _OWN_ATTRIBUTES = ("_orig_mod", "forward", "training")  # of an OptimizedModule
@@ -305,20 +305,18 @@ class _Optimized:
             raise RuntimeError(f"Detected that you are using FX to {tracer} a dynamo-optimized function. This is not supported at the moment.")
         # Inside a transform, or a program that is captured, the function is part of that.
         stance = _stance()
-        if stance == "force_eager" or self.gave_up or _C._level_count() or _C._is_tracing() or is_compiling():
-            return self.model(*args, **kwargs)
-        if any(not isinstance(mode, DeviceContext) for mode in _C._torch_function_modes()):  # sees each call, and none of those made here
+        if stance == "force_eager" or self.gave_up or _C._is_tracing() or is_compiling():
             return self.model(*args, **kwargs)
         leaves, spec = pytree.tree_flatten(objects.opened((args, kwargs))[0])
-        if any(_takes_calls(leaf) for leaf in leaves) or isinstance(self.model, Module) and _is_special(self.model):
-            return self.model(*args, **kwargs)
+        if (why := self._why_uncaptured(leaves)) is not None:
+            return self._as_it_is(why, args, kwargs)
         attempts, captures = self.attempts, self.moving if self._moves(leaves, spec) else self.static
         with _capturing():
             known = None if self._asked_for_attributes(captures, leaves) else captures.run_known(*args, **kwargs)
         if known is not None:
             return known[0]
         if _C._dispatch_modes():  # what a mode makes of the calls would be taken for the function's own
-            return self.model(*args, **kwargs)
+            return self._as_it_is("a call under a dispatch mode", args, kwargs)
         if stance == "fail_on_recompile":
             raise RuntimeError(f"Detected recompile when torch.compile stance is 'fail_on_recompile'. {self._place()}")
         if stance == "eager_on_recompile" or stance == "eager_then_compile" and not self.has_run:
@@ -339,6 +337,22 @@ class _Optimized:
                 self.attempts += 1
                 goes_on = self._captured(captures, args, kwargs)
         return goes_on()
+
+    def _why_uncaptured(self, leaves):
+        """What keeps a call from being captured, if anything, for as long as it is there. Modules that get their sizes by their first call just run."""
+        if _C._level_count():
+            return "a call inside a transform"
+        if any(not isinstance(mode, DeviceContext) for mode in _C._torch_function_modes()):  # sees each call, and none of those made here
+            return "a call under a function mode"
+        state = [*self.model.parameters(), *self.model.buffers()] if isinstance(self.model, Module) else []
+        if any(isinstance(tensor, UninitializedTensorMixin) for tensor in state):
+            return _FIRST
+        return "a tensor whose class has a __torch_function__" if any(map(_takes_calls, (*state, *leaves))) else None
+
+    def _as_it_is(self, why, args, kwargs):
+        if self.fullgraph and why is not _FIRST:
+            raise Unsupported(f"{why}\n  Explanation: it runs as it is, which fullgraph does not allow")
+        return self.model(*args, **kwargs)
 
     def _asked_for_attributes(self, captures, leaves):
         """The arguments that have attributes which the function may ask for, and which their stand-ins would not have."""
@@ -550,11 +564,6 @@ class _Optimized:
 def _takes_calls(leaf):
     """Whether a tensor's class has a `__torch_function__`, which decides what results are. Wrappers are taken apart instead."""
     return isinstance(leaf, Tensor) and type(leaf) is not Tensor and has_torch_function_unary(leaf) and not is_traceable_wrapper_subclass(leaf)
-
-
-def _is_special(module):
-    """Whether a module has parameters or buffers that get their sizes by its first call, or whose class decides what calls give."""
-    return any(isinstance(tensor, UninitializedTensorMixin) or _takes_calls(tensor) for tensor in itertools.chain(module.parameters(), module.buffers()))
 
 
 def _is_marked(leaf):

@@ -42,7 +42,7 @@ class Functions:
                 self.texts.add(found)
             else:
                 self._visit_function(found)
-                self._visit(_class_around(found), 2)
+                self._visit_class(_class_around(found))
         known, asked = None, {}  # asked: modules, by their numbers, for these names
         while known != (len(self.functions), len(self.classes), len(self.names)):
             known = len(self.functions), len(self.classes), len(self.names)
@@ -148,8 +148,8 @@ def _class_around(function):
     for name in function.__qualname__.split(".")[:-1]:
         found = found.get(name) if isinstance(found, dict) else vars(found).get(name)
         if not isinstance(found, type):
-            return None
-    return found if isinstance(found, type) else None
+            return object
+    return found if isinstance(found, type) else object
 
 
 def _attributes(value):
