@@ -196,8 +196,7 @@ class Recording {
 
   /// Whether it makes a tensor of no or of given numbers: that has no history, whatever it is written to.
   bool makes_blank() const {
-    const std::string& name = op_.schema().name;
-    return name.starts_with("new_") || (name.ends_with("_like") && name != "randint_like");
+    return op_.has_tag(Tag::MakesBlank) || (op_.functional() && op_.functional()->has_tag(Tag::MakesBlank));
   }
 
   void refuse_differentiated_outputs() const {

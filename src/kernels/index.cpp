@@ -6,6 +6,7 @@
 #include "kernels/convert.h"
 #include "kernels/copy.h"
 #include "kernels/parallel.h"
+#include "kernels/vector/extremes.h"
 #include "kernels/visit.h"
 #include "kernels/walk.h"
 
@@ -70,14 +71,17 @@ struct IndexColumn {
       std::atomic<bool> some_negative = false;
       parallel_for(0, count, kGrain, [&](int64_t from, int64_t to) {
         // One number says whether all fit: no branch for each.
-        uint64_t misfits = 0, signs = 0;
-        each<Index>(order, from, to,
-                    [&, least = uint64_t(least), last = uint64_t(size - 1)](int64_t, int64_t position) {
-                      signs |= uint64_t(position);
-                      misfits |= (uint64_t(position) - least) | (last - uint64_t(position));  // the sign bit of either
-                    });
-        if (static_cast<int64_t>(signs) < 0) some_negative = true;
-        if (static_cast<int64_t>(misfits) >= 0) return;
+        PositionBits bits;
+        if (std::is_same_v<Index, int64_t> && order.sizes.size() == 1 && order.strides[0][0] == 1)
+          bits = UMBRA_VECTOR(position_bits)(static_cast<const int64_t*>(data) + from, to - from, least, size - 1);
+        else
+          each<Index>(order, from, to,
+                      [&, least = uint64_t(least), last = uint64_t(size - 1)](int64_t, int64_t position) {
+                        bits.positions |= uint64_t(position);
+                        bits.distances |= (uint64_t(position) - least) | (last - uint64_t(position));
+                      });
+        if (static_cast<int64_t>(bits.positions) < 0) some_negative = true;
+        if (static_cast<int64_t>(bits.distances) >= 0) return;
         each<Index>(order, from, to, [&](int64_t, int64_t position) {
           if (position < least || position >= size) rule.out_of_range(position, dim, size);
         });

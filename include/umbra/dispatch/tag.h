@@ -39,6 +39,7 @@ enum class Tag : uint8_t {
   ConvertsType,       // gives its input in another type or on another device, maybe the input itself
   ExactOut,           // its out variant takes outputs of the result's type only
   LiftsData,          // hands a literal of the program to the capturing layers
+  MakesBlank,         // makes a tensor of no or of given numbers: its out variant may write what requires gradients
   RealGradient,       // complex results have no gradient
   SizeOnDemand,       // a size of a tensor: a value, which gets a node where something needs it
   TakesNumbers,       // Python may give it numbers where the schema has tensors

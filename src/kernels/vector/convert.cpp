@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "kernels/math.h"
 #include "kernels/types.h"
+#include "kernels/vector/square.h"
 #include "kernels/vector/vec.h"
 
 namespace umbra::kernels::UMBRA_ISA {
@@ -166,30 +166,13 @@ template <class Fn> void visit_item(int64_t item, const Fn& fn) {
   }
 }
 
-// A square of 4-byte elements, as many as a register has lanes, is transposed in registers: whole lines are read and
-// written, once each. In step s, rows that are s apart swap what they have on the other side of the diagonal.
-constexpr int kTile = Vec<float>::size;
-
-template <int s> void swap_blocks(typename Mask<float>::Raw* rows) {
-  auto swap = [&]<int... lane>(std::integer_sequence<int, lane...>) {
-    for (int i = 0; i < kTile; ++i) {
-      if (i & s) continue;
-      auto a = rows[i], b = rows[i + s];  // side by side: the lanes that stay or come
-      rows[i] = __builtin_shufflevector(a, b, (lane & s ? kTile + lane - s : lane)...);
-      rows[i + s] = __builtin_shufflevector(a, b, (lane & s ? kTile + lane : lane + s)...);
-    }
-  };
-  swap(std::make_integer_sequence<int, kTile>());
-}
-
-void transpose_tile(char* out, int64_t out_stride, const char* in, int64_t in_stride) {
-  typename Mask<float>::Raw rows[kTile];
-  for (int i = 0; i < kTile; ++i) std::memcpy(&rows[i], in + i * in_stride, sizeof(rows[i]));
-  if constexpr (kTile == 16) swap_blocks<8>(rows);
-  swap_blocks<4>(rows);
-  swap_blocks<2>(rows);
-  swap_blocks<1>(rows);
-  for (int i = 0; i < kTile; ++i) std::memcpy(out + i * out_stride, &rows[i], sizeof(rows[i]));
+/// A square of elements of 4 or 8 bytes in registers: whole lines are read and written, once each.
+template <class T> constexpr int kTile = Vec<T>::size;
+template <class T> void transpose_tile(char* out, int64_t out_stride, const char* in, int64_t in_stride) {
+  typename Mask<T>::Raw rows[kTile<T>];
+  each<kTile<T>>([&](auto i) { std::memcpy(&rows[i], in + i * in_stride, sizeof(rows[i])); });
+  transpose_square(rows);
+  each<kTile<T>>([&](auto i) { std::memcpy(out + i * out_stride, &rows[i], sizeof(rows[i])); });
 }
 
 }  // namespace
@@ -230,14 +213,17 @@ void copy_strided(char* out, int64_t out_stride, const char* in, int64_t in_stri
 void copy_transposed(char* out, int64_t out_stride, const char* in, int64_t in_stride, int64_t item, int64_t rows,
                      int64_t columns) {
   visit_item(item, [&]<class T>(T) {
-    constexpr int64_t tile = sizeof(T) == 4 ? kTile : 16;
+    using Number = std::conditional_t<sizeof(T) == 4, float, double>;
+    constexpr bool whole = sizeof(T) == sizeof(Number);
+    constexpr int64_t tile = whole ? kTile<Number> : 16;
     for (int64_t column = 0; column < columns; column += tile) {
       for (int64_t row = 0; row < rows; row += tile) {
         int64_t last_column = std::min(columns, column + tile), last_row = std::min(rows, row + tile);
-        if constexpr (sizeof(T) == 4) {
+        if constexpr (whole) {
           if (last_column - column == tile && last_row - row == tile) {
-            transpose_tile(out + column * out_stride + row * 4, out_stride, in + row * in_stride + column * 4,
-                           in_stride);
+            constexpr int64_t size = sizeof(T);
+            transpose_tile<Number>(out + column * out_stride + row * size, out_stride,
+                                   in + row * in_stride + column * size, in_stride);
             continue;
           }
         }

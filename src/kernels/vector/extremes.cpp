@@ -68,4 +68,14 @@ void update_extremes(void* best, int64_t* where, const void* row, int64_t positi
   });
 }
 
+PositionBits position_bits(const int64_t* positions, int64_t n, int64_t least, int64_t last) {
+  PositionBits bits;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto position = static_cast<uint64_t>(positions[i]);
+    bits.positions |= position;
+    bits.distances |= (position - static_cast<uint64_t>(least)) | (static_cast<uint64_t>(last) - position);
+  }
+  return bits;
+}
+
 }  // namespace umbra::kernels::UMBRA_ISA

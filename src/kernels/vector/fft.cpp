@@ -179,11 +179,11 @@ bool fft_takes_row(const FftPass& pass, int64_t rows) {
   size_t n = pass.sizes.back();
   if (!complex && n % 2 != 0) return false;
   n = complex ? n : n / 2;
-  // Side by side, rows of this length and a copy of them would not stay in a core's cache.
-  constexpr size_t kCache = 1'000'000;
-  bool far = 2 * n * 2 * kVectorBytes > kCache;
-  double waste = rows < fft_lanes(pass.wide) ? kMostWaste : far ? kLittleWaste : kNoWaste;
-  return (pass.wide ? RowSteps<double>::sides(n, waste) : RowSteps<float>::sides(n, waste)).has_value();
+  // Side by side, rows of this length and a copy of them would be far from the core.
+  constexpr size_t kNear = 300'000;
+  double most = rows < fft_lanes(pass.wide) ? kMostWaste : 2 * n * 2 * kVectorBytes > kNear ? kLittleWaste : kNoWaste;
+  return n >= kLongRow &&
+         (pass.wide ? kept_plan<RowSides<double>>(n)->waste : kept_plan<RowSides<float>>(n)->waste) <= most;
 }
 void fft_long_rows(const FftPass& pass, const char* from, int64_t from_bytes, char* to, int64_t to_bytes,
                    int64_t rows) {

@@ -3,7 +3,7 @@
 // of it stays in the caches of one core. For vector/fft.cpp, behind pocketfft.
 #pragma once
 
-#include <optional>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -14,9 +14,9 @@
 namespace umbra::kernels::UMBRA_ISA {
 namespace {
 
-constexpr size_t kLongRow = 256;  // shorter ones are faster side by side
+constexpr size_t kLongRow = 256;  // shorter ones are faster side by side; the square of the most lanes
 // How many times as many lanes as numbers there may be, at most; and where rows could lie side by side instead.
-constexpr double kMostWaste = 4, kLittleWaste = 1.3, kNoWaste = 1.1;
+constexpr double kMostWaste = 4, kLittleWaste = 1.4, kNoWaste = 1.1;
 
 /// Registers of as many complex numbers, which lie one after the other, as there are lanes, and back.
 template <class T> [[gnu::always_inline]] inline LanePairs<T> apart(Lanes<T> low, Lanes<T> high) {
@@ -91,28 +91,50 @@ template <class T> Lanes<T> backwards(Lanes<T> a) {
   (std::make_integer_sequence<int, Vec<T>::size>());
 }
 
+/// The matrix that a row of so many numbers is.
+template <class T> struct RowSides {
+  size_t rows = 0, columns = 0;
+  /// Times as many lanes as numbers; infinite where there is no such matrix.
+  double waste = std::numeric_limits<double>::infinity();
+
+  /// The sides that take the fewest steps of registers. The second one fills registers: no row is shorter than the
+  /// square of their lanes.
+  [[gnu::cold, gnu::noinline]] explicit RowSides(size_t n) {
+    size_t least = 0;
+    for (size_t side = 4; side * side <= n; ++side) {
+      if (n % side != 0) continue;
+      const size_t other = n / side, down = Side<T>::passes(side), across = Side<T>::passes(other);
+      if (down == 0 || across == 0) continue;
+      // What is read, turned and transposed takes as long as two steps, what is written as one.
+      const size_t taken = groups(other) * side * (down + 2) + groups(side) * other * (across + 1);
+      if (least != 0 && taken > least) continue;
+      least = taken, rows = side, columns = other;
+      waste = static_cast<double>(groups(side) * groups(other) * kLanes * kLanes) / static_cast<double>(n);
+    }
+  }
+  static constexpr size_t kLanes = pocketfft::detail::VLEN<T>::val;
+  static size_t groups(size_t count) { return (count + kLanes - 1) / kLanes; }
+  /// Where a group of lanes begins: the last one ends with the side, and does once more what the one before did.
+  static size_t first_of(size_t group, size_t count) {
+    return std::min(group * kLanes, std::max(count, kLanes) - kLanes);
+  }
+};
+
 /// What the transforms of one length share.
-template <class T> struct RowSteps {
-  size_t rows, columns;
+template <class T> struct RowSteps : RowSides<T> {
+  using Sides = RowSides<T>;
+  using Sides::columns, Sides::first_of, Sides::groups, Sides::kLanes, Sides::rows;
   Side<T> of_rows, of_columns;                  // of as many numbers
   pocketfft::detail::arr<LanePairs<T>> angles;  // for each group of columns, row after row
   pocketfft::detail::arr<T> cosines, sines;     // of the twice as many real numbers that such a row may be
 
-  explicit RowSteps(size_t n) : RowSteps(*sides(n, kMostWaste)) {}
-  [[gnu::cold, gnu::noinline]] explicit RowSteps(std::pair<size_t, size_t> sides)
-      : rows(sides.first),
-        columns(sides.second),
-        of_rows(rows),
-        of_columns(columns),
-        angles(rows * groups(columns)),
-        cosines(rows * columns),
-        sines(rows * columns) {
-    const size_t n = rows * columns;
+  [[gnu::cold, gnu::noinline]] explicit RowSteps(size_t n)
+      : Sides(n), of_rows(rows), of_columns(columns), angles(rows * groups(columns)), cosines(n), sines(n) {
     pocketfft::detail::sincos_2pibyn<T> whole(n), half(2 * n);
     for (size_t g = 0; g < groups(columns); ++g)
       for (size_t r = 0; r < rows; ++r)
         for (size_t lane = 0; lane < kLanes; ++lane) {
-          auto angle = whole[r * std::min(columns - 1, g * kLanes + lane)];
+          auto angle = whole[r * (first_of(g, columns) + lane)];
           angles[g * rows + r].r[lane] = angle.r;
           angles[g * rows + r].i[lane] = angle.i;
         }
@@ -121,24 +143,6 @@ template <class T> struct RowSteps {
       cosines[k] = angle.r;
       sines[k] = angle.i;
     }
-  }
-  static constexpr size_t kLanes = pocketfft::detail::VLEN<T>::val;
-  static size_t groups(size_t count) { return (count + kLanes - 1) / kLanes; }
-
-  /// The sides that leave the fewest lanes empty, near to a square; none for short rows, and where a side would have a
-  /// large prime factor.
-  [[gnu::cold, gnu::noinline]] static std::optional<std::pair<size_t, size_t>> sides(size_t n, double most_waste) {
-    size_t rest = n, best = 0;
-    for (size_t factor : {2, 3, 5, 7, 11, 13})
-      while (rest % factor == 0) rest /= factor;
-    if (n < kLongRow || rest != 1) return {};
-    double least = most_waste;
-    for (size_t side = 4; side * side <= n; ++side) {
-      if (n % side != 0) continue;
-      double filled = static_cast<double>(n) / static_cast<double>(groups(side) * groups(n / side) * kLanes * kLanes);
-      if (1 / filled <= least) least = 1 / filled, best = side;
-    }
-    return best ? std::optional(std::pair(best, n / best)) : std::nullopt;
   }
 };
 
@@ -170,17 +174,19 @@ template <class T> class RowTransform {
         n_(static_cast<int64_t>(n)),
         rows_(static_cast<int64_t>(steps_.rows)),
         columns_(static_cast<int64_t>(steps_.columns)),
-        work_(std::max(steps_.of_rows.work_size() + steps_.rows, steps_.of_columns.work_size())),
+        work_(std::max(steps_.of_rows.work_size() + std::max(steps_.rows, RowSteps<T>::kLanes),
+                       steps_.of_columns.work_size())),
         turned_(RowSteps<T>::groups(steps_.rows) * steps_.columns) {
-    for (size_t i = 0; i < turned_.size(); ++i) turned_[i] = {Lanes<T>{}, Lanes<T>{}};  // lanes that stay empty
+    for (size_t i = 0; i < work_.size(); ++i) work_[i] = {Lanes<T>{}, Lanes<T>{}};  // rows that are not there
   }
 
   /// Of complex numbers, which may be transformed in place. Meanwhile what comes next is brought near.
   void run(const T* from, T* to, T scale, Ahead ahead = {}) {
-    const int64_t groups = (columns_ + lanes - 1) / lanes + (rows_ + lanes - 1) / lanes;
+    const size_t across = RowSteps<T>::groups(steps_.columns), down = RowSteps<T>::groups(steps_.rows);
+    const int64_t groups = static_cast<int64_t>(across + down);
     ahead.bytes = (ahead.bytes + groups - 1) / groups;
-    for (int64_t first = 0; first < columns_; first += lanes, ahead.fetch()) transform_columns(from, first);
-    for (int64_t first = 0; first < rows_; first += lanes, ahead.fetch()) transform_rows(to, first, scale);
+    for (size_t group = 0; group < across; ++group, ahead.fetch()) transform_columns(from, group);
+    for (size_t group = 0; group < down; ++group, ahead.fetch()) transform_rows(to, group, scale);
   }
   /// 2n real numbers to the n + 1 complex ones of their transform, or back: the transform of n complex numbers, whose
   /// two halves are the even and the odd ones'.
@@ -202,31 +208,30 @@ template <class T> class RowTransform {
   }
 
  private:
-  [[gnu::noinline]] void transform_columns(const T* from, int64_t first) {
+  [[gnu::noinline]] void transform_columns(const T* from, size_t group) {
     constexpr ptrdiff_t item = 2 * sizeof(T);
-    const int64_t count = std::min(lanes, columns_ - first);
-    const LanePairs<T>* angles = steps_.angles.data() + first / lanes * rows_;
+    const size_t first = RowSteps<T>::first_of(group, steps_.columns);
+    const LanePairs<T>* angles = steps_.angles.data() + group * steps_.rows;
     LanePairs<T>* side = work_.data() + steps_.of_rows.work_size();
     steps_.of_rows.run(
-        Reader<T>{reinterpret_cast<const char*>(from + 2 * first), columns_ * item, count, forward_},
+        Reader<T>{reinterpret_cast<const char*>(from + 2 * first), columns_ * item, lanes, forward_},
         [=](size_t r, LanePairs<T> number)
             __attribute__((always_inline)) { side[r] = turned<T>(number, angles[r].r, angles[r].i); },
         work_.data());
-    for (int64_t row = 0; row < rows_; row += lanes) {
-      const char* tile = reinterpret_cast<const char*>(side + row);
-      char* to = reinterpret_cast<char*>(turned_.data() + row / lanes * columns_ + first);
+    for (size_t other = 0; other < RowSteps<T>::groups(steps_.rows); ++other) {
+      const char* tile = reinterpret_cast<const char*>(side + RowSteps<T>::first_of(other, steps_.rows));
+      char* to = reinterpret_cast<char*>(turned_.data() + other * steps_.columns + first);
       for (size_t part : {size_t{0}, sizeof(Lanes<T>)})
-        copy_transposed(to + part, sizeof(LanePairs<T>), tile + part, sizeof(LanePairs<T>), sizeof(T),
-                        std::min(lanes, rows_ - row), count);
+        copy_transposed(to + part, sizeof(LanePairs<T>), tile + part, sizeof(LanePairs<T>), sizeof(T), lanes, lanes);
     }
   }
-  [[gnu::noinline]] void transform_rows(T* to, int64_t first, T scale) {
+  [[gnu::noinline]] void transform_rows(T* to, size_t group, T scale) {
     constexpr ptrdiff_t item = 2 * sizeof(T);
-    const LanePairs<T>* from = turned_.data() + first / lanes * columns_;
-    steps_.of_columns.run(from,
-                          Writer<T>{reinterpret_cast<char*>(to + 2 * first), rows_ * item,
-                                    std::min(lanes, rows_ - first), forward_, scale},
-                          work_.data());
+    const size_t first = RowSteps<T>::first_of(group, steps_.rows);
+    steps_.of_columns.run(
+        turned_.data() + group * steps_.columns,
+        Writer<T>{reinterpret_cast<char*>(to + 2 * first), rows_ * item, std::min(lanes, rows_), forward_, scale},
+        work_.data());
   }
   /// All but the first: what is the sum of a number and the mirrored one's conjugate goes to the one, what is their
   /// difference is turned, and goes to both.

@@ -1,12 +1,14 @@
 // Transforms side by side: each number is a register, which holds one number of each of as many transforms as there are
-// lanes. Where the length has no prime factors but 2, 3 and 5 they run here: the first step reads what the caller gives
+// lanes. Where the length has no prime factors above 7 they run here: the first step reads what the caller gives
 // and the last one gives back, so that numbers that lie otherwise in memory are brought side by side on the way. Others
 // are pocketfft's. For vector/fft.cpp, behind pocketfft.
 #pragma once
 
 #include <map>
+#include <numbers>
 #include <utility>
 
+#include "kernels/vector/square.h"
 #include "kernels/vector/vec.h"
 
 namespace umbra::kernels::UMBRA_ISA {
@@ -26,18 +28,19 @@ template <class Plan> [[gnu::cold, gnu::noinline]] std::shared_ptr<const Plan> k
   return kept[n] = std::make_shared<const Plan>(n);
 }
 
-/// fn(0), fn(1), ..., written out, so that the compiler sees numbers of arrays as registers.
-template <int count, class Fn> [[gnu::always_inline]] inline void each(const Fn& fn) {
-  [&]<int... i>(std::integer_sequence<int, i...>) __attribute__((always_inline)) {
-    (fn(std::integral_constant<int, i>()), ...);
-  }
-  (std::make_integer_sequence<int, count>());
-}
-
 template <class T> [[gnu::always_inline]] inline LanePairs<T> turned(LanePairs<T> a, Lanes<T> cosine, Lanes<T> sine) {
   return {a.r * cosine + a.i * sine, a.i * cosine - a.r * sine};
 }
 template <class T> [[gnu::always_inline]] inline LanePairs<T> quarter(LanePairs<T> a) { return {a.i, -a.r}; }
+
+/// Of k turns' nth parts.
+template <class T> constexpr T sine(int k, int n) {
+  const long double angle = 2 * std::numbers::pi_v<long double> * (2 * k > n ? k - n : k) / n;
+  long double sum = 0, term = angle;
+  for (int i = 2; i < 60; term *= -angle * angle / (i * (i + 1)), i += 2) sum += term;
+  return static_cast<T>(sum);
+}
+template <class T> constexpr T cosine(int k, int n) { return sine<T>((4 * k + n) % (4 * n), 4 * n); }
 
 /// The transform of `radix` numbers, forward.
 template <int radix, class T> [[gnu::always_inline]] inline void butterfly(LanePairs<T>* x) {
@@ -57,21 +60,27 @@ template <int radix, class T> [[gnu::always_inline]] inline void butterfly(LaneP
     odd[2] = quarter<T>(odd[2]);
     odd[3] = {half * (odd[3].i - odd[3].r), -half * (odd[3].r + odd[3].i)};
     each<4>([&](auto k) __attribute__((always_inline)) { x[k] = even[k] + odd[k], x[k + 4] = even[k] - odd[k]; });
-  } else if constexpr (radix == 3) {
-    constexpr T cosine = T(-0.5), sine = static_cast<T>(0.866025403784438646763723170752936L);
-    Pair sum = x[1] + x[2], turn = quarter<T>((x[1] - x[2]) * sine), rest = x[0] + sum * cosine;
-    x[0] = x[0] + sum, x[1] = rest + turn, x[2] = rest - turn;
   } else {
-    static_assert(radix == 5);
-    constexpr T c1 = static_cast<T>(0.309016994374947424102293417182819L);
-    constexpr T s1 = static_cast<T>(0.951056516295153572116439333379382L);
-    constexpr T c2 = static_cast<T>(-0.809016994374947424102293417182819L);
-    constexpr T s2 = static_cast<T>(0.587785252292473129168705954639073L);
-    Pair sum = x[1] + x[4], inner = x[2] + x[3], difference = x[1] - x[4], between = x[2] - x[3];
-    Pair a = x[0] + sum * c1 + inner * c2, b = x[0] + sum * c2 + inner * c1;
-    Pair turn = quarter<T>(difference * s1 + between * s2), other = quarter<T>(difference * s2 - between * s1);
-    x[0] = x[0] + sum + inner;
-    x[1] = a + turn, x[4] = a - turn, x[2] = b + other, x[3] = b - other;
+    static_assert(radix % 2 == 1);
+    constexpr int half = radix / 2;
+    Pair first = x[0], sums[half], differences[half];
+    each<half>([&](auto k) __attribute__((always_inline)) {
+      sums[k] = x[k + 1] + x[radix - 1 - k];
+      differences[k] = x[k + 1] - x[radix - 1 - k];
+      x[0] = x[0] + sums[k];
+    });
+    each<half>([&](auto j) __attribute__((always_inline)) {
+      constexpr T c = cosine<T>(j + 1, radix), s = sine<T>(j + 1, radix);
+      Pair rest = first + sums[0] * c, turn = differences[0] * s;
+      each<half - 1>([&](auto k) __attribute__((always_inline)) {
+        constexpr int times = (j + 1) * (k + 2) % radix;
+        constexpr T more_c = cosine<T>(times, radix), more_s = sine<T>(times, radix);
+        rest = rest + sums[k + 1] * more_c;
+        turn = turn + differences[k + 1] * more_s;
+      });
+      turn = quarter<T>(turn);
+      x[j + 1] = rest + turn, x[radix - 1 - j] = rest - turn;
+    });
   }
 }
 
@@ -79,17 +88,8 @@ template <int radix, class T> [[gnu::always_inline]] inline void butterfly(LaneP
 template <class T> class Side {
  public:
   explicit Side(size_t n) : n_(n) {
-    size_t rest = n;
-    for (int radix : {8, 4, 2, 5, 3})
-      // 4 * 4 rather than 8 * 2
-      while (rest % radix == 0 && !(radix == 8 && (rest % 16 == 0 && rest % 32 != 0))) {
-        steps_.push_back({radix, 0, 0, {}});
-        rest /= radix;
-      }
-    if (rest != 1 || n == 1) steps_.clear();
+    for (int radix : radices(n)) steps_.push_back({radix, 0, 0, {}});
     if (steps_.empty()) plan_ = pocketfft::detail::get_plan<pocketfft::detail::pocketfft_c<T>>(n);
-    // What reads and writes in other orders comes first and last.
-    if (steps_.size() > 2 && steps_[1].radix >= 4) std::swap(steps_[1], steps_.back());
     pocketfft::detail::sincos_2pibyn<T> circle(n);
     size_t done = 1;
     for (Step& step : steps_) {
@@ -99,6 +99,18 @@ template <class T> class Side {
         for (int j = 1; j < step.radix; ++j) step.angles.push_back(circle[i * j * done]);
       done *= step.radix;
     }
+  }
+  /// How often all numbers are read and written; 0 where there is a larger prime factor than 13.
+  static size_t passes(size_t n) {
+    size_t steps = 0, joined = 0;
+    for (int radix : kRadices)
+      for (; divides(radix, n); n /= radix) ++steps, joined += joins(radix);
+    bool planned = n == 1 && steps == 0;
+    for (size_t factor : {11, 13})
+      for (; n % factor == 0; n /= factor) planned = true;
+    if (n != 1) return 0;
+    if (planned) return steps + 5;  // copied, too, and pocketfft's steps of such factors take twice as long
+    return steps == 1 ? 3 : steps + 2 - std::min<size_t>(joined, 2);
   }
   size_t size() const { return n_; }
   size_t work_size() const { return 2 * n_; }
@@ -112,23 +124,32 @@ template <class T> class Side {
       for (size_t i = 0; i < n_; ++i) now[i] = at(load, i);
     } else if constexpr (std::is_pointer_v<Load>) {
       middle(steps_[step++], load, now);
-    } else if (steps_[0].radix == 8) {
-      first<8>(steps_[step++], load, now);
-    } else if (steps_[0].radix == 4) {
-      first<4>(steps_[step++], load, now);
-    } else {
+    } else if (!with_radix<8, 5, 4>(steps_[0].radix, [&](auto radix) { first<radix>(steps_[step++], load, now); })) {
       for (size_t i = 0; i < n_; ++i) now[i] = load(i);
     }
-    bool joined = end >= 2 && steps_.back().radix >= 4 && steps_.back().radix != 5;
+    const auto finish = [&](auto radix) { last<radix>(now, store); };
+    const bool joined = end >= 2 && joins(steps_.back().radix);
     for (; step + joined < end; ++step, std::swap(now, next)) middle(steps_[step], now, next);
     if (plan_) plan_->exec(now, T(1), true);
-    if (!joined)
+    if (!joined || !with_radix<8, 5, 4>(steps_.back().radix, finish))
       for (size_t i = 0; i < n_; ++i) store(i, now[i]);
-    else if (steps_.back().radix == 8) last<8>(now, store);
-    else last<4>(now, store);
   }
 
  private:
+  static constexpr int kRadices[] = {8, 5, 4, 7, 3, 2};
+  /// 4 * 4 rather than 8 * 2.
+  static bool divides(size_t radix, size_t n) { return n % radix == 0 && !(radix == 8 && n % 16 == 0 && n % 32 != 0); }
+  /// Which steps can read and write in other orders.
+  static bool joins(int radix) { return radix == 8 || radix == 5 || radix == 4; }
+  /// The steps of a length, such ones first and last; none where it has a larger prime factor.
+  [[gnu::cold, gnu::noinline]] static std::vector<int> radices(size_t n) {
+    std::vector<int> steps;
+    for (int radix : kRadices)
+      for (; n > 1 && divides(radix, n); n /= radix) steps.push_back(radix);
+    if (n != 1) return {};
+    if (steps.size() > 2 && joins(steps[1])) std::swap(steps[1], steps.back());
+    return steps;
+  }
   struct Step {
     int radix;
     size_t apart, blocks;  // numbers between those that go together; transforms that are done so far
@@ -139,6 +160,10 @@ template <class T> class Side {
     else return load(i);
   }
 
+  /// fn(radix) with a constant, if it is one of these.
+  template <int... known, class Fn> static bool with_radix(int radix, const Fn& fn) {
+    return ((radix == known && (fn(std::integral_constant<int, known>()), true)) || ...);
+  }
   template <int radix>
   [[gnu::always_inline]] static void turn(LanePairs<T>* x, const pocketfft::detail::cmplx<T>* angles) {
     each<radix - 1>([&](auto j) __attribute__((always_inline)) {
@@ -170,13 +195,7 @@ template <class T> class Side {
     }
   }
   static void middle(const Step& step, const LanePairs<T>* from, LanePairs<T>* to) {
-    switch (step.radix) {
-      case 2: return pass<2>(step, from, to);
-      case 3: return pass<3>(step, from, to);
-      case 4: return pass<4>(step, from, to);
-      case 5: return pass<5>(step, from, to);
-      default: return pass<8>(step, from, to);
-    }
+    with_radix<2, 3, 4, 5, 7, 8>(step.radix, [&](auto radix) { pass<radix>(step, from, to); });
   }
   template <int radix, class Store> [[gnu::noinline]] void last(const LanePairs<T>* from, Store store) const {
     const size_t blocks = n_ / radix;

@@ -219,8 +219,7 @@ inline Vec<float> erf(Vec<float> a) {
 /// The normal distribution at -|a|: 2 to a parabola and a polynomial that is close to a constant further out.
 /// `rough`: good to sixteen bits.
 template <bool rough = false> Vec<float> normal_tail(Vec<float> a) {
-  Vec<float> size = abs(a), last(5), least(-125);  // beyond, it is 0
-  Vec<float> bounded(size.raw < last.raw ? size.raw : last.raw);
+  Vec<float> least(-125), bounded = at_most(abs(a), Vec<float>(5));  // beyond, it is 0
   Vec<float> rest, fraction;
   if constexpr (rough)
     rest = polynomial(bounded, -1.00001764f, -1.15086725f, 0.261722104f, -0.0526063419f, 0.00774603668f,
@@ -229,15 +228,22 @@ template <bool rough = false> Vec<float> normal_tail(Vec<float> a) {
     rest = polynomial(bounded, -0.999999622f, -1.15112273f, 0.262267838f, -0.0528501269f, 0.00753516329f,
                       -0.000472253566f, -5.68188218e-05f, 1.3945465e-05f, -8.46683302e-07f);
   Vec<float> power = fma(a * Vec<float>(-0.72134752f), a, rest);  // log2(e) / 2
-  Mask<float> none = power < least;                               // as in exp()
+#ifndef __AVX512F__
+  Mask<float> none = power < least;  // as in exp()
   power = at_least(power, least);
+#endif
   Vec<float> n = round(power);
   if constexpr (rough)
     fraction = polynomial(power - n, 1.00000015f, 0.693121036f, 0.240218659f, 0.0559220251f, 0.00968569618f);
   else
     fraction =
         polynomial(power - n, 1.00000007f, 0.693146967f, 0.240221196f, 0.0555071329f, 0.00967554633f, 0.00132764817f);
+#ifdef __AVX512F__
+  // One instruction leaves out what is none; NaN is not.
+  return Vec<float>(_mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(power.raw, least.raw, _CMP_NLT_UQ), fraction.raw, n.raw));
+#else
   return times_power_of_two(select(none, Vec<float>(0), fraction), n);
+#endif
 }
 inline Vec<float> normal_cdf(Vec<float> a) {
   Vec<float> tail = normal_tail(a);
@@ -245,9 +251,7 @@ inline Vec<float> normal_cdf(Vec<float> a) {
 }
 /// a Φ(a) = max(a, 0) - |a| Φ(-|a|)
 template <bool rough> Vec<float> gelu_to(Vec<float> a) {
-  const Vec<float> zero(0);
-  Vec<float> positive(zero.raw > a.raw ? zero.raw : a.raw);
-  return fma(-abs(a), normal_tail<rough>(a), positive);
+  return fma(-abs(a), normal_tail<rough>(a), at_least(a, Vec<float>(0)));
 }
 inline Vec<float> gelu(Vec<float> a) { return gelu_to<false>(a); }
 inline Vec<float> rough_gelu(Vec<float> a) { return gelu_to<true>(a); }

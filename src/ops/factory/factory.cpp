@@ -253,6 +253,7 @@ UMBRA_OPERATOR(
       return with_values(self, empty_like(sparse_parts(self).values, {.dtype = dtype}));
     })
     .not_differentiable()
+    .tags({Tag::MakesBlank})
     .use(BatchInPlace{});
 
 UMBRA_OPERATOR(
@@ -275,7 +276,7 @@ UMBRA_OPERATOR(
                             [&](const Tensor& values) { return full_like(values, value, {.dtype = dtype}); });
     })
     .not_differentiable()
-    .tags({Tag::Core})
+    .tags({Tag::Core, Tag::MakesBlank})
     .use(BatchInPlace{});
 
 UMBRA_OPERATOR(
@@ -296,6 +297,7 @@ UMBRA_OPERATOR(
       return like_sparse(self, dtype, layout, device);
     })
     .not_differentiable()
+    .tags({Tag::MakesBlank})
     .use(BatchInPlace{});
 
 UMBRA_OPERATOR(
@@ -318,6 +320,7 @@ UMBRA_OPERATOR(
                             [&](const Tensor& values) { return ones_like(values, {.dtype = dtype}); });
     })
     .not_differentiable()
+    .tags({Tag::MakesBlank})
     .use(BatchInPlace{});
 
 UMBRA_OPERATOR(
@@ -334,6 +337,7 @@ UMBRA_OPERATOR(
     .sparse([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout,
                OptionalDevice device, OptionalBool) { return like_sparse(self, size, dtype, layout, device); })
     .not_differentiable()
+    .tags({Tag::MakesBlank})
     .use(BatchInPlace{.sizes = "size"});
 
 UMBRA_OPERATOR(
@@ -350,6 +354,7 @@ UMBRA_OPERATOR(
     .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, SymIntArrayRef, OptionalDType, OptionalLayout,
             OptionalDevice, OptionalBool) { fill_new_memory(out); })
     .not_differentiable()
+    .tags({Tag::MakesBlank})
     .batch([](const Batched& self, SymIntArrayRef size, SymIntArrayRef stride, OptionalDType dtype,
               OptionalLayout layout, OptionalDevice device, OptionalBool pin_memory) {
       SymInt extent = 1;
@@ -380,6 +385,7 @@ UMBRA_OPERATOR(
     .sparse([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout,
                OptionalDevice device, OptionalBool) { return like_sparse(self, size, dtype, layout, device); })
     .not_differentiable()
+    .tags({Tag::MakesBlank})
     .use(BatchInPlace{.sizes = "size"});
 
 UMBRA_OPERATOR(
@@ -394,6 +400,7 @@ UMBRA_OPERATOR(
     .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
             OptionalBool) { kernels::fill(out, 1); })
     .not_differentiable()
+    .tags({Tag::MakesBlank})
     .use(BatchInPlace{.sizes = "size"});
 
 UMBRA_OPERATOR(
@@ -408,6 +415,7 @@ UMBRA_OPERATOR(
     .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, const Scalar& value, OptionalDType, OptionalLayout,
             OptionalDevice, OptionalBool) { kernels::fill(out, value); })
     .not_differentiable()
+    .tags({Tag::MakesBlank})
     .use(BatchInPlace{.sizes = "size"});
 
 // ---- the identity matrix ----

@@ -208,7 +208,7 @@ UMBRA_OPERATOR("rand_like.out(Tensor self, *, MemoryFormat? memory_format=None, 
       return fill_from(out, like_for(out, self, format).uniform_(0, 1));
     })
     .random()
-    .tags({Tag::Generated});
+    .tags({Tag::Generated, Tag::MakesBlank});
 UMBRA_OPERATOR(
     "rand_like.generator_out(Tensor self, *, Generator? generator, MemoryFormat? memory_format=None, Tensor(a!) out) "
     "-> Tensor(a!)")
@@ -216,13 +216,13 @@ UMBRA_OPERATOR(
       return fill_from(out, like_for(out, self, format).uniform_(0, 1, generator));
     })
     .random()
-    .tags({Tag::Generated});
+    .tags({Tag::Generated, Tag::MakesBlank});
 UMBRA_OPERATOR("randn_like.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](const Tensor& self, OptionalFormat format, const Tensor& out) {
       return fill_from(out, like_for(out, self, format).normal_(0, 1));
     })
     .random()
-    .tags({Tag::Generated});
+    .tags({Tag::Generated, Tag::MakesBlank});
 UMBRA_OPERATOR(
     "randn_like.generator_out(Tensor self, *, Generator? generator, MemoryFormat? memory_format=None, Tensor(a!) out) "
     "-> Tensor(a!)")
@@ -230,7 +230,7 @@ UMBRA_OPERATOR(
       return fill_from(out, like_for(out, self, format).normal_(0, 1, generator));
     })
     .random()
-    .tags({Tag::Generated});
+    .tags({Tag::Generated, Tag::MakesBlank});
 
 // ---- permutations ----
 
