@@ -132,6 +132,7 @@ Watched::Watched(PyObject* object, Scope& scope, int depth) : object_(nb::borrow
 void Watched::look_into(PyObject* object, Scope& scope, int depth) {
   scope.seen.insert(object);
   --scope.left;
+  for (nb::handle found : nb::borrow(scope.returned)) same_ |= found.ptr() == object;
   if (is_neural_module(object)) {
     watch_module(object, scope, depth);
   } else if (PyType_Check(object)) {
@@ -382,6 +383,7 @@ void Watched::watch_members(PyObject* dict, Scope& scope, int depth) {
 // ---- whether they are what they were ----
 
 bool Watched::holds(PyObject* now, std::string* why) {
+  if (same_ && is_other(now)) return changed(why, " is another object");
   switch (kind_) {
     case Kind::Anything: return true;
     case Kind::Plain: return is_equal_object(object_.ptr(), now) || changed(why, " == " + repr_of(object_.ptr()));

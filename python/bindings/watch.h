@@ -26,6 +26,7 @@ class Watched {
     size_t left = 20'000;     // objects that are looked into, at most
     bool own = false;         // inside of the package's modules, of which only settings near the top change
     bool whole = false;       // functions ask objects for all that they have: no attribute is read by nobody
+    PyObject* returned = nullptr;  // a list of objects that no equal one can stand for
     std::string hidden;       // the class of an object that cannot be watched, if there is one
     std::unordered_set<const TensorImpl*> tensors = {};
     // The slots of classes that are asked for, where names decide and where all are.
@@ -115,6 +116,7 @@ class Watched {
   bool ordered_ = false;  // the keys stand in their order
   bool requires_grad_ = false;
   bool moving_ = false;  // an item can change while its dict does not
+  bool same_ = false;    // no equal object can stand for it
   bool module_ = false;  // the dict of a Python module: of its names only those that are read
   nb::object copy_;      // what it held, where it is to be put back; of Parts: the class
   std::vector<Item> items_;
@@ -126,7 +128,8 @@ class Reads {
  public:
   /// `names`: more names by which attributes are asked for; `whole`: all names are. `restorable`: what they change
   /// besides their results can be put back.
-  Reads(nb::handle functions, nb::handle owners, nb::handle names, bool restorable = false, bool whole = false);
+  /// `returned`: objects that must stay the same ones, since captures give them as results.
+  Reads(nb::handle functions, nb::handle owners, nb::handle names, bool restorable, bool whole, nb::handle returned);
   Reads(const Reads&) = delete;
   bool hold(std::string* why = nullptr);
   void restore();

@@ -287,7 +287,7 @@ class _Optimized:
     def _reads(self, watched, restorable=False):
         found = self.functions
         owners = [*self.owners, *watched, *found.imported, *_hooks.AROUND_CALLS]
-        return _C._Reads(found.functions, owners, found.texts, restorable=restorable, whole=found.whole)
+        return _C._Reads(found.functions, owners, found.texts, restorable=restorable, whole=found.whole, returned=found.returned)
 
     def _limit(self):
         if self.limit is not None:

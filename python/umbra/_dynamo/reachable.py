@@ -10,7 +10,7 @@ import types
 
 import umbra
 from umbra._C import Tensor
-from umbra._dynamo.breaks import EVERYTHING, is_own_name as _is_own
+from umbra._dynamo.breaks import EVERYTHING, Returned, is_own_name as _is_own
 from umbra.nn import Module
 from umbra.nn.modules import _hooks
 
@@ -31,12 +31,13 @@ class Functions:
         self.names, self.seen, self.called = set(), set(), set()  # called: numbers of classes that may be
         self.texts, self.imported = set(), []  # which may be names of attributes; modules that functions import themselves
         self.caches = []  # of functools
+        self.returned = [found.container for found in more if isinstance(found, Returned)]
         self.whole = EVERYTHING in more  # all attributes of objects may be looked at
         self.asks_for_types = False  # by `type(number) is int`, which symbols do not answer
         for root in (*roots, *_hooks.AROUND_CALLS):
             self._visit(root, 4)
         for found in more:
-            if found is EVERYTHING:
+            if found is EVERYTHING or isinstance(found, Returned):
                 continue
             if isinstance(found, str):
                 self.texts.add(found)

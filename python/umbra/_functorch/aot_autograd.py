@@ -419,6 +419,8 @@ def _part_of(whole, step):
 def _with_given(kept, watched):
     """What a result keeps, with places of the arguments that it gives back."""
     places = {i: watched.place_of(leaf) for i, leaf in kept.items()}
+    if any(place is not None for place in places.values()) and any(place is None and watched.is_from_outside(kept[i]) for i, place in places.items()):
+        watched.stop("a result that holds a container of the arguments and one from outside", "the former is put into a result of each call")
     return {i: leaf if places[i] is None else _Given(places[i]) for i, leaf in kept.items()}
 
 
