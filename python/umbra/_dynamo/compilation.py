@@ -386,6 +386,8 @@ class _Optimized:
                 return functools.partial(self._give_up_for_signals, args, kwargs)
             except breaks.NotForeseen as error:
                 if error.found in self.called or len(self.called) > _MOST_UNFORESEEN:
+                    if self.fullgraph:
+                        raise
                     return functools.partial(self._give_up, str(error).splitlines()[0], args, kwargs)
                 self.called.append(error.found)
                 continue
