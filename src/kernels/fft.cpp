@@ -132,6 +132,12 @@ void run_pass(const FftPass& pass) {
                });
 }
 
+/// Between neighbours along a dimension. Where there is one alone, its stride may be any number, whose product wraps around and
+/// is not used.
+int64_t bytes_between(const Tensor& t, int64_t dim) {
+  return static_cast<int64_t>(static_cast<uint64_t>(t.stride(dim)) * static_cast<uint64_t>(t.item_size()));
+}
+
 void transform(Kind kind, const Tensor& out, const Tensor& in, int64_t dim, bool forward, double scale) {
   FftPass pass{kind,
                real_type(in.dtype()) == DType::Float64,
@@ -146,8 +152,8 @@ void transform(Kind kind, const Tensor& out, const Tensor& in, int64_t dim, bool
   const Tensor& shape = kind == Kind::ComplexToReal ? out : in;
   for (int64_t d = 0; d < in.dim(); ++d) {
     pass.sizes.push_back(static_cast<size_t>(shape.size(d)));
-    pass.from_strides.push_back(in.stride(d) * in.item_size());
-    pass.to_strides.push_back(out.stride(d) * out.item_size());
+    pass.from_strides.push_back(bytes_between(in, d));
+    pass.to_strides.push_back(bytes_between(out, d));
   }
   run_pass(pass);
 }

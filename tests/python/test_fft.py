@@ -157,3 +157,11 @@ def test_istft_names_the_call_that_it_refuses(call, error, text):
     with pytest.raises(error) as caught:
         call()
     assert str(caught.value) == text
+
+
+def test_a_dimension_of_one_number_may_have_any_stride():
+    x = signal(2, 3, 8).to(torch.complex128)
+    far = torch.as_strided(x, (1, 3, 8), (2**60, 8, 1))
+    assert torch.equal(torch.fft.fft(far), torch.fft.fft(x[:1]))
+    assert torch.equal(torch.fft.fft(far, dim=1), torch.fft.fft(x[:1], dim=1))
+    assert torch.equal(torch.fft.ifft(torch.as_strided(x, (3, 1), (8, 2**60))), x[0, :, :1])
