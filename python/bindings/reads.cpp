@@ -188,8 +188,9 @@ void ModuleState::refresh() {
 
 void bind_watch(nb::module_& m) {
   nb::class_<Reads>(m, "_Reads")
-      .def(nb::init<nb::handle, nb::handle, nb::handle, bool, bool, nb::handle>(), nb::arg("functions"), nb::arg("owners"),
-           nb::arg("names"), nb::arg("restorable") = false, nb::arg("whole") = false, nb::arg("returned") = nb::make_tuple())
+      .def(nb::init<nb::handle, nb::handle, nb::handle, bool, bool, nb::handle>(), nb::arg("functions"),
+           nb::arg("owners"), nb::arg("names"), nb::arg("restorable") = false, nb::arg("whole") = false,
+           nb::arg("returned") = nb::make_tuple())
       .def("broken",
            [](Reads& reads) -> nb::object {
              std::string why;

@@ -27,7 +27,7 @@ class Watched {
     bool own = false;         // inside of the package's modules, of which only settings near the top change
     bool whole = false;       // functions ask objects for all that they have: no attribute is read by nobody
     PyObject* returned = nullptr;  // a list of objects that no equal one can stand for
-    std::string hidden;       // the class of an object that cannot be watched, if there is one
+    std::string hidden;            // the class of an object that cannot be watched, if there is one
     std::unordered_set<const TensorImpl*> tensors = {};
     // The slots of classes that are asked for, where names decide and where all are.
     std::unordered_map<PyTypeObject*, std::vector<nb::object>> slots[2] = {};
@@ -120,7 +120,8 @@ class Watched {
   bool module_ = false;  // the dict of a Python module: of its names only those that are read
   nb::object copy_;      // what it held, where it is to be put back; of Parts: the class
   std::vector<Item> items_;
-  std::vector<nb::object> absent_;  // slots that are asked for and not there; of classes and Python modules: the set of all names
+  std::vector<nb::object>
+      absent_;  // slots that are asked for and not there; of classes and Python modules: the set of all names
 };
 
 /// What functions decide by beside their arguments: what they take from closures, globals, defaults and their owners.
