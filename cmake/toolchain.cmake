@@ -49,11 +49,11 @@ find_program(UMBRA_CCACHE ccache)
 if(UMBRA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Paths count relative to the checkout, so that two checkouts share what they compile. What a file depends on is what the
   # compiler says it read, the headers inside of a precompiled one among it (-fpch-deps): they are compared one by one,
-  # while the precompiled file, whose bytes differ from place to place, is known by a checksum of ours (umbra_precompile)
+  # while the precompiled file, whose bytes differ from place to place, is known by a checksum of what it was made of
   # and is itself not kept (tools/cached_compiler).
   set(CMAKE_CXX_COMPILER_LAUNCHER
     env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 CCACHE_PCH_EXTSUM=1
-    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CMAKE_SOURCE_DIR}/tools/cached_compiler)
+    CCACHE_SLOPPINESS=pch_defines,time_macros ${CMAKE_SOURCE_DIR}/tools/cached_compiler)
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
@@ -69,7 +69,5 @@ function(umbra_precompile target header)
   target_precompile_headers(${target} PRIVATE <${header}>)
   if(UMBRA_CCACHE)
     target_compile_options(${target} PRIVATE ${umbra_precompiled_options})
-    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/CMakeFiles/${target}.dir/cmake_pch.hxx.gch.sum
-      CONTENT "${header} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${UMBRA_SANITIZE} ${UMBRA_SANITIZE_THREADS}\n")
   endif()
 endfunction()

@@ -567,9 +567,9 @@ def test_the_derivative_of_a_sum_of_some_rows_follows_the_sum():
 
 def test_a_joined_tensor_without_elements_keeps_its_gradient_under_vmap():
     full, empty = torch.ones(3, 2), torch.ones(3, 0, requires_grad=True)
-    joined = func.vmap(lambda a, b: torch.cat([a, b]))(full, empty)
+    joined = vmap(lambda a, b: torch.cat([a, b]))(full, empty)
     assert joined.requires_grad and joined.shape == (3, 2)
     joined.sum().backward()
     assert empty.grad.shape == (3, 0)
-    images = func.vmap(lambda a, b: torch.cat([a, b]))(torch.ones(3, 2, 4), empty)  # of another rank: PyTorch leaves it out
+    images = vmap(lambda a, b: torch.cat([a, b]))(torch.ones(3, 2, 4), empty)  # of another rank: PyTorch leaves it out
     assert images.shape == (3, 2, 4)
