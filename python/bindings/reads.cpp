@@ -41,12 +41,14 @@ void add_names(PyObject* code, PyObject* names) {
 
 }  // namespace
 
-Reads::Reads(nb::handle functions, nb::handle owners, nb::handle names, bool restorable, bool whole) {
+Reads::Reads(nb::handle functions, nb::handle owners, nb::handle names, bool restorable, bool whole,
+             nb::handle returned) {
   nb::object all = owned(PySet_New(names.ptr()));
   for (const char* implied : kImplied) checked(PySet_Add(all.ptr(), make_text(implied).ptr()));
   for (nb::handle f : functions) add_names(nb::object(f.attr("__code__")).ptr(), all.ptr());
   Watched::Scope scope{{}, all.ptr(), restorable};
   scope.whole = whole;
+  scope.returned = returned.ptr();
   for (nb::handle owner : owners) owners_.emplace_back(nb::borrow(owner), Watched(owner.ptr(), scope, kDeepest));
   for (nb::handle f : functions) add(f, scope);
   hidden_ = scope.hidden;
@@ -186,8 +188,9 @@ void ModuleState::refresh() {
 
 void bind_watch(nb::module_& m) {
   nb::class_<Reads>(m, "_Reads")
-      .def(nb::init<nb::handle, nb::handle, nb::handle, bool, bool>(), nb::arg("functions"), nb::arg("owners"),
-           nb::arg("names"), nb::arg("restorable") = false, nb::arg("whole") = false)
+      .def(nb::init<nb::handle, nb::handle, nb::handle, bool, bool, nb::handle>(), nb::arg("functions"),
+           nb::arg("owners"), nb::arg("names"), nb::arg("restorable") = false, nb::arg("whole") = false,
+           nb::arg("returned") = nb::make_tuple())
       .def("broken",
            [](Reads& reads) -> nb::object {
              std::string why;

@@ -74,18 +74,37 @@ Py_ssize_t count_attributes(PyTypeObject* type) {
   return count;
 }
 
-/// The names by which a class, or objects of it, are asked for attributes.
+/// Whether a name in the dict of one of a class's bases is asked for.
+bool is_asked(PyObject* name, PyTypeObject* base, const Watched::Scope& scope) {
+  if (PySet_Contains(scope.names, name) == 1) return true;
+  if (!scope.whole || scope.own || !PyUnicode_Check(name)) return false;
+  if (!PyType_HasFeature(base, Py_TPFLAGS_HEAPTYPE) || is_own(as_object(base))) return false;
+  return !text_of(name).starts_with("__") && !text_of(name).starts_with("_abc_");
+}
+
+/// What a class and its bases have of names that are asked for, which are more than these.
 nb::object asked_names(PyTypeObject* type, const Watched::Scope& scope) {
-  nb::object names = nb::steal(PySequence_List(scope.names));
-  if (!scope.whole || scope.own) return names;
-  for_each_changing_base(type, [&](PyTypeObject* base) {
-    for (nb::handle name : owned(PyDict_Keys(class_dict(base))))
-      if (PyUnicode_Check(name.ptr()) && PySet_Contains(scope.names, name.ptr()) == 0 &&
-          !text_of(name.ptr()).starts_with("__") && !text_of(name.ptr()).starts_with("_abc_") &&
-          PySequence_Contains(names.ptr(), name.ptr()) == 0)
-        checked(PyList_Append(names.ptr(), name.ptr()));
-  });
-  return names;
+  nb::object names = owned(PyDict_New());
+  for (nb::handle item : nb::borrow(type->tp_mro)) {
+    auto* base = reinterpret_cast<PyTypeObject*>(item.ptr());
+    PyObject *name, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(class_dict(base), &position, &name, &value))
+      if (is_asked(name, base, scope)) checked(PyDict_SetItem(names.ptr(), name, Py_None));
+  }
+  return owned(PyDict_Keys(names.ptr()));
+}
+
+/// The slots of a class that are asked for: the same for all its objects, of which there may be many.
+const std::vector<nb::object>& slots_of(PyTypeObject* type, Watched::Scope& scope) {
+  bool all = scope.whole && !scope.own;
+  auto [known, is_new] = scope.slots[all ? 1 : 0].try_emplace(type);
+  if (!is_new) return known->second;
+  for (nb::handle name : asked_names(type, scope)) {
+    PyObject* place = _PyType_Lookup(type, name.ptr());
+    if (place && Py_TYPE(place) == &PyMemberDescr_Type) known->second.push_back(nb::borrow(name));
+  }
+  return known->second;
 }
 
 }  // namespace
@@ -113,6 +132,7 @@ Watched::Watched(PyObject* object, Scope& scope, int depth) : object_(nb::borrow
 void Watched::look_into(PyObject* object, Scope& scope, int depth) {
   scope.seen.insert(object);
   --scope.left;
+  for (nb::handle found : nb::borrow(scope.returned)) same_ |= found.ptr() == object;
   if (is_neural_module(object)) {
     watch_module(object, scope, depth);
   } else if (PyType_Check(object)) {
@@ -184,14 +204,12 @@ void Watched::watch_referents(PyObject* object, Scope& scope, int depth) {
 
 void Watched::watch_slots(PyObject* object, Scope& scope, int depth) {
   kind_ = Kind::Slots;
-  for (nb::handle name : asked_names(Py_TYPE(object), scope)) {
-    PyObject* place = _PyType_Lookup(Py_TYPE(object), name.ptr());
-    if (!place || Py_TYPE(place) != &PyMemberDescr_Type) continue;
+  for (const nb::object& name : slots_of(Py_TYPE(object), scope)) {
     if (nb::object value = nb::steal(PyObject_GetAttr(object, name.ptr()))) {
       add(name.ptr(), value.ptr(), scope, depth - 1);
     } else {
       PyErr_Clear();
-      absent_.push_back(nb::borrow(name));
+      absent_.push_back(name);
     }
   }
 }
@@ -204,13 +222,9 @@ void Watched::watch_class(PyTypeObject* type, Scope& scope, int depth) {
   if (scope.own) depth = std::min(depth, kDepthOfOwnModules);
   exact_ = scope.whole && !scope.own;
   if (exact_) length_ = count_attributes(type);
-  for (nb::handle name : asked_names(type, scope)) {
-    if (!_PyType_Lookup(type, name.ptr())) {
-      absent_.push_back(nb::borrow(name));
-      continue;
-    }
+  absent_.push_back(nb::borrow(scope.names));
+  for (nb::handle name : asked_names(type, scope))
     for (nb::handle base : copy_) watch_base(reinterpret_cast<PyTypeObject*>(base.ptr()), name, scope, depth);
-  }
   watch_class_of_class(Py_TYPE(type), scope, depth);
   scope.own = was_own;
   version_ = class_version(type);
@@ -300,8 +314,7 @@ void Watched::watch_fields(PyObject* object, Scope& scope, int depth) {
     bool named = PySet_Contains(scope.names, key) == 1 || (scope.whole && !scope.own && !module_);
     if (named || (!module_ && is_plain_object(value))) add(key, value, scope, depth - 1);
   }
-  for (nb::handle name : nb::steal(PySequence_List(scope.names)))
-    if (module_ && PyDict_Contains(dict, name.ptr()) == 0) absent_.push_back(nb::borrow(name));
+  if (module_) absent_.push_back(nb::borrow(scope.names));
   version_ = dict_version(dict);
 }
 
@@ -339,11 +352,11 @@ void Watched::watch_module_part(PyObject* part, Scope& scope, int depth) {
   for (const char* name : {"_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks",
                            "_backward_hooks", "_backward_pre_hooks"})
     if (PyObject* dict = PyDict_GetItemString(attributes, name))
-      if (PyDict_Check(dict)) add_part(dict).watch_members(dict, scope);
+      if (PyDict_Check(dict)) add_part(dict).watch_members(dict, scope, depth);
 }
 
 /// The tensors, parts or hooks of a module, which are looked at elsewhere.
-void Watched::watch_members(PyObject* dict, Scope& scope) {
+void Watched::watch_members(PyObject* dict, Scope& scope, int depth) {
   kind_ = Kind::Dict;
   exact_ = ordered_ = true;  // `parameters()` and its like give them in their order
   length_ = PyDict_GET_SIZE(dict);
@@ -352,11 +365,17 @@ void Watched::watch_members(PyObject* dict, Scope& scope) {
   Py_ssize_t position = 0;
   PyObject *key, *value;
   while (PyDict_Next(copy.ptr(), &position, &key, &value)) {
+    if (is_tensor(value) && has_own_attributes(value)) {
+      add(key, value, scope, depth - 1);
+      continue;
+    }
     auto same = std::make_unique<Watched>();
-    same->kind_ = Kind::Same;
+    same->kind_ = is_tensor(value) ? Kind::BareTensor : Kind::Same;
     same->object_ = nb::borrow(value);
     items_.push_back({nb::borrow(key), std::move(same)});
-    if (is_tensor(value)) scope.tensors.insert(tensor_of(value).impl());
+    if (!is_tensor(value)) continue;
+    moving_ = true;
+    scope.tensors.insert(tensor_of(value).impl());
   }
   version_ = PyODict_Check(dict) ? 0 : dict_version(dict);
 }
@@ -364,6 +383,7 @@ void Watched::watch_members(PyObject* dict, Scope& scope) {
 // ---- whether they are what they were ----
 
 bool Watched::holds(PyObject* now, std::string* why) {
+  if (same_ && is_other(now)) return changed(why, " is another object");
   switch (kind_) {
     case Kind::Anything: return true;
     case Kind::Plain: return is_equal_object(object_.ptr(), now) || changed(why, " == " + repr_of(object_.ptr()));
@@ -372,6 +392,9 @@ bool Watched::holds(PyObject* now, std::string* why) {
       if (is_other(now)) return changed(why, " is another object");
       if (tensor_of(now).requires_grad() != requires_grad_) return changed(why, ".requires_grad is another one");
       return items_.empty() || items_[0].value->fields_hold(now, why);
+    case Kind::BareTensor:
+      if (is_other(now)) return changed(why, " is another object");
+      return !has_own_attributes(now) || changed(why, " has attributes");
     case Kind::Function:
       if (is_other(now)) return changed(why, " is another object");
       return items_[0].value->fields_hold(now, why);
@@ -467,8 +490,8 @@ bool Watched::dict_holds(PyObject* now, std::string* why) {
     if (!value || !item.value->holds(value, why)) return changed(why, "." + key_text(item.key.ptr()));
     known &= item.value->is_known(value);
   }
-  for (const nb::object& name : absent_)
-    if (PyDict_Contains(now, name.ptr()) != 0) return changed(why, "." + key_text(name.ptr()) + " is there");
+  if (module_)
+    for (nb::handle name : new_names(now)) return changed(why, "." + key_text(name.ptr()) + " is there");
   if (ordered_ && !order_holds(now)) return changed(why, " has another order");
   version_ = known && !PyODict_Check(now) ? dict_version(now) : 0;
   return true;
@@ -499,6 +522,28 @@ bool Watched::class_has_changed(PyTypeObject* type, std::string* why) const {
   return !same && !changed(why, " has other attributes");
 }
 
+/// The names that are asked for and were not in the dict of a module.
+nb::object Watched::new_names(PyObject* dict) const {
+  nb::object known = owned(PySet_New(nullptr)), found = owned(PyList_New(0));
+  for (const Item& item : items_)
+    if (item.key) checked(PySet_Add(known.ptr(), item.key.ptr()));
+  PyObject *name, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(dict, &position, &name, &value))
+    if (PySet_Contains(absent_[0].ptr(), name) == 1 && PySet_Contains(known.ptr(), name) == 0)
+      checked(PyList_Append(found.ptr(), name));
+  return found;
+}
+
+/// The same of a class and its bases.
+nb::object Watched::new_names(PyTypeObject* type) const {
+  nb::object found = owned(PyList_New(0));
+  for (nb::handle base : nb::borrow(type->tp_mro))
+    for (nb::handle name : new_names(class_dict(reinterpret_cast<PyTypeObject*>(base.ptr()))))
+      checked(PyList_Append(found.ptr(), name.ptr()));
+  return found;
+}
+
 bool Watched::class_holds(PyObject* now, std::string* why) {
   if (is_other(now)) return changed(why, " is another class");
   auto* type = reinterpret_cast<PyTypeObject*>(now);
@@ -517,8 +562,8 @@ bool Watched::class_holds(PyObject* now, std::string* why) {
     if (!holds) return changed(why, "." + key_text(item.key.ptr()));
     known &= unchanged || item.value->is_known(value);
   }
-  for (size_t i = 0; i < absent_.size() && !unchanged; ++i)
-    if (_PyType_Lookup(type, absent_[i].ptr())) return changed(why, "." + key_text(absent_[i].ptr()) + " is there");
+  if (!unchanged)
+    for (nb::handle name : new_names(type)) return changed(why, "." + key_text(name.ptr()) + " is there");
   version_ = known ? class_version(type) : 0;
   return true;
 }
@@ -569,8 +614,7 @@ void Watched::restore_dict(PyObject* dict) {
   }
   for (const Item& item : items_)
     checked(PyDict_SetItem(dict, item.key.ptr(), PyDict_GetItem(copy_.ptr(), item.key.ptr())));
-  for (const nb::object& name : absent_)
-    if (PyDict_Contains(dict, name.ptr()) == 1) checked(PyDict_DelItem(dict, name.ptr()));
+  for (nb::handle name : new_names(dict)) checked(PyDict_DelItem(dict, name.ptr()));
 }
 
 void Watched::restore() {
@@ -583,7 +627,8 @@ void Watched::restore() {
     for (const Item& item : items_)
       if (item.key && item.value->object_)
         set_if_changed(item.holder ? item.holder : object, item.key.ptr(), item.value->object_.ptr());
-    for (const nb::object& name : absent_) remove_if_there(object, name.ptr());
+    nb::object added = kind_ == Kind::Class ? new_names(reinterpret_cast<PyTypeObject*>(object)) : nb::cast(absent_);
+    for (nb::handle name : added) remove_if_there(object, name.ptr());
   }
   bool has_fields = kind_ == Kind::Parts || kind_ == Kind::Tensor || kind_ == Kind::Function;
   for (const Item& item : items_) {

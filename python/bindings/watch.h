@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "python.h"
@@ -25,8 +26,11 @@ class Watched {
     size_t left = 20'000;     // objects that are looked into, at most
     bool own = false;         // inside of the package's modules, of which only settings near the top change
     bool whole = false;       // functions ask objects for all that they have: no attribute is read by nobody
-    std::string hidden;       // the class of an object that cannot be watched, if there is one
+    PyObject* returned = nullptr;  // a list of objects that no equal one can stand for
+    std::string hidden;            // the class of an object that cannot be watched, if there is one
     std::unordered_set<const TensorImpl*> tensors = {};
+    // The slots of classes that are asked for, where names decide and where all are.
+    std::unordered_map<PyTypeObject*, std::vector<nb::object>> slots[2] = {};
   };
   Watched() = default;
   Watched(Watched&&) noexcept = default;
@@ -44,12 +48,14 @@ class Watched {
 
  private:
   /// Parts: one object from several sides, its elements, attributes, class. Fields: the dict of an object's attributes.
+  /// BareTensor: one of a module that has no attributes of the user's.
   /// Referents: what an object of a class written in C holds. Contents: bytes. Owner: the class and dict of a module.
   enum class Kind : uint8_t {
     Anything,
     Plain,
     Same,
     Tensor,
+    BareTensor,
     Function,
     Sequence,
     Dict,
@@ -82,7 +88,7 @@ class Watched {
   bool class_has_changed(PyTypeObject* type, std::string* why) const;
   void watch_module(PyObject* object, Scope& scope, int depth);
   void watch_module_part(PyObject* part, Scope& scope, int depth);
-  void watch_members(PyObject* dict, Scope& scope);
+  void watch_members(PyObject* dict, Scope& scope, int depth);
   Watched& add_part(PyObject* object);
   void add(PyObject* key, PyObject* value, Scope& scope, int depth);
   bool sequence_holds(PyObject* now, std::string* why);
@@ -93,6 +99,8 @@ class Watched {
   bool parts_hold(PyObject* now, std::string* why);
   bool referents_hold(PyObject* now, std::string* why);
   size_t count_in_bases() const;
+  nb::object new_names(PyObject* dict) const;
+  nb::object new_names(PyTypeObject* type) const;
   bool class_holds(PyObject* now, std::string* why);
   bool module_holds(PyObject* now, std::string* why);
   void restore_dict(PyObject* dict);
@@ -108,10 +116,12 @@ class Watched {
   bool ordered_ = false;  // the keys stand in their order
   bool requires_grad_ = false;
   bool moving_ = false;  // an item can change while its dict does not
+  bool same_ = false;    // no equal object can stand for it
   bool module_ = false;  // the dict of a Python module: of its names only those that are read
   nb::object copy_;      // what it held, where it is to be put back; of Parts: the class
   std::vector<Item> items_;
-  std::vector<nb::object> absent_;  // names that are asked for and not there
+  std::vector<nb::object>
+      absent_;  // slots that are asked for and not there; of classes and Python modules: the set of all names
 };
 
 /// What functions decide by beside their arguments: what they take from closures, globals, defaults and their owners.
@@ -119,7 +129,8 @@ class Reads {
  public:
   /// `names`: more names by which attributes are asked for; `whole`: all names are. `restorable`: what they change
   /// besides their results can be put back.
-  Reads(nb::handle functions, nb::handle owners, nb::handle names, bool restorable = false, bool whole = false);
+  /// `returned`: objects that must stay the same ones, since captures give them as results.
+  Reads(nb::handle functions, nb::handle owners, nb::handle names, bool restorable, bool whole, nb::handle returned);
   Reads(const Reads&) = delete;
   bool hold(std::string* why = nullptr);
   void restore();

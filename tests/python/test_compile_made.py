@@ -172,3 +172,36 @@ def test_attributes_of_parameters_are_seen(whole_graph):
     for scale in (3.0, 5.0):
         net.weight.scale = scale
         assert compiled(torch.ones(2)).tolist() == [scale] * 2
+
+
+HELD = {"list": [1, 2], "dict": {"a": torch.ones(2)}}
+
+
+@pytest.mark.parametrize("kind", HELD)
+def test_a_container_from_outside_is_given_as_itself(kind):
+    class Holder:
+        held = HELD[kind]
+    graphs = []
+
+    def backend(module, inputs):
+        graphs.append(module)
+        return module
+    compiled = torch.compile(lambda x: (x + 1, {"inside": Holder.held}), backend=backend, fullgraph=True)
+    x, first = torch.ones(2), Holder.held
+    for _ in range(3):
+        result, held = compiled(x)
+        assert result.tolist() == [2, 2] and held["inside"] is first and len(graphs) == 1
+    Holder.held = type(first)(first)  # an equal one
+    assert Holder.held is not first and compiled(x)[1]["inside"] is Holder.held and len(graphs) == 2
+    Holder.held = first
+    assert compiled(x)[1]["inside"] is first and len(graphs) == 2
+
+
+def test_a_container_of_the_arguments_beside_one_from_outside_is_refused():
+    outer = [1]
+    compiled = torch.compile(lambda x, given: (x + 1, given, outer), backend="eager", fullgraph=True)
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="a container of the arguments and one from outside"):
+        compiled(torch.ones(2), [2])
+    given = [2]
+    _, first, second = torch.compile(lambda x, given: (x + 1, given, outer), backend="eager")(torch.ones(2), given)
+    assert first is given and second is outer

@@ -83,7 +83,7 @@ def watched(functions, reads, marked=None, whole=False):
     that must not become numbers, {place: (name, dimensions)}. `whole`: nothing may run as it is."""
     _state.stopped, _state.marked, _state.signals = None, marked or {}, []
     _state.whole, _state.reads, _state.names, _state.own_files = whole, reads, functions.names | functions.texts, tuple(functions.own_files)
-    _state.whole_reads = functions.whole
+    _state.whole_reads, _state.returned = functions.whole, functions.returned
     _state.library = functions.library + os.sep
     _state.cells = {id(cell) for function in functions.functions for cell in function.__closure__ or ()}
     numbers, modes = _RandomNumbers(), _modes()
@@ -210,9 +210,11 @@ def _hasattr(obj, name, /, _hasattr=builtins.hasattr):
 
 
 def _is_foreseen(obj, name):
-    """Whether an attribute is watched by whatever name it is asked for, or never changes: of tensors, of this package, plain ones of objects."""
-    if isinstance(obj, Tensor) or not isinstance(name, str):
+    """Whether an attribute is watched by whatever name it is asked for, or never changes: of the classes of tensors, of this package, plain ones of objects."""
+    if not isinstance(name, str):
         return True
+    if isinstance(obj, Tensor):
+        return hasattr(type(obj), name)
     if isinstance(obj, types.ModuleType):
         return is_own_name(obj.__name__)
     cls, attributes = (obj, {}) if isinstance(obj, type) else (type(obj), _attributes_of(obj))
@@ -231,6 +233,14 @@ def _attributes_of(obj):
 def is_own_name(module):
     """Whether a module is of this package, by its name."""
     return isinstance(module, str) and module.split(".")[0] in ("umbra", "torch")
+
+
+class Returned:
+    """A list, dict or object from outside that a function gives back."""
+    __qualname__ = "a container from outside as a result"
+
+    def __init__(self, container):
+        self.container = container
 
 
 EVERYTHING = types.SimpleNamespace(__qualname__="all attributes of an object")  # may be looked at
@@ -346,13 +356,15 @@ class Tensors:
         self.steps = [_C._steps_from_base(value) for value, _ in self.before]
 
     def is_from_outside(self, part):
-        """Whether part of a result is a list, dict or object among the arguments: it is given as what it is. One that the function reads from elsewhere may
-        make way for an equal one, which no guard tells from it."""
+        """Whether part of a result is a list, dict or object among the arguments, or one that the function reads from elsewhere: it is given as what it is.
+        Where an equal one may make way for the latter, the capture begins again with guards that tell them apart."""
         if not _holds_others(part) or id(part) in self.containers:
             return _holds_others(part)
-        if _C._is_capturing() and _state.reads.saw(part):
-            stop("a result that is a container from outside", "graphs give containers of their own")
-        return False
+        if not _C._is_capturing() or not _state.reads.saw(part):
+            return False
+        if not any(part is other for other in _state.returned):
+            not_foreseen(Returned(part))
+        return True
 
     def saw(self, part):
         """Whether an object is one of those that the function reads, or is given."""

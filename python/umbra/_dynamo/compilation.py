@@ -6,7 +6,6 @@ A function that changes what it reads (counters, lists), prints, or calls what i
 """
 import collections
 import functools
-import itertools
 import os
 import threading
 import types
@@ -23,7 +22,7 @@ from umbra._dynamo.exc import (
     refused_without_data)
 from umbra._dynamo.reachable import Caches, Functions
 from umbra._functorch import objects
-from umbra._functorch.aot_autograd import ChangesArguments, _compile, _compile_module, _in_graph, _names_of, is_finite_float, is_known, reads_any
+from umbra._functorch.aot_autograd import ChangesArguments, _compile, _compile_module, _in_graph, _names_of, is_finite_float, is_known, read_among
 from umbra._library.custom_ops import NoFakeKernel
 from umbra._options import not_built
 from umbra.compiler import _calling_compiled, _capturing, _stance, _tracer, is_compiling
@@ -90,6 +89,7 @@ def optimized(model, backend):
     return _Optimized(model, graphs_of(backend), False, None, None)
 
 
+_FIRST = "the first call of a module without sizes"
 _MOST_SIGNALS = 8  # captures that handlers of signals end before a call runs as it is
 _MOST_UNFORESEEN = 500  # functions and names that captures of one function turn out to use
 _OWN_ATTRIBUTES = ("_orig_mod", "forward", "training")  # of an OptimizedModule
@@ -287,7 +287,7 @@ class _Optimized:
     def _reads(self, watched, restorable=False):
         found = self.functions
         owners = [*self.owners, *watched, *found.imported, *_hooks.AROUND_CALLS]
-        return _C._Reads(found.functions, owners, found.texts, restorable=restorable, whole=found.whole)
+        return _C._Reads(found.functions, owners, found.texts, restorable=restorable, whole=found.whole, returned=found.returned)
 
     def _limit(self):
         if self.limit is not None:
@@ -305,22 +305,18 @@ class _Optimized:
             raise RuntimeError(f"Detected that you are using FX to {tracer} a dynamo-optimized function. This is not supported at the moment.")
         # Inside a transform, or a program that is captured, the function is part of that.
         stance = _stance()
-        if stance == "force_eager" or self.gave_up or _C._level_count() or _C._is_tracing() or is_compiling():
-            return self.model(*args, **kwargs)
-        if any(not isinstance(mode, DeviceContext) for mode in _C._torch_function_modes()):  # sees each call, and none of those made here
+        if stance == "force_eager" or self.gave_up or _C._is_tracing() or is_compiling():
             return self.model(*args, **kwargs)
         leaves, spec = pytree.tree_flatten(objects.opened((args, kwargs))[0])
-        if any(_takes_calls(leaf) for leaf in leaves) or isinstance(self.model, Module) and _is_special(self.model):
-            return self.model(*args, **kwargs)
-        if self._reads_attributes(self._state() + leaves):
-            return self.model(*args, **kwargs)
+        if (why := self._why_uncaptured(leaves)) is not None:
+            return self._as_it_is(why, args, kwargs)
         attempts, captures = self.attempts, self.moving if self._moves(leaves, spec) else self.static
         with _capturing():
-            known = captures.run_known(*args, **kwargs)
+            known = None if self._asked_for_attributes(captures, leaves) else captures.run_known(*args, **kwargs)
         if known is not None:
             return known[0]
         if _C._dispatch_modes():  # what a mode makes of the calls would be taken for the function's own
-            return self.model(*args, **kwargs)
+            return self._as_it_is("a call under a dispatch mode", args, kwargs)
         if stance == "fail_on_recompile":
             raise RuntimeError(f"Detected recompile when torch.compile stance is 'fail_on_recompile'. {self._place()}")
         if stance == "eager_on_recompile" or stance == "eager_then_compile" and not self.has_run:
@@ -339,30 +335,46 @@ class _Optimized:
                 goes_on = functools.partial(self._run, *args, **kwargs)
             else:
                 self.attempts += 1
-                goes_on = self._captured(captures, args, kwargs, leaves)
+                goes_on = self._captured(captures, args, kwargs)
         return goes_on()
 
-    def _state(self):
-        return [*self.model.parameters(), *self.model.buffers()] if isinstance(self.model, Module) else []
+    def _why_uncaptured(self, leaves):
+        """What keeps a call from being captured, if anything, for as long as it is there. Modules that get their sizes by their first call just run."""
+        if _C._level_count():
+            return "a call inside a transform"
+        if any(not isinstance(mode, DeviceContext) for mode in _C._torch_function_modes()):  # sees each call, and none of those made here
+            return "a call under a function mode"
+        state = [*self.model.parameters(), *self.model.buffers()] if isinstance(self.model, Module) else []
+        if any(isinstance(tensor, UninitializedTensorMixin) for tensor in state):
+            return _FIRST
+        return "a tensor whose class has a __torch_function__" if any(map(_takes_calls, (*state, *leaves))) else None
 
-    def _reads_attributes(self, leaves):
-        """Whether an argument, or a parameter, has attributes that the function may ask for: stand-ins have none."""
-        names = {name for leaf in leaves if type(leaf) in (Tensor, Parameter) and _C._has_own_attributes(leaf) for name in vars(leaf)}
-        if names:
+    def _as_it_is(self, why, args, kwargs):
+        if self.fullgraph and why is not _FIRST:
+            raise Unsupported(f"{why}\n  Explanation: it runs as it is, which fullgraph does not allow")
+        return self.model(*args, **kwargs)
+
+    def _asked_for_attributes(self, captures, leaves):
+        """The arguments that have attributes which the function may ask for, and which their stand-ins would not have."""
+        found = [leaf for leaf in leaves if type(leaf) in (Tensor, Parameter) and _C._has_own_attributes(leaf) and not captures.is_outer(leaf)]
+        if found:
             self._foresee_once(leaves)
-        return bool(names) and not names.isdisjoint(self.functions.names | self.functions.texts)
+        return [leaf for leaf in found if not vars(leaf).keys().isdisjoint(self.functions.names | self.functions.texts)]
 
-    def _captured(self, captures, args, kwargs, leaves):
+    def _captured(self, captures, args, kwargs):
         """Captures a call, again for each function that it turns out to call: what these read is watched before they run. Gives what the call then does."""
-        given, opened = objects.opened((args, kwargs))
-        watched = [leaf for leaf in leaves if not is_known(leaf)] + list({type(found): None for found in opened})
-        marked = self._marked(*given, leaves) if captures is self.moving else {}
         signalled = 0
         while True:
+            given, opened = objects.opened((args, kwargs), captures.is_outer)
+            leaves = pytree.tree_leaves(given)
+            watched = [leaf for leaf in leaves if captures.is_outer(leaf) or not is_known(leaf)] + list({type(found): None for found in opened})
+            marked = self._marked(*given, leaves, captures) if captures is self.moving else {}
             self._foresee(watched)
             before = self._reads(watched, restorable=True)
-            if reads_any(before, leaves, opened):
-                return functools.partial(self.model, *args, **kwargs)
+            outer = read_among(before, [leaf for leaf in leaves if not captures.is_outer(leaf)], opened) + self._asked_for_attributes(captures, leaves)
+            if outer:  # given as what they are
+                captures.outer.update({id(found): found for found in outer})
+                continue
             try:
                 why = self._capture_with_floats(captures, before, marked, leaves, args, kwargs)
             except _AsksFloats:
@@ -374,6 +386,8 @@ class _Optimized:
                 return functools.partial(self._give_up_for_signals, args, kwargs)
             except breaks.NotForeseen as error:
                 if error.found in self.called or len(self.called) > _MOST_UNFORESEEN:
+                    if self.fullgraph:
+                        raise
                     return functools.partial(self._give_up, str(error).splitlines()[0], args, kwargs)
                 self.called.append(error.found)
                 continue
@@ -495,11 +509,11 @@ class _Optimized:
             if is_set:
                 raise FailOnRecompileLimitHit(f"Hard failure due to {setting}")
 
-    def _marked(self, args, kwargs, leaves):
+    def _marked(self, args, kwargs, leaves, captures):
         """The sizes that are not to become numbers (`mark_dynamic`): {place among the last inputs: (name, dimensions)}."""
         marks = {}
         names = _names_of(self.model.forward if isinstance(self.model, Module) else self.model, args, kwargs)
-        inputs = [(name, leaf) for name, leaf in zip(names, leaves) if _in_graph(leaf)]
+        inputs = [(name, leaf) for name, leaf in zip(names, leaves) if _in_graph(leaf) and not captures.is_outer(leaf)]
         for i, (name, leaf) in enumerate(inputs):
             dims = [dim for dim, mark in marked_sizes(leaf).items() if mark[0] == "DYNAMIC"] if isinstance(leaf, Tensor) else []
             if dims:
@@ -552,11 +566,6 @@ class _Optimized:
 def _takes_calls(leaf):
     """Whether a tensor's class has a `__torch_function__`, which decides what results are. Wrappers are taken apart instead."""
     return isinstance(leaf, Tensor) and type(leaf) is not Tensor and has_torch_function_unary(leaf) and not is_traceable_wrapper_subclass(leaf)
-
-
-def _is_special(module):
-    """Whether a module has parameters or buffers that get their sizes by its first call, or whose class decides what calls give."""
-    return any(isinstance(tensor, UninitializedTensorMixin) or _takes_calls(tensor) for tensor in itertools.chain(module.parameters(), module.buffers()))
 
 
 def _is_marked(leaf):

@@ -10,12 +10,12 @@ import types
 
 import umbra
 from umbra._C import Tensor
-from umbra._dynamo.breaks import EVERYTHING, is_own_name as _is_own
+from umbra._dynamo.breaks import EVERYTHING, Returned, is_own_name as _is_own
 from umbra.nn import Module
 from umbra.nn.modules import _hooks
 
-_OPERATORS = {"__call__", "__getitem__", "__iter__", "__len__", "__contains__", "__enter__", "__exit__", "__add__", "__mul__", "__bool__", "__getattr__",
-              "__init__", "__post_init__"}
+_OPERATORS = {"__call__", "__getitem__", "__iter__", "__len__", "__contains__", "__enter__", "__exit__", "__add__", "__mul__", "__bool__", "__getattr__"}
+_CONSTRUCTORS = {"__init__", "__post_init__"}  # of classes that functions have; what only objects' constructors name is read by nobody
 _MOST = 2000  # objects that are looked into for functions
 _OWN_FILES = (os.path.dirname(umbra.__file__) + os.sep, "<frozen importlib")  # of functions that are no part of the user's
 
@@ -27,28 +27,32 @@ class Functions:
     questions = set()  # code of the library that asks for, or changes, what no guard looks at
 
     def __init__(self, roots, more=()):
-        self.functions, self.classes, self.modules, self.names, self.seen = [], [], [], set(), set()
+        self.functions, self.classes, self.modules = {}, {}, []  # functions as keys, classes by their numbers
+        self.names, self.seen, self.called = set(), set(), set()  # called: numbers of classes that may be
         self.texts, self.imported = set(), []  # which may be names of attributes; modules that functions import themselves
         self.caches = []  # of functools
+        self.returned = [found.container for found in more if isinstance(found, Returned)]
         self.whole = EVERYTHING in more  # all attributes of objects may be looked at
         self.asks_for_types = False  # by `type(number) is int`, which symbols do not answer
         for root in (*roots, *_hooks.AROUND_CALLS):
             self._visit(root, 4)
         for found in more:
-            if found is EVERYTHING:
+            if found is EVERYTHING or isinstance(found, Returned):
                 continue
             if isinstance(found, str):
                 self.texts.add(found)
             else:
                 self._visit_function(found)
-        known = None
+                self._visit_class(_class_around(found))
+        known, asked = None, {}  # asked: modules, by their numbers, for these names
         while known != (len(self.functions), len(self.classes), len(self.names)):
             known = len(self.functions), len(self.classes), len(self.names)
-            for cls in list(self.classes):
+            for cls in list(self.classes.values()):
                 self._visit_methods(cls)
             for module in list(self.modules):
-                for name in self.names & vars(module).keys():
+                for name in (self.names & vars(module).keys()) - asked.get(id(module), set()):
                     self._visit(vars(module)[name], 2)
+                    asked.setdefault(id(module), set()).add(name)
 
     def _visit(self, value, depth):
         if isinstance(value, str) and value.replace(".", "").isidentifier():
@@ -72,6 +76,7 @@ class Functions:
                     for hook in list(hooks.values()):
                         self._visit(hook, 4)
         elif isinstance(value, type):
+            self.called.add(id(value))
             self._visit_class(value)
         elif isinstance(value, dict):
             for part in list(value.values()):
@@ -100,13 +105,14 @@ class Functions:
         return found
 
     def _visit_class(self, cls):
-        if cls not in self.classes and cls.__flags__ & (1 << 9) and not _is_own(cls.__module__):  # made by a class statement
-            self.classes.append(cls)
+        if id(cls) not in self.classes and cls.__flags__ & (1 << 9) and not _is_own(cls.__module__):  # made by a class statement
+            self.classes[id(cls)] = cls
 
     def _visit_methods(self, cls):
+        called = id(cls) in self.called
         for base in cls.__mro__:
             for name, method in list(vars(base).items()):
-                if name not in self.names and name not in _OPERATORS:
+                if name not in self.names and name not in _OPERATORS and not (called and name in _CONSTRUCTORS):
                     continue
                 if isinstance(method, property):
                     method = method.fget
@@ -117,7 +123,7 @@ class Functions:
     def _visit_function(self, function):
         if not isinstance(function, types.FunctionType) or function in self.functions or function.__code__.co_filename.startswith(_OWN_FILES):
             return
-        self.functions.append(function)
+        self.functions[function] = None
         names = _names_in(function.__code__)
         self.names |= names
         if not function.__code__.co_filename.startswith((self.library + os.sep, "<frozen ")):
@@ -135,6 +141,16 @@ class Functions:
                 pass
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self._visit(default, 3)
+
+
+def _class_around(function):
+    """The class that a method stands in; where one of them runs others will."""
+    found = function.__globals__
+    for name in function.__qualname__.split(".")[:-1]:
+        found = found.get(name) if isinstance(found, dict) else vars(found).get(name)
+        if not isinstance(found, type):
+            return object
+    return found if isinstance(found, type) else object
 
 
 def _attributes(value):
@@ -160,6 +176,9 @@ def _add_questions():
 _add_questions()
 
 
+_once_per_code = functools.lru_cache(maxsize=5000)  # captures that begin again look at the same functions
+
+
 class Caches:
     """The caches of functions: what a capture puts into them is of no use to others, and is taken out again. `filled` says that there was something."""
 
@@ -177,6 +196,7 @@ class Caches:
                 self.filled = f"the cache of {cache.__wrapped__.__name__}"
 
 
+@_once_per_code
 def _names_in(code):
     """The names that code uses, as names or as texts, functions inside of it included."""
     names = set(code.co_names)
@@ -191,6 +211,7 @@ def _names_in(code):
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
+@_once_per_code
 def _words_in(code):
     """The names in texts that code uses: of `attrgetter("a.b")`, of formats (`"{0.name}"`), of classes that are matched."""
     words = set()
@@ -204,6 +225,7 @@ def _words_in(code):
     return words
 
 
+@_once_per_code
 def _compares_types(code):
     """Whether code has both `type` and a class of numbers."""
     used = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}

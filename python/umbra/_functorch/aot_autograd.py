@@ -192,6 +192,7 @@ class _Compiled:
                         _compiler(forward if inference is None else inference, f"{self.number}_inference"), decompositions, dynamic, fixed_inputs,
                         keep_writes)
         self.entries = {}  # by structure: (what was read, graphs), the oldest first
+        self.outer = {}  # by number: arguments that the function reads from elsewhere, too, and is therefore given as themselves
         self.reasons = collections.Counter()
         self.dropped, self.added = 0, None
         self.call = _C._CompiledCall(self.run) if call is None else call
@@ -258,6 +259,7 @@ class _Compiled:
             for _, graphs in kinds:
                 self.call._remove(graphs.plain)
         self.entries.clear()
+        self.outer.clear()
         self.reasons.clear()
         self.dropped, self.added = 0, None
 
@@ -276,20 +278,22 @@ class _Compiled:
             args = (named, *args)
         found = []
         if self.reads is not None:
-            (args, kwargs), found = objects.opened((args, kwargs))
+            (args, kwargs), found = objects.opened((args, kwargs), self.is_outer)
         leaves, spec = pytree.tree_flatten((args, kwargs))
         if self.reads is None:
             _check_arguments(leaves)
-        kept = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
+        first = len(args[0]) if self.module is not None else 0  # of the arguments: the module's tensors stand before them
+        kept = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf) or i >= first and self.is_outer(leaf)}
         floats = tuple(i for i, leaf in enumerate(leaves) if is_finite_float(leaf)) if self.takes_floats else ()
         by_value = [leaf for i, leaf in enumerate(leaves) if i not in kept]
         for i in floats:
             leaves[i] = _C._float_tensor(leaves[i])
-        named = tuple((i, type(leaf), leaf if is_known(leaf) else id(leaf)) for i, leaf in kept.items())
+        named = tuple((i, type(leaf), leaf if is_known(leaf) and not isinstance(leaf, Tensor) else id(leaf)) for i, leaf in kept.items())
         inputs = [leaf for i, leaf in enumerate(leaves) if i not in kept]
         key = spec, named, flags, floats, _parameters_among(inputs), _function_modes()
         for reads, graphs in self.entries.get(key, ()):
-            if reads is None or reads.broken() is None and not reads_any(reads, leaves[len(args[0]) if self.module is not None else 0:], found):
+            given = [leaf for i, leaf in enumerate(leaves) if i >= first and i not in kept]
+            if reads is None or reads.broken() is None and not read_among(reads, given, found):
                 return graphs, inputs
         if not make:
             return None, inputs
@@ -298,13 +302,21 @@ class _Compiled:
         self.reasons[captured_by_value[-1][1].plain.why_not(by_value) if captured_by_value else self._why_new(kinds)] += 1
         return self._add(kinds, args, kwargs, leaves, spec, kept, flags, floats), inputs
 
+    def is_outer(self, leaf):
+        """Whether an argument is given as itself, and known by being this object."""
+        return id(leaf) in self.outer
+
     def _add(self, kinds, args, kwargs, leaves, spec, kept, flags, floats):
         # Before the function runs, which may change what it reads.
-        reads = None if self.reads is None else self.reads([leaf for leaf in kept.values() if not is_known(leaf)] + objects.classes_in(spec))
+        reads = None if self.reads is None else self.reads([leaf for leaf in kept.values() if self.is_outer(leaf) or not is_known(leaf)] + objects.classes_in(spec))
         names = [name for i, name in enumerate(_names_of(self.function, args, kwargs)) if i not in kept]
         parameters = _parameters_among(leaf for i, leaf in enumerate(leaves) if i not in kept)
         earlier = []
-        run = functools.partial(_run, self.function, spec, kept, self.tensors, parameters, floats, earlier)
+        state = leaves[:len(args[0]) if self.module is not None else 0]
+        own = {id(leaf): i for i, leaf in reversed(list(enumerate(state)))}
+        same = {i: own[id(leaf)] for i, leaf in kept.items() if id(leaf) in own}
+        attributes = {i: dict(vars(leaf)) for i, leaf in enumerate(state) if reads is not None and _C._has_own_attributes(leaf)}
+        run = functools.partial(_run, self.function, spec, kept, same, attributes, self.tensors, parameters, floats, earlier)
         graphs = _ForKind(run, (*self.options, names), self.partition, earlier)
         self.added = kinds, graphs.plain
         kinds.append((reads, graphs))
@@ -329,9 +341,9 @@ class _Compiled:
         self.dropped += 1
 
 
-def reads_any(reads, leaves, found=()):
-    """Whether an argument is a tensor, or one of the objects that were `found`, that the function reads anyway: its stand-in would be another object."""
-    return any(map(reads.saw, found)) or any(isinstance(leaf, Tensor) and reads.have(leaf) for leaf in leaves)
+def read_among(reads, leaves, found=()):
+    """The tensors among arguments, and the objects that were `found`, that the function reads anyway: their stand-ins would be other objects."""
+    return [*filter(reads.saw, found), *(leaf for leaf in leaves if isinstance(leaf, Tensor) and reads.have(leaf))]
 
 
 class ChangesArguments(Exception):
@@ -350,13 +362,17 @@ class _Captures(threading.local):
 _captures = _Captures()
 
 
-def _run(function, spec, kept, tensors, parameters, floats, earlier, inputs):
+def _run(function, spec, kept, same, attributes, tensors, parameters, floats, earlier, inputs):
     """The function on leaves. It is what C++ holds, and has no reference to what holds that. Where its `tensors` are watched, containers that it is given
     stay what they are, and those that it gives come back as what they are."""
     for i in parameters:
         if type(inputs[i]) is Tensor:
             inputs[i].__class__ = Parameter
+    for i, found in attributes.items():  # of the module's tensors, which are watched
+        vars(inputs[i]).update(found)
     given = _with_kept(inputs, kept)
+    for i, own in same.items():  # an argument that is one of the module's tensors
+        given[i] = given[own]
     for i in floats:
         given[i] = given[i].item()
     args, kwargs = pytree.tree_unflatten(given, spec)
@@ -403,6 +419,8 @@ def _part_of(whole, step):
 def _with_given(kept, watched):
     """What a result keeps, with places of the arguments that it gives back."""
     places = {i: watched.place_of(leaf) for i, leaf in kept.items()}
+    if any(place is not None for place in places.values()) and any(place is None and watched.is_from_outside(kept[i]) for i, place in places.items()):
+        watched.stop("a result that holds a container of the arguments and one from outside", "the former is put into a result of each call")
     return {i: leaf if places[i] is None else _Given(places[i]) for i, leaf in kept.items()}
 
 
