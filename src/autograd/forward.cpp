@@ -219,10 +219,7 @@ class TangentCall {
       Tensor along = tangent(input);
       if (!along.defined()) return;
       foreign |= along.dtype() != input.dtype();
-      // A graph for tensors of these sizes has no call that holds it to them.
-      if (!std::ranges::equal(along.sym_sizes(), output.sym_sizes(), known_equal))
-        along = along.expand(output.sym_sizes());
-      along = along.to(type_of_tangent(input, along, output));
+      along = along.expand(output.sym_sizes()).to(type_of_tangent(input, along, output));
       Tensor part = formulas_for([&](const Tensor&, size_t e) { return e == here; })->apply({along})[here];
       if (part.defined()) sum = sum.defined() ? sum.add(part) : part;
     });

@@ -145,7 +145,7 @@ class Recording {
   void run_out(DispatchKeySet keys) {
     const Operator* functional = op_.functional();
     bool list = op_.schema().arguments.back().type.list;  // which refuses itself, behind its arguments
-    if (op_.has_tag(Tag::Generated) && !list && !makes_blank()) refuse_differentiated_outputs();
+    if (op_.has_tag(Tag::Generated) && !list && !plan_.makes_blank) refuse_differentiated_outputs();
     if (!functional) return list || makes_like(frame_) ? redispatch(keys) : refuse_out();
     const Definition& d = functional->definition();
     const std::vector<bool>& marks = d.differentiable_outputs;
@@ -192,11 +192,6 @@ class Recording {
   /// Whether it is the out variant of what makes a tensor like another one, of which it reads nothing.
   bool makes_like(const Value* frame) const {
     return op_.has_tag(Tag::Generated) && op_.argument_count() > op_.return_count() && frame[0].is_tensor();
-  }
-
-  /// Whether it makes a tensor of no or of given numbers: that has no history, whatever it is written to.
-  bool makes_blank() const {
-    return op_.has_tag(Tag::MakesBlank) || (op_.functional() && op_.functional()->has_tag(Tag::MakesBlank));
   }
 
   void refuse_differentiated_outputs() const {

@@ -55,6 +55,13 @@ bool loses_gradient(const Operator& op, const SchemaArgument& argument) {
          !chooses_elements(argument);
 }
 
+/// A factory's generated form does not know the factory, whose options it lacks, but has its name.
+bool makes_blank(const Operator& op) {
+  if (op.has_tag(Tag::MakesBlank) || !op.has_tag(Tag::Generated)) return op.has_tag(Tag::MakesBlank);
+  const Operator* made_of = find_operator(op.schema().space + "::" + op.schema().name);
+  return made_of && made_of->has_tag(Tag::MakesBlank);
+}
+
 const Plan* make_plan(const Operator& op) {
   const Operator& source = gradient_source(op);
   const Definition& d = source.definition();
@@ -79,6 +86,7 @@ const Plan* make_plan(const Operator& op) {
   plan->list_result = returns.size() == 1 && returns[0].type.is_tensor_list();
   plan->edge_count = plan->formula.size() - std::count(plan->formula.begin(), plan->formula.end(), -1);
   plan->real_only = source.has_tag(Tag::RealGradient);
+  plan->makes_blank = makes_blank(op);
   return plan;
 }
 

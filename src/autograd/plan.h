@@ -18,6 +18,7 @@ struct Plan {
   size_t edge_count;  // arguments with a formula; a list counts as one
   bool list_result;   // the only result is a list
   bool real_only;     // complex results have no history: asking for one is an error
+  bool makes_blank;   // makes a tensor of no or of given numbers, which has no history, whatever it is written to
   bool is_differentiable() const { return gradient_count > 0; }
 };
 

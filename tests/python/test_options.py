@@ -22,7 +22,7 @@ NOTHING_TO_CHANGE = {
     "_dynamo/utils.py is_compile_supported": "nothing is compiled to machine code", "hub.py tqdm.__init__": "a bar of progress that shows nothing",
     "exception": "of __exit__", "types": "of handlers", "memo": "copies share the object", "protocol": "of pickle", "_stacklevel": "of warnings",
     "_": "what a callback is given and does not need", "foreach": "one implementation, which gives the values of all",
-    "_accelerator.py refused": "there is no such device", "_accelerator.py zero": "there is no such device", "_accelerator.py no": "there is no such device",
+    **{f"_accelerator.py {name}": "there is no such device" for name in ("refused", "zero", "no", "nowhere", "no_statistics")},
     **{f"{place}": "there is no such device" for place in (
         "accelerator.py current_accelerator", "accelerator.py memory_allocated", "accelerator.py memory_stats", "cuda/__init__.py device_memory_used",
         "backends/cudnn.py is_acceptable", "backends/mps.py is_macos_or_newer", "backends/mps.py is_macos13_or_newer",

@@ -573,10 +573,3 @@ def test_a_joined_tensor_without_elements_keeps_its_gradient_under_vmap():
     assert empty.grad.shape == (3, 0)
     images = vmap(lambda a, b: torch.cat([a, b]))(torch.ones(3, 2, 4), empty)  # of another rank: PyTorch leaves it out
     assert images.shape == (3, 2, 4)
-
-
-def test_a_captured_forward_mode_is_not_held_to_its_example_s_sizes():
-    for function in (lambda y: y * y, torch.sin, lambda y: y / (y + 1), lambda y: torch.where(y > 1, y, 0.0), torch.relu):
-        def tangent(x):
-            return jvp(function, (x,), (x * 2,))[1]
-        assert torch.allclose(make_fx(tangent)(torch.arange(3.0))(torch.arange(5.0)), tangent(torch.arange(5.0)))
