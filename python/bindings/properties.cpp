@@ -18,9 +18,9 @@
 #include "umbra/core/sparse.h"
 #include "umbra/core/warning.h"
 #include "umbra/generated/functions.h"
-#include "umbra/transform/vmap.h"
 #include "umbra/jit/trace.h"
 #include "umbra/sym/shape_env.h"
+#include "umbra/transform/vmap.h"
 #include "values.h"
 
 namespace umbra::python {

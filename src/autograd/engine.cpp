@@ -320,7 +320,8 @@ Gradients make_root_gradients(TensorList outputs, TensorList given) {
       check(!output.is_complex(), "grad can be implicitly created only for real scalar outputs but got ",
             output.dtype());
       gradient = ones_like(output, {.pin_memory = false}, MemoryFormat::Preserve);
-      check(gradient.defined(), "element ", i, " of gradients tuple is None, but the corresponding Tensor requires grad");
+      check(gradient.defined(), "element ", i,
+            " of gradients tuple is None, but the corresponding Tensor requires grad");
     }
     gradients.push_back(std::move(gradient));
   }

@@ -58,8 +58,8 @@ namespace {
 void check_optional(const Schema& schema, int position) {
   const SchemaArgument& a = schema.arguments[static_cast<size_t>(position)];
   check(a.type.optional || a.type.base == SchemaType::Base::Any, schema.name,
-        "(): Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #", position,
-        " '", a.name, "'");
+        "(): Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #", position, " '",
+        a.name, "'");
 }
 
 /// Whether an argument before the device, where factories have it, is a layout that is not strided.

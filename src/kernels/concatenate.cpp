@@ -83,6 +83,22 @@ void cat_blocks(const Tensor& out, TensorList tensors, int64_t dim) {
   });
 }
 
+/// One dimension of memory that lies in order: each line has two pieces, which change places.
+void roll_lines(const Tensor& out, const Tensor& self, int64_t dim, int64_t shift) {
+  int64_t line = self.item_size(), outer = 1;
+  for (int64_t d = dim; d < self.dim(); ++d) line *= self.size(d);
+  for (int64_t d = 0; d < dim; ++d) outer *= self.size(d);
+  size_t front = static_cast<size_t>(line / self.size(dim) * shift), back = static_cast<size_t>(line) - front;
+  char* target = static_cast<char*>(out.raw_data());
+  const char* source = static_cast<const char*>(self.raw_data());
+  parallel_for(0, outer, 1 + 4 * kGrain / line, [&](int64_t from, int64_t to) {
+    for (int64_t at = from * line; at < to * line; at += line) {
+      copy_bytes(target + at, source + at + back, front);
+      copy_bytes(target + at + front, source + at, back);
+    }
+  });
+}
+
 // Shifts dimension by dimension; each splits what is left into the part that stays in order and the part that comes
 // around.
 void roll_dims(const Tensor& out, const Tensor& self, ArrayRef<std::pair<int64_t, int64_t>> dims_and_shifts) {
@@ -226,6 +242,8 @@ void roll(const Tensor& out, const Tensor& self, IntArrayRef shifts, IntArrayRef
     if (known == steps.end()) known = steps.insert(steps.end(), {dims[i], 0});
     known->second = floor_mod(known->second + shifts[i], size);
   }
+  if (steps.size() == 1 && steps[0].first > 0 && out.is_contiguous() && self.is_contiguous())
+    return roll_lines(out, self, steps[0].first, steps[0].second);
   roll_dims(out, self, steps);
 }
 

@@ -132,8 +132,8 @@ void run_pass(const FftPass& pass) {
                });
 }
 
-/// Between neighbours along a dimension. Where there is one alone, its stride may be any number, whose product wraps around and
-/// is not used.
+/// Between neighbours along a dimension. Where there is one alone, its stride may be any number, whose product wraps
+/// around and is not used.
 int64_t bytes_between(const Tensor& t, int64_t dim) {
   return static_cast<int64_t>(static_cast<uint64_t>(t.stride(dim)) * static_cast<uint64_t>(t.item_size()));
 }

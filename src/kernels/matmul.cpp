@@ -22,6 +22,8 @@ constexpr int64_t kSmallWork = 8192;
 constexpr int64_t kBlasWork = 60 * 60 * 60;
 // So many multiplications are worth a second thread.
 constexpr int64_t kSharedWork = 1 << 20;
+// Of many matrices, which are parted without copies.
+constexpr int64_t kSharedMatrices = 1 << 18;
 // Below this many a thread is seldom held up within its part.
 constexpr int64_t kLongWork = 1 << 28;
 // Up to so many elements of a part's right operand, and of its result: a library's copies of them are memory that
@@ -84,7 +86,7 @@ template <class Fn> void share(const Product& p, const Fn& multiply) {
   int threads = num_threads();
   if (p.batch >= 2 * threads) {
     int64_t work = std::max<int64_t>(1, p.work() / p.batch);
-    return parallel_for(0, p.batch, (kSharedWork + work - 1) / work,
+    return parallel_for(0, p.batch, (kSharedMatrices + work - 1) / work,
                         [&](int64_t from, int64_t to) { multiply(some_matrices(p, from, to)); });
   }
   bool is_short = p.work() < kLongWork && std::max(p.b.rows, p.out.rows) * p.b.columns <= kLargeOperand * threads;

@@ -144,7 +144,8 @@ const Expression* ShapeEnv::declare_symbol(std::string_view name, bool positive,
   }
   symbol.positive = positive;
   symbol.range = positive ? range.intersect({1}) : range;
-  if (positive && hint && *hint >= 2 && range.lower < 2) {  // as where the program was captured, for a Dim of that range
+  if (positive && hint && *hint >= 2 &&
+      range.lower < 2) {  // as where the program was captured, for a Dim of that range
     symbol.range = range.intersect({2});
     symbol.promised = range;
     symbol.dim = symbol.name;

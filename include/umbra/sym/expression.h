@@ -104,7 +104,8 @@ class Expression final : public SymNode {
   uint32_t symbol_index() const { return static_cast<uint32_t>(integer_); }
   /// Whether an unbacked symbol occurs in it.
   bool unbacked() const { return unbacked_; }
-  /// The program has this condition and has not asked for its truth, which follows only from what sizes are taken to be.
+  /// The program has this condition and has not asked for its truth, which follows only from what sizes are taken to
+  /// be.
   bool is_unasked() const { return held_ == Held::Unasked; }
   void hold() const {
     if (held_ == Held::No) held_ = Held::Unasked;

@@ -19,8 +19,8 @@ bool is_whole(const Scalar& value, int64_t number) {
   return value.kind() == Scalar::Kind::Int && value.to_int() == number;
 }
 
-/// log(1 + exp(beta * x)) / beta, and x itself from the threshold on. PyTorch scales unless the call says neither, which
-/// the schema's whole numbers stand for.
+/// log(1 + exp(beta * x)) / beta, and x itself from the threshold on. PyTorch scales unless the call says neither,
+/// which the schema's whole numbers stand for.
 Tensor softplus_of(const Tensor& x, const Scalar& beta, const Scalar& threshold) {
   bool plain = is_whole(beta, 1) && is_whole(threshold, 20);
   Tensor scaled = plain ? x : x * beta, soft = scaled.exp().log1p();

@@ -243,7 +243,8 @@ UMBRA_OPERATOR(
       kernels::triangular_solve(columns, a, b, upper, left, kernels::Form::Plain, unit);
       if (!columns.is_same(out)) kernels::copy(out, columns);
     })
-    .gradient("self, B", {"grad", "self", "result", "B.sym_sizes", "B.dtype", "upper", "left", "unitriangular", "needs"},
+    .gradient("self, B",
+              {"grad", "self", "result", "B.sym_sizes", "B.dtype", "upper", "left", "unitriangular", "needs"},
               [](const Tensor& grad, const Tensor& a, const Tensor& x, SymIntArrayRef sizes, DType type, bool upper,
                  bool left, bool unit, std::vector<bool> needs) {
                 Tensor grad_b = linalg_solve_triangular(adjoint_of(a), grad, !upper, left, unit), grad_a;

@@ -16,8 +16,8 @@ Tensor weighted(const Tensor& loss, const Tensor& weight) {
   if (!weight.defined()) return loss;
   Tensor out = loss.mul(weight);
   if (out.dtype() == loss.dtype()) return out;
-  check(!is_complex(out.dtype()), "result type ", kernel_name(out.dtype()), " can't be cast to the desired output type ",
-        kernel_name(loss.dtype()));
+  check(!is_complex(out.dtype()), "result type ", kernel_name(out.dtype()),
+        " can't be cast to the desired output type ", kernel_name(loss.dtype()));
   return out.to(loss.dtype());
 }
 void check_weight(const Tensor& weight, const SymShape& loss) {

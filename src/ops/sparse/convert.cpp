@@ -300,7 +300,8 @@ Tensor masked(const Tensor& self, const Tensor& mask) {
   if (!is_coo(mask)) {
     if (is_strided(self)) return with_values(mask, gathered_blocks(self, mask));
     if (in_blocks(mask.layout())) return with_values(mask, gathered_blocks(strided(self), mask));
-    if (is_coo(self)) return with_values(mask, elements_at(self, elements_of(mask)).reshape_as(sparse_parts(mask).values));
+    if (is_coo(self))
+      return with_values(mask, elements_at(self, elements_of(mask)).reshape_as(sparse_parts(mask).values));
     Tensor places = as_coo(mask);
     // What only one of them has is left out here, where COO tensors have zeros; both are PyTorch's.
     Tensor ones = with_values(places, ones_like(sparse_parts(places).values, self.dtype()));

@@ -397,8 +397,9 @@ void resize_compressed_like(const Tensor& self, const Tensor& other) {
   for (const auto& [name, t] : {std::pair("self ", &self), {"src ", &other}})
     check(is_compressed(t->layout()), "resize_as_sparse_compressed_: ", name,
           " expected sparse compressed tensor layout but got ", short_name(t->layout()));
-  check(self.layout() == other.layout(), "resize_as_sparse_compressed_: self and src must have the same layout, but got ",
-        short_name(self.layout()), " and ", short_name(other.layout()));
+  check(self.layout() == other.layout(),
+        "resize_as_sparse_compressed_: self and src must have the same layout, but got ", short_name(self.layout()),
+        " and ", short_name(other.layout()));
   if (self.sizes() == other.sizes() && element_count(self) == element_count(other)) return;
   const SparseParts& of = sparse_parts(other);
   set_sparse(self, other.sym_sizes(),
@@ -410,8 +411,7 @@ void resize_compressed_like(const Tensor& self, const Tensor& other) {
 Tensor resize_as_sparse(const Tensor& self, const Tensor& other) {
   if (is_coo(self))
     resize_sparse(self, {other.sizes().begin(), other.sizes().end()}, other.sparse_dim(), other.dense_dim(), false);
-  else
-    resize_compressed_like(self, other);
+  else resize_compressed_like(self, other);
   return self;
 }
 

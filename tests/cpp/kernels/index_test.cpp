@@ -168,6 +168,19 @@ TEST(Concatenate, FlipAndRoll) {
   EXPECT_THAT(values(out), ElementsAre(2, 0, 1, 5, 3, 4));
   roll(out, self, {-1}, {});
   EXPECT_THAT(values(out), ElementsAre(1, 2, 3, 4, 5, 0));
+  roll(out, self, {6}, {1});
+  EXPECT_EQ(values(out), values(self));
+}
+
+TEST(Concatenate, RollOfPiecesOfLinesIsThatOfAnyStrides) {
+  Tensor self = counting({3, 5, 7});
+  for (int64_t dim : {1, 2})
+    for (int64_t shift : {-9, -1, 0, 2, 5}) {
+      Tensor out = empty_tensor({3, 5, 7}), turned = empty_tensor({7, 5, 3});
+      roll(out, self, {shift}, {dim});
+      roll(turned, transposed(self, 0, 2), {shift}, {2 - dim});
+      EXPECT_EQ(values(out), values(transposed(turned, 0, 2))) << dim << " by " << shift;
+    }
 }
 
 TEST(Concatenate, TrianglesAndRepeats) {
